@@ -1,0 +1,65 @@
+// Providers, and the named sets of them that have a health of their own. Values only: nothing here changes while a profile serves.
+
+import type { Chain } from "./chain.ts";
+import type { Category } from "./method.ts";
+
+/** How a provider is reached. Breakers, rate-limit state and latency are kept per transport. */
+export type Transport = "http" | "ws";
+
+/** One operator rule that runs before the built-in classification; at least one of `code` and `messageContains` is set. */
+export interface ErrorRule {
+  readonly code: number | null;
+  /** Lower-cased substrings; any one of them matches. Empty = any message. */
+  readonly messageContains: readonly string[];
+  /** A category of the classification table. */
+  readonly category: string;
+}
+
+/** One upstream entry of a profile on one chain. */
+export interface Provider {
+  /** Position in its `ProviderSet`: the key of every per-provider array. */
+  readonly index: number;
+  /** Unique per chain and profile. */
+  readonly id: string;
+  readonly name: string;
+  /** What callers of managed pools see instead of the id. */
+  readonly alias: string;
+  /** Secret: may carry a key. Never logged or shown. */
+  readonly url: string | null;
+  readonly wsUrl: string | null;
+  /** Lower is tried first by the `priority` strategy. */
+  readonly priority: number;
+  readonly archival: boolean;
+  /** Secret header values sent upstream. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly unsupportedMethods: ReadonlySet<string>;
+  readonly unsupportedCategories: ReadonlySet<Category>;
+  /** Largest `eth_getLogs` block range accepted; null = not declared. */
+  readonly maxBlockRange: number | null;
+  /** Blocks behind the head that are still served; null = not declared. */
+  readonly maxBlockAge: number | null;
+  /** Methods that `maxBlockAge` binds; empty = every method with a block parameter. */
+  readonly blockAgeMethods: ReadonlySet<string>;
+  readonly errorRules: readonly ErrorRule[];
+}
+
+/** The providers of one profile on one chain, with the settings of their selection. */
+export interface ProviderSet {
+  readonly chain: Chain;
+  readonly maxLagBlocks: number;
+  readonly archivalThreshold: number;
+  readonly probeIntervalMs: number;
+  readonly newHeadsTimeoutMs: number;
+  readonly maxBackfillBlocks: number;
+  readonly backfillTimeoutMs: number;
+  readonly providers: readonly Provider[];
+}
+
+/** A named provider set with its own health, addressed by slug. */
+export interface Profile {
+  readonly slug: string;
+  /** Managed pools (`public`, `premium`) show provider aliases, all others show ids and exclusions. */
+  readonly managed: boolean;
+  /** By chain name. */
+  readonly chains: ReadonlyMap<string, ProviderSet>;
+}
