@@ -63,3 +63,13 @@ export interface Profile {
   /** By chain name. */
   readonly chains: ReadonlyMap<string, ProviderSet>;
 }
+
+/** Strings of a provider's address and headers that may be keys: nothing that contains one may reach a caller or a log. */
+export function secretsOf(provider: Provider): readonly string[] {
+  const addresses = [provider.url, provider.wsUrl].filter((it) => it !== null);
+  const parts = addresses.flatMap((it) => it.replace(/^\w+:\/\/[^/]*/, "").split(/[/?&=#]/));
+  const values = Object.values(provider.headers).flatMap((it) => it.split(" "));
+  return [...parts, ...values].filter((it) => it.length >= SHORTEST_SECRET);
+}
+
+const SHORTEST_SECRET = 8;

@@ -1,0 +1,71 @@
+// The cells of the benchmark and the published targets, as data: the only place that names them.
+import { PATHS } from "./systems.ts";
+import type { Workload } from "./workload.ts";
+
+/** One row of the comparison: what is asked, over how many connections. */
+export interface Cell {
+  readonly name: string;
+  readonly title: string;
+  readonly workload: Workload;
+  readonly path: string;
+  readonly connections: number;
+  /** `closed`: as fast as it goes. `half`: arrivals at half the rate that this service reached in a closed loop just before. */
+  readonly pace: "closed" | "half";
+  /** False where the upstream alone is no baseline. */
+  readonly withDirect: boolean;
+}
+
+/** Every cell, in the order they are run. */
+export const CELLS: readonly Cell[] = [
+  { name: "small-1", title: "200 B answers, 1 connection", workload: "small", path: PATHS.live, connections: 1, pace: "closed", withDirect: true },
+  { name: "small-64", title: "200 B answers, 64 connections", workload: "small", path: PATHS.live, connections: 64, pace: "closed", withDirect: true },
+  {
+    name: "half",
+    title: "200 B answers, 64 connections, arrivals at half of saturation",
+    workload: "small",
+    path: PATHS.live,
+    connections: 64,
+    pace: "half",
+    withDirect: true,
+  },
+  { name: "large-1", title: "1 MiB answers, 1 connection", workload: "large", path: PATHS.live, connections: 1, pace: "closed", withDirect: true },
+  { name: "large-64", title: "1 MiB answers, 64 connections", workload: "large", path: PATHS.live, connections: 64, pace: "closed", withDirect: true },
+  {
+    name: "dead-64",
+    title: "200 B answers, 64 connections, one of three upstreams dead",
+    workload: "small",
+    path: PATHS.dead,
+    connections: 64,
+    pace: "closed",
+    withDirect: false,
+  },
+  {
+    name: "batch-16",
+    title: "batches of 20, 16 connections (CPU per batch)",
+    workload: "batch",
+    path: PATHS.live,
+    connections: 16,
+    pace: "closed",
+    withDirect: true,
+  },
+];
+
+/** What this service promises in a cell. */
+export interface Target {
+  readonly cell: string;
+  readonly measure: "cpuVsNginx" | "addedP50Ms" | "addedP99Ms" | "rssGrowth";
+  readonly max: number;
+}
+
+/** The promises; a miss is exit code 1. */
+export const TARGETS: readonly Target[] = [
+  { cell: "small-64", measure: "cpuVsNginx", max: 2.2 },
+  { cell: "half", measure: "addedP50Ms", max: 0.3 },
+  { cell: "half", measure: "addedP99Ms", max: 2 },
+  { cell: "large-1", measure: "cpuVsNginx", max: 1.5 },
+  { cell: "large-64", measure: "cpuVsNginx", max: 1.5 },
+  { cell: "large-64", measure: "rssGrowth", max: 1.25 },
+];
+
+/** A generator or upstream that uses this share of one core or more sets the pace itself. */
+export const SATURATED_CORES = 0.95;

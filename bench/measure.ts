@@ -1,0 +1,106 @@
+// One round: one system under one cell's load for some seconds, with the counters of kernel, upstream and generator read before and after.
+import type { Cell } from "./cells.ts";
+import { SATURATED_CORES } from "./cells.ts";
+import type { Child } from "./child.ts";
+import { type LoadJob, type LoadReport, parseReport } from "./load.ts";
+import { cpuUs, machineBusyUs, memoryMb, resetPeak } from "./procfs.ts";
+import type { System, SystemName } from "./systems.ts";
+import { parseSnapshot, type UpstreamSnapshot } from "./upstream.ts";
+import { callsIn, countedAs } from "./workload.ts";
+
+/** The processes that make and answer the load. */
+export interface Rig {
+  readonly upstream: Child;
+  readonly load: Child;
+}
+
+/** What one round showed. */
+export interface Round {
+  readonly system: SystemName;
+  readonly load: LoadReport;
+  /** CPU µs of the system per right answer; 0 for `direct`. */
+  readonly cpuUsPerRequest: number;
+  readonly requestsPerSecond: number;
+  /** Upstream calls per call asked. */
+  readonly amplification: number;
+  readonly rssMb: number;
+  readonly peakMb: number;
+  /** Shares of one core. `others`: everything on the machine that is not part of the benchmark. */
+  readonly cores: { readonly system: number; readonly generator: number; readonly upstream: number; readonly others: number };
+  /** Why the round does not count; null = it does. */
+  readonly discarded: string | null;
+}
+
+const ANSWER_MS = 30_000;
+
+/** Runs one round; `ratePerSecond` null = closed loop. */
+export async function measure(rig: Rig, system: System, cell: Cell, load: { readonly seconds: number; readonly ratePerSecond: number | null }): Promise<Round> {
+  const job: LoadJob = { port: system.port, path: cell.path, workload: cell.workload, connections: cell.connections, ...load };
+  await rig.load.ask({ kind: "job", job }, ANSWER_MS);
+  for (const pid of system.pids) resetPeak(pid);
+  const before = await sample(rig, system);
+  const report = parseReport(await rig.load.ask({ kind: "go" }, ANSWER_MS + load.seconds * 1_000));
+  const after = await sample(rig, system);
+  return judge(system, cell, report, { before, after });
+}
+
+/** Asks the upstream what it has seen. */
+export async function snapshot(upstream: Child): Promise<UpstreamSnapshot> {
+  return parseSnapshot(await upstream.ask({ kind: "snapshot" }, ANSWER_MS));
+}
+
+interface Sample {
+  readonly upstream: UpstreamSnapshot;
+  readonly systemUs: number;
+  readonly ownUs: number;
+  readonly machineUs: number;
+  readonly rssMb: number;
+  readonly peakMb: number;
+}
+
+async function sample(rig: Rig, system: System): Promise<Sample> {
+  const memory = system.pids.map(memoryMb);
+  const own = process.cpuUsage();
+  return {
+    upstream: await snapshot(rig.upstream),
+    systemUs: sum(system.pids.map(cpuUs)),
+    ownUs: own.user + own.system,
+    machineUs: machineBusyUs(),
+    rssMb: sum(memory.map(({ rss }) => rss)),
+    peakMb: sum(memory.map(({ peak }) => peak)),
+  };
+}
+
+function judge(system: System, cell: Cell, load: LoadReport, { before, after }: { readonly before: Sample; readonly after: Sample }): Round {
+  const wallUs = load.seconds * 1e6;
+  const counted = countedAs(cell.workload);
+  const upstreamCalls = (after.upstream.calls[counted] ?? 0) - (before.upstream.calls[counted] ?? 0);
+  const systemUs = after.systemUs - before.systemUs;
+  const upstreamUs = after.upstream.cpuUs - before.upstream.cpuUs;
+  const othersUs = after.machineUs - before.machineUs - systemUs - upstreamUs - load.cpuUs - (after.ownUs - before.ownUs);
+  const cores = { system: systemUs / wallUs, generator: load.cpuUs / wallUs, upstream: upstreamUs / wallUs, others: Math.max(0, othersUs / wallUs) };
+  return {
+    system: system.name,
+    load,
+    cpuUsPerRequest: load.ok === 0 ? 0 : systemUs / load.ok,
+    requestsPerSecond: load.ok / load.seconds,
+    amplification: load.sent === 0 ? 0 : upstreamCalls / (load.sent * callsIn(cell.workload)),
+    rssMb: after.rssMb,
+    peakMb: after.peakMb,
+    cores,
+    discarded: reason(system, load, cores),
+  };
+}
+
+/** `direct` is the floor: there the generator or the upstream is always the limit. */
+function reason(system: System, load: LoadReport, cores: Round["cores"]): string | null {
+  if (load.failed > 0) return `${load.failed} of ${load.sent} answers were not right: ${load.faults.join(" | ")}`;
+  if (load.ok === 0) return "no answer at all";
+  if (system.name === "direct") return null;
+  if (cores.generator >= SATURATED_CORES) return "the generator was saturated";
+  return cores.upstream >= SATURATED_CORES ? "the upstream was saturated" : null;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

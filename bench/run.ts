@@ -1,0 +1,154 @@
+// `npm run bench`: measures this service beside nginx over one upstream, interleaved, and compares with the published targets. `--soak` runs the long memory job.
+// Exit codes: 0 all promises kept, 1 wrong answers, extra upstream calls or a missed target, 2 wrong usage, a missing tool or a system that does not start.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpus, release, tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { CELLS, type Cell } from "./cells.ts";
+import { startChild } from "./child.ts";
+import { measure, type Rig, type Round, snapshot } from "./measure.ts";
+import { hottest } from "./profile.ts";
+import { type CellRounds, complaints, rowsOf, tableOf } from "./report.ts";
+import { soak } from "./soak.ts";
+import { missing, nginxVersion, SYSTEM_NAMES, type System, type SystemName, startSystem } from "./systems.ts";
+
+interface Options {
+  readonly cells: readonly Cell[];
+  readonly systems: readonly SystemName[];
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly soak: boolean;
+  readonly minutes: number;
+  readonly profile: boolean;
+}
+
+const RESULTS_DIR = fileURLToPath(new URL("results/", import.meta.url));
+/** Long enough for the compiler to settle; later cells need less. */
+const FIRST_WARM_UP_SECONDS = 3;
+const WARM_UP_SECONDS = 1;
+
+function usage(problem: string): never {
+  process.stderr.write(`${problem}
+usage: npm run bench -- [--cell NAME]... [--system direct|nginx|svc]... [--rounds N] [--seconds N] [--cpu-prof]
+       npm run bench -- --soak [--minutes N]
+cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
+  process.exit(2);
+}
+
+function parseOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      cell: { type: "string", multiple: true, default: [] },
+      system: { type: "string", multiple: true, default: [] },
+      rounds: { type: "string", default: "5" },
+      seconds: { type: "string", default: "2.5" },
+      soak: { type: "boolean", default: false },
+      minutes: { type: "string", default: "10" },
+      "cpu-prof": { type: "boolean", default: false },
+    },
+  });
+  const [rounds, seconds, minutes] = [Number(values.rounds), Number(values.seconds), Number(values.minutes)];
+  if (!(rounds >= 1 && seconds > 0 && minutes > 0)) usage("--rounds, --seconds and --minutes are positive numbers");
+  const unknown = [
+    ...values.cell.filter((name) => !CELLS.some((cell) => cell.name === name)),
+    ...values.system.filter((name) => !SYSTEM_NAMES.some((known) => known === name)),
+  ];
+  if (unknown.length > 0) usage(`unknown: ${unknown.join(", ")}`);
+  return {
+    cells: CELLS.filter(({ name }) => values.cell.length === 0 || values.cell.includes(name)),
+    systems: SYSTEM_NAMES.filter((name) => values.system.length === 0 || values.system.includes(name)),
+    rounds: Math.ceil(rounds),
+    seconds,
+    soak: values.soak,
+    minutes,
+    profile: values["cpu-prof"],
+  };
+}
+
+async function compare(options: Options): Promise<number> {
+  const absent = options.systems.flatMap((name) => missing(name) ?? []);
+  if (absent.length > 0) usage(absent.join("\n"));
+  const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
+  const stops: (() => Promise<void>)[] = [];
+  try {
+    const upstream = startChild("upstream.ts", []);
+    stops.push(upstream.stop);
+    const load = startChild("load.ts", []);
+    stops.push(load.stop);
+    const site = { dir, upstreamPorts: (await snapshot(upstream)).ports, nodeFlags: options.profile ? ["--cpu-prof", `--cpu-prof-dir=${dir}`] : [] };
+    const systems: System[] = [];
+    for (const name of options.systems) {
+      const system = await startSystem(name, site);
+      systems.push(system);
+      stops.push(system.stop);
+    }
+    const measured: CellRounds[] = [];
+    for (const cell of options.cells) {
+      measured.push(
+        await runCell({ upstream, load }, systems, cell, { ...options, warmUpSeconds: measured.length === 0 ? FIRST_WARM_UP_SECONDS : WARM_UP_SECONDS }),
+      );
+      process.stdout.write(`${tableOf(measured[measured.length - 1] ?? { cell, ratePerSecond: null, rounds: [] })}\n\n`);
+    }
+    await stopAll(stops);
+    if (options.profile) process.stdout.write(`${hottest(dir)}\n`);
+    return conclude(measured, options);
+  } finally {
+    await stopAll(stops);
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+async function runCell(rig: Rig, systems: readonly System[], cell: Cell, plan: Options & { readonly warmUpSeconds: number }): Promise<CellRounds> {
+  const chosen = systems.filter(({ name }) => name !== "direct" || cell.withDirect);
+  const closed: Cell = { ...cell, pace: "closed" };
+  for (const system of chosen) await measure(rig, system, closed, { seconds: plan.warmUpSeconds, ratePerSecond: null });
+  const ratePerSecond = cell.pace === "half" ? (await saturation(rig, chosen, closed, plan.seconds)) / 2 : null;
+  const rounds: Round[] = [];
+  for (let round = 0; round < plan.rounds; round++) {
+    const turn = round % chosen.length;
+    for (const system of [...chosen.slice(turn), ...chosen.slice(0, turn)])
+      rounds.push(await measure(rig, system, cell, { seconds: plan.seconds, ratePerSecond }));
+  }
+  return { cell, ratePerSecond, rounds };
+}
+
+/** Requests per second of this service, or of the last system where it is not measured. */
+async function saturation(rig: Rig, systems: readonly System[], cell: Cell, seconds: number): Promise<number> {
+  const system = systems.at(-1);
+  if (system === undefined) return 0;
+  return (await measure(rig, system, cell, { seconds, ratePerSecond: null })).requestsPerSecond;
+}
+
+function conclude(measured: readonly CellRounds[], options: Options): number {
+  const problems = options.profile ? [] : measured.flatMap(complaints);
+  const machine = { cpu: cpus()[0]?.model ?? "", cores: cpus().length, kernel: release(), node: process.version, nginx: nginxVersion() };
+  const cells = measured.map((each) => ({ ...each, rows: rowsOf(each) }));
+  mkdirSync(RESULTS_DIR, { recursive: true });
+  writeFileSync(
+    join(RESULTS_DIR, "latest.json"),
+    `${JSON.stringify({ at: new Date().toISOString(), machine, rounds: options.rounds, seconds: options.seconds, problems, cells }, null, 1)}\n`,
+  );
+  process.stdout.write(
+    `${machine.cpu}, ${machine.cores} cores, Linux ${machine.kernel}, Node ${machine.node}, nginx ${machine.nginx}. All rounds: bench/results/latest.json\n`,
+  );
+  if (options.profile) process.stdout.write("Profiled run: the figures above are slowed by the profiler and judge nothing.\n");
+  else
+    process.stdout.write(
+      problems.length === 0 ? "All answers right, all measured targets met.\n" : `${problems.map((problem) => `MISSED ${problem}`).join("\n")}\n`,
+    );
+  return problems.length === 0 ? 0 : 1;
+}
+
+async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
+  for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
+}
+
+const options = parseOptions(process.argv.slice(2));
+try {
+  process.exitCode = options.soak ? await soak(options.minutes) : await compare(options);
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,156 @@
+// The upstream of the benchmark, a process of its own: one raw HTTP/1.1 server on five loopback ports that plays the providers of two chains and counts every call.
+// Arguments: `faulty` makes each port fail its own 1 % of the calls, in four ways. Every message from the parent is answered with a snapshot of the counters.
+import { createServer, type Server, type Socket } from "node:net";
+import { isRecord } from "./child.ts";
+import { MessageReader } from "./http1.ts";
+import { largePrefix, largeRest, numberIn, smallAnswer } from "./workload.ts";
+
+/** What the upstream has seen so far, and what it cost. */
+export interface UpstreamSnapshot {
+  /** Three ports of chain 1, then two of chain 2. */
+  readonly ports: readonly number[];
+  /** Calls by method name; names outside the standard are counted together as `other`. */
+  readonly calls: Readonly<Record<string, number>>;
+  /** Faults made on purpose. */
+  readonly faults: number;
+  /** User and system time of the process so far, µs. */
+  readonly cpuUs: number;
+}
+
+/** Ports of chain 1; the rest belong to chain 2. */
+export const CHAIN_1_PORTS = 3;
+const PORTS = 5;
+const COUNTED = ["eth_getBalance", "eth_getBlockReceipts", "eth_chainId", "eth_blockNumber"];
+
+/** Reads a snapshot that came over IPC. */
+export function parseSnapshot(message: unknown): UpstreamSnapshot {
+  if (!isRecord(message) || !Array.isArray(message["ports"])) throw new Error("the upstream sent no snapshot");
+  return message as unknown as UpstreamSnapshot;
+}
+
+interface Counters {
+  readonly calls: Map<string, number>;
+  faults: number;
+}
+
+interface Door {
+  readonly index: number;
+  readonly faulty: boolean;
+  readonly counters: Counters;
+  readonly largeRest: Buffer;
+}
+
+function serve(socket: Socket, door: Door): void {
+  let body = "";
+  const reader = new MessageReader({
+    head: () => {
+      body = "";
+    },
+    body: (piece) => {
+      body += piece.toString("latin1");
+    },
+    end: () => answer(socket, body, door),
+  });
+  socket.setNoDelay(true);
+  socket.on("data", (chunk) => reader.push(chunk));
+  socket.on("error", () => socket.destroy());
+}
+
+function answer(socket: Socket, body: string, door: Door): void {
+  if (body.startsWith("[")) {
+    const calls = body.slice(1, -1).split("},{");
+    const text = `[${calls.map((call) => smallResult(call, door)).join(",")}]`;
+    socket.write(head(text.length) + text, "latin1");
+    return;
+  }
+  if (door.faulty && faultFor(body, door.index)) {
+    door.counters.faults++;
+    count(body, door.counters);
+    fail(socket, body);
+    return;
+  }
+  if (body.includes('"eth_getBlockReceipts"')) {
+    count(body, door.counters);
+    const prefix = largePrefix(idIn(body), numberIn(body));
+    socket.cork();
+    socket.write(head(prefix.length + door.largeRest.length) + prefix, "latin1");
+    socket.write(door.largeRest);
+    socket.uncork();
+    return;
+  }
+  const text = smallResult(body, door);
+  socket.write(head(text.length) + text, "latin1");
+}
+
+function smallResult(body: string, door: Door): string {
+  const method = count(body, door.counters);
+  const id = idIn(body);
+  if (method === "eth_chainId") return `{"jsonrpc":"2.0","id":${id},"result":"${door.index < CHAIN_1_PORTS ? "0x1" : "0x2"}"}`;
+  if (method === "eth_blockNumber") return `{"jsonrpc":"2.0","id":${id},"result":"0x${Math.floor(Date.now() / 12_000).toString(16)}"}`;
+  return smallAnswer(id, numberIn(body));
+}
+
+function count(body: string, counters: Counters): string {
+  const method = /"method":\s*"([^"]*)"/.exec(body)?.[1] ?? "";
+  const key = COUNTED.includes(method) ? method : "other";
+  counters.calls.set(key, (counters.calls.get(key) ?? 0) + 1);
+  return method;
+}
+
+function idIn(body: string): string {
+  return /"id":\s*("[^"]*"|-?\d+)/.exec(body)?.[1] ?? "null";
+}
+
+function head(length: number): string {
+  return `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+}
+
+/** Each port fails another hundredth of the numbers, so that a retry elsewhere succeeds. */
+function faultFor(body: string, doorIndex: number): boolean {
+  const number = numberIn(body);
+  return number !== "" && Number(number) % 100 === doorIndex * 33;
+}
+
+function fail(socket: Socket, body: string): void {
+  const html = "<html><body>502 Bad Gateway</body></html>";
+  const wrong = smallAnswer("7", numberIn(body));
+  switch (Math.floor(Number(numberIn(body)) / 100) % 4) {
+    case 0:
+      socket.write(`HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`, "latin1");
+      return;
+    case 1:
+      socket.destroy();
+      return;
+    case 2:
+      socket.end(`${head(wrong.length)}{"jsonrpc":"2.0",`, "latin1");
+      return;
+    default:
+      socket.write(head(wrong.length) + wrong, "latin1");
+  }
+}
+
+function listen(door: Door): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer({ noDelay: true }, (socket) => serve(socket, door));
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", 1_024, () => resolve(server));
+  });
+}
+
+async function main(): Promise<void> {
+  const counters: Counters = { calls: new Map(), faults: 0 };
+  const shared = { faulty: process.argv.includes("faulty"), counters, largeRest: largeRest() };
+  const servers = await Promise.all(Array.from({ length: PORTS }, (_, index) => listen({ index, ...shared })));
+  const ports = servers.map((server) => {
+    const address = server.address();
+    return address !== null && typeof address === "object" ? address.port : 0;
+  });
+  process.on("message", () => {
+    const cpu = process.cpuUsage();
+    const snapshot: UpstreamSnapshot = { ports, calls: Object.fromEntries(counters.calls), faults: counters.faults, cpuUs: cpu.user + cpu.system };
+    process.send?.(snapshot);
+  });
+  process.on("disconnect", () => process.exit(0));
+}
+
+if (import.meta.main) await main();

@@ -1,0 +1,91 @@
+// What the benchmark asks and what the right answer is: both follow from one number, so that either end can make or check them without memory of the other.
+
+/** `small`: 200 B answers. `large`: 1 MiB answers. `batch`: 20 small calls in one array. `mixed`: small calls, every second one under one of 10,000 method names. */
+export type Workload = "small" | "large" | "batch" | "mixed";
+
+/** Size of a whole small answer body, bytes. */
+export const SMALL_BYTES = 200;
+/** Size of a whole large answer body, bytes. */
+export const LARGE_BYTES = 1_048_576;
+/** Calls in one batch. */
+export const BATCH_CALLS = 20;
+/** Distinct method names of the mixed workload. */
+export const METHOD_NAMES = 10_000;
+/** The first number; every number has nine digits, so that all requests and answers of a workload have one length. */
+export const FIRST_NUMBER = 100_000_000;
+
+/** JSON-RPC calls in one HTTP request. */
+export function callsIn(workload: Workload): number {
+  return workload === "batch" ? BATCH_CALLS : 1;
+}
+
+/** The name under which the upstream counts this workload's calls. */
+export function countedAs(workload: Workload): string {
+  return workload === "large" ? "eth_getBlockReceipts" : "eth_getBalance";
+}
+
+/** The request body that begins at `number`; a batch uses the numbers up to `number + 19`. */
+export function requestBody(workload: Workload, number: number): string {
+  switch (workload) {
+    case "small":
+      return balanceCall("eth_getBalance", number);
+    case "large":
+      return `{"jsonrpc":"2.0","id":${number},"method":"eth_getBlockReceipts","params":["0x${number}"]}`;
+    case "batch":
+      return `[${Array.from({ length: BATCH_CALLS }, (_, at) => balanceCall("eth_getBalance", number + at)).join(",")}]`;
+    case "mixed":
+      return balanceCall(mixedMethod(number), number);
+  }
+}
+
+/** The method name of a mixed call: `eth_getBalance`, or one of the 10,000. */
+export function mixedMethod(number: number): string {
+  return number % 2 === 0 ? "eth_getBalance" : `bench_m${String((number >> 1) % METHOD_NAMES).padStart(5, "0")}`;
+}
+
+/** The number a request carries in its parameters, as text; empty where it carries none (the probes). */
+export function numberIn(request: string): string {
+  return /"params":\["0x0*([1-9]\d{8})"/.exec(request)?.[1] ?? "";
+}
+
+/** The whole small answer to the call with this id and number. */
+export function smallAnswer(id: string, number: string): string {
+  return `{"jsonrpc":"2.0","id":${id},"result":"0x${SMALL_PAD}${number}"}`;
+}
+
+/** The right answer to a request of a workload with small answers. */
+export function expectedAnswer(workload: "small" | "batch" | "mixed", number: number): string {
+  if (workload !== "batch") return smallAnswer(String(number), String(number));
+  return `[${Array.from({ length: BATCH_CALLS }, (_, at) => smallAnswer(String(number + at), String(number + at))).join(",")}]`;
+}
+
+/** The part of a large answer that depends on the call; `largeRest()` follows it. */
+export function largePrefix(id: string, number: string): string {
+  return `{"jsonrpc":"2.0","id":${id},"result":[{"blockNumber":"0x${number}"}`;
+}
+
+/** The constant part of a large answer: receipts as a node prints them, up to exactly 1 MiB with the prefix of a nine-digit id. */
+export function largeRest(): Buffer {
+  const target = LARGE_BYTES - largePrefix(String(FIRST_NUMBER), String(FIRST_NUMBER)).length;
+  const tail = (pad: number): string => `,{"pad":"0x${"0".repeat(pad)}"}]}`;
+  const receipts: string[] = [];
+  let length = tail(0).length;
+  for (let at = 0; ; at++) {
+    const text = receipt(at);
+    if (length + text.length > target) return Buffer.from(receipts.join("") + tail(target - length), "latin1");
+    receipts.push(text);
+    length += text.length;
+  }
+}
+
+const SMALL_PAD = "0".repeat(SMALL_BYTES - `{"jsonrpc":"2.0","id":${FIRST_NUMBER},"result":"0x${FIRST_NUMBER}"}`.length);
+
+function balanceCall(method: string, number: number): string {
+  return `{"jsonrpc":"2.0","id":${number},"method":"${method}","params":["0x${String(number).padStart(40, "0")}","latest"]}`;
+}
+
+function receipt(at: number): string {
+  const hash = `0x${at.toString(16).padStart(64, "a")}`;
+  const gas = `0x${(21_000 + at).toString(16)}`;
+  return `,{"transactionHash":"${hash}","transactionIndex":"0x${at.toString(16)}","status":"0x1","gasUsed":"${gas}","logs":[],"logsBloom":"0x${"0".repeat(512)}"}`;
+}

@@ -1,0 +1,99 @@
+// The composition root: builds the service from a configuration and the outside, and owns its beginning, its reload and its end.
+import type { Logger } from "pino";
+import { type Config, deadlineMs } from "./config.ts";
+import type { Chain } from "./core/chain.ts";
+import type { Profile } from "./core/profile.ts";
+import { createObserver } from "./observe.ts";
+import { createDirectory } from "./upstream/directory.ts";
+import { createHttpUpstream } from "./upstream/http.ts";
+import { createProber } from "./upstream/prober.ts";
+import { createRouter } from "./upstream/router.ts";
+import { createWheel } from "./upstream/wheel.ts";
+import { createPages } from "./web/pages.ts";
+import { createResolver } from "./web/rpc/address.ts";
+import { type RpcParts, serveRpc } from "./web/rpc/http.ts";
+import { listen } from "./web/server.ts";
+import type { World } from "./world.ts";
+
+/** A running service. */
+export interface App {
+  readonly port: number;
+  /** Serves the profiles and limits of another configuration; the chains stay. Returns why not, or null. */
+  reload(config: Config): string | null;
+  /** Finishes what was accepted, then ends. */
+  close(): Promise<void>;
+}
+
+/** What the service is built with besides its configuration. */
+export interface Outside {
+  readonly world: World;
+  readonly log: Logger;
+  readonly version: string;
+}
+
+/** Starts the service. */
+export async function build(config: Config, { world, log, version }: Outside): Promise<App> {
+  let live = config;
+  const wheel = createWheel(world);
+  const upstreams = { http: createHttpUpstream() };
+  const observer = createObserver(log, world);
+  const directory = createDirectory(config.chains, config.profiles, world, config.selection);
+  const router = createRouter({ world, wheel, upstreams, limits: () => live.limits });
+  const prober = createProber({ world, wheel, upstreams });
+  const budget = { used: 0 };
+  const rpc: RpcParts = {
+    world,
+    wheel,
+    router,
+    observer,
+    budget,
+    resolver: createResolver(directory, observer),
+    deadlineMs: (method) => deadlineMs(live.deadlines, method),
+    get limits() {
+      return live.limits;
+    },
+  };
+  const state = { draining: false };
+  const page = createPages({ world, directory, observer, budget, version, isDraining: () => state.draining });
+  const requestId = requestIds(world);
+  const { host, port } = config.server;
+  const server = await listen(
+    { world, limits: config.limits, page, requestId, rpc: (request, response, id) => serveRpc(rpc, request, response, id) },
+    host,
+    port,
+  );
+  prober.watch(directory.trackers());
+
+  return {
+    port: server.port,
+    reload(next) {
+      if (chainsOf(next.chains) !== chainsOf(config.chains)) return "the chains differ, and chains are fixed until restart";
+      live = next;
+      directory.replace(next.profiles);
+      prober.watch(directory.trackers());
+      upstreams.http.retain(providersOf(next.profiles));
+      return null;
+    },
+    async close() {
+      state.draining = true;
+      await server.drain();
+      prober.close();
+      await upstreams.http.close();
+    },
+  };
+}
+
+function chainsOf(chains: readonly Chain[]): string {
+  return JSON.stringify(chains);
+}
+
+function providersOf(profiles: readonly Profile[]) {
+  return profiles.flatMap((profile) => [...profile.chains.values()].flatMap((set) => set.providers));
+}
+
+/** Unique per request: when the process started, a part by chance, and a count. */
+function requestIds(world: World): () => string {
+  const prefix = `req-${Math.floor(world.wallMs()).toString(36)}${Math.floor(world.random() * 36 ** 4).toString(36)}-`;
+  let count = 0;
+  return () => prefix + (++count).toString(36);
+}

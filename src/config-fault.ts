@@ -1,0 +1,104 @@
+// Faults of a configuration as the operator reads them: where, which setting, what is wrong and what is allowed.
+// Shows keys and names of variables, never a value: values may be secrets.
+import type { z } from "zod";
+import { allowedText, asNode, nodeAt, type SchemaNode } from "./config-allowed.ts";
+
+/** One thing wrong with the configuration. */
+export interface ConfigFault {
+  /** The file as named by the operator, `environment` or `command line`. */
+  readonly file: string;
+  /** From 1; 0 outside files. */
+  readonly line: number;
+  /** From 1; 0 outside files. */
+  readonly column: number;
+  /** For example `profiles.public.chains.ethereum.providers[0].url`; empty = the whole file. */
+  readonly path: string;
+  /** What is wrong and what is allowed. */
+  readonly message: string;
+}
+
+/** A fault in one of the tables, before it has a place. */
+export interface TableFault {
+  readonly path: readonly (string | number)[];
+  readonly at: "key" | "value";
+  readonly message: string;
+}
+
+/** One line per fault: `file:line:column  path  message`. */
+export function formatFaults(faults: readonly ConfigFault[]): string {
+  return faults
+    .map(({ file, line, column, path, message }) => [line === 0 ? file : `${file}:${line}:${column}`, path, message].filter((part) => part !== "").join("  "))
+    .join("\n");
+}
+
+/** A path as text; keys that are not plain words are not shown. */
+export function pathText(path: readonly (string | number)[]): string {
+  return path
+    .map((step) => (typeof step === "number" ? `[${step}]` : `.${/^[\w.-]{1,64}$/.test(step) ? step : '"…"'}`))
+    .join("")
+    .replace(/^\./, "");
+}
+
+/** What a table's own issues mean for the operator. `schema` describes the table, `data` is what was checked. */
+export function tableFaults(issues: readonly z.core.$ZodIssue[], schema: SchemaNode, data: unknown): readonly TableFault[] {
+  return issues.flatMap((issue): readonly TableFault[] => {
+    const path = issue.path.map((step) => (typeof step === "number" ? step : String(step)));
+    const node = nodeAt(schema, path);
+    switch (issue.code) {
+      case "unrecognized_keys":
+        return issue.keys.map((key) => ({ path: [...path, key], at: "key", message: unknownKey(key, Object.keys(node?.properties ?? {})) }));
+      case "invalid_key":
+        return [{ path, at: "key", message: `must be ${allowedText(asNode(nodeAt(schema, path.slice(0, -1))?.propertyNames))}` }];
+      case "invalid_type":
+        return [{ path, at: "value", message: `${kindText(valueAt(data, path), node)}must be ${allowedText(node)}` }];
+      default:
+        return [{ path, at: "value", message: `must be ${allowedText(node)}` }];
+    }
+  });
+}
+
+function unknownKey(key: string, known: readonly string[]): string {
+  const close = known.find((name) => isClose(key.toLowerCase().replaceAll("-", "_"), name));
+  return `is not a known setting; ${close === undefined ? `known here: ${known.join(", ")}` : `did you mean \`${close}\`?`}`;
+}
+
+/** At most two edits apart (one for short words), or one the beginning of the other. */
+function isClose(a: string, b: string): boolean {
+  const limit = b.length < 5 ? 1 : 2;
+  if (Math.abs(a.length - b.length) > limit) return a.length >= 3 && b.startsWith(a);
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return (row[b.length] ?? 0) <= limit;
+}
+
+function kindText(value: unknown, node: SchemaNode | null): string {
+  if (value === undefined) return "is missing: ";
+  if (value === null) return "is empty: ";
+  if (Array.isArray(value)) return "is a list: ";
+  switch (typeof value) {
+    case "string":
+      return "is text: ";
+    case "boolean":
+      return "is true or false: ";
+    case "object":
+      return "is a map: ";
+    default:
+      return node?.type === "integer" || node?.type === "number" ? "" : "is a number: ";
+  }
+}
+
+function valueAt(data: unknown, path: readonly (string | number)[]): unknown {
+  let value = data;
+  for (const step of path) {
+    if (typeof value !== "object" || value === null) return undefined;
+    value = Object.hasOwn(value, step) ? Reflect.get(value, step) : undefined;
+  }
+  return value;
+}

@@ -1,0 +1,111 @@
+// The reference of the configuration as Markdown, rendered from the configuration table. Knows no setting of its own.
+import { allowedText, asNode, configJsonSchema, itemOf, type SchemaNode, schemaOf } from "./config-allowed.ts";
+import { environment } from "./config-schema.ts";
+
+const INTRODUCTION = `# Configuration
+
+Rendered from the table in \`src/config-schema.ts\`; change it there and run \`npm run docs\`.
+
+The service reads one YAML 1.2 file, \`svc.yml\` unless \`--config FILE\` or the environment variable \`SVC_CONFIG\` names another.
+\`svc check-config FILE\` tells everything that is wrong with a file, each with its line, without starting. Editors that know
+JSON Schema can use \`schema/svc.schema.json\`.
+
+- **Precedence**: command-line flag (\`--port\`, \`--host\`, \`--log-level\`), then environment variable, then file, then default.
+- **Variables**: \`\${NAME}\` inside any text value becomes the value of the environment variable; one that is not set is a fault.
+  Write \`$\${\` for a literal \`\${\`. Inside \`{ }\` and \`[ ]\` put quotes around text that holds a variable.
+- **Strictness**: unknown keys, keys given twice and values out of bounds are refused. A broken file never replaces a running configuration.
+- **Limits**: a file has at most 10,000,000 bytes of UTF-8; YAML anchors and aliases work, tags and several documents do not.
+- **Secrets**: URLs and headers of providers are secret. They never appear in logs, errors or metrics.
+- **Changes**: \`SIGHUP\` re-reads providers and limits. Chains, \`server\`, \`storage\`, \`data_dir\`, \`devnet\` and \`cluster\` change at restart.
+
+A small complete file:
+
+\`\`\`yaml
+chains:
+  ethereum: { chain_id: 1, name: Ethereum, aliases: [mainnet] }
+profiles:
+  public:
+    chains:
+      ethereum:
+        providers:
+          - id: publicnode
+            url: https://ethereum-rpc.publicnode.com
+            ws_url: wss://ethereum-rpc.publicnode.com
+          - id: mine
+            url: https://node.example.com/\${NODE_KEY}
+            archival: true
+\`\`\`
+`;
+
+const RULES = `## Rules across settings
+
+- Names and aliases of chains lead to one chain only, letter case ignored; a decimal one may not be another chain's id; none may be a
+  strategy or a word of the URL grammar (\`fastest\`, \`rpc\`, \`ws\`, \`k\`, …).
+- Provider ids are unique per chain and profile; so are aliases, also against the ids of others.
+- Every provider has \`url\`, \`ws_url\` or both. Credentials in a URL (\`https://user:password@host\`) are sent as an \`Authorization\`
+  header, so \`headers\` may not have that header as well, and \`url\` and \`ws_url\` must carry the same ones.
+- A profile names only chains that are configured. At least one chain is configured, or \`devnet\` is \`true\`.
+- \`devnet: true\` takes the name \`local\` and the chain id 31337, and is refused with \`NODE_ENV=production\`.
+- An error rule has a \`category\`, and \`code\` or \`message_contains\` or both.
+`;
+
+/** The reference as Markdown. */
+export function configReference(): string {
+  return [INTRODUCTION, ...sections(configJsonSchema(), ""), RULES, environmentSection()].join("\n");
+}
+
+function sections(node: SchemaNode, path: string): readonly string[] {
+  const members = membersOf(node).map(({ key, child }) => ({ key, child, path: path === "" ? key : `${path}.${key}` }));
+  const nested = members.flatMap(({ child, path: at }): readonly string[] => {
+    const inner = innerOf(child);
+    return inner === null ? [] : sections(inner.node, `${at}${inner.suffix}`);
+  });
+  const rows = members.map(({ key, child }) => row(key, child, node.required?.includes(key) ?? false));
+  const table = ["| Key | May be | Default | Meaning |", "|---|---|---|---|", ...rows].join("\n");
+  return [`## ${path === "" ? "The file" : `\`${path}\``}\n\n${path === "" ? "" : `${node.description ?? ""}\n\n`}${table}\n`, ...nested];
+}
+
+function row(key: string, child: SchemaNode, required: boolean): string {
+  const inner = innerOf(child);
+  const item = itemOf(child);
+  const kind = inner === null && item !== null && child.title === undefined ? `a list, each ${allowedText(item)}` : allowedText(child);
+  const fallback = inner !== null || child.default === undefined ? "" : `\`${JSON.stringify(child.default)}\``;
+  return `| \`${key}\` | ${cell(kind)} | ${required ? "required" : fallback} | ${cell(child.description ?? inner?.node.description ?? "")} |`;
+}
+
+interface Member {
+  readonly key: string;
+  readonly child: SchemaNode;
+}
+
+function membersOf(node: SchemaNode): readonly Member[] {
+  return Object.entries(node.properties ?? {}).flatMap(([key, value]) => {
+    const child = asNode(value);
+    return child === null ? [] : [{ key, child }];
+  });
+}
+
+/** The record a setting holds: itself, the values of a map or the items of a list. */
+function innerOf(node: SchemaNode): { readonly node: SchemaNode; readonly suffix: string } | null {
+  if (node.properties !== undefined) return { node, suffix: "" };
+  const value = asNode(node.additionalProperties);
+  if (value?.properties !== undefined) return { node: value, suffix: ".NAME" };
+  const item = itemOf(node);
+  return item?.properties === undefined ? null : { node: item, suffix: "[]" };
+}
+
+function environmentSection(): string {
+  const rows = membersOf(schemaOf(environment)).map(({ key, child }) => `| \`${key}\` | ${cell(allowedText(child))} | ${child.description ?? ""} |`);
+  return [
+    "## Environment variables\n",
+    "An empty variable counts as not set. `SVC_CONFIG` names the file; `NODE_ENV=production` marks production.\n",
+    "| Variable | May be | Setting |",
+    "|---|---|---|",
+    ...rows,
+    "",
+  ].join("\n");
+}
+
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|");
+}

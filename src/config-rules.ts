@@ -1,0 +1,197 @@
+// Rules that span several settings: uniqueness, references, what excludes what. Works on unchecked data, so that it speaks even where single settings are wrong.
+// Knows nothing of places; names paths only, and never puts a value into a message.
+import { RESERVED_CHAIN_NAMES } from "./config-schema.ts";
+import { splitCredentials } from "./config-url.ts";
+
+/** A broken rule. `at` says whether the key or the value of the last path step is meant. */
+export interface Breach {
+  readonly path: readonly (string | number)[];
+  readonly at: "key" | "value";
+  readonly message: string;
+}
+
+/** The chain that local nodes serve. */
+export const DEVNET_CHAIN = { name: "local", chainId: 31_337 } as const;
+
+/** Every broken rule of a configuration file. */
+export function brokenRules(data: unknown, production: boolean): readonly Breach[] {
+  const chains = entriesOf(member(data, "chains"));
+  const devnet = member(data, "devnet") === true;
+  return [
+    ...serviceRules(data, chains.length, devnet, production),
+    ...chainRules(chains),
+    ...(devnet ? devnetRules(chains) : []),
+    ...entriesOf(member(data, "profiles")).flatMap(([slug, profile]) => profileRules(["profiles", slug], profile, chains, devnet)),
+  ];
+}
+
+function serviceRules(data: unknown, chainCount: number, devnet: boolean, production: boolean): readonly Breach[] {
+  const breaches: Breach[] = [];
+  if (member(member(data, "hosted"), "enabled") === true)
+    breaches.push(breach(["hosted", "enabled"], "must be false: hosted mode (keys, credit, payment) is not available in this version"));
+  if (member(member(data, "cluster"), "enabled") === true)
+    breaches.push(breach(["cluster", "enabled"], "must be false: clustering is not available in this version; run instances independently"));
+  if (devnet && production) breaches.push(breach(["devnet"], "must be false in production (NODE_ENV=production): it starts local test nodes"));
+  if (!devnet && chainCount === 0 && !isPresentButBroken(member(data, "chains")))
+    breaches.push(breach(["chains"], "must name at least one chain, or set `devnet: true` to try the service with local nodes"));
+  return breaches;
+}
+
+type Entry = readonly [name: string, value: unknown];
+
+/** A word that would lead to a chain. */
+interface Claim {
+  readonly chain: string;
+  readonly word: string;
+  readonly path: Breach["path"];
+  readonly at: Breach["at"];
+}
+
+/** Names, aliases and ids of chains: each must lead to one chain only. */
+function chainRules(chains: readonly Entry[]): readonly Breach[] {
+  const ids = new Map<number, string>();
+  const breaches: Breach[] = [];
+  for (const [name, chain] of chains) {
+    const id = member(chain, "chain_id");
+    if (typeof id !== "number") continue;
+    const owner = ids.get(id);
+    if (owner === undefined) ids.set(id, name);
+    else breaches.push(breach(["chains", name, "chain_id"], `must be unique: chain ${shown(owner)} has the same id`));
+  }
+  const owners = new Map<string, string>();
+  for (const claim of claimsOf(chains)) {
+    const message = claimMessage(claim, owners, ids);
+    if (message !== null) breaches.push({ path: claim.path, at: claim.at, message });
+    else owners.set(claim.word.toLowerCase(), claim.chain);
+  }
+  return breaches;
+}
+
+/** All names, then all aliases: a name wins over another chain's alias. */
+function claimsOf(chains: readonly Entry[]): readonly Claim[] {
+  const names = chains.map(([chain]): Claim => ({ chain, word: chain, path: ["chains", chain], at: "key" }));
+  const aliases = chains.flatMap(([chain, value]) =>
+    listOf(member(value, "aliases")).flatMap((word, index): readonly Claim[] =>
+      typeof word === "string" ? [{ chain, word, path: ["chains", chain, "aliases", index], at: "value" }] : [],
+    ),
+  );
+  return [...names, ...aliases];
+}
+
+function claimMessage({ chain, word }: Claim, owners: ReadonlyMap<string, string>, ids: ReadonlyMap<number, string>): string | null {
+  if (RESERVED_CHAIN_NAMES.has(word.toLowerCase())) return `must not be a word of the URL grammar: ${[...RESERVED_CHAIN_NAMES].join(", ")}`;
+  const owner = owners.get(word.toLowerCase());
+  if (owner === chain) return "is given twice for this chain, letter case ignored";
+  if (owner !== undefined) return `must be unique, letter case ignored: chain ${shown(owner)} has the same name or alias`;
+  const other = /^\d+$/.test(word) ? ids.get(Number(word)) : undefined;
+  return other !== undefined && other !== chain ? `must not be the chain id of another chain: ${shown(other)} has it` : null;
+}
+
+function devnetRules(chains: readonly Entry[]): readonly Breach[] {
+  const why = `is taken by the local chain that \`devnet: true\` adds (${DEVNET_CHAIN.name}, ${DEVNET_CHAIN.chainId}); rename it or set \`devnet: false\``;
+  return chains.flatMap(([name, chain]) => {
+    const breaches: Breach[] = [];
+    if (isDevnetName(name)) breaches.push({ path: ["chains", name], at: "key", message: why });
+    if (member(chain, "chain_id") === DEVNET_CHAIN.chainId) breaches.push(breach(["chains", name, "chain_id"], why));
+    for (const [index, alias] of listOf(member(chain, "aliases")).entries())
+      if (typeof alias === "string" && isDevnetName(alias)) breaches.push(breach(["chains", name, "aliases", index], why));
+    return breaches;
+  });
+}
+
+function isDevnetName(name: string): boolean {
+  return name.toLowerCase() === DEVNET_CHAIN.name || (/^\d+$/.test(name) && Number(name) === DEVNET_CHAIN.chainId);
+}
+
+function profileRules(path: readonly string[], profile: unknown, chains: readonly Entry[], devnet: boolean): readonly Breach[] {
+  const known = chains.map(([name]) => name);
+  return entriesOf(member(profile, "chains")).flatMap(([name, set]) => {
+    const at = [...path, "chains", name];
+    const breaches = providerRules([...at, "providers"], listOf(member(set, "providers")));
+    if (known.includes(name)) return breaches;
+    const reason =
+      devnet && name === DEVNET_CHAIN.name
+        ? "must not be configured: `devnet: true` adds its providers itself"
+        : `must be the name of a chain under \`chains\`: ${known.slice(0, 50).map(shown).join(", ") || "none is configured"}`;
+    return [{ path: at, at: "key", message: reason }, ...breaches];
+  });
+}
+
+function providerRules(path: Breach["path"], providers: readonly unknown[]): readonly Breach[] {
+  const breaches: Breach[] = [];
+  const ids = new Map<unknown, number>();
+  for (const [index, provider] of providers.entries()) {
+    const id = member(provider, "id");
+    const first = ids.get(id);
+    if (first !== undefined) breaches.push(breach([...path, index, "id"], `must be unique per chain and profile: providers[${first}] has the same id`));
+    else if (typeof id === "string") ids.set(id, index);
+  }
+  const aliases = new Map<unknown, number>();
+  for (const [index, provider] of providers.entries()) {
+    const alias = member(provider, "alias");
+    if (typeof alias === "string") {
+      const other = aliases.get(alias) ?? ids.get(alias) ?? index;
+      if (other !== index) breaches.push(breach([...path, index, "alias"], `must be unique: providers[${other}] has it as id or alias`));
+      if (!aliases.has(alias)) aliases.set(alias, index);
+    }
+    if (isMap(provider)) breaches.push(...endpointRules([...path, index], provider));
+  }
+  return breaches;
+}
+
+function endpointRules(path: Breach["path"], provider: unknown): readonly Breach[] {
+  const breaches: Breach[] = [];
+  const urls = ["url", "ws_url"].map((key) => ({ key, value: member(provider, key) }));
+  if (urls.every(({ value }) => value === undefined)) breaches.push(breach(path, "must have `url` (http, https), `ws_url` (ws, wss) or both"));
+  const given = entriesOf(member(provider, "headers")).filter(([name]) => name.toLowerCase() === "authorization").length;
+  const found = new Set<string>();
+  for (const { key, value } of urls) {
+    const split = typeof value === "string" ? splitCredentials(value) : null;
+    if (split === null || split.authorization === null) continue;
+    found.add(split.authorization);
+    if (given > 0) breaches.push(breach([...path, key], "must not carry credentials when `headers` has `Authorization`; keep one of them"));
+    else if (found.size > 1) breaches.push(breach([...path, key], "must carry the same credentials as `url`; use two providers otherwise"));
+  }
+  const names = new Set<string>();
+  for (const [name] of entriesOf(member(provider, "headers"))) {
+    if (names.has(name.toLowerCase())) breaches.push({ path: [...path, "headers", name], at: "key", message: "is given twice, letter case ignored" });
+    names.add(name.toLowerCase());
+  }
+  for (const [index, rule] of listOf(member(member(provider, "capabilities"), "error_rules")).entries())
+    if (isMap(rule) && (member(rule, "code") ?? null) === null && !hasItems(member(rule, "message_contains")))
+      breaches.push(breach([...path, "capabilities", "error_rules", index], "must have `code`, `message_contains` or both"));
+  return breaches;
+}
+
+function breach(path: Breach["path"], message: string): Breach {
+  return { path, at: "value", message };
+}
+
+/** A key as shown in a message; keys never come from variables. */
+function shown(key: string): string {
+  return `\`${key.slice(0, 64)}\``;
+}
+
+function isMap(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isPresentButBroken(value: unknown): boolean {
+  return value !== undefined && !isMap(value);
+}
+
+function hasItems(value: unknown): boolean {
+  return value !== undefined && (!Array.isArray(value) || value.length > 0);
+}
+
+function member(value: unknown, key: string): unknown {
+  return isMap(value) && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
+}
+
+function entriesOf(value: unknown): readonly Entry[] {
+  return isMap(value) ? Object.entries(value) : [];
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

@@ -1,0 +1,280 @@
+// The configuration table: every setting with its type, bounds, default and meaning. Validation, JSON Schema and reference are rendered from it.
+// Knows nothing of YAML, files, positions or variables; rules that span several settings live in `config-rules.ts`.
+import { isIP } from "node:net";
+import { z } from "zod";
+import { splitCredentials } from "./config-url.ts";
+import { ERROR_CATEGORIES } from "./core/classification.ts";
+import { CATEGORIES } from "./core/method.ts";
+
+/** Log levels, most talkative first. */
+export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+
+/** Words that are strategies or segments of the URL grammar, so that no chain may be called like them. */
+export const RESERVED_CHAIN_NAMES: ReadonlySet<string> = new Set(
+  "load-balanced load_balanced round-robin round_robin latency-weighted latency_weighted fastest priority k session profile provider ws rpc api".split(" "),
+);
+
+/** Headers the HTTP client sets itself. */
+const MANAGED_HEADERS: ReadonlySet<string> = new Set(
+  "connection content-length expect keep-alive proxy-connection te trailer transfer-encoding upgrade".split(" "),
+);
+
+const DAY_MS = 86_400_000;
+const MAX_PROVIDERS = 64;
+
+const word = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+  .meta({ title: "1 to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit" });
+const label = z.string().min(1).max(200).meta({ title: "text of 1 to 200 characters" });
+const count = (min: number, max: number, fallback: number) => z.int().min(min).max(max).default(fallback);
+const intervalMs = (fallback: number, max = DAY_MS) => count(1, max, fallback);
+const share = (fallback: number) => z.number().min(0).max(1).default(fallback);
+const methodNames = z.array(z.string().min(1).max(200).meta({ title: "a JSON-RPC method name" })).max(500);
+
+const url = (schemes: readonly string[], title: string) =>
+  z
+    .string()
+    .max(4_096)
+    .refine((value) => hasScheme(value, schemes))
+    .meta({ title, format: "uri" });
+
+const headerName = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/)
+  .refine((name) => !MANAGED_HEADERS.has(name.toLowerCase()))
+  .meta({ title: `an HTTP header name other than ${[...MANAGED_HEADERS].join(", ")}` });
+const headerValue = z
+  .string()
+  .max(8_192)
+  .regex(/^[\t\x20-\x7e\x80-\xff]*$/)
+  .meta({ title: "a header value: up to 8192 Latin-1 characters without line breaks" });
+
+const errorRule = z
+  .strictObject({
+    code: z.int().nullable().default(null).describe("JSON-RPC error code that matches; `null` = any."),
+    message_contains: z
+      .array(z.string().min(1).max(500))
+      .max(50)
+      .default([])
+      .describe("Pieces of text; any one of them in the error message matches, letter case ignored. Empty = any message."),
+    category: z.enum([...ERROR_CATEGORIES]).describe("What the error means: a category of the built-in classification."),
+  })
+  .describe("A rule that runs before the built-in error classification. At least one of `code` and `message_contains` is needed.");
+
+const providerLimits = z
+  .strictObject({
+    max_block_range: z.int().min(1).nullable().default(null).describe("Largest `eth_getLogs` block range accepted; `null` = not declared."),
+    max_block_age: z.int().min(1).nullable().default(null).describe("How many blocks behind the head are still served; `null` = not declared."),
+    block_age_methods: methodNames.default([]).describe("Methods that `max_block_age` binds; empty = every method with a block parameter."),
+  })
+  .prefault({})
+  .describe("Declared limits. Calls beyond them go to other providers first.");
+
+const capabilities = z
+  .strictObject({
+    unsupported_methods: methodNames.default([]).describe("Methods this provider does not serve."),
+    unsupported_categories: z
+      .array(z.enum([...CATEGORIES]))
+      .max(50)
+      .default([])
+      .describe("Method categories this provider does not serve."),
+    limits: providerLimits,
+    error_rules: z.array(errorRule).max(100).default([]).describe("Meanings of this provider's own errors; the first matching rule counts."),
+  })
+  .prefault({})
+  .describe("What the provider can and cannot do.");
+
+const provider = z
+  .strictObject({
+    id: word.describe("Identifier in pins, logs and metrics; unique per chain and profile."),
+    name: label.optional().describe("Human-readable name. Default: the id."),
+    alias: word.optional().describe("What callers of the managed profiles `public` and `premium` see instead of the id. Default: `p1`, `p2`, … by order."),
+    url: url(["http:", "https:"], "an http:// or https:// URL")
+      .optional()
+      .describe("JSON-RPC over HTTP. May carry `user:password@`, sent as an `Authorization` header. At least one of `url` and `ws_url` is needed."),
+    ws_url: url(["ws:", "wss:"], "a ws:// or wss:// URL").optional().describe("JSON-RPC over WebSocket, for subscriptions."),
+    priority: count(0, 1_000_000, 100).describe("Order of the `priority` strategy: lower is tried first."),
+    archival: z.boolean().default(false).describe("Serves state of any block, however old."),
+    headers: z.record(headerName, headerValue).default({}).describe("Secret headers sent with every request to this provider."),
+    capabilities,
+  })
+  .describe("One upstream endpoint.");
+
+const providerSet = z
+  .strictObject({
+    selection: z
+      .strictObject({
+        max_lag_blocks: count(0, 1_000_000, 5).describe("A provider further behind the others than this is left out."),
+        archival_threshold: count(0, 1_000_000_000, 128).describe("Blocks further behind the head than this need a provider with `archival: true`."),
+      })
+      .prefault({})
+      .describe("Which providers may serve a call."),
+    monitoring: z
+      .strictObject({ probe_interval_ms: intervalMs(12_000).describe("Time between two health probes of one provider.") })
+      .prefault({})
+      .describe("Health probes."),
+    subscriptions: z
+      .strictObject({
+        new_heads_timeout_ms: intervalMs(42_000).describe("A subscription that delivers no new head for this long moves to another provider."),
+        max_backfill_blocks: count(1, 100_000, 100).describe("Most blocks replayed when a subscription moves to another provider."),
+        backfill_timeout_ms: intervalMs(30_000).describe("Longest time for that replay."),
+      })
+      .prefault({})
+      .describe("Shared WebSocket subscriptions."),
+    providers: z
+      .array(provider)
+      .min(1)
+      .max(MAX_PROVIDERS)
+      .meta({ title: `a list of 1 to ${MAX_PROVIDERS} providers` })
+      .describe("The upstream endpoints."),
+  })
+  .describe("The providers of one profile on one chain. The key is the chain's name.");
+
+const profile = z
+  .strictObject({ chains: z.record(word, providerSet).default({}).describe("By chain name, as under `chains`.") })
+  .describe("A named provider set with its own health. `public` and `premium` are the managed pools; other names are your own profiles.");
+
+const chain = z
+  .strictObject({
+    chain_id: z.int().min(1).describe("EIP-155 chain id; unique."),
+    name: label.optional().describe("Human-readable name. Default: the chain's key."),
+    aliases: z.array(word).max(20).default([]).describe("Other names accepted in URLs."),
+    block_time_ms: intervalMs(12_000, 3_600_000).describe("Usual time between two blocks."),
+  })
+  .describe("A chain this instance serves. The key is its name in URLs. Fixed until restart.");
+
+const server = z
+  .strictObject({
+    host: z.string().min(1).max(255).default("127.0.0.1").describe("Address to listen on; `0.0.0.0` = all."),
+    port: count(0, 65_535, 4_000).describe("Port to listen on; `0` = any free one."),
+    public_url: url(["http:", "https:"], "an http:// or https:// URL").optional().describe("Base URL shown to callers. Default: the address it listens on."),
+    trusted_proxies: z
+      .array(z.string().refine(isAddressRange).meta({ title: "an IP address or a range such as 10.0.0.0/8" }))
+      .max(100)
+      .default([])
+      .describe("Proxies whose `X-Forwarded-For` is believed."),
+  })
+  .prefault({})
+  .describe("Where the service listens. Changes need a restart.");
+
+const limits = z
+  .strictObject({
+    max_body_bytes: count(1_024, 1_000_000_000, 8_000_000).describe("Largest request body."),
+    max_batch_items: count(1, 10_000, 50).describe("Most calls in one batch."),
+    batch_concurrency: count(1, 1_000, 8).describe("Calls of one batch in flight at once."),
+    max_in_flight_bytes: count(1_024, 100_000_000_000, 256_000_000).describe("Request bodies held at once, all callers together; beyond it: 503."),
+    max_connections: count(1, 1_000_000, 10_000).describe("Client connections open at once."),
+    headers_timeout_ms: intervalMs(10_000).describe("Longest time for a client to send the request headers."),
+    request_timeout_ms: intervalMs(30_000).describe("Longest time for a client to send a whole request."),
+    keep_alive_timeout_ms: intervalMs(65_000).describe("An idle client connection is closed after this."),
+    drain_timeout_ms: intervalMs(30_000).describe("Longest time to finish accepted requests when stopping."),
+    max_attempts: count(1, 10, 3).describe("Most providers asked for one replay-safe call."),
+    first_attempt_share: z.number().gt(0).max(1).default(0.6).describe("Part of the deadline the first of several attempts may use."),
+  })
+  .prefault({})
+  .describe("Bounds on what callers may ask for.");
+
+const deadlines = z
+  .strictObject({
+    cheap_ms: intervalMs(2_000).describe("Answers from memory: `eth_blockNumber`, `eth_gasPrice`."),
+    standard_ms: intervalMs(5_000).describe("Single reads: blocks, transactions, balances."),
+    default_ms: intervalMs(10_000).describe("`eth_call`, `eth_getLogs` and methods that are not in the table."),
+    trace_tx_ms: intervalMs(30_000).describe("`debug_*` and `trace_*` of one transaction."),
+    trace_block_ms: intervalMs(45_000).describe("`debug_*` and `trace_*` of whole blocks."),
+  })
+  .prefault({})
+  .describe("The time a call may take, all attempts together, by class of method.");
+
+const strategies = z
+  .strictObject({
+    fastest_min_calls: count(0, 1_000_000, 3).describe("`fastest`: calls after which a provider counts as known."),
+    fastest_min_success_rate: share(0.9).describe("`fastest`: success rate a known provider needs."),
+    lw_beta: z.number().gt(0).max(20).default(3).describe("`latency-weighted`: how strongly latency counts."),
+    lw_ms_floor: z.number().gt(0).max(60_000).default(30).describe("`latency-weighted`: latencies below this count as this, in milliseconds."),
+    lw_explore_floor: share(0.05).describe("`latency-weighted`: smallest weight of any provider."),
+    lw_min_calls: count(1, 1_000_000, 3).describe("`latency-weighted`: calls after which a provider has its full weight."),
+    lw_min_success_rate: share(0.85).describe("`latency-weighted`: below this success rate a provider gets the smallest weight."),
+    explore_share: share(0.02).describe("`fastest`: part of replay-safe reads sent to providers that are little known."),
+  })
+  .prefault({})
+  .describe("Tuning of the strategies that order providers.");
+
+const storageUrl = z
+  .string()
+  .refine((value) => value === "" || hasScheme(value, ["postgres:", "postgresql:"]))
+  .meta({ title: "empty, or a postgres:// URL" });
+
+/** The configuration file. */
+export const configFile = z
+  .strictObject({
+    server,
+    storage: z
+      .strictObject({ url: storageUrl.default("").describe("Empty = embedded storage in `data_dir`.") })
+      .prefault({})
+      .describe("Where accounts and keys are kept."),
+    data_dir: z.string().min(1).max(4_096).default(".svc").describe("Directory for the service's own files."),
+    log_level: z.enum(LOG_LEVELS).default("info").describe("Least important message that is logged."),
+    devnet: z.boolean().default(false).describe("Also starts local EVM nodes as chain `local` (31337) of profile `public`. Refused in production."),
+    cluster: z
+      .strictObject({
+        enabled: z.boolean().default(false).describe("Not available in this version: must be `false`."),
+        node_id: z.string().max(200).default("").describe("Name of this node."),
+        region: z.string().max(200).default("").describe("Region of this node."),
+        expected_nodes: count(1, 10_000, 1).describe("Nodes the cluster should have."),
+      })
+      .prefault({})
+      .describe("Several instances that know of each other."),
+    chains: z.record(word, chain).default({}).describe("The chains this instance serves, by name."),
+    profiles: z.record(word, profile).default({}).describe("The provider sets, by slug."),
+    limits,
+    deadlines,
+    strategies,
+    hosted: z
+      .strictObject({ enabled: z.boolean().default(false).describe("Not available in this version: must be `false`.") })
+      .prefault({})
+      .describe("Keys, credit and payment."),
+  })
+  .describe("Configuration of svc.");
+
+/** A valid configuration file with every default filled in. */
+export type ConfigFile = z.output<typeof configFile>;
+
+const serverSettings = server.unwrap().shape;
+const strategySettings = strategies.unwrap().shape;
+
+/** Environment variables; each overrides the setting of the same meaning in the file. Numbers arrive as numbers. */
+export const environment = z.object({
+  PORT: serverSettings.port.unwrap().optional().describe("`server.port`"),
+  HOST: serverSettings.host.unwrap().optional().describe("`server.host`"),
+  LOG_LEVEL: z.enum(LOG_LEVELS).optional().describe("`log_level`"),
+  DATABASE_URL: storageUrl.optional().describe("`storage.url`"),
+  FASTEST_MIN_CALLS: strategySettings.fastest_min_calls.unwrap().optional().describe("`strategies.fastest_min_calls`"),
+  FASTEST_MIN_SUCCESS_RATE: strategySettings.fastest_min_success_rate.unwrap().optional().describe("`strategies.fastest_min_success_rate`"),
+  LW_BETA: strategySettings.lw_beta.unwrap().optional().describe("`strategies.lw_beta`"),
+  LW_MS_FLOOR: strategySettings.lw_ms_floor.unwrap().optional().describe("`strategies.lw_ms_floor`"),
+  LW_EXPLORE_FLOOR: strategySettings.lw_explore_floor.unwrap().optional().describe("`strategies.lw_explore_floor`"),
+  LW_MIN_CALLS: strategySettings.lw_min_calls.unwrap().optional().describe("`strategies.lw_min_calls`"),
+  LW_MIN_SR: strategySettings.lw_min_success_rate.unwrap().optional().describe("`strategies.lw_min_success_rate`"),
+  SVC_SECRET: z
+    .string()
+    .refine((value) => Buffer.byteLength(value) >= 32)
+    .meta({ title: "at least 32 bytes" })
+    .optional()
+    .describe("the secret that signs what the hosted service hands out; it has no setting in the file"),
+});
+
+/** Command-line flags; each overrides the environment and the file. Numbers arrive as numbers. */
+export const flags = z.strictObject({ port: environment.shape.PORT, host: environment.shape.HOST, "log-level": environment.shape.LOG_LEVEL });
+
+function hasScheme(value: string, schemes: readonly string[]): boolean {
+  const parsed = URL.parse(value);
+  return parsed !== null && schemes.includes(parsed.protocol) && parsed.hostname !== "" && splitCredentials(value) !== null;
+}
+
+function isAddressRange(value: string): boolean {
+  const [address = "", bits, ...rest] = value.split("/");
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+}

@@ -1,0 +1,276 @@
+// Configuration: file text, environment and flags in; one frozen record or every fault out. Precedence: flag, environment, file, default.
+// Pure: reads no file, no process environment and no clock. The settings and their defaults stand in `config-schema.ts`.
+import type { z } from "zod";
+import { configJsonSchema, schemaOf } from "./config-allowed.ts";
+import { type ConfigDocument, readDocument, type Variables } from "./config-document.ts";
+import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
+import { brokenRules } from "./config-rules.ts";
+import { type ConfigFile, configFile, environment, flags as flagTable } from "./config-schema.ts";
+import { splitCredentials } from "./config-url.ts";
+import type { Chain } from "./core/chain.ts";
+import type { Method } from "./core/method.ts";
+import type { Profile, Provider, ProviderSet } from "./core/profile.ts";
+import type { SelectionSettings } from "./core/strategy.ts";
+
+/** What a configuration is made from. */
+export interface ConfigInput {
+  /** The file's name as shown in faults. */
+  readonly file: string;
+  /** The file's content; bytes are checked to be UTF-8. */
+  readonly text: string | Uint8Array;
+  readonly env: Variables;
+  /** Values of `--port`, `--host`, `--log-level` as written. */
+  readonly flags: Readonly<Record<string, string | undefined>>;
+}
+
+/** A configuration, or everything that is wrong with it. */
+export type ConfigResult = { readonly ok: true; readonly config: Config } | { readonly ok: false; readonly faults: readonly ConfigFault[] };
+
+/** Bounds on what callers may ask for. */
+export interface Limits {
+  readonly maxBodyBytes: number;
+  readonly maxBatchItems: number;
+  readonly batchConcurrency: number;
+  readonly maxInFlightBytes: number;
+  readonly maxConnections: number;
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  readonly drainTimeoutMs: number;
+  readonly maxAttempts: number;
+  readonly firstAttemptShare: number;
+}
+
+/** Deadlines by class of method. */
+export interface Deadlines {
+  readonly cheapMs: number;
+  readonly standardMs: number;
+  readonly defaultMs: number;
+  readonly traceTxMs: number;
+  readonly traceBlockMs: number;
+}
+
+/** Everything the service is told before it starts; frozen. Holds secrets: never log it. */
+export interface Config {
+  readonly server: {
+    readonly host: string;
+    readonly port: number;
+    /** Without a slash at the end; null = the address it listens on. */
+    readonly publicUrl: string | null;
+    /** IP addresses and ranges. */
+    readonly trustedProxies: readonly string[];
+  };
+  readonly dataDir: string;
+  /** Empty = embedded storage; secret otherwise. */
+  readonly storageUrl: string;
+  readonly logLevel: ConfigFile["log_level"];
+  readonly production: boolean;
+  readonly devnet: boolean;
+  readonly chains: readonly Chain[];
+  readonly profiles: readonly Profile[];
+  readonly limits: Limits;
+  readonly deadlines: Deadlines;
+  readonly selection: SelectionSettings;
+  readonly cluster: { readonly enabled: boolean; readonly nodeId: string; readonly region: string; readonly expectedNodes: number };
+  /** `SVC_SECRET`, at least 32 bytes; null = not set. */
+  readonly secret: string | null;
+}
+
+/** Checks everything at once and builds the configuration; never throws. */
+export function loadConfig(input: ConfigInput): ConfigResult {
+  const production = input.env["NODE_ENV"] === "production";
+  const document = readDocument(input.text, input.env);
+  const file = configFile.safeParse(document.data);
+  const variables = numbersRead(input.env, Object.keys(environment.shape));
+  const switches = numbersRead(input.flags, Object.keys(flagTable.shape));
+  const env = environment.safeParse(variables);
+  const flag = flagTable.safeParse(switches);
+  const faults = [
+    ...fileFaults(input.file, document, file.error?.issues ?? [], production),
+    ...tableFaults(env.error?.issues ?? [], schemaOf(environment), variables).map((fault) => unplaced("environment", "", fault)),
+    ...tableFaults(flag.error?.issues ?? [], schemaOf(flagTable), switches).map((fault) => unplaced("command line", "--", fault)),
+  ].slice(0, MAX_FAULTS);
+  if (faults.length > 0 || !file.success || !env.success || !flag.success) return { ok: false, faults };
+  return { ok: true, config: frozen(configOf(file.data, env.data, flag.data, production)) };
+}
+
+/** The deadline of a call of this method, all attempts together, in milliseconds. */
+export function deadlineMs(deadlines: Deadlines, method: Method): number {
+  switch (method.deadlineMs) {
+    case 2_000:
+      return deadlines.cheapMs;
+    case 5_000:
+      return deadlines.standardMs;
+    case 10_000:
+      return deadlines.defaultMs;
+    case 30_000:
+      return deadlines.traceTxMs;
+    case 45_000:
+      return deadlines.traceBlockMs;
+    default:
+      return method.deadlineMs;
+  }
+}
+
+const MAX_FAULTS = 1_000;
+
+type Environment = z.output<typeof environment>;
+type Flags = z.output<typeof flagTable>;
+
+/** The named settings; empty ones count as absent, numbers are read. */
+function numbersRead(settings: Variables, names: readonly string[]): Readonly<Record<string, string | number>> {
+  const given = names.flatMap((name): readonly (readonly [string, string | number])[] => {
+    const text = Object.hasOwn(settings, name) ? settings[name] : undefined;
+    if (text === undefined || text === "") return [];
+    return [[name, /^-?\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : text]];
+  });
+  return Object.fromEntries(given);
+}
+
+function fileFaults(file: string, document: ConfigDocument, issues: readonly z.core.$ZodIssue[], production: boolean): readonly ConfigFault[] {
+  const known = document.problems.map(({ place, path, message }) => ({ file, ...place, path: pathText(path), message }));
+  if (document.data === null) return known;
+  const found: readonly TableFault[] = [...tableFaults(issues, configJsonSchema(), document.data), ...brokenRules(document.data, production)];
+  const placed = found
+    .filter(({ path }) => !document.isUnresolved(path))
+    .map(({ path, at, message }) => ({ file, ...(at === "key" ? document.keyAt(path) : document.valueAt(path)), path: pathText(path), message }));
+  return [...known, ...placed].sort((a, b) => a.line - b.line || a.column - b.column);
+}
+
+function unplaced(file: string, prefix: string, { path, message }: TableFault): ConfigFault {
+  return { file, line: 0, column: 0, path: `${prefix}${pathText(path)}`, message };
+}
+
+function configOf(file: ConfigFile, env: Environment, flag: Flags, production: boolean): Config {
+  const { server, cluster, limits, deadlines } = file;
+  const chains = Object.entries(file.chains).map(([chainName, chain]) => chainOf(chainName, chain));
+  return {
+    server: {
+      host: flag.host ?? env.HOST ?? server.host,
+      port: flag.port ?? env.PORT ?? server.port,
+      publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
+      trustedProxies: server.trusted_proxies,
+    },
+    dataDir: file.data_dir,
+    storageUrl: env.DATABASE_URL ?? file.storage.url,
+    logLevel: flag["log-level"] ?? env.LOG_LEVEL ?? file.log_level,
+    production,
+    devnet: file.devnet,
+    chains,
+    profiles: Object.entries(file.profiles).map(([slug, profile]) => profileOf(slug, profile, chains)),
+    limits: {
+      maxBodyBytes: limits.max_body_bytes,
+      maxBatchItems: limits.max_batch_items,
+      batchConcurrency: limits.batch_concurrency,
+      maxInFlightBytes: limits.max_in_flight_bytes,
+      maxConnections: limits.max_connections,
+      headersTimeoutMs: limits.headers_timeout_ms,
+      requestTimeoutMs: limits.request_timeout_ms,
+      keepAliveTimeoutMs: limits.keep_alive_timeout_ms,
+      drainTimeoutMs: limits.drain_timeout_ms,
+      maxAttempts: limits.max_attempts,
+      firstAttemptShare: limits.first_attempt_share,
+    },
+    deadlines: {
+      cheapMs: deadlines.cheap_ms,
+      standardMs: deadlines.standard_ms,
+      defaultMs: deadlines.default_ms,
+      traceTxMs: deadlines.trace_tx_ms,
+      traceBlockMs: deadlines.trace_block_ms,
+    },
+    selection: selectionOf(file, env),
+    cluster: { enabled: cluster.enabled, nodeId: cluster.node_id, region: cluster.region, expectedNodes: cluster.expected_nodes },
+    secret: env.SVC_SECRET ?? null,
+  };
+}
+
+function selectionOf({ strategies }: ConfigFile, env: Environment): SelectionSettings {
+  return {
+    fastestMinCalls: env.FASTEST_MIN_CALLS ?? strategies.fastest_min_calls,
+    fastestMinSuccessRate: env.FASTEST_MIN_SUCCESS_RATE ?? strategies.fastest_min_success_rate,
+    lwBeta: env.LW_BETA ?? strategies.lw_beta,
+    lwMsFloor: env.LW_MS_FLOOR ?? strategies.lw_ms_floor,
+    lwExploreFloor: env.LW_EXPLORE_FLOOR ?? strategies.lw_explore_floor,
+    lwMinCalls: env.LW_MIN_CALLS ?? strategies.lw_min_calls,
+    lwMinSuccessRate: env.LW_MIN_SR ?? strategies.lw_min_success_rate,
+    exploreShare: strategies.explore_share,
+  };
+}
+
+function chainOf(chainName: string, chain: ConfigFile["chains"][string]): Chain {
+  return { chainId: chain.chain_id, chainName, name: chain.name ?? chainName, aliases: chain.aliases, blockTimeMs: chain.block_time_ms };
+}
+
+type ProfileFile = ConfigFile["profiles"][string];
+type SetFile = ProfileFile["chains"][string];
+type ProviderFile = SetFile["providers"][number];
+
+function profileOf(slug: string, profile: ProfileFile, chains: readonly Chain[]): Profile {
+  const sets = chains.flatMap((chain): readonly (readonly [string, ProviderSet])[] => {
+    const set = profile.chains[chain.chainName];
+    return set === undefined ? [] : [[chain.chainName, setOf(chain, set)]];
+  });
+  return { slug, managed: slug === "public" || slug === "premium", chains: new Map(sets) };
+}
+
+function setOf(chain: Chain, set: SetFile): ProviderSet {
+  const aliases = aliasesOf(set.providers);
+  return {
+    chain,
+    maxLagBlocks: set.selection.max_lag_blocks,
+    archivalThreshold: set.selection.archival_threshold,
+    probeIntervalMs: set.monitoring.probe_interval_ms,
+    newHeadsTimeoutMs: set.subscriptions.new_heads_timeout_ms,
+    maxBackfillBlocks: set.subscriptions.max_backfill_blocks,
+    backfillTimeoutMs: set.subscriptions.backfill_timeout_ms,
+    providers: set.providers.map((provider, index) => providerOf(provider, index, aliases[index] ?? `p${index + 1}`)),
+  };
+}
+
+/** The given alias, else pN by order; an N whose word names another provider is passed over for the next free one after the last. */
+function aliasesOf(providers: readonly ProviderFile[]): readonly string[] {
+  const taken = new Set(providers.flatMap(({ id, alias }) => (alias === undefined ? [id] : [id, alias])));
+  let spare = providers.length;
+  return providers.map(({ id, alias }, index) => {
+    if (alias !== undefined) return alias;
+    let choice = `p${index + 1}`;
+    while (taken.has(choice) && choice !== id) choice = `p${++spare}`;
+    return choice;
+  });
+}
+
+function providerOf(provider: ProviderFile, index: number, alias: string): Provider {
+  const { limits, ...capabilities } = provider.capabilities;
+  const http = provider.url === undefined ? null : splitCredentials(provider.url);
+  const ws = provider.ws_url === undefined ? null : splitCredentials(provider.ws_url);
+  const authorization = http?.authorization ?? ws?.authorization ?? null;
+  return {
+    index,
+    id: provider.id,
+    name: provider.name ?? provider.id,
+    alias,
+    url: http?.url ?? null,
+    wsUrl: ws?.url ?? null,
+    priority: provider.priority,
+    archival: provider.archival,
+    headers: authorization === null ? provider.headers : { ...provider.headers, Authorization: authorization },
+    unsupportedMethods: new Set(capabilities.unsupported_methods),
+    unsupportedCategories: new Set(capabilities.unsupported_categories),
+    maxBlockRange: limits.max_block_range,
+    maxBlockAge: limits.max_block_age,
+    blockAgeMethods: new Set(limits.block_age_methods),
+    errorRules: capabilities.error_rules.map(({ code, message_contains, category }) => ({
+      code,
+      messageContains: message_contains.map((piece) => piece.toLowerCase()),
+      category,
+    })),
+  };
+}
+
+/** Freezes records and lists all the way down; sets and maps are read-only by type. */
+function frozen<T>(value: T): T {
+  if (value instanceof Map) value.forEach(frozen);
+  else if (Array.isArray(value)) value.forEach(frozen);
+  else if (typeof value === "object" && value !== null) Object.values(value).forEach(frozen);
+  return Object.freeze(value);
+}

@@ -1,0 +1,96 @@
+// The error catalog: every refusal the service originates, with its codes, status and advice. Knows no transport: `web` renders it.
+
+/** One row of the catalog. `retryable` errors carry `Retry-After`. */
+interface FaultRow {
+  /** JSON-RPC error code. */
+  readonly rpcCode: number;
+  /** HTTP status when it answers a request of its own; 200 for errors that arise while routing. */
+  readonly status: number;
+  readonly retryable: boolean;
+  readonly nextAction: string;
+}
+
+const row = (rpcCode: number, status: number, retryable: boolean, nextAction: string): FaultRow => ({ rpcCode, status, retryable, nextAction });
+
+// Sources: the service specification's tables "JSON-RPC errors" and "Headers", and JSON-RPC 2.0 for parse errors.
+const ROWS = {
+  parse_error: row(-32700, 400, false, "send one valid JSON document in UTF-8"),
+  invalid_request: row(-32600, 400, false, 'send {"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'),
+  body_too_large: row(-32600, 413, false, "send a smaller body, or fewer items in a batch"),
+  method_not_allowed: row(-32600, 405, false, "send a POST with a JSON-RPC body"),
+  unsupported_media_type: row(-32600, 415, false, "send the body as plain JSON, without content encoding"),
+  request_timeout: row(-32600, 408, true, "send the whole request without pausing"),
+  not_found: row(-32600, 404, false, "use /rpc/{chain}; GET /api/chains lists the chains"),
+  method_blocked: row(-32601, 200, false, "sign in the wallet and send the result with eth_sendRawTransaction"),
+  websocket_only: row(-32601, 200, false, "open a WebSocket at data.websocket_url"),
+  unknown_chain: row(-32602, 400, false, "choose a chain from /api/chains"),
+  unknown_profile: row(-32602, 404, false, "use a known profile slug"),
+  invalid_field: row(-32602, 400, false, "use the profile path form /rpc/profile/{slug}/{strategy}/{chain} or /rpc/{chain}"),
+  unauthorized: row(-32001, 401, false, "supply an enabled RPC key"),
+  unavailable: row(-32002, 503, true, "retry shortly"),
+  balance_exhausted: row(-32003, 402, false, "credit the account or restore its allowance"),
+  rate_limit_exceeded: row(-32005, 429, true, "retry after the indicated delay"),
+  log_range_limit: row(-32005, 200, false, "split the block range and retry"),
+  outcome_unknown: row(-32000, 200, false, "it may have been executed: look for its effect (for a transaction, by hash) before sending it again"),
+  response_too_large: row(-32000, 200, false, "narrow the request, or send it outside of a batch"),
+  internal: row(-32000, 500, true, "retry; if it happens again, report the request id"),
+} as const satisfies Record<string, FaultRow>;
+
+/** The `data.code` of a service error. */
+export type FaultCode = keyof typeof ROWS;
+
+/** A refusal the service originates. */
+export interface Fault {
+  readonly kind: "fault";
+  readonly code: FaultCode;
+  readonly rpcCode: number;
+  readonly status: number;
+  readonly retryable: boolean;
+  readonly nextAction: string;
+  readonly message: string;
+  /** Null where waiting does not help or the time is unknown. */
+  readonly retryAfterMs: number | null;
+  /** Further members of `error.data`. */
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** A fault of the catalog, with the words and numbers of this occasion. */
+export function fault(
+  code: FaultCode,
+  message: string,
+  occasion: {
+    readonly status?: number;
+    readonly retryable?: boolean;
+    readonly retryAfterMs?: number;
+    readonly nextAction?: string;
+    readonly details?: Readonly<Record<string, unknown>>;
+  } = {},
+): Fault {
+  const entry = ROWS[code];
+  const retryable = occasion.retryable ?? entry.retryable;
+  return {
+    kind: "fault",
+    code,
+    rpcCode: entry.rpcCode,
+    status: occasion.status ?? entry.status,
+    retryable,
+    nextAction: occasion.nextAction ?? entry.nextAction,
+    message,
+    retryAfterMs: retryable ? (occasion.retryAfterMs ?? DEFAULT_RETRY_MS) : null,
+    details: occasion.details ?? {},
+  };
+}
+
+/** The JSON of a fault's `error` member. */
+export function faultError(it: Fault): string {
+  const data = {
+    code: it.code,
+    next_action: it.nextAction,
+    retryable: it.retryable,
+    ...(it.retryAfterMs === null ? {} : { retry_after_ms: it.retryAfterMs }),
+    ...it.details,
+  };
+  return JSON.stringify({ code: it.rpcCode, message: it.message, data });
+}
+
+const DEFAULT_RETRY_MS = 1_000;

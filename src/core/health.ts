@@ -1,0 +1,155 @@
+// The health of one provider on one transport: circuit, rate limit, cordon, learned facts, speed. The one place where an attempt changes it.
+// Knows no clock, no other provider and no error: it hears verdicts.
+import type { Attempt, Effect, Verdict } from "./attempt.ts";
+import { type Breaker, CLOSED, next, type Signal, settled } from "./breaker.ts";
+import type { BlockRef } from "./call.ts";
+import { bindsRange, blockSpan, createFacts, type Facts, learnMethod, learnPruned, learnRange, learnTag, unlearnMethod } from "./capability.ts";
+import { HEAD_FRESH_MS } from "./head.ts";
+import { createLatencyRecord, type LatencyRecord, observe } from "./latency.ts";
+import type { Method } from "./method.ts";
+import { type Throttle, throttled } from "./throttle.ts";
+
+/** Why a provider is excluded until a matching probe. */
+export type Cordon = Extract<Effect, { kind: "cordon" }>["reason"];
+
+/** How many attempts ended how, since the start. */
+export interface Outcomes {
+  /** A result, or an error that is the caller's own answer. */
+  delivered: number;
+  failed: number;
+  rateLimited: number;
+  /** Says nothing about the provider's health. */
+  neutral: number;
+  cancelled: number;
+}
+
+/** The health of one provider on one transport; changed in place, and only by `recordAttempt`, by probes and by taking a permit. */
+export interface Health {
+  breaker: Breaker;
+  throttle: Throttle | null;
+  /** Set by traffic. */
+  cordon: Cordon | null;
+  /** Set by probes. */
+  wrongChain: boolean;
+  /** When it last said that it is behind; a head sample takes that back. */
+  behindAtMs: number;
+  /** Null until something was learned. */
+  facts: Facts | null;
+  /** Of the latest successful probe; null = none. */
+  probeMs: number | null;
+  /** When it was last probed, successfully or not. */
+  probedAtMs: number;
+  readonly latency: LatencyRecord;
+  readonly outcomes: Outcomes;
+}
+
+/** What an attempt was about, and when and where it ended. */
+export interface Ending {
+  readonly block: BlockRef;
+  readonly head: number | null;
+  readonly nowMs: number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** The time of something that never happened. */
+export const NEVER_MS = Number.NEGATIVE_INFINITY;
+
+/** A provider that nothing is known of. */
+export function createHealth(): Health {
+  return {
+    breaker: CLOSED,
+    throttle: null,
+    cordon: null,
+    wrongChain: false,
+    behindAtMs: NEVER_MS,
+    facts: null,
+    probeMs: null,
+    probedAtMs: NEVER_MS,
+    latency: createLatencyRecord(),
+    outcomes: { delivered: 0, failed: 0, rateLimited: 0, neutral: 0, cancelled: 0 },
+  };
+}
+
+/** Takes an attempt into account and gives its trial permit back. */
+export function recordAttempt(health: Health, method: Method, attempt: Attempt, ending: Ending): void {
+  const { verdict, latencyMs } = attempt;
+  if (verdict === null) {
+    if (health.breaker !== CLOSED) signal(health, "success", latencyMs, ending);
+    if (health.facts !== null) unlearnMethod(health.facts, method);
+    health.outcomes.delivered += 1;
+    observe(health.latency, method, latencyMs, ending.nowMs);
+    return;
+  }
+  signal(health, signalOf(verdict.effect), latencyMs, ending);
+  apply(health, method, verdict.effect, ending);
+  count(health, method, attempt, ending.nowMs);
+}
+
+/** Whether it said within the last 30 s, and after the latest head sample, that it is behind. */
+export function isBehind(health: Health, nowMs: number): boolean {
+  const ageMs = nowMs - health.behindAtMs;
+  return ageMs >= 0 && ageMs < HEAD_FRESH_MS;
+}
+
+function signalOf(effect: Effect): Signal {
+  if (effect.kind === "failure") return effect.cause;
+  return effect.kind === "cordon" && effect.reason === "auth" ? "auth" : "ignored";
+}
+
+function signal(health: Health, heard: Signal, latencyMs: number, { nowMs, random }: Ending): void {
+  const breaker = settled(health.breaker, nowMs);
+  health.breaker = next(breaker, heard, { startedAtMs: nowMs - latencyMs, nowMs, chance: random() });
+}
+
+function apply(health: Health, method: Method, effect: Effect, ending: Ending): void {
+  switch (effect.kind) {
+    case "ignored":
+    case "failure":
+      return;
+    case "cooldown":
+      health.throttle = throttled(health.throttle, effect.ms, ending.nowMs);
+      return;
+    case "cordon":
+      health.cordon = effect.reason;
+      return;
+    case "lag":
+      health.behindAtMs = ending.nowMs;
+      return;
+    case "learn":
+      health.facts ??= createFacts();
+      return learn(health.facts, method, effect, ending);
+  }
+}
+
+function learn(facts: Facts, method: Method, effect: Extract<Effect, { kind: "learn" }>, { block, head, nowMs }: Ending): void {
+  switch (effect.what) {
+    case "method":
+      return learnMethod(facts, method, nowMs);
+    case "tag":
+      return learnTag(facts, method, block, nowMs);
+    case "pruned":
+      return learnPruned(facts, nowMs);
+    case "range":
+      return bindsRange(method) ? learnRange(facts, effect.maxBlockRange, blockSpan(method, block, head), nowMs) : undefined;
+    // One refused kind of subscription says nothing about the others.
+    case "subscription":
+      return;
+  }
+}
+
+function count({ latency, outcomes }: Health, method: Method, { verdict, latencyMs }: Attempt, nowMs: number): void {
+  if (verdict === null || verdict.category === "cancelled") outcomes.cancelled += 1;
+  else if (hasDelivered(verdict)) {
+    outcomes.delivered += 1;
+    observe(latency, method, latencyMs, nowMs);
+  } else if (signalOf(verdict.effect) !== "ignored") {
+    outcomes.failed += 1;
+    observe(latency, method, null, nowMs);
+  } else if (verdict.effect.kind === "cooldown") outcomes.rateLimited += 1;
+  else outcomes.neutral += 1;
+}
+
+function hasDelivered(verdict: Verdict): boolean {
+  return verdict.step === "return" && verdict.effect.kind === "ignored";
+}

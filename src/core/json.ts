@@ -1,0 +1,184 @@
+// The grammar of JSON over bytes: where a value ends, and whether it is one. Builds no values, keeps no state, knows nothing of JSON-RPC.
+
+/** Deepest nesting accepted in a request; common node implementations refuse more. */
+export const MAX_DEPTH = 128;
+
+/** Byte offsets of one JSON value. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Offset of the first byte after white space. */
+export function skipSpace(bytes: Buffer, from: number, end: number): number {
+  let at = from;
+  while (at < end) {
+    const c = bytes[at];
+    if (c !== SPACE && c !== LF && c !== CR && c !== TAB) break;
+    at++;
+  }
+  return at;
+}
+
+/** Offset after the JSON value that starts at `at`, or -1 when it is malformed, cut short or nested deeper than `depth`. */
+export function skipValue(bytes: Buffer, at: number, end: number, depth: number): number {
+  switch (bytes[at]) {
+    case QUOTE:
+      return skipString(bytes, at, end);
+    case OPEN_OBJECT:
+      return skipMembers(bytes, at, end, depth);
+    case OPEN_ARRAY:
+      return skipElements(bytes, at, end, depth);
+    case LETTER_T:
+      return skipWord(bytes, at, end, "true");
+    case LETTER_F:
+      return skipWord(bytes, at, end, "false");
+    case LETTER_N:
+      return skipWord(bytes, at, end, "null");
+    default:
+      return skipNumber(bytes, at, end);
+  }
+}
+
+/** True when `bytes` is exactly one JSON value. */
+export function isJson(bytes: Buffer): boolean {
+  const start = skipSpace(bytes, 0, bytes.length);
+  const end = start < bytes.length ? skipValue(bytes, start, bytes.length, MAX_DEPTH) : -1;
+  return end !== -1 && skipSpace(bytes, end, bytes.length) === bytes.length;
+}
+
+/** The elements of a JSON array that has been checked already. At most `limit` are listed. */
+export function elements(bytes: Buffer, start: number, end: number, limit: number): Span[] {
+  const spans: Span[] = [];
+  let at = skipSpace(bytes, start + 1, end);
+  while (at < end && bytes[at] !== CLOSE_ARRAY && spans.length < limit) {
+    const stop = skipValue(bytes, at, end, MAX_DEPTH);
+    if (stop === -1) break;
+    spans.push({ start: at, end: stop });
+    at = skipSpace(bytes, stop, end);
+    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
+  }
+  return spans;
+}
+
+/** True when the bytes at `at` spell `text` (ASCII). */
+export function startsWith(bytes: Buffer, at: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
+  return true;
+}
+
+const SPACE = 0x20;
+const LF = 0x0a;
+const CR = 0x0d;
+const TAB = 0x09;
+export const QUOTE = 0x22;
+export const BACKSLASH = 0x5c;
+export const COMMA = 0x2c;
+export const COLON = 0x3a;
+export const OPEN_OBJECT = 0x7b;
+export const CLOSE_OBJECT = 0x7d;
+export const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const LETTER_T = 0x74;
+const LETTER_F = 0x66;
+export const LETTER_N = 0x6e;
+const MINUS = 0x2d;
+
+/** Offset after the string that opens at `quote`, or -1. */
+export function skipString(bytes: Buffer, quote: number, end: number): number {
+  let at = quote + 1;
+  while (at < end) {
+    const c = bytes[at] as number;
+    if (c === QUOTE) return at + 1;
+    if (c < SPACE) return -1;
+    if (c === BACKSLASH) {
+      const length = escapeLength(bytes, at, end);
+      if (length === 0) return -1;
+      at += length;
+    } else at++;
+  }
+  return -1;
+}
+
+/** Length of the escape at `at`, or 0 when there is none of that form. */
+function escapeLength(bytes: Buffer, at: number, end: number): number {
+  const c = bytes[at + 1];
+  if (c !== 0x75) return c === QUOTE || c === BACKSLASH || c === 0x2f || c === 0x62 || c === 0x66 || c === LETTER_N || c === 0x72 || c === LETTER_T ? 2 : 0;
+  if (at + 6 > end) return 0;
+  for (let i = at + 2; i < at + 6; i++) {
+    const h = bytes[i] as number;
+    if (!((h >= 0x30 && h <= 0x39) || (h >= 0x41 && h <= 0x46) || (h >= 0x61 && h <= 0x66))) return 0;
+  }
+  return 6;
+}
+
+function skipMembers(bytes: Buffer, open: number, end: number, depth: number): number {
+  if (depth === 0) return -1;
+  let at = skipSpace(bytes, open + 1, end);
+  if (bytes[at] === CLOSE_OBJECT && at < end) return at + 1;
+  while (at < end) {
+    if (bytes[at] !== QUOTE) return -1;
+    const keyEnd = skipString(bytes, at, end);
+    if (keyEnd === -1) return -1;
+    const colon = skipSpace(bytes, keyEnd, end);
+    if (colon >= end || bytes[colon] !== COLON) return -1;
+    const value = skipSpace(bytes, colon + 1, end);
+    const valueEnd = value < end ? skipValue(bytes, value, end, depth - 1) : -1;
+    if (valueEnd === -1) return -1;
+    at = skipSpace(bytes, valueEnd, end);
+    if (at >= end) return -1;
+    if (bytes[at] === CLOSE_OBJECT) return at + 1;
+    if (bytes[at] !== COMMA) return -1;
+    at = skipSpace(bytes, at + 1, end);
+  }
+  return -1;
+}
+
+function skipElements(bytes: Buffer, open: number, end: number, depth: number): number {
+  if (depth === 0) return -1;
+  let at = skipSpace(bytes, open + 1, end);
+  if (bytes[at] === CLOSE_ARRAY && at < end) return at + 1;
+  while (at < end) {
+    const valueEnd = skipValue(bytes, at, end, depth - 1);
+    if (valueEnd === -1) return -1;
+    at = skipSpace(bytes, valueEnd, end);
+    if (at >= end) return -1;
+    if (bytes[at] === CLOSE_ARRAY) return at + 1;
+    if (bytes[at] !== COMMA) return -1;
+    at = skipSpace(bytes, at + 1, end);
+  }
+  return -1;
+}
+
+function skipWord(bytes: Buffer, at: number, end: number, word: string): number {
+  const stop = at + word.length;
+  return stop <= end && startsWith(bytes, at, word) ? stop : -1;
+}
+
+function skipDigits(bytes: Buffer, from: number, end: number): number {
+  let at = from;
+  while (at < end && isDigit(bytes[at])) at++;
+  return at;
+}
+
+function isDigit(c: number | undefined): boolean {
+  return c !== undefined && c >= 0x30 && c <= 0x39;
+}
+
+function skipNumber(bytes: Buffer, from: number, end: number): number {
+  const first = bytes[from] === MINUS ? from + 1 : from;
+  if (first >= end || !isDigit(bytes[first])) return -1;
+  let at = bytes[first] === 0x30 ? first + 1 : skipDigits(bytes, first, end);
+  if (at < end && bytes[at] === 0x2e) {
+    const fraction = skipDigits(bytes, at + 1, end);
+    if (fraction === at + 1) return -1;
+    at = fraction;
+  }
+  if (at < end && (bytes[at] === 0x65 || bytes[at] === 0x45)) {
+    const sign = bytes[at + 1] === MINUS || bytes[at + 1] === 0x2b ? at + 2 : at + 1;
+    const exponent = skipDigits(bytes, sign, end);
+    if (exponent === sign) return -1;
+    at = exponent;
+  }
+  return at;
+}

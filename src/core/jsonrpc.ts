@@ -1,0 +1,126 @@
+// JSON-RPC 2.0 requests as bytes: finds the members without building a value, so that whatever a caller wrote (big integers, key order,
+// escapes) stays as written. Knows nothing of methods, transports or who is asking.
+import { BACKSLASH, COMMA, LETTER_N, MAX_DEPTH, OPEN_ARRAY, OPEN_OBJECT, QUOTE, skipSpace, skipString, skipValue, startsWith } from "./json.ts";
+
+/** Where the members of one request object are. */
+export interface Envelope {
+  readonly kind: "request";
+  /** Raw JSON text of the id; null = a notification. */
+  readonly id: string | null;
+  readonly method: string;
+  /** Byte offsets of `params`; -1 when absent or null. */
+  readonly paramsStart: number;
+  readonly paramsEnd: number;
+  /** True when the bytes can go upstream untouched: only the four members, each once, with a short plain id and `params` present. */
+  readonly plain: boolean;
+}
+
+/** A request that is valid JSON but no valid request, with the id to answer to (`null` where it has none that can be used). */
+export interface InvalidRequest {
+  readonly kind: "invalid";
+  readonly id: string;
+  readonly message: string;
+}
+
+/** Reads one request that is known to be valid JSON between `start` and `end`. */
+export function readRequest(bytes: Buffer, start: number, end: number): Envelope | InvalidRequest {
+  if (bytes[start] !== OPEN_OBJECT) return { kind: "invalid", id: "null", message: "a request is a JSON object" };
+  let id: string | null = null;
+  let method: string | null = null;
+  let version = false;
+  let paramsStart = -1;
+  let paramsEnd = -1;
+  let seen = 0;
+  let plain = true;
+  let problem = "";
+  for (let at = skipSpace(bytes, start + 1, end); at < end && bytes[at] === QUOTE; ) {
+    const keyEnd = skipString(bytes, at, end);
+    const valueStart = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end);
+    const valueEnd = skipValue(bytes, valueStart, end, MAX_DEPTH);
+    const member = memberOf(bytes, at, keyEnd);
+    if (seen & member) problem = "a member appears twice";
+    seen |= member;
+    if (member === ID) {
+      id = readId(bytes, valueStart, valueEnd);
+      if (id === "") problem = "id must be a string, an integer or null";
+      plain &&= isPlainId(id);
+    } else if (member === METHOD) {
+      method = readMethod(bytes, valueStart, valueEnd);
+    } else if (member === VERSION) {
+      version = isVersion(bytes, valueStart, valueEnd);
+    } else if (member === PARAMS) {
+      const c = bytes[valueStart];
+      if (c === OPEN_ARRAY || c === OPEN_OBJECT) {
+        paramsStart = valueStart;
+        paramsEnd = valueEnd;
+      } else if (c !== LETTER_N) problem = "params must be an array or an object";
+    } else plain = false;
+    at = skipSpace(bytes, valueEnd, end);
+    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
+  }
+  if (method === null) problem ||= "method must be a string of 1 to 128 characters";
+  if (!version) problem ||= 'jsonrpc must be "2.0"';
+  if (problem !== "" || method === null) return { kind: "invalid", id: id || "null", message: problem };
+  return { kind: "request", id, method, paramsStart, paramsEnd, plain: plain && id !== null && paramsStart !== -1 };
+}
+
+/** The bytes of a request in their plainest form, with `params` as the caller wrote them. */
+export function writeRequest(id: string, method: string, params: Buffer | null): Buffer {
+  const head = Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":`);
+  return Buffer.concat([head, params ?? EMPTY_PARAMS, CLOSE]);
+}
+
+const MAX_METHOD_CHARS = 128;
+const MAX_PLAIN_ID_CHARS = 48;
+const EMPTY_PARAMS = Buffer.from("[]");
+const CLOSE = Buffer.from("}");
+
+// Members as bits, so that "seen twice" is one test. OTHER has no bit: repeating an unknown member harms nobody.
+export const OTHER = 0;
+export const ID = 1;
+export const METHOD = 2;
+export const VERSION = 4;
+export const PARAMS = 8;
+export const RESULT = 16;
+export const ERROR = 32;
+const MEMBERS: readonly (readonly [name: string, bit: number])[] = [
+  ["id", ID],
+  ["error", ERROR],
+  ["method", METHOD],
+  ["params", PARAMS],
+  ["result", RESULT],
+  ["jsonrpc", VERSION],
+];
+
+/** Which member the key between `quote` and `keyEnd` names; a key written with escapes counts as what it means. */
+export function memberOf(bytes: Buffer, quote: number, keyEnd: number): number {
+  for (const [name, bit] of MEMBERS) if (keyEnd - quote - 2 === name.length && startsWith(bytes, quote + 1, name)) return bit;
+  if (keyEnd - quote > 64 || bytes.subarray(quote, keyEnd).indexOf(BACKSLASH) === -1) return OTHER;
+  const meant = String(JSON.parse(bytes.toString("utf8", quote, keyEnd)));
+  return MEMBERS.find(([name]) => name === meant)?.[1] ?? OTHER;
+}
+
+/** True when the value is the string `2.0`. */
+export function isVersion(bytes: Buffer, start: number, end: number): boolean {
+  return end - start === 5 && startsWith(bytes, start, '"2.0"');
+}
+
+/** Raw text of an id; empty when it is of a forbidden type. */
+function readId(bytes: Buffer, start: number, end: number): string {
+  const c = bytes[start];
+  if (c === QUOTE) return bytes.toString("utf8", start, end);
+  const text = bytes.toString("latin1", start, end);
+  return text === "null" || /^-?\d+$/.test(text) ? text : "";
+}
+
+/** Ids that every node echoes as written: no sign, no escapes, no precision to lose. Others are replaced on the way up and restored on the way down. */
+function isPlainId(id: string): boolean {
+  return id.length <= 15 ? /^(?:\d+|"[\w.:-]*")$/.test(id) : id.length <= MAX_PLAIN_ID_CHARS && /^"[\w.:-]*"$/.test(id);
+}
+
+function readMethod(bytes: Buffer, start: number, end: number): string | null {
+  if (bytes[start] !== QUOTE || end - start > 6 * MAX_METHOD_CHARS) return null;
+  const text = bytes.toString("latin1", start + 1, end - 1);
+  const method = /^\w+$/.test(text) ? text : String(JSON.parse(bytes.toString("utf8", start, end)));
+  return method.length > 0 && method.length <= MAX_METHOD_CHARS ? method : null;
+}

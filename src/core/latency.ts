@@ -1,0 +1,169 @@
+// How fast and how reliably one provider answered on one transport: decayed averages per method, category and provider, and one latency histogram.
+// Everything lies in arrays of fixed size; a method name that is not in the table has no cell of its own. Knows no clock and no reason of a failure.
+import { CATEGORIES, METHODS, type Method } from "./method.ts";
+
+/** The record of one provider on one transport; changed in place by `observe`. */
+export interface LatencyRecord {
+  /** `CELL` numbers for each method, then each category, then the provider. */
+  readonly cells: Float64Array;
+  /** Counts of delivered answers by latency. */
+  readonly buckets: Uint32Array;
+}
+
+/** What is known of a provider for one kind of call. */
+export interface Reading {
+  /** Counted calls behind it. */
+  readonly calls: number;
+  /** Decayed share of them that delivered, 0 to 1. */
+  readonly successRate: number;
+  /** Decayed average of the delivered ones; null = none was. */
+  readonly latencyMs: number | null;
+  readonly ageMs: number;
+}
+
+/** A reading of one method. */
+export interface MethodReport extends Reading {
+  readonly method: Method;
+}
+
+/** Percentiles of delivered answers; null where nothing is known. */
+export interface Percentiles {
+  readonly p50Ms: number | null;
+  readonly p95Ms: number | null;
+  readonly p99Ms: number | null;
+}
+
+/** Observations older than this are stale: as if they had never been made. */
+export const STALE_MS = 600_000;
+
+const CALLS = 0;
+const SUCCESS = 1;
+const DELIVERED = 2;
+const LATENCY = 3;
+const LAST_MS = 4;
+const CELL = 5;
+const CATEGORY_START = METHODS.length * CELL;
+const PROVIDER_CELL = CATEGORY_START + CATEGORIES.length * CELL;
+/** By method index: the cell of its category. */
+const CATEGORY_CELLS: readonly number[] = METHODS.map((method) => CATEGORY_START + CATEGORIES.indexOf(method.category) * CELL);
+
+/** Weight of a new observation once there are enough: speed changes faster than reliability should. */
+const LATENCY_WEIGHT = 0.1;
+const SUCCESS_WEIGHT = 0.05;
+
+const BUCKETS = 64;
+const BUCKETS_PER_DOUBLING = 4;
+const FIRST_BUCKET_MS = 0.5;
+/** The histogram forgets half of what it holds when it holds this many, so that it follows the present. */
+const HISTOGRAM_HALVES_AT = 4_096;
+
+/** An empty record. */
+export function createLatencyRecord(): LatencyRecord {
+  const cells = new Float64Array(PROVIDER_CELL + CELL);
+  for (let at = LAST_MS; at < cells.length; at += CELL) cells[at] = Number.NEGATIVE_INFINITY;
+  return { cells, buckets: new Uint32Array(BUCKETS + 1) };
+}
+
+/** Counts one call that ended at `nowMs`: delivered after `latencyMs`, or failed (null). */
+export function observe(record: LatencyRecord, method: Method, latencyMs: number | null, nowMs: number): void {
+  const delivered = latencyMs === null ? null : Math.max(0, latencyMs);
+  observeCell(record.cells, method.index * CELL, delivered, nowMs);
+  observeCell(record.cells, CATEGORY_CELLS[method.index] ?? PROVIDER_CELL, delivered, nowMs);
+  observeCell(record.cells, PROVIDER_CELL, delivered, nowMs);
+  if (delivered !== null) observeBucket(record.buckets, delivered);
+}
+
+/** The finest fresh reading with at least `minCalls`: of the method, else of its category, else whatever the provider has; null = nothing fresh. */
+export function reading(record: LatencyRecord, method: Method, minCalls: number, nowMs: number): Reading | null {
+  const { cells } = record;
+  if (hasCalls(cells, method.index * CELL, minCalls, nowMs)) return readCell(cells, method.index * CELL, nowMs);
+  const category = CATEGORY_CELLS[method.index] ?? PROVIDER_CELL;
+  return hasCalls(cells, category, minCalls, nowMs) ? readCell(cells, category, nowMs) : providerReading(record, nowMs);
+}
+
+/** The reading of the provider over all methods; null = nothing fresh. */
+export function providerReading(record: LatencyRecord, nowMs: number): Reading | null {
+  return hasCalls(record.cells, PROVIDER_CELL, 1, nowMs) ? readCell(record.cells, PROVIDER_CELL, nowMs) : null;
+}
+
+/** A fresh reading of every method that has one. */
+export function methodReadings(record: LatencyRecord, nowMs: number): readonly MethodReport[] {
+  return METHODS.filter((method) => hasCalls(record.cells, method.index * CELL, 1, nowMs)).map((method) => ({
+    method,
+    ...readCell(record.cells, method.index * CELL, nowMs),
+  }));
+}
+
+/** Percentiles over the latest few thousand delivered answers, exact to a fifth. */
+export function percentiles(record: LatencyRecord): Percentiles {
+  return { p50Ms: percentile(record.buckets, 0.5), p95Ms: percentile(record.buckets, 0.95), p99Ms: percentile(record.buckets, 0.99) };
+}
+
+function observeCell(cells: Float64Array, at: number, latencyMs: number | null, nowMs: number): void {
+  if (!isFresh(cells, at, nowMs)) cells.fill(0, at, at + CELL);
+  const calls = numberAt(cells, at + CALLS) + 1;
+  const success = numberAt(cells, at + SUCCESS);
+  cells[at + CALLS] = calls;
+  cells[at + SUCCESS] = success + ((latencyMs === null ? 0 : 1) - success) * Math.max(1 / calls, SUCCESS_WEIGHT);
+  cells[at + LAST_MS] = nowMs;
+  if (latencyMs === null) return;
+  const delivered = numberAt(cells, at + DELIVERED) + 1;
+  const average = numberAt(cells, at + LATENCY);
+  cells[at + DELIVERED] = delivered;
+  cells[at + LATENCY] = average + (latencyMs - average) * Math.max(1 / delivered, LATENCY_WEIGHT);
+}
+
+function observeBucket(buckets: Uint32Array, latencyMs: number): void {
+  const doublings = latencyMs > FIRST_BUCKET_MS ? Math.log2(latencyMs / FIRST_BUCKET_MS) : 0;
+  const bucket = Math.min(BUCKETS - 1, Math.floor(doublings * BUCKETS_PER_DOUBLING));
+  buckets[bucket] = numberAt(buckets, bucket) + 1;
+  const total = numberAt(buckets, BUCKETS) + 1;
+  buckets[BUCKETS] = total;
+  if (total >= HISTOGRAM_HALVES_AT) halve(buckets);
+}
+
+function halve(buckets: Uint32Array): void {
+  let total = 0;
+  for (let bucket = 0; bucket < BUCKETS; bucket++) {
+    const half = numberAt(buckets, bucket) >>> 1;
+    buckets[bucket] = half;
+    total += half;
+  }
+  buckets[BUCKETS] = total;
+}
+
+function percentile(buckets: Uint32Array, share: number): number | null {
+  const total = numberAt(buckets, BUCKETS);
+  if (total === 0) return null;
+  const rank = Math.ceil(share * total);
+  let seen = 0;
+  let bucket = 0;
+  for (; bucket < BUCKETS - 1; bucket++) {
+    seen += numberAt(buckets, bucket);
+    if (seen >= rank) break;
+  }
+  return FIRST_BUCKET_MS * 2 ** ((bucket + 0.5) / BUCKETS_PER_DOUBLING);
+}
+
+function hasCalls(cells: Float64Array, at: number, minCalls: number, nowMs: number): boolean {
+  return numberAt(cells, at + CALLS) >= Math.max(1, minCalls) && isFresh(cells, at, nowMs);
+}
+
+function readCell(cells: Float64Array, at: number, nowMs: number): Reading {
+  return {
+    calls: numberAt(cells, at + CALLS),
+    successRate: numberAt(cells, at + SUCCESS),
+    latencyMs: numberAt(cells, at + DELIVERED) > 0 ? numberAt(cells, at + LATENCY) : null,
+    ageMs: nowMs - numberAt(cells, at + LAST_MS),
+  };
+}
+
+/** A cell from the future (the clock jumped back) is stale. */
+function isFresh(cells: Float64Array, at: number, nowMs: number): boolean {
+  const ageMs = nowMs - numberAt(cells, at + LAST_MS);
+  return ageMs >= 0 && ageMs < STALE_MS;
+}
+
+function numberAt(numbers: Float64Array | Uint32Array, at: number): number {
+  return numbers[at] ?? 0;
+}

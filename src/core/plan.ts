@@ -1,0 +1,89 @@
+// From what is known of each provider to a plan: who is left out and why, the strategy's order, then the health tiers. Knows no clock and keeps nothing.
+import type { Exclusion, ExclusionReason, Plan, Strategy } from "./attempt.ts";
+import type { Breaker } from "./breaker.ts";
+import type { Call } from "./call.ts";
+import { waiverOf } from "./capability.ts";
+import type { Provider } from "./profile.ts";
+import { type Draw, type Entrant, order } from "./strategy.ts";
+
+/** A provider as a plan sees it. */
+export interface Considered extends Entrant {
+  /** Why it cannot serve the call; null = it can. */
+  readonly reason: ExclusionReason | null;
+  /** Settled for the time of the plan. */
+  readonly breaker: Breaker;
+  readonly limited: boolean;
+}
+
+/**
+ * Who may be asked, in order. Tiers: closed, closed and limited, half-open, half-open and limited; open ones are left out.
+ * A provider is never asked twice in a plan. A small share of replay-safe calls asks a half-open provider first: without it, one whose
+ * neighbours are well would never be asked again.
+ */
+export function planOf(considered: readonly Considered[], call: Call, strategy: Strategy, draw: Draw): Plan {
+  const excluded: Exclusion[] = [];
+  const capable = capableOf(considered, call, excluded);
+  order(capable, strategy, draw);
+  const candidates: Considered[] = [];
+  for (const it of capable) {
+    const reason = circuitReason(it.breaker);
+    if (reason === null) insertByTier(candidates, it);
+    else excluded.push({ provider: it.provider, reason });
+  }
+  if (draw.replaySafe) exploreHalfOpen(candidates, draw);
+  return { candidates: providersOf(candidates), excluded };
+}
+
+/** The position of a provider's tier, 1 to 4; 5 = open. */
+export function tierOf(breaker: Breaker, limited: boolean): number {
+  switch (breaker.kind) {
+    case "closed":
+      return limited ? 2 : 1;
+    case "half_open":
+      return limited ? 4 : 3;
+    case "open":
+      return 5;
+  }
+}
+
+/** Those without a reason against them; if that is nobody, those whose limits may be stale; if that is nobody, those that lag. */
+function capableOf(considered: readonly Considered[], call: Call, excluded: Exclusion[]): Considered[] {
+  let capable = considered.filter((it) => it.reason === null);
+  if (capable.length === 0) capable = considered.filter((it) => it.reason !== null && waiverOf(it.reason, call.block) === "limit");
+  if (capable.length === 0) capable = considered.filter((it) => it.reason !== null && waiverOf(it.reason, call.block) === "lag");
+  if (capable.length === considered.length) return capable;
+  for (const it of considered) {
+    if (it.reason !== null && !capable.includes(it)) excluded.push({ provider: it.provider, reason: it.reason });
+  }
+  return capable;
+}
+
+function circuitReason(breaker: Breaker): ExclusionReason | null {
+  if (breaker.kind === "open") return "circuit_open";
+  return breaker.kind === "half_open" && breaker.trialAtMs !== null ? "trial_in_flight" : null;
+}
+
+/** Behind all of its own tier and better ones: the strategy's order stays within a tier. */
+function insertByTier(candidates: Considered[], it: Considered): void {
+  const tier = tierOf(it.breaker, it.limited);
+  let at = candidates.length;
+  candidates.push(it);
+  for (; at > 0; at--) {
+    const before = candidates[at - 1];
+    if (before === undefined || tierOf(before.breaker, before.limited) <= tier) break;
+    candidates[at] = before;
+  }
+  candidates[at] = it;
+}
+
+function exploreHalfOpen(candidates: Considered[], { settings, random }: Draw): void {
+  const at = candidates.findIndex((it) => it.breaker.kind === "half_open" && !it.limited);
+  const trial = candidates[at];
+  if (trial === undefined || at === 0 || random() >= settings.exploreShare) return;
+  candidates.splice(at, 1);
+  candidates.unshift(trial);
+}
+
+function providersOf(candidates: readonly Considered[]): readonly Provider[] {
+  return candidates.map((it) => it.provider);
+}

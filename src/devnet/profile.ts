@@ -1,0 +1,42 @@
+// Puts the local chain into a configuration: chain `local` with one provider per node, in the managed profile `public`.
+import type { Config } from "../config.ts";
+import type { Profile, Provider, ProviderSet } from "../core/profile.ts";
+import type { Devnet } from "./anvil.ts";
+
+/** The configuration with the local chain in it. */
+export function withDevnet(config: Config, devnet: Devnet): Config {
+  const { chain } = devnet;
+  const set: ProviderSet = {
+    chain,
+    maxLagBlocks: 2,
+    archivalThreshold: 128,
+    probeIntervalMs: 2_000,
+    newHeadsTimeoutMs: 42_000,
+    maxBackfillBlocks: 100,
+    backfillTimeoutMs: 30_000,
+    providers: devnet.providers.map(providerOf),
+  };
+  const pool = config.profiles.find((it) => it.slug === "public");
+  const extended: Profile = { slug: "public", managed: true, chains: new Map([...(pool?.chains ?? []), [chain.chainName, set]]) };
+  return { ...config, chains: [chain, ...config.chains], profiles: [extended, ...config.profiles.filter((it) => it !== pool)] };
+}
+
+function providerOf({ id, url, wsUrl }: Devnet["providers"][number], index: number): Provider {
+  return {
+    index,
+    id,
+    url,
+    wsUrl,
+    name: id,
+    alias: `p${index + 1}`,
+    priority: index,
+    archival: true,
+    headers: {},
+    unsupportedMethods: new Set(),
+    unsupportedCategories: new Set(),
+    maxBlockRange: null,
+    maxBlockAge: null,
+    blockAgeMethods: new Set(),
+    errorRules: [],
+  };
+}

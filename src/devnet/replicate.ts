@@ -1,0 +1,221 @@
+// Keeps several anvil nodes on one chain: the first live node makes the blocks, the others re-execute them and must arrive at the same hash.
+// Does what peer-to-peer does between real nodes, which anvil lacks. Not in the path of any request; knows nothing of routing.
+import { z } from "zod";
+import type { World } from "../world.ts";
+import { type AnvilNode, NodeSilent, RpcError } from "./process.ts";
+
+/** The running replication. */
+export interface Replication {
+  /** Ends it; resolves when no further block will be made. */
+  readonly stop: () => Promise<void>;
+}
+
+/** Settings of a replication. */
+export interface ReplicationOptions {
+  readonly world: World;
+  /** Longest time between two blocks. A transaction gets its block at once. */
+  readonly blockTimeMs: number;
+  readonly onProgress: (line: string) => void;
+}
+
+/** Tries in a row that bring a node no further. */
+const MAX_TRIES = 8;
+const RETRY_MS = 250;
+/** Shortest time between two blocks: transactions that come together share one. */
+const BLOCK_SPACING_MS = 50;
+/** Blocks that a node can be rolled back; nodes are started with a little more history. */
+const MAX_ROLLBACK_BLOCKS = 60;
+
+const Quantity = z.string().regex(/^0x[0-9a-f]+$/);
+const Block = z.object({ hash: z.string(), number: Quantity, timestamp: Quantity, baseFeePerGas: Quantity, transactions: z.array(z.string()) });
+const PoolSide = z.record(z.string(), z.record(z.string(), z.object({ hash: z.string() })));
+const Pool = z.object({ pending: PoolSide, queued: PoolSide });
+const PoolStatus = z.object({ pending: Quantity });
+type Block = z.infer<typeof Block>;
+
+/** One node as the replication sees it. `behind`: the last step failed and is tried again. `left`: it cannot be brought back. */
+interface Member {
+  readonly node: AnvilNode;
+  readonly bell: Bell;
+  state: "together" | "behind" | "left";
+}
+
+/** Something to wait for: a ring, or the time. A ring while nobody waits is remembered. */
+interface Bell {
+  readonly ring: () => void;
+  readonly wait: (ms: number) => Promise<void>;
+}
+
+/** The node is on another chain than the leader and cannot be brought back. */
+class Diverged extends Error {}
+
+/** Makes the first block on every node, then keeps them together until stopped. Rejects when the nodes do not agree on the first block. */
+export async function replicate(nodes: readonly AnvilNode[], options: ReplicationOptions): Promise<Replication> {
+  const { world, blockTimeMs, onProgress } = options;
+  const members: readonly Member[] = nodes.map((node) => ({ node, bell: createBell(world), state: "together" }));
+  let lastBlockAt = world.now();
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => world.after(Math.max(0, ms), resolve));
+  let stopped = false;
+
+  const leaderOf = (): Member | undefined => {
+    const candidates = members.filter((member) => member.node.alive() && member.state !== "left");
+    return candidates.find((member) => member.state === "together") ?? candidates[0];
+  };
+  const ringAll = (): void => {
+    for (const member of members) member.bell.ring();
+  };
+  const lead = async (node: AnvilNode): Promise<void> => {
+    const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
+    if (Number(pending) === 0 && world.now() < lastBlockAt + blockTimeMs) return;
+    await pause(lastBlockAt + BLOCK_SPACING_MS - world.now());
+    await node.rpc("evm_mine");
+    lastBlockAt = world.now();
+    ringAll();
+  };
+  const step = async (member: Member): Promise<void> => {
+    const leader = leaderOf();
+    if (leader === undefined) return;
+    if (leader === member) return lead(member.node);
+    await drainPool(member.node, leader.node);
+    await follow(leader.node, member.node);
+  };
+  // Each node is tended on its own, so that one that hangs holds up nobody else: a leader that does not answer is replaced, and follows when it is back.
+  const tend = async (member: Member): Promise<void> => {
+    while (!stopped && member.node.alive() && member.state !== "left") {
+      try {
+        await step(member);
+        member.state = "together";
+      } catch (error) {
+        if (error instanceof Diverged) onProgress(`${member.node.id} no longer follows the local chain and will fall behind: ${error.message}`);
+        const culprit = error instanceof NodeSilent ? members.find(({ node }) => node === error.node) : member;
+        if (culprit !== undefined) culprit.state = error instanceof Diverged ? "left" : "behind";
+        await pause(RETRY_MS);
+        ringAll();
+      }
+      await member.bell.wait(Math.max(RETRY_MS, lastBlockAt + blockTimeMs - world.now()));
+    }
+  };
+
+  await nodes[0]?.rpc("evm_mine");
+  for (const { node } of members.slice(1)) await follow(nodes[0] ?? node, node);
+  const sockets = members.map(({ node, bell }) => watchPool(node, bell.ring, ringAll));
+  const running = members.map(tend);
+  return {
+    stop: async () => {
+      stopped = true;
+      ringAll();
+      for (const socket of sockets) socket.close();
+      await Promise.all(running);
+    },
+  };
+}
+
+/** Brings a node to the leader's head, throwing away whatever it has that the leader has not; its transactions go to the leader. */
+async function follow(leader: AnvilNode, node: AnvilNode): Promise<void> {
+  let problem = "was its state changed by an anvil_* or hardhat_* call?";
+  let reached = -1;
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const target = await blockAt(leader, "latest");
+    const own = await blockAt(node, "latest");
+    if (own.hash === target.hash) return;
+    const shared = await lastSharedNumber(leader, node, Math.min(Number(own.number), Number(target.number)));
+    if (shared > reached) tries = 0;
+    reached = shared;
+    try {
+      await unwind(node, leader, shared);
+      for (let number = shared + 1; number <= Number(target.number); number++) {
+        if (!(await replay(await blockAt(leader, number), leader, node))) break;
+      }
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      problem = error.message;
+    }
+  }
+  throw new Diverged(`it cannot re-execute the newest blocks of ${leader.id}: ${problem}`);
+}
+
+/** Makes the leader's block on the node; false when a transaction slipped in between, so that it has to be undone. */
+async function replay(block: Block, leader: AnvilNode, node: AnvilNode): Promise<boolean> {
+  await drainPool(node, leader);
+  for (const hash of block.transactions) await copyTransaction(hash, leader, node);
+  await node.rpc("evm_setNextBlockTimestamp", Number(block.timestamp));
+  // After a rollback the node would derive it from the block that was undone.
+  await node.rpc("anvil_setNextBlockBaseFeePerGas", block.baseFeePerGas);
+  await node.rpc("evm_mine");
+  return (await blockAt(node, "latest")).hash === block.hash;
+}
+
+/** Moves every waiting transaction of a node to the leader, first copied, then dropped: none is lost on the way. */
+async function drainPool(node: AnvilNode, leader: AnvilNode): Promise<void> {
+  const { pending, queued } = Pool.parse(await node.rpc("txpool_content"));
+  for (const side of [pending, queued]) {
+    for (const { hash } of Object.values(side).flatMap((byNonce) => Object.values(byNonce))) {
+      await copyTransaction(hash, node, leader);
+      await node.rpc("anvil_dropTransaction", hash);
+    }
+  }
+}
+
+/** Undoes a node's blocks above `shared`, keeping their transactions. */
+async function unwind(node: AnvilNode, leader: AnvilNode, shared: number): Promise<void> {
+  const height = Number((await blockAt(node, "latest")).number);
+  if (height === shared) return;
+  for (let number = shared + 1; number <= height; number++) {
+    for (const hash of (await blockAt(node, number)).transactions) await copyTransaction(hash, node, leader);
+  }
+  await node.rpc("anvil_rollback", height - shared);
+}
+
+async function lastSharedNumber(leader: AnvilNode, node: AnvilNode, from: number): Promise<number> {
+  for (let number = from; number >= 0 && number > from - MAX_ROLLBACK_BLOCKS; number--) {
+    if ((await blockAt(leader, number)).hash === (await blockAt(node, number)).hash) return number;
+  }
+  throw new Diverged(`it has left the chain of ${leader.id} more than ${MAX_ROLLBACK_BLOCKS} blocks ago`);
+}
+
+/** Hands a signed transaction over. A refusal (already known, replaced, already mined) is the receiver's right and no error here. */
+async function copyTransaction(hash: string, from: AnvilNode, to: AnvilNode): Promise<void> {
+  const raw = await from.rpc("eth_getRawTransactionByHash", hash);
+  if (raw === null) return;
+  await to.rpc("eth_sendRawTransaction", raw).catch((error) => {
+    if (!(error instanceof RpcError)) throw error;
+  });
+}
+
+async function blockAt(node: AnvilNode, at: number | "latest"): Promise<Block> {
+  return Block.parse(await node.rpc("eth_getBlockByNumber", at === "latest" ? at : `0x${at.toString(16)}`, false));
+}
+
+/** Calls `onChange` whenever a transaction becomes ready in the node's pool, and `onLost` when the node is gone. */
+function watchPool(node: AnvilNode, onChange: () => void, onLost: () => void): WebSocket {
+  const socket = new WebSocket(node.wsUrl);
+  socket.addEventListener("open", () => socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newPendingTransactions"]}'));
+  socket.addEventListener("message", onChange);
+  socket.addEventListener("close", onLost);
+  socket.addEventListener("error", () => {});
+  return socket;
+}
+
+function createBell(world: World): Bell {
+  let rung = false;
+  let wake: (() => void) | null = null;
+  return {
+    ring: () => {
+      rung = true;
+      wake?.();
+    },
+    wait: async (ms) => {
+      if (!rung) {
+        await new Promise<void>((resolve) => {
+          const cancel = world.after(ms, resolve);
+          wake = () => {
+            cancel();
+            resolve();
+          };
+        });
+      }
+      wake = null;
+      rung = false;
+    },
+  };
+}

@@ -1,0 +1,172 @@
+// The one sink of what happened: counters and a latency histogram for /metrics, and sampled log lines. Bounded: labels are profiles and chains
+// of the configuration and rows of the method table. Knows no URL, header or provider address.
+import type { Logger } from "pino";
+import type { Strategy } from "./core/attempt.ts";
+import type { FaultCode } from "./core/fault.ts";
+import { METHODS, type Method } from "./core/method.ts";
+import type { Outcome, Route } from "./upstream/router.ts";
+import type { World } from "./world.ts";
+
+/** How a request ended, as a label. */
+export const OUTCOMES = ["success", "provider_error", "fault", "cancelled"] as const;
+/** One of `OUTCOMES`. */
+export type OutcomeLabel = (typeof OUTCOMES)[number];
+
+/** Upper bounds of the latency buckets, in milliseconds; a last bucket takes the rest. */
+export const LATENCY_BUCKETS_MS: readonly number[] = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000];
+
+/** Counts of one profile on one chain. */
+export interface Series {
+  readonly profile: string;
+  readonly chain: string;
+  /** By method row × outcome: `method.index * OUTCOMES.length + outcome`. */
+  readonly requests: Float64Array;
+  readonly latencyBuckets: Float64Array;
+  latencySumMs: number;
+}
+
+/** Hears of every finished exchange. */
+export interface Observer {
+  readonly log: Logger;
+  /** The counters of a profile on a chain; the same ones each time. */
+  series(profile: string, chain: string): Series;
+  allSeries(): readonly Series[];
+  /** A request that was answered without a provider. */
+  local(series: Series, method: Method, outcome: Outcome["kind"]): void;
+  /** A routed request that came to its end. */
+  routed(series: Series, route: Route, outcome: Outcome["kind"], requestId: string): void;
+  cancelled(series: Series, method: Method): void;
+  /** A request that was refused before it was bound for a chain. */
+  refused(code: FaultCode): void;
+  refusals(): ReadonlyMap<FaultCode, number>;
+}
+
+/** At most this many warnings a second; the rest are counted. */
+const WARNINGS_PER_SECOND = 10;
+
+/** An observer that logs to `log`. */
+export function createObserver(log: Logger, world: World): Observer {
+  const series = new Map<string, Series>();
+  const refusals = new Map<FaultCode, number>();
+  const mayWarn = limiter(world);
+
+  return {
+    log,
+    series(profile, chain) {
+      const key = `${profile} ${chain}`;
+      let it = series.get(key);
+      if (it === undefined) {
+        const requests = new Float64Array(METHODS.length * OUTCOMES.length);
+        it = { profile, chain, requests, latencyBuckets: new Float64Array(LATENCY_BUCKETS_MS.length + 1), latencySumMs: 0 };
+        series.set(key, it);
+      }
+      return it;
+    },
+    allSeries: () => [...series.values()],
+    local(to, method, outcome) {
+      count(to, method, labelOf(outcome));
+    },
+    routed(to, route, outcome, requestId) {
+      const ms = Math.max(0, world.now() - route.startedAtMs);
+      count(to, route.request.call.method, labelOf(outcome));
+      to.latencySumMs += ms;
+      const bucket = bucketOf(ms);
+      to.latencyBuckets[bucket] = (to.latencyBuckets[bucket] ?? 0) + 1;
+      if (route.traces.length > 1 || outcome === "fault") warn(route, outcome, requestId);
+      if (log.isLevelEnabled("debug")) log.debug(lineOf(route, outcome, requestId), "request");
+    },
+    cancelled(to, method) {
+      count(to, method, 3);
+    },
+    refused(code) {
+      refusals.set(code, (refusals.get(code) ?? 0) + 1);
+    },
+    refusals: () => refusals,
+  };
+
+  function warn(route: Route, outcome: Outcome["kind"], requestId: string): void {
+    if (!log.isLevelEnabled("warn")) return;
+    const suppressed = mayWarn();
+    if (suppressed === null) return;
+    log.warn(
+      { ...lineOf(route, outcome, requestId), ...(suppressed > 0 ? { suppressed } : {}) },
+      outcome === "fault" ? "request failed" : "request took more than one attempt",
+    );
+  }
+}
+
+function count(to: Series, method: Method, outcome: number): void {
+  const at = method.index * OUTCOMES.length + outcome;
+  to.requests[at] = (to.requests[at] ?? 0) + 1;
+}
+
+function labelOf(outcome: Outcome["kind"]): number {
+  switch (outcome) {
+    case "result":
+    case "stream":
+      return 0;
+    case "error":
+      return 1;
+    case "fault":
+      return 2;
+  }
+}
+
+function bucketOf(ms: number): number {
+  let bucket = 0;
+  for (const bound of LATENCY_BUCKETS_MS) {
+    if (ms <= bound) return bucket;
+    bucket++;
+  }
+  return bucket;
+}
+
+interface Line {
+  readonly request_id: string;
+  readonly chain: string;
+  readonly method: string;
+  readonly strategy: Strategy;
+  readonly outcome: Outcome["kind"];
+  readonly attempts: readonly { readonly provider: string; readonly category: string | null; readonly code: number | null; readonly latency_ms: number }[];
+  readonly excluded: readonly string[];
+}
+
+function lineOf(route: Route, outcome: Outcome["kind"], requestId: string): Line {
+  const { request, traces, plan } = route;
+  return {
+    request_id: requestId,
+    chain: request.tracker.set.chain.chainName,
+    method: request.call.methodName,
+    strategy: request.strategy,
+    outcome,
+    attempts: traces.map(({ attempt }) => ({
+      provider: attempt.provider.id,
+      category: attempt.verdict?.category ?? null,
+      code: attempt.code,
+      latency_ms: Math.round(attempt.latencyMs),
+    })),
+    excluded: plan.excluded.map((it) => `${it.provider.id}: ${it.reason}`),
+  };
+}
+
+/** Returns how many were held back since the last one that may pass, or null when this one may not. */
+function limiter(world: World): () => number | null {
+  let windowAtMs = 0;
+  let used = 0;
+  let suppressed = 0;
+  return () => {
+    const now = world.now();
+    if (now - windowAtMs >= 1_000 || now < windowAtMs) {
+      windowAtMs = now;
+      used = 0;
+    }
+    if (used >= WARNINGS_PER_SECOND) {
+      suppressed++;
+      return null;
+    }
+    used++;
+    const held = suppressed;
+    suppressed = 0;
+    return held;
+  };
+}

@@ -1,0 +1,333 @@
+// The one loop that waits: takes a call through plan, attempts and failover to an outcome. Decides nothing itself (core does), and knows no caller.
+import type { Attempt, ExclusionReason, Failure, Plan, Strategy, Verdict } from "../core/attempt.ts";
+import type { Call } from "../core/call.ts";
+import { classify } from "../core/classify.ts";
+import { bestError, type FailedAttempt, nextMove } from "../core/failover.ts";
+import { type Fault, fault } from "../core/fault.ts";
+import { writeRequest } from "../core/jsonrpc.ts";
+import { methodOf } from "../core/method.ts";
+import { type Provider, secretsOf, type Transport } from "../core/profile.ts";
+import type { World } from "../world.ts";
+import type { Tracker } from "./tracker.ts";
+import { transactionHash } from "./transaction.ts";
+import type { AnswerStream, Dispatch, Listener, Upstream } from "./transport.ts";
+import type { Alarm, Wheel } from "./wheel.ts";
+
+/** What a request is routed with. */
+export interface RouteRequest {
+  readonly call: Call;
+  readonly tracker: Tracker;
+  readonly strategy: Strategy;
+  readonly pin: Provider | null;
+  readonly transport: Transport;
+  readonly deadlineMs: number;
+  /** False where the caller needs the answer in one piece. */
+  readonly mayStream: boolean;
+}
+
+/** How a routed call ended. */
+export type Outcome =
+  /** `body` is a whole upstream answer whose result value lies at `start`..`end`. */
+  | { readonly kind: "result"; readonly body: Buffer; readonly start: number; readonly end: number }
+  | { readonly kind: "stream"; readonly stream: AnswerStream }
+  /** A provider's own error, unchanged. */
+  | { readonly kind: "error"; readonly raw: Buffer }
+  | { readonly kind: "fault"; readonly fault: Fault };
+
+/** One attempt, as evidence. */
+export interface Trace {
+  readonly attempt: Attempt;
+  readonly failure: Failure | null;
+}
+
+/** A routed call, under way or ended: what the evidence is made of. */
+export interface Route {
+  readonly request: RouteRequest;
+  readonly plan: Plan;
+  readonly traces: readonly Trace[];
+  readonly startedAtMs: number;
+  /** Ends it without an outcome: the caller is gone. */
+  cancel(): void;
+}
+
+/** Routes calls. */
+export interface Router {
+  route(request: RouteRequest, done: (outcome: Outcome, route: Route) => void): Route;
+}
+
+/** What the router works with. */
+export interface RouterParts {
+  readonly world: World;
+  readonly wheel: Wheel;
+  readonly upstreams: Readonly<Partial<Record<Transport, Upstream>>>;
+  readonly limits: () => RouterLimits;
+}
+
+/** Bounds of one routed call. */
+export interface RouterLimits {
+  readonly maxAttempts: number;
+  /** Share of the remaining time that an attempt may use while others could follow. */
+  readonly firstAttemptShare: number;
+}
+
+/** A router over these parts. */
+export function createRouter(parts: RouterParts): Router {
+  return {
+    route(request, done) {
+      const routing = new Routing(parts, request, done);
+      routing.start();
+      return routing;
+    },
+  };
+}
+
+class Routing implements Route, Listener {
+  readonly request: RouteRequest;
+  readonly startedAtMs: number;
+  readonly traces: Trace[] = [];
+  plan: Plan = NOBODY;
+  readonly #parts: RouterParts;
+  readonly #done: (outcome: Outcome, route: Route) => void;
+  readonly #failed: FailedAttempt[] = [];
+  #cursor = 0;
+  #provider: Provider | null = null;
+  #attemptAtMs = 0;
+  #dispatch: Dispatch | null = null;
+  #alarm: Alarm | null = null;
+  #lookup: Route | null = null;
+  #trialsTaken = false;
+  #over = false;
+
+  constructor(parts: RouterParts, request: RouteRequest, done: (outcome: Outcome, route: Route) => void) {
+    this.#parts = parts;
+    this.request = request;
+    this.#done = done;
+    this.startedAtMs = parts.world.now();
+  }
+
+  start(): void {
+    const { tracker, call, strategy, transport, pin } = this.request;
+    this.plan = tracker.plan(call, { strategy, transport, pin });
+    this.#tryNext();
+  }
+
+  cancel(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#lookup?.cancel();
+    this.#alarm?.clear();
+    this.#dispatch?.cancel();
+    if (this.#provider !== null) this.#record(this.#provider, CANCELLED, null);
+  }
+
+  result(body: Buffer, start: number, end: number): void {
+    if (this.#provider === null) return;
+    this.#record(this.#provider, null, null);
+    this.#finish({ kind: "result", body, start, end });
+  }
+
+  stream(stream: AnswerStream): void {
+    if (this.#provider === null) return stream.cut();
+    this.#record(this.#provider, null, null);
+    this.#finish({ kind: "stream", stream });
+  }
+
+  failed(failure: Failure, raw: Buffer | null): void {
+    const provider = this.#provider;
+    if (provider === null || this.#over) return;
+    const { call } = this.request;
+    const verdict = classify(failure, call.method, { methodName: call.methodName, rules: provider.errorRules, wallMs: this.#parts.world.wallMs() });
+    const attempt = this.#record(provider, verdict, failure);
+    this.#failed.push({ attempt, verdict, failure, raw: raw !== null && mayShow(provider, verdict, raw) ? raw : null });
+    this.#proceed();
+  }
+
+  #proceed(): void {
+    const move = nextMove({ maxAttempts: this.#parts.limits().maxAttempts, failed: this.#failed });
+    switch (move) {
+      case "next":
+        return this.#tryNext();
+      case "known":
+        return this.#answerKnown();
+      case "verify":
+        return this.#verify();
+      case "stop":
+        return this.#finish({ kind: "fault", fault: this.#outcomeUnknown() });
+      case "return": {
+        const raw = this.#failed.at(-1)?.raw ?? null;
+        return raw === null ? this.#exhausted() : this.#finish({ kind: "error", raw });
+      }
+      case "exhausted":
+        return this.#exhausted();
+    }
+  }
+
+  #tryNext(): void {
+    const { tracker, transport } = this.request;
+    for (;;) {
+      const provider = this.plan.candidates[this.#cursor++];
+      if (provider === undefined) return this.#exhausted();
+      if (this.#remainingMs() <= 0) return this.#exhausted();
+      if (tracker.admit(provider, transport)) return this.#attempt(provider);
+      this.#trialsTaken = true;
+    }
+  }
+
+  #attempt(provider: Provider): void {
+    const { call, transport, mayStream } = this.request;
+    const upstream = this.#parts.upstreams[transport];
+    this.#provider = provider;
+    this.#attemptAtMs = this.#parts.world.now();
+    if (upstream === undefined) return this.failed({ ...NO_ANSWER, kind: "unsent", message: "transport not available" }, null);
+    this.#alarm = this.#parts.wheel.set(this.#attemptLimitMs(), () => this.#timedOut());
+    const dispatch = upstream.send({ provider, body: call.body, wireId: call.wireId, mayStream }, this);
+    // A transport that fails at once has already moved this routing on to its next attempt.
+    if (this.#provider === provider) this.#dispatch = dispatch;
+  }
+
+  /** While another provider could follow, one attempt may not use up all the time. */
+  #attemptLimitMs(): number {
+    const remainingMs = this.#remainingMs();
+    const last = this.#failed.length + 1 >= this.#parts.limits().maxAttempts || this.#cursor >= this.plan.candidates.length;
+    return last || !this.request.call.method.replaySafe ? remainingMs : remainingMs * this.#parts.limits().firstAttemptShare;
+  }
+
+  #remainingMs(): number {
+    return this.request.deadlineMs - (this.#parts.world.now() - this.startedAtMs);
+  }
+
+  #timedOut(): void {
+    const dispatch = this.#dispatch;
+    dispatch?.cancel();
+    this.failed({ ...NO_ANSWER, kind: dispatch?.sent === false ? "unsent" : "timeout", message: "no answer in time" }, null);
+  }
+
+  #record(provider: Provider, verdict: Verdict | null, failure: Failure | null): Attempt {
+    const { tracker, transport, call } = this.request;
+    this.#alarm?.clear();
+    this.#alarm = null;
+    this.#provider = null;
+    this.#dispatch = null;
+    const latencyMs = Math.max(0, this.#parts.world.now() - this.#attemptAtMs);
+    const code = failure === null ? null : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
+    const attempt: Attempt = { provider, transport, latencyMs, verdict, code };
+    tracker.record(call.method, attempt, call.block);
+    this.traces.push({ attempt, failure });
+    return attempt;
+  }
+
+  #exhausted(): void {
+    const verdict = bestError(this.#failed);
+    switch (verdict.kind) {
+      case "error":
+        return this.#finish({ kind: "error", raw: verdict.best.raw ?? EMPTY_ERROR });
+      case "range":
+        return this.#finish({ kind: "fault", fault: rangeRefused(verdict.worst.failure) });
+      case "none":
+        return this.#finish({ kind: "fault", fault: this.#failed.length === 0 ? this.#nobody() : this.#allFailed() });
+    }
+  }
+
+  #nobody(): Fault {
+    const { tracker, transport, pin } = this.request;
+    const reasons = countReasons(this.plan, this.#trialsTaken);
+    const waitMs = tracker.retryAfterMs(transport);
+    const details = { reason: reasons, upstream_attempts: 0 };
+    const message = pin === null ? `no provider can take this call now (${reasons})` : `the pinned provider cannot take this call now (${reasons})`;
+    const nextAction = pin === null ? "retry after retry_after_ms" : "retry after retry_after_ms, or send it without the pin";
+    return fault("unavailable", message, { status: 200, nextAction, details, ...(waitMs === null ? {} : { retryAfterMs: Math.ceil(waitMs) }) });
+  }
+
+  #allFailed(): Fault {
+    const late = this.#remainingMs() <= 0;
+    const categories = [...new Set(this.#failed.map((it) => it.verdict.category))].join(", ");
+    const details = { reason: late ? "deadline_exceeded" : "all_providers_failed", upstream_attempts: this.#failed.length };
+    return fault("unavailable", late ? "no provider answered in time" : `every provider that was tried failed (${categories})`, { status: 200, details });
+  }
+
+  #outcomeUnknown(): Fault {
+    const hash = this.#hash();
+    const reason = this.#failed.at(-1)?.verdict.category ?? "unknown";
+    return fault("outcome_unknown", `the provider did not answer properly (${reason}) and the request may have been executed`, {
+      details: { upstream_attempts: this.#failed.length, reason, ...(hash === null ? {} : { transaction_hash: hash }) },
+    });
+  }
+
+  #hash(): string | null {
+    const { call } = this.request;
+    return call.methodName === "eth_sendRawTransaction" ? transactionHash(call.body) : null;
+  }
+
+  /** The node has this very transaction: that is what the caller wanted. */
+  #answerKnown(): void {
+    const hash = this.#hash();
+    const raw = this.#failed.at(-1)?.raw ?? null;
+    if (hash !== null) return this.#finish(resultOf(`"${hash}"`));
+    return raw === null ? this.#exhausted() : this.#finish({ kind: "error", raw });
+  }
+
+  /** A nonce that was used: by this very transaction, which is a success, or by another. */
+  #verify(): void {
+    const hash = this.#hash();
+    const raw = this.#failed.at(-1)?.raw ?? null;
+    const deadlineMs = Math.min(this.#remainingMs(), LOOKUP_MS);
+    if (hash === null || deadlineMs <= 0) return raw === null ? this.#exhausted() : this.#finish({ kind: "error", raw });
+    const methodName = "eth_getTransactionByHash";
+    const wireId = "1";
+    const call: Call = {
+      methodName,
+      method: methodOf(methodName),
+      block: { kind: "none" },
+      wireId,
+      body: writeRequest(wireId, methodName, Buffer.from(`["${hash}"]`)),
+    };
+    const lookup = new Routing(this.#parts, { ...this.request, call, deadlineMs, mayStream: false }, (outcome) => {
+      this.#lookup = null;
+      const known = outcome.kind === "result" && outcome.body.toString("latin1", outcome.start, outcome.end).toLowerCase().includes(hash);
+      if (known) this.#finish(resultOf(`"${hash}"`));
+      else if (raw === null) this.#exhausted();
+      else this.#finish({ kind: "error", raw });
+    });
+    this.#lookup = lookup;
+    lookup.start();
+  }
+
+  #finish(outcome: Outcome): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#done(outcome, this);
+  }
+}
+
+const LOOKUP_MS = 3_000;
+const NOBODY: Plan = { candidates: [], excluded: [] };
+const CANCELLED: Verdict = { category: "cancelled", step: "return", effect: { kind: "ignored" } };
+const NO_ANSWER = { httpStatus: 0, retryAfter: null, code: null, data: null } as const;
+const EMPTY_ERROR = Buffer.from('{"code":-32000,"message":"provider error"}');
+
+function resultOf(json: string): Outcome {
+  const body = Buffer.from(json);
+  return { kind: "result", body, start: 0, end: body.length };
+}
+
+function rangeRefused(failure: Failure): Fault {
+  return fault("log_range_limit", "the block range or result of this eth_getLogs call is too large for every provider", {
+    details: { provider_error: { code: failure.code, message: failure.message } },
+  });
+}
+
+/** For example `circuit_open ×2, lagging`. */
+function countReasons(plan: Plan, trialsTaken: boolean): string {
+  const counts = new Map<ExclusionReason, number>();
+  for (const { reason } of plan.excluded) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  if (trialsTaken) counts.set("trial_in_flight", 1);
+  const text = [...counts].map(([reason, n]) => (n === 1 ? reason : `${reason} ×${n}`)).join(", ");
+  return text === "" ? "no_providers" : text;
+}
+
+/** Errors about our own credentials, and any that repeat a secret of the provider's address, are not for callers. */
+function mayShow(provider: Provider, verdict: Verdict, raw: Buffer): boolean {
+  if (verdict.effect.kind === "cordon" && verdict.effect.reason !== "wrong_chain") return false;
+  const text = raw.toString("latin1");
+  return !secretsOf(provider).some((secret) => text.includes(secret));
+}

@@ -1,0 +1,288 @@
+// The routing state of one provider set: the only mutable one there is. Plans calls, hears attempts and probes, reports health. Sends nothing itself.
+import type { Attempt, ExclusionReason, Plan, Strategy } from "../core/attempt.ts";
+import { admitted, type Breaker, CLOSED, openRemainingMs, settled } from "../core/breaker.ts";
+import { type BlockRef, type Call, NO_BLOCK } from "../core/call.ts";
+import { type Condition, capability, isPruned, learnedMethods, learnedRange, type SetView, unreachable } from "../core/capability.ts";
+import { type Consensus, consensusOf, type HeadSample, isHeight, lagBlocks } from "../core/head.ts";
+import { type Cordon, createHealth, type Health, isBehind, NEVER_MS, type Outcomes, recordAttempt } from "../core/health.ts";
+import { type MethodReport, methodReadings, type Percentiles, percentiles, providerReading, reading, STALE_MS } from "../core/latency.ts";
+import type { Method } from "../core/method.ts";
+import { type Considered, planOf } from "../core/plan.ts";
+import type { Provider, ProviderSet, Transport } from "../core/profile.ts";
+import { type Draw, minCallsOf, needsReadings, type SelectionSettings } from "../core/strategy.ts";
+import { limitedForMs } from "../core/throttle.ts";
+import type { World } from "../world.ts";
+
+/** What one probe of a provider found. */
+export interface Probe {
+  readonly provider: Provider;
+  readonly transport: Transport;
+  readonly latencyMs: number;
+  readonly result: { readonly kind: "ok"; readonly chainId: number; readonly height: number } | { readonly kind: "failed"; readonly category: string };
+}
+
+/** How a call wants its providers chosen; a pin leaves no choice. */
+export interface Selection {
+  readonly strategy: Strategy;
+  readonly transport: Transport;
+  readonly pin: Provider | null;
+}
+
+/** The health of one provider on one transport, for showing; null = unknown. */
+export interface HealthReport extends Percentiles {
+  readonly breaker: Breaker["kind"];
+  /** Until an open circuit becomes half-open; null in every other state. */
+  readonly retryAfterMs: number | null;
+  /** 0 = not rate-limited. */
+  readonly rateLimitedForMs: number;
+  readonly cordon: Cordon | null;
+  readonly height: number | null;
+  readonly lagBlocks: number | null;
+  /** Attempts since the start, cancelled ones not counted. */
+  readonly calls: number;
+  readonly outcomes: Readonly<Outcomes>;
+  /** Decayed; null = no counted call within 10 minutes. */
+  readonly successRate: number | null;
+  readonly averageMs: number | null;
+  readonly probeMs: number | null;
+  readonly learned: { readonly methods: readonly string[]; readonly maxBlockRange: number | null; readonly pruned: boolean };
+}
+
+/** What a successor takes over of one provider when a profile is reloaded. Nothing for readers: it is live state. */
+export interface Station {
+  readonly provider: Provider;
+  readonly http: Health | null;
+  readonly ws: Health | null;
+  sample: HeadSample | null;
+}
+
+/** The routing state of one provider set. */
+export interface Tracker {
+  readonly set: ProviderSet;
+  /** Who may be asked for a call, in order. A pin yields at most that provider: its limits and the strategy do not matter, its circuit does. */
+  plan(call: Call, selection: Selection): Plan;
+  /** Asks for leave to send; false = the circuit is open or its trial is taken. Leave must be given back by `record`. */
+  admit(provider: Provider, transport: Transport): boolean;
+  /** Takes a finished attempt into account. `block` is what the call read, so that refused ranges and tags can be learned. */
+  record(method: Method, attempt: Attempt, block?: BlockRef): void;
+  /** Takes a probe into account: height, probe latency, wrong chain, end of a cordon. Never moves a circuit or a success rate. */
+  recordProbe(probe: Probe): void;
+  /** Takes a pushed head into account. */
+  recordHead(provider: Provider, height: number): void;
+  /** The height the providers agree on; null = unknown. */
+  head(): number | null;
+  health(provider: Provider, transport: Transport): HealthReport;
+  /** A report per method with fresh observations. */
+  methods(provider: Provider, transport: Transport): readonly MethodReport[];
+  /** Milliseconds until the soonest half-open when every circuit of a transport is open, else null. */
+  retryAfterMs(transport: Transport): number | null;
+  /** The live state of the provider with the same id, for a successor. */
+  inherit(provider: Provider): Station | null;
+}
+
+/** The routing state of a set; providers whose id and URL stay the same keep their health from `previous`. */
+export function createTracker(set: ProviderSet, world: World, settings: SelectionSettings, previous?: Tracker): Tracker {
+  return new SetTracker(set, world, settings, previous);
+}
+
+class SetTracker implements Tracker {
+  readonly set: ProviderSet;
+  readonly #world: World;
+  readonly #stations: readonly Station[];
+  readonly #safeDraw: Draw;
+  readonly #unsafeDraw: Draw;
+  #consensus: Consensus = { height: null, fromMs: Number.POSITIVE_INFINITY, untilMs: NEVER_MS };
+
+  constructor(set: ProviderSet, world: World, settings: SelectionSettings, previous: Tracker | undefined) {
+    this.set = set;
+    this.#world = world;
+    this.#stations = set.providers.map((provider) => stationOf(provider, previous?.inherit(provider) ?? null));
+    this.#safeDraw = { settings, random: world.random, replaySafe: true };
+    this.#unsafeDraw = { settings, random: world.random, replaySafe: false };
+  }
+
+  plan(call: Call, { strategy, transport, pin }: Selection): Plan {
+    const nowMs = this.#world.now();
+    const { maxLagBlocks, archivalThreshold } = this.set;
+    const view: SetView = { transport, nowMs, head: this.#head(nowMs), archivalThreshold, maxLagBlocks };
+    const draw = call.method.replaySafe ? this.#safeDraw : this.#unsafeDraw;
+    if (pin === null) return planOf(this.#considerAll(call, strategy, view), call, strategy, draw);
+    const station = this.#stationOf(pin);
+    return planOf(station === null ? [] : [this.#considerPinned(station, view)], call, strategy, draw);
+  }
+
+  admit(provider: Provider, transport: Transport): boolean {
+    const health = this.#healthOf(provider, transport);
+    if (health === null) return false;
+    if (health.breaker.kind === "closed") return true;
+    const nowMs = this.#world.now();
+    const breaker = admitted(settled(health.breaker, nowMs), nowMs);
+    if (breaker === null) return false;
+    health.breaker = breaker;
+    return true;
+  }
+
+  record(method: Method, attempt: Attempt, block: BlockRef = NO_BLOCK): void {
+    const health = this.#healthOf(attempt.provider, attempt.transport);
+    if (health === null) return;
+    recordAttempt(health, method, attempt, { block, head: this.#consensus.height, nowMs: this.#world.now(), random: this.#world.random });
+  }
+
+  recordProbe({ provider, transport, latencyMs, result }: Probe): void {
+    const station = this.#stationOf(provider);
+    const health = station?.[transport] ?? null;
+    if (station === null || health === null) return;
+    health.probedAtMs = this.#world.now();
+    if (result.kind === "failed") return;
+    health.probeMs = latencyMs;
+    health.wrongChain = result.chainId !== this.set.chain.chainId;
+    if (health.wrongChain) return this.#sample(station, null);
+    health.cordon = null;
+    // A transport that nobody probes is vouched for by its neighbour: otherwise its cordon would never end.
+    const other = transport === "http" ? station.ws : station.http;
+    if (other !== null && other.probedAtMs === NEVER_MS) other.cordon = null;
+    if (isHeight(result.height)) this.#sample(station, { height: result.height, atMs: health.probedAtMs, polled: true });
+  }
+
+  recordHead(provider: Provider, height: number): void {
+    const station = this.#stationOf(provider);
+    if (station === null || station.ws?.wrongChain === true || !isHeight(height)) return;
+    this.#sample(station, { height, atMs: this.#world.now(), polled: false });
+  }
+
+  head(): number | null {
+    return this.#head(this.#world.now());
+  }
+
+  health(provider: Provider, transport: Transport): HealthReport {
+    const nowMs = this.#world.now();
+    const station = this.#stationOf(provider);
+    const sample = station?.sample ?? null;
+    const position = { height: sample?.height ?? null, lagBlocks: lagBlocks(sample, this.#head(nowMs), this.set.chain, nowMs) };
+    return reportOf(station?.[transport] ?? createHealth(), position, nowMs);
+  }
+
+  methods(provider: Provider, transport: Transport): readonly MethodReport[] {
+    const health = this.#healthOf(provider, transport);
+    return health === null ? [] : methodReadings(health.latency, this.#world.now());
+  }
+
+  retryAfterMs(transport: Transport): number | null {
+    const nowMs = this.#world.now();
+    let soonestMs: number | null = null;
+    for (const station of this.#stations) {
+      const health = station[transport];
+      if (health === null) continue;
+      const remainingMs = openRemainingMs(health.breaker, nowMs);
+      if (remainingMs === 0) return null;
+      soonestMs = Math.min(soonestMs ?? remainingMs, remainingMs);
+    }
+    return soonestMs;
+  }
+
+  inherit(provider: Provider): Station | null {
+    return this.#stations.find((it) => it.provider.id === provider.id) ?? null;
+  }
+
+  #considerAll(call: Call, strategy: Strategy, view: SetView): readonly Considered[] {
+    return this.#stations.map((station) => this.#consider(station, call, strategy, view));
+  }
+
+  #consider(station: Station, call: Call, strategy: Strategy, view: SetView): Considered {
+    const { provider } = station;
+    const health = station[view.transport];
+    if (health === null) return absent(provider);
+    const { nowMs, head } = view;
+    const condition = conditionOf(health, lagBlocks(station.sample, head, this.set.chain, nowMs), nowMs);
+    const known = needsReadings(strategy) ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs) : null;
+    return consideredOf(provider, health, { reason: capability(provider, call, view, condition), known, nowMs });
+  }
+
+  #considerPinned(station: Station, { transport, nowMs }: SetView): Considered {
+    const { provider } = station;
+    const health = station[transport];
+    if (health === null) return absent(provider);
+    return consideredOf(provider, health, { reason: unreachable(provider, transport, conditionOf(health, null, nowMs)), known: null, nowMs });
+  }
+
+  #stationOf(provider: Provider): Station | null {
+    const station = this.#stations[provider.index];
+    return station !== undefined && station.provider.id === provider.id ? station : this.inherit(provider);
+  }
+
+  #healthOf(provider: Provider, transport: Transport): Health | null {
+    return this.#stationOf(provider)?.[transport] ?? null;
+  }
+
+  #head(nowMs: number): number | null {
+    if (nowMs < this.#consensus.fromMs || nowMs >= this.#consensus.untilMs) {
+      this.#consensus = consensusOf(
+        this.#stations.map((it) => it.sample),
+        this.set.chain,
+        nowMs,
+      );
+    }
+    return this.#consensus.height;
+  }
+
+  /** A new sample, or that the old one was worth nothing; either way the consensus is to be found anew. */
+  #sample(station: Station, sample: HeadSample | null): void {
+    station.sample = sample;
+    if (sample !== null) for (const health of [station.http, station.ws]) if (health !== null) health.behindAtMs = NEVER_MS;
+    this.#consensus = { ...this.#consensus, untilMs: NEVER_MS };
+  }
+}
+
+type Position = Pick<HealthReport, "height" | "lagBlocks">;
+
+function stationOf(provider: Provider, before: Station | null): Station {
+  const http = before !== null && before.provider.url === provider.url ? before.http : null;
+  const ws = before !== null && before.provider.wsUrl === provider.wsUrl ? before.ws : null;
+  return {
+    provider,
+    http: provider.url === null ? null : (http ?? createHealth()),
+    ws: provider.wsUrl === null ? null : (ws ?? createHealth()),
+    sample: http === null && ws === null ? null : (before?.sample ?? null),
+  };
+}
+
+function conditionOf(health: Health, lag: number | null, nowMs: number): Condition {
+  return { wrongChain: health.wrongChain, cordoned: health.cordon !== null, behind: isBehind(health, nowMs), lagBlocks: lag, facts: health.facts };
+}
+
+function consideredOf(
+  provider: Provider,
+  health: Health,
+  { reason, known, nowMs }: { readonly reason: ExclusionReason | null; readonly known: Considered["reading"]; readonly nowMs: number },
+): Considered {
+  const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
+  return { provider, reason, reading: known, probeMs, breaker: settled(health.breaker, nowMs), limited: limitedForMs(health.throttle, nowMs) > 0 };
+}
+
+function absent(provider: Provider): Considered {
+  return { provider, reason: "transport_missing", reading: null, probeMs: null, breaker: CLOSED, limited: false };
+}
+
+function reportOf(health: Health, position: Position, nowMs: number): HealthReport {
+  const breaker = settled(health.breaker, nowMs);
+  const known = providerReading(health.latency, nowMs);
+  const { delivered, failed, rateLimited, neutral } = health.outcomes;
+  return {
+    breaker: breaker.kind,
+    retryAfterMs: breaker.kind === "open" ? openRemainingMs(breaker, nowMs) : null,
+    rateLimitedForMs: limitedForMs(health.throttle, nowMs),
+    cordon: health.wrongChain ? "wrong_chain" : health.cordon,
+    ...position,
+    calls: delivered + failed + rateLimited + neutral,
+    outcomes: { ...health.outcomes },
+    successRate: known?.successRate ?? null,
+    averageMs: known?.latencyMs ?? null,
+    probeMs: health.probeMs,
+    ...percentiles(health.latency),
+    learned: {
+      methods: learnedMethods(health.facts, nowMs),
+      maxBlockRange: learnedRange(health.facts, nowMs),
+      pruned: isPruned(health.facts, nowMs),
+    },
+  };
+}

@@ -1,0 +1,63 @@
+// The port every way of reaching a provider fits: send one request, hear one answer. Says nothing about which provider or what to do next.
+import type { Failure } from "../core/attempt.ts";
+import type { Provider } from "../core/profile.ts";
+
+/** A long result that is still arriving. Bytes are those of the upstream body, from its first byte. */
+export interface AnswerStream {
+  /** What has arrived so far. */
+  readonly first: Buffer;
+  /** Offset of the first byte of the result value in `first`. */
+  readonly resultStart: number;
+  /** `Content-Length` of the whole body; null where the upstream does not say. */
+  readonly bodyBytes: number | null;
+  /** Starts the flow. Nothing is lost between the answer and this call. */
+  flow(sink: StreamSink): void;
+  /** Stops the flow until `resume`, for a sink that cannot keep up. */
+  pause(): void;
+  resume(): void;
+  /** Ends it without another word to the sink. */
+  cut(): void;
+}
+
+/** Takes the rest of a long answer. Exactly one of `end` and `broken` is called, once. */
+export interface StreamSink {
+  data(chunk: Buffer): void;
+  /** The last bytes: `value` still belongs to the result value, `tail` closes the envelope. */
+  end(value: Buffer, tail: Buffer): void;
+  /** The upstream failed or lied after its answer had begun. */
+  broken(message: string): void;
+}
+
+/** Hears the answer to one request: exactly one call, unless the request is cancelled. */
+export interface Listener {
+  /** A complete result; the offsets are those of its value in `body`. */
+  result(body: Buffer, start: number, end: number): void;
+  stream(stream: AnswerStream): void;
+  /** `raw` is the JSON of the provider's error member, where it sent one. */
+  failed(failure: Failure, raw: Buffer | null): void;
+}
+
+/** One request as it goes to a provider. */
+export interface Outgoing {
+  readonly provider: Provider;
+  readonly body: Buffer;
+  readonly wireId: string;
+  /** False where the caller needs the answer in one piece. */
+  readonly mayStream: boolean;
+}
+
+/** A request on its way. */
+export interface Dispatch {
+  /** False as long as it is certain that nothing has left this machine. */
+  readonly sent: boolean;
+  /** Ends it without another word to the listener; a flowing stream is cut. */
+  cancel(): void;
+}
+
+/** One way of reaching providers. */
+export interface Upstream {
+  send(outgoing: Outgoing, listener: Listener): Dispatch;
+  /** Closes connections to origins that none of these providers uses. */
+  retain(providers: readonly Provider[]): void;
+  close(): Promise<void>;
+}

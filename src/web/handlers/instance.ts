@@ -1,0 +1,99 @@
+// The instance endpoints: which chains, is it alive, is it usable, and how each provider does. Null where nothing is known, never 0.
+import type { Chain } from "../../core/chain.ts";
+import type { Provider, Transport } from "../../core/profile.ts";
+import type { Directory, ServedProfile } from "../../upstream/directory.ts";
+import type { Tracker } from "../../upstream/tracker.ts";
+
+const TRANSPORTS: readonly Transport[] = ["http", "ws"];
+
+/** `GET /api/chains`. */
+export function chainsDocument(directory: Directory): unknown {
+  const served = directory.chains.filter((chain) => directory.profiles.some((it) => it.trackers.has(chain.chainName)));
+  return { chains: served.map((it) => ({ chain_id: String(it.chainId), name: it.name, chain_name: it.chainName, supported: true })) };
+}
+
+/** Facts of the instance that `GET /api/health` tells. */
+export interface InstanceFacts {
+  readonly wallMs: number;
+  readonly uptimeMs: number;
+  readonly version: string;
+}
+
+/** `GET /api/health`: reads memory only. */
+export function healthDocument(facts: InstanceFacts): unknown {
+  return {
+    status: "healthy",
+    timestamp: new Date(facts.wallMs).toISOString(),
+    uptime_seconds: Math.floor(facts.uptimeMs / 1000),
+    version: facts.version,
+    cluster: { enabled: false, nodes_connected: 1, nodes_responding: 1, nodes_total: 1, regions: [], status: "standalone" },
+  };
+}
+
+/** `GET /api/ready`: usable once a provider of some chain has answered and nothing is being drained. */
+export function readyDocument(directory: Directory, draining: boolean): { readonly ready: boolean; readonly document: unknown } {
+  const chains = directory.profiles.flatMap((served) => [...served.trackers.values()].map((tracker) => chainReadiness(served, tracker)));
+  const usable = chains.some((it) => it.ready);
+  const reasons = [...(draining ? ["draining"] : []), ...(usable ? [] : ["no provider has answered yet"])];
+  const ready = reasons.length === 0;
+  return { ready, document: { ready, reasons, chains } };
+}
+
+function chainReadiness(served: ServedProfile, tracker: Tracker) {
+  const { providers, chain } = tracker.set;
+  const usable = providers.filter((it) => TRANSPORTS.some((transport) => isUsable(tracker, it, transport))).length;
+  return { profile: served.profile.slug, chain: chain.chainName, ready: usable > 0, providers_usable: usable, providers_total: providers.length };
+}
+
+function isUsable(tracker: Tracker, provider: Provider, transport: Transport): boolean {
+  const health = tracker.health(provider, transport);
+  return health.breaker !== "open" && health.cordon === null && (health.height !== null || health.outcomes.delivered > 0);
+}
+
+/** `GET /api/metrics/{chain}`: every profile that serves the chain. */
+export function metricsDocument(directory: Directory, chain: Chain): unknown {
+  const profiles = directory.profiles.filter((it) => it.trackers.has(chain.chainName));
+  return {
+    chain_id: String(chain.chainId),
+    chain_name: chain.chainName,
+    name: chain.name,
+    profiles: profiles.map((served) => profileMetrics(served, served.trackers.get(chain.chainName))),
+  };
+}
+
+function profileMetrics(served: ServedProfile, tracker: Tracker | undefined): unknown {
+  if (tracker === undefined) return null;
+  const { managed, slug } = served.profile;
+  const { providers } = tracker.set;
+  const total = providers.reduce((sum, it) => sum + TRANSPORTS.reduce((n, transport) => n + tracker.health(it, transport).calls, 0), 0);
+  return {
+    profile: slug,
+    head_block: tracker.head(),
+    calls: total,
+    providers: providers.map((provider) => ({
+      id: managed ? provider.alias : provider.id,
+      name: managed ? provider.alias : provider.name,
+      transports: TRANSPORTS.filter((it) => (it === "http" ? provider.url : provider.wsUrl) !== null).map((transport) =>
+        transportMetrics(tracker, provider, transport, total),
+      ),
+    })),
+  };
+}
+
+function transportMetrics(tracker: Tracker, provider: Provider, transport: Transport, total: number): unknown {
+  const it = tracker.health(provider, transport);
+  return {
+    transport,
+    circuit_breaker_state: it.breaker,
+    half_open_in_ms: it.retryAfterMs,
+    rate_limited_for_ms: it.rateLimitedForMs,
+    cordoned: it.cordon,
+    block_height: it.height,
+    lag_blocks: it.lagBlocks,
+    calls: it.calls,
+    share: total === 0 ? null : it.calls / total,
+    success_rate: it.successRate,
+    latency_ms: { average: it.averageMs, p50: it.p50Ms, p95: it.p95Ms, p99: it.p99Ms, probe: it.probeMs },
+    methods: tracker.methods(provider, transport).map(({ method, ...reading }) => ({ method: method.name, ...reading })),
+  };
+}

@@ -1,0 +1,171 @@
+// `GET /metrics`: the counters as Prometheus text, written when asked. Labels come from the configuration and the method table only.
+
+import { METHODS } from "../../core/method.ts";
+import type { Provider, Transport } from "../../core/profile.ts";
+import { LATENCY_BUCKETS_MS, type Observer, OUTCOMES, type Series } from "../../observe.ts";
+import type { Directory } from "../../upstream/directory.ts";
+import type { Tracker } from "../../upstream/tracker.ts";
+
+/** What of the process is told besides. */
+export interface ProcessFacts {
+  readonly uptimeMs: number;
+  readonly residentBytes: number;
+  readonly cpuSeconds: number;
+  readonly inFlightBytes: number;
+  readonly version: string;
+}
+
+const TRANSPORTS: readonly Transport[] = ["http", "ws"];
+
+/** The whole exposition. */
+export function prometheusText(directory: Directory, observer: Observer, facts: ProcessFacts): string {
+  const lines: string[] = [];
+  const metric = (name: string, type: "counter" | "gauge" | "histogram", help: string): void => {
+    lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+  };
+  metric("svc_requests_total", "counter", "Requests by profile, chain, method and outcome.");
+  for (const series of observer.allSeries()) lines.push(...requestLines(series));
+  metric("svc_request_duration_seconds", "histogram", "Time from routing to outcome.");
+  for (const series of observer.allSeries()) lines.push(...durationLines(series));
+  metric("svc_refusals_total", "counter", "Requests refused before routing, by code.");
+  for (const [code, n] of observer.refusals()) lines.push(`svc_refusals_total{code="${code}"} ${n}`);
+  for (const gauge of PROVIDER_METRICS) {
+    metric(gauge.name, gauge.type, gauge.help);
+    for (const it of providersOf(directory)) lines.push(...gauge.lines(it).map(([labels, value]) => `${gauge.name}{${it.labels}${labels}} ${value}`));
+  }
+  metric("svc_head_block", "gauge", "Height the providers of a profile agree on.");
+  for (const served of directory.profiles) {
+    for (const tracker of served.trackers.values()) {
+      const head = tracker.head();
+      if (head !== null) lines.push(`svc_head_block{profile="${labelValue(served.profile.slug)}",chain="${labelValue(tracker.set.chain.chainName)}"} ${head}`);
+    }
+  }
+  metric("svc_in_flight_bytes", "gauge", "Bytes held for requests under way.");
+  lines.push(`svc_in_flight_bytes ${facts.inFlightBytes}`);
+  metric("process_resident_memory_bytes", "gauge", "Resident memory.");
+  lines.push(`process_resident_memory_bytes ${facts.residentBytes}`);
+  metric("process_cpu_seconds_total", "counter", "User and system CPU time.");
+  lines.push(`process_cpu_seconds_total ${facts.cpuSeconds}`);
+  metric("svc_uptime_seconds", "gauge", "Time since the start.");
+  lines.push(`svc_uptime_seconds ${facts.uptimeMs / 1000}`);
+  metric("svc_build_info", "gauge", "Always 1.");
+  lines.push(`svc_build_info{version="${labelValue(facts.version)}"} 1`);
+  return `${lines.join("\n")}\n`;
+}
+
+interface OneProvider {
+  readonly tracker: Tracker;
+  readonly provider: Provider;
+  readonly transport: Transport;
+  readonly labels: string;
+}
+
+interface ProviderMetric {
+  readonly name: string;
+  readonly type: "counter" | "gauge";
+  readonly help: string;
+  /** Further labels (with a leading comma) and value; none where nothing is known. */
+  readonly lines: (it: OneProvider) => readonly (readonly [labels: string, value: number])[];
+}
+
+const BREAKER_VALUE = { closed: 0, half_open: 1, open: 2 } as const;
+const known = (value: number | null): readonly (readonly [string, number])[] => (value === null ? [] : [["", value]]);
+
+const PROVIDER_METRICS: readonly ProviderMetric[] = [
+  {
+    name: "svc_upstream_attempts_total",
+    type: "counter",
+    help: "Attempts by provider, transport and outcome.",
+    lines: ({ tracker, provider, transport }) =>
+      Object.entries(tracker.health(provider, transport).outcomes).map(([outcome, n]): [string, number] => [`,outcome="${outcome}"`, n]),
+  },
+  {
+    name: "svc_circuit_breaker_state",
+    type: "gauge",
+    help: "0 closed, 1 half-open, 2 open.",
+    lines: ({ tracker, provider, transport }) => [["", BREAKER_VALUE[tracker.health(provider, transport).breaker]]],
+  },
+  {
+    name: "svc_rate_limited_seconds",
+    type: "gauge",
+    help: "Remaining time of the rate-limit state.",
+    lines: ({ tracker, provider, transport }) => [["", tracker.health(provider, transport).rateLimitedForMs / 1000]],
+  },
+  {
+    name: "svc_cordoned",
+    type: "gauge",
+    help: "1 while excluded for a wrong chain or dead credentials.",
+    lines: ({ tracker, provider, transport }) => [["", tracker.health(provider, transport).cordon === null ? 0 : 1]],
+  },
+  {
+    name: "svc_provider_head_block",
+    type: "gauge",
+    help: "Latest known height.",
+    lines: ({ tracker, provider, transport }) => known(tracker.health(provider, transport).height),
+  },
+  {
+    name: "svc_provider_lag_blocks",
+    type: "gauge",
+    help: "Blocks behind the agreed height.",
+    lines: ({ tracker, provider, transport }) => known(tracker.health(provider, transport).lagBlocks),
+  },
+  {
+    name: "svc_upstream_latency_seconds",
+    type: "gauge",
+    help: "Latency quantiles of delivered answers.",
+    lines: ({ tracker, provider, transport }) => {
+      const { p50Ms, p95Ms, p99Ms } = tracker.health(provider, transport);
+      const rows: readonly (readonly [string, number | null])[] = [
+        ["0.5", p50Ms],
+        ["0.95", p95Ms],
+        ["0.99", p99Ms],
+      ];
+      return rows.flatMap(([quantile, ms]): [string, number][] => (ms === null ? [] : [[`,quantile="${quantile}"`, ms / 1000]]));
+    },
+  },
+];
+
+function providersOf(directory: Directory): readonly OneProvider[] {
+  return directory.profiles.flatMap(({ profile, trackers }) =>
+    [...trackers.values()].flatMap((tracker) =>
+      tracker.set.providers.flatMap((provider) =>
+        TRANSPORTS.filter((it) => (it === "http" ? provider.url : provider.wsUrl) !== null).map((transport) => {
+          const labels = { profile: profile.slug, chain: tracker.set.chain.chainName, provider: profile.managed ? provider.alias : provider.id, transport };
+          const text = Object.entries(labels)
+            .map(([name, value]) => `${name}="${labelValue(value)}"`)
+            .join(",");
+          return { tracker, provider, transport, labels: text };
+        }),
+      ),
+    ),
+  );
+}
+
+function requestLines(series: Series): readonly string[] {
+  const lines: string[] = [];
+  for (const method of METHODS) {
+    for (const [i, outcome] of OUTCOMES.entries()) {
+      const n = series.requests[method.index * OUTCOMES.length + i] ?? 0;
+      if (n > 0) lines.push(`svc_requests_total{${labelsOf(series)},method="${method.name}",outcome="${outcome}"} ${n}`);
+    }
+  }
+  return lines;
+}
+
+function durationLines(series: Series): readonly string[] {
+  const labels = labelsOf(series);
+  let sum = 0;
+  const lines = [...LATENCY_BUCKETS_MS.map((it) => String(it / 1000)), "+Inf"].map((bound, i) => {
+    sum += series.latencyBuckets[i] ?? 0;
+    return `svc_request_duration_seconds_bucket{${labels},le="${bound}"} ${sum}`;
+  });
+  return [...lines, `svc_request_duration_seconds_sum{${labels}} ${series.latencySumMs / 1000}`, `svc_request_duration_seconds_count{${labels}} ${sum}`];
+}
+
+function labelsOf(series: Series): string {
+  return `profile="${labelValue(series.profile)}",chain="${labelValue(series.chain)}"`;
+}
+
+function labelValue(value: string): string {
+  return value.replace(/[\\"\n]/g, (it) => (it === "\n" ? "\\n" : `\\${it}`));
+}

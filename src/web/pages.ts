@@ -1,0 +1,74 @@
+// Every page that answers a GET, as rows of one table: path and handler. Pages read memory only and answer at once.
+import { readFileSync } from "node:fs";
+import { fault } from "../core/fault.ts";
+import type { Observer } from "../observe.ts";
+import type { Directory } from "../upstream/directory.ts";
+import type { World } from "../world.ts";
+import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./handlers/instance.ts";
+import { prometheusText } from "./handlers/prometheus.ts";
+import { type Headers, write, writeDocument, writeFault } from "./respond.ts";
+import type { ByteBudget } from "./rpc/http.ts";
+import type { PageHandler } from "./server.ts";
+
+/** What the pages tell of. */
+export interface PageParts {
+  readonly world: World;
+  readonly directory: Directory;
+  readonly observer: Observer;
+  readonly budget: ByteBudget;
+  readonly version: string;
+  readonly isDraining: () => boolean;
+}
+
+const CHAIN_METRICS = "/api/metrics/";
+
+/** Finds the page of a path. */
+export function createPages(parts: PageParts): (path: string) => PageHandler | undefined {
+  const { world, directory, observer } = parts;
+  const startedAtMs = world.now();
+  const uptimeMs = (): number => world.now() - startedAtMs;
+  const dashboard = readFileSync(new URL("dashboard/index.html", import.meta.url));
+  const pages: Readonly<Record<string, PageHandler>> = {
+    "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(directory)),
+    "/api/health": (response, headers) =>
+      json(response, 200, headers, healthDocument({ wallMs: world.wallMs(), uptimeMs: uptimeMs(), version: parts.version })),
+    "/api/ready": (response, headers) => {
+      const { ready, document } = readyDocument(directory, parts.isDraining());
+      if (!ready) headers.push("Retry-After", "1");
+      json(response, ready ? 200 : 503, headers, document);
+    },
+    "/metrics": (response, headers) => {
+      const { user, system } = process.cpuUsage();
+      const facts = {
+        uptimeMs: uptimeMs(),
+        residentBytes: process.memoryUsage.rss(),
+        cpuSeconds: (user + system) / 1e6,
+        inFlightBytes: parts.budget.used,
+        version: parts.version,
+      };
+      writeDocument(response, "text/plain; version=0.0.4; charset=utf-8", headers, Buffer.from(prometheusText(directory, observer, facts)));
+    },
+    "/dashboard": (response, headers) => {
+      headers.push("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'");
+      writeDocument(response, "text/html; charset=utf-8", headers, dashboard);
+    },
+    "/": (response, headers) => {
+      response.writeHead(302, [...headers, "Location", "/dashboard"]);
+      response.end();
+    },
+  };
+
+  function chainMetrics(response: Parameters<PageHandler>[0], headers: Headers, path: string): void {
+    const chain = directory.chain(path.slice(CHAIN_METRICS.length));
+    if (chain === undefined)
+      writeFault(response, headers, fault("unknown_chain", "no chain has this name or id", { status: 404, nextAction: "GET /api/chains lists the chains" }));
+    else json(response, 200, headers, metricsDocument(directory, chain));
+  }
+
+  return (path) => (path.startsWith(CHAIN_METRICS) ? chainMetrics : Object.hasOwn(pages, path) ? pages[path] : undefined);
+}
+
+function json(response: Parameters<PageHandler>[0], status: number, headers: Headers, document: unknown): void {
+  headers.push("Cache-Control", "no-store");
+  write(response, status, headers, [Buffer.from(JSON.stringify(document))]);
+}

@@ -1,0 +1,91 @@
+// Writes HTTP answers: the headers every answer carries, small bodies in one write, and refusals in either shape.
+import type { ServerResponse } from "node:http";
+import type { Fault } from "../core/fault.ts";
+import { renderFault } from "./rpc/render.ts";
+
+/** Names and values in turn. */
+export type Headers = string[];
+
+const EXPOSED = [
+  "x-svc-request-id",
+  "x-svc-meta",
+  "x-svc-access",
+  "x-svc-fallback",
+  "x-svc-cu",
+  "x-svc-usd",
+  "x-svc-balance-usd",
+  "x-svc-profile",
+  "x-svc-downgraded",
+  "x-svc-balance-warning",
+  "RateLimit",
+  "RateLimit-Policy",
+  "Retry-After",
+  "WWW-Authenticate",
+  "Payment-Receipt",
+  "PAYMENT-REQUIRED",
+  "PAYMENT-RESPONSE",
+  "X-Request-Id",
+].join(", ");
+
+const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED];
+
+const PREFLIGHT: readonly string[] = [
+  "Access-Control-Allow-Methods",
+  "GET, POST, PUT, PATCH, DELETE, OPTIONS",
+  "Access-Control-Allow-Headers",
+  "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, X-Svc-Strategy, PAYMENT-SIGNATURE",
+  "Access-Control-Max-Age",
+  "86400",
+];
+
+/** Bodies up to this size go out in one write together with their headers. */
+const ONE_WRITE_BYTES = 16_384;
+
+/** Writes a JSON answer from its pieces; null = no body. */
+export function write(response: ServerResponse, status: number, headers: Headers, body: readonly Buffer[] | null): void {
+  if (body !== null) headers.push("Content-Type", "application/json");
+  send(response, status, headers, body);
+}
+
+/** Writes a document of another type than JSON. */
+export function writeDocument(response: ServerResponse, contentType: string, headers: Headers, body: Buffer): void {
+  headers.push("Content-Type", contentType);
+  send(response, 200, headers, [body]);
+}
+
+/** Writes a refusal as a JSON-RPC error with the status of its row. */
+export function writeFault(response: ServerResponse, headers: Headers, why: Fault): void {
+  if (why.retryAfterMs !== null) headers.push("Retry-After", String(Math.ceil(why.retryAfterMs / 1000)));
+  if (why.code === "method_not_allowed") headers.push("Allow", "POST, OPTIONS");
+  write(response, why.status, headers, [renderFault(why, "null")]);
+}
+
+/** Answers a CORS preflight. */
+export function writePreflight(response: ServerResponse, headers: Headers): void {
+  headers.push(...PREFLIGHT);
+  write(response, 204, headers, null);
+}
+
+function send(response: ServerResponse, status: number, headers: Headers, body: readonly Buffer[] | null): void {
+  if (response.destroyed || response.headersSent) return;
+  for (const it of CORS) headers.push(it);
+  if (body === null) {
+    response.writeHead(status, headers);
+    response.end();
+    return;
+  }
+  let size = 0;
+  for (const piece of body) size += piece.length;
+  headers.push("Content-Length", String(size));
+  response.writeHead(status, headers);
+  if (size <= ONE_WRITE_BYTES) {
+    let text = "";
+    for (const piece of body) text += piece.toString("latin1");
+    response.end(text, "latin1");
+    return;
+  }
+  response.cork();
+  for (const piece of body) response.write(piece);
+  response.end();
+  response.uncork();
+}

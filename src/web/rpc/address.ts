@@ -1,0 +1,184 @@
+// The URL grammar of the RPC surface: every form is a row of one table. Turns a path, query and headers into what a call is routed with.
+import type { Strategy } from "../../core/attempt.ts";
+import type { Chain } from "../../core/chain.ts";
+import { type Fault, fault } from "../../core/fault.ts";
+import type { Profile, Provider } from "../../core/profile.ts";
+import type { Observer, Series } from "../../observe.ts";
+import type { Directory, ServedProfile } from "../../upstream/directory.ts";
+import type { Tracker } from "../../upstream/tracker.ts";
+
+/** How evidence is attached to answers. */
+export type MetaMode = "none" | "body" | "headers";
+
+/** Where a request is bound for. */
+export interface Address {
+  readonly kind: "address";
+  readonly profile: Profile;
+  readonly chain: Chain;
+  readonly tracker: Tracker;
+  readonly series: Series;
+  readonly strategy: Strategy;
+  readonly pin: Provider | null;
+  readonly meta: MetaMode;
+  /** Path of the same address for WebSockets. */
+  readonly socketPath: string;
+}
+
+/** What of a request decides its address. */
+export interface AddressInput {
+  /** Path and query as requested. */
+  readonly url: string;
+  /** `X-Svc-Provider`. */
+  readonly provider: string | undefined;
+  /** `X-Svc-Strategy`: the request-level assignment. */
+  readonly strategy: string | undefined;
+}
+
+/** Every URL form. `{strategy}` matches strategy names only; the first row that fits wins. */
+export const URL_FORMS: readonly string[] = [
+  "/rpc/provider/{provider}/{chain}",
+  "/rpc/profile/{profile}/provider/{provider}/{chain}",
+  "/rpc/profile/{profile}/{strategy}/{chain}",
+  "/rpc/profile/{profile}/{chain}/{provider}",
+  "/rpc/profile/{profile}/{chain}",
+  "/profile/{profile}/{strategy}/{chain}",
+  "/profile/{profile}/{chain}",
+  "/rpc/{strategy}/{chain}",
+  "/rpc/{chain}/{provider}",
+  "/rpc/{chain}",
+];
+
+/** Strategy names as callers may write them. */
+export const STRATEGY_NAMES: ReadonlyMap<string, Strategy> = new Map([
+  ["load-balanced", "load-balanced"],
+  ["load_balanced", "load-balanced"],
+  ["round-robin", "load-balanced"],
+  ["round_robin", "load-balanced"],
+  ["latency-weighted", "latency-weighted"],
+  ["latency_weighted", "latency-weighted"],
+  ["fastest", "fastest"],
+  ["priority", "priority"],
+]);
+
+/** Resolves addresses; remembers the most used ones. */
+export interface Resolver {
+  resolve(input: AddressInput): Address | Fault;
+}
+
+const REMEMBERED = 1_024;
+const LONGEST_URL_CHARS = 4_096;
+
+/** A resolver over the chains and profiles of `directory`. */
+export function createResolver(directory: Directory, observer: Observer): Resolver {
+  const known = new Map<string, Address>();
+  let revision = directory.revision;
+  return {
+    resolve(input) {
+      const plain = input.provider === undefined && input.strategy === undefined;
+      if (revision !== directory.revision) {
+        known.clear();
+        revision = directory.revision;
+      }
+      const remembered = plain ? known.get(input.url) : undefined;
+      if (remembered !== undefined) return remembered;
+      const address = resolve(directory, observer, input);
+      if (plain && address.kind === "address") {
+        if (known.size >= REMEMBERED) known.clear();
+        known.set(input.url, address);
+      }
+      return address;
+    },
+  };
+}
+
+/** True when the path belongs to the RPC surface, whether or not it leads anywhere. */
+export function isRpcPath(url: string): boolean {
+  return url.startsWith("/rpc/") || url.startsWith("/profile/");
+}
+
+type Parts = Partial<Record<"profile" | "strategy" | "chain" | "provider", string>>;
+const FORMS: readonly (readonly string[])[] = URL_FORMS.map((form) => form.slice(1).split("/"));
+
+function resolve(directory: Directory, observer: Observer, input: AddressInput): Address | Fault {
+  const mark = input.url.indexOf("?");
+  const path = mark === -1 ? input.url : input.url.slice(0, mark);
+  const query = new URLSearchParams(mark === -1 ? "" : input.url.slice(mark + 1));
+  const segments = input.url.length > LONGEST_URL_CHARS ? null : segmentsOf(path);
+  if (segments === null) return fault("invalid_request", "the URL is too long or not valid", { status: 400 });
+  const parts = FORMS.map((form) => match(form, segments)).find((it) => it !== null);
+  if (!parts) return fault("not_found", "no RPC endpoint has this path", { details: { forms: URL_FORMS } });
+  const served = profileOf(directory, parts.profile);
+  if ("kind" in served) return served;
+  const chain = directory.chain(parts.chain ?? "");
+  const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
+  if (chain === undefined || tracker === undefined) return unknownChain(directory, served, parts);
+  const strategy = strategyOf(parts.strategy, query.get("strategy"), input.strategy);
+  if (typeof strategy !== "string") return strategy;
+  const pin = pinOf(parts.provider ?? query.get("provider") ?? input.provider, served.profile, tracker);
+  if (pin !== null && "kind" in pin) return pin;
+  const meta = query.get("include_meta") ?? "none";
+  if (meta !== "none" && meta !== "body" && meta !== "headers") {
+    return fault("invalid_field", "include_meta is not known", { nextAction: "use include_meta=body or include_meta=headers" });
+  }
+  const series = observer.series(served.profile.slug, chain.chainName);
+  return { kind: "address", profile: served.profile, chain, tracker, series, strategy, pin, meta, socketPath: `/ws${path}` };
+}
+
+/** The decoded segments of a path; null when it cannot be decoded. One trailing slash is forgiven. */
+function segmentsOf(path: string): readonly string[] | null {
+  try {
+    return path.replace(/^\//, "").replace(/\/$/, "").split("/").map(decodeURIComponent);
+  } catch {
+    return null;
+  }
+}
+
+function match(form: readonly string[], segments: readonly string[]): Parts | null {
+  if (form.length !== segments.length) return null;
+  const parts: Parts = {};
+  for (const [i, expected] of form.entries()) {
+    const segment = segments[i] ?? "";
+    if (expected === "{profile}") parts.profile = segment;
+    else if (expected === "{chain}") parts.chain = segment;
+    else if (expected === "{provider}") parts.provider = segment;
+    else if (expected === "{strategy}" && STRATEGY_NAMES.has(segment)) parts.strategy = segment;
+    else if (expected !== segment) return null;
+  }
+  return parts;
+}
+
+function profileOf(directory: Directory, slug: string | undefined): ServedProfile | Fault {
+  const served = slug === undefined ? directory.defaultProfile : directory.profile(slug);
+  if (served !== undefined) return served;
+  const known = directory.profiles.map((it) => it.profile.slug);
+  return fault("unknown_profile", "no profile has this slug", { nextAction: `use one of: ${known.join(", ")}`, details: { known_profiles: known } });
+}
+
+function unknownChain(directory: Directory, served: ServedProfile, parts: Parts): Fault {
+  const known = directory.chains.filter((it) => served.trackers.has(it.chainName)).map((it) => it.chainName);
+  const inProfile = parts.profile === undefined ? "" : ` in profile ${served.profile.slug}`;
+  return fault("unknown_chain", `no chain has this name or id${inProfile}`, {
+    nextAction: `use one of: ${known.join(", ")}; strategies are load-balanced, latency-weighted, fastest, priority`,
+    details: { known_chains: known },
+  });
+}
+
+/** Path before query before header before the default. */
+function strategyOf(...choices: readonly (string | null | undefined)[]): Strategy | Fault {
+  const chosen = choices.find((it) => it !== null && it !== undefined);
+  const strategy = STRATEGY_NAMES.get(chosen ?? "load-balanced");
+  return strategy ?? fault("invalid_field", "no strategy has this name", { nextAction: "use load-balanced, latency-weighted, fastest or priority" });
+}
+
+/** A pin names a provider by id or alias. */
+function pinOf(name: string | undefined, profile: Profile, tracker: Tracker): Provider | Fault | null {
+  if (name === undefined) return null;
+  const { providers } = tracker.set;
+  const provider = providers.find((it) => it.id === name) ?? providers.find((it) => it.alias === name);
+  if (provider !== undefined) return provider;
+  const known = providers.map((it) => (profile.managed ? it.alias : it.id));
+  return fault("invalid_field", `no provider of ${tracker.set.chain.chainName} has this id`, {
+    nextAction: `pin one of: ${known.join(", ")}, or leave the pin out`,
+    details: { known_providers: known },
+  });
+}

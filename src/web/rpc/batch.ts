@@ -1,0 +1,89 @@
+// A batch: the spine once per item, a bounded number at a time, replies in the order of the requests.
+import { fault } from "../../core/fault.ts";
+import type { Span } from "../../core/json.ts";
+import type { Address } from "./address.ts";
+import { evidenceOfReply, exchange, type Reply } from "./exchange.ts";
+import type { RpcParts } from "./http.ts";
+import { renderReply } from "./render.ts";
+
+/** A batch as it came through the door. */
+export interface Batch {
+  readonly bytes: Buffer;
+  readonly spans: readonly Span[];
+  readonly address: Address;
+  readonly requestId: string;
+}
+
+/** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
+export function runBatch(parts: RpcParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): () => void {
+  const { spans, address } = batch;
+  const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
+  const cancels = new Map<number, () => void>();
+  let next = 0;
+  let open = spans.length;
+  let heldBytes = 0;
+  let starting = false;
+
+  function start(): void {
+    // Replies that come at once must not nest a call per item.
+    if (starting) return;
+    starting = true;
+    while (next < spans.length && next - (spans.length - open) < parts.limits.batchConcurrency) begin(next++);
+    starting = false;
+  }
+
+  function begin(index: number): void {
+    const span = spans[index];
+    if (span === undefined) return;
+    let finished = false;
+    const cancel = exchange(parts, { bytes: batch.bytes, span, address, requestId: `${batch.requestId}-${index}`, mayStream: false }, (reply) => {
+      finished = true;
+      cancels.delete(index);
+      keep(index, reply);
+    });
+    if (!finished && cancel !== null) cancels.set(index, cancel);
+  }
+
+  function keep(index: number, reply: Reply): void {
+    open--;
+    if (reply.id !== null) replies[index] = bounded(reply);
+    if (open > 0) return start();
+    parts.budget.used -= heldBytes;
+    done(join(replies));
+  }
+
+  function bounded(reply: Reply): readonly Buffer[] {
+    const meta = address.meta === "body" ? evidenceOfReply(reply, parts.world.now()) : null;
+    const pieces = renderReply(reply, meta);
+    const bytes = pieces.reduce((sum, it) => sum + it.length, 0);
+    if (parts.budget.used + bytes > parts.limits.maxInFlightBytes) {
+      const tooLarge = fault("response_too_large", "this answer does not fit beside the others");
+      return renderReply({ ...reply, outcome: { kind: "fault", fault: tooLarge } }, meta);
+    }
+    parts.budget.used += bytes;
+    heldBytes += bytes;
+    return pieces;
+  }
+
+  start();
+  return () => {
+    next = spans.length;
+    parts.budget.used -= heldBytes;
+    for (const cancel of cancels.values()) cancel();
+  };
+}
+
+const OPEN = Buffer.from("[");
+const COMMA = Buffer.from(",");
+const CLOSE = Buffer.from("]");
+
+function join(replies: readonly (readonly Buffer[] | null)[]): readonly Buffer[] | null {
+  const pieces: Buffer[] = [];
+  for (const reply of replies) {
+    if (reply === null) continue;
+    pieces.push(pieces.length === 0 ? OPEN : COMMA, ...reply);
+  }
+  if (pieces.length === 0) return null;
+  pieces.push(CLOSE);
+  return pieces;
+}

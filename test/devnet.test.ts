@@ -1,0 +1,158 @@
+// The local chain against real anvil processes: one chain on every node, failover among them, and none left behind.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { privateKeyToAccount } from "viem/accounts";
+import { type Devnet, type DevnetProvider, startDevnet } from "../src/devnet/anvil.ts";
+
+// Well-known keys of anvil's own test accounts.
+const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
+const BOB = privateKeyToAccount("0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
+const WAIT_MS = 15_000;
+
+interface Answer {
+  readonly result?: unknown;
+  readonly error?: { readonly message: string };
+}
+
+async function ask(provider: DevnetProvider, method: string, params: readonly unknown[] = []): Promise<unknown> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  const response = await fetch(provider.url, { method: "POST", headers: { "content-type": "application/json" }, body });
+  const answer = (await response.json()) as Answer;
+  if (answer.error !== undefined) throw new Error(`${method}: ${answer.error.message}`);
+  return answer.result;
+}
+
+async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
+  for (const deadline = performance.now() + WAIT_MS; performance.now() < deadline; await sleep(20)) {
+    const found = await look();
+    if (found !== null) return found;
+  }
+  throw new Error(`${what}: not within ${WAIT_MS} ms`);
+}
+
+function signed(account: typeof ALICE, nonce: number): Promise<string> {
+  const fees = { gas: 21_000n, maxFeePerGas: 3_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
+  return account.signTransaction({ chainId: 31337, nonce, to: BOB.address, value: 1n, type: "eip1559", ...fees });
+}
+
+async function blockHashOf(provider: DevnetProvider, transaction: unknown): Promise<string> {
+  const receipt = await until(
+    "receipt",
+    async () => (await ask(provider, "eth_getTransactionReceipt", [transaction])) as { readonly blockHash: string } | null,
+  );
+  return receipt.blockHash;
+}
+
+async function headHashes(providers: readonly DevnetProvider[]): Promise<readonly string[]> {
+  const heads = await Promise.all(providers.map((provider) => ask(provider, "eth_getBlockByNumber", ["latest", false])));
+  return heads.map((head) => (head as { readonly hash: string }).hash);
+}
+
+async function agree(providers: readonly DevnetProvider[]): Promise<string> {
+  return until("one head", async () => {
+    const [first, ...others] = await headHashes(providers);
+    return first !== undefined && others.every((hash) => hash === first) ? first : null;
+  });
+}
+
+async function gone(providers: readonly DevnetProvider[]): Promise<void> {
+  for (const provider of providers) {
+    await until(`end of ${provider.id}`, () =>
+      ask(provider, "eth_chainId").then(
+        () => null,
+        () => true,
+      ),
+    );
+  }
+}
+
+async function withDevnet(nodes: number, run: (devnet: Devnet, lines: readonly string[]) => Promise<void>): Promise<void> {
+  const lines: string[] = [];
+  const devnet = await startDevnet({ nodes, onProgress: (line) => lines.push(line) });
+  try {
+    await run(devnet, lines);
+  } finally {
+    await devnet.close();
+  }
+}
+
+test("three separate providers hold one chain, and a transaction sent to any one is found through each", async () => {
+  await withDevnet(3, async ({ chain, providers }, lines) => {
+    assert.equal(new Set(providers.map(({ pid }) => pid)).size, 3);
+    assert.deepEqual(
+      providers.map(({ url, wsUrl }) => [new URL(url).hostname, new URL(wsUrl).hostname]),
+      Array(3).fill(["127.0.0.1", "127.0.0.1"]),
+    );
+    for (const provider of providers) assert.equal(Number(await ask(provider, "eth_chainId")), chain.chainId);
+    assert.equal(new Set(await headHashes(providers)).size, 1);
+    for (const [nonce, provider] of providers.entries()) {
+      const transaction = await ask(provider, "eth_sendRawTransaction", [await signed(ALICE, nonce)]);
+      const hashes = await Promise.all(providers.map((other) => blockHashOf(other, transaction)));
+      assert.equal(new Set(hashes).size, 1, `sent to ${provider.id}`);
+    }
+    assert.equal(lines.length, 4, `one line for the start and one for each node, not ${lines.join(" | ")}`);
+  });
+});
+
+test("transactions that reach different nodes at the same moment, nonces out of order, are all mined and the nodes agree", async () => {
+  await withDevnet(3, async ({ providers: [a, b, c] }) => {
+    assert.ok(a && b && c);
+    const nonces = [3, 1, 0, 2, 5, 4];
+    const raw = await Promise.all([ALICE, BOB].flatMap((account) => nonces.map((nonce) => signed(account, nonce))));
+    const targets = [a, b, c];
+    const sent = await Promise.all(raw.map((one, at) => ask(targets[at % 3] ?? a, "eth_sendRawTransaction", [one])));
+    for (const transaction of sent) for (const node of targets) await blockHashOf(node, transaction);
+    await agree(targets);
+    assert.equal(Number(await ask(b, "eth_getTransactionCount", [ALICE.address, "latest"])), nonces.length);
+  });
+});
+
+test("a block that only one node has made is undone there, and its transactions are kept", async () => {
+  await withDevnet(2, async ({ providers }) => {
+    const [leader, stray] = providers;
+    assert.ok(leader && stray);
+    await ask(stray, "evm_mine");
+    const transaction = await ask(stray, "eth_sendRawTransaction", [await signed(ALICE, 0)]);
+    await blockHashOf(leader, transaction);
+    assert.equal(await agree(providers), await blockHashOf(leader, transaction));
+  });
+});
+
+test("when the node that makes the blocks is killed this is said, it stays away, and the others go on", async () => {
+  await withDevnet(3, async ({ providers: [first, ...rest] }, lines) => {
+    assert.ok(first);
+    process.kill(first.pid, "SIGKILL");
+    await gone([first]);
+    for (const [at, provider] of rest.entries()) {
+      const transaction = await ask(provider, "eth_sendRawTransaction", [await signed(BOB, at)]);
+      for (const other of rest) await blockHashOf(other, transaction);
+    }
+    await agree(rest);
+    assert.match(lines.at(-1) ?? "", /^anvil-1 ended \(SIGKILL\)\. It is not restarted/);
+  });
+});
+
+test("close leaves no node behind", async () => {
+  const devnet = await startDevnet({ nodes: 2, onProgress: () => {} });
+  await devnet.close();
+  await gone(devnet.providers);
+});
+
+test("a service killed with SIGKILL leaves no node behind", async () => {
+  const source = `import { startDevnet } from ${JSON.stringify(new URL("../src/devnet/anvil.ts", import.meta.url).href)};
+    console.log(JSON.stringify((await startDevnet({ nodes: 2, onProgress: () => {} })).providers));
+    setInterval(() => {}, 1000);`;
+  const parent = spawn(process.execPath, ["--input-type=module", "-e", source], { stdio: ["ignore", "pipe", "inherit"] });
+  const [line] = await once(parent.stdout, "data");
+  const providers = JSON.parse(String(line)) as readonly DevnetProvider[];
+  assert.equal(new Set(await headHashes(providers)).size, 1);
+  parent.kill("SIGKILL");
+  await gone(providers);
+});
+
+test("a number of nodes that makes no chain is refused before anything starts", async () => {
+  for (const nodes of [0, -1, 1.5, 9, Number.NaN]) await assert.rejects(startDevnet({ nodes, onProgress: () => {} }), RangeError);
+});
