@@ -40,7 +40,7 @@ export function requestBody(workload: Workload, number: number): string {
 
 /** The method name of a mixed call: `eth_getBalance`, or one of the 10,000. */
 export function mixedMethod(number: number): string {
-  return number % 2 === 0 ? "eth_getBalance" : `bench_m${String((number >> 1) % METHOD_NAMES).padStart(5, "0")}`;
+  return number % 2 === 0 ? "eth_getBalance" : `bench_m${String((number >> 1) % METHOD_NAMES).padStart(7, "0")}`;
 }
 
 /** The number a request carries in its parameters, as text; empty where it carries none (the probes). */

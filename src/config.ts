@@ -1,14 +1,14 @@
 // Configuration: file text, environment and flags in; one frozen record or every fault out. Precedence: flag, environment, file, default.
-// Pure: reads no file, no process environment and no clock. The settings and their defaults stand in `config-schema.ts`.
+// Pure: reads no file, no process environment and no clock. The settings and their defaults stand in `config/schema.ts`.
 import type { z } from "zod";
-import { configJsonSchema, schemaOf } from "./config-allowed.ts";
-import { type ConfigDocument, readDocument, type Variables } from "./config-document.ts";
-import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
-import { brokenRules } from "./config-rules.ts";
-import { type ConfigFile, configFile, environment, flags as flagTable } from "./config-schema.ts";
-import { splitCredentials } from "./config-url.ts";
+import { configJsonSchema, schemaOf } from "./config/allowed.ts";
+import { type ConfigDocument, readDocument, type Variables } from "./config/document.ts";
+import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config/fault.ts";
+import { brokenRules } from "./config/rules.ts";
+import { type ConfigFile, configFile, environment, flags as flagTable } from "./config/schema.ts";
+import { splitCredentials } from "./config/url.ts";
 import type { Chain } from "./core/chain.ts";
-import type { Method } from "./core/method.ts";
+import type { DeadlineClass } from "./core/method.ts";
 import type { Profile, Provider, ProviderSet } from "./core/profile.ts";
 import type { SelectionSettings } from "./core/strategy.ts";
 
@@ -41,14 +41,8 @@ export interface Limits {
   readonly firstAttemptShare: number;
 }
 
-/** Deadlines by class of method. */
-export interface Deadlines {
-  readonly cheapMs: number;
-  readonly standardMs: number;
-  readonly defaultMs: number;
-  readonly traceTxMs: number;
-  readonly traceBlockMs: number;
-}
+/** Milliseconds a call may take, all attempts together, by class of method. */
+export type Deadlines = Readonly<Record<DeadlineClass, number>>;
 
 /** Everything the service is told before it starts; frozen. Holds secrets: never log it. */
 export interface Config {
@@ -92,24 +86,6 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   ].slice(0, MAX_FAULTS);
   if (faults.length > 0 || !file.success || !env.success || !flag.success) return { ok: false, faults };
   return { ok: true, config: frozen(configOf(file.data, env.data, flag.data, production)) };
-}
-
-/** The deadline of a call of this method, all attempts together, in milliseconds. */
-export function deadlineMs(deadlines: Deadlines, method: Method): number {
-  switch (method.deadlineMs) {
-    case 2_000:
-      return deadlines.cheapMs;
-    case 5_000:
-      return deadlines.standardMs;
-    case 10_000:
-      return deadlines.defaultMs;
-    case 30_000:
-      return deadlines.traceTxMs;
-    case 45_000:
-      return deadlines.traceBlockMs;
-    default:
-      return method.deadlineMs;
-  }
 }
 
 const MAX_FAULTS = 1_000;
@@ -172,11 +148,11 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       firstAttemptShare: limits.first_attempt_share,
     },
     deadlines: {
-      cheapMs: deadlines.cheap_ms,
-      standardMs: deadlines.standard_ms,
-      defaultMs: deadlines.default_ms,
-      traceTxMs: deadlines.trace_tx_ms,
-      traceBlockMs: deadlines.trace_block_ms,
+      cheap: deadlines.cheap_ms,
+      standard: deadlines.standard_ms,
+      default: deadlines.default_ms,
+      traceTx: deadlines.trace_tx_ms,
+      traceBlock: deadlines.trace_block_ms,
     },
     selection: selectionOf(file, env),
     cluster: { enabled: cluster.enabled, nodeId: cluster.node_id, region: cluster.region, expectedNodes: cluster.expected_nodes },

@@ -135,6 +135,28 @@ test("when the node that makes the blocks is killed this is said, it stays away,
   });
 });
 
+test("a node that makes the blocks but hangs is replaced, and follows when it answers again", async () => {
+  await withDevnet(2, async ({ providers }) => {
+    const [first, second] = providers;
+    assert.ok(first && second);
+    process.kill(first.pid, "SIGSTOP");
+    const transaction = await ask(second, "eth_sendRawTransaction", [await signed(ALICE, 0)]);
+    const hash = await blockHashOf(second, transaction);
+    process.kill(first.pid, "SIGCONT");
+    assert.equal(await blockHashOf(first, transaction), hash);
+  });
+});
+
+test("a node whose state was changed behind the others' back is left alone, and this is said", async () => {
+  await withDevnet(2, async ({ providers: [first, second] }, lines) => {
+    assert.ok(first && second);
+    await ask(second, "anvil_setBalance", [BOB.address, "0x5"]);
+    const transaction = await ask(first, "eth_sendRawTransaction", [await signed(ALICE, 0)]);
+    await blockHashOf(first, transaction);
+    await until("the line", async () => lines.find((line) => /^anvil-2 no longer follows the local chain/.test(line)) ?? null);
+  });
+});
+
 test("close leaves no node behind", async () => {
   const devnet = await startDevnet({ nodes: 2, onProgress: () => {} });
   await devnet.close();

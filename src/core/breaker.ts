@@ -78,7 +78,7 @@ export function admitted(breaker: Breaker, nowMs: number): Breaker | null {
   }
 }
 
-/** The state after a try reported; gives its permit back. Expects a settled state. */
+/** The state after a try reported; gives its permit back. What arrives while it is open was sent before, and changes nothing. */
 export function next(breaker: Breaker, signal: Signal, at: Moment): Breaker {
   switch (breaker.kind) {
     case "closed":

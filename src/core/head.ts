@@ -32,15 +32,16 @@ export function isHeight(height: number): boolean {
 /** The consensus height of the fresh samples: sorted descending, the one at floor(n × 0.25). */
 export function consensusOf(samples: readonly (HeadSample | null)[], chain: Chain, nowMs: number): Consensus {
   const heights: number[] = [];
-  let oldestMs = Number.POSITIVE_INFINITY;
+  let untilMs = Number.POSITIVE_INFINITY;
   for (const sample of samples) {
+    if (sample !== null && sample.atMs > nowMs) untilMs = Math.min(untilMs, sample.atMs);
     if (!isFresh(sample, nowMs)) continue;
     heights.push(sample.height);
-    oldestMs = Math.min(oldestMs, sample.atMs);
+    untilMs = Math.min(untilMs, sample.atMs + HEAD_FRESH_MS);
   }
   heights.sort((left, right) => right - left);
   const believed = withoutFalseLead(heights, chain);
-  return { height: believed[Math.floor(believed.length * QUANTILE)] ?? null, fromMs: nowMs, untilMs: oldestMs + HEAD_FRESH_MS };
+  return { height: believed[Math.floor(believed.length * QUANTILE)] ?? null, fromMs: nowMs, untilMs };
 }
 
 /** Blocks behind the head; null where either is unknown. A polled height earns the blocks that were due since it was asked for, at most 30 s worth. */

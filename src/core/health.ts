@@ -1,7 +1,7 @@
 // The health of one provider on one transport: circuit, rate limit, cordon, learned facts, speed. The one place where an attempt changes it.
 // Knows no clock, no other provider and no error: it hears verdicts.
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
-import { type Breaker, CLOSED, next, type Signal, settled } from "./breaker.ts";
+import { type Breaker, CLOSED, next, type Signal } from "./breaker.ts";
 import type { BlockRef } from "./call.ts";
 import { bindsRange, blockSpan, createFacts, type Facts, learnMethod, learnPruned, learnRange, learnTag, unlearnMethod } from "./capability.ts";
 import { HEAD_FRESH_MS } from "./head.ts";
@@ -98,8 +98,7 @@ function signalOf(effect: Effect): Signal {
 }
 
 function signal(health: Health, heard: Signal, latencyMs: number, { nowMs, random }: Ending): void {
-  const breaker = settled(health.breaker, nowMs);
-  health.breaker = next(breaker, heard, { startedAtMs: nowMs - latencyMs, nowMs, chance: random() });
+  health.breaker = next(health.breaker, heard, { startedAtMs: nowMs - latencyMs, nowMs, chance: random() });
 }
 
 function apply(health: Health, method: Method, effect: Effect, ending: Ending): void {

@@ -46,6 +46,9 @@ export interface BlockParam {
 /** How the service treats the method: routed to a provider, answered here, refused everywhere, or only served on a socket. */
 export type Handling = "route" | "local" | "blocked" | "socket_only";
 
+/** Classes of methods by how long a call may take; the configuration gives each its milliseconds. */
+export type DeadlineClass = "cheap" | "standard" | "default" | "traceTx" | "traceBlock";
+
 /** One row of the method table. */
 export interface Method {
   /** The name, or `unknown` for the default row. */
@@ -57,7 +60,7 @@ export interface Method {
   readonly cu: number;
   /** A read that may be sent to several providers. */
   readonly replaySafe: boolean;
-  readonly deadlineMs: number;
+  readonly deadline: DeadlineClass;
   readonly block: BlockParam | null;
   readonly handling: Handling;
 }
@@ -66,64 +69,59 @@ type Row = readonly [
   names: string,
   category: Category,
   cu: number,
-  deadlineMs: number,
+  deadline: DeadlineClass,
   options?: { readonly block?: BlockParam; readonly replaySafe?: false; readonly handling?: Handling },
 ];
 
-const CHEAP_MS = 2_000;
-const STANDARD_MS = 5_000;
-const DEFAULT_MS = 10_000;
-const TRACE_TX_MS = 30_000;
-const TRACE_BLOCK_MS = 45_000;
 const blockAt = (at: number): { readonly block: BlockParam } => ({ block: { kind: "block", at } });
 const filterAt = (at: number): { readonly block: BlockParam } => ({ block: { kind: "filter", at } });
 
 // Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*), OpenEthereum/Erigon/Nethermind (trace_*), Otterscan and Erigon (ots_*, erigon_* stay unlisted).
 const ROWS: readonly Row[] = [
-  ["eth_blockNumber eth_syncing", "core", 1, CHEAP_MS],
-  ["eth_chainId", "core", 1, CHEAP_MS, { handling: "local" }],
-  ["net_version", "network", 1, CHEAP_MS, { handling: "local" }],
-  ["net_listening web3_clientVersion", "network", 1, CHEAP_MS],
-  ["net_peerCount eth_protocolVersion web3_sha3", "network", 3, CHEAP_MS],
-  ["eth_gasPrice", "core", 3, CHEAP_MS],
-  ["eth_maxPriorityFeePerGas", "eip1559", 3, CHEAP_MS],
-  ["eth_feeHistory", "eip1559", 3, STANDARD_MS, blockAt(1)],
-  ["eth_blobBaseFee", "eip4844", 3, CHEAP_MS],
-  ["eth_getBlockByNumber", "core", 5, STANDARD_MS, blockAt(0)],
-  ["eth_getBlockByHash", "core", 5, STANDARD_MS],
-  ["eth_getBlockTransactionCountByNumber eth_getUncleCountByBlockNumber eth_getHeaderByNumber", "core", 3, STANDARD_MS, blockAt(0)],
-  ["eth_getTransactionByBlockNumberAndIndex eth_getUncleByBlockNumberAndIndex", "core", 3, STANDARD_MS, blockAt(0)],
-  ["eth_getRawTransactionByBlockNumberAndIndex", "core", 3, STANDARD_MS, blockAt(0)],
-  ["eth_getBlockTransactionCountByHash eth_getUncleCountByBlockHash eth_getHeaderByHash", "core", 3, STANDARD_MS],
-  ["eth_getTransactionByBlockHashAndIndex eth_getUncleByBlockHashAndIndex eth_getRawTransactionByHash", "core", 3, STANDARD_MS],
-  ["eth_getTransactionByHash eth_getTransactionReceipt", "core", 3, STANDARD_MS],
-  ["eth_getBlockReceipts", "core", 15, DEFAULT_MS, blockAt(0)],
-  ["eth_getBalance eth_getCode eth_getTransactionCount", "state", 3, STANDARD_MS, blockAt(1)],
-  ["eth_getStorageAt eth_getProof", "state", 3, STANDARD_MS, blockAt(2)],
-  ["eth_call eth_estimateGas eth_createAccessList eth_simulateV1", "state", 3, DEFAULT_MS, blockAt(1)],
-  ["eth_sendRawTransaction", "core", 5, DEFAULT_MS, { replaySafe: false }],
-  ["eth_sendRawTransactionSync eth_sendPrivateTransaction eth_sendBundle", "core", 5, TRACE_TX_MS, { replaySafe: false }],
-  ["eth_getLogs", "logs", 15, DEFAULT_MS, filterAt(0)],
-  ["eth_newFilter", "filters", 5, DEFAULT_MS, { ...filterAt(0), replaySafe: false }],
-  ["eth_newBlockFilter eth_newPendingTransactionFilter eth_uninstallFilter", "filters", 3, DEFAULT_MS, { replaySafe: false }],
-  ["eth_getFilterChanges", "filters", 5, DEFAULT_MS, { replaySafe: false }],
-  ["eth_getFilterLogs", "filters", 15, DEFAULT_MS, { replaySafe: false }],
-  ["eth_subscribe eth_unsubscribe", "subscriptions", 3, DEFAULT_MS, { replaySafe: false, handling: "socket_only" }],
-  ["eth_pendingTransactions", "mempool", 3, DEFAULT_MS],
-  ["txpool_status txpool_inspect txpool_content txpool_contentFrom", "txpool", 3, DEFAULT_MS],
-  ["debug_traceCall", "debug", 50, TRACE_TX_MS, blockAt(1)],
-  ["debug_traceTransaction debug_storageRangeAt", "debug", 50, TRACE_TX_MS],
-  ["debug_traceBlockByNumber", "debug", 100, TRACE_BLOCK_MS, blockAt(0)],
-  ["debug_traceBlockByHash debug_traceBlock", "debug", 100, TRACE_BLOCK_MS],
-  ["debug_getRawBlock debug_getRawHeader debug_getRawReceipts", "debug", 3, TRACE_TX_MS, blockAt(0)],
-  ["debug_getRawTransaction debug_getBadBlocks", "debug", 3, TRACE_TX_MS],
-  ["trace_call", "trace", 50, TRACE_TX_MS, blockAt(2)],
-  ["trace_callMany", "trace", 50, TRACE_TX_MS, blockAt(1)],
-  ["trace_rawTransaction trace_replayTransaction trace_transaction trace_get", "trace", 50, TRACE_TX_MS],
-  ["trace_block trace_replayBlockTransactions", "trace", 100, TRACE_BLOCK_MS, blockAt(0)],
-  ["trace_filter", "trace", 100, TRACE_BLOCK_MS, filterAt(0)],
-  ["eth_accounts eth_coinbase eth_sign eth_signTransaction eth_sendTransaction", "local_only", 3, CHEAP_MS, { replaySafe: false, handling: "blocked" }],
-  ["eth_signTypedData eth_signTypedData_v3 eth_signTypedData_v4", "local_only", 3, CHEAP_MS, { replaySafe: false, handling: "blocked" }],
+  ["eth_blockNumber eth_syncing", "core", 1, "cheap"],
+  ["eth_chainId", "core", 1, "cheap", { handling: "local" }],
+  ["net_version", "network", 1, "cheap", { handling: "local" }],
+  ["net_listening web3_clientVersion", "network", 1, "cheap"],
+  ["net_peerCount eth_protocolVersion web3_sha3", "network", 3, "cheap"],
+  ["eth_gasPrice", "core", 3, "cheap"],
+  ["eth_maxPriorityFeePerGas", "eip1559", 3, "cheap"],
+  ["eth_feeHistory", "eip1559", 3, "standard", blockAt(1)],
+  ["eth_blobBaseFee", "eip4844", 3, "cheap"],
+  ["eth_getBlockByNumber", "core", 5, "standard", blockAt(0)],
+  ["eth_getBlockByHash", "core", 5, "standard"],
+  ["eth_getBlockTransactionCountByNumber eth_getUncleCountByBlockNumber eth_getHeaderByNumber", "core", 3, "standard", blockAt(0)],
+  ["eth_getTransactionByBlockNumberAndIndex eth_getUncleByBlockNumberAndIndex", "core", 3, "standard", blockAt(0)],
+  ["eth_getRawTransactionByBlockNumberAndIndex", "core", 3, "standard", blockAt(0)],
+  ["eth_getBlockTransactionCountByHash eth_getUncleCountByBlockHash eth_getHeaderByHash", "core", 3, "standard"],
+  ["eth_getTransactionByBlockHashAndIndex eth_getUncleByBlockHashAndIndex eth_getRawTransactionByHash", "core", 3, "standard"],
+  ["eth_getTransactionByHash eth_getTransactionReceipt", "core", 3, "standard"],
+  ["eth_getBlockReceipts", "core", 15, "default", blockAt(0)],
+  ["eth_getBalance eth_getCode eth_getTransactionCount", "state", 3, "standard", blockAt(1)],
+  ["eth_getStorageAt eth_getProof", "state", 3, "standard", blockAt(2)],
+  ["eth_call eth_estimateGas eth_createAccessList eth_simulateV1", "state", 3, "default", blockAt(1)],
+  ["eth_sendRawTransaction", "core", 5, "default", { replaySafe: false }],
+  ["eth_sendRawTransactionSync eth_sendPrivateTransaction eth_sendBundle", "core", 5, "traceTx", { replaySafe: false }],
+  ["eth_getLogs", "logs", 15, "default", filterAt(0)],
+  ["eth_newFilter", "filters", 5, "default", { ...filterAt(0), replaySafe: false }],
+  ["eth_newBlockFilter eth_newPendingTransactionFilter eth_uninstallFilter", "filters", 3, "default", { replaySafe: false }],
+  ["eth_getFilterChanges", "filters", 5, "default", { replaySafe: false }],
+  ["eth_getFilterLogs", "filters", 15, "default", { replaySafe: false }],
+  ["eth_subscribe eth_unsubscribe", "subscriptions", 3, "default", { replaySafe: false, handling: "socket_only" }],
+  ["eth_pendingTransactions", "mempool", 3, "default"],
+  ["txpool_status txpool_inspect txpool_content txpool_contentFrom", "txpool", 3, "default"],
+  ["debug_traceCall", "debug", 50, "traceTx", blockAt(1)],
+  ["debug_traceTransaction debug_storageRangeAt", "debug", 50, "traceTx"],
+  ["debug_traceBlockByNumber", "debug", 100, "traceBlock", blockAt(0)],
+  ["debug_traceBlockByHash debug_traceBlock", "debug", 100, "traceBlock"],
+  ["debug_getRawBlock debug_getRawHeader debug_getRawReceipts", "debug", 3, "traceTx", blockAt(0)],
+  ["debug_getRawTransaction debug_getBadBlocks", "debug", 3, "traceTx"],
+  ["trace_call", "trace", 50, "traceTx", blockAt(2)],
+  ["trace_callMany", "trace", 50, "traceTx", blockAt(1)],
+  ["trace_rawTransaction trace_replayTransaction trace_transaction trace_get", "trace", 50, "traceTx"],
+  ["trace_block trace_replayBlockTransactions", "trace", 100, "traceBlock", blockAt(0)],
+  ["trace_filter", "trace", 100, "traceBlock", filterAt(0)],
+  ["eth_accounts eth_coinbase eth_sign eth_signTransaction eth_sendTransaction", "local_only", 3, "cheap", { replaySafe: false, handling: "blocked" }],
+  ["eth_signTypedData eth_signTypedData_v3 eth_signTypedData_v4", "local_only", 3, "cheap", { replaySafe: false, handling: "blocked" }],
 ];
 
 /** The row of every method that is not listed: 3 CU, sent once, ten seconds. */
@@ -133,7 +131,7 @@ export const UNKNOWN_METHOD: Method = {
   category: "unknown",
   cu: 3,
   replaySafe: false,
-  deadlineMs: DEFAULT_MS,
+  deadline: "default",
   block: null,
   handling: "route",
 };
@@ -145,7 +143,7 @@ const PERSONAL_METHOD: Method = {
   category: "local_only",
   cu: 3,
   replaySafe: false,
-  deadlineMs: CHEAP_MS,
+  deadline: "cheap",
   block: null,
   handling: "blocked",
 };
@@ -165,13 +163,13 @@ export function methodOf(name: string): Method {
 function rowOf(name: string, index: number): Method {
   const row = ROWS.find(([names]) => names.split(" ").includes(name));
   if (row === undefined) return UNKNOWN_METHOD;
-  const [, category, cu, deadlineMs, options = {}] = row;
+  const [, category, cu, deadline, options = {}] = row;
   return {
     name,
     index,
     category,
     cu,
-    deadlineMs,
+    deadline,
     replaySafe: options.replaySafe ?? true,
     block: options.block ?? null,
     handling: options.handling ?? "route",

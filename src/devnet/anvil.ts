@@ -32,7 +32,7 @@ export interface DevnetOptions {
 }
 
 /** The chain that the local nodes hold. A transaction gets a block at once, else there is one every twelve seconds. */
-export const DEVNET_CHAIN: Chain = { chainId: 31337, chainName: "local", name: "Local devnet (anvil)", aliases: [], blockTimeMs: 12_000 };
+const DEVNET_CHAIN: Chain = { chainId: 31337, chainName: "local", name: "Local devnet (anvil)", aliases: [], blockTimeMs: 12_000 };
 
 const MAX_NODES = 8;
 /** Blocks of state that a node keeps. Anvil's cost for each is high: without the bound it writes some 300 kB a block to the home directory. */

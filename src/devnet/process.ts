@@ -13,7 +13,7 @@ export interface AnvilNode {
   readonly wsUrl: string;
   /** False as soon as the process has ended, for whatever reason. */
   readonly alive: () => boolean;
-  /** Asks the node itself; throws `RpcError` when it answers with an error, `NodeSilent` when it does not answer within five seconds. */
+  /** Asks the node itself; throws `RpcError` when it answers with an error, `NodeSilent` when it does not answer within two seconds. */
   readonly rpc: (method: string, ...params: readonly unknown[]) => Promise<unknown>;
   /** Ends the process at once; resolves when it is gone. */
   readonly end: () => Promise<void>;
@@ -42,7 +42,7 @@ export class NodeSilent extends Error {
 
 const READY_TIMEOUT_MS = 10_000;
 const READY_POLL_MS = 50;
-const RPC_TIMEOUT_MS = 5_000;
+const RPC_TIMEOUT_MS = 2_000;
 const KEPT_OUTPUT_CHARS = 4_000;
 const SHOWN_OUTPUT_LINES = 5;
 
@@ -105,8 +105,8 @@ function anvilBinary(): string {
   const os = process.platform;
   const name = `@foundry-rs/anvil-${os}-${process.arch === "x64" ? "amd64" : process.arch}`;
   try {
-    const wrapper = createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json");
-    return join(dirname(createRequire(wrapper).resolve(`${name}/package.json`)), "bin", os === "win32" ? "anvil.exe" : "anvil");
+    const wrapper = createRequire(import.meta.resolve("@foundry-rs/anvil/package.json"));
+    return join(dirname(wrapper.resolve(`${name}/package.json`)), "bin", os === "win32" ? "anvil.exe" : "anvil");
   } catch (cause) {
     throw new Error(`The local chain needs the package ${name}, which is not installed. Run npm ci again, or set devnet: false.`, { cause });
   }

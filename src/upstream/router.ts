@@ -136,7 +136,12 @@ class Routing implements Route, Listener {
     const provider = this.#provider;
     if (provider === null || this.#over) return;
     const { call } = this.request;
-    const verdict = classify(failure, call.method, { methodName: call.methodName, rules: provider.errorRules, wallMs: this.#parts.world.wallMs() });
+    const verdict = classify(failure, call.method, {
+      methodName: call.methodName,
+      rules: provider.errorRules,
+      wallMs: this.#parts.world.wallMs(),
+      block: call.block,
+    });
     const attempt = this.#record(provider, verdict, failure);
     this.#failed.push({ attempt, verdict, failure, raw: raw !== null && mayShow(provider, verdict, raw) ? raw : null });
     this.#proceed();

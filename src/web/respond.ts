@@ -53,6 +53,13 @@ export function writeDocument(response: ServerResponse, contentType: string, hea
   send(response, 200, headers, [body]);
 }
 
+/** Begins a JSON answer whose body follows while it arrives; `sizeBytes` null = its size is not known. */
+export function begin(response: ServerResponse, headers: Headers, sizeBytes: number | null): void {
+  headers.push(...CORS, "Content-Type", "application/json");
+  if (sizeBytes !== null) headers.push("Content-Length", String(sizeBytes));
+  response.writeHead(200, headers);
+}
+
 /** Writes a refusal as a JSON-RPC error with the status of its row. */
 export function writeFault(response: ServerResponse, headers: Headers, why: Fault): void {
   if (why.retryAfterMs !== null) headers.push("Retry-After", String(Math.ceil(why.retryAfterMs / 1000)));

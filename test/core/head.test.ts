@@ -35,6 +35,12 @@ test("samples from the future, after the clock jumped back, do not count", () =>
   assert.equal(lagBlocks(polled(80, 50_000), 90, chain, 20), null);
 });
 
+test("a consensus found after the clock jumped back ends when a sample from the future comes of age", () => {
+  const samples = [polled(100, 5_000), polled(90, 10)];
+  assert.equal(consensusOf(samples, chain, 20).untilMs, 5_000);
+  assert.equal(consensusOf(samples, chain, 5_000).height, 100);
+});
+
 test("one absurd height among three does not make the honest ones lag", () => {
   assert.equal(headOf(1_000_000, 100, 99), 100);
   assert.equal(headOf(400, 100, 99), 400, "an hour of blocks is the bound: less is believed");

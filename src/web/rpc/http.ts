@@ -5,7 +5,7 @@ import { type Fault, fault } from "../../core/fault.ts";
 import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import type { StreamSink } from "../../upstream/transport.ts";
 import type { Wheel } from "../../upstream/wheel.ts";
-import { type Headers, write, writeFault } from "../respond.ts";
+import { begin, type Headers, write, writeFault } from "../respond.ts";
 import type { Address, AddressInput, Resolver } from "./address.ts";
 import { runBatch } from "./batch.ts";
 import { type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
@@ -163,8 +163,7 @@ class Door implements StreamSink {
     const verbatim = reply.wireId === reply.id && reply.address.meta !== "body";
     this.#stream = { reply, verbatim, skip: verbatim ? 0 : stream.resultStart };
     this.#cancel = () => stream.cut();
-    if (verbatim && stream.bodyBytes !== null) headers.push("Content-Length", String(stream.bodyBytes));
-    this.#response.writeHead(200, headers);
+    begin(this.#response, headers, verbatim ? stream.bodyBytes : null);
     if (!verbatim) this.#response.write(`{"jsonrpc":"2.0","id":${reply.id},"result":`);
     this.#watchStall();
     stream.flow(this);

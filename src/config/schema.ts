@@ -1,10 +1,10 @@
 // The configuration table: every setting with its type, bounds, default and meaning. Validation, JSON Schema and reference are rendered from it.
-// Knows nothing of YAML, files, positions or variables; rules that span several settings live in `config-rules.ts`.
+// Knows nothing of YAML, files, positions or variables; rules that span several settings live in `rules.ts`.
 import { isIP } from "node:net";
 import { z } from "zod";
-import { splitCredentials } from "./config-url.ts";
-import { ERROR_CATEGORIES } from "./core/classification.ts";
-import { CATEGORIES } from "./core/method.ts";
+import { ERROR_CATEGORIES } from "../core/classification.ts";
+import { CATEGORIES } from "../core/method.ts";
+import { splitCredentials } from "./url.ts";
 
 /** Log levels, most talkative first. */
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;

@@ -1,6 +1,6 @@
 // What a setting may be, in words and as JSON Schema. Rendered from the configuration table, for messages and for the reference. Knows no values.
 import { z } from "zod";
-import { configFile } from "./config-schema.ts";
+import { configFile } from "./schema.ts";
 
 /** One node of a JSON Schema. */
 export type SchemaNode = z.core.JSONSchema.BaseSchema;

@@ -1,10 +1,10 @@
 // The reference of the configuration as Markdown, rendered from the configuration table. Knows no setting of its own.
-import { allowedText, asNode, configJsonSchema, itemOf, type SchemaNode, schemaOf } from "./config-allowed.ts";
-import { environment } from "./config-schema.ts";
+import { allowedText, asNode, configJsonSchema, itemOf, type SchemaNode, schemaOf } from "./allowed.ts";
+import { environment } from "./schema.ts";
 
 const INTRODUCTION = `# Configuration
 
-Rendered from the table in \`src/config-schema.ts\`; change it there and run \`npm run docs\`.
+Rendered from the table in \`src/config/schema.ts\`; change it there and run \`npm run docs\`.
 
 The service reads one YAML 1.2 file, \`svc.yml\` unless \`--config FILE\` or the environment variable \`SVC_CONFIG\` names another.
 \`svc check-config FILE\` tells everything that is wrong with a file, each with its line, without starting. Editors that know

@@ -1,7 +1,7 @@
 // Faults of a configuration as the operator reads them: where, which setting, what is wrong and what is allowed.
 // Shows keys and names of variables, never a value: values may be secrets.
 import type { z } from "zod";
-import { allowedText, asNode, nodeAt, type SchemaNode } from "./config-allowed.ts";
+import { allowedText, asNode, nodeAt, type SchemaNode } from "./allowed.ts";
 
 /** One thing wrong with the configuration. */
 export interface ConfigFault {
@@ -23,6 +23,9 @@ export interface TableFault {
   readonly at: "key" | "value";
   readonly message: string;
 }
+
+/** Unknown keys of one map that are told. */
+const MAX_KEYS = 1_000;
 
 /** One line per fault: `file:line:column  path  message`. */
 export function formatFaults(faults: readonly ConfigFault[]): string {
@@ -46,7 +49,7 @@ export function tableFaults(issues: readonly z.core.$ZodIssue[], schema: SchemaN
     const node = nodeAt(schema, path);
     switch (issue.code) {
       case "unrecognized_keys":
-        return issue.keys.map((key) => ({ path: [...path, key], at: "key", message: unknownKey(key, Object.keys(node?.properties ?? {})) }));
+        return issue.keys.slice(0, MAX_KEYS).map((key) => ({ path: [...path, key], at: "key", message: unknownKey(key, Object.keys(node?.properties ?? {})) }));
       case "invalid_key":
         return [{ path, at: "key", message: `must be ${allowedText(asNode(nodeAt(schema, path.slice(0, -1))?.propertyNames))}` }];
       case "invalid_type":

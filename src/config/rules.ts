@@ -1,7 +1,7 @@
 // Rules that span several settings: uniqueness, references, what excludes what. Works on unchecked data, so that it speaks even where single settings are wrong.
 // Knows nothing of places; names paths only, and never puts a value into a message.
-import { RESERVED_CHAIN_NAMES } from "./config-schema.ts";
-import { splitCredentials } from "./config-url.ts";
+import { RESERVED_CHAIN_NAMES } from "./schema.ts";
+import { splitCredentials } from "./url.ts";
 
 /** A broken rule. `at` says whether the key or the value of the last path step is meant. */
 export interface Breach {

@@ -1,0 +1,26 @@
+# A production image: dependencies without development and local-node packages, the sources as they are, no build step.
+#
+#   docker build -t svc .
+#   docker run -p 4000:4000 -v ./svc.yml:/app/svc.yml:ro svc
+#
+# The image holds no configuration: mount one. The svc.yml of the repository says `devnet: true`, which production refuses; start from a copy without it.
+FROM node:24-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+# Not `npm ci`: see decisions/001. The anvil binary is an optional package and stays out.
+RUN npm install --omit=dev --omit=optional --ignore-scripts --no-save --no-audit --no-fund
+
+FROM node:24-slim
+# HOST and PORT win over svc.yml, so that EXPOSE and HEALTHCHECK stay true.
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json package-lock.json ./
+COPY bin bin
+COPY src src
+USER node
+EXPOSE 4000
+HEALTHCHECK --interval=30s --timeout=3s --start-period=15s --retries=3 \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/api/health`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+# Node is process 1 and handles SIGTERM itself (the service drains), so there is no npm or shell in between.
+CMD ["node", "bin/svc.mjs", "serve"]

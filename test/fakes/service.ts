@@ -1,0 +1,103 @@
+// The real service in this process, on a free port, from a configuration text: what the walks talk to. Its log is kept for the test to read.
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import { type App, build } from "../../src/app.ts";
+import { formatFaults } from "../../src/config/fault.ts";
+import { type Config, loadConfig } from "../../src/config.ts";
+import { realWorld } from "../../src/world.ts";
+
+/** A running service. */
+export interface Service {
+  readonly url: string;
+  readonly port: number;
+  readonly app: App;
+  readonly config: Config;
+  /** Everything logged so far, as text. */
+  readonly log: () => string;
+  /** POSTs a body to a path and reads the answer. */
+  post(path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>;
+  get(path: string): Promise<Answer>;
+  /** Resolves once every provider of chain 1 has been probed. */
+  probed(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** An answer as text and, where it is JSON, as a value. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of any shape
+  readonly json: any;
+}
+
+/** A configuration of chain 1 (`ethereum`) with these providers; `extra` is added at the top level and `chain` inside the provider set. */
+export function configText(
+  providers: readonly ({ readonly id: string; readonly url: string } & Record<string, unknown>)[],
+  extra: Record<string, unknown> = {},
+  set: Record<string, unknown> = {},
+  slug = "team",
+): string {
+  return JSON.stringify({
+    server: { port: 0 },
+    log_level: "debug",
+    chains: { ethereum: { chain_id: 1, name: "Ethereum Mainnet", aliases: ["mainnet"], block_time_ms: 12_000 } },
+    profiles: { [slug]: { chains: { ethereum: { ...set, providers } } } },
+    ...extra,
+  });
+}
+
+/** Reads a configuration text; throws with its faults. */
+export function configOf(text: string): Config {
+  const result = loadConfig({ file: "test.yml", text, env: {}, flags: {} });
+  if (!result.ok) throw new Error(formatFaults(result.faults));
+  return result.config;
+}
+
+/** Starts the service. Close it in the test's `after`. */
+export async function startService(text: string): Promise<Service> {
+  const config = configOf(text);
+  let lines = "";
+  const sink = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines += chunk.toString();
+      done();
+    },
+  });
+  const app = await build(config, { world: realWorld, log: pino({ level: config.logLevel }, sink), version: "0.0.0-test" });
+  const url = `http://127.0.0.1:${app.port}`;
+  const read = async (path: string, init: RequestInit): Promise<Answer> => {
+    const response = await fetch(url + path, init);
+    const body = await response.text();
+    return { status: response.status, headers: response.headers, text: body, json: parsed(body) };
+  };
+  return {
+    url,
+    port: app.port,
+    app,
+    config,
+    log: () => lines,
+    post: (path, body, headers = {}) =>
+      read(path, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: typeof body === "string" ? body : JSON.stringify(body) }),
+    get: (path) => read(path, {}),
+    async probed() {
+      const deadline = Date.now() + 10_000;
+      for (;;) {
+        const { json } = await read("/api/metrics/1", {});
+        const providers: { transports: { transport: string; block_height: number | null }[] }[] = json.profiles[0].providers;
+        if (providers.every((it) => it.transports.every((t) => t.transport !== "http" || t.block_height !== null))) return;
+        if (Date.now() > deadline) throw new Error("providers were not probed in time");
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    },
+    close: () => app.close(),
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

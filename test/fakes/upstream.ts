@@ -1,0 +1,112 @@
+// A scripted provider on a real socket: answers probes truthfully and everything else as the test says, down to the bytes. Counts what it was asked.
+import { createServer, type Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+
+/** One request that reached the provider. */
+export interface Asked {
+  readonly method: string;
+  /** The id as raw JSON text. */
+  readonly id: string;
+  readonly body: string;
+  readonly params: unknown;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/** Writes the answer to one request, however badly. */
+export type Script = (asked: Asked, reply: Replier) => void;
+
+/** Ways of answering. */
+export interface Replier {
+  /** A well-formed answer around raw JSON text. */
+  result(json: string, headers?: Readonly<Record<string, string>>): void;
+  /** A JSON-RPC error around raw JSON text. */
+  error(json: string, status?: number, headers?: Readonly<Record<string, string>>): void;
+  /** Any body at all. */
+  body(text: string | Buffer, status?: number, headers?: Readonly<Record<string, string>>): void;
+  /** Raw bytes in place of an HTTP answer. */
+  raw(bytes: string | Buffer): void;
+  /** Closes the connection without a word. */
+  reset(): void;
+  /** Starts a 200 answer with these bytes and leaves the rest to the test. */
+  begin(text: string | Buffer): { write(more: string | Buffer): void; end(): void; reset(): void };
+}
+
+/** A provider under the test's control. */
+export interface ScriptedUpstream {
+  readonly url: string;
+  readonly port: number;
+  /** Requests other than probes, in order. */
+  readonly asked: readonly Asked[];
+  readonly probes: () => number;
+  /** Connections open now. */
+  readonly connections: () => number;
+  script(next: Script): void;
+  /** What probes are told; null = probes are answered by the script as well. */
+  probesSay(facts: { chainId: number; height: number } | null): void;
+  close(): Promise<void>;
+}
+
+const PROBES = new Set(["eth_chainId", "eth_blockNumber"]);
+
+/** Starts a provider of chain 1 at height 100 that answers `"0x1"` until told otherwise. */
+export async function scriptedUpstream(first: Script = (_, reply) => reply.result('"0x1"'), port = 0): Promise<ScriptedUpstream> {
+  let script = first;
+  let facts: { chainId: number; height: number } | null = { chainId: 1, height: 100 };
+  let probes = 0;
+  const asked: Asked[] = [];
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const body = Buffer.concat(chunks).toString();
+      const parsed: { method: string; params: unknown } = JSON.parse(body);
+      const id = /"id"\s*:\s*("(?:[^"\\]|\\.)*"|[^,}\s]+)/.exec(body)?.[1] ?? "null";
+      const reply: Replier = {
+        result: (json, headers = {}) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":${json}}`, 200, headers),
+        error: (json, status = 200, headers = {}) => reply.body(`{"jsonrpc":"2.0","id":${id},"error":${json}}`, status, headers),
+        body: (text, status = 200, headers = {}) => response.writeHead(status, { "content-type": "application/json", ...headers }).end(text),
+        raw: (bytes) => void request.socket.write(bytes),
+        reset: () => void request.socket.resetAndDestroy(),
+        begin(text) {
+          response.writeHead(200, { "content-type": "application/json" });
+          response.write(text);
+          return { write: (more) => void response.write(more), end: () => void response.end(), reset: () => void request.socket.resetAndDestroy() };
+        },
+      };
+      response.on("error", () => {});
+      if (facts !== null && PROBES.has(parsed.method) && body.includes('"id":1,')) {
+        probes++;
+        reply.result(`"0x${(parsed.method === "eth_chainId" ? facts.chainId : facts.height).toString(16)}"`);
+        return;
+      }
+      const one: Asked = { method: parsed.method, id, body, params: parsed.params, headers: request.headers };
+      asked.push(one);
+      script(one, reply);
+    });
+  });
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("error", () => {});
+  });
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  const address = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    port: address.port,
+    asked,
+    probes: () => probes,
+    connections: () => sockets.size,
+    script(next) {
+      script = next;
+    },
+    probesSay(next) {
+      facts = next;
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
