@@ -110,7 +110,8 @@ test("a missed target, a wrong answer, an extra upstream call and an empty cell 
   const cell = CELLS.find(({ name }) => name === "small-64");
   assert.ok(cell !== undefined);
   assert.ok(TARGETS.some((target) => target.cell === "small-64" && target.measure === "cpuVsNginx" && target.max === 2.2));
-  const verdict = (svc: Partial<Round>): readonly string[] => complaints({ cell, ratePerSecond: null, rounds: [round("nginx", {}), round("svc", svc)] });
+  const verdict = (svc: Partial<Round>): readonly string[] =>
+    complaints({ cell, ratePerSecond: null, startRssMb: new Map(), rounds: [round("nginx", {}), round("svc", svc)] });
   assert.deepEqual(verdict({ cpuUsPerRequest: 21.9 }), []);
   assert.match(verdict({ cpuUsPerRequest: 22.1 }).join(), /cpuVsNginx/);
   assert.match(verdict({ amplification: 1.01 }).join(), /must be 1\.00/);
@@ -125,9 +126,10 @@ test("discarded rounds stay out of the medians, and added latency is taken withi
   const at = (p50Ms: number): Round["load"] => ({ ...round("svc", {}).load, p50Ms });
   const rounds = [1, 5, 9].flatMap((base) => [round("direct", { load: at(base) }), round("svc", { load: at(base + 0.2), cpuUsPerRequest: base })]);
   const spoiled = [round("direct", { load: at(1) }), round("svc", { load: at(90), cpuUsPerRequest: 500, discarded: "noise" })];
-  const svc = rowsOf({ cell, ratePerSecond: null, rounds: [...rounds, ...spoiled] }).find(({ system }) => system === "svc");
+  const svc = rowsOf({ cell, ratePerSecond: null, startRssMb: new Map([["svc", 25]]), rounds: [...rounds, ...spoiled] }).find(({ system }) => system === "svc");
   assert.equal(svc?.cpuUs, 5);
   assert.equal(svc?.kept, 3);
+  assert.equal(svc?.memoryGrowthMb, 35);
   assert.ok(Math.abs((svc?.addedP50Ms ?? 0) - 0.2) < 1e-9);
   assert.equal(median([4, 1, 3, 2]), 2.5);
 });

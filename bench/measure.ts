@@ -1,6 +1,6 @@
 // One round: one system under one cell's load for some seconds, with the counters of kernel, upstream and generator read before and after.
 import type { Cell } from "./cells.ts";
-import { SATURATED_CORES } from "./cells.ts";
+import { QUIET_CORES, SATURATED_CORES } from "./cells.ts";
 import type { Child } from "./child.ts";
 import { type LoadJob, type LoadReport, parseReport } from "./load.ts";
 import { cpuUs, machineBusyUs, memoryMb, resetPeak } from "./procfs.ts";
@@ -88,14 +88,15 @@ function judge(system: System, cell: Cell, load: LoadReport, { before, after }: 
     rssMb: after.rssMb,
     peakMb: after.peakMb,
     cores,
-    discarded: reason(system, load, cores),
+    discarded: reason(system, cell, load, cores),
   };
 }
 
 /** `direct` is the floor: there the generator or the upstream is always the limit. */
-function reason(system: System, load: LoadReport, cores: Round["cores"]): string | null {
+function reason(system: System, cell: Cell, load: LoadReport, cores: Round["cores"]): string | null {
   if (load.failed > 0) return `${load.failed} of ${load.sent} answers were not right: ${load.faults.join(" | ")}`;
   if (load.ok === 0) return "no answer at all";
+  if (cell.pace === "half" && cores.others >= QUIET_CORES) return "other work on this machine: latency not judged";
   if (system.name === "direct") return null;
   if (cores.generator >= SATURATED_CORES) return "the generator was saturated";
   return cores.upstream >= SATURATED_CORES ? "the upstream was saturated" : null;

@@ -9,6 +9,8 @@ export interface CellRounds {
   /** Arrivals per second, or null in a closed loop. */
   readonly ratePerSecond: number | null;
   readonly rounds: readonly Round[];
+  /** Resident memory of each system before the cell's first request, MB. */
+  readonly startRssMb: ReadonlyMap<SystemName, number>;
 }
 
 /** One system in one cell: medians over the rounds that count. */
@@ -27,8 +29,8 @@ export interface Row {
   readonly cpuVsNginx: number | null;
   readonly rssMb: number;
   readonly peakMb: number;
-  /** Memory after the last round over memory after the first. */
-  readonly rssGrowth: number;
+  /** Highest memory in any round beyond what the system held before the cell began, MB. */
+  readonly memoryGrowthMb: number;
   readonly amplification: number;
   /** Failed requests in all rounds, counted or not. */
   readonly failed: number;
@@ -38,9 +40,11 @@ export interface Row {
 const AMPLIFICATION_SLACK = 0.0005;
 
 /** The rows of a cell, one per system that was measured. */
-export function rowsOf({ rounds }: CellRounds): readonly Row[] {
+export function rowsOf({ rounds, startRssMb }: CellRounds): readonly Row[] {
   const nginxUs = median(kept(rounds, "nginx").map((round) => round.cpuUsPerRequest));
-  return SYSTEM_NAMES.filter((system) => rounds.some((round) => round.system === system)).map((system) => rowOf(rounds, system, nginxUs));
+  return SYSTEM_NAMES.filter((system) => rounds.some((round) => round.system === system)).map((system) =>
+    rowOf(rounds, system, { nginxUs, startRssMb: startRssMb.get(system) ?? 0 }),
+  );
 }
 
 /** What went wrong in a cell, in words: wrong answers, extra upstream calls, missed promises, nothing left to judge. */
@@ -96,7 +100,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? 0) + upper) / 2;
 }
 
-function rowOf(rounds: readonly Round[], system: SystemName, nginxUs: number): Row {
+function rowOf(rounds: readonly Round[], system: SystemName, base: { readonly nginxUs: number; readonly startRssMb: number }): Row {
   const all = rounds.filter((round) => round.system === system);
   const good = kept(rounds, system);
   const of = (pick: (round: Round) => number): number => median(good.map(pick));
@@ -111,10 +115,10 @@ function rowOf(rounds: readonly Round[], system: SystemName, nginxUs: number): R
     p99Ms: of((round) => round.load.p99Ms),
     addedP50Ms: added(rounds, system, (round) => round.load.p50Ms),
     addedP99Ms: added(rounds, system, (round) => round.load.p99Ms),
-    cpuVsNginx: system === "svc" && nginxUs > 0 ? cpuUs / nginxUs : null,
+    cpuVsNginx: system === "svc" && base.nginxUs > 0 ? cpuUs / base.nginxUs : null,
     rssMb: of((round) => round.rssMb),
     peakMb: Math.max(0, ...good.map((round) => round.peakMb)),
-    rssGrowth: (good.at(-1)?.rssMb ?? 0) / (good[0]?.rssMb || 1),
+    memoryGrowthMb: Math.max(0, ...all.map((round) => round.peakMb - base.startRssMb)),
     amplification: of((round) => round.amplification),
     failed: all.reduce((total, round) => total + round.load.failed, 0),
   };

@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import { CELLS, type Cell } from "./cells.ts";
 import { startChild } from "./child.ts";
 import { measure, type Rig, type Round, snapshot } from "./measure.ts";
+import { memoryMb } from "./procfs.ts";
 import { hottest } from "./profile.ts";
 import { type CellRounds, complaints, rowsOf, tableOf } from "./report.ts";
 import { soak } from "./soak.ts";
@@ -89,7 +90,7 @@ async function compare(options: Options): Promise<number> {
       measured.push(
         await runCell({ upstream, load }, systems, cell, { ...options, warmUpSeconds: measured.length === 0 ? FIRST_WARM_UP_SECONDS : WARM_UP_SECONDS }),
       );
-      process.stdout.write(`${tableOf(measured[measured.length - 1] ?? { cell, ratePerSecond: null, rounds: [] })}\n\n`);
+      process.stdout.write(`${tableOf(measured[measured.length - 1] ?? { cell, ratePerSecond: null, rounds: [], startRssMb: new Map() })}\n\n`);
     }
     await stopAll(stops);
     if (options.profile) process.stdout.write(`${hottest(dir)}\n`);
@@ -103,6 +104,7 @@ async function compare(options: Options): Promise<number> {
 async function runCell(rig: Rig, systems: readonly System[], cell: Cell, plan: Options & { readonly warmUpSeconds: number }): Promise<CellRounds> {
   const chosen = systems.filter(({ name }) => name !== "direct" || cell.withDirect);
   const closed: Cell = { ...cell, pace: "closed" };
+  const startRssMb = new Map(chosen.map(({ name, pids }) => [name, pids.reduce((sum, pid) => sum + memoryMb(pid).rss, 0)]));
   for (const system of chosen) await measure(rig, system, closed, { seconds: plan.warmUpSeconds, ratePerSecond: null });
   const ratePerSecond = cell.pace === "half" ? (await saturation(rig, chosen, closed, plan.seconds)) / 2 : null;
   const rounds: Round[] = [];
@@ -111,7 +113,7 @@ async function runCell(rig: Rig, systems: readonly System[], cell: Cell, plan: O
     for (const system of [...chosen.slice(turn), ...chosen.slice(0, turn)])
       rounds.push(await measure(rig, system, cell, { seconds: plan.seconds, ratePerSecond }));
   }
-  return { cell, ratePerSecond, rounds };
+  return { cell, ratePerSecond, rounds, startRssMb };
 }
 
 /** Requests per second of this service, or of the last system where it is not measured. */
@@ -124,7 +126,7 @@ async function saturation(rig: Rig, systems: readonly System[], cell: Cell, seco
 function conclude(measured: readonly CellRounds[], options: Options): number {
   const problems = options.profile ? [] : measured.flatMap(complaints);
   const machine = { cpu: cpus()[0]?.model ?? "", cores: cpus().length, kernel: release(), node: process.version, nginx: nginxVersion() };
-  const cells = measured.map((each) => ({ ...each, rows: rowsOf(each) }));
+  const cells = measured.map((each) => ({ ...each, startRssMb: Object.fromEntries(each.startRssMb), rows: rowsOf(each) }));
   mkdirSync(RESULTS_DIR, { recursive: true });
   writeFileSync(
     join(RESULTS_DIR, "latest.json"),

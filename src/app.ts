@@ -11,7 +11,7 @@ import { createRouter } from "./upstream/router.ts";
 import { createWheel } from "./upstream/wheel.ts";
 import { createPages } from "./web/pages.ts";
 import { createResolver } from "./web/rpc/address.ts";
-import { type RpcParts, serveRpc } from "./web/rpc/http.ts";
+import type { RpcParts } from "./web/rpc/door.ts";
 import { listen } from "./web/server.ts";
 import type { World } from "./world.ts";
 
@@ -35,7 +35,7 @@ export interface Outside {
 export async function build(config: Config, { world, log, version }: Outside): Promise<App> {
   let live = config;
   const wheel = createWheel(world);
-  const upstreams = { http: createHttpUpstream() };
+  const upstreams = { http: createHttpUpstream(world) };
   const observer = createObserver(log, world);
   const directory = createDirectory(config.chains, config.profiles, world, config.selection);
   const router = createRouter({ world, wheel, upstreams, limits: () => live.limits });
@@ -57,11 +57,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const page = createPages({ world, directory, observer, budget, version, isDraining: () => state.draining });
   const requestId = requestIds(world);
   const { host, port } = config.server;
-  const server = await listen(
-    { world, limits: config.limits, page, requestId, rpc: (request, response, id) => serveRpc(rpc, request, response, id) },
-    host,
-    port,
-  );
+  const server = await listen({ world, limits: config.limits, page, requestId, rpc }, host, port);
   prober.watch(directory.trackers());
 
   return {

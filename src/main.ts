@@ -72,7 +72,8 @@ function readConfig(file: string, flags: Readonly<Record<string, string | undefi
   try {
     text = readFileSync(file);
   } catch (error) {
-    return refuse(`svc: cannot read ${file} (${codeOf(error)}); name a configuration file with --config`);
+    const message = `cannot be read (${codeOf(error)}); name a configuration file with --config`;
+    return { ok: false, faults: [{ file, line: 0, column: 0, path: "", message }] };
   }
   return loadConfig({ file, text, env: process.env, flags });
 }

@@ -1,5 +1,6 @@
 // JSON-RPC 2.0 answers as bytes: is it one, is it ours, does it hold a result or an error. The result itself is never looked into:
 // a long one is judged by its head and its tail, so that it can be passed on while it arrives.
+import type { Failure } from "./attempt.ts";
 import { CLOSE_OBJECT, COLON, COMMA, LETTER_N, OPEN_ARRAY, OPEN_OBJECT, QUOTE, skipSpace, skipString, skipValue, startsWith } from "./json.ts";
 import { ERROR, ID, isVersion, memberOf, RESULT, VERSION } from "./jsonrpc.ts";
 
@@ -114,6 +115,28 @@ export function readAnswerTail(tail: Buffer, head: { readonly hasId: boolean; re
   const last = text.slice(0, valueEnd).trimEnd().at(-1);
   if (last === undefined || last !== closingOf(opening, last)) return null;
   return tail.length - valueEnd;
+}
+
+/** The result of a long complete body by its head and tail; null where it is short or must be read whole. */
+export function readLongResult(body: Buffer, wireId: string): { readonly start: number; readonly end: number } | null {
+  if (body.length <= READ_WHOLE_BYTES) return null;
+  const head = readAnswerHead(body.subarray(0, READ_WHOLE_BYTES), wireId);
+  if (head.kind !== "result") return null;
+  const tail = body.subarray(Math.max(head.start, body.length - TAIL_BYTES));
+  const fromEnd = readAnswerTail(tail, head, wireId, body[head.start] ?? 0);
+  return fromEnd === null ? null : { start: head.start, end: body.length - fromEnd };
+}
+
+/** Answers up to this size are read to the last byte. */
+const READ_WHOLE_BYTES = 4_096;
+
+/** What an error member says; `raw` is known to be valid JSON. A bare string counts as the message. */
+export function readError(raw: Buffer): Pick<Failure, "code" | "message" | "data"> {
+  const value: unknown = JSON.parse(raw.toString("utf8"));
+  if (typeof value === "string") return { code: null, message: value, data: null };
+  if (typeof value !== "object" || value === null) return { code: null, message: "", data: null };
+  const { code, message, data }: { code?: unknown; message?: unknown; data?: unknown } = value;
+  return { code: typeof code === "number" ? code : null, message: typeof message === "string" ? message : "", data: data ?? null };
 }
 
 function closingOf(opening: number, last: string): string {

@@ -38,11 +38,12 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
     const valueStart = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end);
     const valueEnd = skipValue(bytes, valueStart, end, MAX_DEPTH);
     const member = memberOf(bytes, at, keyEnd);
-    if (seen & member) problem = "a member appears twice";
+    const again = (seen & member) !== 0;
+    if (again) problem = "a member appears twice";
     seen |= member;
     if (member === ID) {
-      id = readId(bytes, valueStart, valueEnd);
-      if (id === "") problem = "id must be a string, an integer or null";
+      id = again ? "" : readId(bytes, valueStart, valueEnd);
+      if (id === "") problem ||= "id must be a string, an integer or null";
       plain &&= isPlainId(id);
     } else if (member === METHOD) {
       method = readMethod(bytes, valueStart, valueEnd);
@@ -119,7 +120,7 @@ function isPlainId(id: string): boolean {
 }
 
 function readMethod(bytes: Buffer, start: number, end: number): string | null {
-  if (bytes[start] !== QUOTE || end - start > 6 * MAX_METHOD_CHARS) return null;
+  if (bytes[start] !== QUOTE || end - start > 6 * MAX_METHOD_CHARS + 2) return null;
   const text = bytes.toString("latin1", start + 1, end - 1);
   const method = /^\w+$/.test(text) ? text : String(JSON.parse(bytes.toString("utf8", start, end)));
   return method.length > 0 && method.length <= MAX_METHOD_CHARS ? method : null;

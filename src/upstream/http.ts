@@ -1,13 +1,17 @@
 // Providers over HTTP: one undici pool per origin, plain handler objects, no promise per request. Reads answers only as far as their envelope.
-import { type Dispatcher, Pool } from "undici";
-import { readAnswer, readAnswerHead, readAnswerTail, TAIL_BYTES } from "../core/answer.ts";
+import { Pool } from "undici";
+import { readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../core/answer.ts";
 import type { Failure } from "../core/attempt.ts";
 import type { Provider } from "../core/profile.ts";
+import type { World } from "../world.ts";
+import { type AnswerHandler, type Controller, createOrigin } from "./h1.ts";
 import type { AnswerStream, Dispatch, Listener, Outgoing, StreamSink, Upstream } from "./transport.ts";
 
 /** Bounds of the HTTP transport. */
 export interface HttpLimits {
   readonly connectionsPerOrigin: number;
+  /** Requests that may wait for a connection to one plain-text origin. */
+  readonly maxWaiting: number;
   readonly connectTimeoutMs: number;
   /** Longest answer passed on, and the longest held in one piece. */
   readonly maxAnswerBytes: number;
@@ -15,60 +19,94 @@ export interface HttpLimits {
 }
 
 /** The bounds used unless a test tightens them. */
-export const HTTP_LIMITS: HttpLimits = { connectionsPerOrigin: 128, connectTimeoutMs: 5_000, maxAnswerBytes: 1_073_741_824, maxWholeBytes: 134_217_728 };
+export const HTTP_LIMITS: HttpLimits = {
+  connectionsPerOrigin: 128,
+  maxWaiting: 10_000,
+  connectTimeoutMs: 5_000,
+  maxAnswerBytes: 1_073_741_824,
+  maxWholeBytes: 134_217_728,
+};
 
-/** Reaches providers by their `url`. */
-export function createHttpUpstream(limits: HttpLimits = HTTP_LIMITS): Upstream {
-  const pools = new Map<string, Pool>();
+/** Reaches providers by their `url`: plain HTTP/1.1 through connections of our own, TLS (HTTP/1.1 and HTTP/2) through undici. */
+export function createHttpUpstream(world: World, limits: HttpLimits = HTTP_LIMITS): Upstream {
+  const origins = new Map<string, Connections>();
   const routes = new WeakMap<Provider, Route>();
 
   function routeTo(provider: Provider): Route {
     const known = routes.get(provider);
-    if (known !== undefined) return known;
+    if (known !== undefined && origins.get(known.origin) === known.connections) return known;
     const url = new URL(provider.url ?? "");
-    let pool = pools.get(url.origin);
-    if (pool === undefined) {
-      pool = openPool(url.origin, limits);
-      pools.set(url.origin, pool);
-    }
-    const headers = ["content-type", "application/json", "accept", "application/json", "user-agent", "svc"];
-    for (const [name, value] of Object.entries(provider.headers)) headers.push(name.toLowerCase(), value);
-    const route = { pool, path: url.pathname + url.search, headers };
+    const { origin } = url;
+    const connections = origins.get(origin) ?? (url.protocol === "https:" ? secureConnections(origin, limits) : plainConnections(url, limits, world));
+    origins.set(origin, connections);
+    const headers = Object.entries({ "content-type": "application/json", accept: "application/json", "user-agent": "svc", ...lowerCased(provider.headers) });
+    const route = { origin, connections, send: connections.prepare(url.pathname + url.search, headers) };
     routes.set(provider, route);
     return route;
   }
 
   return {
     send(outgoing, listener) {
-      const attempt = new HttpDispatch(outgoing, listener, limits);
-      const { pool, path, headers } = routeTo(outgoing.provider);
-      pool.dispatch({ path, method: "POST", headers, body: outgoing.body }, attempt);
+      const { send, connections } = routeTo(outgoing.provider);
+      const attempt = new HttpDispatch(outgoing, listener, limits, connections);
+      send(outgoing.body, attempt);
       return attempt;
     },
     retain(providers) {
-      const origins = new Set(providers.filter((it) => it.url !== null).map((it) => new URL(it.url ?? "").origin));
-      for (const [origin, pool] of pools) {
-        if (origins.has(origin)) continue;
-        pools.delete(origin);
-        pool.close().catch(() => {});
+      const used = new Set(providers.filter((it) => it.url !== null).map((it) => new URL(it.url ?? "").origin));
+      for (const [origin, connections] of origins) {
+        if (used.has(origin)) continue;
+        origins.delete(origin);
+        connections.retire();
       }
     },
     async close() {
-      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
-      pools.clear();
+      await Promise.all([...origins.values()].map((it) => it.destroy()));
+      origins.clear();
     },
   };
 }
 
 interface Route {
-  readonly pool: Pool;
-  readonly path: string;
-  readonly headers: string[];
+  readonly origin: string;
+  readonly connections: Connections;
+  readonly send: Send;
+}
+
+type Send = (body: Buffer, handler: HttpDispatch) => void;
+
+/** Connections to one origin, however they are made. */
+interface Connections {
+  /** The way to send requests with this path and these headers. */
+  prepare(path: string, headers: readonly (readonly [name: string, value: string])[]): Send;
+  /** Hands back a chunk's memory once nobody reads it any more. */
+  recycle(chunk: Buffer): void;
+  /** Nobody sends here any more: what is under way may end. */
+  retire(): void;
+  destroy(): Promise<void>;
+}
+
+function plainConnections(url: URL, limits: HttpLimits, world: World): Connections {
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const { connectionsPerOrigin: connections, maxWaiting: queue, connectTimeoutMs } = limits;
+  const origin = createOrigin({ host, port: Number(url.port || "80"), connections, queue, connectTimeoutMs, world });
+  return {
+    prepare(path, headers) {
+      const lines = [["host", url.host] as const, ...headers].map(([name, value]) => `${name}: ${value}\r\n`).join("");
+      const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
+      return (body, handler) => origin.send(head, body, handler);
+    },
+    recycle: (chunk) => origin.recycle(chunk),
+    retire: () => origin.retire(),
+    async destroy() {
+      origin.destroy();
+    },
+  };
 }
 
 // Timeouts are the router's: undici's own are off, so that there is one clock. 30 s of idle keep-alive, less where the node announces less.
-function openPool(origin: string, limits: HttpLimits): Pool {
-  return new Pool(origin, {
+function secureConnections(origin: string, limits: HttpLimits): Connections {
+  const pool = new Pool(origin, {
     connections: limits.connectionsPerOrigin,
     pipelining: 1,
     headersTimeout: 0,
@@ -77,66 +115,93 @@ function openPool(origin: string, limits: HttpLimits): Pool {
     keepAliveMaxTimeout: 120_000,
     connectTimeout: limits.connectTimeoutMs,
   });
+  return {
+    prepare(path, headers) {
+      const flat = headers.flat();
+      return (body, handler) => void pool.dispatch({ path, method: "POST", headers: flat, body }, handler);
+    },
+    recycle() {},
+    retire: () => void pool.close().catch(() => {}),
+    destroy: () => pool.destroy(),
+  };
+}
+
+function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /** Bytes after which an answer is passed on while it arrives. */
 const STREAM_FROM_BYTES = 65_536;
-/** Answers up to this size are read to the last byte; longer ones by head and tail. */
-const READ_WHOLE_BYTES = 4_096;
+/** Bytes that show how an answer begins, when it is known to be long. */
+const LONG_HEAD_BYTES = 1_024;
 const EXCERPT_CHARS = 512;
 
-class HttpDispatch implements Dispatcher.DispatchHandler, Dispatch, AnswerStream {
+class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   sent = false;
-  first: Buffer = EMPTY;
   resultStart = 0;
   bodyBytes: number | null = null;
   readonly #outgoing: Outgoing;
   readonly #listener: Listener;
   readonly #limits: HttpLimits;
-  #controller: Dispatcher.DispatchController | null = null;
+  readonly #connections: Connections;
+  #controller: Controller | null = null;
   #state: "waiting" | "held" | "flowing" | "over" = "waiting";
   #status = 0;
   #retryAfter: string | null = null;
   #encoded = false;
-  #mayStream: boolean;
+  /** Longer than this is refused while it is held. */
+  #mostBytes: number;
+  #decided = false;
+  #decideAtBytes = STREAM_FROM_BYTES;
+  #stopped = false;
   #chunks: Buffer[] = [];
   #size = 0;
+  #passed = 0;
   #head = { hasId: false, hasVersion: false };
+  /** First byte of the result value. */
+  #opening = 0;
   #sink: StreamSink | null = null;
   #held: Buffer = EMPTY;
+  /** `#held` is a chunk as it came, so that its memory may be handed back. */
+  #lent = false;
   /** What happened to the stream before anybody listened. */
   #ending: (() => void) | null = null;
 
-  constructor(outgoing: Outgoing, listener: Listener, limits: HttpLimits) {
+  constructor(outgoing: Outgoing, listener: Listener, limits: HttpLimits, connections: Connections) {
+    this.#connections = connections;
     this.#outgoing = outgoing;
     this.#listener = listener;
     this.#limits = limits;
-    this.#mayStream = outgoing.mayStream;
+    this.#mostBytes = limits.maxWholeBytes;
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: Controller): void {
     this.#controller = controller;
     if (this.#state === "over") controller.abort(CANCELLED);
     else this.sent = true;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Record<string, string | string[] | undefined>): void {
+  onResponseStart(_controller: Controller, status: number, headers: Record<string, string | string[] | undefined>): void {
     if (status < 200) return;
     this.#status = status;
+    if (status >= 300) this.#mostBytes = MAX_ERROR_BYTES;
     const { "retry-after": retryAfter, "content-length": length, "content-encoding": encoding } = headers;
     this.#retryAfter = typeof retryAfter === "string" ? retryAfter : null;
     this.#encoded = encoding !== undefined && encoding !== "identity";
     this.bodyBytes = typeof length === "string" ? Number(length) : null;
+    if (this.bodyBytes !== null && this.bodyBytes > STREAM_FROM_BYTES) this.#decideAtBytes = LONG_HEAD_BYTES;
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(_controller: Controller, chunk: Buffer): boolean {
     this.#size += chunk.length;
     if (this.#state === "flowing") return this.#pass(chunk);
-    if (this.#state === "over") return;
+    if (this.#state === "over") return true;
     this.#chunks.push(chunk);
-    if (this.#state === "held") return;
-    if (this.#size > (this.#status < 300 ? this.#limits.maxWholeBytes : MAX_ERROR_BYTES)) return this.#fail("body", "the answer is too long");
-    if (this.#mayStream && this.#size >= STREAM_FROM_BYTES) this.#commit();
+    if (this.#state === "waiting") {
+      if (this.#size > this.#mostBytes) this.#fail("body", "the answer is too long");
+      else if (!this.#decided && this.#size >= this.#decideAtBytes) this.#decide();
+    }
+    return false;
   }
 
   onResponseEnd(): void {
@@ -145,7 +210,7 @@ class HttpDispatch implements Dispatcher.DispatchHandler, Dispatch, AnswerStream
     else if (this.#state === "waiting") this.#judge(this.#gather());
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(_controller: Controller | null, error: Error): void {
     if (this.#state === "waiting") this.#fail(this.sent ? "network" : "unsent", describe(error));
     else if (this.#state === "held") this.#ending = () => this.#break("the provider's answer broke off");
     else if (this.#state === "flowing") this.#break("the provider's answer broke off");
@@ -161,12 +226,18 @@ class HttpDispatch implements Dispatcher.DispatchHandler, Dispatch, AnswerStream
     this.cancel();
   }
 
+  recycle(chunk: Buffer): void {
+    this.#connections.recycle(chunk);
+  }
+
   pause(): void {
-    this.#controller?.pause();
+    this.#stopped = true;
+    if (this.#state !== "over") this.#controller?.pause();
   }
 
   resume(): void {
-    this.#controller?.resume();
+    this.#stopped = false;
+    if (this.#state !== "over") this.#controller?.resume();
   }
 
   flow(sink: StreamSink): void {
@@ -175,53 +246,68 @@ class HttpDispatch implements Dispatcher.DispatchHandler, Dispatch, AnswerStream
     this.#state = "flowing";
     const chunks = this.#chunks;
     this.#chunks = [];
+    this.#stopped = false;
     for (const chunk of chunks) this.#pass(chunk);
-    this.resume();
+    if (!this.#stopped) this.resume();
     this.#ending?.();
   }
 
-  /** Enough has arrived to decide whether this is a result that may be passed on while it arrives. */
-  #commit(): void {
-    this.#mayStream = false;
-    if (this.#status >= 300 || this.#encoded) return;
+  /** Enough has arrived to decide whether this is a result, and whether it is passed on while it arrives. */
+  #decide(): void {
+    this.#decided = true;
+    if (this.#encoded) return this.#fail("body", COMPRESSED);
+    if (this.#status >= 300) return;
     const first = this.#gather();
     this.#chunks = [first];
     const head = readAnswerHead(first, this.#outgoing.wireId);
     if (head.kind === "bad") return this.#fail("body", head.message);
-    if (head.kind === "whole") return;
+    if (head.kind === "whole") {
+      this.#mostBytes = MAX_ERROR_BYTES;
+      return;
+    }
+    if (!this.#outgoing.mayStream) return;
     this.#head = head;
-    this.first = first;
     this.resultStart = head.start;
+    this.#opening = first[head.start] ?? 0;
     this.#state = "held";
     this.pause();
     this.#listener.stream(this);
   }
 
-  /** Passes on all but the last bytes, which are held back until the tail can be judged. */
-  #pass(chunk: Buffer): void {
-    if (this.#size > this.#limits.maxAnswerBytes) return this.#break("the answer is too long");
-    const joined = this.#held.length === 0 ? chunk : chunk.length >= TAIL_BYTES ? this.#held : Buffer.concat([this.#held, chunk]);
-    if (joined === this.#held) {
-      this.#sink?.data(joined);
-      this.#sink?.data(chunk.subarray(0, chunk.length - TAIL_BYTES));
-      this.#held = chunk.subarray(chunk.length - TAIL_BYTES);
-      return;
+  /** Passes on what cannot belong to the tail: at once where the length is known, else all but the latest chunk. */
+  #pass(chunk: Buffer): boolean {
+    if (this.#size > this.#limits.maxAnswerBytes) {
+      this.#break("the answer is too long");
+      return true;
     }
-    const keep = Math.min(TAIL_BYTES, joined.length);
-    if (joined.length > keep) this.#sink?.data(joined.subarray(0, joined.length - keep));
-    this.#held = joined.subarray(joined.length - keep);
+    this.#passed += chunk.length;
+    if (this.bodyBytes !== null && this.#passed <= this.bodyBytes - TAIL_BYTES) return this.#sink?.data(chunk, true) ?? true;
+    const held = this.#held;
+    if (held.length > 0 && chunk.length < TAIL_BYTES) {
+      const ready = Math.max(0, held.length - TAIL_BYTES);
+      this.#held = Buffer.concat([held.subarray(ready), chunk]);
+      if (ready > 0 && this.#sink?.data(held.subarray(0, ready), this.#lent) === true && this.#lent) this.recycle(held);
+      this.#lent = false;
+      return true;
+    }
+    const lent = this.#lent;
+    this.#held = chunk;
+    this.#lent = true;
+    if (held.length > 0 && this.#sink?.data(held, lent) === true && lent) this.recycle(held);
+    return false;
   }
 
   #endFlow(): void {
-    const opening = this.first[this.resultStart] ?? 0;
-    const fromEnd = readAnswerTail(this.#held, this.#head, this.#outgoing.wireId, opening);
+    const held = this.#held;
+    const tail = held.subarray(Math.max(0, held.length - TAIL_BYTES));
+    const fromEnd = readAnswerTail(tail, this.#head, this.#outgoing.wireId, this.#opening);
     if (fromEnd === null) return this.#break("the provider's answer does not end as a JSON-RPC answer");
     this.#state = "over";
-    const split = this.#held.length - fromEnd;
-    this.#sink?.end(this.#held.subarray(0, split), this.#held.subarray(split));
+    this.#sink?.end(held, held.length - fromEnd);
   }
 
   #break(message: string): void {
+    if (this.#state !== "flowing") return;
     this.cancel();
     this.#sink?.broken(message);
   }
@@ -233,10 +319,10 @@ class HttpDispatch implements Dispatcher.DispatchHandler, Dispatch, AnswerStream
 
   /** A complete body is here. */
   #judge(body: Buffer): void {
-    if (this.#encoded) return this.#fail("body", "the answer is compressed, which was not asked for");
+    if (this.#encoded) return this.#fail("body", COMPRESSED);
     const { wireId } = this.#outgoing;
     const ok = this.#status >= 200 && this.#status < 300;
-    const long = ok && body.length > READ_WHOLE_BYTES ? longResult(body, wireId) : null;
+    const long = ok ? readLongResult(body, wireId) : null;
     if (long !== null) return this.#succeed(body, long.start, long.end);
     const answer = readAnswer(body, wireId);
     if (answer.kind === "bad") return this.#fail("body", excerpt(body) || answer.message);
@@ -253,7 +339,7 @@ class HttpDispatch implements Dispatcher.DispatchHandler, Dispatch, AnswerStream
 
   #failWith(raw: Buffer): void {
     if (raw.length > MAX_ERROR_BYTES) return this.#fail("body", "the error is too long");
-    const error = parseError(raw);
+    const error = readError(raw);
     this.#state = "over";
     this.#listener.failed({ kind: "error", httpStatus: this.#status, retryAfter: this.#retryAfter, ...error }, raw);
   }
@@ -266,32 +352,17 @@ class HttpDispatch implements Dispatcher.DispatchHandler, Dispatch, AnswerStream
 
 const EMPTY = Buffer.alloc(0);
 const CANCELLED = new Error("cancelled");
+/** Longest error, and longest anything that is not a result. */
 const MAX_ERROR_BYTES = 1_048_576;
-
-/** The result of a long complete body by its head and tail; null where it must be read whole. */
-function longResult(body: Buffer, wireId: string): { readonly start: number; readonly end: number } | null {
-  const head = readAnswerHead(body.subarray(0, READ_WHOLE_BYTES), wireId);
-  if (head.kind !== "result") return null;
-  const tail = body.subarray(Math.max(head.start, body.length - TAIL_BYTES));
-  const fromEnd = readAnswerTail(tail, head, wireId, body[head.start] ?? 0);
-  return fromEnd === null ? null : { start: head.start, end: body.length - fromEnd };
-}
+const COMPRESSED = "the answer is compressed, which was not asked for";
 
 function excerpt(body: Buffer): string {
   return body.toString("utf8", 0, EXCERPT_CHARS).trim();
 }
 
-function parseError(raw: Buffer): Pick<Failure, "code" | "message" | "data"> {
-  const value: unknown = JSON.parse(raw.toString("utf8"));
-  if (typeof value === "string") return { code: null, message: value, data: null };
-  if (typeof value !== "object" || value === null) return { code: null, message: "", data: null };
-  const { code, message, data }: { code?: unknown; message?: unknown; data?: unknown } = value;
-  return { code: typeof code === "number" ? code : null, message: typeof message === "string" ? message : "", data: data ?? null };
-}
-
 /** The kind of a network error without anything of the address it was for. */
 function describe(error: Error & { readonly code?: unknown; readonly cause?: unknown }): string {
   const cause = error.cause instanceof Error ? describe(error.cause) : "";
-  const calm = /ENHANCE_YOUR_CALM|GOAWAY.*code 11\b/.test(error.message) ? "ENHANCE_YOUR_CALM" : "";
+  const calm = /ENHANCE_YOUR_CALM|(?:GOAWAY.*|closed with error )code 11\b/.test(error.message) ? "ENHANCE_YOUR_CALM" : "";
   return [typeof error.code === "string" ? error.code : error.name, calm, cause].filter(Boolean).join(" ");
 }

@@ -1,15 +1,14 @@
 // The one loop that waits: takes a call through plan, attempts and failover to an outcome. Decides nothing itself (core does), and knows no caller.
-import type { Attempt, ExclusionReason, Failure, Plan, Strategy, Verdict } from "../core/attempt.ts";
+import type { Attempt, Failure, Plan, Strategy, Verdict } from "../core/attempt.ts";
 import type { Call } from "../core/call.ts";
 import { classify } from "../core/classify.ts";
 import { bestError, type FailedAttempt, nextMove } from "../core/failover.ts";
-import { type Fault, fault } from "../core/fault.ts";
-import { writeRequest } from "../core/jsonrpc.ts";
-import { methodOf } from "../core/method.ts";
-import { type Provider, secretsOf, type Transport } from "../core/profile.ts";
+import type { Fault } from "../core/fault.ts";
+import type { Provider, Transport } from "../core/profile.ts";
 import type { World } from "../world.ts";
+import { allFailed, mayShow, nobodyToAsk, outcomeUnknown, rangeRefused } from "./refusal.ts";
 import type { Tracker } from "./tracker.ts";
-import { transactionHash } from "./transaction.ts";
+import { lookupOf, transactionHash } from "./transaction.ts";
 import type { AnswerStream, Dispatch, Listener, Upstream } from "./transport.ts";
 import type { Alarm, Wheel } from "./wheel.ts";
 
@@ -46,6 +45,8 @@ export interface Route {
   readonly plan: Plan;
   readonly traces: readonly Trace[];
   readonly startedAtMs: number;
+  /** Whose result or error the outcome is; null when it is nobody's. */
+  readonly answeredBy: Provider | null;
   /** Ends it without an outcome: the caller is gone. */
   cancel(): void;
 }
@@ -86,6 +87,7 @@ class Routing implements Route, Listener {
   readonly startedAtMs: number;
   readonly traces: Trace[] = [];
   plan: Plan = NOBODY;
+  answeredBy: Provider | null = null;
   readonly #parts: RouterParts;
   readonly #done: (outcome: Outcome, route: Route) => void;
   readonly #failed: FailedAttempt[] = [];
@@ -122,14 +124,14 @@ class Routing implements Route, Listener {
 
   result(body: Buffer, start: number, end: number): void {
     if (this.#provider === null) return;
-    this.#record(this.#provider, null, null);
-    this.#finish({ kind: "result", body, start, end });
+    const { provider } = this.#record(this.#provider, null, null);
+    this.#finish({ kind: "result", body, start, end }, provider);
   }
 
   stream(stream: AnswerStream): void {
     if (this.#provider === null) return stream.cut();
-    this.#record(this.#provider, null, null);
-    this.#finish({ kind: "stream", stream });
+    const { provider } = this.#record(this.#provider, null, null);
+    this.#finish({ kind: "stream", stream }, provider);
   }
 
   failed(failure: Failure, raw: Buffer | null): void {
@@ -157,11 +159,9 @@ class Routing implements Route, Listener {
       case "verify":
         return this.#verify();
       case "stop":
-        return this.#finish({ kind: "fault", fault: this.#outcomeUnknown() });
-      case "return": {
-        const raw = this.#failed.at(-1)?.raw ?? null;
-        return raw === null ? this.#exhausted() : this.#finish({ kind: "error", raw });
-      }
+        return this.#refuse(outcomeUnknown(this.#failed, this.#hash()));
+      case "return":
+        return this.#tellLast();
       case "exhausted":
         return this.#exhausted();
     }
@@ -221,41 +221,32 @@ class Routing implements Route, Listener {
     return attempt;
   }
 
+  /** The last error is the answer, if it may be shown. */
+  #tellLast(): void {
+    const last = this.#failed.at(-1);
+    if (last === undefined || last.raw === null) return this.#exhausted();
+    this.#finish({ kind: "error", raw: last.raw }, last.attempt.provider);
+  }
+
   #exhausted(): void {
     const verdict = bestError(this.#failed);
     switch (verdict.kind) {
       case "error":
-        return this.#finish({ kind: "error", raw: verdict.best.raw ?? EMPTY_ERROR });
+        return this.#finish({ kind: "error", raw: verdict.best.raw ?? EMPTY_ERROR }, verdict.best.attempt.provider);
       case "range":
-        return this.#finish({ kind: "fault", fault: rangeRefused(verdict.worst.failure) });
+        return this.#refuse(rangeRefused(verdict.worst.failure));
       case "none":
-        return this.#finish({ kind: "fault", fault: this.#failed.length === 0 ? this.#nobody() : this.#allFailed() });
+        return this.#refuse(this.#failed.length === 0 ? this.#nobody() : allFailed(this.#failed, this.#remainingMs() <= 0));
     }
   }
 
   #nobody(): Fault {
     const { tracker, transport, pin } = this.request;
-    const reasons = countReasons(this.plan, this.#trialsTaken);
-    const waitMs = tracker.retryAfterMs(transport);
-    const details = { reason: reasons, upstream_attempts: 0 };
-    const message = pin === null ? `no provider can take this call now (${reasons})` : `the pinned provider cannot take this call now (${reasons})`;
-    const nextAction = pin === null ? "retry after retry_after_ms" : "retry after retry_after_ms, or send it without the pin";
-    return fault("unavailable", message, { status: 200, nextAction, details, ...(waitMs === null ? {} : { retryAfterMs: Math.ceil(waitMs) }) });
+    return nobodyToAsk({ plan: this.plan, trialsTaken: this.#trialsTaken, pinned: pin !== null, waitMs: tracker.retryAfterMs(transport) });
   }
 
-  #allFailed(): Fault {
-    const late = this.#remainingMs() <= 0;
-    const categories = [...new Set(this.#failed.map((it) => it.verdict.category))].join(", ");
-    const details = { reason: late ? "deadline_exceeded" : "all_providers_failed", upstream_attempts: this.#failed.length };
-    return fault("unavailable", late ? "no provider answered in time" : `every provider that was tried failed (${categories})`, { status: 200, details });
-  }
-
-  #outcomeUnknown(): Fault {
-    const hash = this.#hash();
-    const reason = this.#failed.at(-1)?.verdict.category ?? "unknown";
-    return fault("outcome_unknown", `the provider did not answer properly (${reason}) and the request may have been executed`, {
-      details: { upstream_attempts: this.#failed.length, reason, ...(hash === null ? {} : { transaction_hash: hash }) },
-    });
+  #refuse(fault: Fault): void {
+    this.#finish({ kind: "fault", fault });
   }
 
   #hash(): string | null {
@@ -266,40 +257,30 @@ class Routing implements Route, Listener {
   /** The node has this very transaction: that is what the caller wanted. */
   #answerKnown(): void {
     const hash = this.#hash();
-    const raw = this.#failed.at(-1)?.raw ?? null;
-    if (hash !== null) return this.#finish(resultOf(`"${hash}"`));
-    return raw === null ? this.#exhausted() : this.#finish({ kind: "error", raw });
+    if (hash === null) return this.#tellLast();
+    this.#finish(resultOf(this.request.call.wireId, `"${hash}"`), this.#failed.at(-1)?.attempt.provider ?? null);
   }
 
-  /** A nonce that was used: by this very transaction, which is a success, or by another. */
+  /** A nonce that was used: by this very transaction, which is a success, or by another. The node that says so is the one that knows. */
   #verify(): void {
     const hash = this.#hash();
-    const raw = this.#failed.at(-1)?.raw ?? null;
+    const pin = this.#failed.at(-1)?.attempt.provider ?? null;
     const deadlineMs = Math.min(this.#remainingMs(), LOOKUP_MS);
-    if (hash === null || deadlineMs <= 0) return raw === null ? this.#exhausted() : this.#finish({ kind: "error", raw });
-    const methodName = "eth_getTransactionByHash";
-    const wireId = "1";
-    const call: Call = {
-      methodName,
-      method: methodOf(methodName),
-      block: { kind: "none" },
-      wireId,
-      body: writeRequest(wireId, methodName, Buffer.from(`["${hash}"]`)),
-    };
-    const lookup = new Routing(this.#parts, { ...this.request, call, deadlineMs, mayStream: false }, (outcome) => {
+    if (hash === null || deadlineMs <= 0) return this.#tellLast();
+    const lookup = new Routing(this.#parts, { ...this.request, call: lookupOf(hash), pin, deadlineMs, mayStream: false }, (outcome) => {
       this.#lookup = null;
       const known = outcome.kind === "result" && outcome.body.toString("latin1", outcome.start, outcome.end).toLowerCase().includes(hash);
-      if (known) this.#finish(resultOf(`"${hash}"`));
-      else if (raw === null) this.#exhausted();
-      else this.#finish({ kind: "error", raw });
+      if (known) this.#answerKnown();
+      else this.#tellLast();
     });
     this.#lookup = lookup;
     lookup.start();
   }
 
-  #finish(outcome: Outcome): void {
+  #finish(outcome: Outcome, answeredBy: Provider | null = null): void {
     if (this.#over) return;
     this.#over = true;
+    this.answeredBy = answeredBy;
     this.#done(outcome, this);
   }
 }
@@ -310,29 +291,8 @@ const CANCELLED: Verdict = { category: "cancelled", step: "return", effect: { ki
 const NO_ANSWER = { httpStatus: 0, retryAfter: null, code: null, data: null } as const;
 const EMPTY_ERROR = Buffer.from('{"code":-32000,"message":"provider error"}');
 
-function resultOf(json: string): Outcome {
-  const body = Buffer.from(json);
-  return { kind: "result", body, start: 0, end: body.length };
-}
-
-function rangeRefused(failure: Failure): Fault {
-  return fault("log_range_limit", "the block range or result of this eth_getLogs call is too large for every provider", {
-    details: { provider_error: { code: failure.code, message: failure.message } },
-  });
-}
-
-/** For example `circuit_open ×2, lagging`. */
-function countReasons(plan: Plan, trialsTaken: boolean): string {
-  const counts = new Map<ExclusionReason, number>();
-  for (const { reason } of plan.excluded) counts.set(reason, (counts.get(reason) ?? 0) + 1);
-  if (trialsTaken) counts.set("trial_in_flight", 1);
-  const text = [...counts].map(([reason, n]) => (n === 1 ? reason : `${reason} ×${n}`)).join(", ");
-  return text === "" ? "no_providers" : text;
-}
-
-/** Errors about our own credentials, and any that repeat a secret of the provider's address, are not for callers. */
-function mayShow(provider: Provider, verdict: Verdict, raw: Buffer): boolean {
-  if (verdict.effect.kind === "cordon" && verdict.effect.reason !== "wrong_chain") return false;
-  const text = raw.toString("latin1");
-  return !secretsOf(provider).some((secret) => text.includes(secret));
+/** A result of our own making, as if an upstream had answered. */
+function resultOf(wireId: string, json: string): Outcome {
+  const head = `{"jsonrpc":"2.0","id":${wireId},"result":`;
+  return { kind: "result", body: Buffer.from(`${head}${json}}`), start: Buffer.byteLength(head), end: Buffer.byteLength(head + json) };
 }

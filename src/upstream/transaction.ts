@@ -1,5 +1,8 @@
 // The hash of a signed transaction, so that "already known" can be answered as the success it is. Reads no further than the hash needs.
 import { keccak_256 } from "@noble/hashes/sha3.js";
+import { type Call, NO_BLOCK } from "../core/call.ts";
+import { writeRequest } from "../core/jsonrpc.ts";
+import { methodOf } from "../core/method.ts";
 
 /**
  * The transaction hash of an `eth_sendRawTransaction` request body; null when its parameter is not a raw transaction.
@@ -12,6 +15,13 @@ export function transactionHash(request: Buffer): string | null {
   const raw = Buffer.from(hex.slice(2), "hex");
   const signed = raw[0] === BLOB_TYPE ? withoutBlobs(raw) : raw;
   return `0x${Buffer.from(keccak_256(signed)).toString("hex")}`;
+}
+
+/** The call that asks for a transaction by its hash. */
+export function lookupOf(hash: string): Call {
+  const methodName = "eth_getTransactionByHash";
+  const wireId = "1";
+  return { methodName, method: methodOf(methodName), block: NO_BLOCK, wireId, body: writeRequest(wireId, methodName, Buffer.from(`["${hash}"]`)) };
 }
 
 const BLOB_TYPE = 3;

@@ -4,9 +4,7 @@ import type { Provider } from "../core/profile.ts";
 
 /** A long result that is still arriving. Bytes are those of the upstream body, from its first byte. */
 export interface AnswerStream {
-  /** What has arrived so far. */
-  readonly first: Buffer;
-  /** Offset of the first byte of the result value in `first`. */
+  /** Offset of the first byte of the result value in the body. */
   readonly resultStart: number;
   /** `Content-Length` of the whole body; null where the upstream does not say. */
   readonly bodyBytes: number | null;
@@ -15,15 +13,18 @@ export interface AnswerStream {
   /** Stops the flow until `resume`, for a sink that cannot keep up. */
   pause(): void;
   resume(): void;
+  /** Hands back the memory of a chunk that the sink has done with; optional. */
+  recycle(chunk: Buffer): void;
   /** Ends it without another word to the sink. */
   cut(): void;
 }
 
 /** Takes the rest of a long answer. Exactly one of `end` and `broken` is called, once. */
 export interface StreamSink {
-  data(chunk: Buffer): void;
-  /** The last bytes: `value` still belongs to the result value, `tail` closes the envelope. */
-  end(value: Buffer, tail: Buffer): void;
+  /** True = done with the chunk. Otherwise it is kept until written; `lent` = and handed back with `recycle` then. */
+  data(chunk: Buffer, lent: boolean): boolean;
+  /** The last bytes, of which the first `valueBytes` still belong to the result value and the rest closes the envelope. */
+  end(last: Buffer, valueBytes: number): void;
   /** The upstream failed or lied after its answer had begun. */
   broken(message: string): void;
 }

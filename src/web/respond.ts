@@ -29,6 +29,9 @@ const EXPOSED = [
 
 const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED];
 
+/** The lines that every answer carries, as they stand in a head. */
+export const ALWAYS = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
+
 const PREFLIGHT: readonly string[] = [
   "Access-Control-Allow-Methods",
   "GET, POST, PUT, PATCH, DELETE, OPTIONS",
@@ -62,9 +65,14 @@ export function begin(response: ServerResponse, headers: Headers, sizeBytes: num
 
 /** Writes a refusal as a JSON-RPC error with the status of its row. */
 export function writeFault(response: ServerResponse, headers: Headers, why: Fault): void {
-  if (why.retryAfterMs !== null) headers.push("Retry-After", String(Math.ceil(why.retryAfterMs / 1000)));
+  if (why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));
   if (why.code === "method_not_allowed") headers.push("Allow", "POST, OPTIONS");
   write(response, why.status, headers, [renderFault(why, "null")]);
+}
+
+/** The value of a `Retry-After` header, in whole seconds. */
+export function retryAfter(ms: number): string {
+  return String(Math.max(1, Math.ceil(ms / 1000)));
 }
 
 /** Answers a CORS preflight. */

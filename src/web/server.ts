@@ -6,6 +6,9 @@ import { fault } from "../core/fault.ts";
 import type { World } from "../world.ts";
 import { type Headers, writeFault, writePreflight } from "./respond.ts";
 import { isRpcPath } from "./rpc/address.ts";
+import type { RpcParts } from "./rpc/door.ts";
+import { serveRpc } from "./rpc/http.ts";
+import { type Activity, createLeanDoor, type LeanDoor } from "./rpc/lean.ts";
 import { renderFault } from "./rpc/render.ts";
 
 /** Bounds of the server. */
@@ -24,7 +27,7 @@ export type PageHandler = (response: ServerResponse, headers: Headers, path: str
 export interface ServerParts {
   readonly world: World;
   readonly limits: ServerLimits;
-  readonly rpc: (request: IncomingMessage, response: ServerResponse, requestId: string) => void;
+  readonly rpc: RpcParts;
   /** The page that answers a GET on this path; undefined where there is none. */
   readonly page: (path: string) => PageHandler | undefined;
   readonly requestId: () => string;
@@ -41,7 +44,7 @@ export interface WebServer {
 /** Starts listening. */
 export function listen(parts: ServerParts, host: string, port: number): Promise<WebServer> {
   const { limits } = parts;
-  const state = { active: 0, lastMs: 0, draining: false };
+  const state: Activity = { active: 0, lastMs: 0, draining: false };
   const server = createServer({
     keepAlive: true,
     noDelay: true,
@@ -62,6 +65,7 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
     handle(parts, request, response);
   });
   server.on("clientError", answerBroken);
+  const lean = leanDoorOf(parts, server, state);
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, 1_024, () => {
@@ -72,10 +76,31 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
         get draining() {
           return state.draining;
         },
-        drain: () => drain(parts, server, state),
+        drain: () => drain(parts, server, lean, state),
       });
     });
   });
+}
+
+/** Puts the lean door before node's own: a connection goes on to that with the first request that is not a plain RPC call. */
+function leanDoorOf(parts: ServerParts, server: Server, activity: Activity): LeanDoor {
+  const own = server.listeners("connection");
+  const { world, rpc, requestId, limits } = parts;
+  const lean = createLeanDoor({
+    world,
+    rpc,
+    requestId,
+    activity,
+    keepAliveTimeoutMs: limits.keepAliveTimeoutMs,
+    firstRequestMs: limits.headersTimeoutMs,
+    handOver(socket, received) {
+      for (const listener of own) listener.call(server, socket);
+      socket.emit("data", received);
+    },
+  });
+  server.removeAllListeners("connection");
+  server.on("connection", (socket) => lean.accept(socket));
+  return lean;
 }
 
 function handle(parts: ServerParts, request: IncomingMessage, response: ServerResponse): void {
@@ -83,7 +108,7 @@ function handle(parts: ServerParts, request: IncomingMessage, response: ServerRe
   const url = request.url ?? "/";
   const requestId = parts.requestId();
   if (method === "POST" && isRpcPath(url)) {
-    parts.rpc(request, response, requestId);
+    serveRpc(parts.rpc, request, response, requestId);
     return;
   }
   const headers: Headers = ["x-svc-request-id", requestId];
@@ -127,7 +152,7 @@ const STEP_MS = 25;
  * Stops accepting connections and serves what comes on those that are open, telling each client to close. Idle connections end once nothing
  * has come for a while: closing them at once would lose a request that is on its way.
  */
-async function drain(parts: ServerParts, server: Server, state: { active: number; lastMs: number; draining: boolean }): Promise<void> {
+async function drain(parts: ServerParts, server: Server, lean: LeanDoor, state: Activity): Promise<void> {
   const { world, limits } = parts;
   if (state.draining) return;
   state.draining = true;
@@ -137,5 +162,6 @@ async function drain(parts: ServerParts, server: Server, state: { active: number
   const over = (): boolean => world.now() - startedAtMs >= limits.drainTimeoutMs;
   const quiet = (): boolean => state.active === 0 && world.now() - state.lastMs >= QUIET_MS;
   while (!over() && !quiet()) await new Promise<void>((resolve) => void setTimeout(resolve, STEP_MS));
+  lean.destroyAll();
   server.closeAllConnections();
 }

@@ -1,9 +1,11 @@
 // A scripted provider on a real socket: answers probes truthfully and everything else as the test says, down to the bytes. Counts what it was asked.
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
 /** One request that reached the provider. */
 export interface Asked {
+  /** Path and query it was asked at. */
+  readonly path: string;
   readonly method: string;
   /** The id as raw JSON text. */
   readonly id: string;
@@ -25,8 +27,12 @@ export interface Replier {
   body(text: string | Buffer, status?: number, headers?: Readonly<Record<string, string>>): void;
   /** Raw bytes in place of an HTTP answer. */
   raw(bytes: string | Buffer): void;
-  /** Closes the connection without a word. */
+  /** The HTTP answer itself, for whatever the others cannot do. */
+  readonly response: ServerResponse;
+  /** Resets the connection without a word. */
   reset(): void;
+  /** Closes the connection properly, after what was written. */
+  close(): void;
   /** Starts a 200 answer with these bytes and leaves the rest to the test. */
   begin(text: string | Buffer): { write(more: string | Buffer): void; end(): void; reset(): void };
 }
@@ -66,8 +72,10 @@ export async function scriptedUpstream(first: Script = (_, reply) => reply.resul
         result: (json, headers = {}) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":${json}}`, 200, headers),
         error: (json, status = 200, headers = {}) => reply.body(`{"jsonrpc":"2.0","id":${id},"error":${json}}`, status, headers),
         body: (text, status = 200, headers = {}) => response.writeHead(status, { "content-type": "application/json", ...headers }).end(text),
+        response,
         raw: (bytes) => void request.socket.write(bytes),
         reset: () => void request.socket.resetAndDestroy(),
+        close: () => void request.socket.end(),
         begin(text) {
           response.writeHead(200, { "content-type": "application/json" });
           response.write(text);
@@ -80,7 +88,7 @@ export async function scriptedUpstream(first: Script = (_, reply) => reply.resul
         reply.result(`"0x${(parsed.method === "eth_chainId" ? facts.chainId : facts.height).toString(16)}"`);
         return;
       }
-      const one: Asked = { method: parsed.method, id, body, params: parsed.params, headers: request.headers };
+      const one: Asked = { path: request.url ?? "/", method: parsed.method, id, body, params: parsed.params, headers: request.headers };
       asked.push(one);
       script(one, reply);
     });

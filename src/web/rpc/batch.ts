@@ -2,9 +2,19 @@
 import { fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
 import type { Address } from "./address.ts";
-import { evidenceOfReply, exchange, type Reply } from "./exchange.ts";
-import type { RpcParts } from "./http.ts";
+import { type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
 import { renderReply } from "./render.ts";
+
+/** Counts bytes that are held for requests under way. */
+export interface ByteBudget {
+  used: number;
+}
+
+/** What batches work with. */
+export interface BatchParts extends ExchangeParts {
+  readonly limits: { readonly batchConcurrency: number; readonly maxInFlightBytes: number };
+  readonly budget: ByteBudget;
+}
 
 /** A batch as it came through the door. */
 export interface Batch {
@@ -15,7 +25,7 @@ export interface Batch {
 }
 
 /** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
-export function runBatch(parts: RpcParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): () => void {
+export function runBatch(parts: BatchParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): () => void {
   const { spans, address } = batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, () => void>();

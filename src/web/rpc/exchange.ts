@@ -66,8 +66,7 @@ export function exchange(parts: ExchangeParts, incoming: Incoming, done: (reply:
 export function evidenceOfReply(reply: Reply, now: number): Evidence | null {
   const { route, address } = reply;
   if (route === null) return null;
-  const answered = reply.outcome.kind !== "fault";
-  const selected = answered ? (route.traces.at(-1)?.attempt.provider ?? null) : null;
+  const selected = route.answeredBy;
   return evidenceOf({
     requestId: reply.requestId,
     strategy: address.strategy,

@@ -1,0 +1,24 @@
+// The port between the RPC surface and a connection: what a request's sender can be told, whichever server holds the connection.
+import type { Headers } from "../respond.ts";
+
+/** One request's way back. Exactly one of `send` and `begin` is used, once. */
+export interface Caller {
+  /** Path and query as requested. */
+  readonly url: string;
+  readonly requestId: string;
+  /** Value of a request header, by lower-case name. */
+  header(name: string): string | undefined;
+  /** A whole answer; null = no body. The headers that every answer carries are added. */
+  send(status: number, headers: Headers, body: readonly Buffer[] | null): void;
+  /** Starts a 200 answer whose body follows; `sizeBytes` null = of unknown length. */
+  begin(headers: Headers, sizeBytes: number | null): void;
+  /** Returns the bytes that still wait to be sent; 0 = `chunk` is no longer needed. `written` is called once it is not, whenever that is. */
+  write(chunk: Buffer, written: () => void): number;
+  end(): void;
+  /** Calls back once when nothing waits to be sent. */
+  drained(run: () => void): void;
+  /** False once the answer is complete or the connection is gone. */
+  readonly open: boolean;
+  /** Cuts the connection, so that a half-sent answer cannot be taken for a whole one. */
+  destroy(): void;
+}

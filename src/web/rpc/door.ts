@@ -1,0 +1,219 @@
+// The RPC surface for HTTP: takes a complete request body, sends it through the spine once or once per batch item, and answers the caller.
+import { isUtf8 } from "node:buffer";
+import { type Fault, fault } from "../../core/fault.ts";
+import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
+import type { AnswerStream, StreamSink } from "../../upstream/transport.ts";
+import type { Alarm, Wheel } from "../../upstream/wheel.ts";
+import { type Headers, retryAfter } from "../respond.ts";
+import type { Address, Resolver } from "./address.ts";
+import { type BatchParts, runBatch } from "./batch.ts";
+import type { Caller } from "./caller.ts";
+import { evidenceOfReply, exchange, type Reply } from "./exchange.ts";
+import { closing, renderFault, renderReply } from "./render.ts";
+
+/** Bounds of the RPC surface. */
+export interface RpcLimits {
+  readonly maxBodyBytes: number;
+  readonly maxBatchItems: number;
+  readonly batchConcurrency: number;
+  /** Request bodies and batch answers held at one time, by all requests together. */
+  readonly maxInFlightBytes: number;
+}
+
+/** What the RPC surface works with. */
+export interface RpcParts extends BatchParts {
+  readonly resolver: Resolver;
+  readonly wheel: Wheel;
+  readonly limits: RpcLimits;
+}
+
+/** Bytes that may wait for a slow reader before its upstream is paused. */
+const UNSENT_BYTES = 524_288;
+/** A long answer that neither side moves for this long is cut. */
+const STALL_MS = 30_000;
+
+/** One RPC request on its way from a caller to its answer. */
+export class Door implements StreamSink {
+  readonly #parts: RpcParts;
+  readonly #caller: Caller;
+  #cancel: (() => void) | null = null;
+  #stream: { readonly source: AnswerStream; readonly reply: Reply; readonly verbatim: boolean; skip: number } | null = null;
+  #stall: Alarm | null = null;
+  #progress = 0;
+  #reserved = 0;
+  #over = false;
+
+  constructor(parts: RpcParts, caller: Caller) {
+    this.#parts = parts;
+    this.#caller = caller;
+  }
+
+  /** The address the request is bound for; null = it has been refused. */
+  address(): Address | null {
+    const { url } = this.#caller;
+    const address = this.#parts.resolver.resolve({ url, provider: this.#caller.header("x-svc-provider"), strategy: this.#caller.header("x-svc-strategy") });
+    if (address.kind === "address" && isPlain(this.#caller.header("content-encoding"))) return address;
+    this.refuse(address.kind === "fault" ? address : fault("unsupported_media_type", "the body is compressed"));
+    return null;
+  }
+
+  /** Serves a complete body. */
+  serve(bytes: Buffer, address: Address): void {
+    if (!isUtf8(bytes) || !isJson(bytes)) return this.refuse(fault("parse_error", "the body is not valid JSON"));
+    const start = skipSpace(bytes, 0, bytes.length);
+    if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
+    const span: Span = { start, end: endOf(bytes) };
+    const cancel = exchange(this.#parts, { bytes, span, address, requestId: this.#caller.requestId, mayStream: true }, (reply) => this.#reply(reply));
+    if (!this.#over && this.#stream === null) this.#cancel = cancel;
+  }
+
+  /** Takes room for bytes of the body until the request is over; false = there is none. */
+  reserve(bytes: number): boolean {
+    const { budget, limits } = this.#parts;
+    this.#reserved += bytes;
+    budget.used += bytes;
+    return budget.used <= limits.maxInFlightBytes;
+  }
+
+  /** Refuses the request before it is bound for a chain. */
+  refuse(why: Fault): void {
+    this.#over = true;
+    this.#parts.observer.refused(why.code);
+    this.#caller.send(why.status, this.#headers(why), [renderFault(why, "null")]);
+  }
+
+  /** The caller is gone, or has its answer. */
+  closed(): void {
+    this.#over = true;
+    this.#parts.budget.used -= this.#reserved;
+    this.#reserved = 0;
+    this.#stall?.clear();
+    this.#cancel?.();
+    this.#cancel = null;
+  }
+
+  data(chunk: Buffer, lent: boolean): boolean {
+    const stream = this.#stream;
+    this.#progress++;
+    if (stream === null) return true;
+    const part = this.#unread(chunk);
+    if (part.length === 0) return true;
+    let kept = false;
+    const unsent = this.#caller.write(part, () => {
+      this.#progress++;
+      if (kept && lent) stream.source.recycle(chunk);
+    });
+    if (unsent > UNSENT_BYTES) this.#pause(stream.source);
+    kept = unsent > 0;
+    return !kept;
+  }
+
+  end(last: Buffer, valueBytes: number): void {
+    const stream = this.#stream;
+    if (stream === null) return;
+    const meta = stream.reply.address.meta === "body" ? evidenceOfReply(stream.reply, this.#parts.world.now()) : null;
+    this.#caller.write(this.#unread(stream.verbatim ? last : last.subarray(0, valueBytes)), nothing);
+    if (!stream.verbatim) this.#caller.write(closing(meta), nothing);
+    this.#cancel = null;
+    this.#stall?.clear();
+    this.#caller.end();
+  }
+
+  broken(message: string): void {
+    this.#parts.observer.log.warn({ request_id: this.#caller.requestId, reason: message }, "answer cut off");
+    this.#caller.destroy();
+  }
+
+  #batch(bytes: Buffer, start: number, address: Address): void {
+    const { maxBatchItems } = this.#parts.limits;
+    const { requestId } = this.#caller;
+    const spans = elements(bytes, start, bytes.length, maxBatchItems + 1);
+    if (spans.length === 0) return this.refuse(fault("invalid_request", "the batch is empty"));
+    if (spans.length > maxBatchItems)
+      return this.refuse(fault("invalid_request", `a batch may hold ${maxBatchItems} items`, { nextAction: "send several smaller batches" }));
+    const cancel = runBatch(this.#parts, { bytes, spans, address, requestId }, (body) => {
+      this.#over = true;
+      this.#cancel = null;
+      this.#caller.send(body === null ? 204 : 200, this.#headers(null), body);
+    });
+    if (!this.#over) this.#cancel = cancel;
+  }
+
+  #reply(reply: Reply): void {
+    const { outcome, address } = reply;
+    this.#cancel = null;
+    if (reply.id === null) {
+      this.#over = true;
+      if (outcome.kind === "stream") outcome.stream.cut();
+      return this.#caller.send(204, this.#headers(null), null);
+    }
+    const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.world.now());
+    const headers = this.#headers(outcome.kind === "fault" ? outcome.fault : null);
+    if (address.meta === "headers" && meta !== null) addMeta(headers, JSON.stringify(meta));
+    if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
+    this.#over = true;
+    this.#caller.send(outcome.kind === "fault" ? outcome.fault.status : 200, headers, renderReply(reply, address.meta === "body" ? meta : null));
+  }
+
+  #start(reply: Reply, source: AnswerStream, headers: Headers): void {
+    const verbatim = reply.wireId === reply.id && reply.address.meta !== "body";
+    this.#stream = { source, reply, verbatim, skip: verbatim ? 0 : source.resultStart };
+    this.#cancel = () => source.cut();
+    this.#caller.begin(headers, verbatim ? source.bodyBytes : null);
+    if (!verbatim) this.#caller.write(Buffer.from(`{"jsonrpc":"2.0","id":${reply.id},"result":`), nothing);
+    this.#watchStall();
+    source.flow(this);
+  }
+
+  /** What of a chunk is passed on: all of it, but for the envelope's head where that is written anew. */
+  #unread(chunk: Buffer): Buffer {
+    const stream = this.#stream;
+    if (stream === null || stream.skip === 0) return chunk;
+    const part = chunk.subarray(Math.min(stream.skip, chunk.length));
+    stream.skip -= chunk.length - part.length;
+    return part;
+  }
+
+  #pause(source: AnswerStream): void {
+    source.pause();
+    this.#caller.drained(() => source.resume());
+  }
+
+  #watchStall(): void {
+    const before = this.#progress;
+    this.#stall = this.#parts.wheel.set(STALL_MS, () => {
+      if (!this.#caller.open) return;
+      if (this.#progress !== before) return this.#watchStall();
+      this.#cancel?.();
+      this.broken("no progress");
+    });
+  }
+
+  #headers(why: Fault | null): Headers {
+    const headers: Headers = ["x-svc-request-id", this.#caller.requestId];
+    const theirs = this.#caller.header("x-request-id");
+    if (theirs !== undefined && /^[\x21-\x7e]{1,128}$/.test(theirs)) headers.push("X-Request-Id", theirs);
+    if (why !== null && why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));
+    return headers;
+  }
+}
+
+const LONGEST_META_HEADER_BYTES = 4_096;
+
+/** `x-svc-meta`: unpadded base64url; left out when it would be too long. */
+function addMeta(headers: Headers, json: string): void {
+  const text = Buffer.from(json).toString("base64url");
+  if (text.length <= LONGEST_META_HEADER_BYTES) headers.push("x-svc-meta", text);
+}
+
+function isPlain(encoding: string | undefined): boolean {
+  return encoding === undefined || encoding === "identity";
+}
+
+function endOf(bytes: Buffer): number {
+  let end = bytes.length;
+  while (end > 0 && (bytes[end - 1] ?? 0) <= 0x20) end--;
+  return end;
+}
+
+function nothing(): void {}

@@ -1,0 +1,277 @@
+// The fast door: serves plain RPC requests straight from the socket and hands every connection that sends anything else, for good, to node's
+// HTTP server. Shares nothing with it but the RPC surface; a request is either understood in full here or not touched at all.
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import { fault } from "../../core/fault.ts";
+import type { World } from "../../world.ts";
+import { ALWAYS, type Headers } from "../respond.ts";
+import { isRpcPath } from "./address.ts";
+import type { Caller } from "./caller.ts";
+import { Door, type RpcParts } from "./door.ts";
+import { type RequestHead, readRequestHead } from "./lean-head.ts";
+
+/** What the lean door works with. */
+export interface LeanParts {
+  readonly world: World;
+  readonly rpc: RpcParts;
+  readonly requestId: () => string;
+  readonly keepAliveTimeoutMs: number;
+  /** A connection must send its first request within this. */
+  readonly firstRequestMs: number;
+  /** Gives a connection, and what it has sent, to node's HTTP server. */
+  readonly handOver: (socket: Socket, received: Buffer | null) => void;
+  /** Counts requests under way. */
+  readonly activity: Activity;
+}
+
+/** Requests under way on all doors. */
+export interface Activity {
+  active: number;
+  lastMs: number;
+  draining: boolean;
+}
+
+/** Takes connections. */
+export interface LeanDoor {
+  accept(socket: Socket): void;
+  /** Connections held here. */
+  readonly size: number;
+  destroyAll(): void;
+}
+
+const SWEEP_MS = 1_000;
+const MAX_HEAD_BYTES = 8_192;
+/** Bodies up to this size go out in one write together with their head. */
+const ONE_WRITE_BYTES = 16_384;
+
+/** A door without connections yet. */
+export function createLeanDoor(parts: LeanParts): LeanDoor {
+  const connections = new Set<Connection>();
+  const dates = new DateHeader(parts.world);
+
+  function sweep(): void {
+    const now = parts.world.now();
+    for (const connection of connections) connection.closeIfIdle(now);
+    if (connections.size > 0) parts.world.after(SWEEP_MS, sweep);
+  }
+
+  return {
+    accept(socket) {
+      if (connections.size === 0) parts.world.after(SWEEP_MS, sweep);
+      const connection = new Connection(parts, socket, dates, () => connections.delete(connection));
+      connections.add(connection);
+    },
+    get size() {
+      return connections.size;
+    },
+    destroyAll() {
+      for (const connection of [...connections]) connection.destroy();
+    },
+  };
+}
+
+class Connection implements Caller {
+  requestId = "";
+  readonly #parts: LeanParts;
+  readonly #socket: Socket;
+  readonly #dates: DateHeader;
+  readonly #left: () => void;
+  readonly #onData = (chunk: Buffer): void => this.#data(chunk);
+  readonly #onEnd = (): void => void this.#socket.destroy();
+  readonly #onClose = (): void => this.#closed();
+  readonly #onError = (): void => {};
+  #headText = "";
+  #head: RequestHead | null = null;
+  #door: Door | null = null;
+  #early: Buffer | null = null;
+  #chunked = false;
+  #served = 0;
+  #idleSinceMs: number;
+
+  constructor(parts: LeanParts, socket: Socket, dates: DateHeader, left: () => void) {
+    this.#parts = parts;
+    this.#socket = socket;
+    this.#dates = dates;
+    this.#left = left;
+    this.#idleSinceMs = parts.world.now();
+    socket.on("data", this.#onData);
+    socket.on("end", this.#onEnd);
+    socket.on("close", this.#onClose);
+    socket.on("error", this.#onError);
+  }
+
+  get url(): string {
+    return this.#head?.url ?? "/";
+  }
+
+  get open(): boolean {
+    return this.#door !== null && !this.#socket.destroyed;
+  }
+
+  header(name: string): string | undefined {
+    return this.#head?.fields.get(name);
+  }
+
+  send(status: number, headers: Headers, body: readonly Buffer[] | null): void {
+    let size = 0;
+    if (body !== null) for (const piece of body) size += piece.length;
+    if (body !== null) headers.push("Content-Type", "application/json", "Content-Length", String(size));
+    let text = this.#headOf(status, headers);
+    if (size <= ONE_WRITE_BYTES) {
+      if (body !== null) for (const piece of body) text += piece.toString("latin1");
+      this.#socket.write(text, "latin1");
+    } else {
+      this.#socket.cork();
+      this.#socket.write(text, "latin1");
+      for (const piece of body ?? []) this.#socket.write(piece);
+      this.#socket.uncork();
+    }
+    this.#finish();
+  }
+
+  begin(headers: Headers, sizeBytes: number | null): void {
+    this.#chunked = sizeBytes === null;
+    headers.push("Content-Type", "application/json");
+    if (sizeBytes === null) headers.push("Transfer-Encoding", "chunked");
+    else headers.push("Content-Length", String(sizeBytes));
+    this.#socket.write(this.#headOf(200, headers), "latin1");
+  }
+
+  write(chunk: Buffer, written: () => void): number {
+    const socket = this.#socket;
+    if (chunk.length === 0) return socket.writableLength;
+    if (!this.#chunked) socket.write(chunk, written);
+    else {
+      socket.cork();
+      socket.write(`${chunk.length.toString(16)}\r\n`, "latin1");
+      socket.write(chunk);
+      socket.write("\r\n", "latin1", written);
+      socket.uncork();
+    }
+    return socket.writableLength;
+  }
+
+  end(): void {
+    if (this.#chunked) this.#socket.write("0\r\n\r\n", "latin1");
+    this.#finish();
+  }
+
+  drained(run: () => void): void {
+    if (this.#socket.writableNeedDrain) this.#socket.once("drain", run);
+    else this.#parts.world.after(0, run);
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  closeIfIdle(now: number): void {
+    const limitMs = this.#served === 0 ? this.#parts.firstRequestMs : this.#parts.keepAliveTimeoutMs;
+    if (this.#door === null && now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
+  }
+
+  #data(chunk: Buffer): void {
+    if (this.#door !== null) {
+      // Sent before the answer to the request under way: kept, unread, until that answer is out.
+      this.#early = this.#early === null ? chunk : Buffer.concat([this.#early, chunk]);
+      this.#socket.pause();
+      return;
+    }
+    const body = this.#read(chunk);
+    if (body === null) return this.#handOver(chunk);
+    const { activity, rpc } = this.#parts;
+    activity.active++;
+    activity.lastMs = this.#parts.world.now();
+    this.#served++;
+    this.requestId = this.#parts.requestId();
+    const door = new Door(rpc, this);
+    this.#door = door;
+    const address = door.address();
+    if (address === null) return;
+    if (!door.reserve(body.length)) door.refuse(fault("unavailable", "too many request bytes are in flight"));
+    else door.serve(body, address);
+  }
+
+  /** The body of a request that is here whole and understood; null = not ours. */
+  #read(chunk: Buffer): Buffer | null {
+    const end = chunk.indexOf("\r\n\r\n");
+    if (end === -1 || end > MAX_HEAD_BYTES) return null;
+    const text = chunk.toString("latin1", 0, end + 2);
+    // Clients repeat their heads: the same text means the same thing.
+    if (text !== this.#headText) {
+      this.#head = readRequestHead(text);
+      this.#headText = text;
+    }
+    const head = this.#head;
+    if (head === null || chunk.length !== end + 4 + head.bodyBytes || head.bodyBytes > this.#parts.rpc.limits.maxBodyBytes) return null;
+    return isRpcPath(head.url) ? chunk.subarray(end + 4) : null;
+  }
+
+  #finish(): void {
+    const { activity, world } = this.#parts;
+    const door = this.#door;
+    this.#door = null;
+    this.#idleSinceMs = world.now();
+    if (door !== null) {
+      activity.active--;
+      activity.lastMs = this.#idleSinceMs;
+      door.closed();
+    }
+    if (activity.draining) this.#socket.end();
+    else if (this.#early !== null) {
+      const early = this.#early;
+      this.#early = null;
+      this.#handOver(early);
+    }
+  }
+
+  #handOver(received: Buffer): void {
+    const socket = this.#socket;
+    socket.off("data", this.#onData);
+    socket.off("end", this.#onEnd);
+    socket.off("close", this.#onClose);
+    socket.off("error", this.#onError);
+    this.#left();
+    this.#parts.handOver(socket, received);
+    socket.resume();
+  }
+
+  #closed(): void {
+    this.#left();
+    const door = this.#door;
+    this.#door = null;
+    if (door === null) return;
+    this.#parts.activity.active--;
+    this.#parts.activity.lastMs = this.#parts.world.now();
+    door.closed();
+  }
+
+  #headOf(status: number, headers: Headers): string {
+    let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
+    for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
+    const keep = this.#parts.activity.draining
+      ? "Connection: close"
+      : `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(this.#parts.keepAliveTimeoutMs / 1000)}`;
+    return `${text}${ALWAYS}${this.#dates.line()}${keep}\r\n\r\n`;
+  }
+}
+
+/** The `Date` header, made anew once a second. */
+class DateHeader {
+  readonly #world: World;
+  #second = 0;
+  #line = "";
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  line(): string {
+    const second = Math.floor(this.#world.wallMs() / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#line = `Date: ${new Date(second * 1000).toUTCString()}\r\n`;
+    }
+    return this.#line;
+  }
+}

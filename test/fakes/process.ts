@@ -1,0 +1,83 @@
+// The real service as a process of its own, started from a configuration text as an operator would: what the walks of signals, drains and memory talk to.
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+
+/** A running service process. */
+export interface ServiceProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** Where its configuration is read from. */
+  readonly file: string;
+  /** Everything printed so far. */
+  readonly log: () => string;
+  readonly signal: (name: NodeJS.Signals) => void;
+  /** Resolves with its exit code, or the signal that ended it. */
+  readonly ended: Promise<number | string>;
+  post(path: string, body: unknown): Promise<{ readonly status: number; readonly text: string }>;
+  /** Resident memory as it tells it. */
+  residentBytes(): Promise<number>;
+}
+
+const READY_MS = 20_000;
+
+/** Starts the service and waits until it serves; ended by the test's `after` if it still runs. */
+export async function startProcess(t: TestContext, config: string, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
+  const directory = await mkdtemp(join(tmpdir(), "svc-walk-"));
+  const file = join(directory, "svc.yml");
+  await writeFile(file, config);
+  const main = new URL("../../src/main.ts", import.meta.url).pathname;
+  const child = spawn(process.execPath, [main, "serve", "--config", file, "--port", "0"], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = new Promise<number | string>((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")));
+  t.after(async () => {
+    child.kill("SIGKILL");
+    await ended;
+    await rm(directory, { recursive: true, force: true });
+  });
+  const log = collect(child);
+  const port = await Promise.race([servingPort(log), ended.then((how) => Promise.reject(new Error(`ended while starting (${how}): ${log()}`)))]);
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    url,
+    pid: child.pid ?? 0,
+    file,
+    log,
+    signal: (name) => void child.kill(name),
+    ended,
+    async post(path, body) {
+      const text = typeof body === "string" ? body : JSON.stringify(body);
+      const response = await fetch(url + path, { method: "POST", headers: { "content-type": "application/json" }, body: text });
+      return { status: response.status, text: await response.text() };
+    },
+    async residentBytes() {
+      const text = await (await fetch(`${url}/metrics`)).text();
+      return Number(/^process_resident_memory_bytes (\d+)$/m.exec(text)?.[1]);
+    },
+  };
+}
+
+function collect(child: ChildProcess): () => string {
+  let text = "";
+  const keep = (chunk: Buffer): void => {
+    text += chunk.toString();
+  };
+  child.stdout?.on("data", keep);
+  child.stderr?.on("data", keep);
+  return () => text;
+}
+
+async function servingPort(log: () => string): Promise<string> {
+  for (const deadline = performance.now() + READY_MS; performance.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 20))) {
+    const line = log()
+      .split("\n")
+      .find((it) => it.includes('"svc is serving"'));
+    const port = /"port":(\d+)/.exec(line ?? "")?.[1];
+    if (port !== undefined) return port;
+  }
+  throw new Error(`not serving within ${READY_MS} ms: ${log()}`);
+}

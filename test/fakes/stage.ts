@@ -1,0 +1,79 @@
+// A service in front of scripted providers, taken down when the test ends: the usual set of a walk. Knows nothing of what the test is about.
+import type { TestContext } from "node:test";
+import { type Answer, configText, type Service, startService } from "./service.ts";
+import { type Script, type ScriptedUpstream, scriptedUpstream } from "./upstream.ts";
+
+/** Providers `a`, `b`, `c`, … in this order of priority, behind profile `team` on chain 1. */
+export interface Stage {
+  readonly service: Service;
+  readonly upstreams: readonly ScriptedUpstream[];
+  /** Sends one call at priority order; the path's query asks for the evidence in a header. */
+  call(method: string, params?: readonly unknown[], query?: string): Promise<Answer>;
+}
+
+/** One attempt as the evidence shows it. */
+export interface ShownAttempt {
+  readonly provider: string;
+  readonly outcome: string;
+  readonly category: string | null;
+  readonly code: number | null;
+  readonly latency_ms: number;
+}
+
+/** Settings of a stage; each is merged into the configuration as written there. */
+export interface StageSettings {
+  readonly extra?: Record<string, unknown>;
+  readonly set?: Record<string, unknown>;
+  readonly providers?: readonly Record<string, unknown>[];
+  readonly slug?: string;
+}
+
+/** Starts the scripted providers and the service. */
+export async function stage(t: TestContext, scripts: readonly (Script | undefined)[], settings: StageSettings = {}): Promise<Stage> {
+  const upstreams = await Promise.all(scripts.map((script) => scriptedUpstream(script)));
+  const providers = upstreams.map(({ url }, n) => ({ id: nameOf(n), url, priority: n + 1, ...settings.providers?.[n] }));
+  const service = await startService(configText(providers, settings.extra, settings.set, settings.slug));
+  t.after(async () => {
+    await Promise.all([service.close(), ...upstreams.map((it) => it.close())]);
+  });
+  let id = 100;
+  return {
+    service,
+    upstreams,
+    call: (method, params = [], query = "?include_meta=headers") =>
+      service.post(`/rpc/priority/ethereum${query}`, { jsonrpc: "2.0", id: ++id, method, params }),
+  };
+}
+
+/** The evidence in an answer's header. */
+export function metaOf({ headers }: Answer): Record<string, unknown> & { readonly attempts: readonly ShownAttempt[] } {
+  return JSON.parse(Buffer.from(headers.get("x-svc-meta") ?? "", "base64url").toString());
+}
+
+/** Provider and category of each attempt, for example `a:server b:ok`. */
+export function walked(answer: Answer): string {
+  return metaOf(answer)
+    .attempts.map((it) => `${it.provider}:${it.category ?? "ok"}`)
+    .join(" ");
+}
+
+/** The health of one provider over HTTP, as `/api/metrics` shows it. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into documents of any shape
+export async function healthOf(service: Service, provider: string, profile?: string, chain = "1"): Promise<any> {
+  const { json } = await service.get(`/api/metrics/${chain}`);
+  const of = json.profiles.find((it: { profile: string }) => profile === undefined || it.profile === profile);
+  return of.providers.find((it: { id: string }) => it.id === provider).transports[0];
+}
+
+/** Waits until `look` finds something, at most `withinMs`. */
+export async function until<T>(what: string, look: () => T | null | undefined | false | Promise<T | null | undefined | false>, withinMs = 5_000): Promise<T> {
+  for (const deadline = performance.now() + withinMs; ; await new Promise((resolve) => setTimeout(resolve, 10))) {
+    const found = await look();
+    if (found !== null && found !== undefined && found !== false) return found;
+    if (performance.now() > deadline) throw new Error(`${what}: not within ${withinMs} ms`);
+  }
+}
+
+function nameOf(index: number): string {
+  return String.fromCharCode(97 + index);
+}

@@ -1,0 +1,210 @@
+// The circuit of a provider through the router and the tracker, in simulated time: it opens, keeps its trial to one call, closes and reopens.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Failure } from "../../src/core/attempt.ts";
+import type { Call } from "../../src/core/call.ts";
+import { methodOf } from "../../src/core/method.ts";
+import type { Provider } from "../../src/core/profile.ts";
+import { createRouter, type Outcome, type Route, type Router } from "../../src/upstream/router.ts";
+import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
+import type { Dispatch, Listener, Outgoing, Upstream } from "../../src/upstream/transport.ts";
+import { createWheel } from "../../src/upstream/wheel.ts";
+import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
+import { type SimulatedWorld, simulatedWorld } from "../fakes/world.ts";
+
+interface Sent {
+  readonly provider: string;
+  readonly listener: Listener;
+  cancelled: boolean;
+}
+
+/** What a provider does with a request: answer, fail, or let it hang. */
+type Mood = "well" | "broken" | "hanging";
+
+interface Bench {
+  readonly world: SimulatedWorld;
+  readonly tracker: Tracker;
+  readonly router: Router;
+  readonly providers: readonly Provider[];
+  readonly sent: Sent[];
+  readonly moods: Map<string, Mood>;
+  /** Routes a call and returns how it ended, or null while it has not. */
+  route(options?: { readonly pin?: Provider; readonly method?: string }): { readonly outcome: () => Outcome | null; readonly route: Route };
+}
+
+const ANSWER = Buffer.from('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
+const BROKEN: Failure = { kind: "body", httpStatus: 500, retryAfter: null, code: null, message: "", data: null };
+
+function bench(count: number): Bench {
+  const world = simulatedWorld(7);
+  const providers = Array.from({ length: count }, (_, index) => fakeProvider(index, { priority: index }));
+  const tracker = createTracker(fakeSet(providers), world, SELECTION);
+  const sent: Sent[] = [];
+  const moods = new Map<string, Mood>();
+  const upstream: Upstream = {
+    send(outgoing: Outgoing, listener: Listener): Dispatch {
+      const one: Sent = { provider: outgoing.provider.id, listener, cancelled: false };
+      sent.push(one);
+      const mood = moods.get(one.provider) ?? "well";
+      world.after(5, () => {
+        if (one.cancelled || mood === "hanging") return;
+        if (mood === "well") listener.result(ANSWER, 35, 40);
+        else listener.failed(BROKEN, null);
+      });
+      return { sent: true, cancel: () => (one.cancelled = true) };
+    },
+    retain() {},
+    async close() {},
+  };
+  const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.6 });
+  const router = createRouter({ world, wheel: createWheel(world), upstreams: { http: upstream }, limits });
+  return {
+    world,
+    tracker,
+    router,
+    providers,
+    sent,
+    moods,
+    route({ pin, method = "eth_gasPrice" } = {}) {
+      let ended: Outcome | null = null;
+      const call: Call = { methodName: method, method: methodOf(method), block: { kind: "none" }, body: Buffer.from("{}"), wireId: "1" };
+      const request = { call, tracker, strategy: "priority", pin: pin ?? null, transport: "http", deadlineMs: 1_000, mayStream: true } as const;
+      const route = router.route(request, (outcome) => {
+        ended = outcome;
+      });
+      return { outcome: () => ended, route };
+    },
+  };
+}
+
+function first({ providers }: Bench): Provider {
+  const [provider] = providers;
+  assert.ok(provider !== undefined);
+  return provider;
+}
+
+function stateOf(it: Bench): string {
+  return it.tracker.health(first(it), "http").breaker;
+}
+
+/** Lets five calls meet a broken first provider. */
+function openFirst(it: Bench): void {
+  it.moods.set("p0", "broken");
+  for (let n = 0; n < 5; n++) {
+    const { outcome } = it.route();
+    it.world.advance(20);
+    assert.notEqual(outcome(), null);
+  }
+  assert.equal(stateOf(it), "open");
+}
+
+function faultOf(outcome: Outcome | null): { readonly code: string; readonly attempts: unknown } {
+  assert.ok(outcome?.kind === "fault");
+  return { code: outcome.fault.code, attempts: outcome.fault.details["upstream_attempts"] };
+}
+
+test("five server failures open the circuit; from then on calls go elsewhere and a pin is refused without an attempt", () => {
+  const it = bench(2);
+  openFirst(it);
+  const before = it.sent.length;
+  const { outcome, route } = it.route();
+  it.world.advance(20);
+  assert.equal(outcome()?.kind, "result");
+  assert.deepEqual(
+    route.traces.map(({ attempt }) => attempt.provider.id),
+    ["p1"],
+  );
+  const pinned = it.route({ pin: first(it) });
+  assert.deepEqual(faultOf(pinned.outcome()), { code: "unavailable", attempts: 0 });
+  assert.equal(it.sent.length, before + 1);
+});
+
+test("two timeouts in a row open it, and the calls were answered by the next provider within their deadline", () => {
+  const it = bench(2);
+  it.moods.set("p0", "hanging");
+  for (let n = 0; n < 2; n++) {
+    const startedAt = it.world.now();
+    const { outcome } = it.route();
+    while (outcome() === null && it.world.now() - startedAt < 2_000) it.world.advance(10);
+    assert.equal(outcome()?.kind, "result");
+    assert.ok(it.world.now() - startedAt <= 660, `${it.world.now() - startedAt}`);
+  }
+  assert.equal(stateOf(it), "open");
+});
+
+test("after its wait the circuit is half-open: one trial at a time, two successes close it", () => {
+  const it = bench(1);
+  openFirst(it);
+  it.world.advance(28_000);
+  assert.equal(faultOf(it.route().outcome()).attempts, 0, "still open at 28 s");
+  it.world.advance(4_000);
+  assert.equal(stateOf(it), "half_open");
+  it.moods.set("p0", "well");
+  const trial = it.route();
+  const beside = it.route();
+  assert.deepEqual(faultOf(beside.outcome()), { code: "unavailable", attempts: 0 });
+  it.world.advance(20);
+  assert.equal(trial.outcome()?.kind, "result");
+  assert.equal(stateOf(it), "half_open");
+  it.route();
+  it.world.advance(20);
+  assert.equal(stateOf(it), "closed");
+});
+
+test("a failed trial reopens it for twice as long", () => {
+  const it = bench(1);
+  openFirst(it);
+  it.world.advance(32_000);
+  const { outcome } = it.route();
+  it.world.advance(20);
+  assert.notEqual(outcome(), null);
+  assert.equal(stateOf(it), "open");
+  it.world.advance(55_000);
+  assert.equal(stateOf(it), "open");
+  it.world.advance(9_000);
+  assert.equal(stateOf(it), "half_open");
+});
+
+test("a trial whose caller leaves gives its permit back, whether it is waiting or was never answered", () => {
+  const it = bench(1);
+  openFirst(it);
+  it.world.advance(32_000);
+  it.moods.set("p0", "hanging");
+  it.route().route.cancel();
+  assert.equal(it.sent.at(-1)?.cancelled, true);
+  it.moods.set("p0", "well");
+  const { outcome } = it.route();
+  it.world.advance(20);
+  assert.equal(outcome()?.kind, "result");
+  assert.equal(stateOf(it), "half_open");
+});
+
+test("a call that must not be sent twice never uses a half-open provider while a closed one is there", () => {
+  const it = bench(2);
+  openFirst(it);
+  it.world.advance(32_000);
+  for (let n = 0; n < 50; n++) {
+    const { route } = it.route({ method: "eth_sendRawTransaction" });
+    it.world.advance(20);
+    assert.deepEqual(
+      route.traces.map(({ attempt }) => attempt.provider.id),
+      ["p1"],
+    );
+  }
+});
+
+test("whatever happens, every call ends by its deadline and no alarm is left behind", () => {
+  const it = bench(3);
+  const moods: readonly Mood[] = ["well", "broken", "hanging"];
+  for (let n = 0; n < 300; n++) {
+    for (const { id } of it.providers) it.moods.set(id, moods[Math.floor(it.world.random() * 3)] ?? "well");
+    const { outcome, route } = it.route({ method: n % 3 === 0 ? "vendor_doSomething" : "eth_gasPrice" });
+    const cancelled = n % 7 === 0 && outcome() === null;
+    if (cancelled) route.cancel();
+    it.world.advance(n % 10 === 0 ? 40_000 : 1_050);
+    assert.equal(outcome() === null, cancelled, `call ${n}`);
+    assert.ok(route.traces.length <= 3);
+  }
+  it.world.advance(20_000);
+  assert.equal(it.world.pendingTimers(), 0);
+});

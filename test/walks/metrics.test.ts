@@ -1,0 +1,99 @@
+// The Prometheus page: every line obeys the text format, every metric is declared once, and no caller can make it grow.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { stage } from "../fakes/stage.ts";
+
+interface Sample {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (\S+)$/;
+
+/** A strict reader of the text format 0.0.4; throws on anything it does not allow. */
+function readExposition(text: string): readonly Sample[] {
+  assert.ok(text.endsWith("\n"), "the last line has an end");
+  const types = new Map<string, string>();
+  const series = new Set<string>();
+  const samples: Sample[] = [];
+  let current = "";
+  for (const line of text.slice(0, -1).split("\n")) {
+    const comment = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line);
+    if (comment !== null) {
+      const [, kind, name = "", rest = ""] = comment;
+      if (kind === "HELP") continue;
+      assert.ok(!types.has(name), `${name} is declared twice`);
+      assert.match(rest, /^(counter|gauge|histogram)$/);
+      types.set(name, rest);
+      current = name;
+      continue;
+    }
+    const [, name = "", labelText = "", value = ""] = SAMPLE.exec(line) ?? assert.fail(`not a line of the format: ${line}`);
+    const family = types.get(current) === "histogram" ? name.replace(/_(bucket|sum|count)$/, "") : name;
+    assert.equal(family, current, `${name} stands under ${current}`);
+    assert.match(value, /^(-?\d+(\.\d+)?(e[+-]?\d+)?|[+-]Inf|NaN)$/, line);
+    if (types.get(current) === "counter") assert.ok(name.endsWith("_total") && Number(value) >= 0, line);
+    assert.ok(!series.has(`${name}{${labelText}}`), `twice: ${line}`);
+    series.add(`${name}{${labelText}}`);
+    const labels = Object.fromEntries([...labelText.matchAll(/([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g)].map(([, key = "", it = ""]) => [key, it]));
+    samples.push({ name, labels, value: Number(value) });
+  }
+  return samples;
+}
+
+test("every line of /metrics obeys the text format and the counts are those of the traffic", { timeout: 15_000 }, async (t) => {
+  const { call, service, upstreams } = await stage(t, [undefined, undefined]);
+  for (let n = 0; n < 10; n++) await call("eth_gasPrice");
+  upstreams[0]?.script((_, reply) => reply.error('{"code":3,"message":"execution reverted"}'));
+  await call("eth_call", [{}, "latest"]);
+  upstreams[0]?.script((_, reply) => reply.body("", 429));
+  await call("eth_gasPrice");
+  await call("personal_sign");
+  await service.post("/rpc/nowhere", { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" });
+  const page = await service.get("/metrics");
+  assert.match(page.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
+  const samples = readExposition(page.text);
+  const value = (name: string, labels: Record<string, string>): number | undefined =>
+    samples.find((it) => it.name === name && Object.entries(labels).every(([key, wanted]) => it.labels[key] === wanted))?.value;
+  assert.equal(value("svc_requests_total", { method: "eth_gasPrice", outcome: "success", profile: "team", chain: "ethereum" }), 11);
+  assert.equal(value("svc_requests_total", { method: "eth_call", outcome: "provider_error" }), 1);
+  assert.equal(value("svc_requests_total", { method: "personal", outcome: "fault" }), 1);
+  assert.equal(value("svc_refusals_total", { code: "unknown_chain" }), 1);
+  assert.equal(value("svc_upstream_attempts_total", { provider: "a", outcome: "delivered" }), 11);
+  assert.equal(value("svc_upstream_attempts_total", { provider: "b", outcome: "delivered" }), 1);
+  assert.equal(value("svc_request_duration_seconds_count", { profile: "team" }), 12);
+  assert.equal(value("svc_request_duration_seconds_bucket", { le: "+Inf" }), 12);
+  assert.ok((value("svc_rate_limited_seconds", { provider: "a" }) ?? 0) > 20);
+  checkHistogram(samples);
+});
+
+function checkHistogram(samples: readonly Sample[]): void {
+  const buckets = samples.filter((it) => it.name === "svc_request_duration_seconds_bucket");
+  for (const [n, { value }] of buckets.entries()) assert.ok(value >= (buckets[n - 1]?.value ?? 0), "buckets only grow");
+}
+
+test("names, profiles and chains that need escapes are escaped", { timeout: 10_000 }, async (t) => {
+  const { call, service } = await stage(t, [undefined], { slug: "my-team_2.0" });
+  await call("eth_gasPrice");
+  const labels = readExposition((await service.get("/metrics")).text).map((it) => it.labels["profile"]);
+  assert.ok(labels.includes("my-team_2.0"));
+});
+
+test("ten thousand made-up methods, chains, profiles and pins add no series", { timeout: 60_000 }, async (t) => {
+  const { service } = await stage(t, [undefined]);
+  const warm = ["vendor_first", "eth_gasPrice"].map((method) => ({ jsonrpc: "2.0", id: 1, method }));
+  await service.post("/rpc/1", warm);
+  for (const path of ["/rpc/nowhere", "/rpc/profile/nobody/1", "/rpc/1/nobody"]) await service.post(path, warm[0]);
+  const seriesOf = async (): Promise<readonly string[]> =>
+    readExposition((await service.get("/metrics")).text).map(({ name, labels }) => `${name} ${JSON.stringify(labels)}`);
+  const before = await seriesOf();
+  for (let round = 0; round < 200; round++) {
+    const batch = Array.from({ length: 50 }, (_, n) => ({ jsonrpc: "2.0", id: n, method: `vendor_${round}_${n}"\n\\{}` }));
+    await service.post("/rpc/1", batch);
+    if (round % 10 === 0) for (const path of [`/rpc/x${round}`, `/rpc/profile/x${round}/1`, `/rpc/1/x${round}`]) await service.post(path, batch[0]);
+  }
+  assert.deepEqual(await seriesOf(), before);
+  const { json } = await service.get("/api/metrics/1");
+  assert.deepEqual(json.profiles[0].providers[0].transports[0].methods.map((it: { method: string }) => it.method).sort(), ["eth_gasPrice", "unknown"]);
+});
