@@ -110,7 +110,7 @@ export function readAnswerTail(tail: Buffer, head: { readonly hasId: boolean; re
   const bare = text.length - 1;
   const rest = members[0];
   const valueEnd = head.hasId && head.hasVersion ? bare : members.index;
-  if (!head.hasId && !rest.includes(`:${wireId}`) && !rest.includes(`: ${wireId}`)) return null;
+  if (!head.hasId && /"id"\s*:\s*("[^"]*"|-?\d+|null)/.exec(rest)?.[1] !== wireId) return null;
   if (!head.hasVersion && !/"jsonrpc"\s*:\s*"2\.0"/.test(rest)) return null;
   const last = text.slice(0, valueEnd).trimEnd().at(-1);
   if (last === undefined || last !== closingOf(opening, last)) return null;

@@ -46,7 +46,7 @@ export interface Origin {
 
 const READ_BYTES = 16_384;
 /** Long answers are read in larger pieces: each write to the caller may have to wake it. */
-const LONG_READ_BYTES = 262_144;
+const LONG_READ_BYTES = 131_072;
 /** Request bodies up to this size go out in one write together with their head. */
 const ONE_WRITE_BYTES = 16_384;
 const SPARE_BUFFERS = 64;

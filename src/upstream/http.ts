@@ -162,8 +162,6 @@ class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   #opening = 0;
   #sink: StreamSink | null = null;
   #held: Buffer = EMPTY;
-  /** `#held` is a chunk as it came, so that its memory may be handed back. */
-  #lent = false;
   /** What happened to the stream before anybody listened. */
   #ending: (() => void) | null = null;
 
@@ -274,7 +272,7 @@ class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#listener.stream(this);
   }
 
-  /** Passes on what cannot belong to the tail: at once where the length is known, else all but the latest chunk. */
+  /** Passes on what cannot belong to the tail; the last bytes are held back, as a copy, until the answer has ended. True = done with the chunk. */
   #pass(chunk: Buffer): boolean {
     if (this.#size > this.#limits.maxAnswerBytes) {
       this.#break("the answer is too long");
@@ -282,19 +280,17 @@ class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     }
     this.#passed += chunk.length;
     if (this.bodyBytes !== null && this.#passed <= this.bodyBytes - TAIL_BYTES) return this.#sink?.data(chunk, true) ?? true;
-    const held = this.#held;
-    if (held.length > 0 && chunk.length < TAIL_BYTES) {
-      const ready = Math.max(0, held.length - TAIL_BYTES);
-      this.#held = Buffer.concat([held.subarray(ready), chunk]);
-      if (ready > 0 && this.#sink?.data(held.subarray(0, ready), this.#lent) === true && this.#lent) this.recycle(held);
-      this.#lent = false;
-      return true;
+    const cut = chunk.length - TAIL_BYTES;
+    if (cut >= 0) {
+      if (this.#held.length > 0) this.#sink?.data(this.#held, false);
+      this.#held = Buffer.from(chunk.subarray(cut));
+      return cut === 0 || (this.#sink?.data(chunk.subarray(0, cut), true) ?? true);
     }
-    const lent = this.#lent;
-    this.#held = chunk;
-    this.#lent = true;
-    if (held.length > 0 && this.#sink?.data(held, lent) === true && lent) this.recycle(held);
-    return false;
+    const joined = Buffer.concat([this.#held, chunk]);
+    const ready = Math.max(0, joined.length - TAIL_BYTES);
+    if (ready > 0) this.#sink?.data(joined.subarray(0, ready), false);
+    this.#held = joined.subarray(ready);
+    return true;
   }
 
   #endFlow(): void {
