@@ -71,7 +71,7 @@ export type AnswerHead =
 export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
   const end = bytes.length;
   let at = skipSpace(bytes, 0, end);
-  if (bytes[at] !== OPEN_OBJECT) return bad("the body is not a JSON object");
+  if (at < end && bytes[at] !== OPEN_OBJECT) return bad("the body is not a JSON object");
   let hasId = false;
   let hasVersion = false;
   at = skipSpace(bytes, at + 1, end);
@@ -80,12 +80,13 @@ export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
     if (keyEnd === -1) return { kind: "whole" };
     const colon = skipSpace(bytes, keyEnd, end);
     const valueStart = skipSpace(bytes, colon + 1, end);
-    if (bytes[colon] !== COLON || valueStart >= end) return bad("the body is not valid JSON");
+    if (colon < end && bytes[colon] !== COLON) return bad("the body is not valid JSON");
+    if (valueStart >= end) return { kind: "whole" };
     const member = memberOf(bytes, at, keyEnd);
     if (member === RESULT) return { kind: "result", start: valueStart, hasId, hasVersion };
     if (member === ERROR && bytes[valueStart] !== LETTER_N) return { kind: "whole" };
     const valueEnd = skipValue(bytes, valueStart, end, MAX_ANSWER_DEPTH);
-    if (valueEnd === -1) return { kind: "whole" };
+    if (valueEnd === -1 || valueEnd === end) return { kind: "whole" };
     if (member === ID) {
       if (bytes.toString("latin1", valueStart, valueEnd) !== wireId) return bad("the answer carries another id");
       hasId = true;
@@ -104,17 +105,33 @@ export const TAIL_BYTES = 256;
  * `opening` is the first byte of the result.
  */
 export function readAnswerTail(tail: Buffer, head: { readonly hasId: boolean; readonly hasVersion: boolean }, wireId: string, opening: number): number | null {
-  const text = tail.toString("latin1", 0, tail.length).trimEnd();
-  const members = /(?:\s*,\s*"(?:id|jsonrpc|error)"\s*:\s*(?:"[^"\\]*"|-?\d+|null))*\s*\}$/.exec(text);
-  if (members === null) return null;
-  const bare = text.length - 1;
-  const rest = members[0];
-  const valueEnd = head.hasId && head.hasVersion ? bare : members.index;
-  if (!head.hasId && /"id"\s*:\s*("[^"]*"|-?\d+|null)/.exec(rest)?.[1] !== wireId) return null;
-  if (!head.hasVersion && !/"jsonrpc"\s*:\s*"2\.0"/.test(rest)) return null;
-  const last = text.slice(0, valueEnd).trimEnd().at(-1);
+  const text = tail.toString("latin1");
+  const [rest = ""] = endingAfter(head).exec(text) ?? [];
+  if (rest === "") return null;
+  if (!head.hasId && /"id"[ \t\r\n]*:[ \t\r\n]*("[^"]*"|-?\d+|null)/.exec(rest)?.[1] !== wireId) return null;
+  if (!head.hasVersion && !rest.includes('"jsonrpc"')) return null;
+  const last = text.at(-rest.length - 1);
   if (last === undefined || last !== closingOf(opening, last)) return null;
-  return tail.length - valueEnd;
+  return rest.length;
+}
+
+/** What may stand behind a result, to the end of the answer: the members that did not stand before it, an absent error, and white space. */
+function endingAfter({ hasId, hasVersion }: { readonly hasId: boolean; readonly hasVersion: boolean }): RegExp {
+  if (hasId) return hasVersion ? ENDING : VERSION_ENDING;
+  return hasVersion ? ID_ENDING : FULL_ENDING;
+}
+
+const ID_TEXT = '"id" : (?:"[^"\\\\]*"|-?\\d+|null)';
+const VERSION_TEXT = '"jsonrpc" : "2\\.0"';
+const ENDING = endingWith();
+const ID_ENDING = endingWith(ID_TEXT);
+const VERSION_ENDING = endingWith(VERSION_TEXT);
+const FULL_ENDING = endingWith(ID_TEXT, VERSION_TEXT);
+
+/** A blank stands for any white space. */
+function endingWith(...members: readonly string[]): RegExp {
+  const member = ['"error" : null', ...members].join("|");
+  return new RegExp(`(?: , (?:${member}))* \\} $`.replaceAll(" ", "[ \\t\\r\\n]*"));
 }
 
 /** The result of a long complete body by its head and tail; null where it is short or must be read whole. */

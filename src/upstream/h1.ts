@@ -1,25 +1,7 @@
 // HTTP/1.1 to one plain-text origin: a bounded pool of keep-alive connections with one request at a time each, read through one shared buffer.
 // Accepts only answers whose framing leaves no doubt; anything else ends the connection. Knows nothing of JSON-RPC or providers.
-import { connect, type Socket } from "node:net";
 import type { World } from "../world.ts";
-import { type AnswerHead, readChunkSize, readHead } from "./h1-head.ts";
-
-/** Lets a handler steer the answer it receives. */
-export interface Controller {
-  abort(reason: Error): void;
-  pause(): void;
-  resume(): void;
-}
-
-/** Hears one answer: the part of undici's dispatch handler that is used here.*/
-export interface AnswerHandler {
-  onRequestStart(controller: Controller): void;
-  onResponseStart(controller: Controller, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void;
-  /** True = done with the chunk. Otherwise it is kept, and may be handed back with `recycle` later. */
-  onResponseData(controller: Controller, chunk: Buffer): boolean;
-  onResponseEnd(): void;
-  onResponseError(controller: Controller | null, error: Error): void;
-}
+import { type AnswerHandler, Connection, coded, type Home, IDLE } from "./h1-connection.ts";
 
 /** Where an origin is, and how hard it may be used. */
 export interface OriginOptions {
@@ -47,12 +29,8 @@ export interface Origin {
 const READ_BYTES = 16_384;
 /** Long answers are read in larger pieces: each write to the caller may have to wake it. */
 const LONG_READ_BYTES = 131_072;
-/** Request bodies up to this size go out in one write together with their head. */
-const ONE_WRITE_BYTES = 16_384;
 const SPARE_BUFFERS = 64;
-const IDLE_MS = 30_000;
 const SWEEP_MS = 5_000;
-const MAX_HEAD_BYTES = 16_384;
 
 /** A pool without connections yet. */
 export function createOrigin(options: OriginOptions): Origin {
@@ -65,7 +43,7 @@ interface Waiting {
   readonly handler: AnswerHandler;
 }
 
-class OriginPool implements Origin {
+class OriginPool implements Origin, Home {
   readonly options: OriginOptions;
   readonly shared: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   readonly #spare: Buffer[] = [];
@@ -108,7 +86,6 @@ class OriginPool implements Origin {
     return fresh;
   }
 
-  /** The connection has finished an answer and may be used again. */
   free(connection: Connection): void {
     const next = this.#waiting.shift();
     if (next === undefined && this.#retired) connection.abort(IDLE);
@@ -142,251 +119,4 @@ class OriginPool implements Origin {
     for (const connection of [...this.#idle]) if (connection.idleUntilMs <= now) connection.abort(IDLE);
     this.#cancelSweep = this.#all.size === 0 ? null : world.after(SWEEP_MS, () => this.#sweep());
   }
-}
-
-const IDLE = new Error("idle");
-
-type Phase = "idle" | "head" | "counted" | "chunked" | "until_close" | "over";
-
-class Connection implements Controller {
-  idleUntilMs = 0;
-  readonly #pool: OriginPool;
-  readonly #socket: Socket;
-  #phase: Phase = "idle";
-  #handler: AnswerHandler | null = null;
-  /** A head or chunk-size line that arrived in part. */
-  #partial: Buffer | null = null;
-  #remaining = 0;
-  #trailer = false;
-  #keepAlive = true;
-  #idleMs = IDLE_MS;
-  /** Reading into memory of its own, because long answers keep it. */
-  #ownBuffer = false;
-  #reading: Buffer | null = null;
-  /** The buffer being read into was given away as a chunk. */
-  #given = false;
-  #paused = false;
-
-  constructor(pool: OriginPool) {
-    this.#pool = pool;
-    const { host, port, connectTimeoutMs } = pool.options;
-    this.#socket = connect({
-      host,
-      port,
-      noDelay: true,
-      onread: { buffer: () => this.#nextBuffer(), callback: (bytes, buffer) => this.#read(bytes, buffer) },
-    });
-    this.#socket.setTimeout(connectTimeoutMs, () => this.abort(coded("no connection in time", "ETIMEDOUT")));
-    this.#socket.once("connect", () => {
-      this.#socket.setTimeout(0);
-      this.#handler?.onRequestStart(this);
-    });
-    this.#socket.on("error", (error) => this.#lost(error));
-    this.#socket.on("end", () => this.#ended());
-    this.#socket.on("close", () => this.#lost(coded("the connection was closed", "ECONNRESET")));
-  }
-
-  ask(head: string, body: Buffer, handler: AnswerHandler): void {
-    this.#handler = handler;
-    this.#phase = "head";
-    if (!this.#socket.connecting) handler.onRequestStart(this);
-    // The handler may have been cancelled while it waited for this connection.
-    if (this.#handler !== handler) return;
-    if (body.length <= ONE_WRITE_BYTES) {
-      this.#socket.write(`${head}${body.length}\r\n\r\n${body.toString("latin1", 0, body.length)}`, "latin1");
-      return;
-    }
-    this.#socket.cork();
-    this.#socket.write(`${head}${body.length}\r\n\r\n`, "latin1");
-    this.#socket.write(body);
-    this.#socket.uncork();
-  }
-
-  abort(reason: Error): void {
-    this.#lost(reason);
-  }
-
-  pause(): void {
-    this.#paused = true;
-    this.#socket.pause();
-  }
-
-  resume(): void {
-    if (!this.#paused) return;
-    this.#paused = false;
-    this.#socket.resume();
-  }
-
-  /** The memory of the next read: the shared buffer, or one of its own for an answer whose chunks are kept. */
-  #nextBuffer(): Buffer {
-    if (this.#reading !== null && (this.#given || !this.#ownBuffer)) {
-      if (!this.#given) this.#pool.recycle(this.#reading);
-      this.#reading = null;
-    }
-    this.#given = false;
-    if (!this.#ownBuffer) return this.#pool.shared;
-    this.#reading ??= this.#pool.spare();
-    return this.#reading;
-  }
-
-  #read(length: number, buffer: Uint8Array): boolean {
-    const bytes = Buffer.from(buffer.buffer, buffer.byteOffset, length);
-    this.#take(bytes);
-    return !this.#paused;
-  }
-
-  #take(arrived: Buffer): void {
-    let bytes = arrived;
-    while (bytes.length > 0) {
-      switch (this.#phase) {
-        case "head":
-          bytes = this.#takeHead(bytes);
-          break;
-        case "counted":
-          bytes = this.#takeCounted(bytes);
-          break;
-        case "chunked":
-          bytes = this.#takeChunked(bytes);
-          break;
-        case "until_close":
-          this.#handler?.onResponseData(this, Buffer.from(bytes));
-          return;
-        case "idle":
-        case "over":
-          // Bytes that nobody asked for: the next answer could not be told from them.
-          return this.#lost(coded("unexpected bytes", "EPROTO"));
-      }
-    }
-  }
-
-  #takeHead(arrived: Buffer): Buffer {
-    const bytes = this.#joined(arrived);
-    const end = bytes.indexOf("\r\n\r\n");
-    if (end === -1) return this.#keepPartial(bytes, MAX_HEAD_BYTES);
-    const head = end > MAX_HEAD_BYTES ? null : readHead(bytes.toString("latin1", 0, end));
-    const handler = this.#handler;
-    if (head === null || handler === null) return this.#malformed();
-    const rest = bytes.subarray(end + 4);
-    if (head.status < 200) return rest;
-    this.#keepAlive = head.keepAlive;
-    this.#idleMs = head.idleMs ?? IDLE_MS;
-    this.#enterBody(head);
-    handler.onResponseStart(this, head.status, head.headers);
-    if (this.#phase === "counted" && this.#remaining === 0) this.#finish(rest);
-    return rest;
-  }
-
-  #enterBody({ body }: AnswerHead): void {
-    switch (body.kind) {
-      case "counted":
-        this.#phase = "counted";
-        this.#remaining = body.bytes;
-        this.#ownBuffer = body.bytes > READ_BYTES;
-        return;
-      case "chunked":
-        this.#phase = "chunked";
-        this.#remaining = 0;
-        this.#trailer = false;
-        return;
-      case "until_close":
-        this.#phase = "until_close";
-    }
-  }
-
-  #takeCounted(bytes: Buffer): Buffer {
-    const part = bytes.length <= this.#remaining ? bytes : bytes.subarray(0, this.#remaining);
-    this.#remaining -= part.length;
-    const rest = bytes.subarray(part.length);
-    if (this.#remaining === 0) this.#ownBuffer = false;
-    this.#give(part);
-    if (this.#remaining === 0 && this.#phase === "counted") this.#finish(rest);
-    return rest;
-  }
-
-  /** Hands on a part of the body: as it lies where it is long and in a buffer of this answer's own, else as a copy. */
-  #give(part: Buffer): void {
-    const handler = this.#handler;
-    const own = part.buffer === this.#reading?.buffer;
-    if (own) this.#given = handler?.onResponseData(this, part) === false;
-    else handler?.onResponseData(this, Buffer.from(part));
-  }
-
-  #takeChunked(arrived: Buffer): Buffer {
-    if (this.#remaining > 0) {
-      // The two bytes after a chunk's data are its line end.
-      const data = arrived.subarray(0, Math.max(0, Math.min(arrived.length, this.#remaining - 2)));
-      const used = Math.min(arrived.length, this.#remaining);
-      this.#remaining -= used;
-      if (data.length > 0) this.#handler?.onResponseData(this, Buffer.from(data));
-      return arrived.subarray(used);
-    }
-    const bytes = this.#joined(arrived);
-    const end = bytes.indexOf("\r\n");
-    if (end === -1) return this.#keepPartial(bytes, MAX_HEAD_BYTES);
-    const line = bytes.toString("latin1", 0, end);
-    const rest = bytes.subarray(end + 2);
-    if (this.#trailer) {
-      if (line === "") this.#finish(rest);
-      return rest;
-    }
-    const size = readChunkSize(line);
-    if (size === null) return this.#malformed();
-    if (size === 0) this.#trailer = true;
-    else this.#remaining = size + 2;
-    return rest;
-  }
-
-  #joined(arrived: Buffer): Buffer {
-    const bytes = this.#partial === null ? arrived : Buffer.concat([this.#partial, arrived]);
-    this.#partial = null;
-    return bytes;
-  }
-
-  #keepPartial(bytes: Buffer, limit: number): Buffer {
-    if (bytes.length > limit) return this.#malformed();
-    this.#partial = Buffer.from(bytes);
-    return NOTHING;
-  }
-
-  #malformed(): Buffer {
-    this.#lost(coded("the answer is not valid HTTP", "EPROTO"));
-    return NOTHING;
-  }
-
-  /** The answer is complete. */
-  #finish(rest: Buffer): void {
-    const handler = this.#handler;
-    this.#handler = null;
-    const reusable = this.#keepAlive && rest.length === 0 && this.#phase !== "over";
-    if (reusable) {
-      this.#phase = "idle";
-      this.resume();
-      this.idleUntilMs = this.#pool.options.world.now() + this.#idleMs;
-      this.#pool.free(this);
-    } else this.#lost(IDLE);
-    handler?.onResponseEnd();
-  }
-
-  #ended(): void {
-    if (this.#phase === "until_close") {
-      this.#keepAlive = false;
-      this.#finish(NOTHING);
-    } else this.#lost(coded("the connection was closed", "ECONNRESET"));
-  }
-
-  #lost(error: Error): void {
-    if (this.#phase === "over") return;
-    this.#phase = "over";
-    const handler = this.#handler;
-    this.#handler = null;
-    this.#socket.destroy();
-    this.#pool.gone(this);
-    handler?.onResponseError(this, error);
-  }
-}
-
-const NOTHING = Buffer.alloc(0);
-
-function coded(message: string, code: string): Error {
-  return Object.assign(new Error(message), { code });
 }

@@ -1,21 +1,17 @@
-// Providers over HTTP: one undici pool per origin, plain handler objects, no promise per request. Reads answers only as far as their envelope.
+// Providers over HTTP: which connections a request takes and what its head says. One pool per origin, shared by every profile that names it.
 import { Pool } from "undici";
-import { readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../core/answer.ts";
-import type { Failure } from "../core/attempt.ts";
 import type { Provider } from "../core/profile.ts";
 import type { World } from "../world.ts";
-import { type AnswerHandler, type Controller, createOrigin } from "./h1.ts";
-import type { AnswerStream, Dispatch, Listener, Outgoing, StreamSink, Upstream } from "./transport.ts";
+import { createOrigin } from "./h1.ts";
+import { type AnswerLimits, HttpDispatch, type Lender } from "./http-answer.ts";
+import type { Upstream } from "./transport.ts";
 
 /** Bounds of the HTTP transport. */
-export interface HttpLimits {
+export interface HttpLimits extends AnswerLimits {
   readonly connectionsPerOrigin: number;
   /** Requests that may wait for a connection to one plain-text origin. */
   readonly maxWaiting: number;
   readonly connectTimeoutMs: number;
-  /** Longest answer passed on, and the longest held in one piece. */
-  readonly maxAnswerBytes: number;
-  readonly maxWholeBytes: number;
 }
 
 /** The bounds used unless a test tightens them. */
@@ -76,11 +72,9 @@ interface Route {
 type Send = (body: Buffer, handler: HttpDispatch) => void;
 
 /** Connections to one origin, however they are made. */
-interface Connections {
+interface Connections extends Lender {
   /** The way to send requests with this path and these headers. */
   prepare(path: string, headers: readonly (readonly [name: string, value: string])[]): Send;
-  /** Hands back a chunk's memory once nobody reads it any more. */
-  recycle(chunk: Buffer): void;
   /** Nobody sends here any more: what is under way may end. */
   retire(): void;
   destroy(): Promise<void>;
@@ -128,237 +122,4 @@ function secureConnections(origin: string, limits: HttpLimits): Connections {
 
 function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-}
-
-/** Bytes after which an answer is passed on while it arrives. */
-const STREAM_FROM_BYTES = 65_536;
-/** Bytes that show how an answer begins, when it is known to be long. */
-const LONG_HEAD_BYTES = 1_024;
-const EXCERPT_CHARS = 512;
-
-class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
-  sent = false;
-  resultStart = 0;
-  bodyBytes: number | null = null;
-  readonly #outgoing: Outgoing;
-  readonly #listener: Listener;
-  readonly #limits: HttpLimits;
-  readonly #connections: Connections;
-  #controller: Controller | null = null;
-  #state: "waiting" | "held" | "flowing" | "over" = "waiting";
-  #status = 0;
-  #retryAfter: string | null = null;
-  #encoded = false;
-  /** Longer than this is refused while it is held. */
-  #mostBytes: number;
-  #decided = false;
-  #decideAtBytes = STREAM_FROM_BYTES;
-  #stopped = false;
-  #chunks: Buffer[] = [];
-  #size = 0;
-  #passed = 0;
-  #head = { hasId: false, hasVersion: false };
-  /** First byte of the result value. */
-  #opening = 0;
-  #sink: StreamSink | null = null;
-  #held: Buffer = EMPTY;
-  /** What happened to the stream before anybody listened. */
-  #ending: (() => void) | null = null;
-
-  constructor(outgoing: Outgoing, listener: Listener, limits: HttpLimits, connections: Connections) {
-    this.#connections = connections;
-    this.#outgoing = outgoing;
-    this.#listener = listener;
-    this.#limits = limits;
-    this.#mostBytes = limits.maxWholeBytes;
-  }
-
-  onRequestStart(controller: Controller): void {
-    this.#controller = controller;
-    if (this.#state === "over") controller.abort(CANCELLED);
-    else this.sent = true;
-  }
-
-  onResponseStart(_controller: Controller, status: number, headers: Record<string, string | string[] | undefined>): void {
-    if (status < 200) return;
-    this.#status = status;
-    if (status >= 300) this.#mostBytes = MAX_ERROR_BYTES;
-    const { "retry-after": retryAfter, "content-length": length, "content-encoding": encoding } = headers;
-    this.#retryAfter = typeof retryAfter === "string" ? retryAfter : null;
-    this.#encoded = encoding !== undefined && encoding !== "identity";
-    this.bodyBytes = typeof length === "string" ? Number(length) : null;
-    if (this.bodyBytes !== null && this.bodyBytes > STREAM_FROM_BYTES) this.#decideAtBytes = LONG_HEAD_BYTES;
-  }
-
-  onResponseData(_controller: Controller, chunk: Buffer): boolean {
-    this.#size += chunk.length;
-    if (this.#state === "flowing") return this.#pass(chunk);
-    if (this.#state === "over") return true;
-    this.#chunks.push(chunk);
-    if (this.#state === "waiting") {
-      if (this.#size > this.#mostBytes) this.#fail("body", "the answer is too long");
-      else if (!this.#decided && this.#size >= this.#decideAtBytes) this.#decide();
-    }
-    return false;
-  }
-
-  onResponseEnd(): void {
-    if (this.#state === "flowing") this.#endFlow();
-    else if (this.#state === "held") this.#ending = () => this.#endFlow();
-    else if (this.#state === "waiting") this.#judge(this.#gather());
-  }
-
-  onResponseError(_controller: Controller | null, error: Error): void {
-    if (this.#state === "waiting") this.#fail(this.sent ? "network" : "unsent", describe(error));
-    else if (this.#state === "held") this.#ending = () => this.#break("the provider's answer broke off");
-    else if (this.#state === "flowing") this.#break("the provider's answer broke off");
-  }
-
-  cancel(): void {
-    if (this.#state === "over") return;
-    this.#state = "over";
-    this.#controller?.abort(CANCELLED);
-  }
-
-  cut(): void {
-    this.cancel();
-  }
-
-  recycle(chunk: Buffer): void {
-    this.#connections.recycle(chunk);
-  }
-
-  pause(): void {
-    this.#stopped = true;
-    if (this.#state !== "over") this.#controller?.pause();
-  }
-
-  resume(): void {
-    this.#stopped = false;
-    if (this.#state !== "over") this.#controller?.resume();
-  }
-
-  flow(sink: StreamSink): void {
-    if (this.#state !== "held") return;
-    this.#sink = sink;
-    this.#state = "flowing";
-    const chunks = this.#chunks;
-    this.#chunks = [];
-    this.#stopped = false;
-    for (const chunk of chunks) this.#pass(chunk);
-    if (!this.#stopped) this.resume();
-    this.#ending?.();
-  }
-
-  /** Enough has arrived to decide whether this is a result, and whether it is passed on while it arrives. */
-  #decide(): void {
-    this.#decided = true;
-    if (this.#encoded) return this.#fail("body", COMPRESSED);
-    if (this.#status >= 300) return;
-    const first = this.#gather();
-    this.#chunks = [first];
-    const head = readAnswerHead(first, this.#outgoing.wireId);
-    if (head.kind === "bad") return this.#fail("body", head.message);
-    if (head.kind === "whole") {
-      this.#mostBytes = MAX_ERROR_BYTES;
-      return;
-    }
-    if (!this.#outgoing.mayStream) return;
-    this.#head = head;
-    this.resultStart = head.start;
-    this.#opening = first[head.start] ?? 0;
-    this.#state = "held";
-    this.pause();
-    this.#listener.stream(this);
-  }
-
-  /** Passes on what cannot belong to the tail; the last bytes are held back, as a copy, until the answer has ended. True = done with the chunk. */
-  #pass(chunk: Buffer): boolean {
-    if (this.#size > this.#limits.maxAnswerBytes) {
-      this.#break("the answer is too long");
-      return true;
-    }
-    this.#passed += chunk.length;
-    if (this.bodyBytes !== null && this.#passed <= this.bodyBytes - TAIL_BYTES) return this.#sink?.data(chunk, true) ?? true;
-    const cut = chunk.length - TAIL_BYTES;
-    if (cut >= 0) {
-      if (this.#held.length > 0) this.#sink?.data(this.#held, false);
-      this.#held = Buffer.from(chunk.subarray(cut));
-      return cut === 0 || (this.#sink?.data(chunk.subarray(0, cut), true) ?? true);
-    }
-    const joined = Buffer.concat([this.#held, chunk]);
-    const ready = Math.max(0, joined.length - TAIL_BYTES);
-    if (ready > 0) this.#sink?.data(joined.subarray(0, ready), false);
-    this.#held = joined.subarray(ready);
-    return true;
-  }
-
-  #endFlow(): void {
-    const held = this.#held;
-    const tail = held.subarray(Math.max(0, held.length - TAIL_BYTES));
-    const fromEnd = readAnswerTail(tail, this.#head, this.#outgoing.wireId, this.#opening);
-    if (fromEnd === null) return this.#break("the provider's answer does not end as a JSON-RPC answer");
-    this.#state = "over";
-    this.#sink?.end(held, held.length - fromEnd);
-  }
-
-  #break(message: string): void {
-    if (this.#state !== "flowing") return;
-    this.cancel();
-    this.#sink?.broken(message);
-  }
-
-  #gather(): Buffer {
-    const [only] = this.#chunks;
-    return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
-  }
-
-  /** A complete body is here. */
-  #judge(body: Buffer): void {
-    if (this.#encoded) return this.#fail("body", COMPRESSED);
-    const { wireId } = this.#outgoing;
-    const ok = this.#status >= 200 && this.#status < 300;
-    const long = ok ? readLongResult(body, wireId) : null;
-    if (long !== null) return this.#succeed(body, long.start, long.end);
-    const answer = readAnswer(body, wireId);
-    if (answer.kind === "bad") return this.#fail("body", excerpt(body) || answer.message);
-    if (answer.kind === "error") return this.#failWith(body.subarray(answer.start, answer.end));
-    if (!ok) return this.#fail("body", `a result with HTTP status ${this.#status}`);
-    if (!answer.sameId) return this.#fail("body", "the answer carries another id");
-    this.#succeed(body, answer.start, answer.end);
-  }
-
-  #succeed(body: Buffer, start: number, end: number): void {
-    this.#state = "over";
-    this.#listener.result(body, start, end);
-  }
-
-  #failWith(raw: Buffer): void {
-    if (raw.length > MAX_ERROR_BYTES) return this.#fail("body", "the error is too long");
-    const error = readError(raw);
-    this.#state = "over";
-    this.#listener.failed({ kind: "error", httpStatus: this.#status, retryAfter: this.#retryAfter, ...error }, raw);
-  }
-
-  #fail(kind: Failure["kind"], message: string): void {
-    this.cancel();
-    this.#listener.failed({ kind, httpStatus: this.#status, retryAfter: this.#retryAfter, code: null, message, data: null }, null);
-  }
-}
-
-const EMPTY = Buffer.alloc(0);
-const CANCELLED = new Error("cancelled");
-/** Longest error, and longest anything that is not a result. */
-const MAX_ERROR_BYTES = 1_048_576;
-const COMPRESSED = "the answer is compressed, which was not asked for";
-
-function excerpt(body: Buffer): string {
-  return body.toString("utf8", 0, EXCERPT_CHARS).trim();
-}
-
-/** The kind of a network error without anything of the address it was for. */
-function describe(error: Error & { readonly code?: unknown; readonly cause?: unknown }): string {
-  const cause = error.cause instanceof Error ? describe(error.cause) : "";
-  const calm = /ENHANCE_YOUR_CALM|(?:GOAWAY.*|closed with error )code 11\b/.test(error.message) ? "ENHANCE_YOUR_CALM" : "";
-  return [typeof error.code === "string" ? error.code : error.name, calm, cause].filter(Boolean).join(" ");
 }
