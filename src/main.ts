@@ -13,6 +13,8 @@ const USAGE = `usage: svc serve [--config FILE] [--port N] [--host H] [--log-lev
        svc check-config FILE
        svc version`;
 
+const REPEATED_MS = 1_000;
+
 const version = String((JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: unknown }).version);
 
 const [command = "serve", ...rest] = process.argv.slice(2);
@@ -47,11 +49,21 @@ async function serve(args: readonly string[]): Promise<void> {
     if (problem === null) log.info("configuration reloaded");
     else log.error({ problem }, "configuration not reloaded: the running one stays");
   });
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => void end(signal, app, devnet));
+  let ending = false;
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.once(signal, () => {
+      if (!ending) void end(signal, app, devnet);
+      ending = true;
+    });
+  }
 
   async function end(signal: string, app: App, devnet: Devnet | null): Promise<void> {
     log.info({ signal }, "draining: finishing what was accepted");
-    for (const again of ["SIGTERM", "SIGINT"] as const) process.once(again, () => process.exit(1));
+    const startedAtMs = realWorld.now();
+    for (const again of ["SIGTERM", "SIGINT"] as const) {
+      // One Ctrl-C may arrive twice: once from the terminal and once from whoever started this process.
+      process.on(again, () => realWorld.now() - startedAtMs > REPEATED_MS && process.exit(1));
+    }
     await app.close();
     await devnet?.close();
     log.info("ended");

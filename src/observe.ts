@@ -9,8 +9,6 @@ import type { World } from "./world.ts";
 
 /** How a request ended, as a label. */
 export const OUTCOMES = ["success", "provider_error", "fault", "cancelled"] as const;
-/** One of `OUTCOMES`. */
-export type OutcomeLabel = (typeof OUTCOMES)[number];
 
 /** Upper bounds of the latency buckets, in milliseconds; a last bucket takes the rest. */
 export const LATENCY_BUCKETS_MS: readonly number[] = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000];

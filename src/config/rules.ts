@@ -1,5 +1,6 @@
 // Rules that span several settings: uniqueness, references, what excludes what. Works on unchecked data, so that it speaks even where single settings are wrong.
 // Knows nothing of places; names paths only, and never puts a value into a message.
+import { DEVNET_CHAIN } from "../core/chain.ts";
 import { RESERVED_CHAIN_NAMES } from "./schema.ts";
 import { splitCredentials } from "./url.ts";
 
@@ -9,9 +10,6 @@ export interface Breach {
   readonly at: "key" | "value";
   readonly message: string;
 }
-
-/** The chain that local nodes serve. */
-export const DEVNET_CHAIN = { name: "local", chainId: 31_337 } as const;
 
 /** Every broken rule of a configuration file. */
 export function brokenRules(data: unknown, production: boolean): readonly Breach[] {
@@ -88,7 +86,7 @@ function claimMessage({ chain, word }: Claim, owners: ReadonlyMap<string, string
 }
 
 function devnetRules(chains: readonly Entry[]): readonly Breach[] {
-  const why = `is taken by the local chain that \`devnet: true\` adds (${DEVNET_CHAIN.name}, ${DEVNET_CHAIN.chainId}); rename it or set \`devnet: false\``;
+  const why = `is taken by the local chain that \`devnet: true\` adds (${DEVNET_CHAIN.chainName}, ${DEVNET_CHAIN.chainId}); rename it or set \`devnet: false\``;
   return chains.flatMap(([name, chain]) => {
     const breaches: Breach[] = [];
     if (isDevnetName(name)) breaches.push({ path: ["chains", name], at: "key", message: why });
@@ -100,7 +98,7 @@ function devnetRules(chains: readonly Entry[]): readonly Breach[] {
 }
 
 function isDevnetName(name: string): boolean {
-  return name.toLowerCase() === DEVNET_CHAIN.name || (/^\d+$/.test(name) && Number(name) === DEVNET_CHAIN.chainId);
+  return name.toLowerCase() === DEVNET_CHAIN.chainName || (/^\d+$/.test(name) && Number(name) === DEVNET_CHAIN.chainId);
 }
 
 function profileRules(path: readonly string[], profile: unknown, chains: readonly Entry[], devnet: boolean): readonly Breach[] {
@@ -110,7 +108,7 @@ function profileRules(path: readonly string[], profile: unknown, chains: readonl
     const breaches = providerRules([...at, "providers"], listOf(member(set, "providers")));
     if (known.includes(name)) return breaches;
     const reason =
-      devnet && name === DEVNET_CHAIN.name
+      devnet && name === DEVNET_CHAIN.chainName
         ? "must not be configured: `devnet: true` adds its providers itself"
         : `must be the name of a chain under \`chains\`: ${known.slice(0, 50).map(shown).join(", ") || "none is configured"}`;
     return [{ path: at, at: "key", message: reason }, ...breaches];

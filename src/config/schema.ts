@@ -7,7 +7,7 @@ import { CATEGORIES } from "../core/method.ts";
 import { splitCredentials } from "./url.ts";
 
 /** Log levels, most talkative first. */
-export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
 /** Words that are strategies or segments of the URL grammar, so that no chain may be called like them. */
 export const RESERVED_CHAIN_NAMES: ReadonlySet<string> = new Set(

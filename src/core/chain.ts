@@ -11,3 +11,6 @@ export interface Chain {
   readonly aliases: readonly string[];
   readonly blockTimeMs: number;
 }
+
+/** The chain of the local nodes. A transaction gets a block at once, else there is one every twelve seconds. */
+export const DEVNET_CHAIN: Chain = { chainId: 31_337, chainName: "local", name: "Local devnet (anvil)", aliases: [], blockTimeMs: 12_000 };

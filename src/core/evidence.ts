@@ -4,7 +4,7 @@ import type { Chain } from "./chain.ts";
 import type { Profile, Provider, Transport } from "./profile.ts";
 
 /** Version of the `svc_meta` shape. */
-export const EVIDENCE_VERSION = "1.0";
+const EVIDENCE_VERSION = "1.0";
 
 /** What is known of a routed request. */
 export interface EvidenceInput {

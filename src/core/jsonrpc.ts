@@ -77,11 +77,11 @@ const EMPTY_PARAMS = Buffer.from("[]");
 const CLOSE = Buffer.from("}");
 
 // Members as bits, so that "seen twice" is one test. OTHER has no bit: repeating an unknown member harms nobody.
-export const OTHER = 0;
+const OTHER = 0;
 export const ID = 1;
-export const METHOD = 2;
+const METHOD = 2;
 export const VERSION = 4;
-export const PARAMS = 8;
+const PARAMS = 8;
 export const RESULT = 16;
 export const ERROR = 32;
 const MEMBERS: readonly (readonly [name: string, bit: number])[] = [

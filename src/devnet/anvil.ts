@@ -1,6 +1,6 @@
 // The local chain: several anvil nodes that hold one chain, so that the service has real providers without a network or an account.
 // Knows nothing of routing: what it returns is configured like any other provider.
-import type { Chain } from "../core/chain.ts";
+import { type Chain, DEVNET_CHAIN } from "../core/chain.ts";
 import { realWorld, type World } from "../world.ts";
 import { type AnvilNode, startAnvil } from "./process.ts";
 import { replicate } from "./replicate.ts";
@@ -30,9 +30,6 @@ export interface DevnetOptions {
   readonly onProgress: (line: string) => void;
   readonly world?: World;
 }
-
-/** The chain that the local nodes hold. A transaction gets a block at once, else there is one every twelve seconds. */
-const DEVNET_CHAIN: Chain = { chainId: 31337, chainName: "local", name: "Local devnet (anvil)", aliases: [], blockTimeMs: 12_000 };
 
 const MAX_NODES = 8;
 /** Blocks of state that a node keeps. Anvil's cost for each is high: without the bound it writes some 300 kB a block to the home directory. */

@@ -9,7 +9,7 @@ export function withDevnet(config: Config, devnet: Devnet): Config {
   const set: ProviderSet = {
     chain,
     maxLagBlocks: 2,
-    archivalThreshold: 128,
+    archivalThreshold: 64,
     probeIntervalMs: 2_000,
     newHeadsTimeoutMs: 42_000,
     maxBackfillBlocks: 100,
@@ -30,7 +30,7 @@ function providerOf({ id, url, wsUrl }: Devnet["providers"][number], index: numb
     name: id,
     alias: `p${index + 1}`,
     priority: index,
-    archival: true,
+    archival: false,
     headers: {},
     unsupportedMethods: new Set(),
     unsupportedCategories: new Set(),

@@ -15,7 +15,7 @@ export interface HttpLimits extends AnswerLimits {
 }
 
 /** The bounds used unless a test tightens them. */
-export const HTTP_LIMITS: HttpLimits = {
+const HTTP_LIMITS: HttpLimits = {
   connectionsPerOrigin: 128,
   maxWaiting: 10_000,
   connectTimeoutMs: 5_000,

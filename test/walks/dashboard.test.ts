@@ -6,7 +6,7 @@ import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 /** Fields without an underscore that the page reads; those with one are found in its script. */
 const WORDS =
-  "chains name ready reasons version cluster enabled status profiles profile providers id transports transport calls share cordoned p50 p95 p99 probe methods method successRate latencyMs ageMs";
+  "chains name ready reasons version cluster enabled status profiles profile providers id transports transport calls share cordoned p50 p95 p99 probe methods method age_ms";
 
 let upstream: ScriptedUpstream;
 let service: Service;

@@ -103,7 +103,7 @@ test("a long result of any type passes, cut into pieces of any size", TIMEOUT, a
 const BROKEN_ENDINGS: readonly (readonly [name: string, script: Script])[] = [
   ["a reset", ({ id }, reply) => void setTimeout(reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"${"x".repeat(200_000)}`).reset, 50)],
   ["a clean end too early", ({ id }, reply) => reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"${"x".repeat(200_000)}`).end()],
-  ["a wrong id at the end", (_, reply) => reply.body(`{"jsonrpc":"2.0","result":"${"x".repeat(200_000)}","id":424242}`)],
+  ["a longer id at the end", ({ id }, reply) => reply.body(`{"jsonrpc":"2.0","result":"${"x".repeat(200_000)}","id":${id}0}`)],
   ["no id at all", (_, reply) => reply.body(`{"jsonrpc":"2.0","result":"${"x".repeat(200_000)}"}`)],
   ["no version at all", ({ id }, reply) => reply.body(`{"id":${id},"result":"${"x".repeat(200_000)}"}`)],
   [

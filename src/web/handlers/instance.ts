@@ -47,7 +47,7 @@ function chainReadiness(served: ServedProfile, tracker: Tracker) {
 
 function isUsable(tracker: Tracker, provider: Provider, transport: Transport): boolean {
   const health = tracker.health(provider, transport);
-  return health.breaker !== "open" && health.cordon === null && (health.height !== null || health.outcomes.delivered > 0);
+  return health.breaker !== "open" && health.cordon === null && (health.probeMs !== null || health.outcomes.delivered > 0);
 }
 
 /** `GET /api/metrics/{chain}`: every profile that serves the chain. */
@@ -69,6 +69,7 @@ function profileMetrics(served: ServedProfile, tracker: Tracker | undefined): un
   return {
     profile: slug,
     head_block: tracker.head(),
+    max_lag_blocks: tracker.set.maxLagBlocks,
     calls: total,
     providers: providers.map((provider) => ({
       id: managed ? provider.alias : provider.id,
@@ -91,9 +92,23 @@ function transportMetrics(tracker: Tracker, provider: Provider, transport: Trans
     block_height: it.height,
     lag_blocks: it.lagBlocks,
     calls: it.calls,
+    outcomes: {
+      delivered: it.outcomes.delivered,
+      failed: it.outcomes.failed,
+      rate_limited: it.outcomes.rateLimited,
+      neutral: it.outcomes.neutral,
+      cancelled: it.outcomes.cancelled,
+    },
+    learned: { unsupported_methods: it.learned.methods, max_block_range: it.learned.maxBlockRange, pruned: it.learned.pruned },
     share: total === 0 ? null : it.calls / total,
     success_rate: it.successRate,
     latency_ms: { average: it.averageMs, p50: it.p50Ms, p95: it.p95Ms, p99: it.p99Ms, probe: it.probeMs },
-    methods: tracker.methods(provider, transport).map(({ method, ...reading }) => ({ method: method.name, ...reading })),
+    methods: tracker.methods(provider, transport).map((reading) => ({
+      method: reading.method.name,
+      calls: reading.calls,
+      success_rate: reading.successRate,
+      latency_ms: reading.latencyMs,
+      age_ms: Math.round(reading.ageMs),
+    })),
   };
 }

@@ -49,7 +49,7 @@ export const URL_FORMS: readonly string[] = [
 ];
 
 /** Strategy names as callers may write them. */
-export const STRATEGY_NAMES: ReadonlyMap<string, Strategy> = new Map([
+const STRATEGY_NAMES: ReadonlyMap<string, Strategy> = new Map([
   ["load-balanced", "load-balanced"],
   ["load_balanced", "load-balanced"],
   ["round-robin", "load-balanced"],
