@@ -69,7 +69,11 @@ export function secretsOf(provider: Provider): readonly string[] {
   const addresses = [provider.url, provider.wsUrl].filter((it) => it !== null);
   const parts = addresses.flatMap((it) => it.replace(/^\w+:\/\/[^/]*/, "").split(/[/?&=#]/));
   const values = Object.values(provider.headers).flatMap((it) => it.split(" "));
-  return [...parts, ...values].filter((it) => it.length >= SHORTEST_SECRET);
+  const decoded = values.flatMap((it) => Buffer.from(it, "base64").toString("latin1").split(":"));
+  const hosts = addresses.flatMap((it) => (/^\w+:\/\/([^/:]*)/.exec(it)?.[1] ?? "").split(".")).filter((it) => it.length >= KEY_LIKE_HOST);
+  return [...parts, ...values, ...decoded, ...hosts].filter((it) => it.length >= SHORTEST_SECRET);
 }
 
 const SHORTEST_SECRET = 8;
+/** Some vendors put the key into the host name; ordinary host labels are shorter. */
+const KEY_LIKE_HOST = 20;

@@ -193,6 +193,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   #break(message: string): void {
     if (this.#state !== "flowing") return;
     this.cancel();
+    this.#listener.broken(message);
     this.#sink?.broken(message);
   }
 

@@ -122,6 +122,7 @@ function ask(parts: ProberParts, target: Target, method: string, done: (result: 
       stream.cut();
       fail({ ...NOTHING, kind: "body", message: "not a hex quantity" });
     },
+    broken() {},
     failed: fail,
   };
   const alarm = parts.wheel.set(TIMEOUT_MS, () => {

@@ -134,19 +134,27 @@ class Routing implements Route, Listener {
     this.#finish({ kind: "stream", stream }, provider);
   }
 
+  /** The answer counted as a success when it began; what it became counts as well. */
+  broken(message: string): void {
+    const begun = this.traces.at(-1)?.attempt;
+    if (begun === undefined) return;
+    const failure: Failure = { ...NO_ANSWER, kind: "network", message };
+    const { call, tracker } = this.request;
+    tracker.record(call.method, { ...begun, verdict: this.#judge(failure, begun.provider) }, call.block);
+  }
+
   failed(failure: Failure, raw: Buffer | null): void {
     const provider = this.#provider;
     if (provider === null || this.#over) return;
-    const { call } = this.request;
-    const verdict = classify(failure, call.method, {
-      methodName: call.methodName,
-      rules: provider.errorRules,
-      wallMs: this.#parts.world.wallMs(),
-      block: call.block,
-    });
+    const verdict = this.#judge(failure, provider);
     const attempt = this.#record(provider, verdict, failure);
     this.#failed.push({ attempt, verdict, failure, raw: raw !== null && mayShow(provider, verdict, raw) ? raw : null });
     this.#proceed();
+  }
+
+  #judge(failure: Failure, provider: Provider): Verdict {
+    const { methodName, method, block } = this.request.call;
+    return classify(failure, method, { methodName, rules: provider.errorRules, wallMs: this.#parts.world.wallMs(), block });
   }
 
   #proceed(): void {
@@ -159,7 +167,7 @@ class Routing implements Route, Listener {
       case "verify":
         return this.#verify();
       case "stop":
-        return this.#refuse(outcomeUnknown(this.#failed, this.#hash()));
+        return this.#finish({ kind: "fault", fault: outcomeUnknown(this.#failed, this.#hash()) });
       case "return":
         return this.#tellLast();
       case "exhausted":
@@ -232,21 +240,17 @@ class Routing implements Route, Listener {
     const verdict = bestError(this.#failed);
     switch (verdict.kind) {
       case "error":
-        return this.#finish({ kind: "error", raw: verdict.best.raw ?? EMPTY_ERROR }, verdict.best.attempt.provider);
+        return this.#finish({ kind: "error", raw: verdict.raw }, verdict.best.attempt.provider);
       case "range":
-        return this.#refuse(rangeRefused(verdict.worst.failure));
+        return this.#finish({ kind: "fault", fault: rangeRefused(verdict.worst.failure) });
       case "none":
-        return this.#refuse(this.#failed.length === 0 ? this.#nobody() : allFailed(this.#failed, this.#remainingMs() <= 0));
+        return this.#finish({ kind: "fault", fault: this.#failed.length === 0 ? this.#nobody() : allFailed(this.#failed, this.#remainingMs() <= 0) });
     }
   }
 
   #nobody(): Fault {
     const { tracker, transport, pin } = this.request;
     return nobodyToAsk({ plan: this.plan, trialsTaken: this.#trialsTaken, pinned: pin !== null, waitMs: tracker.retryAfterMs(transport) });
-  }
-
-  #refuse(fault: Fault): void {
-    this.#finish({ kind: "fault", fault });
   }
 
   #hash(): string | null {
@@ -289,7 +293,6 @@ const LOOKUP_MS = 3_000;
 const NOBODY: Plan = { candidates: [], excluded: [] };
 const CANCELLED: Verdict = { category: "cancelled", step: "return", effect: { kind: "ignored" } };
 const NO_ANSWER = { httpStatus: 0, retryAfter: null, code: null, data: null } as const;
-const EMPTY_ERROR = Buffer.from('{"code":-32000,"message":"provider error"}');
 
 /** A result of our own making, as if an upstream had answered. */
 function resultOf(wireId: string, json: string): Outcome {

@@ -29,11 +29,13 @@ export interface StreamSink {
   broken(message: string): void;
 }
 
-/** Hears the answer to one request: exactly one call, unless the request is cancelled. */
+/** Hears the answer to one request: exactly one of `result`, `stream` and `failed`, unless the request is cancelled. */
 export interface Listener {
   /** A complete result; the offsets are those of its value in `body`. */
   result(body: Buffer, start: number, end: number): void;
   stream(stream: AnswerStream): void;
+  /** After `stream`: the answer broke off, which its sink is told as well. */
+  broken(message: string): void;
   /** `raw` is the JSON of the provider's error member, where it sent one. */
   failed(failure: Failure, raw: Buffer | null): void;
 }

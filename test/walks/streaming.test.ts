@@ -119,6 +119,8 @@ for (const [name, script] of BROKEN_ENDINGS) {
       await assert.rejects(service.post("/rpc/1", `{"jsonrpc":"2.0","id":${id},"method":"eth_gasPrice","params":[]}`), TypeError);
     }
     assert.match(service.log(), /answer cut off/);
+    const metrics = await service.get("/api/metrics/1");
+    assert.equal(metrics.json.profiles[0].providers[0].transports[0].outcomes.failed, 2, "a broken answer is held against the provider");
     const { text } = await service.get("/api/health");
     assert.match(text, /healthy/);
   });

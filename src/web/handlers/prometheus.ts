@@ -77,7 +77,7 @@ const PROVIDER_METRICS: readonly ProviderMetric[] = [
     type: "counter",
     help: "Attempts by provider, transport and outcome.",
     lines: ({ tracker, provider, transport }) =>
-      Object.entries(tracker.health(provider, transport).outcomes).map(([outcome, n]): [string, number] => [`,outcome="${outcome}"`, n]),
+      Object.entries(tracker.health(provider, transport).outcomes).map(([outcome, n]): [string, number] => [`,outcome="${snakeCase(outcome)}"`, n]),
   },
   {
     name: "svc_circuit_breaker_state",
@@ -164,6 +164,10 @@ function durationLines(series: Series): readonly string[] {
 
 function labelsOf(series: Series): string {
   return `profile="${labelValue(series.profile)}",chain="${labelValue(series.chain)}"`;
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (it) => `_${it.toLowerCase()}`);
 }
 
 function labelValue(value: string): string {
