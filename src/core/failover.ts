@@ -48,7 +48,7 @@ export type Verdicts =
   /** Every provider found the range too large. */
   | { readonly kind: "range"; readonly worst: FailedAttempt }
   /** The most informative real error, unchanged. */
-  | { readonly kind: "error"; readonly best: FailedAttempt; readonly raw: Buffer }
+  | { readonly kind: "error"; readonly best: FailedAttempt }
   /** No provider sent an error that may be shown. */
   | { readonly kind: "none" };
 
@@ -61,7 +61,7 @@ export function bestError(failed: readonly FailedAttempt[]): Verdicts {
   const shown = all601 ? real : real.filter((it) => it.failure.code !== METHOD_NOT_FOUND);
   let best: FailedAttempt | undefined;
   for (const it of shown) if (best === undefined || informative(it) > informative(best)) best = it;
-  return best === undefined || best.raw === null ? { kind: "none" } : { kind: "error", best, raw: best.raw };
+  return best === undefined ? { kind: "none" } : { kind: "error", best };
 }
 
 const METHOD_NOT_FOUND = -32601;

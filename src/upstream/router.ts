@@ -169,7 +169,7 @@ class Routing implements Route, Listener {
       case "stop":
         return this.#finish({ kind: "fault", fault: outcomeUnknown(this.#failed, this.#hash()) });
       case "return":
-        return this.#tellLast();
+        return this.#tell(this.#failed.at(-1));
       case "exhausted":
         return this.#exhausted();
     }
@@ -229,18 +229,17 @@ class Routing implements Route, Listener {
     return attempt;
   }
 
-  /** The last error is the answer, if it may be shown. */
-  #tellLast(): void {
-    const last = this.#failed.at(-1);
-    if (last === undefined || last.raw === null) return this.#exhausted();
-    this.#finish({ kind: "error", raw: last.raw }, last.attempt.provider);
+  /** A provider's error is the answer, if it may be shown. */
+  #tell(it: FailedAttempt | undefined): void {
+    if (it === undefined || it.raw === null) this.#exhausted();
+    else this.#finish({ kind: "error", raw: it.raw }, it.attempt.provider);
   }
 
   #exhausted(): void {
     const verdict = bestError(this.#failed);
     switch (verdict.kind) {
       case "error":
-        return this.#finish({ kind: "error", raw: verdict.raw }, verdict.best.attempt.provider);
+        return this.#tell(verdict.best);
       case "range":
         return this.#finish({ kind: "fault", fault: rangeRefused(verdict.worst.failure) });
       case "none":
@@ -261,7 +260,7 @@ class Routing implements Route, Listener {
   /** The node has this very transaction: that is what the caller wanted. */
   #answerKnown(): void {
     const hash = this.#hash();
-    if (hash === null) return this.#tellLast();
+    if (hash === null) return this.#tell(this.#failed.at(-1));
     this.#finish(resultOf(this.request.call.wireId, `"${hash}"`), this.#failed.at(-1)?.attempt.provider ?? null);
   }
 
@@ -270,12 +269,12 @@ class Routing implements Route, Listener {
     const hash = this.#hash();
     const pin = this.#failed.at(-1)?.attempt.provider ?? null;
     const deadlineMs = Math.min(this.#remainingMs(), LOOKUP_MS);
-    if (hash === null || deadlineMs <= 0) return this.#tellLast();
+    if (hash === null || deadlineMs <= 0) return this.#tell(this.#failed.at(-1));
     const lookup = new Routing(this.#parts, { ...this.request, call: lookupOf(hash), pin, deadlineMs, mayStream: false }, (outcome) => {
       this.#lookup = null;
       const known = outcome.kind === "result" && outcome.body.toString("latin1", outcome.start, outcome.end).toLowerCase().includes(hash);
       if (known) this.#answerKnown();
-      else this.#tellLast();
+      else this.#tell(this.#failed.at(-1));
     });
     this.#lookup = lookup;
     lookup.start();
