@@ -155,7 +155,7 @@ function loadLine(rounds: readonly Round[]): string {
     system: share(({ cores }) => cores.system),
     others: share(({ cores }) => cores.others),
   };
-  return `  cores used (direct/nginx/svc): system ${system}, generator ${generator}, upstream ${upstream}, others on this machine ${others}`;
+  return `  cores used (in that order): system ${system}, generator ${generator}, upstream ${upstream}, others on this machine ${others}`;
 }
 
 function figure(value: number | null, digits: number): string {

@@ -31,7 +31,7 @@ const WARM_UP_SECONDS = 1;
 
 function usage(problem: string): never {
   process.stderr.write(`${problem}
-usage: npm run bench -- [--cell NAME]... [--system direct|nginx|svc]... [--rounds N] [--seconds N] [--cpu-prof]
+usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|svc]... [--rounds N] [--seconds N] [--cpu-prof]
        npm run bench -- --soak [--minutes N]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
   process.exit(2);
@@ -102,7 +102,7 @@ async function compare(options: Options): Promise<number> {
 }
 
 async function runCell(rig: Rig, systems: readonly System[], cell: Cell, plan: Options & { readonly warmUpSeconds: number }): Promise<CellRounds> {
-  const chosen = systems.filter(({ name }) => name !== "direct" || cell.withDirect);
+  const chosen = systems.filter(({ name }) => (name !== "direct" || cell.withDirect) && (name !== "nginx-default" || cell.workload === "large"));
   const closed: Cell = { ...cell, pace: "closed" };
   const startRssMb = new Map(chosen.map(({ name, pids }) => [name, pids.reduce((sum, pid) => sum + memoryMb(pid).rss, 0)]));
   for (const system of chosen) await measure(rig, system, closed, { seconds: plan.warmUpSeconds, ratePerSecond: null });

@@ -9,9 +9,9 @@ import { childPids } from "./procfs.ts";
 import { CHAIN_1_PORTS } from "./upstream.ts";
 
 /** The systems of a comparison, in the order they are printed. */
-export const SYSTEM_NAMES = ["direct", "nginx", "svc"] as const;
+export const SYSTEM_NAMES = ["direct", "nginx", "nginx-default", "svc"] as const;
 
-/** `direct` is no system but the floor: the upstream without anything in between. */
+/** `direct` is no system but the floor: the upstream without anything in between. `nginx-default` buffers answers as nginx does unless told otherwise. */
 export type SystemName = (typeof SYSTEM_NAMES)[number];
 
 /** A running system. */
@@ -42,7 +42,7 @@ const REPOSITORY = fileURLToPath(new URL("..", import.meta.url));
 
 /** Why a system cannot be started on this machine, in words for the user; null = it can. */
 export function missing(name: SystemName): string | null {
-  if (name !== "nginx" || nginxVersion() !== null) return null;
+  if (!name.startsWith("nginx") || nginxVersion() !== null) return null;
   return "nginx is not installed. On Debian or Ubuntu: apt-get install nginx-light (the system service is not used and may stay stopped).";
 }
 
@@ -57,21 +57,22 @@ export function startSystem(name: SystemName, site: Site): Promise<System> {
     case "direct":
       return Promise.resolve({ name, port: site.upstreamPorts[0] ?? 0, pids: [], stop: () => Promise.resolve() });
     case "nginx":
-      return startNginx(site);
+    case "nginx-default":
+      return startNginx(name, site);
     case "svc":
       return startService(site);
   }
 }
 
-async function startNginx(site: Site): Promise<System> {
+async function startNginx(name: "nginx" | "nginx-default", site: Site): Promise<System> {
   const port = await freePort();
-  const dir = join(site.dir, "nginx");
+  const dir = join(site.dir, name);
   mkdirSync(join(dir, "tmp"), { recursive: true });
-  writeFileSync(join(dir, "nginx.conf"), nginxConfig(port, site.upstreamPorts));
+  writeFileSync(join(dir, "nginx.conf"), nginxConfig(port, site.upstreamPorts, name === "nginx" ? CHEAPEST_BUFFERING : ""));
   const child = launch("nginx", ["-p", dir, "-e", join(dir, "error.log"), "-c", join(dir, "nginx.conf")], join(dir, "out.log"));
   await answers(child, `http://127.0.0.1:${port}/healthy`, join(dir, "error.log"));
   const master = child.pid ?? 0;
-  return { name: "nginx", port, pids: [master, ...childPids(master)], stop: () => endProcess(child, "SIGTERM") };
+  return { name, port, pids: [master, ...childPids(master)], stop: () => endProcess(child, "SIGTERM") };
 }
 
 async function startService(site: Site): Promise<System> {
@@ -85,11 +86,11 @@ async function startService(site: Site): Promise<System> {
   return { name: "svc", port, pids: [child.pid ?? 0], stop: () => endProcess(child, "SIGTERM") };
 }
 
-/**
- * One worker, connections kept alive on both sides, and the buffering that costs nginx least per 1 MiB answer of all that were tried: on or off, 4 KiB to 256 KiB.
- * Its default (on) takes nearly twice the CPU there; small answers cost the same under all of them.
- */
-function nginxConfig(port: number, upstreamPorts: readonly number[]): string {
+/** The buffering that costs nginx least per 1 MiB answer of all that were tried: on or off, 4 KiB to 256 KiB. Small answers cost the same under all of them. */
+const CHEAPEST_BUFFERING = "proxy_buffering off; proxy_buffer_size 32k; proxy_buffers 8 32k; proxy_max_temp_file_size 0;";
+
+/** One worker, connections kept alive on both sides. */
+function nginxConfig(port: number, upstreamPorts: readonly number[], buffering: string): string {
   const pool = (name: string, ports: readonly number[]): string =>
     `upstream ${name} { ${ports.map((each) => `server 127.0.0.1:${each};`).join(" ")} keepalive 128; keepalive_requests 1000000000; }`;
   return `daemon off; worker_processes 1; pid nginx.pid; error_log error.log error; ${process.getuid?.() === 0 ? "user root;" : ""}
@@ -98,7 +99,7 @@ http {
   access_log off; keepalive_requests 1000000000; keepalive_timeout 75s; tcp_nodelay on;
   client_body_temp_path tmp/body; proxy_temp_path tmp/proxy; fastcgi_temp_path tmp/f; uwsgi_temp_path tmp/u; scgi_temp_path tmp/s;
   client_body_buffer_size 64k; client_max_body_size 8m;
-  proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; proxy_buffer_size 32k; proxy_buffers 8 32k; proxy_max_temp_file_size 0;
+  proxy_http_version 1.1; proxy_set_header Connection ""; ${buffering}
   ${pool("live", upstreamPorts.slice(0, CHAIN_1_PORTS))}
   ${pool("dead", deadProviders(upstreamPorts))}
   server {

@@ -17,7 +17,7 @@ const ROWS = {
   parse_error: row(-32700, 400, false, "send one valid JSON document in UTF-8"),
   invalid_request: row(-32600, 400, false, 'send {"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'),
   body_too_large: row(-32600, 413, false, "send a smaller body, or fewer items in a batch"),
-  method_not_allowed: row(-32600, 405, false, "send a POST with a JSON-RPC body"),
+  method_not_allowed: row(-32600, 405, false, 'send a POST with the body {"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'),
   unsupported_media_type: row(-32600, 415, false, "send the body as plain JSON, without content encoding"),
   request_timeout: row(-32600, 408, true, "send the whole request without pausing"),
   not_found: row(-32600, 404, false, "use /rpc/{chain}; GET /api/chains lists the chains"),

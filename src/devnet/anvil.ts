@@ -52,7 +52,7 @@ export async function startDevnet({ nodes: count, onProgress, world = realWorld 
   try {
     for (const result of started) if (result.status === "rejected") throw result.reason;
     const replication = await replicate(nodes, { world, blockTimeMs: DEVNET_CHAIN.blockTimeMs, onProgress });
-    for (const node of nodes) onProgress(`${node.id} is ready: ${node.url}, process ${node.pid}`);
+    for (const node of nodes) onProgress(`${node.id} is ready, process ${node.pid}`);
     return {
       chain: DEVNET_CHAIN,
       providers: nodes.map(({ id, url, wsUrl, pid }) => ({ id, url, wsUrl, pid })),

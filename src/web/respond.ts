@@ -66,7 +66,6 @@ export function begin(response: ServerResponse, headers: Headers, sizeBytes: num
 /** Writes a refusal as a JSON-RPC error with the status of its row. */
 export function writeFault(response: ServerResponse, headers: Headers, why: Fault): void {
   if (why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));
-  if (why.code === "method_not_allowed") headers.push("Allow", "POST, OPTIONS");
   write(response, why.status, headers, [renderFault(why, "null")]);
 }
 

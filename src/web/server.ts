@@ -115,12 +115,17 @@ function handle(parts: ServerParts, request: IncomingMessage, response: ServerRe
   request.on("error", () => {});
   request.resume();
   if (method === "OPTIONS") return writePreflight(response, headers);
-  if (isRpcPath(url)) return writeFault(response, headers, fault("method_not_allowed", `${method} is not served on an RPC path`));
+  if (isRpcPath(url)) {
+    headers.push("Allow", "POST, OPTIONS");
+    return writeFault(response, headers, fault("method_not_allowed", `${method} is not served on an RPC path`));
+  }
   const path = url.split("?", 1)[0] ?? "/";
   const page = parts.page(path);
   if (page === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
-  if (method !== "GET" && method !== "HEAD")
+  if (method !== "GET" && method !== "HEAD") {
+    headers.push("Allow", "GET, HEAD, OPTIONS");
     return writeFault(response, headers, fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" }));
+  }
   page(response, headers, path);
 }
 
