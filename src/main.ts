@@ -50,6 +50,12 @@ async function serve(args: readonly string[]): Promise<void> {
     else log.error({ problem }, "configuration not reloaded: the running one stays");
   });
   let ending = false;
+  process.on("uncaughtException", (error) => {
+    log.fatal({ err: error }, "bug: finishing what was accepted, then ending with exit code 1");
+    process.exitCode = 1;
+    if (!ending) void end("uncaughtException", app, devnet);
+    ending = true;
+  });
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     process.once(signal, () => {
       if (!ending) void end(signal, app, devnet);
@@ -67,7 +73,7 @@ async function serve(args: readonly string[]): Promise<void> {
     await app.close();
     await devnet?.close();
     log.info("ended");
-    process.exit(0);
+    process.exit();
   }
 }
 

@@ -12,10 +12,12 @@ interface FaultRow {
 
 const row = (rpcCode: number, status: number, retryable: boolean, nextAction: string): FaultRow => ({ rpcCode, status, retryable, nextAction });
 
+const EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}';
+
 // Sources: the service specification's tables "JSON-RPC errors" and "Headers", and JSON-RPC 2.0 for parse errors.
 const ROWS = {
   parse_error: row(-32700, 400, false, "send one valid JSON document in UTF-8"),
-  invalid_request: row(-32600, 400, false, 'send {"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'),
+  invalid_request: row(-32600, 400, false, `send ${EXAMPLE}`),
   body_too_large: row(-32600, 413, false, "send a smaller body, or fewer items in a batch"),
   method_not_allowed: row(-32600, 405, false, 'send a POST with the body {"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'),
   unsupported_media_type: row(-32600, 415, false, "send the body as plain JSON, without content encoding"),

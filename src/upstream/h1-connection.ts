@@ -1,7 +1,7 @@
 // One keep-alive HTTP/1.1 connection: one request at a time, its answer read strictly. What leaves a doubt about framing ends the connection.
 import { connect, type Socket } from "node:net";
 import type { World } from "../world.ts";
-import { type AnswerHead, readChunkSize, readHead } from "./h1-head.ts";
+import { type AnswerHead, ChunkedBody, readHead } from "./h1-head.ts";
 
 /** Lets a handler steer the answer it receives. */
 export interface Controller {
@@ -37,11 +37,12 @@ export interface Home {
 const ONE_WRITE_BYTES = 16_384;
 const IDLE_MS = 30_000;
 const MAX_HEAD_BYTES = 16_384;
+const MAX_INTERIM_HEADS = 16;
 
 /** Why a connection that nobody waits for is ended. */
 export const IDLE = new Error("idle");
 
-type Phase = "idle" | "head" | "counted" | "chunked" | "until_close" | "over";
+type Phase = "idle" | "offered" | "head" | "counted" | "chunked" | "until_close" | "over";
 
 /** One connection of a pool; connects when made. */
 export class Connection implements Controller {
@@ -50,10 +51,13 @@ export class Connection implements Controller {
   readonly #socket: Socket;
   #phase: Phase = "idle";
   #handler: AnswerHandler | null = null;
-  /** A head or chunk-size line that arrived in part. */
+  /** What is to be sent once connected. */
+  #unsent: { readonly head: string; readonly body: Buffer } | null = null;
+  /** A head that arrived in part. */
   #partial: Buffer | null = null;
   #remaining = 0;
-  #trailer = false;
+  #chunks: ChunkedBody | null = null;
+  #interimHeads = 0;
   #keepAlive = true;
   #idleMs = IDLE_MS;
   /** Reading into memory of its own, because long answers keep it. */
@@ -73,33 +77,32 @@ export class Connection implements Controller {
       onread: { buffer: () => this.#nextBuffer(), callback: (bytes, buffer) => this.#read(bytes, buffer) },
     });
     this.#socket.setTimeout(connectTimeoutMs, () => this.abort(coded("no connection in time", "ETIMEDOUT")));
-    this.#socket.once("connect", () => {
-      this.#socket.setTimeout(0);
-      this.#handler?.onRequestStart(this);
-    });
+    this.#socket.once("connect", () => this.#connected());
     this.#socket.on("error", (error) => this.#lost(error));
     this.#socket.on("end", () => this.#ended());
     this.#socket.on("close", () => this.#lost(coded("the connection was closed", "ECONNRESET")));
   }
 
-  ask(head: string, body: Buffer, handler: AnswerHandler): void {
+  /** Sends a request; false = its handler gave it up while it waited: nothing was sent, and the connection is as free as before. */
+  ask(head: string, body: Buffer, handler: AnswerHandler): boolean {
     this.#handler = handler;
-    this.#phase = "head";
-    if (!this.#socket.connecting) handler.onRequestStart(this);
-    // The handler may have been cancelled while it waited for this connection.
-    if (this.#handler !== handler) return;
-    if (body.length <= ONE_WRITE_BYTES) {
-      this.#socket.write(`${head}${body.length}\r\n\r\n${body.toString("latin1", 0, body.length)}`, "latin1");
-      return;
+    if (this.#socket.connecting) {
+      this.#unsent = { head, body };
+      return true;
     }
-    this.#socket.cork();
-    this.#socket.write(`${head}${body.length}\r\n\r\n`, "latin1");
-    this.#socket.write(body);
-    this.#socket.uncork();
+    this.#phase = "offered";
+    handler.onRequestStart(this);
+    if (this.#handler !== handler) return false;
+    this.#phase = "head";
+    this.#interimHeads = 0;
+    this.#write(head, body);
+    return true;
   }
 
   abort(reason: Error): void {
-    this.#lost(reason);
+    if (this.#phase !== "offered") return this.#lost(reason);
+    this.#phase = "idle";
+    this.#handler = null;
   }
 
   pause(): void {
@@ -111,6 +114,25 @@ export class Connection implements Controller {
     if (!this.#paused) return;
     this.#paused = false;
     this.#socket.resume();
+  }
+
+  #connected(): void {
+    const unsent = this.#unsent;
+    const handler = this.#handler;
+    this.#unsent = null;
+    this.#socket.setTimeout(0);
+    if (unsent !== null && handler !== null && !this.ask(unsent.head, unsent.body, handler)) this.#rest();
+  }
+
+  #write(head: string, body: Buffer): void {
+    if (body.length <= ONE_WRITE_BYTES) {
+      this.#socket.write(`${head}${body.length}\r\n\r\n${body.toString("latin1", 0, body.length)}`, "latin1");
+      return;
+    }
+    this.#socket.cork();
+    this.#socket.write(`${head}${body.length}\r\n\r\n`, "latin1");
+    this.#socket.write(body);
+    this.#socket.uncork();
   }
 
   /** The memory of the next read: the shared buffer, or one of its own for an answer whose chunks are kept. */
@@ -148,6 +170,7 @@ export class Connection implements Controller {
           this.#handler?.onResponseData(this, Buffer.from(bytes));
           return;
         case "idle":
+        case "offered":
         case "over":
           // Bytes that nobody asked for: the next answer could not be told from them.
           return this.#lost(coded("unexpected bytes", "EPROTO"));
@@ -156,14 +179,18 @@ export class Connection implements Controller {
   }
 
   #takeHead(arrived: Buffer): Buffer {
-    const bytes = this.#joined(arrived);
+    const bytes = this.#partial === null ? arrived : Buffer.concat([this.#partial, arrived]);
+    this.#partial = null;
     const end = bytes.indexOf("\r\n\r\n");
-    if (end === -1) return this.#keepPartial(bytes, MAX_HEAD_BYTES);
-    const head = end > MAX_HEAD_BYTES ? null : readHead(bytes.toString("latin1", 0, end));
+    if (end === -1 && bytes.length <= MAX_HEAD_BYTES) {
+      this.#partial = Buffer.from(bytes);
+      return NOTHING;
+    }
+    const head = end === -1 || end > MAX_HEAD_BYTES ? null : readHead(bytes.toString("latin1", 0, end));
     const handler = this.#handler;
     if (head === null || handler === null) return this.#malformed();
     const rest = bytes.subarray(end + 4);
-    if (head.status < 200) return rest;
+    if (head.status < 200) return ++this.#interimHeads > MAX_INTERIM_HEADS ? this.#malformed() : rest;
     this.#keepAlive = head.keepAlive;
     this.#idleMs = head.idleMs ?? IDLE_MS;
     this.#enterBody(head);
@@ -181,8 +208,7 @@ export class Connection implements Controller {
         return;
       case "chunked":
         this.#phase = "chunked";
-        this.#remaining = 0;
-        this.#trailer = false;
+        this.#chunks = new ChunkedBody();
         return;
       case "until_close":
         this.#phase = "until_close";
@@ -208,40 +234,11 @@ export class Connection implements Controller {
   }
 
   #takeChunked(arrived: Buffer): Buffer {
-    if (this.#remaining > 0) {
-      // The two bytes after a chunk's data are its line end.
-      const data = arrived.subarray(0, Math.max(0, Math.min(arrived.length, this.#remaining - 2)));
-      const used = Math.min(arrived.length, this.#remaining);
-      this.#remaining -= used;
-      if (data.length > 0) this.#handler?.onResponseData(this, Buffer.from(data));
-      return arrived.subarray(used);
-    }
-    const bytes = this.#joined(arrived);
-    const end = bytes.indexOf("\r\n");
-    if (end === -1) return this.#keepPartial(bytes, MAX_HEAD_BYTES);
-    const line = bytes.toString("latin1", 0, end);
-    const rest = bytes.subarray(end + 2);
-    if (this.#trailer) {
-      if (line === "") this.#finish(rest);
-      return rest;
-    }
-    const size = readChunkSize(line);
-    if (size === null) return this.#malformed();
-    if (size === 0) this.#trailer = true;
-    else this.#remaining = size + 2;
+    const rest = this.#chunks?.take(arrived, (data) => this.#handler?.onResponseData(this, Buffer.from(data)));
+    if (rest === undefined) return this.#malformed();
+    if (rest === null) return NOTHING;
+    this.#finish(rest);
     return rest;
-  }
-
-  #joined(arrived: Buffer): Buffer {
-    const bytes = this.#partial === null ? arrived : Buffer.concat([this.#partial, arrived]);
-    this.#partial = null;
-    return bytes;
-  }
-
-  #keepPartial(bytes: Buffer, limit: number): Buffer {
-    if (bytes.length > limit) return this.#malformed();
-    this.#partial = Buffer.from(bytes);
-    return NOTHING;
   }
 
   #malformed(): Buffer {
@@ -253,14 +250,19 @@ export class Connection implements Controller {
   #finish(rest: Buffer): void {
     const handler = this.#handler;
     this.#handler = null;
-    const reusable = this.#keepAlive && rest.length === 0 && this.#phase !== "over";
-    if (reusable) {
-      this.#phase = "idle";
-      this.resume();
-      this.idleUntilMs = this.#home.options.world.now() + this.#idleMs;
-      this.#home.free(this);
-    } else this.#lost(IDLE);
+    // An answer that came before the whole request was sent leaves a connection that is still busy with that.
+    const reusable = this.#keepAlive && rest.length === 0 && this.#phase !== "over" && this.#socket.writableLength === 0;
+    if (reusable) this.#rest();
+    else this.#lost(IDLE);
     handler?.onResponseEnd();
+  }
+
+  /** Waits for its next request, or gets one at once. */
+  #rest(): void {
+    this.#phase = "idle";
+    this.resume();
+    this.idleUntilMs = this.#home.options.world.now() + this.#idleMs;
+    this.#home.free(this);
   }
 
   #ended(): void {

@@ -1,4 +1,5 @@
-// The head of an HTTP/1.1 answer and the size line of a chunk, read strictly: what could be understood in two ways is refused. Pure.
+// The head of an HTTP/1.1 answer and the framing of a chunked body, read strictly: what could be understood in two ways is refused.
+// Knows nothing of connections.
 
 /** What an answer's head says. */
 export interface AnswerHead {
@@ -7,7 +8,7 @@ export interface AnswerHead {
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: { readonly kind: "counted"; readonly bytes: number } | { readonly kind: "chunked" } | { readonly kind: "until_close" };
   readonly keepAlive: boolean;
-  /** How long the origin keeps an idle connection, less a second; null = it does not say. */
+  /** How long the origin keeps an idle connection, less two seconds; null = it does not say. */
   readonly idleMs: number | null;
 }
 
@@ -16,40 +17,112 @@ const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?)[ \t]*$/;
 const WANTED: ReadonlySet<string> = new Set(["content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive", "retry-after"]);
 /** Lengths of the wanted names, so that most lines are passed over without a copy. */
 const WANTED_LENGTHS: ReadonlySet<number> = new Set([...WANTED].map((it) => it.length));
+const CHUNK_LINE = /^([0-9a-fA-F]{1,12})[ \t]*(?:;[\t -~\x80-\xff]*)?$/;
 const MAX_LINES = 128;
+/** Fields that may not occur twice, whatever they say. */
+const FRAMING: ReadonlySet<string> = new Set(["content-length", "transfer-encoding"]);
 
 /** Reads a head without its final blank line; null when it is malformed or its framing is in doubt. */
 export function readHead(text: string): AnswerHead | null {
-  const firstEnd = text.indexOf("\r\n");
-  const status = STATUS_LINE.exec(firstEnd === -1 ? text : text.slice(0, firstEnd));
+  const firstEnd = lineEnd(text, 0);
+  const status = STATUS_LINE.exec(text.slice(0, firstEnd));
   if (status === null) return null;
   const headers: Record<string, string | undefined> = {};
-  let at = firstEnd === -1 ? text.length : firstEnd + 2;
-  for (let lines = 0; at < text.length; lines++) {
+  for (let at = firstEnd + 2, lines = 0; at < text.length; lines++) {
     if (lines >= MAX_LINES) return null;
-    const end = text.indexOf("\r\n", at);
-    const stop = end === -1 ? text.length : end;
+    const end = lineEnd(text, at);
     const colon = text.indexOf(":", at);
-    if (colon === -1 || colon >= stop || colon === at) return null;
-    const c = text.charCodeAt(at);
-    if (c === 0x20 || c === 0x09) return null;
+    // A name with white space around it is a fold, or a name that others may read without it.
+    if (end === -1 || colon <= at || colon >= end || text.charCodeAt(at) <= 0x20 || text.charCodeAt(colon - 1) <= 0x20) return null;
     if (WANTED_LENGTHS.has(colon - at)) {
-      const field = FIELD.exec(text.slice(at, stop));
+      const field = FIELD.exec(text.slice(at, end));
       if (field === null) return null;
       const name = (field[1] ?? "").toLowerCase();
       if (WANTED.has(name)) {
-        if (headers[name] !== undefined && headers[name] !== field[2]) return null;
-        headers[name] = field[2];
+        const known = headers[name];
+        if (known !== undefined && FRAMING.has(name)) return null;
+        headers[name] = known === undefined ? field[2] : `${known}, ${field[2]}`;
       }
     }
-    at = stop + 2;
+    at = end + 2;
   }
   return judge(status[1] === "1", Number(status[2]), headers);
 }
 
+/** Where the line from `at` on ends; -1 = in something else than CR LF. */
+function lineEnd(text: string, at: number): number {
+  const end = text.indexOf("\r", at);
+  const feed = text.indexOf("\n", at);
+  if (end === -1) return feed === -1 ? text.length : -1;
+  return feed === end + 1 ? end : -1;
+}
+
+/** Longest line between two chunks, and most that all trailers of one body may hold. */
+const MAX_LINE_BYTES = 1_024;
+const MAX_TRAILER_BYTES = 16_384;
+
+/** A chunked body while it arrives, cut in any way: strict about the line ends that say where a chunk is over. */
+export class ChunkedBody {
+  /** What comes next. */
+  #next: "size" | "data" | "data_end" | "trailer" = "size";
+  #dataBytes = 0;
+  #trailerBytes = 0;
+  /** A line that arrived in part. */
+  #partial: Buffer | null = null;
+
+  /** Gives the data of chunks on. Returns what follows the end of the body; null = the end is still to come, undefined = this is malformed. */
+  take(arrived: Buffer, give: (data: Buffer) => void): Buffer | null | undefined {
+    let bytes = arrived;
+    while (bytes.length > 0) {
+      if (this.#next === "data") {
+        const data = bytes.length <= this.#dataBytes ? bytes : bytes.subarray(0, this.#dataBytes);
+        this.#dataBytes -= data.length;
+        if (this.#dataBytes === 0) this.#next = "data_end";
+        bytes = bytes.subarray(data.length);
+        give(data);
+        continue;
+      }
+      if (this.#partial !== null) bytes = Buffer.concat([this.#partial, bytes]);
+      this.#partial = null;
+      const end = bytes.indexOf("\r\n");
+      if (end === -1 || end > MAX_LINE_BYTES) return this.#keep(bytes);
+      const line = bytes.toString("latin1", 0, end);
+      bytes = bytes.subarray(end + 2);
+      if (this.#next === "trailer" && line === "") return bytes;
+      if (!this.#takeLine(line)) return undefined;
+    }
+    return null;
+  }
+
+  /** False = malformed. */
+  #takeLine(line: string): boolean {
+    switch (this.#next) {
+      case "size": {
+        const size = readChunkSize(line);
+        this.#dataBytes = size ?? 0;
+        this.#next = size === 0 ? "trailer" : "data";
+        return size !== null;
+      }
+      case "trailer":
+        this.#trailerBytes += line.length + 2;
+        return this.#trailerBytes <= MAX_TRAILER_BYTES;
+      case "data":
+      case "data_end":
+        this.#next = "size";
+        return line === "";
+    }
+  }
+
+  #keep(bytes: Buffer): null | undefined {
+    if (bytes.length > (this.#next === "data_end" ? 1 : MAX_LINE_BYTES)) return undefined;
+    this.#partial = Buffer.from(bytes);
+    return null;
+  }
+}
+
 /** Size of a chunk from its line; null when it is none. Extensions are passed over. */
-export function readChunkSize(line: string): number | null {
-  const size = /^([0-9a-fA-F]{1,12})[ \t]*(?:;.*)?$/.exec(line)?.[1];
+function readChunkSize(line: string): number | null {
+  const size = CHUNK_LINE.exec(line)?.[1];
   return size === undefined ? null : Number.parseInt(size, 16);
 }
 
@@ -58,11 +131,12 @@ function judge(isOneOne: boolean, status: number, headers: Readonly<Record<strin
   const close = /(?:^|,)\s*close\s*(?:,|$)/i.test(connection);
   const stays = isOneOne ? !close : /(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(connection);
   const seconds = /(?:^|[,\s])timeout=(\d{1,6})/.exec(hint)?.[1];
-  const idleMs = seconds === undefined ? null : Math.max(0, Math.min(120, Number(seconds)) * 1_000 - 1_000);
+  const idleMs = seconds === undefined ? null : Math.max(0, Math.min(120, Number(seconds)) * 1_000 - 2_000);
   const rest = { status, headers, idleMs };
-  if (status < 200 || status === 204 || status === 304) return { ...rest, keepAlive: stays && status !== 101, body: { kind: "counted", bytes: 0 } };
+  if (status === 101) return null;
+  if (status < 200 || status === 204 || status === 304) return { ...rest, keepAlive: stays, body: { kind: "counted", bytes: 0 } };
   if (encoding !== undefined)
-    return length === undefined && encoding.toLowerCase() === "chunked" ? { ...rest, keepAlive: stays, body: { kind: "chunked" } } : null;
+    return isOneOne && length === undefined && encoding.toLowerCase() === "chunked" ? { ...rest, keepAlive: stays, body: { kind: "chunked" } } : null;
   if (length === undefined) return { ...rest, keepAlive: false, body: { kind: "until_close" } };
   return /^\d{1,15}$/.test(length) ? { ...rest, keepAlive: stays, body: { kind: "counted", bytes: Number(length) } } : null;
 }

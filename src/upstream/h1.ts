@@ -30,7 +30,8 @@ const READ_BYTES = 16_384;
 /** Long answers are read in larger pieces: each write to the caller may have to wake it. */
 const LONG_READ_BYTES = 131_072;
 const SPARE_BUFFERS = 64;
-const SWEEP_MS = 5_000;
+/** Not longer than the second by which connections are given up early. */
+const SWEEP_MS = 1_000;
 
 /** A pool without connections yet. */
 export function createOrigin(options: OriginOptions): Origin {
@@ -62,13 +63,10 @@ class OriginPool implements Origin, Home {
 
   send(head: string, body: Buffer, handler: AnswerHandler): void {
     if (this.#destroyed) return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
-    const connection = this.#idle.pop();
-    if (connection !== undefined) return connection.ask(head, body, handler);
-    if (this.#all.size < this.options.connections) {
-      const fresh = new Connection(this);
-      this.#all.add(fresh);
-      this.#cancelSweep ??= this.options.world.after(SWEEP_MS, () => this.#sweep());
-      return fresh.ask(head, body, handler);
+    const connection = this.#idle.pop() ?? this.#connect();
+    if (connection !== null) {
+      if (!connection.ask(head, body, handler)) this.free(connection);
+      return;
     }
     if (this.#waiting.length >= this.options.queue) return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
     this.#waiting.push({ head, body, handler });
@@ -87,10 +85,11 @@ class OriginPool implements Origin, Home {
   }
 
   free(connection: Connection): void {
-    const next = this.#waiting.shift();
-    if (next === undefined && this.#retired) connection.abort(IDLE);
-    else if (next === undefined) this.#idle.push(connection);
-    else connection.ask(next.head, next.body, next.handler);
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      if (connection.ask(next.head, next.body, next.handler)) return;
+    }
+    if (this.#retired) connection.abort(IDLE);
+    else this.#idle.push(connection);
   }
 
   gone(connection: Connection): void {
@@ -111,6 +110,15 @@ class OriginPool implements Origin, Home {
     this.#cancelSweep?.();
     for (const { handler } of this.#waiting.splice(0)) handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     for (const connection of [...this.#all]) connection.abort(coded("the pool is closed", "ECLOSED"));
+  }
+
+  /** A new connection; null = there are as many as there may be. */
+  #connect(): Connection | null {
+    if (this.#all.size >= this.options.connections) return null;
+    const fresh = new Connection(this);
+    this.#all.add(fresh);
+    this.#cancelSweep ??= this.options.world.after(SWEEP_MS, () => this.#sweep());
+    return fresh;
   }
 
   #sweep(): void {

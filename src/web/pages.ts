@@ -7,7 +7,7 @@ import type { World } from "../world.ts";
 import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./handlers/instance.ts";
 import { prometheusText } from "./handlers/prometheus.ts";
 import { type Headers, write, writeDocument, writeFault } from "./respond.ts";
-import type { ByteBudget } from "./rpc/batch.ts";
+import type { ByteBudget } from "./rpc/door.ts";
 import type { PageHandler } from "./server.ts";
 
 /** What the pages tell of. */

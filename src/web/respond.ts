@@ -44,6 +44,13 @@ const PREFLIGHT: readonly string[] = [
 /** Bodies up to this size go out in one write together with their headers. */
 const ONE_WRITE_BYTES = 16_384;
 
+/** The headers of one request's answer: its id, and the caller's own one where that is sane. */
+export function headersOf(requestId: string, theirs: string | readonly string[] | undefined): Headers {
+  const headers: Headers = ["x-svc-request-id", requestId];
+  if (typeof theirs === "string" && /^[\x21-\x7e]{1,128}$/.test(theirs)) headers.push("X-Request-Id", theirs);
+  return headers;
+}
+
 /** Writes a JSON answer from its pieces; null = no body. */
 export function write(response: ServerResponse, status: number, headers: Headers, body: readonly Buffer[] | null): void {
   if (body !== null) headers.push("Content-Type", "application/json");

@@ -1,10 +1,10 @@
 // The HTTP server: one listener, requests sent to their room, hostile clients kept within bounds, and a drain that loses no accepted request.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { fault } from "../core/fault.ts";
+import { type Fault, fault } from "../core/fault.ts";
 import type { World } from "../world.ts";
-import { type Headers, writeFault, writePreflight } from "./respond.ts";
+import { ALWAYS, type Headers, headersOf, retryAfter, writeFault, writePreflight } from "./respond.ts";
 import { isRpcPath } from "./rpc/address.ts";
 import type { RpcParts } from "./rpc/door.ts";
 import { serveRpc } from "./rpc/http.ts";
@@ -49,9 +49,10 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
     keepAlive: true,
     noDelay: true,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
-    headersTimeout: limits.headersTimeoutMs,
+    headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
     requestTimeout: limits.requestTimeoutMs,
-    connectionsCheckingInterval: Math.min(5_000, limits.headersTimeoutMs),
+    connectionsCheckingInterval: Math.min(5_000, limits.headersTimeoutMs, limits.requestTimeoutMs),
+    requireHostHeader: false,
   });
   server.maxConnections = limits.maxConnections;
   server.on("request", (request, response) => {
@@ -64,7 +65,7 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
     if (state.draining) response.shouldKeepAlive = false;
     handle(parts, request, response);
   });
-  server.on("clientError", answerBroken);
+  server.on("clientError", (error, socket) => answerBroken(error, socket, parts.requestId()));
   const lean = leanDoorOf(parts, server, state);
   return new Promise((resolve, reject) => {
     server.once("error", reject);
@@ -105,49 +106,65 @@ function leanDoorOf(parts: ServerParts, server: Server, activity: Activity): Lea
 
 function handle(parts: ServerParts, request: IncomingMessage, response: ServerResponse): void {
   const { method } = request;
-  const url = request.url ?? "/";
+  const url = originForm(request.url ?? "/");
   const requestId = parts.requestId();
-  if (method === "POST" && isRpcPath(url)) {
+  const named = request.headers.host !== undefined || request.httpVersion === "1.0";
+  if (named && method === "POST" && isRpcPath(url)) {
+    request.url = url;
     serveRpc(parts.rpc, request, response, requestId);
     return;
   }
-  const headers: Headers = ["x-svc-request-id", requestId];
+  const headers = headersOf(requestId, request.headers["x-request-id"]);
   request.on("error", () => {});
   request.resume();
+  if (!named) return writeFault(response, headers, fault("invalid_request", "the request names no host", { nextAction: "send a Host header" }));
   if (method === "OPTIONS") return writePreflight(response, headers);
-  if (isRpcPath(url)) {
-    headers.push("Allow", "POST, OPTIONS");
-    return writeFault(response, headers, fault("method_not_allowed", `${method} is not served on an RPC path`));
-  }
+  if (isRpcPath(url)) return writeNotAllowed(response, headers, "POST, OPTIONS", fault("method_not_allowed", `${method} is not served on an RPC path`));
   const path = url.split("?", 1)[0] ?? "/";
   const page = parts.page(path);
   if (page === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
-  if (method !== "GET" && method !== "HEAD") {
-    headers.push("Allow", "GET, HEAD, OPTIONS");
-    return writeFault(response, headers, fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" }));
-  }
+  if (method !== "GET" && method !== "HEAD")
+    return writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" }));
   page(response, headers, path);
 }
 
+function writeNotAllowed(response: ServerResponse, headers: Headers, allow: string, why: Fault): void {
+  headers.push("Allow", allow);
+  writeFault(response, headers, why);
+}
+
+/** Path and query, also of a target that is written with scheme and host. */
+function originForm(target: string): string {
+  if (target.startsWith("/")) return target;
+  const rest = target.replace(/^https?:\/\/[^/?#]*/i, "");
+  return rest.startsWith("/") ? rest : `/${rest}`;
+}
+
 /** What node's parser refused: bad framing, headers too long, or a client that is too slow. */
-function answerBroken(error: Error & { readonly code?: string }, socket: Duplex): void {
-  if (!socket.writable || error.code === "ECONNRESET") {
+function answerBroken(error: Error & { readonly code?: string }, socket: Duplex, requestId: string): void {
+  if (!socket.writable || error.code === "ECONNRESET" || isAnswering(socket)) {
     socket.destroy();
     return;
   }
   const [status, why] = brokenAs(error.code);
   const body = renderFault(why, "null");
-  const head = `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nAccess-Control-Allow-Origin: *\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
-  socket.end(Buffer.concat([Buffer.from(head), body]));
+  const wait = why.retryAfterMs === null ? "" : `Retry-After: ${retryAfter(why.retryAfterMs)}\r\n`;
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nx-svc-request-id: ${requestId}\r\n${wait}${ALWAYS}`;
+  socket.end(Buffer.concat([Buffer.from(`${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`), body]));
 }
 
-function brokenAs(code: string | undefined) {
-  if (code === "HPE_HEADER_OVERFLOW") return ["431 Request Header Fields Too Large", fault("invalid_request", "the request headers are too long")] as const;
-  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return ["408 Request Timeout", fault("request_timeout", "the request did not arrive in time")] as const;
-  return [
-    "400 Bad Request",
-    fault("invalid_request", "this is not a valid HTTP request", { nextAction: "check Content-Length and Transfer-Encoding, or use an HTTP library" }),
-  ] as const;
+/** True while an answer is on its way out on this connection: a second one must not be written into it. */
+function isAnswering(socket: Duplex): boolean {
+  const answer = "_httpMessage" in socket ? socket._httpMessage : null;
+  return typeof answer === "object" && answer !== null && "headersSent" in answer && answer.headersSent === true;
+}
+
+function brokenAs(code: string | undefined): readonly [status: number, why: Fault] {
+  if (code === "HPE_HEADER_OVERFLOW")
+    return [431, fault("invalid_request", "the request headers are too long", { nextAction: "send fewer or shorter headers" })];
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return [408, fault("request_timeout", "the request did not arrive in time")];
+  const nextAction = "check Content-Length and Transfer-Encoding, or use an HTTP library";
+  return [400, fault("invalid_request", "this is not a valid HTTP request", { nextAction })];
 }
 
 const QUIET_MS = 300;

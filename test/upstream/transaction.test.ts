@@ -70,5 +70,6 @@ test("what is no raw transaction has no hash, and nothing makes it throw", () =>
     }),
     { numRuns: 1_000 },
   );
-  for (const params of ["[]", "{}", "null", "[null]", "[1]", '[["0x02f8"]]', '"0x02f8"']) assert.equal(transactionHash(Buffer.from(`{"params":${params}}`)), null, params);
+  for (const params of ["[]", "{}", "null", "[null]", "[1]", '[["0x02f8"]]', '"0x02f8"'])
+    assert.equal(transactionHash(Buffer.from(`{"params":${params}}`)), null, params);
 });

@@ -153,3 +153,20 @@ test("a hundred thousand alarms that are set and cleared leave nothing behind, a
   world.advance(11_000);
   assert.equal(world.pendingTimers(), 0);
 });
+
+test("an alarm set by one that rings late, after the process slept, is still never early", () => {
+  const world = simulatedWorld(1);
+  const wheel = createWheel(world);
+  const waited: number[] = [];
+  for (const at of [20, 500, 3_000]) {
+    wheel.set(at, () => {
+      const setAtMs = world.now();
+      wheel.set(100, () => waited.push(world.now() - setAtMs));
+    });
+  }
+  world.advance(5);
+  world.jump(4_000);
+  world.advance(500);
+  assert.equal(waited.length, 3);
+  for (const ms of waited) assert.ok(ms >= 100 && ms <= 100 + LATEST_MS, `rang after ${ms} ms`);
+});

@@ -5,40 +5,32 @@ import type { Address } from "./address.ts";
 import { type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
 import { renderReply } from "./render.ts";
 
-/** Counts bytes that are held for requests under way. */
-export interface ByteBudget {
-  used: number;
-}
-
-/** What batches work with. */
-export interface BatchParts extends ExchangeParts {
-  readonly limits: { readonly batchConcurrency: number; readonly maxInFlightBytes: number };
-  readonly budget: ByteBudget;
-}
-
 /** A batch as it came through the door. */
 export interface Batch {
   readonly bytes: Buffer;
   readonly spans: readonly Span[];
   readonly address: Address;
   readonly requestId: string;
+  /** Items in flight at once. */
+  readonly concurrency: number;
+  /** Takes room for bytes of the answer until it has been sent; false = there is none. */
+  readonly reserve: (bytes: number) => boolean;
 }
 
 /** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
-export function runBatch(parts: BatchParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): () => void {
+export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): () => void {
   const { spans, address } = batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, () => void>();
   let next = 0;
   let open = spans.length;
-  let heldBytes = 0;
   let starting = false;
 
   function start(): void {
     // Replies that come at once must not nest a call per item.
     if (starting) return;
     starting = true;
-    while (next < spans.length && next - (spans.length - open) < parts.limits.batchConcurrency) begin(next++);
+    while (next < spans.length && next - (spans.length - open) < batch.concurrency) begin(next++);
     starting = false;
   }
 
@@ -58,7 +50,6 @@ export function runBatch(parts: BatchParts, batch: Batch, done: (body: readonly 
     open--;
     if (reply.id !== null) replies[index] = bounded(reply);
     if (open > 0) return start();
-    parts.budget.used -= heldBytes;
     done(join(replies));
   }
 
@@ -66,19 +57,14 @@ export function runBatch(parts: BatchParts, batch: Batch, done: (body: readonly 
     const meta = address.meta === "body" ? evidenceOfReply(reply, parts.world.now()) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, it) => sum + it.length, 0);
-    if (parts.budget.used + bytes > parts.limits.maxInFlightBytes) {
-      const tooLarge = fault("response_too_large", "this answer does not fit beside the others");
-      return renderReply({ ...reply, outcome: { kind: "fault", fault: tooLarge } }, meta);
-    }
-    parts.budget.used += bytes;
-    heldBytes += bytes;
-    return pieces;
+    if (batch.reserve(bytes)) return pieces;
+    const tooLarge = fault("response_too_large", "this answer does not fit beside the others");
+    return renderReply({ ...reply, outcome: { kind: "fault", fault: tooLarge } }, meta);
   }
 
   start();
   return () => {
     next = spans.length;
-    parts.budget.used -= heldBytes;
     for (const cancel of cancels.values()) cancel();
   };
 }

@@ -4,11 +4,11 @@ import { type Fault, fault } from "../../core/fault.ts";
 import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import type { AnswerStream, StreamSink } from "../../upstream/transport.ts";
 import type { Alarm, Wheel } from "../../upstream/wheel.ts";
-import { type Headers, retryAfter } from "../respond.ts";
+import { type Headers, headersOf, retryAfter } from "../respond.ts";
 import type { Address, Resolver } from "./address.ts";
-import { type BatchParts, runBatch } from "./batch.ts";
+import { runBatch } from "./batch.ts";
 import type { Caller } from "./caller.ts";
-import { evidenceOfReply, exchange, type Reply } from "./exchange.ts";
+import { type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
 import { closing, renderFault, renderReply } from "./render.ts";
 
 /** Bounds of the RPC surface. */
@@ -20,17 +20,23 @@ export interface RpcLimits {
   readonly maxInFlightBytes: number;
 }
 
+/** Counts bytes that are held for requests under way. */
+export interface ByteBudget {
+  used: number;
+}
+
 /** What the RPC surface works with. */
-export interface RpcParts extends BatchParts {
+export interface RpcParts extends ExchangeParts {
   readonly resolver: Resolver;
   readonly wheel: Wheel;
   readonly limits: RpcLimits;
+  readonly budget: ByteBudget;
 }
 
 /** Bytes that may wait for a slow reader before its upstream is paused. */
 const UNSENT_BYTES = 524_288;
-/** A long answer that neither side moves for this long is cut. */
-const STALL_MS = 30_000;
+/** An answer that neither side moves for this long is cut. */
+export const STALL_MS = 30_000;
 
 /** One RPC request on its way from a caller to its answer. */
 export class Door implements StreamSink {
@@ -59,6 +65,14 @@ export class Door implements StreamSink {
 
   /** Serves a complete body. */
   serve(bytes: Buffer, address: Address): void {
+    try {
+      this.#serve(bytes, address);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #serve(bytes: Buffer, address: Address): void {
     if (!isUtf8(bytes) || !isJson(bytes)) return this.refuse(fault("parse_error", "the body is not valid JSON"));
     const start = skipSpace(bytes, 0, bytes.length);
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
@@ -67,17 +81,19 @@ export class Door implements StreamSink {
     if (!this.#over && this.#stream === null) this.#cancel = cancel;
   }
 
-  /** Takes room for bytes of the body until the request is over; false = there is none. */
+  /** Takes room for bytes of the body or the answer until the request is over; false = there is none. */
   reserve(bytes: number): boolean {
     const { budget, limits } = this.#parts;
+    if (budget.used + bytes > limits.maxInFlightBytes) return false;
     this.#reserved += bytes;
     budget.used += bytes;
-    return budget.used <= limits.maxInFlightBytes;
+    return true;
   }
 
   /** Refuses the request before it is bound for a chain. */
   refuse(why: Fault): void {
     this.#over = true;
+    this.#release();
     this.#parts.observer.refused(why.code);
     this.#caller.send(why.status, this.#headers(why), [renderFault(why, "null")]);
   }
@@ -85,8 +101,7 @@ export class Door implements StreamSink {
   /** The caller is gone, or has its answer. */
   closed(): void {
     this.#over = true;
-    this.#parts.budget.used -= this.#reserved;
-    this.#reserved = 0;
+    this.#release();
     this.#stall?.clear();
     this.#cancel?.();
     this.#cancel = null;
@@ -125,13 +140,14 @@ export class Door implements StreamSink {
   }
 
   #batch(bytes: Buffer, start: number, address: Address): void {
-    const { maxBatchItems } = this.#parts.limits;
+    const { maxBatchItems, batchConcurrency } = this.#parts.limits;
     const { requestId } = this.#caller;
     const spans = elements(bytes, start, bytes.length, maxBatchItems + 1);
     if (spans.length === 0) return this.refuse(fault("invalid_request", "the batch is empty"));
     if (spans.length > maxBatchItems)
       return this.refuse(fault("invalid_request", `a batch may hold ${maxBatchItems} items`, { nextAction: "send several smaller batches" }));
-    const cancel = runBatch(this.#parts, { bytes, spans, address, requestId }, (body) => {
+    const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, reserve: (size: number) => this.reserve(size) };
+    const cancel = runBatch(this.#parts, batch, (body) => {
       this.#over = true;
       this.#cancel = null;
       this.#caller.send(body === null ? 204 : 200, this.#headers(null), body);
@@ -140,6 +156,21 @@ export class Door implements StreamSink {
   }
 
   #reply(reply: Reply): void {
+    try {
+      this.#write(reply);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** A throw is a bug: it is logged and costs this request, nothing else. */
+  #fail(error: unknown): void {
+    this.#parts.observer.log.error({ request_id: this.#caller.requestId, err: error }, "bug");
+    if (this.#over || this.#stream !== null) this.#caller.destroy();
+    else this.refuse(fault("internal", "the service failed to serve this request"));
+  }
+
+  #write(reply: Reply): void {
     const { outcome, address } = reply;
     this.#cancel = null;
     if (reply.id === null) {
@@ -189,10 +220,13 @@ export class Door implements StreamSink {
     });
   }
 
+  #release(): void {
+    this.#parts.budget.used -= this.#reserved;
+    this.#reserved = 0;
+  }
+
   #headers(why: Fault | null): Headers {
-    const headers: Headers = ["x-svc-request-id", this.#caller.requestId];
-    const theirs = this.#caller.header("x-request-id");
-    if (theirs !== undefined && /^[\x21-\x7e]{1,128}$/.test(theirs)) headers.push("X-Request-Id", theirs);
+    const headers = headersOf(this.#caller.requestId, this.#caller.header("x-request-id"));
     if (why !== null && why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));
     return headers;
   }

@@ -4,7 +4,7 @@ import { type Fault, fault } from "../../core/fault.ts";
 import { begin, type Headers, write } from "../respond.ts";
 import type { Address } from "./address.ts";
 import type { Caller } from "./caller.ts";
-import { Door, type RpcParts } from "./door.ts";
+import { Door, type RpcParts, STALL_MS } from "./door.ts";
 
 /** Serves one POST on an RPC path. */
 export function serveRpc(parts: RpcParts, request: IncomingMessage, response: ServerResponse, requestId: string): void {
@@ -46,7 +46,10 @@ class HttpRequest implements Caller {
   }
 
   send(status: number, headers: Headers, body: readonly Buffer[] | null): void {
-    write(this.#response, status, headers, body);
+    const response = this.#response;
+    write(response, status, headers, body);
+    // Nothing else bounds the time a caller may take to read an answer.
+    if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy());
   }
 
   begin(headers: Headers, sizeBytes: number | null): void {

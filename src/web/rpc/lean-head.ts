@@ -11,6 +11,8 @@ export interface RequestHead {
 }
 
 const HEAD = /^POST (\/[!-~]*) HTTP\/1\.1\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n)+)$/;
+/** The white space that HTTP knows; `trim` would take more, and a length with that around it is none. */
+const SPACE_AROUND = /^[\t ]+|[\t ]+$/g;
 const MAX_FIELDS = 64;
 /** Fields that change how a message is framed or what the connection is for. */
 const NOT_HERE: readonly string[] = ["transfer-encoding", "expect", "upgrade", "trailer", "te", "proxy-connection", "http2-settings"];
@@ -27,7 +29,7 @@ export function readRequestHead(text: string): RequestHead | null {
     const colon = line.indexOf(":");
     const name = line.slice(0, colon).toLowerCase();
     if (fields.has(name)) return null;
-    fields.set(name, line.slice(colon + 1).trim());
+    fields.set(name, line.slice(colon + 1).replace(SPACE_AROUND, ""));
   }
   const length = fields.get("content-length") ?? "";
   const connection = fields.get("connection") ?? "keep-alive";

@@ -1,0 +1,158 @@
+// A batch over a router the test holds in its hand: order, bounds, cancelling, and room for answers, in every order the answers may come in.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { pino } from "pino";
+import { elements } from "../../src/core/json.ts";
+import { createObserver } from "../../src/observe.ts";
+import { createDirectory } from "../../src/upstream/directory.ts";
+import type { Outcome, Route, RouteRequest, Router } from "../../src/upstream/router.ts";
+import { createResolver } from "../../src/web/rpc/address.ts";
+import { runBatch } from "../../src/web/rpc/batch.ts";
+import { configOf, configText } from "../fakes/service.ts";
+import { simulatedWorld } from "../fakes/world.ts";
+
+const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
+const world = simulatedWorld(1);
+const observer = createObserver(pino({ level: "silent" }), world);
+const resolver = createResolver(createDirectory(config.chains, config.profiles, world, config.selection), observer);
+const address = resolver.resolve({ url: "/rpc/1", provider: undefined, strategy: undefined });
+assert.ok(address.kind === "address");
+
+/** A call that waits for the test to answer it. */
+interface Waiting {
+  readonly request: RouteRequest;
+  readonly answer: (json: string) => void;
+  cancelled: boolean;
+}
+
+interface Run {
+  /** Calls under way, in order of their start. */
+  readonly waiting: Waiting[];
+  readonly started: () => number;
+  /** The answer as text, "" where it has no body; null while there is none. */
+  readonly body: () => string | null;
+  readonly cancel: () => void;
+}
+
+function run(items: readonly string[], concurrency: number, reserve: (bytes: number) => boolean = () => true): Run {
+  const waiting: Waiting[] = [];
+  let started = 0;
+  let body: string | null = null;
+  const router: Router = {
+    route(request, done) {
+      started++;
+      const route: Route = {
+        request,
+        plan: { candidates: [], excluded: [] },
+        traces: [],
+        startedAtMs: world.now(),
+        answeredBy: null,
+        cancel() {
+          one.cancelled = true;
+        },
+      };
+      const one: Waiting = {
+        request,
+        cancelled: false,
+        answer(json) {
+          waiting.splice(waiting.indexOf(one), 1);
+          const head = `{"jsonrpc":"2.0","id":${request.call.wireId},"result":`;
+          const outcome: Outcome = { kind: "result", body: Buffer.from(`${head}${json}}`), start: head.length, end: head.length + json.length };
+          done(outcome, route);
+        },
+      };
+      waiting.push(one);
+      return route;
+    },
+  };
+  const bytes = Buffer.from(`[${items.join(",")}]`);
+  const spans = elements(bytes, 0, bytes.length, 1_000);
+  assert.ok(address.kind === "address");
+  const parts = { world, router, observer, deadlineMs: () => 1_000 };
+  const cancel = runBatch(parts, { bytes, spans, address, requestId: "r", concurrency, reserve }, (pieces) => {
+    assert.equal(body, null, "answered twice");
+    body = pieces === null ? "" : Buffer.concat(pieces).toString();
+  });
+  return { waiting, started: () => started, body: () => body, cancel };
+}
+
+const call = (n: number): string => `{"jsonrpc":"2.0","id":${n},"method":"test_echo","params":[${n}]}`;
+const note = (n: number): string => `{"jsonrpc":"2.0","method":"test_echo","params":[${n}]}`;
+const local = (n: number): string => `{"jsonrpc":"2.0","id":${n},"method":"eth_chainId"}`;
+const junk = (): string => "7";
+
+const item = fc.constantFrom("call", "note", "local", "junk");
+const WRITTEN = { call, note, local, junk } as const;
+
+test("answers stand in the order of the items whatever order they come in, and never more than the bound are in flight", () => {
+  fc.assert(
+    fc.property(fc.array(item, { minLength: 1, maxLength: 30 }), fc.integer({ min: 1, max: 9 }), fc.infiniteStream(fc.nat()), (kinds, concurrency, choices) => {
+      const { waiting, body, started } = run(
+        kinds.map((kind, n) => WRITTEN[kind](n)),
+        concurrency,
+      );
+      while (waiting.length > 0) {
+        assert.ok(waiting.length <= concurrency, `${waiting.length} in flight`);
+        assert.equal(body(), null);
+        const chosen = waiting[(choices.next().value ?? 0) % waiting.length];
+        chosen?.answer(JSON.stringify(chosen.request.call.body.toString().length));
+      }
+      const remote = kinds.filter((kind) => kind === "call" || kind === "note").length;
+      assert.equal(started(), remote, "each routed once");
+      const answered = kinds.flatMap((kind, n) => (kind === "note" ? [] : [kind === "junk" ? null : n]));
+      const text = body();
+      assert.ok(text !== null, "not answered");
+      if (answered.length === 0) assert.equal(text, "");
+      else
+        assert.deepEqual(
+          (JSON.parse(text) as { id: unknown }[]).map((it) => it.id),
+          answered,
+        );
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("the bound is used in full: as many as allowed start at once, and one more for each that ends", () => {
+  const { waiting, started } = run(
+    Array.from({ length: 20 }, (_, n) => call(n)),
+    8,
+  );
+  assert.deepEqual([waiting.length, started()], [8, 8]);
+  for (let n = 0; n < 12; n++) waiting[0]?.answer("1");
+  assert.deepEqual([waiting.length, started()], [8, 20]);
+});
+
+test("many answers that come at once do not nest", () => {
+  const { body } = run(
+    Array.from({ length: 1_000 }, (_, n) => local(n)),
+    1,
+  );
+  assert.equal((JSON.parse(body() ?? "[]") as unknown[]).length, 1_000);
+});
+
+test("no item may stream, so that the answer is one document", () => {
+  const { waiting } = run([call(1), call(2)], 8);
+  for (const { request } of waiting) assert.equal(request.mayStream, false);
+});
+
+test("a batch whose caller is gone ends what is in flight and starts nothing more", () => {
+  const { waiting, started, cancel, body } = run(
+    Array.from({ length: 20 }, (_, n) => call(n)),
+    3,
+  );
+  waiting[1]?.answer("1");
+  cancel();
+  assert.ok(waiting.every((it) => it.cancelled));
+  assert.deepEqual([waiting.length, started(), body()], [3, 4, null]);
+});
+
+test("an answer without room becomes an error of that item alone", () => {
+  const { waiting, body } = run([call(1), call(2), call(3)], 8, (bytes) => bytes < 100);
+  waiting[0]?.answer("1");
+  waiting[0]?.answer(JSON.stringify("x".repeat(200)));
+  waiting[0]?.answer("3");
+  const [first, second, third] = JSON.parse(body() ?? "[]") as { id: number; result?: unknown; error?: { data: { code: string } } }[];
+  assert.deepEqual([first?.result, second?.id, second?.error?.data.code, third?.result], [1, 2, "response_too_large", 3]);
+});
