@@ -13,7 +13,8 @@ export interface AnswerHead {
 }
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\r\n]*)?$/;
-const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?)[ \t]*$/;
+/** A tab after a value stays: some do not see a length or an encoding that has one. */
+const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?) *$/;
 const WANTED: ReadonlySet<string> = new Set(["content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive", "retry-after"]);
 /** Lengths of the wanted names, so that most lines are passed over without a copy. */
 const WANTED_LENGTHS: ReadonlySet<number> = new Set([...WANTED].map((it) => it.length));

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { type App, build } from "../../src/app.ts";
 import { formatFaults } from "../../src/config/fault.ts";
 import { type Config, loadConfig } from "../../src/config.ts";
-import { realWorld } from "../../src/world.ts";
+import { realWorld, type World } from "../../src/world.ts";
 
 /** A running service. */
 export interface Service {
@@ -55,7 +55,7 @@ export function configOf(text: string): Config {
 }
 
 /** Starts the service. Close it in the test's `after`. */
-export async function startService(text: string): Promise<Service> {
+export async function startService(text: string, world: World = realWorld): Promise<Service> {
   const config = configOf(text);
   let lines = "";
   const sink = new Writable({
@@ -64,7 +64,7 @@ export async function startService(text: string): Promise<Service> {
       done();
     },
   });
-  const app = await build(config, { world: realWorld, log: pino({ level: config.logLevel }, sink), version: "0.0.0-test" });
+  const app = await build(config, { world, log: pino({ level: config.logLevel }, sink), version: "0.0.0-test" });
   const url = `http://127.0.0.1:${app.port}`;
   const read = async (path: string, init: RequestInit): Promise<Answer> => {
     const response = await fetch(url + path, init);

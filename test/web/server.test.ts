@@ -66,7 +66,7 @@ test("a target with scheme and host is the same path", TIMEOUT, async (t) => {
   for (const target of ["http://any.example/rpc/1", "HTTPS://any.example:8443/rpc/ethereum?include_meta=body"]) {
     assert.match(await raw(t, port, post(target, ["Host: any.example"]), '"0x1"}'), /^HTTP\/1\.1 200 /, target);
   }
-  assert.match(await raw(t, port, post("http://any.example", ["Host: x"]), "}}"), /^HTTP\/1\.1 404 /);
+  assert.match(await raw(t, port, post("http://any.example", ["Host: x"]), "}}"), /^HTTP\/1\.1 405 /);
   assert.match(await raw(t, port, "GET http://any.example/api/health HTTP/1.1\r\nHost: x\r\n\r\n", "}}"), /^HTTP\/1\.1 200 /);
 });
 

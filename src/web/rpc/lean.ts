@@ -7,7 +7,7 @@ import type { World } from "../../world.ts";
 import { ALWAYS, type Headers } from "../respond.ts";
 import { isRpcPath } from "./address.ts";
 import type { Caller } from "./caller.ts";
-import { Door, type RpcParts } from "./door.ts";
+import { Door, type RpcParts, STALL_MS } from "./door.ts";
 import { type RequestHead, readRequestHead } from "./lean-head.ts";
 
 /** What the lean door works with. */
@@ -41,6 +41,8 @@ export interface LeanDoor {
 
 const SWEEP_MS = 1_000;
 const MAX_HEAD_BYTES = 8_192;
+/** What a client may send ahead of its answer before it is no longer read. */
+const MAX_EARLY_BYTES = 16_384;
 /** Bodies up to this size go out in one write together with their head. */
 const ONE_WRITE_BYTES = 16_384;
 
@@ -48,16 +50,19 @@ const ONE_WRITE_BYTES = 16_384;
 export function createLeanDoor(parts: LeanParts): LeanDoor {
   const connections = new Set<Connection>();
   const dates = new DateHeader(parts.world);
+  let sweeping = false;
 
   function sweep(): void {
     const now = parts.world.now();
     for (const connection of connections) connection.closeIfIdle(now);
-    if (connections.size > 0) parts.world.after(SWEEP_MS, sweep);
+    sweeping = connections.size > 0;
+    if (sweeping) parts.world.after(SWEEP_MS, sweep);
   }
 
   return {
     accept(socket) {
-      if (connections.size === 0) parts.world.after(SWEEP_MS, sweep);
+      if (!sweeping) parts.world.after(SWEEP_MS, sweep);
+      sweeping = true;
       const connection = new Connection(parts, socket, dates, () => connections.delete(connection));
       connections.add(connection);
     },
@@ -77,14 +82,19 @@ class Connection implements Caller {
   readonly #dates: DateHeader;
   readonly #left: () => void;
   readonly #onData = (chunk: Buffer): void => this.#data(chunk);
-  readonly #onEnd = (): void => void this.#socket.destroy();
+  readonly #onEnd = (): void => this.#ended();
   readonly #onClose = (): void => this.#closed();
   readonly #onError = (): void => {};
+  readonly #onStall = (): void => this.destroy();
   #headText = "";
   #head: RequestHead | null = null;
   #door: Door | null = null;
   #early: Buffer | null = null;
   #chunked = false;
+  /** The answer is complete here, and its reader has yet to take the rest. */
+  #flushing = false;
+  /** Nothing more is answered on this connection: its client has been told, or has left. */
+  #closing = false;
   #served = 0;
   #idleSinceMs: number;
 
@@ -174,9 +184,10 @@ class Connection implements Caller {
     if (this.#door !== null) {
       // Sent before the answer to the request under way: kept, unread, until that answer is out.
       this.#early = this.#early === null ? chunk : Buffer.concat([this.#early, chunk]);
-      this.#socket.pause();
+      if (this.#early.length > MAX_EARLY_BYTES) this.#socket.pause();
       return;
     }
+    if (this.#closing) return;
     const body = this.#read(chunk);
     if (body === null) return this.#handOver(chunk);
     const { activity, rpc } = this.#parts;
@@ -207,22 +218,44 @@ class Connection implements Caller {
     return isRpcPath(head.url) ? chunk.subarray(end + 4) : null;
   }
 
+  /** The answer is complete here; the request is over once its reader has taken all of it. */
   #finish(): void {
+    const socket = this.#socket;
+    if (socket.writableLength === 0) return this.#answered();
+    this.#flushing = true;
+    socket.setTimeout(STALL_MS, this.#onStall);
+    socket.write("", "latin1", (error) => {
+      if (error) return;
+      socket.setTimeout(0, this.#onStall);
+      this.#flushing = false;
+      this.#answered();
+    });
+  }
+
+  #answered(): void {
+    const early = this.#early;
+    this.#early = null;
+    this.#over();
+    if (this.#closing) this.#socket.resume().end();
+    else if (early !== null && !this.#socket.destroyed) this.#handOver(early);
+  }
+
+  #over(): void {
     const { activity, world } = this.#parts;
     const door = this.#door;
+    if (door === null) return;
     this.#door = null;
     this.#idleSinceMs = world.now();
-    if (door !== null) {
-      activity.active--;
-      activity.lastMs = this.#idleSinceMs;
-      door.closed();
-    }
-    if (activity.draining) this.#socket.end();
-    else if (this.#early !== null) {
-      const early = this.#early;
-      this.#early = null;
-      this.#handOver(early);
-    }
+    activity.active--;
+    activity.lastMs = this.#idleSinceMs;
+    door.closed();
+  }
+
+  /** The client sends no more. As with node's server, it gets what is complete and nothing else. */
+  #ended(): void {
+    this.#closing = true;
+    if (this.#door === null || this.#flushing) this.#socket.end();
+    else this.#socket.destroy();
   }
 
   #handOver(received: Buffer): void {
@@ -238,20 +271,15 @@ class Connection implements Caller {
 
   #closed(): void {
     this.#left();
-    const door = this.#door;
-    this.#door = null;
-    if (door === null) return;
-    this.#parts.activity.active--;
-    this.#parts.activity.lastMs = this.#parts.world.now();
-    door.closed();
+    this.#over();
   }
 
   #headOf(status: number, headers: Headers): string {
     let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
     for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
-    const keep = this.#parts.activity.draining
-      ? "Connection: close"
-      : `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(this.#parts.keepAliveTimeoutMs / 1000)}`;
+    // What came early is answered as well: only then is there no more.
+    this.#closing = this.#parts.activity.draining && this.#early === null;
+    const keep = this.#closing ? "Connection: close" : `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(this.#parts.keepAliveTimeoutMs / 1000)}`;
     return `${text}${ALWAYS}${this.#dates.line()}${keep}\r\n\r\n`;
   }
 }
