@@ -58,9 +58,9 @@ class SlottedWheel implements Wheel {
 
   #turn(): void {
     const elapsed = Math.min(SLOTS, Math.max(0, Math.floor((this.#world.now() - this.#turnedAtMs) / TICK_MS)));
-    this.#turnedAtMs += elapsed * TICK_MS;
     for (let i = 0; i < elapsed; i++) {
       this.#tick++;
+      this.#turnedAtMs += TICK_MS;
       this.#ring(this.#slots[this.#tick % SLOTS]);
     }
     if (this.size === 0) this.#running = false;

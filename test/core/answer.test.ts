@@ -20,7 +20,16 @@ const goodMembers: fc.Arbitrary<readonly Member[]> = fc
 
 const anyMembers: fc.Arbitrary<readonly Member[]> = fc.array(
   fc.oneof(
-    fc.constantFrom<Member>(VERSION, ID, ['"result"', "null"], ['"error"', "null"], ['"\\u0072esult"', "1"], ['"id"', "18"], ['"id"', '"17"'], ['"jsonrpc"', '"1.0"']),
+    fc.constantFrom<Member>(
+      VERSION,
+      ID,
+      ['"result"', "null"],
+      ['"error"', "null"],
+      ['"\\u0072esult"', "1"],
+      ['"id"', "18"],
+      ['"id"', '"17"'],
+      ['"jsonrpc"', '"1.0"'],
+    ),
     fc.tuple(fc.constantFrom('"result"', '"error"'), valueText),
     fc.tuple(stringText, valueText),
   ),
@@ -125,7 +134,9 @@ test("by its head a long answer is a result or left for later, wherever the cut 
 });
 
 test("by head and tail a long result is the one JSON.parse finds, in every order of the members", () => {
-  const members = longValue.chain((result) => fc.boolean().chain((withNull) => shuffled([VERSION, ID, ['"result"', result], ...(withNull ? [['"error"', "null"] as const] : [])])));
+  const members = longValue.chain((result) =>
+    fc.boolean().chain((withNull) => shuffled([VERSION, ID, ['"result"', result], ...(withNull ? [['"error"', "null"] as const] : [])])),
+  );
   fc.assert(
     fc.property(members, spacing, whiteSpace, (them, spaces, after) => {
       const text = objectText(them, spaces) + after;
@@ -158,7 +169,17 @@ test("a long answer with another id is refused, whether the id stands before the
 test("a long answer that ends too early, too late or as something else is broken", () => {
   const head = '{"jsonrpc":"2.0","id":17,"result":';
   const items = '"0x1",'.repeat(100);
-  const broken = [`[${items}1]`, `[${items}1}`, `[${items}"1`, `[${items}1],`, `{"a":[${items}1]}`, `{"a":[${items}1]]}`, `"${"x".repeat(600)}}`, `"${"x".repeat(600)}`, `[${items}1]}x`];
+  const broken = [
+    `[${items}1]`,
+    `[${items}1}`,
+    `[${items}"1`,
+    `[${items}1],`,
+    `{"a":[${items}1]}`,
+    `{"a":[${items}1]]}`,
+    `"${"x".repeat(600)}}`,
+    `"${"x".repeat(600)}`,
+    `[${items}1]}x`,
+  ];
   for (const value of broken) assert.equal(byHeadAndTail(head + value, 60).kind, "broken", value.slice(-20));
   assert.equal(byHeadAndTail(`{"jsonrpc":"1.0","id":17,"result":[${items}1]}`, 60).kind, "broken");
   assert.equal(byHeadAndTail(`{"id":17,"result":[${items}1]}`, 60).kind, "broken");
@@ -181,7 +202,12 @@ test("a long complete body is read by head and tail with the same outcome as who
   fc.assert(
     fc.property(strings, fc.shuffledSubarray([0, 1, 2], { minLength: 3 }), spacing, (items, order, spaces) => {
       const members: readonly Member[] = [VERSION, ID, ['"result"', `[${items.join(",")}]`]];
-      const bytes = Buffer.from(objectText(order.map((at) => members[at] ?? VERSION), spaces));
+      const bytes = Buffer.from(
+        objectText(
+          order.map((at) => members[at] ?? VERSION),
+          spaces,
+        ),
+      );
       const answer = readAnswer(bytes, WIRE_ID);
       const long = readLongResult(bytes, WIRE_ID);
       assert.ok(answer.kind === "result");

@@ -202,7 +202,8 @@ describe("a body of 100 MB gets its 413, and no memory", TIMEOUT, () => {
       const before = process.memoryUsage().rss;
       let most = 0;
       socket.write(head(lines));
-      for (let sent = 0; sent < TOTAL && !closed(); sent += piece.length) {
+      let sent = 0;
+      for (; sent < TOTAL && !closed(); sent += piece.length) {
         if (name !== "declared") socket.write(`${piece.length.toString(16)}\r\n`);
         const flushed = socket.write(piece);
         if (name !== "declared") socket.write("\r\n");
@@ -211,6 +212,7 @@ describe("a body of 100 MB gets its 413, and no memory", TIMEOUT, () => {
       }
       await until("the refusal", () => got().includes('"code":"body_too_large"'));
       assert.match(got(), /^HTTP\/1\.1 413 /);
+      assert.ok(sent < 60_000_000, `${sent} bytes were taken`);
       assert.ok(most - before < 80_000_000, `${Math.round((most - before) / 1e6)} MB more while it was sent`);
       socket.destroy();
       await othersAreServed(it);
@@ -376,7 +378,7 @@ describe("a caller who asks for a long answer and does not read it", TIMEOUT, ()
     await othersAreServed(it);
   });
 
-  it("or asks for thousands of short ones, is not served without end", { todo: "the lean door reads on while its answers wait" }, async (t) => {
+  it("or asks for thousands of short ones, is not served without end", async (t) => {
     const answer = JSON.stringify("x".repeat(60_000));
     const it = await scene(t, {}, (_, reply) => reply.result(answer));
     const { socket } = await dial(t, it.service.port);

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { configText, type Service, startService } from "../fakes/service.ts";
+import { until } from "../fakes/stage.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 interface Answer {
@@ -21,6 +22,7 @@ const EXPOSED =
 
 let upstream: ScriptedUpstream;
 let service: Service;
+let cutShort = 0;
 const requestIds: string[] = [];
 
 before(async () => {
@@ -28,6 +30,14 @@ before(async () => {
     if (asked.method === "test_fail") return reply.error('{"code":3,"message":"execution reverted","data":"0x01"}');
     if (asked.method === "test_slow") return void setTimeout(() => reply.result(JSON.stringify(asked.params)), 30);
     if (asked.method === "test_long") return reply.result(JSON.stringify("x".repeat(3_000_000)));
+    if (asked.method === "test_endless") {
+      const answer = reply.begin('{"jsonrpc":"2.0","id":1,"result":"');
+      const more = setInterval(() => answer.write("x".repeat(100_000)), 1);
+      return void reply.response.on("close", () => {
+        clearInterval(more);
+        cutShort++;
+      });
+    }
     reply.result(JSON.stringify(asked.params ?? null));
   });
   const providers = [{ id: "a", url: upstream.url }];
@@ -203,6 +213,12 @@ for (const [door, connection] of Object.entries(DOORS)) {
       for (const method of ["eth_accounts", "eth_subscribe", "eth_chainId"])
         assert.equal((await post(`{"jsonrpc":"2.0","method":"${method}"}`)).status, 204, method);
       assert.equal(upstream.asked.length, before);
+    });
+
+    it("a notification whose result is long ends it upstream: nobody waits for it", async () => {
+      const before = cutShort;
+      assert.equal((await post('{"jsonrpc":"2.0","method":"test_endless"}')).status, 204);
+      await until("the end of the upstream request", () => cutShort === before + 1);
     });
 
     it("X-Request-Id comes back where it is sane, and only there", async () => {

@@ -64,7 +64,6 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
 
   start();
   return () => {
-    next = spans.length;
     for (const cancel of cancels.values()) cancel();
   };
 }

@@ -49,7 +49,7 @@ const ONE_WRITE_BYTES = 16_384;
 /** A door without connections yet. */
 export function createLeanDoor(parts: LeanParts): LeanDoor {
   const connections = new Set<Connection>();
-  const dates = new DateHeader(parts.world);
+  const dateLine = dateLines(parts.world);
   let sweeping = false;
 
   function sweep(): void {
@@ -63,7 +63,7 @@ export function createLeanDoor(parts: LeanParts): LeanDoor {
     accept(socket) {
       if (!sweeping) parts.world.after(SWEEP_MS, sweep);
       sweeping = true;
-      const connection = new Connection(parts, socket, dates, () => connections.delete(connection));
+      const connection = new Connection(parts, socket, dateLine, () => connections.delete(connection));
       connections.add(connection);
     },
     get size() {
@@ -79,7 +79,7 @@ class Connection implements Caller {
   requestId = "";
   readonly #parts: LeanParts;
   readonly #socket: Socket;
-  readonly #dates: DateHeader;
+  readonly #dateLine: () => string;
   readonly #left: () => void;
   readonly #onData = (chunk: Buffer): void => this.#data(chunk);
   readonly #onEnd = (): void => this.#ended();
@@ -98,10 +98,10 @@ class Connection implements Caller {
   #served = 0;
   #idleSinceMs: number;
 
-  constructor(parts: LeanParts, socket: Socket, dates: DateHeader, left: () => void) {
+  constructor(parts: LeanParts, socket: Socket, dateLine: () => string, left: () => void) {
     this.#parts = parts;
     this.#socket = socket;
-    this.#dates = dates;
+    this.#dateLine = dateLine;
     this.#left = left;
     this.#idleSinceMs = parts.world.now();
     socket.on("data", this.#onData);
@@ -280,26 +280,18 @@ class Connection implements Caller {
     // What came early is answered as well: only then is there no more.
     this.#closing = this.#parts.activity.draining && this.#early === null;
     const keep = this.#closing ? "Connection: close" : `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(this.#parts.keepAliveTimeoutMs / 1000)}`;
-    return `${text}${ALWAYS}${this.#dates.line()}${keep}\r\n\r\n`;
+    return `${text}${ALWAYS}${this.#dateLine()}${keep}\r\n\r\n`;
   }
 }
 
 /** The `Date` header, made anew once a second. */
-class DateHeader {
-  readonly #world: World;
-  #second = 0;
-  #line = "";
-
-  constructor(world: World) {
-    this.#world = world;
-  }
-
-  line(): string {
-    const second = Math.floor(this.#world.wallMs() / 1000);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#line = `Date: ${new Date(second * 1000).toUTCString()}\r\n`;
-    }
-    return this.#line;
-  }
+function dateLines(world: World): () => string {
+  let second = 0;
+  let line = "";
+  return () => {
+    const now = Math.floor(world.wallMs() / 1000);
+    if (now !== second) line = `Date: ${new Date(now * 1000).toUTCString()}\r\n`;
+    second = now;
+    return line;
+  };
 }
