@@ -46,6 +46,7 @@ export class Door implements StreamSink {
   #stream: { readonly source: AnswerStream; readonly reply: Reply; readonly verbatim: boolean; skip: number } | null = null;
   #stall: Alarm | null = null;
   #progress = 0;
+  #paused = false;
   #reserved = 0;
   #over = false;
 
@@ -206,8 +207,13 @@ export class Door implements StreamSink {
   }
 
   #pause(source: AnswerStream): void {
+    if (this.#paused) return;
+    this.#paused = true;
     source.pause();
-    this.#caller.drained(() => source.resume());
+    this.#caller.drained(() => {
+      this.#paused = false;
+      source.resume();
+    });
   }
 
   #watchStall(): void {
