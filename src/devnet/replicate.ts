@@ -89,6 +89,8 @@ export async function replicate(nodes: readonly AnvilNode[], options: Replicatio
         if (error instanceof Diverged) onProgress(`${member.node.id} no longer follows the local chain and will fall behind: ${error.message}`);
         const culprit = error instanceof NodeSilent ? members.find(({ node }) => node === error.node) : member;
         if (culprit !== undefined) culprit.state = error instanceof Diverged ? "left" : "behind";
+        // It answered while its leader did not, so it may lead: or all would wait for one that hangs, once each was slow for a moment.
+        if (culprit !== member && member.state === "behind") member.state = "together";
         await pause(RETRY_MS);
         ringAll();
       }
