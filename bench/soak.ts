@@ -18,6 +18,8 @@ const MAX_GROWTH = 1.1;
 /** Calls under unlisted names are sent once, so the 1 % of upstream failures may reach the caller, with some room for the breaker's doing. */
 const MAX_UNKNOWN_FAILED = 0.03;
 
+const LONGEST_WARM_UP_SECONDS = 60;
+
 /** Runs the job for so many minutes; returns the exit code. */
 export async function soak(minutes: number): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "svc-soak-"));
@@ -48,6 +50,11 @@ async function run({
   readonly seconds: number;
 }): Promise<number> {
   const job: LoadJob = { port: system.port, path: PATHS.live, workload: "mixed", connections: CONNECTIONS, seconds, ratePerSecond: RATE_PER_SECOND };
+  // At full speed first: Node's young generation takes about a million calls to reach its full size, and grows in steps until then.
+  const warmUpSeconds = Math.min(LONGEST_WARM_UP_SECONDS, seconds / 4);
+  await load.ask({ kind: "job", job: { ...job, seconds: warmUpSeconds, ratePerSecond: null } }, 30_000);
+  await load.ask({ kind: "go" }, 30_000 + warmUpSeconds * 1_000);
+  process.stdout.write(`warm after ${warmUpSeconds} s: ${sum(system.pids.map((pid) => memoryMb(pid).rss)).toFixed(1)} MB\n`);
   await load.ask({ kind: "job", job }, 30_000);
   const startUs = sum(system.pids.map(cpuUs));
   const rssMb: number[] = [];

@@ -683,7 +683,6 @@ test("sixteen readers that stop hold only a little of their long answers in memo
 
 test("an answer in thousands of tiny chunks to a slow reader piles up no listeners", {
   ...TIMEOUT,
-  todo: "the RPC surface asks again for every chunk",
 }, async (t) => {
   const warnings: string[] = [];
   const warn = (warning: Error): void => void warnings.push(warning.message);

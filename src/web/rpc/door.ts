@@ -207,9 +207,9 @@ export class Door implements StreamSink {
   }
 
   #pause(source: AnswerStream): void {
+    source.pause();
     if (this.#paused) return;
     this.#paused = true;
-    source.pause();
     this.#caller.drained(() => {
       this.#paused = false;
       source.resume();

@@ -46,10 +46,8 @@ class HttpRequest implements Caller {
   }
 
   send(status: number, headers: Headers, body: readonly Buffer[] | null): void {
-    const response = this.#response;
-    write(response, status, headers, body);
-    // Nothing else bounds the time a caller may take to read an answer.
-    if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy());
+    write(this.#response, status, headers, body);
+    this.#boundReading();
   }
 
   begin(headers: Headers, sizeBytes: number | null): void {
@@ -63,6 +61,7 @@ class HttpRequest implements Caller {
 
   end(): void {
     this.#response.end();
+    this.#boundReading();
   }
 
   drained(run: () => void): void {
@@ -81,6 +80,12 @@ class HttpRequest implements Caller {
     this.#request.on("end", () => this.#complete());
     this.#address = this.#door.address();
     if (this.#address !== null && Number(this.header("content-length") ?? 0) > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
+  }
+
+  /** Nothing else bounds the time a caller may take to read a complete answer. */
+  #boundReading(): void {
+    const response = this.#response;
+    if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy());
   }
 
   #take(chunk: Buffer): void {
