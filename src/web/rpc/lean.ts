@@ -19,7 +19,7 @@ export interface LeanParts {
   /** A connection must send its first request within this. */
   readonly firstRequestMs: number;
   /** Gives a connection, and what it has sent, to node's HTTP server. */
-  readonly handOver: (socket: Socket, received: Buffer | null) => void;
+  readonly handOver: (socket: Socket, received: Buffer) => void;
   /** Counts requests under way. */
   readonly activity: Activity;
 }
@@ -34,8 +34,6 @@ export interface Activity {
 /** Takes connections. */
 export interface LeanDoor {
   accept(socket: Socket): void;
-  /** Connections held here. */
-  readonly size: number;
   destroyAll(): void;
 }
 
@@ -65,9 +63,6 @@ export function createLeanDoor(parts: LeanParts): LeanDoor {
       sweeping = true;
       const connection = new Connection(parts, socket, dateLine, () => connections.delete(connection));
       connections.add(connection);
-    },
-    get size() {
-      return connections.size;
     },
     destroyAll() {
       for (const connection of [...connections]) connection.destroy();
