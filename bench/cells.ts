@@ -53,7 +53,7 @@ export const CELLS: readonly Cell[] = [
 /** What this service promises in a cell. */
 export interface Target {
   readonly cell: string;
-  readonly measure: "cpuVsNginx" | "addedP50Ms" | "addedP99Ms" | "memoryGrowthMb";
+  readonly measure: "cpuVsNginx" | "cpuVsNginxDefault" | "addedP50Ms" | "addedP99Ms" | "memoryGrowthMb";
   readonly max: number;
 }
 
@@ -62,8 +62,8 @@ export const TARGETS: readonly Target[] = [
   { cell: "small-64", measure: "cpuVsNginx", max: 2.2 },
   { cell: "half", measure: "addedP50Ms", max: 0.3 },
   { cell: "half", measure: "addedP99Ms", max: 2 },
-  { cell: "large-1", measure: "cpuVsNginx", max: 1.5 },
-  { cell: "large-64", measure: "cpuVsNginx", max: 1.5 },
+  { cell: "large-1", measure: "cpuVsNginxDefault", max: 1.5 },
+  { cell: "large-64", measure: "cpuVsNginxDefault", max: 1.5 },
   { cell: "large-1", measure: "memoryGrowthMb", max: 256 },
   { cell: "large-64", measure: "memoryGrowthMb", max: 256 },
 ];

@@ -27,6 +27,8 @@ export interface Row {
   readonly addedP99Ms: number | null;
   /** CPU per request as a multiple of nginx's in the same cell. */
   readonly cpuVsNginx: number | null;
+  /** The same beside nginx with its own default buffering, in the cells that measure it. */
+  readonly cpuVsNginxDefault: number | null;
   readonly rssMb: number;
   readonly peakMb: number;
   /** Highest memory in any round beyond what the system held before the cell began, MB. */
@@ -41,9 +43,10 @@ const AMPLIFICATION_SLACK = 0.0005;
 
 /** The rows of a cell, one per system that was measured. */
 export function rowsOf({ rounds, startRssMb }: CellRounds): readonly Row[] {
-  const nginxUs = median(kept(rounds, "nginx").map((round) => round.cpuUsPerRequest));
+  const cpuOf = (name: SystemName): number => median(kept(rounds, name).map((round) => round.cpuUsPerRequest));
+  const [nginxUs, defaultUs] = [cpuOf("nginx"), cpuOf("nginx-default")];
   return SYSTEM_NAMES.filter((system) => rounds.some((round) => round.system === system)).map((system) =>
-    rowOf(rounds, system, { nginxUs, startRssMb: startRssMb.get(system) ?? 0 }),
+    rowOf(rounds, system, { nginxUs, defaultUs, startRssMb: startRssMb.get(system) ?? 0 }),
   );
 }
 
@@ -100,7 +103,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? 0) + upper) / 2;
 }
 
-function rowOf(rounds: readonly Round[], system: SystemName, base: { readonly nginxUs: number; readonly startRssMb: number }): Row {
+function rowOf(rounds: readonly Round[], system: SystemName, base: { readonly nginxUs: number; readonly defaultUs: number; readonly startRssMb: number }): Row {
   const all = rounds.filter((round) => round.system === system);
   const good = kept(rounds, system);
   const of = (pick: (round: Round) => number): number => median(good.map(pick));
@@ -116,6 +119,7 @@ function rowOf(rounds: readonly Round[], system: SystemName, base: { readonly ng
     addedP50Ms: added(rounds, system, (round) => round.load.p50Ms),
     addedP99Ms: added(rounds, system, (round) => round.load.p99Ms),
     cpuVsNginx: system === "svc" && base.nginxUs > 0 ? cpuUs / base.nginxUs : null,
+    cpuVsNginxDefault: system === "svc" && base.defaultUs > 0 ? cpuUs / base.defaultUs : null,
     rssMb: of((round) => round.rssMb),
     peakMb: Math.max(0, ...good.map((round) => round.peakMb)),
     memoryGrowthMb: Math.max(0, ...all.map((round) => round.peakMb - base.startRssMb)),

@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import { CELLS, type Cell } from "./cells.ts";
 import { startChild } from "./child.ts";
 import { measure, type Rig, type Round, snapshot } from "./measure.ts";
+import { releaseCores, separate } from "./pin.ts";
 import { memoryMb } from "./procfs.ts";
 import { hottest } from "./profile.ts";
 import { type CellRounds, complaints, rowsOf, tableOf } from "./report.ts";
@@ -107,12 +108,17 @@ async function runCell(rig: Rig, systems: readonly System[], cell: Cell, plan: O
   const startRssMb = new Map(chosen.map(({ name, pids }) => [name, pids.reduce((sum, pid) => sum + memoryMb(pid).rss, 0)]));
   for (const system of chosen) await measure(rig, system, closed, { seconds: plan.warmUpSeconds, ratePerSecond: null });
   const ratePerSecond = cell.pace === "half" ? (await saturation(rig, chosen, closed, plan.seconds)) / 2 : null;
+  const pids = chosen.flatMap((system) => system.pids);
+  const generators = [rig.upstream.pid, rig.load.pid];
+  if (cell.pace === "half" && !separate(pids, generators))
+    process.stdout.write("  (no core of its own for the system under test: taskset is missing, or there is one core)\n");
   const rounds: Round[] = [];
   for (let round = 0; round < plan.rounds; round++) {
     const turn = round % chosen.length;
     for (const system of [...chosen.slice(turn), ...chosen.slice(0, turn)])
       rounds.push(await measure(rig, system, cell, { seconds: plan.seconds, ratePerSecond }));
   }
+  if (cell.pace === "half") releaseCores([...pids, ...generators]);
   return { cell, ratePerSecond, rounds, startRssMb };
 }
 
