@@ -51,10 +51,14 @@ export interface Verdict {
   readonly effect: Effect;
 }
 
-/** One finished try at one provider. */
-export interface Attempt {
+/** One way of reaching a provider; each has a health of its own. */
+export interface Channel {
   readonly provider: Provider;
   readonly transport: Transport;
+}
+
+/** One finished try at one provider. */
+export interface Attempt extends Channel {
   readonly latencyMs: number;
   /** Null = a clean result. */
   readonly verdict: Verdict | null;
@@ -83,9 +87,9 @@ export interface Exclusion {
   readonly reason: ExclusionReason;
 }
 
-/** Who may be asked, in order. */
+/** Who may be asked, in order, and how. No provider occurs twice. */
 export interface Plan {
-  readonly candidates: readonly Provider[];
+  readonly candidates: readonly Channel[];
   readonly excluded: readonly Exclusion[];
 }
 

@@ -6,7 +6,6 @@ import type { Provider, Transport } from "./profile.ts";
 
 /** What holds for every provider of a set at one moment. */
 export interface SetView {
-  readonly transport: Transport;
   readonly nowMs: number;
   /** Consensus height; null = unknown. */
   readonly head: number | null;
@@ -14,8 +13,9 @@ export interface SetView {
   readonly maxLagBlocks: number;
 }
 
-/** What is known of one provider beside its declaration. */
+/** What is known of one provider on one transport, beside its declaration. */
 export interface Condition {
+  readonly transport: Transport;
   readonly wrongChain: boolean;
   readonly cordoned: boolean;
   /** It said itself that it is behind. */
@@ -53,7 +53,7 @@ const FIRST_NAMED_METHOD = 2;
 /** Why a provider cannot serve a call; null = it can. */
 export function capability(provider: Provider, call: Call, view: SetView, condition: Condition): ExclusionReason | null {
   return (
-    unreachable(provider, view.transport, condition) ??
+    unreachable(provider, condition) ??
     unsupported(provider, call, view, condition.facts) ??
     beyondLimits(provider, call, view, condition.facts) ??
     (condition.behind || (condition.lagBlocks !== null && condition.lagBlocks > view.maxLagBlocks) ? "lagging" : null)
@@ -61,8 +61,8 @@ export function capability(provider: Provider, call: Call, view: SetView, condit
 }
 
 /** Why a provider must not be asked anything over a transport, pinned or not; null = it may. */
-export function unreachable(provider: Provider, transport: Transport, condition: Condition): ExclusionReason | null {
-  if ((transport === "http" ? provider.url : provider.wsUrl) === null) return "transport_missing";
+export function unreachable(provider: Provider, condition: Condition): ExclusionReason | null {
+  if ((condition.transport === "http" ? provider.url : provider.wsUrl) === null) return "transport_missing";
   if (condition.wrongChain) return "wrong_chain";
   return condition.cordoned ? "cordoned" : null;
 }

@@ -63,7 +63,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     chain_id: input.chain.chainId,
     transport: input.transport,
     profile: profile.slug,
-    candidate_providers: plan.candidates.map(shown),
+    candidate_providers: plan.candidates.map((it) => shown(it.provider)),
     selected_provider: input.selected === null ? null : { id: shown(input.selected) },
     upstream_latency_ms: attempts.length === 0 ? null : round(attempts.at(-1)?.latencyMs ?? 0),
     svc_overhead_ms: round(Math.max(0, input.endToEndMs - upstreamMs)),

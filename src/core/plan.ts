@@ -1,13 +1,12 @@
 // From what is known of each provider to a plan: who is left out and why, the strategy's order, then the health tiers. Knows no clock and keeps nothing.
-import type { Exclusion, ExclusionReason, Plan, Strategy } from "./attempt.ts";
+import type { Channel, Exclusion, ExclusionReason, Plan, Strategy } from "./attempt.ts";
 import type { Breaker } from "./breaker.ts";
 import type { Call } from "./call.ts";
 import { waiverOf } from "./capability.ts";
-import type { Provider } from "./profile.ts";
 import { type Draw, type Entrant, order } from "./strategy.ts";
 
-/** A provider as a plan sees it. */
-export interface Considered extends Entrant {
+/** A provider as a plan sees it, on the transport that would be taken. */
+export interface Considered extends Entrant, Channel {
   /** Why it cannot serve the call; null = it can. */
   readonly reason: ExclusionReason | null;
   /** Settled for the time of the plan. */
@@ -31,7 +30,7 @@ export function planOf(considered: readonly Considered[], call: Call, strategy: 
     else excluded.push({ provider: it.provider, reason });
   }
   if (draw.replaySafe) exploreHalfOpen(candidates, draw);
-  return { candidates: providersOf(candidates), excluded };
+  return { candidates, excluded };
 }
 
 /** The position of a provider's tier, 1 to 4; 5 = open. */
@@ -44,6 +43,17 @@ export function tierOf(breaker: Breaker, limited: boolean): number {
     case "open":
       return 5;
   }
+}
+
+/** The better of two ways of reaching one provider; the first where they are alike. */
+export function betterOf(first: Considered, second: Considered, call: Call): Considered {
+  return rankOf(second, call) < rankOf(first, call) ? second : first;
+}
+
+/** Tier of one that can serve the call; behind them those whose reason may be set aside, then the rest. */
+function rankOf({ reason, breaker, limited }: Considered, call: Call): number {
+  if (reason === null) return tierOf(breaker, limited);
+  return waiverOf(reason, call.block) === "never" ? 20 : 10;
 }
 
 /** Those without a reason against them; if that is nobody, those whose limits may be stale; if that is nobody, those that lag. */
@@ -82,8 +92,4 @@ function exploreHalfOpen(candidates: Considered[], { settings, random }: Draw): 
   if (trial === undefined || at === 0 || random() >= settings.exploreShare) return;
   candidates.splice(at, 1);
   candidates.unshift(trial);
-}
-
-function providersOf(candidates: readonly Considered[]): readonly Provider[] {
-  return candidates.map((it) => it.provider);
 }

@@ -1,5 +1,5 @@
 // The one loop that waits: takes a call through plan, attempts and failover to an outcome. Decides nothing itself (core does), and knows no caller.
-import type { Attempt, Failure, Plan, Strategy, Verdict } from "../core/attempt.ts";
+import type { Attempt, Channel, Failure, Plan, Strategy, Verdict } from "../core/attempt.ts";
 import type { Call } from "../core/call.ts";
 import { classify } from "../core/classify.ts";
 import { bestError, type FailedAttempt, nextMove } from "../core/failover.ts";
@@ -8,7 +8,7 @@ import type { Provider, Transport } from "../core/profile.ts";
 import type { World } from "../world.ts";
 import { allFailed, mayShow, nobodyToAsk, outcomeUnknown, rangeRefused } from "./refusal.ts";
 import type { Tracker } from "./tracker.ts";
-import { lookupOf, transactionHash } from "./transaction.ts";
+import { hashOf, lookupOf } from "./transaction.ts";
 import type { AnswerStream, Dispatch, Listener, Upstream } from "./transport.ts";
 import type { Alarm, Wheel } from "./wheel.ts";
 
@@ -18,7 +18,10 @@ export interface RouteRequest {
   readonly tracker: Tracker;
   readonly strategy: Strategy;
   readonly pin: Provider | null;
-  readonly transport: Transport;
+  /** Null = whichever of a provider's is better. */
+  readonly transport: Transport | null;
+  /** Providers that are not to be asked, whatever the plan says. */
+  readonly avoid: ReadonlySet<string> | null;
   readonly deadlineMs: number;
   /** False where the caller needs the answer in one piece. */
   readonly mayStream: boolean;
@@ -26,8 +29,8 @@ export interface RouteRequest {
 
 /** How a routed call ended. */
 export type Outcome =
-  /** `body` is a whole upstream answer whose result value lies at `start`..`end`. */
-  | { readonly kind: "result"; readonly body: Buffer; readonly start: number; readonly end: number }
+  /** `body` is a whole upstream answer whose result value lies at `start`..`end`; `wireId` is the id in it, null = one of our own. */
+  | { readonly kind: "result"; readonly body: Buffer; readonly start: number; readonly end: number; readonly wireId: string | null }
   | { readonly kind: "stream"; readonly stream: AnswerStream }
   /** A provider's own error, unchanged. */
   | { readonly kind: "error"; readonly raw: Buffer }
@@ -60,7 +63,7 @@ export interface Router {
 export interface RouterParts {
   readonly world: World;
   readonly wheel: Wheel;
-  readonly upstreams: Readonly<Partial<Record<Transport, Upstream>>>;
+  readonly upstreams: Readonly<Partial<Record<Transport, Pick<Upstream, "send">>>>;
   readonly limits: () => RouterLimits;
 }
 
@@ -92,7 +95,7 @@ class Routing implements Route, Listener {
   readonly #done: (outcome: Outcome, route: Route) => void;
   readonly #failed: FailedAttempt[] = [];
   #cursor = 0;
-  #provider: Provider | null = null;
+  #channel: Channel | null = null;
   #attemptAtMs = 0;
   #dispatch: Dispatch | null = null;
   #alarm: Alarm | null = null;
@@ -119,18 +122,18 @@ class Routing implements Route, Listener {
     this.#lookup?.cancel();
     this.#alarm?.clear();
     this.#dispatch?.cancel();
-    if (this.#provider !== null) this.#record(this.#provider, CANCELLED, null);
+    if (this.#channel !== null) this.#record(this.#channel, CANCELLED, null);
   }
 
   result(body: Buffer, start: number, end: number): void {
-    if (this.#provider === null) return;
-    const { provider } = this.#record(this.#provider, null, null);
-    this.#finish({ kind: "result", body, start, end }, provider);
+    if (this.#channel === null) return;
+    const { provider, transport } = this.#record(this.#channel, null, null);
+    this.#finish({ kind: "result", body, start, end, wireId: transport === "http" ? this.request.call.wireId : null }, provider);
   }
 
   stream(stream: AnswerStream): void {
-    if (this.#provider === null) return stream.cut();
-    const { provider } = this.#record(this.#provider, null, null);
+    if (this.#channel === null) return stream.cut();
+    const { provider } = this.#record(this.#channel, null, null);
     this.#finish({ kind: "stream", stream }, provider);
   }
 
@@ -144,10 +147,11 @@ class Routing implements Route, Listener {
   }
 
   failed(failure: Failure, raw: Buffer | null): void {
-    const provider = this.#provider;
-    if (provider === null || this.#over) return;
+    const channel = this.#channel;
+    if (channel === null || this.#over) return;
+    const { provider } = channel;
     const verdict = this.#judge(failure, provider);
-    const attempt = this.#record(provider, verdict, failure);
+    const attempt = this.#record(channel, verdict, failure);
     this.#failed.push({ attempt, verdict, failure, raw: raw !== null && mayShow(provider, verdict, raw) ? raw : null });
     this.#proceed();
   }
@@ -167,7 +171,7 @@ class Routing implements Route, Listener {
       case "verify":
         return this.#verify();
       case "stop":
-        return this.#finish({ kind: "fault", fault: outcomeUnknown(this.#failed, this.#hash()) });
+        return this.#finish({ kind: "fault", fault: outcomeUnknown(this.#failed, hashOf(this.request.call)) });
       case "return":
         return this.#tell(this.#failed.at(-1));
       case "exhausted":
@@ -176,26 +180,27 @@ class Routing implements Route, Listener {
   }
 
   #tryNext(): void {
-    const { tracker, transport } = this.request;
+    const { tracker, avoid } = this.request;
     for (;;) {
-      const provider = this.plan.candidates[this.#cursor++];
-      if (provider === undefined) return this.#exhausted();
+      const channel = this.plan.candidates[this.#cursor++];
+      if (channel === undefined) return this.#exhausted();
       if (this.#remainingMs() <= 0) return this.#exhausted();
-      if (tracker.admit(provider, transport)) return this.#attempt(provider);
+      if (avoid?.has(channel.provider.id) === true) continue;
+      if (tracker.admit(channel.provider, channel.transport)) return this.#attempt(channel);
       this.#trialsTaken = true;
     }
   }
 
-  #attempt(provider: Provider): void {
-    const { call, transport, mayStream } = this.request;
-    const upstream = this.#parts.upstreams[transport];
-    this.#provider = provider;
+  #attempt(channel: Channel): void {
+    const { call, mayStream } = this.request;
+    const upstream = this.#parts.upstreams[channel.transport];
+    this.#channel = channel;
     this.#attemptAtMs = this.#parts.world.now();
     if (upstream === undefined) return this.failed({ ...NO_ANSWER, kind: "unsent", message: "transport not available" }, null);
     this.#alarm = this.#parts.wheel.set(this.#attemptLimitMs(), () => this.#timedOut());
-    const dispatch = upstream.send({ provider, body: call.body, wireId: call.wireId, mayStream }, this);
+    const dispatch = upstream.send({ provider: channel.provider, body: call.body, wireId: call.wireId, mayStream }, this);
     // A transport that fails at once has already moved this routing on to its next attempt.
-    if (this.#provider === provider) this.#dispatch = dispatch;
+    if (this.#channel === channel) this.#dispatch = dispatch;
   }
 
   /** While another provider could follow, one attempt may not use up all the time. */
@@ -215,11 +220,11 @@ class Routing implements Route, Listener {
     this.failed({ ...NO_ANSWER, kind: dispatch?.sent === false ? "unsent" : "timeout", message: "no answer in time" }, null);
   }
 
-  #record(provider: Provider, verdict: Verdict | null, failure: Failure | null): Attempt {
-    const { tracker, transport, call } = this.request;
+  #record({ provider, transport }: Channel, verdict: Verdict | null, failure: Failure | null): Attempt {
+    const { tracker, call } = this.request;
     this.#alarm?.clear();
     this.#alarm = null;
-    this.#provider = null;
+    this.#channel = null;
     this.#dispatch = null;
     const latencyMs = Math.max(0, this.#parts.world.now() - this.#attemptAtMs);
     const code = failure === null ? null : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
@@ -252,21 +257,16 @@ class Routing implements Route, Listener {
     return nobodyToAsk({ plan: this.plan, trialsTaken: this.#trialsTaken, pinned: pin !== null, waitMs: tracker.retryAfterMs(transport) });
   }
 
-  #hash(): string | null {
-    const { call } = this.request;
-    return call.methodName === "eth_sendRawTransaction" ? transactionHash(call.body) : null;
-  }
-
   /** The node has this very transaction: that is what the caller wanted. */
   #answerKnown(): void {
-    const hash = this.#hash();
+    const hash = hashOf(this.request.call);
     if (hash === null) return this.#tell(this.#failed.at(-1));
     this.#finish(resultOf(this.request.call.wireId, `"${hash}"`), this.#failed.at(-1)?.attempt.provider ?? null);
   }
 
   /** A nonce that was used: by this very transaction, which is a success, or by another. The node that says so is the one that knows. */
   #verify(): void {
-    const hash = this.#hash();
+    const hash = hashOf(this.request.call);
     const pin = this.#failed.at(-1)?.attempt.provider ?? null;
     const deadlineMs = Math.min(this.#remainingMs(), LOOKUP_MS);
     if (hash === null || deadlineMs <= 0) return this.#tell(this.#failed.at(-1));
@@ -296,5 +296,5 @@ const NO_ANSWER = { httpStatus: 0, retryAfter: null, code: null, data: null } as
 /** A result of our own making, as if an upstream had answered. */
 function resultOf(wireId: string, json: string): Outcome {
   const head = `{"jsonrpc":"2.0","id":${wireId},"result":`;
-  return { kind: "result", body: Buffer.from(`${head}${json}}`), start: Buffer.byteLength(head), end: Buffer.byteLength(head + json) };
+  return { kind: "result", wireId, body: Buffer.from(`${head}${json}}`), start: Buffer.byteLength(head), end: Buffer.byteLength(head + json) };
 }

@@ -1,17 +1,18 @@
 // The routing state of one provider set: the only mutable one there is. Plans calls, hears attempts and probes, reports health. Sends nothing itself.
-import type { Attempt, ExclusionReason, Plan, Strategy } from "../core/attempt.ts";
-import { admitted, type Breaker, CLOSED, openRemainingMs, settled } from "../core/breaker.ts";
+import type { Attempt, Plan, Strategy } from "../core/attempt.ts";
+import { admitted, CLOSED, openRemainingMs, settled } from "../core/breaker.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../core/call.ts";
-import { type Condition, capability, isPruned, learnedMethods, learnedRange, type SetView, unreachable } from "../core/capability.ts";
-import { type Consensus, consensusOf, type HeadSample, isHeight, lagBlocks } from "../core/head.ts";
-import { type Cordon, createHealth, type Health, isBehind, NEVER_MS, type Outcomes, recordAttempt } from "../core/health.ts";
-import { type MethodReport, methodReadings, type Percentiles, percentiles, providerReading, reading, STALE_MS } from "../core/latency.ts";
+import { capability, type SetView, unreachable } from "../core/capability.ts";
+import { type Consensus, consensusOf, HEAD_FRESH_MS, type HeadSample, isHeight, lagBlocks } from "../core/head.ts";
+import { createHealth, type Health, isBehind, NEVER_MS, recordAttempt } from "../core/health.ts";
+import { type MethodReport, methodReadings, reading, STALE_MS } from "../core/latency.ts";
 import type { Method } from "../core/method.ts";
-import { type Considered, planOf } from "../core/plan.ts";
+import { betterOf, type Considered, planOf } from "../core/plan.ts";
 import type { Provider, ProviderSet, Transport } from "../core/profile.ts";
 import { type Draw, minCallsOf, needsReadings, type SelectionSettings } from "../core/strategy.ts";
 import { limitedForMs } from "../core/throttle.ts";
 import type { World } from "../world.ts";
+import { type HealthReport, reportOf } from "./report.ts";
 
 /** What one probe of a provider found. */
 export interface Probe {
@@ -24,28 +25,9 @@ export interface Probe {
 /** How a call wants its providers chosen; a pin leaves no choice. */
 export interface Selection {
   readonly strategy: Strategy;
-  readonly transport: Transport;
+  /** Null = whichever of a provider's is better; HTTP where they are alike. */
+  readonly transport: Transport | null;
   readonly pin: Provider | null;
-}
-
-/** The health of one provider on one transport, for showing; null = unknown. */
-export interface HealthReport extends Percentiles {
-  readonly breaker: Breaker["kind"];
-  /** Until an open circuit becomes half-open; null in every other state. */
-  readonly retryAfterMs: number | null;
-  /** 0 = not rate-limited. */
-  readonly rateLimitedForMs: number;
-  readonly cordon: Cordon | null;
-  readonly height: number | null;
-  readonly lagBlocks: number | null;
-  /** Attempts since the start, cancelled ones not counted. */
-  readonly calls: number;
-  readonly outcomes: Readonly<Outcomes>;
-  /** Decayed; null = no counted call within 10 minutes. */
-  readonly successRate: number | null;
-  readonly averageMs: number | null;
-  readonly probeMs: number | null;
-  readonly learned: { readonly methods: readonly string[]; readonly maxBlockRange: number | null; readonly pruned: boolean };
 }
 
 /** What a successor takes over of one provider when a profile is reloaded. Nothing for readers: it is live state. */
@@ -71,11 +53,13 @@ export interface Tracker {
   recordHead(provider: Provider, height: number): void;
   /** The height the providers agree on; null = unknown. */
   head(): number | null;
+  /** Whether the provider pushes its heads, so that it need not be asked for them. */
+  pushesHeads(provider: Provider): boolean;
   health(provider: Provider, transport: Transport): HealthReport;
   /** A report per method with fresh observations. */
   methods(provider: Provider, transport: Transport): readonly MethodReport[];
-  /** Milliseconds until the soonest half-open when every circuit of a transport is open, else null. */
-  retryAfterMs(transport: Transport): number | null;
+  /** Milliseconds until the soonest half-open when every circuit of a transport (null = of all) is open, else null. */
+  retryAfterMs(transport: Transport | null): number | null;
   /** The live state of the provider with the same id, for a successor. */
   inherit(provider: Provider): Station | null;
 }
@@ -104,11 +88,12 @@ class SetTracker implements Tracker {
   plan(call: Call, { strategy, transport, pin }: Selection): Plan {
     const nowMs = this.#world.now();
     const { maxLagBlocks, archivalThreshold } = this.set;
-    const view: SetView = { transport, nowMs, head: this.#head(nowMs), archivalThreshold, maxLagBlocks };
+    const view: SetView = { nowMs, head: this.#head(nowMs), archivalThreshold, maxLagBlocks };
+    const question: Question = { call, view, strategy, pinned: pin !== null, transport };
     const draw = call.method.replaySafe ? this.#safeDraw : this.#unsafeDraw;
-    if (pin === null) return planOf(this.#considerAll(call, strategy, view), call, strategy, draw);
+    if (pin === null) return planOf(this.#considerAll(question), call, strategy, draw);
     const station = this.#stationOf(pin);
-    return planOf(station === null ? [] : [this.#considerPinned(station, view)], call, strategy, draw);
+    return planOf(station === null ? [] : [this.#consider(station, question)], call, strategy, draw);
   }
 
   admit(provider: Provider, transport: Transport): boolean {
@@ -154,6 +139,11 @@ class SetTracker implements Tracker {
     return this.#head(this.#world.now());
   }
 
+  pushesHeads(provider: Provider): boolean {
+    const sample = this.#stationOf(provider)?.sample ?? null;
+    return sample !== null && !sample.polled && this.#world.now() - sample.atMs < HEAD_FRESH_MS;
+  }
+
   health(provider: Provider, transport: Transport): HealthReport {
     const nowMs = this.#world.now();
     const station = this.#stationOf(provider);
@@ -167,11 +157,11 @@ class SetTracker implements Tracker {
     return health === null ? [] : methodReadings(health.latency, this.#world.now());
   }
 
-  retryAfterMs(transport: Transport): number | null {
+  retryAfterMs(transport: Transport | null): number | null {
     const nowMs = this.#world.now();
     let soonestMs: number | null = null;
-    for (const station of this.#stations) {
-      const health = station[transport];
+    const channels = this.#stations.flatMap((it) => (transport === null ? [it.http, it.ws] : [it[transport]]));
+    for (const health of channels) {
       if (health === null) continue;
       const remainingMs = openRemainingMs(health.breaker, nowMs);
       if (remainingMs === 0) return null;
@@ -184,25 +174,34 @@ class SetTracker implements Tracker {
     return this.#stations.find((it) => it.provider.id === provider.id) ?? null;
   }
 
-  #considerAll(call: Call, strategy: Strategy, view: SetView): readonly Considered[] {
-    return this.#stations.map((station) => this.#consider(station, call, strategy, view));
+  #considerAll(question: Question): readonly Considered[] {
+    return this.#stations.map((station) => this.#consider(station, question));
   }
 
-  #consider(station: Station, call: Call, strategy: Strategy, view: SetView): Considered {
-    const { provider } = station;
-    const health = station[view.transport];
-    if (health === null) return absent(provider);
-    const { nowMs, head } = view;
-    const condition = conditionOf(health, lagBlocks(station.sample, head, this.set.chain, nowMs), nowMs);
-    const known = needsReadings(strategy) ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs) : null;
-    return consideredOf(provider, health, { reason: capability(provider, call, view, condition), known, nowMs });
+  /** A provider on the one transport asked for, or on the better of its two. */
+  #consider(station: Station, question: Question): Considered {
+    const { transport, call } = question;
+    if (transport !== null) return this.#considerOn(station, transport, question);
+    if (station.ws === null) return this.#considerOn(station, "http", question);
+    if (station.http === null) return this.#considerOn(station, "ws", question);
+    const first = this.#considerOn(station, "http", question);
+    // Nothing can be better than a provider that is well.
+    if (first.reason === null && first.breaker.kind === "closed" && !first.limited) return first;
+    return betterOf(first, this.#considerOn(station, "ws", question), call);
   }
 
-  #considerPinned(station: Station, { transport, nowMs }: SetView): Considered {
+  #considerOn(station: Station, transport: Transport, { call, view, strategy, pinned }: Question): Considered {
     const { provider } = station;
     const health = station[transport];
-    if (health === null) return absent(provider);
-    return consideredOf(provider, health, { reason: unreachable(provider, transport, conditionOf(health, null, nowMs)), known: null, nowMs });
+    if (health === null) return { ...ABSENT, provider, transport };
+    const { nowMs } = view;
+    const lag = pinned ? null : lagBlocks(station.sample, view.head, this.set.chain, nowMs);
+    const { wrongChain, cordon, facts } = health;
+    const condition = { transport, wrongChain, cordoned: cordon !== null, behind: isBehind(health, nowMs), lagBlocks: lag, facts };
+    const reason = pinned ? unreachable(provider, condition) : capability(provider, call, view, condition);
+    const known = !pinned && needsReadings(strategy) ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs) : null;
+    const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
+    return { provider, transport, reason, reading: known, probeMs, breaker: settled(health.breaker, nowMs), limited: limitedForMs(health.throttle, nowMs) > 0 };
   }
 
   #stationOf(provider: Provider): Station | null {
@@ -233,8 +232,6 @@ class SetTracker implements Tracker {
   }
 }
 
-type Position = Pick<HealthReport, "height" | "lagBlocks">;
-
 function stationOf(provider: Provider, before: Station | null): Station {
   const http = before !== null && before.provider.url === provider.url ? before.http : null;
   const ws = before !== null && before.provider.wsUrl === provider.wsUrl ? before.ws : null;
@@ -246,43 +243,13 @@ function stationOf(provider: Provider, before: Station | null): Station {
   };
 }
 
-function conditionOf(health: Health, lag: number | null, nowMs: number): Condition {
-  return { wrongChain: health.wrongChain, cordoned: health.cordon !== null, behind: isBehind(health, nowMs), lagBlocks: lag, facts: health.facts };
+/** What is to be known of each provider for one plan. */
+interface Question {
+  readonly call: Call;
+  readonly view: SetView;
+  readonly strategy: Strategy;
+  readonly pinned: boolean;
+  readonly transport: Transport | null;
 }
 
-function consideredOf(
-  provider: Provider,
-  health: Health,
-  { reason, known, nowMs }: { readonly reason: ExclusionReason | null; readonly known: Considered["reading"]; readonly nowMs: number },
-): Considered {
-  const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
-  return { provider, reason, reading: known, probeMs, breaker: settled(health.breaker, nowMs), limited: limitedForMs(health.throttle, nowMs) > 0 };
-}
-
-function absent(provider: Provider): Considered {
-  return { provider, reason: "transport_missing", reading: null, probeMs: null, breaker: CLOSED, limited: false };
-}
-
-function reportOf(health: Health, position: Position, nowMs: number): HealthReport {
-  const breaker = settled(health.breaker, nowMs);
-  const known = providerReading(health.latency, nowMs);
-  const { delivered, failed, rateLimited, neutral } = health.outcomes;
-  return {
-    breaker: breaker.kind,
-    retryAfterMs: breaker.kind === "open" ? openRemainingMs(breaker, nowMs) : null,
-    rateLimitedForMs: limitedForMs(health.throttle, nowMs),
-    cordon: health.wrongChain ? "wrong_chain" : health.cordon,
-    ...position,
-    calls: delivered + failed + rateLimited + neutral,
-    outcomes: { ...health.outcomes },
-    successRate: known?.successRate ?? null,
-    averageMs: known?.latencyMs ?? null,
-    probeMs: health.probeMs,
-    ...percentiles(health.latency),
-    learned: {
-      methods: learnedMethods(health.facts, nowMs),
-      maxBlockRange: learnedRange(health.facts, nowMs),
-      pruned: isPruned(health.facts, nowMs),
-    },
-  };
-}
+const ABSENT = { reason: "transport_missing", reading: null, probeMs: null, breaker: CLOSED, limited: false } as const;

@@ -17,6 +17,11 @@ export function transactionHash(request: Buffer): string | null {
   return `0x${Buffer.from(keccak_256(signed)).toString("hex")}`;
 }
 
+/** The transaction hash of a call; null where it does not send a transaction. */
+export function hashOf(call: Call): string | null {
+  return call.methodName === "eth_sendRawTransaction" ? transactionHash(call.body) : null;
+}
+
 /** The call that asks for a transaction by its hash. */
 export function lookupOf(hash: string): Call {
   const methodName = "eth_getTransactionByHash";

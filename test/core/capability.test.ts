@@ -26,8 +26,8 @@ import type { Provider } from "../../src/core/profile.ts";
 import { fakeCall, fakeProvider } from "../fakes/providers.ts";
 
 const HEAD = 10_000;
-const VIEW: SetView = { transport: "http", nowMs: 0, head: HEAD, archivalThreshold: 128, maxLagBlocks: 5 };
-const WELL: Condition = { wrongChain: false, cordoned: false, behind: false, lagBlocks: null, facts: null };
+const VIEW: SetView = { nowMs: 0, head: HEAD, archivalThreshold: 128, maxLagBlocks: 5 };
+const WELL: Condition = { transport: "http", wrongChain: false, cordoned: false, behind: false, lagBlocks: null, facts: null };
 const EARLIEST: BlockRef = { kind: "earliest" };
 const HASH: BlockRef = { kind: "hash" };
 const PENDING: BlockRef = { kind: "tag", tag: "pending" };
@@ -52,11 +52,11 @@ test("a provider that nothing speaks against can serve", () => {
 
 test("a missing transport, a wrong chain and a cordon exclude, pinned or not", () => {
   assert.equal(reasonOf({ provider: { url: null } }), "transport_missing");
-  assert.equal(reasonOf({ provider: { wsUrl: null }, view: { transport: "ws" } }), "transport_missing");
+  assert.equal(reasonOf({ provider: { wsUrl: null }, condition: { transport: "ws" } }), "transport_missing");
   assert.equal(reasonOf({ condition: { wrongChain: true } }), "wrong_chain");
   assert.equal(reasonOf({ condition: { cordoned: true } }), "cordoned");
-  assert.equal(unreachable(fakeProvider(0), "http", { ...WELL, cordoned: true }), "cordoned");
-  assert.equal(unreachable(fakeProvider(0), "http", { ...WELL, behind: true, lagBlocks: 99 }), null);
+  assert.equal(unreachable(fakeProvider(0), { ...WELL, cordoned: true }), "cordoned");
+  assert.equal(unreachable(fakeProvider(0), { ...WELL, behind: true, lagBlocks: 99 }), null);
 });
 
 test("declared methods and categories are left out, by the caller's own name", () => {

@@ -1,13 +1,16 @@
 // What callers may know of routing: managed pools show aliases and no exclusions, everyone sees plain numbers, nobody sees an address or a secret.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Attempt } from "../../src/core/attempt.ts";
+import type { Attempt, Channel } from "../../src/core/attempt.ts";
 import { type EvidenceInput, evidenceOf } from "../../src/core/evidence.ts";
+import type { Provider } from "../../src/core/profile.ts";
 import { fakeProvider, fakeSet, verdict } from "../fakes/providers.ts";
 
 const SECRET = "s3cr3t-in-the-address";
 const secretive = (index: number) => fakeProvider(index, { url: `https://node/${SECRET}`, headers: { Authorization: `Bearer ${SECRET}` } });
 const [a, b, c] = [secretive(0), secretive(1), secretive(2)] as const;
+
+const on = (provider: Provider): Channel => ({ provider, transport: "http" });
 
 const refused: Attempt = {
   provider: a,
@@ -25,7 +28,7 @@ function input(managed: boolean, overrides: Partial<EvidenceInput> = {}): Eviden
     chain: fakeSet([]).chain,
     transport: "http",
     profile: { slug: managed ? "public" : "team", managed, chains: new Map() },
-    plan: { candidates: [a, b], excluded: [{ provider: c, reason: "lagging" }] },
+    plan: { candidates: [on(a), on(b)], excluded: [{ provider: c, reason: "lagging" }] },
     attempts: [refused, answered],
     selected: b,
     breakerState: "closed",

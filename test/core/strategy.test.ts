@@ -20,7 +20,16 @@ const warm = (latencyMs: number, overrides: Partial<Reading> = {}): Reading => (
 
 function entrant(index: number, overrides: Partial<Considered> & { readonly priority?: number } = {}): Considered {
   const { priority = 10, ...rest } = overrides;
-  return { provider: fakeProvider(index, { priority }), reading: null, probeMs: null, reason: null, breaker: CLOSED, limited: false, ...rest };
+  return {
+    provider: fakeProvider(index, { priority }),
+    transport: "http",
+    reading: null,
+    probeMs: null,
+    reason: null,
+    breaker: CLOSED,
+    limited: false,
+    ...rest,
+  };
 }
 
 interface Ask {
@@ -51,7 +60,7 @@ function shareFirst(index: number, entrants: readonly Entrant[], ask: Ask): numb
 function planned(considered: readonly Considered[], { strategy, settings = {}, replaySafe = true, seed = 1 }: Ask, block: BlockRef = { kind: "none" }) {
   const draw = { settings: { ...SELECTION, ...settings }, replaySafe, random: seededRandom(seed) };
   const { candidates, excluded } = planOf(considered, { ...CALL, block }, strategy, draw);
-  return { candidates: candidates.map((it) => it.index), excluded: Object.fromEntries(excluded.map((it) => [it.provider.index, it.reason])) };
+  return { candidates: candidates.map((it) => it.provider.index), excluded: Object.fromEntries(excluded.map((it) => [it.provider.index, it.reason])) };
 }
 
 test("load-balanced gives every provider every place equally often", () => {

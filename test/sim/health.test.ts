@@ -165,7 +165,7 @@ function pickCall(random: () => number): Call {
 
 /** What the router does: the first candidate from `from` on that gives leave. */
 function dispatch(sim: Sim, call: Call, plan: Plan, from: number, tried: number): void {
-  for (const provider of plan.candidates.slice(from)) {
+  for (const { provider } of plan.candidates.slice(from)) {
     const actor = sim.actors[provider.index];
     if (actor === undefined) continue;
     const before = stateOf(sim, provider).breaker;
@@ -202,7 +202,7 @@ function land(sim: Sim, flight: Flight): void {
     must(sim, actor.waitMs >= OPEN_BASE_MS * (1 - OPEN_JITTER) && actor.waitMs <= LONGEST_WAIT_MS, `a circuit opened for ${actor.waitMs} ms`);
   }
   if (heard !== null && heard.step === "next" && call.method.replaySafe && flight.tried < MAX_ATTEMPTS) {
-    dispatch(sim, call, plan, plan.candidates.indexOf(actor.provider) + 1, flight.tried);
+    dispatch(sim, call, plan, plan.candidates.findIndex((it) => it.provider === actor.provider) + 1, flight.tried);
   }
 }
 
@@ -250,7 +250,8 @@ function errorOf(behaviour: Behaviour): number {
   return behaviour === "lagging" ? -1_000 : behaviour === "boasting" ? 1e9 : 0;
 }
 
-function checkPlan(sim: Sim, { candidates, excluded }: Plan, call: Call, pin: Provider | null): void {
+function checkPlan(sim: Sim, { candidates: channels, excluded }: Plan, call: Call, pin: Provider | null): void {
+  const candidates = channels.map((it) => it.provider);
   const seen = new Set([...candidates, ...excluded.map((it) => it.provider)]);
   must(sim, seen.size === candidates.length + excluded.length, "a provider is named twice");
   must(sim, seen.size === (pin === null ? sim.actors.length : 1), "a provider is neither candidate nor excluded");

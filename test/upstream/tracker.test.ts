@@ -43,7 +43,7 @@ function bench(overrides: { readonly providers?: Partial<Provider>; readonly set
   const set = fakeSet(providers);
   const tracker = createTracker(set, world, { ...SELECTION, ...overrides.settings });
   const planned: Bench["plan"] = (method = "eth_getBalance", { block, strategy = "priority", transport = "http", pin } = {}) =>
-    tracker.plan(fakeCall(method, block), { strategy, transport, pin: pin ?? null }).candidates.map((it) => it.id);
+    tracker.plan(fakeCall(method, block), { strategy, transport, pin: pin ?? null }).candidates.map((it) => it.provider.id);
   return {
     world,
     set,

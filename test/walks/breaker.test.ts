@@ -68,7 +68,7 @@ function bench(count: number): Bench {
     route({ pin, method = "eth_gasPrice" } = {}) {
       let ended: Outcome | null = null;
       const call: Call = { methodName: method, method: methodOf(method), block: { kind: "none" }, body: Buffer.from("{}"), wireId: "1" };
-      const request = { call, tracker, strategy: "priority", pin: pin ?? null, transport: "http", deadlineMs: 1_000, mayStream: true } as const;
+      const request = { call, tracker, strategy: "priority", pin: pin ?? null, transport: "http", avoid: null, deadlineMs: 1_000, mayStream: true } as const;
       const route = router.route(request, (outcome) => {
         ended = outcome;
       });

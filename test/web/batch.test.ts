@@ -58,7 +58,13 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
         answer(json) {
           waiting.splice(waiting.indexOf(one), 1);
           const head = `{"jsonrpc":"2.0","id":${request.call.wireId},"result":`;
-          const outcome: Outcome = { kind: "result", body: Buffer.from(`${head}${json}}`), start: head.length, end: head.length + json.length };
+          const outcome: Outcome = {
+            kind: "result",
+            body: Buffer.from(`${head}${json}}`),
+            start: head.length,
+            end: head.length + json.length,
+            wireId: request.call.wireId,
+          };
           done(outcome, route);
         },
       };
@@ -70,7 +76,8 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
   const spans = elements(bytes, 0, bytes.length, 1_000);
   assert.ok(address.kind === "address");
   const parts = { world, router, observer, deadlineMs: () => 1_000 };
-  const cancel = runBatch(parts, { bytes, spans, address, requestId: "r", concurrency, reserve }, (pieces) => {
+  const ways = { transport: "http" as const, desk: null, heard: null };
+  const cancel = runBatch(parts, { bytes, spans, address, requestId: "r", concurrency, reserve, ...ways }, (pieces) => {
     assert.equal(body, null, "answered twice");
     body = pieces === null ? "" : Buffer.concat(pieces).toString();
   });

@@ -1,0 +1,54 @@
+// What the tracker tells of one provider's health on one transport: numbers for pages and metrics. Changes nothing.
+import { type Breaker, openRemainingMs, settled } from "../core/breaker.ts";
+import { isPruned, learnedMethods, learnedRange } from "../core/capability.ts";
+import type { Cordon, Health, Outcomes } from "../core/health.ts";
+import { type Percentiles, percentiles, providerReading } from "../core/latency.ts";
+import { limitedForMs } from "../core/throttle.ts";
+
+/** The health of one provider on one transport, for showing; null = unknown. */
+export interface HealthReport extends Percentiles {
+  readonly breaker: Breaker["kind"];
+  /** Until an open circuit becomes half-open; null in every other state. */
+  readonly retryAfterMs: number | null;
+  /** 0 = not rate-limited. */
+  readonly rateLimitedForMs: number;
+  readonly cordon: Cordon | null;
+  readonly height: number | null;
+  readonly lagBlocks: number | null;
+  /** Attempts since the start, cancelled ones not counted. */
+  readonly calls: number;
+  readonly outcomes: Readonly<Outcomes>;
+  /** Decayed; null = no counted call within 10 minutes. */
+  readonly successRate: number | null;
+  readonly averageMs: number | null;
+  readonly probeMs: number | null;
+  readonly learned: { readonly methods: readonly string[]; readonly maxBlockRange: number | null; readonly pruned: boolean };
+}
+
+/** Where a provider stands on its chain. */
+type Position = Pick<HealthReport, "height" | "lagBlocks">;
+
+/** The report of one health record at one moment. */
+export function reportOf(health: Health, position: Position, nowMs: number): HealthReport {
+  const breaker = settled(health.breaker, nowMs);
+  const known = providerReading(health.latency, nowMs);
+  const { delivered, failed, rateLimited, neutral } = health.outcomes;
+  return {
+    breaker: breaker.kind,
+    retryAfterMs: breaker.kind === "open" ? openRemainingMs(breaker, nowMs) : null,
+    rateLimitedForMs: limitedForMs(health.throttle, nowMs),
+    cordon: health.wrongChain ? "wrong_chain" : health.cordon,
+    ...position,
+    calls: delivered + failed + rateLimited + neutral,
+    outcomes: { ...health.outcomes },
+    successRate: known?.successRate ?? null,
+    averageMs: known?.latencyMs ?? null,
+    probeMs: health.probeMs,
+    ...percentiles(health.latency),
+    learned: {
+      methods: learnedMethods(health.facts, nowMs),
+      maxBlockRange: learnedRange(health.facts, nowMs),
+      pruned: isPruned(health.facts, nowMs),
+    },
+  };
+}
