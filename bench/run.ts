@@ -13,6 +13,7 @@ import { memoryMb } from "./procfs.ts";
 import { hottest } from "./profile.ts";
 import { type CellRounds, complaints, rowsOf, tableOf } from "./report.ts";
 import { soak } from "./soak.ts";
+import { measureSockets } from "./sockets/run.ts";
 import { missing, nginxVersion, SYSTEM_NAMES, type System, type SystemName, startSystem } from "./systems.ts";
 
 interface Options {
@@ -21,6 +22,7 @@ interface Options {
   readonly rounds: number;
   readonly seconds: number;
   readonly soak: boolean;
+  readonly sockets: boolean;
   readonly minutes: number;
   readonly profile: boolean;
 }
@@ -34,6 +36,7 @@ function usage(problem: string): never {
   process.stderr.write(`${problem}
 usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|svc]... [--rounds N] [--seconds N] [--cpu-prof]
        npm run bench -- --soak [--minutes N]
+       npm run bench -- --sockets [--rounds N] [--seconds N]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
   process.exit(2);
 }
@@ -47,6 +50,7 @@ function parseOptions(args: readonly string[]): Options {
       rounds: { type: "string", default: "5" },
       seconds: { type: "string", default: "2.5" },
       soak: { type: "boolean", default: false },
+      sockets: { type: "boolean", default: false },
       minutes: { type: "string", default: "10" },
       "cpu-prof": { type: "boolean", default: false },
     },
@@ -64,6 +68,7 @@ function parseOptions(args: readonly string[]): Options {
     rounds: Math.ceil(rounds),
     seconds,
     soak: values.soak,
+    sockets: values.sockets,
     minutes,
     profile: values["cpu-prof"],
   };
@@ -155,7 +160,8 @@ async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
 
 const options = parseOptions(process.argv.slice(2));
 try {
-  process.exitCode = options.soak ? await soak(options.minutes) : await compare(options);
+  if (options.sockets) process.exitCode = await measureSockets(options);
+  else process.exitCode = options.soak ? await soak(options.minutes) : await compare(options);
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 2;

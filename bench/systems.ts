@@ -75,11 +75,16 @@ async function startNginx(name: "nginx" | "nginx-default", site: Site): Promise<
   return { name, port, pids: [master, ...childPids(master)], stop: () => endProcess(child, "SIGTERM") };
 }
 
-async function startService(site: Site): Promise<System> {
+function startService(site: Site): Promise<System> {
+  return startServiceWith(site, serviceConfig(site));
+}
+
+/** Starts this service with a configuration and waits until it answers. */
+export async function startServiceWith(site: Site, config: string): Promise<System> {
   const port = await freePort();
   const dir = join(site.dir, "svc");
   mkdirSync(dir, { recursive: true });
-  writeFileSync(join(dir, "svc.yml"), serviceConfig(dir, site.upstreamPorts));
+  writeFileSync(join(dir, "svc.yml"), config);
   const args = [...site.nodeFlags, join(REPOSITORY, "src/main.ts"), "serve", "--config", join(dir, "svc.yml"), "--port", String(port)];
   const child = launch(process.execPath, args, join(dir, "out.log"));
   await answers(child, `http://127.0.0.1:${port}/api/ready`, join(dir, "out.log"));
@@ -112,10 +117,11 @@ http {
 `;
 }
 
-function serviceConfig(dir: string, upstreamPorts: readonly number[]): string {
+/** Two chains over the benchmark's upstream. A further chain may be added to the end. */
+export function serviceConfig({ dir, upstreamPorts }: Site): string {
   const providers = (ports: readonly number[]): string =>
     ports.map((port, at) => `          - { id: p${at}, name: P${at}, url: "http://127.0.0.1:${port}", archival: true }`).join("\n");
-  return `data_dir: ${JSON.stringify(join(dir, "data"))}
+  return `data_dir: ${JSON.stringify(join(dir, "svc", "data"))}
 devnet: false
 chains:
   bench: { chain_id: 1, name: "Bench", block_time_ms: 12000 }

@@ -5,9 +5,12 @@ import type { Chain } from "./core/chain.ts";
 import type { Profile } from "./core/profile.ts";
 import { createObserver } from "./observe.ts";
 import { createDirectory } from "./upstream/directory.ts";
+import { createHeadWatch } from "./upstream/head-watch.ts";
 import { createHttpUpstream } from "./upstream/http.ts";
 import { createProber } from "./upstream/prober.ts";
 import { createRouter } from "./upstream/router.ts";
+import { createSockets } from "./upstream/sockets.ts";
+import { createSubscriptions } from "./upstream/subscriptions.ts";
 import { createWheel } from "./upstream/wheel.ts";
 import { createPages } from "./web/pages.ts";
 import { createResolver } from "./web/rpc/address.ts";
@@ -35,11 +38,14 @@ export interface Outside {
 export async function build(config: Config, { world, log, version }: Outside): Promise<App> {
   let live = config;
   const wheel = createWheel(world);
-  const upstreams = { http: createHttpUpstream(world) };
+  const sockets = createSockets({ world, wheel });
+  const upstreams = { http: createHttpUpstream(world), ws: sockets };
   const observer = createObserver(log, world);
   const directory = createDirectory(config.chains, config.profiles, world, config.selection);
   const router = createRouter({ world, wheel, upstreams, limits: () => live.limits });
   const prober = createProber({ world, wheel, upstreams });
+  const headWatch = createHeadWatch({ world, wheel, sockets });
+  const subscriptions = createSubscriptions({ world, wheel, sockets, limits: () => live.limits });
   const budget = { used: 0 };
   const rpc: RpcParts = {
     world,
@@ -54,11 +60,17 @@ export async function build(config: Config, { world, log, version }: Outside): P
     },
   };
   const state = { draining: false };
-  const page = createPages({ world, directory, observer, budget, version, isDraining: () => state.draining });
+  const facts = { subscriptions, socketOf: sockets.report };
+  const page = createPages({ world, directory, observer, budget, version, isDraining: () => state.draining, ...facts });
   const requestId = requestIds(world);
   const { host, port } = config.server;
-  const server = await listen({ world, limits: config.limits, page, requestId, rpc }, host, port);
-  prober.watch(directory.trackers());
+  const server = await listen({ world, limits: config.limits, page, requestId, rpc, subscriptions }, host, port);
+  watch();
+
+  function watch(): void {
+    prober.watch(directory.trackers());
+    headWatch.watch(directory.trackers());
+  }
 
   return {
     port: server.port,
@@ -66,15 +78,18 @@ export async function build(config: Config, { world, log, version }: Outside): P
       if (chainsOf(next.chains) !== chainsOf(config.chains)) return "the chains differ, and chains are fixed until restart";
       live = next;
       directory.replace(next.profiles);
-      prober.watch(directory.trackers());
-      upstreams.http.retain(providersOf(next.profiles));
+      watch();
+      subscriptions.rebind(directory);
+      for (const upstream of Object.values(upstreams)) upstream.retain(providersOf(next.profiles));
       return null;
     },
     async close() {
       state.draining = true;
       await server.drain();
       prober.close();
-      await upstreams.http.close();
+      headWatch.close();
+      subscriptions.close();
+      await Promise.all(Object.values(upstreams).map((it) => it.close()));
     },
   };
 }

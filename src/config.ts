@@ -37,6 +37,11 @@ export interface Limits {
   readonly requestTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
   readonly drainTimeoutMs: number;
+  readonly maxSocketRequests: number;
+  readonly maxSocketBytes: number;
+  readonly maxSocketSubscriptions: number;
+  readonly maxSocketQueueBytes: number;
+  readonly socketPingMs: number;
   readonly maxAttempts: number;
   readonly firstAttemptShare: number;
 }
@@ -144,6 +149,11 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       requestTimeoutMs: limits.request_timeout_ms,
       keepAliveTimeoutMs: limits.keep_alive_timeout_ms,
       drainTimeoutMs: limits.drain_timeout_ms,
+      maxSocketRequests: limits.max_socket_requests,
+      maxSocketBytes: limits.max_socket_bytes,
+      maxSocketSubscriptions: limits.max_socket_subscriptions,
+      maxSocketQueueBytes: limits.max_socket_queue_bytes,
+      socketPingMs: limits.socket_ping_ms,
       maxAttempts: limits.max_attempts,
       firstAttemptShare: limits.first_attempt_share,
     },
@@ -196,6 +206,7 @@ function setOf(chain: Chain, set: SetFile): ProviderSet {
     maxLagBlocks: set.selection.max_lag_blocks,
     archivalThreshold: set.selection.archival_threshold,
     probeIntervalMs: set.monitoring.probe_interval_ms,
+    socketHeads: set.monitoring.socket_heads,
     newHeadsTimeoutMs: set.subscriptions.new_heads_timeout_ms,
     maxBackfillBlocks: set.subscriptions.max_backfill_blocks,
     backfillTimeoutMs: set.subscriptions.backfill_timeout_ms,

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { Strategy } from "./core/attempt.ts";
 import type { FaultCode } from "./core/fault.ts";
 import { METHODS, type Method } from "./core/method.ts";
+import { SUBSCRIPTION_KINDS } from "./core/subscription.ts";
 import type { Outcome, Route } from "./upstream/router.ts";
 import type { World } from "./world.ts";
 
@@ -21,6 +22,15 @@ export interface Series {
   readonly requests: Float64Array;
   readonly latencyBuckets: Float64Array;
   latencySumMs: number;
+  /** Notifications delivered, by position in `SUBSCRIPTION_KINDS`. */
+  readonly notifications: Float64Array;
+}
+
+/** Counts of the callers' sockets. */
+export interface SocketCounts {
+  open: number;
+  /** By close code, as far as the code is a known one. */
+  readonly closes: Map<string, number>;
 }
 
 /** Hears of every finished exchange. */
@@ -37,7 +47,13 @@ export interface Observer {
   /** A request that was refused before it was bound for a chain. */
   refused(code: FaultCode): void;
   refusals(): ReadonlyMap<FaultCode, number>;
+  readonly sockets: SocketCounts;
+  socketOpened(): void;
+  socketClosed(code: number): void;
 }
+
+/** Close codes that are counted by themselves; a client can send any. */
+const CLOSE_CODES: ReadonlySet<number> = new Set([1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013]);
 
 /** At most this many warnings a second; the rest are counted. */
 const WARNINGS_PER_SECOND = 10;
@@ -46,6 +62,7 @@ const WARNINGS_PER_SECOND = 10;
 export function createObserver(log: Logger, world: World): Observer {
   const series = new Map<string, Series>();
   const refusals = new Map<FaultCode, number>();
+  const sockets: SocketCounts = { open: 0, closes: new Map() };
   const mayWarn = limiter(world);
 
   return {
@@ -54,8 +71,9 @@ export function createObserver(log: Logger, world: World): Observer {
       const key = `${profile} ${chain}`;
       let it = series.get(key);
       if (it === undefined) {
+        const notifications = new Float64Array(SUBSCRIPTION_KINDS.length);
         const requests = new Float64Array(METHODS.length * OUTCOMES.length);
-        it = { profile, chain, requests, latencyBuckets: new Float64Array(LATENCY_BUCKETS_MS.length + 1), latencySumMs: 0 };
+        it = { profile, chain, requests, latencyBuckets: new Float64Array(LATENCY_BUCKETS_MS.length + 1), latencySumMs: 0, notifications };
         series.set(key, it);
       }
       return it;
@@ -80,6 +98,15 @@ export function createObserver(log: Logger, world: World): Observer {
       refusals.set(code, (refusals.get(code) ?? 0) + 1);
     },
     refusals: () => refusals,
+    sockets,
+    socketOpened() {
+      sockets.open++;
+    },
+    socketClosed(code) {
+      sockets.open--;
+      const label = CLOSE_CODES.has(code) ? String(code) : "other";
+      sockets.closes.set(label, (sockets.closes.get(label) ?? 0) + 1);
+    },
   };
 
   function warn(route: Route, outcome: Outcome["kind"], requestId: string): void {

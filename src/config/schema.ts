@@ -111,7 +111,13 @@ const providerSet = z
       .prefault({})
       .describe("Which providers may serve a call."),
     monitoring: z
-      .strictObject({ probe_interval_ms: intervalMs(12_000).describe("Time between two health probes of one provider.") })
+      .strictObject({
+        probe_interval_ms: intervalMs(12_000).describe("Time between two health probes of one provider; five times that while it pushes its heads."),
+        socket_heads: z
+          .boolean()
+          .default(true)
+          .describe("Listens to new heads on every provider's WebSocket. `false` for vendors that charge for each one; heights are then only polled."),
+      })
       .prefault({})
       .describe("Health probes."),
     subscriptions: z
@@ -170,6 +176,11 @@ const limits = z
     keep_alive_timeout_ms: intervalMs(65_000).describe("An idle client connection is closed after this."),
     drain_timeout_ms: intervalMs(30_000).describe("Longest time to finish accepted requests when stopping."),
     max_attempts: count(1, 10, 3).describe("Most providers asked for one replay-safe call."),
+    max_socket_requests: count(1, 10_000, 32).describe("Requests in flight at once on one WebSocket; a batch counts as one."),
+    max_socket_bytes: count(1_024, 1_000_000_000, 33_554_432).describe("Request bytes in flight at once on one WebSocket."),
+    max_socket_subscriptions: count(1, 100_000, 128).describe("Subscriptions of one WebSocket."),
+    max_socket_queue_bytes: count(1_024, 1_000_000_000, 8_000_000).describe("A client that lets more than this wait to be read is too slow: closed with 1013."),
+    socket_ping_ms: intervalMs(30_000).describe("Time between two pings on a WebSocket; closed with 1002 after two without a pong."),
     first_attempt_share: z.number().gt(0).max(1).default(0.6).describe("Part of the deadline the first of several attempts may use."),
   })
   .prefault({})

@@ -13,6 +13,8 @@ export interface Envelope {
   readonly paramsEnd: number;
   /** True when the bytes can go upstream untouched: only the four members, each once, with a short plain id and `params` present. */
   readonly plain: boolean;
+  /** True when it asks for its evidence in a message of its own: `"svc_meta":"notify"`. */
+  readonly notify: boolean;
 }
 
 /** A request that is valid JSON but no valid request, with the id to answer to (`null` where it has none that can be used). */
@@ -32,6 +34,7 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
   let paramsEnd = -1;
   let seen = 0;
   let plain = true;
+  let notify = false;
   let problem = "";
   for (let at = skipSpace(bytes, start + 1, end); at < end && bytes[at] === QUOTE; ) {
     const keyEnd = skipString(bytes, at, end);
@@ -55,14 +58,17 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
         paramsStart = valueStart;
         paramsEnd = valueEnd;
       } else if (c !== LETTER_N) problem = "params must be an array or an object";
-    } else plain = false;
+    } else {
+      plain = false;
+      if (isText(bytes, at, keyEnd, META)) notify = isText(bytes, valueStart, valueEnd, NOTIFY);
+    }
     at = skipSpace(bytes, valueEnd, end);
     if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
   }
   if (method === null) problem ||= "method must be a string of 1 to 128 characters";
   if (!version) problem ||= 'jsonrpc must be "2.0"';
   if (problem !== "" || method === null) return { kind: "invalid", id: id || "null", message: problem };
-  return { kind: "request", id, method, paramsStart, paramsEnd, plain: plain && id !== null && paramsStart !== -1 };
+  return { kind: "request", id, method, paramsStart, paramsEnd, plain: plain && id !== null && paramsStart !== -1, notify };
 }
 
 /** The bytes of a request in their plainest form, with `params` as the caller wrote them. */
@@ -71,6 +77,8 @@ export function writeRequest(id: string, method: string, params: Buffer | null):
   return Buffer.concat([head, params ?? EMPTY_PARAMS, CLOSE]);
 }
 
+const META = '"svc_meta"';
+const NOTIFY = '"notify"';
 const MAX_METHOD_CHARS = 128;
 const MAX_PLAIN_ID_CHARS = 48;
 const EMPTY_PARAMS = Buffer.from("[]");
@@ -103,7 +111,11 @@ export function memberOf(bytes: Buffer, quote: number, keyEnd: number): number {
 
 /** True when the value is the string `2.0`. */
 export function isVersion(bytes: Buffer, start: number, end: number): boolean {
-  return end - start === 5 && startsWith(bytes, start, '"2.0"');
+  return isText(bytes, start, end, '"2.0"');
+}
+
+function isText(bytes: Buffer, start: number, end: number, text: string): boolean {
+  return end - start === text.length && startsWith(bytes, start, text);
 }
 
 /** Raw text of an id; empty when it is of a forbidden type. */

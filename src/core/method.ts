@@ -106,7 +106,7 @@ const ROWS: readonly Row[] = [
   ["eth_newBlockFilter eth_newPendingTransactionFilter eth_uninstallFilter", "filters", 3, "default", { replaySafe: false }],
   ["eth_getFilterChanges", "filters", 5, "default", { replaySafe: false }],
   ["eth_getFilterLogs", "filters", 15, "default", { replaySafe: false }],
-  ["eth_subscribe eth_unsubscribe", "subscriptions", 3, "default", { replaySafe: false, handling: "socket_only" }],
+  ["eth_subscribe eth_unsubscribe", "subscriptions", 3, "default", { handling: "socket_only" }],
   ["eth_pendingTransactions", "mempool", 3, "default"],
   ["txpool_status txpool_inspect txpool_content txpool_contentFrom", "txpool", 3, "default"],
   ["debug_traceCall", "debug", 50, "traceTx", blockAt(1)],

@@ -49,6 +49,8 @@ export interface ProviderSet {
   readonly maxLagBlocks: number;
   readonly archivalThreshold: number;
   readonly probeIntervalMs: number;
+  /** Heads are listened to on every provider's socket. */
+  readonly socketHeads: boolean;
   readonly newHeadsTimeoutMs: number;
   readonly maxBackfillBlocks: number;
   readonly backfillTimeoutMs: number;

@@ -11,6 +11,7 @@ export function withDevnet(config: Config, devnet: Devnet): Config {
     maxLagBlocks: 2,
     archivalThreshold: 64,
     probeIntervalMs: 2_000,
+    socketHeads: true,
     newHeadsTimeoutMs: 42_000,
     maxBackfillBlocks: 100,
     backfillTimeoutMs: 30_000,

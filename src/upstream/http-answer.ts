@@ -1,5 +1,6 @@
 // One request to a provider over HTTP and its answer, read only as far as the JSON-RPC envelope: a whole result, a long one that is passed on
 // while it arrives, or a failure. Knows nothing of connections but how to steer its own.
+import { isUtf8 } from "node:buffer";
 import { readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../core/answer.ts";
 import type { Failure } from "../core/attempt.ts";
 import type { AnswerHandler, Controller } from "./h1-connection.ts";
@@ -205,6 +206,8 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   /** A complete body is here. */
   #judge(body: Buffer): void {
     if (this.#encoded) return this.#fail("body", COMPRESSED);
+    // A caller's WebSocket would be closed for it.
+    if (!isUtf8(body)) return this.#fail("body", excerpt(body));
     const { wireId } = this.#outgoing;
     const ok = this.#status >= 200 && this.#status < 300;
     const long = ok ? readLongResult(body, wireId) : null;

@@ -1,12 +1,13 @@
 // Asks every provider now and then who it is and how far it has come. Its own traffic: never counted among callers' requests.
 
-import type { Failure } from "../core/attempt.ts";
+import type { Channel, Failure } from "../core/attempt.ts";
 import { classify } from "../core/classify.ts";
 import { methodOf } from "../core/method.ts";
 import type { Provider, Transport } from "../core/profile.ts";
 import type { World } from "../world.ts";
+import { ask, NOTHING } from "./ask.ts";
 import type { Probe, Tracker } from "./tracker.ts";
-import type { Listener, Upstream } from "./transport.ts";
+import type { Upstream } from "./transport.ts";
 import type { Wheel } from "./wheel.ts";
 
 /** Probes the providers of trackers until told otherwise. */
@@ -20,13 +21,15 @@ export interface Prober {
 export interface ProberParts {
   readonly world: World;
   readonly wheel: Wheel;
-  readonly upstreams: Readonly<Partial<Record<Transport, Upstream>>>;
+  readonly upstreams: Readonly<Partial<Record<Transport, Pick<Upstream, "send">>>>;
 }
 
 const TIMEOUT_MS = 5_000;
 const FIRST_RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 30_000;
 const REFUSED_RETRY_MS = 120_000;
+/** A provider that pushes its heads is asked only in one round of this many. */
+const PUSHED_ROUNDS = 5;
 /** Refusals of ourselves: asking again soon would only make it worse. */
 const REFUSALS: readonly string[] = ["auth", "quota"];
 
@@ -43,9 +46,9 @@ export function createProber(parts: ProberParts): Prober {
     watch(trackers) {
       stop();
       for (const tracker of trackers) {
-        const providers = tracker.set.providers.filter((it) => it.url !== null);
-        providers.forEach((provider, n) => {
-          cancels.push(probeForever(parts, tracker, { provider, transport: "http" }, (n / providers.length) * Math.min(2_000, tracker.set.probeIntervalMs)));
+        const targets = tracker.set.providers.flatMap(targetsOf);
+        targets.forEach((target, n) => {
+          cancels.push(probeForever(parts, tracker, target, (n / targets.length) * Math.min(2_000, tracker.set.probeIntervalMs)));
         });
       }
     },
@@ -53,19 +56,25 @@ export function createProber(parts: ProberParts): Prober {
   };
 }
 
-interface Target {
-  readonly provider: Provider;
-  readonly transport: Transport;
+function targetsOf(provider: Provider): readonly Channel[] {
+  const http: readonly Channel[] = provider.url === null ? [] : [{ provider, transport: "http" }];
+  return provider.wsUrl === null ? http : [...http, { provider, transport: "ws" }];
 }
 
 /** Probes one provider after `firstMs` and then at its interval, backing off while it fails. Returns the way to stop. */
-function probeForever(parts: ProberParts, tracker: Tracker, target: Target, firstMs: number): () => void {
+function probeForever(parts: ProberParts, tracker: Tracker, target: Channel, firstMs: number): () => void {
   let failures = 0;
+  let passedOver = 0;
   let stopped = false;
   let cancelWait = parts.world.after(firstMs, round);
   let cancelAsk = (): void => {};
 
   function round(): void {
+    if (tracker.pushesHeads(target.provider) && ++passedOver < PUSHED_ROUNDS) {
+      cancelWait = parts.world.after(intervalMs(), round);
+      return;
+    }
+    passedOver = 0;
     cancelAsk = askOnce(parts, target, (result, latencyMs) => {
       if (stopped) return;
       tracker.recordProbe({ ...target, latencyMs, result });
@@ -74,9 +83,12 @@ function probeForever(parts: ProberParts, tracker: Tracker, target: Target, firs
     });
   }
 
+  function intervalMs(): number {
+    return tracker.set.probeIntervalMs * (0.9 + 0.2 * parts.world.random());
+  }
+
   function pauseMs(result: Probe["result"]): number {
-    const { probeIntervalMs } = tracker.set;
-    if (result.kind === "ok") return probeIntervalMs * (0.9 + 0.2 * parts.world.random());
+    if (result.kind === "ok") return intervalMs();
     if (REFUSALS.includes(result.category)) return REFUSED_RETRY_MS;
     return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures, 8));
   }
@@ -89,11 +101,11 @@ function probeForever(parts: ProberParts, tracker: Tracker, target: Target, firs
 }
 
 /** Asks for chain id and height; `done` hears the result and the latency of the second answer. Returns the way to stop. */
-function askOnce(parts: ProberParts, target: Target, done: (result: Probe["result"], latencyMs: number) => void): () => void {
-  let cancel = ask(parts, target, "eth_chainId", (chainId) => {
+function askOnce(parts: ProberParts, target: Channel, done: (result: Probe["result"], latencyMs: number) => void): () => void {
+  let cancel = askQuantity(parts, target, "eth_chainId", (chainId) => {
     if (typeof chainId !== "number") return done(chainId, 0);
     const startedAtMs = parts.world.now();
-    cancel = ask(parts, target, "eth_blockNumber", (height) => {
+    cancel = askQuantity(parts, target, "eth_blockNumber", (height) => {
       done(typeof height === "number" ? { kind: "ok", chainId, height } : height, parts.world.now() - startedAtMs);
     });
   });
@@ -101,40 +113,29 @@ function askOnce(parts: ProberParts, target: Target, done: (result: Probe["resul
 }
 
 /** One call without parameters whose result is a hex quantity. */
-function ask(parts: ProberParts, target: Target, method: string, done: (result: number | Extract<Probe["result"], { kind: "failed" }>) => void): () => void {
+function askQuantity(
+  parts: ProberParts,
+  target: Channel,
+  method: string,
+  done: (result: number | Extract<Probe["result"], { kind: "failed" }>) => void,
+): () => void {
   const { provider, transport } = target;
   const upstream = parts.upstreams[transport];
   if (upstream === undefined) return () => {};
-  const fail = (failure: Failure): void => {
-    alarm.clear();
+  const failed = (failure: Failure): void => {
     const verdict = classify(failure, methodOf(method), { methodName: method, rules: provider.errorRules, wallMs: parts.world.wallMs() });
     done({ kind: "failed", category: verdict.category });
   };
-  const listener: Listener = {
-    result(body, start, end) {
-      const text = body.toString("latin1", start, Math.min(end, start + 20));
-      const quantity = /^"0x[0-9a-fA-F]{1,13}"$/.test(text) ? Number(text.slice(1, -1)) : Number.NaN;
-      if (Number.isNaN(quantity)) return fail({ ...NOTHING, kind: "body", message: "not a hex quantity" });
-      alarm.clear();
-      done(quantity);
+  return ask(
+    parts.wheel,
+    { upstream, provider, method, params: "[]", timeoutMs: TIMEOUT_MS },
+    {
+      result(result) {
+        const text = result.toString("latin1", 0, 20);
+        if (/^"0x[0-9a-fA-F]{1,13}"$/.test(text)) done(Number(text.slice(1, -1)));
+        else failed({ ...NOTHING, kind: "body", message: "not a hex quantity" });
+      },
+      failed,
     },
-    stream(stream) {
-      stream.cut();
-      fail({ ...NOTHING, kind: "body", message: "not a hex quantity" });
-    },
-    broken() {},
-    failed: fail,
-  };
-  const alarm = parts.wheel.set(TIMEOUT_MS, () => {
-    dispatch.cancel();
-    fail({ ...NOTHING, kind: "timeout", message: "no answer in time" });
-  });
-  const body = Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":[]}`);
-  const dispatch = upstream.send({ provider, body, wireId: "1", mayStream: false }, listener);
-  return () => {
-    alarm.clear();
-    dispatch.cancel();
-  };
+  );
 }
-
-const NOTHING = { httpStatus: 0, retryAfter: null, code: null, data: null } as const;

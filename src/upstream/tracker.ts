@@ -36,6 +36,8 @@ export interface Station {
   readonly http: Health | null;
   readonly ws: Health | null;
   sample: HeadSample | null;
+  /** When it last pushed a head. */
+  pushedAtMs: number;
 }
 
 /** The routing state of one provider set. */
@@ -132,7 +134,8 @@ class SetTracker implements Tracker {
   recordHead(provider: Provider, height: number): void {
     const station = this.#stationOf(provider);
     if (station === null || station.ws?.wrongChain === true || !isHeight(height)) return;
-    this.#sample(station, { height, atMs: this.#world.now(), polled: false });
+    station.pushedAtMs = this.#world.now();
+    this.#sample(station, { height, atMs: station.pushedAtMs, polled: false });
   }
 
   head(): number | null {
@@ -140,8 +143,7 @@ class SetTracker implements Tracker {
   }
 
   pushesHeads(provider: Provider): boolean {
-    const sample = this.#stationOf(provider)?.sample ?? null;
-    return sample !== null && !sample.polled && this.#world.now() - sample.atMs < HEAD_FRESH_MS;
+    return this.#world.now() - (this.#stationOf(provider)?.pushedAtMs ?? NEVER_MS) < HEAD_FRESH_MS;
   }
 
   health(provider: Provider, transport: Transport): HealthReport {
@@ -240,6 +242,7 @@ function stationOf(provider: Provider, before: Station | null): Station {
     http: provider.url === null ? null : (http ?? createHealth()),
     ws: provider.wsUrl === null ? null : (ws ?? createHealth()),
     sample: http === null && ws === null ? null : (before?.sample ?? null),
+    pushedAtMs: NEVER_MS,
   };
 }
 

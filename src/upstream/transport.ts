@@ -1,4 +1,4 @@
-// The port every way of reaching a provider fits: send one request, hear one answer. Says nothing about which provider or what to do next.
+// The ports every way of reaching a provider fits: send one request, hear one answer; on a socket also subscribe. Says nothing about which provider or what to do next.
 import type { Failure } from "../core/attempt.ts";
 import type { Provider } from "../core/profile.ts";
 
@@ -63,4 +63,45 @@ export interface Upstream {
   /** Closes connections to origins that none of these providers uses. */
   retain(providers: readonly Provider[]): void;
   close(): Promise<void>;
+}
+
+/** Hears one subscription on a provider's socket: first `started` or `refused`, once; after `started` any number of events and at most one `lost`. */
+export interface Watcher {
+  /** The provider has acknowledged it. */
+  started(): void;
+  /** `raw` is the JSON of the provider's error member, where it sent one. */
+  refused(failure: Failure, raw: Buffer | null): void;
+  /** The raw JSON of `params.result` of one notification. */
+  event(result: Buffer): void;
+  /** It existed and is gone. `reason` names no address. */
+  lost(reason: string): void;
+}
+
+/** Hears what becomes of a provider's socket. */
+export interface Keeper {
+  /** It is open. Also called at once when it is open already. */
+  up(): void;
+  /** It could not be opened, or has closed. `livedMs` null = it was never open. */
+  down(failure: Failure, livedMs: number | null): void;
+}
+
+/** The state of a provider's socket, for showing. */
+export interface SocketReport {
+  readonly state: "idle" | "connecting" | "open" | "waiting";
+  /** Upstream subscriptions on it. */
+  readonly subscriptions: number;
+  /** Since the start: times it was opened, and frames that belonged to nothing. */
+  readonly opened: number;
+  readonly strayFrames: number;
+}
+
+/** Reaches providers by their `wsUrl`. */
+export interface Sockets extends Upstream {
+  /** Subscribes, or joins the same subscription on the same socket. `params` is the JSON array of `eth_subscribe`. `cancel` leaves; the last one to leave unsubscribes. */
+  subscribe(provider: Provider, params: string, watcher: Watcher): Dispatch;
+  /** Keeps the provider's socket open until told otherwise. */
+  keep(provider: Provider, keeper: Keeper): () => void;
+  /** Closes the provider's socket as if it had failed: it looks open and nothing comes. */
+  renew(provider: Provider): void;
+  report(provider: Provider): SocketReport;
 }

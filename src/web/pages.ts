@@ -6,12 +6,13 @@ import type { Directory } from "../upstream/directory.ts";
 import type { World } from "../world.ts";
 import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./handlers/instance.ts";
 import { prometheusText } from "./handlers/prometheus.ts";
+import type { StreamFacts } from "./handlers/streams.ts";
 import { type Headers, write, writeDocument, writeFault } from "./respond.ts";
 import type { ByteBudget } from "./rpc/door.ts";
 import type { PageHandler } from "./server.ts";
 
 /** What the pages tell of. */
-export interface PageParts {
+export interface PageParts extends StreamFacts {
   readonly world: World;
   readonly directory: Directory;
   readonly observer: Observer;
@@ -46,7 +47,7 @@ export function createPages(parts: PageParts): (path: string) => PageHandler | u
         inFlightBytes: parts.budget.used,
         version: parts.version,
       };
-      writeDocument(response, "text/plain; version=0.0.4; charset=utf-8", headers, Buffer.from(prometheusText(directory, observer, facts)));
+      writeDocument(response, "text/plain; version=0.0.4; charset=utf-8", headers, Buffer.from(prometheusText(directory, observer, { ...facts, ...parts })));
     },
     "/dashboard": (response, headers) => {
       headers.push("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'");
@@ -62,7 +63,7 @@ export function createPages(parts: PageParts): (path: string) => PageHandler | u
     const chain = directory.chain(path.slice(CHAIN_METRICS.length));
     if (chain === undefined)
       writeFault(response, headers, fault("unknown_chain", "no chain has this name or id", { status: 404, nextAction: "GET /api/chains lists the chains" }));
-    else json(response, 200, headers, metricsDocument(directory, chain));
+    else json(response, 200, headers, metricsDocument(directory, chain, { ...parts, series: observer.series, openSockets: observer.sockets.open }));
   }
 
   return (path) => (path.startsWith(CHAIN_METRICS) ? chainMetrics : Object.hasOwn(pages, path) ? pages[path] : undefined);

@@ -1,5 +1,5 @@
 // Writes HTTP answers: the headers every answer carries, small bodies in one write, and refusals in either shape.
-import type { ServerResponse } from "node:http";
+import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Fault } from "../core/fault.ts";
 import { renderFault } from "./rpc/render.ts";
 
@@ -74,6 +74,16 @@ export function begin(response: ServerResponse, headers: Headers, sizeBytes: num
 export function writeFault(response: ServerResponse, headers: Headers, why: Fault): void {
   if (why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));
   write(response, why.status, headers, [renderFault(why, "null")]);
+}
+
+/** A refusal as the text of a whole HTTP answer, for a connection that no server writes to any more; it is to be closed then. */
+export function refusalText(headers: Headers, why: Fault): Buffer {
+  const body = renderFault(why, "null");
+  let head = `HTTP/1.1 ${why.status} ${STATUS_CODES[why.status] ?? ""}\r\n`;
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  if (why.retryAfterMs !== null) head += `Retry-After: ${retryAfter(why.retryAfterMs)}\r\n`;
+  head += `${ALWAYS}Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
+  return Buffer.concat([Buffer.from(head, "latin1"), body]);
 }
 
 /** The value of a `Retry-After` header, in whole seconds. */

@@ -1,15 +1,16 @@
 // The HTTP server: one listener, requests sent to their room, hostile clients kept within bounds, and a drain that loses no accepted request.
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Fault, fault } from "../core/fault.ts";
+import type { Subscriptions } from "../upstream/subscriptions.ts";
 import type { World } from "../world.ts";
-import { ALWAYS, type Headers, headersOf, retryAfter, writeFault, writePreflight } from "./respond.ts";
-import { isRpcPath } from "./rpc/address.ts";
+import { type Headers, headersOf, refusalText, writeFault, writePreflight } from "./respond.ts";
+import { isRpcPath, isSocketPath } from "./rpc/address.ts";
 import type { RpcParts } from "./rpc/door.ts";
 import { serveRpc } from "./rpc/http.ts";
 import { type Activity, createLeanDoor, type LeanDoor } from "./rpc/lean.ts";
-import { renderFault } from "./rpc/render.ts";
+import { createSockets, isHandshake, notASocket, type Sockets } from "./rpc/socket.ts";
 
 /** Bounds of the server. */
 export interface ServerLimits {
@@ -28,6 +29,7 @@ export interface ServerParts {
   readonly world: World;
   readonly limits: ServerLimits;
   readonly rpc: RpcParts;
+  readonly subscriptions: Pick<Subscriptions, "open">;
   /** The page that answers a GET on this path; undefined where there is none. */
   readonly page: (path: string) => PageHandler | undefined;
   readonly requestId: () => string;
@@ -53,6 +55,10 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
     requestTimeout: limits.requestTimeoutMs,
     connectionsCheckingInterval: Math.min(5_000, limits.headersTimeoutMs, limits.requestTimeoutMs),
     requireHostHeader: false,
+    shouldUpgradeCallback(request) {
+      request.url = originForm(request.url ?? "/");
+      return isHandshake(request);
+    },
   });
   server.maxConnections = limits.maxConnections;
   server.on("request", (request, response) => {
@@ -66,6 +72,12 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
     handle(parts, request, response);
   });
   server.on("clientError", (error, socket) => answerBroken(error, socket, parts.requestId()));
+  const { rpc, subscriptions, requestId } = parts;
+  const sockets = createSockets({ rpc, subscriptions, requestId, activity: state });
+  server.on("upgrade", (request, socket, head) => {
+    if (isBusy(socket)) socket.destroy();
+    else sockets.upgrade(request, socket, head);
+  });
   const lean = leanDoorOf(parts, server, state);
   return new Promise((resolve, reject) => {
     server.once("error", reject);
@@ -77,7 +89,7 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
         get draining() {
           return state.draining;
         },
-        drain: () => drain(parts, server, lean, state),
+        drain: () => drain(parts, { server, lean, sockets }, state),
       });
     });
   });
@@ -119,6 +131,7 @@ function handle(parts: ServerParts, request: IncomingMessage, response: ServerRe
   request.resume();
   if (!named) return writeFault(response, headers, fault("invalid_request", "the request names no host", { nextAction: "send a Host header" }));
   if (method === "OPTIONS") return writePreflight(response, headers);
+  if (isSocketPath(url)) return writeNotASocket(request, response, headers);
   if (isRpcPath(url)) return writeNotAllowed(response, headers, "POST, OPTIONS", fault("method_not_allowed", `${method} is not served on an RPC path`));
   const path = url.split("?", 1)[0] ?? "/";
   const page = parts.page(path);
@@ -126,6 +139,14 @@ function handle(parts: ServerParts, request: IncomingMessage, response: ServerRe
   if (method !== "GET" && method !== "HEAD")
     return writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" }));
   page(response, headers, path);
+}
+
+function writeNotASocket({ method }: IncomingMessage, response: ServerResponse, headers: Headers): void {
+  const nextAction = "open a WebSocket here, or POST to the same path without /ws";
+  if (method !== "GET" && method !== "HEAD")
+    return writeNotAllowed(response, headers, "GET, OPTIONS", fault("method_not_allowed", `${method} is not served on a path for WebSockets`, { nextAction }));
+  headers.push("Upgrade", "websocket");
+  writeFault(response, headers, notASocket());
 }
 
 function writeNotAllowed(response: ServerResponse, headers: Headers, allow: string, why: Fault): void {
@@ -146,11 +167,12 @@ function answerBroken(error: Error & { readonly code?: string }, socket: Duplex,
     socket.destroy();
     return;
   }
-  const [status, why] = brokenAs(error.code);
-  const body = renderFault(why, "null");
-  const wait = why.retryAfterMs === null ? "" : `Retry-After: ${retryAfter(why.retryAfterMs)}\r\n`;
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nx-svc-request-id: ${requestId}\r\n${wait}${ALWAYS}`;
-  socket.end(Buffer.concat([Buffer.from(`${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`), body]));
+  socket.end(refusalText(headersOf(requestId, undefined), brokenAs(error.code)));
+}
+
+/** True while a request on this connection has yet to be answered in full: its connection cannot become something else. */
+function isBusy(socket: Duplex): boolean {
+  return "_httpMessage" in socket && typeof socket._httpMessage === "object" && socket._httpMessage !== null;
 }
 
 /** True while an answer is on its way out on this connection: a second one must not be written into it. */
@@ -159,22 +181,31 @@ function isAnswering(socket: Duplex): boolean {
   return typeof answer === "object" && answer !== null && "headersSent" in answer && answer.headersSent === true;
 }
 
-function brokenAs(code: string | undefined): readonly [status: number, why: Fault] {
+function brokenAs(code: string | undefined): Fault {
   if (code === "HPE_HEADER_OVERFLOW")
-    return [431, fault("invalid_request", "the request headers are too long", { nextAction: "send fewer or shorter headers" })];
-  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return [408, fault("request_timeout", "the request did not arrive in time")];
+    return fault("invalid_request", "the request headers are too long", { status: 431, nextAction: "send fewer or shorter headers" });
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return fault("request_timeout", "the request did not arrive in time");
   const nextAction = "check Content-Length and Transfer-Encoding, or use an HTTP library";
-  return [400, fault("invalid_request", "this is not a valid HTTP request", { nextAction })];
+  return fault("invalid_request", "this is not a valid HTTP request", { nextAction });
+}
+
+/** Everything that holds connections. */
+interface Held {
+  readonly server: Server;
+  readonly lean: LeanDoor;
+  readonly sockets: Sockets;
 }
 
 const QUIET_MS = 300;
+/** How long sockets may take to say goodbye. */
+const GOODBYE_MS = 1_500;
 const STEP_MS = 25;
 
 /**
  * Stops accepting connections and serves what comes on those that are open, telling each client to close. Idle connections end once nothing
- * has come for a while: closing them at once would lose a request that is on its way.
+ * has come for a while: closing them at once would lose a request that is on its way. WebSockets are closed once nothing is under way.
  */
-async function drain(parts: ServerParts, server: Server, lean: LeanDoor, state: Activity): Promise<void> {
+async function drain(parts: ServerParts, { server, lean, sockets }: Held, state: Activity): Promise<void> {
   const { world, limits } = parts;
   if (state.draining) return;
   state.draining = true;
@@ -183,7 +214,11 @@ async function drain(parts: ServerParts, server: Server, lean: LeanDoor, state: 
   NetServer.prototype.close.call(server);
   const over = (): boolean => world.now() - startedAtMs >= limits.drainTimeoutMs;
   const quiet = (): boolean => state.active === 0 && world.now() - state.lastMs >= QUIET_MS;
-  while (!over() && !quiet()) await new Promise<void>((resolve) => void setTimeout(resolve, STEP_MS));
+  const step = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, STEP_MS));
+  while (!over() && !quiet()) await step();
+  sockets.close();
+  for (const closingAtMs = world.now(); sockets.open > 0 && world.now() - closingAtMs < GOODBYE_MS; ) await step();
+  sockets.destroy();
   lean.destroyAll();
   server.closeAllConnections();
 }

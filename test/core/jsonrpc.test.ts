@@ -170,3 +170,21 @@ test("a written request reads back as itself, with its parameters byte for byte"
     { numRuns: 1_000 },
   );
 });
+
+test("evidence in a message of its own is asked for by one member with one value, and such a request is written anew without it", () => {
+  const read = (member: string): Envelope | InvalidRequest => {
+    const bytes = Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[]${member}}`);
+    return readRequest(bytes, 0, bytes.length);
+  };
+  const asked = (member: string): readonly unknown[] => {
+    const it = read(member);
+    return it.kind === "request" ? [it.plain, it.notify] : [it.message];
+  };
+  assert.deepEqual(asked(""), [true, false]);
+  assert.deepEqual(asked(',"svc_meta":"notify"'), [false, true]);
+  assert.deepEqual(asked(', "svc_meta" : "notify" , "x":1'), [false, true]);
+  for (const member of [',"svc_meta":"body"', ',"svc_meta":true', ',"svc_meta":["notify"]', ',"svc_metb":"notify"', ',"x":"notify"']) {
+    assert.deepEqual(asked(member), [false, false], member);
+  }
+  assert.deepEqual(asked(',"svc_meta":"notify","svc_meta":1'), [false, false], "the last one counts, as with any member that is not ours");
+});

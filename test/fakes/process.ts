@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 
 /** A running service process. */
 export interface ServiceProcess {
@@ -21,10 +20,15 @@ export interface ServiceProcess {
   residentBytes(): Promise<number>;
 }
 
+/** Whoever ends what was started: a test, or a job that is none. */
+export interface Ender {
+  after(run: () => Promise<void>): void;
+}
+
 const READY_MS = 20_000;
 
-/** Starts the service and waits until it serves; ended by the test's `after` if it still runs. */
-export async function startProcess(t: TestContext, config: string, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
+/** Starts the service and waits until it serves; ended by `after` if it still runs. */
+export async function startProcess(t: Ender, config: string, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
   const directory = await mkdtemp(join(tmpdir(), "svc-walk-"));
   const file = join(directory, "svc.yml");
   await writeFile(file, config);

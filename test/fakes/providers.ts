@@ -46,6 +46,7 @@ export function fakeSet(providers: readonly Provider[], overrides: Partial<Provi
     maxLagBlocks: 5,
     archivalThreshold: 128,
     probeIntervalMs: 12_000,
+    socketHeads: true,
     newHeadsTimeoutMs: 42_000,
     maxBackfillBlocks: 100,
     backfillTimeoutMs: 30_000,

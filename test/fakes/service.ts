@@ -33,7 +33,7 @@ export interface Answer {
 
 /** A configuration of chain 1 (`ethereum`) with these providers; `extra` is added at the top level and `chain` inside the provider set. */
 export function configText(
-  providers: readonly ({ readonly id: string; readonly url: string } & Record<string, unknown>)[],
+  providers: readonly ({ readonly id: string } & Record<string, unknown>)[],
   extra: Record<string, unknown> = {},
   set: Record<string, unknown> = {},
   slug = "team",

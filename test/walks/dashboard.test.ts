@@ -1,26 +1,42 @@
 // The dashboard as served: locked down, self-contained, and reading no field that the endpoints do not have. How it looks is for eyes.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { after, before, test } from "node:test";
+import { WebSocket } from "ws";
+import { FAILOVER_REASONS, type StreamReport } from "../../src/upstream/subscriber.ts";
+import type { SocketReport } from "../../src/upstream/transport.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
+import { type SocketUpstream, socketUpstream } from "../fakes/socket-upstream.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 /** Fields without an underscore that the page reads; those with one are found in its script. */
 const WORDS =
-  "chains name ready reasons version cluster enabled status profiles profile providers id transports transport calls share cordoned p50 p95 p99 probe methods method age_ms";
+  "chains name ready reasons version cluster enabled status profiles profile providers id transports transport calls share cordoned p50 p95 p99 probe methods method age_ms " +
+  "socket state opened subscriptions open subscribers notifications failovers ended streams kind pinned events";
+
+/** What the endpoints may say; the compiler knows whether one is missing. */
+const STREAM_STATES: Record<StreamReport["state"], true> = { opening: true, live: true, recovering: true };
+const SOCKET_STATES: Record<SocketReport["state"], true> = { idle: true, connecting: true, open: true, waiting: true };
 
 let upstream: ScriptedUpstream;
+let sockets: SocketUpstream;
+let client: WebSocket;
 let service: Service;
 let page = "";
 
 before(async () => {
   upstream = await scriptedUpstream();
-  service = await startService(configText([{ id: "a", url: upstream.url }]));
+  sockets = await socketUpstream();
+  service = await startService(configText([{ id: "a", url: upstream.url, ws_url: sockets.url }]));
   await service.probed();
+  client = await subscriber();
   page = (await service.get("/dashboard")).text;
 });
 
 after(async () => {
+  client.terminate();
   await service.close();
+  await sockets.close();
   await upstream.close();
 });
 
@@ -53,10 +69,27 @@ test("every field that the page reads exists in what the endpoints answer", asyn
   assert.deepEqual(missing, []);
 });
 
+test("every state and every reason that the endpoints may tell has its words", () => {
+  for (const [table, names] of Object.entries({ STREAMS: Object.keys(STREAM_STATES), SOCKETS: Object.keys(SOCKET_STATES), FAILOVERS: FAILOVER_REASONS })) {
+    const entries = new RegExp(`const ${table} = {([^}]*)}`).exec(script())?.[1] ?? "";
+    assert.deepEqual([...entries.matchAll(/(\w+):/g)].map(([, name]) => name).sort(), [...names].sort(), table);
+  }
+});
+
 test("every field listed above is still read", () => {
   const unread = WORDS.split(" ").filter((field) => !new RegExp(`[.{,]\\s*${field}\\b`).test(script()));
   assert.deepEqual(unread, []);
 });
+
+/** A socket at the address that the page offers, once it is subscribed. */
+async function subscriber(): Promise<WebSocket> {
+  const ws = new WebSocket(`${service.url.replace(/^http/, "ws")}/ws/rpc/profile/team/ethereum`);
+  await once(ws, "open");
+  ws.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newPendingTransactions"] }));
+  const [answer] = await once(ws, "message");
+  assert.match(String(answer), /"result":"0x/);
+  return ws;
+}
 
 function script(): string {
   const text = /<script type="module">([\s\S]*)<\/script>/.exec(page)?.[1] ?? "";

@@ -77,12 +77,13 @@ test("the header form holds the same members and leaves the body untouched; a he
   assert.match(long.headers.get("x-svc-request-id") ?? "", /^req-/);
 });
 
-test("errors and refusals carry the evidence too, local answers and plain calls carry none", TIMEOUT, async (t) => {
+test("errors, refusals and local answers carry the evidence too, plain calls carry none", TIMEOUT, async (t) => {
   const { call } = await stage(t, [fails]);
   const refused = await call("eth_gasPrice", [], "?include_meta=body");
   const { error, svc_meta: meta } = refused.json;
   assert.deepEqual([error.data.code, meta.selected_provider, meta.circuit_breaker_state, meta.attempts.length], ["unavailable", null, null, 1]);
-  assert.equal((await call("eth_chainId", [], "?include_meta=body")).json.svc_meta, undefined);
+  const local = (await call("eth_chainId", [], "?include_meta=body")).json.svc_meta;
+  assert.deepEqual([local.selected_provider, local.upstream_latency_ms, local.attempts, local.candidate_providers], [null, null, [], []]);
   assert.equal((await call("eth_gasPrice", [], "")).json.svc_meta, undefined);
 });
 

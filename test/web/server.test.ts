@@ -63,7 +63,7 @@ test("connections beyond the bound are closed at once, and there is room again w
 
 test("a target with scheme and host is the same path", TIMEOUT, async (t) => {
   const { port } = await serve(t);
-  for (const target of ["http://any.example/rpc/1", "HTTPS://any.example:8443/rpc/ethereum?include_meta=body"]) {
+  for (const target of ["http://any.example/rpc/1", "HTTPS://any.example:8443/rpc/ethereum?include_meta=headers"]) {
     assert.match(await raw(t, port, post(target, ["Host: any.example"]), '"0x1"}'), /^HTTP\/1\.1 200 /, target);
   }
   assert.match(await raw(t, port, post("http://any.example", ["Host: x"]), "}}"), /^HTTP\/1\.1 405 /);

@@ -1,8 +1,10 @@
 // The instance endpoints: which chains, is it alive, is it usable, and how each provider does. Null where nothing is known, never 0.
 import type { Chain } from "../../core/chain.ts";
 import type { Provider, Transport } from "../../core/profile.ts";
+import type { Series } from "../../observe.ts";
 import type { Directory, ServedProfile } from "../../upstream/directory.ts";
 import type { Tracker } from "../../upstream/tracker.ts";
+import { type StreamFacts, socketDocument, subscriptionsDocument } from "./streams.ts";
 
 const TRANSPORTS: readonly Transport[] = ["http", "ws"];
 
@@ -50,38 +52,49 @@ function isUsable(tracker: Tracker, provider: Provider, transport: Transport): b
   return health.breaker !== "open" && health.cordon === null && (health.probeMs !== null || health.outcomes.delivered > 0);
 }
 
+/** What `GET /api/metrics/{chain}` tells of besides. */
+export interface MetricsFacts extends StreamFacts {
+  readonly series: (profile: string, chain: string) => Series;
+  /** WebSockets of callers, of all chains. */
+  readonly openSockets: number;
+}
+
 /** `GET /api/metrics/{chain}`: every profile that serves the chain. */
-export function metricsDocument(directory: Directory, chain: Chain): unknown {
+export function metricsDocument(directory: Directory, chain: Chain, facts: MetricsFacts): unknown {
   const profiles = directory.profiles.filter((it) => it.trackers.has(chain.chainName));
   return {
     chain_id: String(chain.chainId),
     chain_name: chain.chainName,
     name: chain.name,
-    profiles: profiles.map((served) => profileMetrics(served, served.trackers.get(chain.chainName))),
+    open_sockets: facts.openSockets,
+    profiles: profiles.map((served) => profileMetrics(served, served.trackers.get(chain.chainName), facts)),
   };
 }
 
-function profileMetrics(served: ServedProfile, tracker: Tracker | undefined): unknown {
+function profileMetrics(served: ServedProfile, tracker: Tracker | undefined, facts: MetricsFacts): unknown {
   if (tracker === undefined) return null;
   const { managed, slug } = served.profile;
-  const { providers } = tracker.set;
+  const { providers, chain } = tracker.set;
+  const shown = (it: Provider): string => (managed ? it.alias : it.id);
   const total = providers.reduce((sum, it) => sum + TRANSPORTS.reduce((n, transport) => n + tracker.health(it, transport).calls, 0), 0);
   return {
     profile: slug,
     head_block: tracker.head(),
     max_lag_blocks: tracker.set.maxLagBlocks,
     calls: total,
+    subscriptions: subscriptionsDocument(facts, facts.series(slug, chain.chainName), shown),
     providers: providers.map((provider) => ({
-      id: managed ? provider.alias : provider.id,
+      id: shown(provider),
       name: managed ? provider.alias : provider.name,
-      transports: TRANSPORTS.filter((it) => (it === "http" ? provider.url : provider.wsUrl) !== null).map((transport) =>
-        transportMetrics(tracker, provider, transport, total),
-      ),
+      transports: TRANSPORTS.filter((it) => (it === "http" ? provider.url : provider.wsUrl) !== null).map((transport) => ({
+        ...transportMetrics(tracker, provider, transport, total),
+        ...(transport === "ws" ? { socket: socketDocument(facts.socketOf(provider)) } : {}),
+      })),
     })),
   };
 }
 
-function transportMetrics(tracker: Tracker, provider: Provider, transport: Transport, total: number): unknown {
+function transportMetrics(tracker: Tracker, provider: Provider, transport: Transport, total: number): object {
   const it = tracker.health(provider, transport);
   return {
     transport,

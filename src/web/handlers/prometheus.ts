@@ -2,12 +2,15 @@
 
 import { METHODS } from "../../core/method.ts";
 import type { Provider, Transport } from "../../core/profile.ts";
+import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import { LATENCY_BUCKETS_MS, type Observer, OUTCOMES, type Series } from "../../observe.ts";
 import type { Directory } from "../../upstream/directory.ts";
 import type { Tracker } from "../../upstream/tracker.ts";
+import type { SocketReport } from "../../upstream/transport.ts";
+import { type StreamFacts, subscriptionMetrics } from "./streams.ts";
 
-/** What of the process is told besides. */
-export interface ProcessFacts {
+/** What is told besides the counters. */
+export interface ExpositionFacts extends StreamFacts {
   readonly uptimeMs: number;
   readonly residentBytes: number;
   readonly cpuSeconds: number;
@@ -18,7 +21,7 @@ export interface ProcessFacts {
 const TRANSPORTS: readonly Transport[] = ["http", "ws"];
 
 /** The whole exposition. */
-export function prometheusText(directory: Directory, observer: Observer, facts: ProcessFacts): string {
+export function prometheusText(directory: Directory, observer: Observer, facts: ExpositionFacts): string {
   const lines: string[] = [];
   const metric = (name: string, type: "counter" | "gauge" | "histogram", help: string): void => {
     lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
@@ -29,9 +32,19 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
   for (const series of observer.allSeries()) lines.push(...durationLines(series));
   metric("svc_refusals_total", "counter", "Requests refused before routing, by code.");
   for (const [code, n] of observer.refusals()) lines.push(`svc_refusals_total{code="${code}"} ${n}`);
+  metric("svc_sockets", "gauge", "Client WebSockets open.");
+  lines.push(`svc_sockets ${observer.sockets.open}`);
+  metric("svc_socket_closes_total", "counter", "Client WebSockets closed, by close code.");
+  for (const [code, n] of observer.sockets.closes) lines.push(`svc_socket_closes_total{code="${code}"} ${n}`);
+  metric("svc_notifications_total", "counter", "Subscription notifications delivered, by profile, chain and kind.");
+  for (const series of observer.allSeries()) lines.push(...notificationLines(series));
+  for (const it of subscriptionMetrics(facts)) {
+    metric(it.name, it.type, it.help);
+    for (const [labels, value] of it.samples) lines.push(`${it.name}{${labelsText(labels)}} ${value}`);
+  }
   for (const gauge of PROVIDER_METRICS) {
     metric(gauge.name, gauge.type, gauge.help);
-    for (const it of providersOf(directory)) lines.push(...gauge.lines(it).map(([labels, value]) => `${gauge.name}{${it.labels}${labels}} ${value}`));
+    for (const it of providersOf(directory, facts)) lines.push(...gauge.lines(it).map(([labels, value]) => `${gauge.name}{${it.labels}${labels}} ${value}`));
   }
   metric("svc_head_block", "gauge", "Height the providers of a profile agree on.");
   for (const served of directory.profiles) {
@@ -54,6 +67,8 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
 }
 
 interface OneProvider {
+  /** Null on HTTP. */
+  readonly socket: SocketReport | null;
   readonly tracker: Tracker;
   readonly provider: Provider;
   readonly transport: Transport;
@@ -110,6 +125,30 @@ const PROVIDER_METRICS: readonly ProviderMetric[] = [
     lines: ({ tracker, provider, transport }) => known(tracker.health(provider, transport).lagBlocks),
   },
   {
+    name: "svc_upstream_socket_open",
+    type: "gauge",
+    help: "1 while the provider's WebSocket is open.",
+    lines: ({ socket }) => known(socket === null ? null : Number(socket.state === "open")),
+  },
+  {
+    name: "svc_upstream_socket_opened_total",
+    type: "counter",
+    help: "Times the provider's WebSocket was opened.",
+    lines: ({ socket }) => known(socket?.opened ?? null),
+  },
+  {
+    name: "svc_upstream_socket_subscriptions",
+    type: "gauge",
+    help: "Subscriptions on the provider's WebSocket.",
+    lines: ({ socket }) => known(socket?.subscriptions ?? null),
+  },
+  {
+    name: "svc_upstream_stray_frames_total",
+    type: "counter",
+    help: "Frames on the provider's WebSocket that belonged to nothing.",
+    lines: ({ socket }) => known(socket?.strayFrames ?? null),
+  },
+  {
     name: "svc_upstream_latency_seconds",
     type: "gauge",
     help: "Latency quantiles of delivered answers.",
@@ -125,16 +164,13 @@ const PROVIDER_METRICS: readonly ProviderMetric[] = [
   },
 ];
 
-function providersOf(directory: Directory): readonly OneProvider[] {
+function providersOf(directory: Directory, { socketOf }: StreamFacts): readonly OneProvider[] {
   return directory.profiles.flatMap(({ profile, trackers }) =>
     [...trackers.values()].flatMap((tracker) =>
       tracker.set.providers.flatMap((provider) =>
         TRANSPORTS.filter((it) => (it === "http" ? provider.url : provider.wsUrl) !== null).map((transport) => {
           const labels = { profile: profile.slug, chain: tracker.set.chain.chainName, provider: profile.managed ? provider.alias : provider.id, transport };
-          const text = Object.entries(labels)
-            .map(([name, value]) => `${name}="${labelValue(value)}"`)
-            .join(",");
-          return { tracker, provider, transport, labels: text };
+          return { tracker, provider, transport, labels: labelsText(labels), socket: transport === "ws" ? socketOf(provider) : null };
         }),
       ),
     ),
@@ -150,6 +186,13 @@ function requestLines(series: Series): readonly string[] {
     }
   }
   return lines;
+}
+
+function notificationLines(series: Series): readonly string[] {
+  return SUBSCRIPTION_KINDS.flatMap((kind, i) => {
+    const n = series.notifications[i] ?? 0;
+    return n === 0 ? [] : [`svc_notifications_total{${labelsOf(series)},kind="${kind}"} ${n}`];
+  });
 }
 
 function durationLines(series: Series): readonly string[] {
@@ -168,6 +211,12 @@ function labelsOf(series: Series): string {
 
 function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (it) => `_${it.toLowerCase()}`);
+}
+
+function labelsText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}="${labelValue(value)}"`)
+    .join(",");
 }
 
 function labelValue(value: string): string {

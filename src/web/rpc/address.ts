@@ -63,6 +63,8 @@ const STRATEGY_NAMES: ReadonlyMap<string, Strategy> = new Map([
 /** Resolves addresses; remembers the most used ones. */
 export interface Resolver {
   resolve(input: AddressInput): Address | Fault;
+  /** Changes when addresses may resolve otherwise than before; whoever keeps one resolves it again then. */
+  readonly revision: number;
 }
 
 const REMEMBERED = 1_024;
@@ -73,6 +75,9 @@ export function createResolver(directory: Directory, observer: Observer): Resolv
   const known = new Map<string, Address>();
   let revision = directory.revision;
   return {
+    get revision() {
+      return directory.revision;
+    },
     resolve(input) {
       const plain = input.provider === undefined && input.strategy === undefined;
       if (revision !== directory.revision) {
@@ -94,6 +99,11 @@ export function createResolver(directory: Directory, observer: Observer): Resolv
 /** True when the path belongs to the RPC surface, whether or not it leads anywhere. */
 export function isRpcPath(url: string): boolean {
   return url.startsWith("/rpc/") || url.startsWith("/profile/");
+}
+
+/** True when the path belongs to the RPC surface for WebSockets, whether or not it leads anywhere. */
+export function isSocketPath(url: string): boolean {
+  return url.startsWith("/ws/");
 }
 
 type Parts = Partial<Record<"profile" | "strategy" | "chain" | "provider", string>>;

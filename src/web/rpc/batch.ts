@@ -1,8 +1,9 @@
 // A batch: the spine once per item, a bounded number at a time, replies in the order of the requests.
 import { fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
+import type { Transport } from "../../core/profile.ts";
 import type { Address } from "./address.ts";
-import { type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
+import { type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
 import { renderReply } from "./render.ts";
 
 /** A batch as it came through the door. */
@@ -15,11 +16,15 @@ export interface Batch {
   readonly concurrency: number;
   /** Takes room for bytes of the answer until it has been sent; false = there is none. */
   readonly reserve: (bytes: number) => boolean;
+  readonly transport: Transport;
+  readonly desk: Desk | null;
+  /** Hears each reply when it is in, and whether it stands in the answer as it is; null = nobody wants to know. */
+  readonly heard: ((reply: Reply, shown: boolean) => void) | null;
 }
 
 /** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
 export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): () => void {
-  const { spans, address } = batch;
+  const { bytes, spans, address, transport, desk } = batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, () => void>();
   let next = 0;
@@ -38,7 +43,8 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
     const span = spans[index];
     if (span === undefined) return;
     let finished = false;
-    const cancel = exchange(parts, { bytes: batch.bytes, span, address, requestId: `${batch.requestId}-${index}`, mayStream: false }, (reply) => {
+    const requestId = `${batch.requestId}-${index}`;
+    const cancel = exchange(parts, { bytes, span, address, requestId, mayStream: false, transport, desk }, (reply) => {
       finished = true;
       cancels.delete(index);
       keep(index, reply);
@@ -48,7 +54,8 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
 
   function keep(index: number, reply: Reply): void {
     open--;
-    if (reply.id !== null) replies[index] = bounded(reply);
+    if (reply.id === null) batch.heard?.(reply, false);
+    else replies[index] = bounded(reply);
     if (open > 0) return start();
     done(join(replies));
   }
@@ -57,7 +64,9 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
     const meta = address.meta === "body" ? evidenceOfReply(reply, parts.world.now()) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, it) => sum + it.length, 0);
-    if (batch.reserve(bytes)) return pieces;
+    const shown = batch.reserve(bytes);
+    batch.heard?.(reply, shown);
+    if (shown) return pieces;
     const tooLarge = fault("response_too_large", "this answer does not fit beside the others");
     return renderReply({ ...reply, outcome: { kind: "fault", fault: tooLarge } }, meta);
   }

@@ -8,7 +8,7 @@ import { type Headers, headersOf, retryAfter } from "../respond.ts";
 import type { Address, Resolver } from "./address.ts";
 import { runBatch } from "./batch.ts";
 import type { Caller } from "./caller.ts";
-import { type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
+import { type ExchangeParts, evidenceOfReply, exchange, type Incoming, type Reply } from "./exchange.ts";
 import { closing, renderFault, renderReply } from "./render.ts";
 
 /** Bounds of the RPC surface. */
@@ -18,6 +18,11 @@ export interface RpcLimits {
   readonly batchConcurrency: number;
   /** Request bodies and batch answers held at one time, by all requests together. */
   readonly maxInFlightBytes: number;
+  readonly maxSocketRequests: number;
+  readonly maxSocketBytes: number;
+  readonly maxSocketSubscriptions: number;
+  readonly maxSocketQueueBytes: number;
+  readonly socketPingMs: number;
 }
 
 /** Counts bytes that are held for requests under way. */
@@ -78,7 +83,8 @@ export class Door implements StreamSink {
     const start = skipSpace(bytes, 0, bytes.length);
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
     const span: Span = { start, end: endOf(bytes) };
-    const cancel = exchange(this.#parts, { bytes, span, address, requestId: this.#caller.requestId, mayStream: true }, (reply) => this.#reply(reply));
+    const incoming: Incoming = { bytes, span, address, requestId: this.#caller.requestId, mayStream: true, transport: "http", desk: null };
+    const cancel = exchange(this.#parts, incoming, (reply) => this.#reply(reply));
     if (!this.#over && this.#stream === null) this.#cancel = cancel;
   }
 
@@ -147,7 +153,8 @@ export class Door implements StreamSink {
     if (spans.length === 0) return this.refuse(fault("invalid_request", "the batch is empty"));
     if (spans.length > maxBatchItems)
       return this.refuse(fault("invalid_request", `a batch may hold ${maxBatchItems} items`, { nextAction: "send several smaller batches" }));
-    const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, reserve: (size: number) => this.reserve(size) };
+    const ways = { transport: "http" as const, desk: null, heard: null };
+    const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, reserve: (size: number) => this.reserve(size), ...ways };
     const cancel = runBatch(this.#parts, batch, (body) => {
       this.#over = true;
       this.#cancel = null;
@@ -250,7 +257,8 @@ function isPlain(encoding: string | undefined): boolean {
   return encoding === undefined || encoding === "identity";
 }
 
-function endOf(bytes: Buffer): number {
+/** Where a message ends but for white space. */
+export function endOf(bytes: Buffer): number {
   let end = bytes.length;
   while (end > 0 && (bytes[end - 1] ?? 0) <= 0x20) end--;
   return end;

@@ -1,0 +1,179 @@
+// The clients of the socket benchmark, a process of its own: thousands of bare connections that speak just enough WebSocket to subscribe, to count what
+// comes, and to ask in closed loops. Answers each message once.
+import { connect, type Socket } from "node:net";
+import { isRecord } from "../child.ts";
+import { expectedAnswer, FIRST_NUMBER, requestBody } from "../workload.ts";
+
+/** Opens connections; `subscribe` = each with one subscription to heads. */
+interface OpenOrder {
+  readonly port: number;
+  readonly path: string;
+  readonly connections: number;
+  readonly subscribe: boolean;
+}
+
+/** Waits until every connection has this many notifications more than at the last `mark`; answers how many came in all, and how many were wrong. */
+interface AwaitOrder {
+  readonly each: number;
+}
+
+/** Asks in closed loops on all connections. */
+interface AskOrder {
+  readonly seconds: number;
+}
+
+const OPENING_AT_ONCE = 64;
+const WAIT_MS = 30_000;
+const MASK = Buffer.from([0, 0, 0, 0]);
+const NOTIFICATION = '{"jsonrpc":"2.0","method":"eth_subscription"';
+
+class Client {
+  readonly #socket: Socket;
+  readonly ready: Promise<void>;
+  readonly #answered: (client: Client, payload: Buffer) => void;
+  #rest: Buffer = Buffer.alloc(0);
+  #open = false;
+  notifications = 0;
+  wrong = 0;
+  /** Of the request under way. */
+  asked = 0;
+  #lastNumber = 0;
+  #resolve: () => void = () => {};
+
+  constructor({ port, path, subscribe }: OpenOrder, answered: (client: Client, payload: Buffer) => void) {
+    this.#answered = answered;
+    this.ready = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    this.#socket = connect({ host: "127.0.0.1", port, noDelay: true });
+    this.#socket.on("data", (chunk) => this.#data(chunk, subscribe));
+    this.#socket.on("error", () => {});
+    this.#socket.write(
+      `GET ${path} HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`,
+    );
+  }
+
+  /** A text frame masked with zeros. */
+  send(text: string): void {
+    const payload = Buffer.from(text);
+    const head = payload.length < 126 ? Buffer.from([0x81, 0x80 | payload.length]) : Buffer.from([0x81, 0xfe, payload.length >> 8, payload.length & 255]);
+    this.#socket.write(Buffer.concat([head, MASK, payload]));
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #data(chunk: Buffer, subscribe: boolean): void {
+    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    if (!this.#open) {
+      const end = this.#rest.indexOf("\r\n\r\n");
+      if (end === -1) return;
+      this.#open = true;
+      this.#rest = this.#rest.subarray(end + 4);
+      if (subscribe) this.send('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}');
+      else this.#resolve();
+    }
+    this.#frames();
+  }
+
+  #frames(): void {
+    for (let bytes = this.#rest; ; bytes = this.#rest) {
+      if (bytes.length < 2) return;
+      const short = (bytes[1] ?? 0) & 127;
+      const start = short === 126 ? 4 : short === 127 ? 10 : 2;
+      if (bytes.length < start) return;
+      const length = short === 126 ? bytes.readUInt16BE(2) : short === 127 ? Number(bytes.readBigUInt64BE(2)) : short;
+      if (bytes.length < start + length) return;
+      this.#rest = bytes.subarray(start + length);
+      const opcode = (bytes[0] ?? 0) & 15;
+      if (opcode === 1) this.#message(bytes.subarray(start, start + length));
+      else if (opcode === 9) this.#socket.write(Buffer.concat([Buffer.from([0x8a, 0x80 | length]), MASK, bytes.subarray(start, start + length)]));
+    }
+  }
+
+  #message(payload: Buffer): void {
+    if (payload.toString("latin1", 0, NOTIFICATION.length) !== NOTIFICATION) {
+      this.#resolve();
+      return this.#answered(this, payload);
+    }
+    this.notifications++;
+    const text = payload.toString("latin1");
+    const number = Number(/"number":"(0x[0-9a-f]+)"/.exec(text)?.[1]);
+    if (this.#lastNumber !== 0 && number !== this.#lastNumber + 1) this.wrong++;
+    if (!text.endsWith('"}}}')) this.wrong++;
+    this.#lastNumber = number;
+  }
+}
+
+let clients: Client[] = [];
+let asking = false;
+let marked = new Map<Client, number>();
+let asked = FIRST_NUMBER;
+let ok = 0;
+let wrong = 0;
+
+process.on("message", (message) => {
+  if (!isRecord(message)) return;
+  if (message["kind"] === "open") void open(message as unknown as OpenOrder);
+  else if (message["kind"] === "mark") mark();
+  else if (message["kind"] === "await") void awaitAll(message as unknown as AwaitOrder);
+  else if (message["kind"] === "ask") void ask(message as unknown as AskOrder);
+  else if (message["kind"] === "close") closeAll();
+});
+
+async function open(order: OpenOrder): Promise<void> {
+  closeClients();
+  for (let n = 0; n < order.connections; n += OPENING_AT_ONCE) {
+    const some = Array.from({ length: Math.min(OPENING_AT_ONCE, order.connections - n) }, () => new Client(order, answered));
+    clients.push(...some);
+    await Promise.all(some.map((it) => it.ready));
+  }
+  process.send?.({ open: clients.length });
+}
+
+function mark(): void {
+  marked = new Map(clients.map((it) => [it, it.notifications]));
+  process.send?.({ marked: marked.size });
+}
+
+async function awaitAll({ each }: AwaitOrder): Promise<void> {
+  const since = (it: Client): number => it.notifications - (marked.get(it) ?? 0);
+  for (const deadline = performance.now() + WAIT_MS; performance.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 20))) {
+    if (clients.every((it) => since(it) >= each)) break;
+  }
+  process.send?.({ delivered: clients.reduce((sum, it) => sum + since(it), 0), wrong: clients.reduce((sum, it) => sum + it.wrong, 0) });
+}
+
+async function ask({ seconds }: AskOrder): Promise<void> {
+  asking = true;
+  ok = 0;
+  wrong = 0;
+  for (const it of clients) next(it);
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+  const counted = { ok, wrong };
+  asking = false;
+  process.send?.(counted);
+}
+
+function next(client: Client): void {
+  client.asked = asked++;
+  client.send(requestBody("small", client.asked));
+}
+
+function answered(client: Client, payload: Buffer): void {
+  if (!asking) return;
+  if (payload.toString("latin1") === expectedAnswer("small", client.asked)) ok++;
+  else wrong++;
+  next(client);
+}
+
+function closeAll(): void {
+  closeClients();
+  process.send?.({ closed: true });
+}
+
+function closeClients(): void {
+  for (const it of clients) it.close();
+  clients = [];
+}

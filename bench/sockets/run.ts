@@ -1,0 +1,186 @@
+// `npm run bench -- --sockets`: what a delivered notification costs beside a bare broadcast loop with the same library, what an idle socket holds, and what a
+// call over a socket costs beside the same call over HTTP. Interleaved, one machine; exit code as in `run.ts`.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CELLS } from "../cells.ts";
+import { type Child, isRecord, startChild } from "../child.ts";
+import { measure, snapshot } from "../measure.ts";
+import { cpuUs, memoryMb } from "../procfs.ts";
+import { median } from "../report.ts";
+import { type Site, type System, serviceConfig, startServiceWith } from "../systems.ts";
+
+/** The promises. */
+const MOST_PER_MESSAGE = 1.5;
+const MOST_PER_CALL = 1;
+const SOCKETS = 5_000;
+const HEADS = 20;
+const EVERY_MS = 250;
+const ANSWER_MS = 60_000;
+const SETTLE_MS = 1_500;
+const UNARY_SOCKETS = 64;
+
+interface Peer {
+  readonly name: "bare" | "svc";
+  readonly pid: number;
+  readonly feedPath: string;
+  readonly crowd: Child;
+}
+
+/** Runs it; resolves with the exit code. */
+export async function measureSockets({ rounds, seconds }: { readonly rounds: number; readonly seconds: number }): Promise<number> {
+  const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
+  const stops: (() => Promise<void>)[] = [];
+  const start = (script: string): Child => {
+    const child = startChild(script, []);
+    stops.push(child.stop);
+    return child;
+  };
+  try {
+    const feed = start("sockets/feed.ts");
+    const feedPort = numberIn(await feed.ask({ kind: "port" }, ANSWER_MS), "port");
+    const bare = start("sockets/bare.ts");
+    const barePort = numberIn(await bare.ask({ feed: `ws://127.0.0.1:${feedPort}/bare` }, ANSWER_MS), "port");
+    const upstream = start("upstream.ts");
+    const site: Site = { dir, upstreamPorts: (await snapshot(upstream)).ports, nodeFlags: [] };
+    const service = await startServiceWith(site, configOf(site, feedPort));
+    stops.push(service.stop);
+    const pid = service.pids[0] ?? 0;
+
+    const idle = await idleSockets(start("sockets/crowd.ts"), service, pid);
+    const peers: readonly Peer[] = [
+      { name: "bare", pid: bare.pid, feedPath: "/bare", crowd: start("sockets/crowd.ts") },
+      { name: "svc", pid, feedPath: "/svc", crowd: start("sockets/crowd.ts") },
+    ];
+    const ports = { bare: barePort, svc: service.port };
+    for (const { name, crowd } of peers)
+      await crowd.ask({ kind: "open", port: ports[name], path: "/ws/rpc/heads", connections: SOCKETS, subscribe: true }, ANSWER_MS);
+    const fanOut = await fanOutRounds(feed, peers, rounds);
+    const subscribedMb = memoryMb(pid).rss;
+    for (const { crowd } of peers) await crowd.ask({ kind: "close" }, ANSWER_MS);
+    const unary = await unaryRounds({ upstream, load: start("load.ts"), crowd: peers[1]?.crowd ?? upstream }, service, { rounds, seconds });
+    return conclude({ idle, fanOut, unary, subscribedMb });
+  } finally {
+    for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+interface Idle {
+  readonly beforeMb: number;
+  readonly afterMb: number;
+}
+
+/** Memory that sockets hold on which nothing happens. */
+async function idleSockets(crowd: Child, service: System, pid: number): Promise<Idle> {
+  const open = { kind: "open", port: service.port, path: "/ws/rpc/heads", connections: SOCKETS, subscribe: false };
+  // The first crowd warms the process up; what the second one adds is what sockets hold.
+  await crowd.ask({ ...open, connections: 500 }, ANSWER_MS);
+  await crowd.ask({ kind: "close" }, ANSWER_MS);
+  await settle();
+  const beforeMb = memoryMb(pid).rss;
+  await crowd.ask(open, ANSWER_MS);
+  await settle();
+  const afterMb = memoryMb(pid).rss;
+  await crowd.ask({ kind: "close" }, ANSWER_MS);
+  await settle();
+  return { beforeMb, afterMb };
+}
+
+interface FanOut {
+  readonly bareUs: readonly number[];
+  readonly svcUs: readonly number[];
+  readonly wrong: number;
+}
+
+async function fanOutRounds(feed: Child, peers: readonly Peer[], rounds: number): Promise<FanOut> {
+  const us = { bare: [] as number[], svc: [] as number[] };
+  let wrong = 0;
+  for (let round = -1; round < rounds; round++) {
+    for (const peer of round % 2 === 0 ? peers : [...peers].reverse()) {
+      await peer.crowd.ask({ kind: "mark" }, ANSWER_MS);
+      const before = cpuUs(peer.pid);
+      await feed.ask({ kind: "push", path: peer.feedPath, heads: HEADS, everyMs: EVERY_MS }, ANSWER_MS);
+      const report = await peer.crowd.ask({ kind: "await", each: HEADS }, ANSWER_MS);
+      const delivered = numberIn(report, "delivered");
+      wrong += numberIn(report, "wrong") + Math.abs(delivered - SOCKETS * HEADS);
+      // The first round warms up.
+      if (round >= 0) us[peer.name].push((cpuUs(peer.pid) - before) / delivered);
+    }
+  }
+  return { bareUs: us.bare, svcUs: us.svc, wrong };
+}
+
+interface Unary {
+  readonly httpUs: readonly number[];
+  readonly socketUs: readonly number[];
+  readonly wrong: number;
+}
+
+async function unaryRounds(
+  rig: { readonly upstream: Child; readonly load: Child; readonly crowd: Child },
+  service: System,
+  plan: { readonly rounds: number; readonly seconds: number },
+): Promise<Unary> {
+  const cell = CELLS.find(({ name }) => name === "small-64");
+  if (cell === undefined) throw new Error("the cell small-64 is gone");
+  await rig.crowd.ask({ kind: "open", port: service.port, path: "/ws/rpc/bench", connections: UNARY_SOCKETS, subscribe: false }, ANSWER_MS);
+  const httpUs: number[] = [];
+  const socketUs: number[] = [];
+  let wrong = 0;
+  for (let round = -1; round < plan.rounds; round++) {
+    const http = await measure(rig, service, cell, { seconds: plan.seconds, ratePerSecond: null });
+    const before = cpuUs(service.pids[0] ?? 0);
+    const report = await rig.crowd.ask({ kind: "ask", seconds: plan.seconds }, ANSWER_MS);
+    const us = (cpuUs(service.pids[0] ?? 0) - before) / numberIn(report, "ok");
+    wrong += numberIn(report, "wrong") + http.load.failed;
+    if (round < 0) continue;
+    httpUs.push(http.cpuUsPerRequest);
+    socketUs.push(us);
+  }
+  return { httpUs, socketUs, wrong };
+}
+
+function conclude({
+  idle,
+  fanOut,
+  unary,
+  subscribedMb,
+}: {
+  readonly idle: Idle;
+  readonly fanOut: FanOut;
+  readonly unary: Unary;
+  readonly subscribedMb: number;
+}): number {
+  const perMessage = median(fanOut.svcUs) / median(fanOut.bareUs);
+  const perCall = median(unary.socketUs) / median(unary.httpUs);
+  const problems = [
+    ...(fanOut.wrong + unary.wrong > 0 ? [`${fanOut.wrong} notifications and ${unary.wrong} answers were not right`] : []),
+    ...(perMessage > MOST_PER_MESSAGE ? [`a notification costs ${perMessage.toFixed(2)} × the bare loop, at most ${MOST_PER_MESSAGE}`] : []),
+    ...(perCall > MOST_PER_CALL ? [`a call over a socket costs ${perCall.toFixed(2)} × one over HTTP, at most ${MOST_PER_CALL}`] : []),
+  ];
+  process.stdout.write(`${SOCKETS} sockets with one newHeads subscription each, ${HEADS} heads of 600 B a round, medians of ${fanOut.svcUs.length} rounds
+  CPU per delivered notification   bare loop ${median(fanOut.bareUs).toFixed(2)} µs   svc ${median(fanOut.svcUs).toFixed(2)} µs   ratio ${perMessage.toFixed(2)} (at most ${MOST_PER_MESSAGE})
+  memory per idle socket           ${(((idle.afterMb - idle.beforeMb) * 1_024) / SOCKETS).toFixed(1)} kB (RSS ${idle.beforeMb.toFixed(0)} → ${idle.afterMb.toFixed(0)} MB; with subscriptions and traffic ${subscribedMb.toFixed(0)} MB)
+${UNARY_SOCKETS} connections, eth_getBalance, 200 B answers, closed loops
+  CPU per call                     HTTP ${median(unary.httpUs).toFixed(1)} µs   socket ${median(unary.socketUs).toFixed(1)} µs   ratio ${perCall.toFixed(2)} (at most ${MOST_PER_CALL})
+${problems.length === 0 ? "All answers right, all measured targets met." : problems.map((it) => `MISSED ${it}`).join("\n")}\n`);
+  return problems.length === 0 ? 0 : 1;
+}
+
+/** The benchmark's chains, and one whose only provider is the feed. */
+function configOf(site: Site, feedPort: number): string {
+  const chain = '  heads: { chain_id: 3, name: "Heads", block_time_ms: 12000 }\n';
+  const set = `      heads:\n        subscriptions: { new_heads_timeout_ms: 600000 }\n        providers:\n          - { id: feed, ws_url: "ws://127.0.0.1:${feedPort}/svc", archival: true }\n`;
+  return serviceConfig(site).replace("profiles:\n", `${chain}profiles:\n`) + set;
+}
+
+function numberIn(message: unknown, name: string): number {
+  const value = isRecord(message) ? message[name] : undefined;
+  if (typeof value !== "number") throw new Error(`a process of the benchmark did not say ${name}`);
+  return value;
+}
+
+function settle(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+}

@@ -1,0 +1,76 @@
+// Which logs a subscriber has been told of, by block: so that none is told twice, and those of a block that leaves the chain can be taken back.
+import { asRemoved, type Block, type Log } from "./chain-event.ts";
+
+/** The logs told, by block hash, oldest block first; changed in place by the functions of this file. */
+export interface LogBook {
+  readonly pages: Map<string, Page>;
+  /** Text held for taking logs back. */
+  bytes: number;
+}
+
+/** The logs of one block. */
+interface Page {
+  /** Text by log index; null = told and taken back. */
+  readonly logs: Map<number, Buffer | null>;
+  /** Of the texts held. */
+  bytes: number;
+}
+
+/** An empty book. */
+export function createLogBook(): LogBook {
+  return { pages: new Map(), bytes: 0 };
+}
+
+/** Notes a log of a block in the chain. False = it has been told before. */
+export function note(book: LogBook, log: Log): boolean {
+  const page = book.pages.get(log.blockHash) ?? { logs: new Map<number, Buffer | null>(), bytes: 0 };
+  book.pages.set(log.blockHash, page);
+  if (page.logs.get(log.logIndex)) return false;
+  page.logs.set(log.logIndex, log.raw);
+  page.bytes += log.raw.length;
+  book.bytes += log.raw.length;
+  return true;
+}
+
+/** Notes that the provider itself took a log back. False = it was never told, or has been taken back before. */
+export function noteRemoved(book: LogBook, log: Log): boolean {
+  const page = book.pages.get(log.blockHash);
+  const told = page?.logs.get(log.logIndex);
+  if (page === undefined || told === undefined || told === null) return false;
+  page.logs.set(log.logIndex, null);
+  page.bytes -= told.length;
+  book.bytes -= told.length;
+  return true;
+}
+
+/** The texts that take back what was told of a block that has left the chain, last log first; null = they are no longer held. */
+export function takeBack(book: LogBook, block: Block): readonly Buffer[] | null {
+  const page = book.pages.get(block.hash);
+  if (page === undefined) return [];
+  forget(book, block.hash);
+  const told = [...page.logs].filter((it): it is [number, Buffer] => it[1] !== null).sort(([left], [right]) => right - left);
+  return told.some(([, raw]) => raw === DROPPED) ? null : told.map(([, raw]) => asRemoved(raw));
+}
+
+/** Keeps the book within its bounds: forgets the oldest blocks, and drops the oldest texts of those that stay. */
+export function trim(book: LogBook, bounds: { readonly blocks: number; readonly bytes: number }): void {
+  for (const [hash, page] of book.pages) {
+    if (book.pages.size > bounds.blocks) forget(book, hash);
+    else if (book.bytes > bounds.bytes) dropTexts(book, page);
+    else return;
+  }
+}
+
+/** A log that was told and whose text is no longer held. */
+const DROPPED = Buffer.alloc(0);
+
+function forget(book: LogBook, hash: string): void {
+  book.bytes -= book.pages.get(hash)?.bytes ?? 0;
+  book.pages.delete(hash);
+}
+
+function dropTexts(book: LogBook, page: Page): void {
+  book.bytes -= page.bytes;
+  page.bytes = 0;
+  for (const [index, raw] of page.logs) if (raw !== null) page.logs.set(index, DROPPED);
+}

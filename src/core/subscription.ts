@@ -1,0 +1,122 @@
+// What a caller subscribes to: kind and filter, checked and brought into one form, so that equal subscriptions are equal texts. Pure.
+
+/** The kinds of subscription that are served. */
+export const SUBSCRIPTION_KINDS = ["newHeads", "logs", "newPendingTransactions", "syncing"] as const;
+
+/** One of the kinds. */
+export type SubscriptionKind = (typeof SUBSCRIPTION_KINDS)[number];
+
+/** Which logs a `logs` subscription wants, normalised: lower case, lists sorted and without repeats, no trailing empty topics. */
+export interface LogFilter {
+  /** Empty = any. */
+  readonly addresses: readonly string[];
+  /** By position; an empty list = any. */
+  readonly topics: readonly (readonly string[])[];
+}
+
+/** A subscription in its one form. */
+export interface Subscription {
+  readonly kind: SubscriptionKind;
+  /** The normalised JSON array of `eth_subscribe`: what is sent upstream, and the key by which equal ones are shared. */
+  readonly params: string;
+  /** Only for `logs`. */
+  readonly filter: LogFilter | null;
+}
+
+/** Parameters that are none; `message` says what is allowed. */
+export interface InvalidSubscription {
+  readonly kind: "invalid";
+  readonly message: string;
+}
+
+const MAX_ADDRESSES = 1_000;
+const MAX_TOPICS = 4;
+const MAX_TOPIC_CHOICES = 1_000;
+
+/** Reads the parameters of `eth_subscribe`. */
+export function readSubscription(params: unknown): Subscription | InvalidSubscription {
+  if (!Array.isArray(params) || params.length === 0) return invalid(`params must be an array that begins with one of ${SUBSCRIPTION_KINDS.join(", ")}`);
+  const [name, option, ...rest]: unknown[] = params;
+  const kind = SUBSCRIPTION_KINDS.find((it) => it === name);
+  if (kind === undefined) return invalid(`there is no such subscription; use one of ${SUBSCRIPTION_KINDS.join(", ")}`);
+  if (rest.length > 0) return invalid(`${kind} takes at most one option`);
+  switch (kind) {
+    case "logs":
+      return readLogs(option ?? {});
+    case "newPendingTransactions":
+      if (!isAbsent(option) && typeof option !== "boolean") return invalid("the option of newPendingTransactions is true for whole transactions, or false");
+      return { kind, params: option === true ? '["newPendingTransactions",true]' : '["newPendingTransactions"]', filter: null };
+    case "newHeads":
+    case "syncing":
+      return isAbsent(option) ? { kind, params: `["${kind}"]`, filter: null } : invalid(`${kind} takes no option`);
+  }
+}
+
+/** The parameters of `eth_getLogs` that ask for the logs of one block which a filter wants. */
+export function logsOfBlock(filter: LogFilter, blockHash: string): string {
+  return JSON.stringify([{ blockHash, ...shown(filter) }]);
+}
+
+function readLogs(option: unknown): Subscription | InvalidSubscription {
+  if (!isRecord(option)) return invalid("the option of logs is an object with address and topics");
+  const { address = null, topics = null, ...others } = option;
+  const other = Object.keys(others).find((name) => !isLatest(name, others[name]));
+  if (other !== undefined)
+    return invalid(`a logs subscription knows address and topics only, and begins now: leave ${other.slice(0, 40)} out, or use eth_getLogs`);
+  const addresses = address === null ? [] : choices(address, ADDRESS, MAX_ADDRESSES);
+  if (addresses === null) return invalid(`address must be an address of 20 bytes, or a list of at most ${MAX_ADDRESSES}`);
+  const positions = topics === null ? [] : readTopics(topics);
+  if (positions === null) return invalid(`topics must be a list of at most ${MAX_TOPICS}: null, a topic of 32 bytes, or a list of topics`);
+  const filter = { addresses, topics: positions };
+  return { kind: "logs", params: JSON.stringify(["logs", shown(filter)]), filter };
+}
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+const TOPIC = /^0x[0-9a-fA-F]{64}$/;
+
+/** Some clients say what cannot be otherwise. */
+function isLatest(name: string, value: unknown): boolean {
+  return (name === "fromBlock" || name === "toBlock") && (isAbsent(value) || value === "latest");
+}
+
+function readTopics(value: unknown): string[][] | null {
+  if (!Array.isArray(value) || value.length > MAX_TOPICS) return null;
+  const positions = value.map((it: unknown) => (it === null ? [] : choices(it, TOPIC, MAX_TOPIC_CHOICES)));
+  const known = positions.filter((it) => it !== null);
+  if (known.length < positions.length) return null;
+  while (known.at(-1)?.length === 0) known.pop();
+  return known;
+}
+
+/** One value or a list of them; a null in a list of topics stands for any, as nodes read it. */
+function choices(value: unknown, shape: RegExp, most: number): string[] | null {
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  if (list.length > most) return null;
+  if (shape === TOPIC && list.includes(null)) return [];
+  const texts = list.filter((it): it is string => typeof it === "string" && shape.test(it));
+  return texts.length < list.length ? null : [...new Set(texts.map((it) => it.toLowerCase()))].sort();
+}
+
+/** A filter as nodes read it. */
+function shown({ addresses, topics }: LogFilter): { readonly address?: unknown; readonly topics?: unknown } {
+  return {
+    ...(addresses.length === 0 ? {} : { address: oneOrMore(addresses) }),
+    ...(topics.length === 0 ? {} : { topics: topics.map((it) => (it.length === 0 ? null : oneOrMore(it))) }),
+  };
+}
+
+function oneOrMore(list: readonly string[]): string | readonly string[] {
+  return list.length === 1 ? (list[0] ?? "") : list;
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || (isRecord(value) && Object.keys(value).length === 0);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function invalid(message: string): InvalidSubscription {
+  return { kind: "invalid", message };
+}

@@ -1,0 +1,71 @@
+// What one subscription to heads or logs has been told, and what a further head or log means for it: to be told, to wait, or to be dropped. Pure but for
+// the record it changes. Asks nobody: a head whose parent is unknown is the caller's to trace.
+import { type Head, inLiveShape, type Log, memberNames } from "./chain-event.ts";
+import { adopt, type ChainView, createView, holds } from "./chain-view.ts";
+import { createLogBook, type LogBook, note, noteRemoved, takeBack, trim } from "./log-book.ts";
+
+/** Where a subscription stands on its chain; changed in place by the functions of this file. */
+export interface Track {
+  readonly view: ChainView;
+  /** Null = a subscription to heads. */
+  readonly book: LogBook | null;
+  /** Hash of the block behind which it begins: of that block nothing is told. */
+  readonly startHash: string;
+  /** The latest head that was pushed: the shape of those that had to be asked for. */
+  sample: Buffer | null;
+  /** Logs whose block is not known yet, in order of arrival. */
+  held: Log[];
+}
+
+/** Most text of logs held by one subscription so that it can be taken back. */
+const MAX_BOOK_BYTES = 8_388_608;
+/** Most logs that may wait for their block. */
+export const MAX_HELD_LOGS = 10_000;
+
+/** A subscription that begins behind `head`. `window` is how many blocks are remembered. */
+export function createTrack(kind: "newHeads" | "logs", head: Head, window: number): Track {
+  const view = createView(window);
+  adopt(view, head);
+  return { view, book: kind === "logs" ? createLogBook() : null, startHash: head.hash, sample: null, held: [] };
+}
+
+/**
+ * Takes in a head whose parent is known. Returns what the subscriber is told; null = it would have to be told of logs that are no longer held.
+ * `pushed` = in the shape of subscriptions, otherwise a block that was asked for.
+ */
+export function takeHead(track: Track, head: Head, pushed: boolean): readonly Buffer[] | null {
+  const left = adopt(track.view, head);
+  if (pushed) track.sample = head.raw;
+  const { book } = track;
+  if (book === null) return [pushed ? head.raw : inLiveShape(head.raw, track.sample === null ? null : memberNames(track.sample))];
+  const told: Buffer[] = [];
+  for (const block of left) {
+    const texts = takeBack(book, block);
+    if (texts === null) return null;
+    told.push(...texts);
+  }
+  const own = track.held.filter((it) => it.blockHash === head.hash);
+  if (own.length > 0) track.held = track.held.filter((it) => it.blockHash !== head.hash);
+  for (const log of own) if (note(book, log)) told.push(log.raw);
+  trim(book, { blocks: track.view.window, bytes: MAX_BOOK_BYTES });
+  return told;
+}
+
+/** Takes in a log. Returns what the subscriber is told; null = it waits for its block, as does everything that is told of that block. */
+export function takeLog(track: Track, log: Log): readonly Buffer[] | null {
+  const { book, view, held } = track;
+  if (book === null || log.blockHash === track.startHash) return [];
+  if (log.removed) {
+    track.held = held.filter((it) => it.blockHash !== log.blockHash || it.logIndex !== log.logIndex);
+    return noteRemoved(book, log) ? [log.raw] : [];
+  }
+  if (holds(view, log.blockNumber, log.blockHash)) return note(book, log) ? [log.raw] : [];
+  if (log.blockNumber < (view.blocks[0]?.number ?? 0)) return [];
+  held.push(log);
+  return null;
+}
+
+/** Drops the logs that wait for a block which is not on the chain. */
+export function dropHeld(track: Track, blockHash: string): void {
+  track.held = track.held.filter((it) => it.blockHash !== blockHash);
+}

@@ -1,0 +1,54 @@
+// One call to one provider outside of routing: what probes and subscriptions need to know for themselves. Never counted among callers' requests.
+import type { Failure } from "../core/attempt.ts";
+import { writeRequest } from "../core/jsonrpc.ts";
+import type { Provider } from "../core/profile.ts";
+import type { Listener, Upstream } from "./transport.ts";
+import type { Wheel } from "./wheel.ts";
+
+/** What is asked of whom. */
+export interface Inquiry {
+  readonly upstream: Pick<Upstream, "send">;
+  readonly provider: Provider;
+  readonly method: string;
+  /** The JSON array of parameters. */
+  readonly params: string;
+  readonly timeoutMs: number;
+}
+
+/** Hears the raw JSON of the result, or why there is none. */
+export interface Inquirer {
+  result(result: Buffer): void;
+  failed(failure: Failure): void;
+}
+
+/** Asks. Returns the way to stop; nobody hears anything after that. */
+export function ask(wheel: Wheel, { upstream, provider, method, params, timeoutMs }: Inquiry, inquirer: Inquirer): () => void {
+  const fail = (failure: Failure): void => {
+    alarm.clear();
+    inquirer.failed(failure);
+  };
+  const listener: Listener = {
+    result(body, start, end) {
+      alarm.clear();
+      inquirer.result(body.subarray(start, end));
+    },
+    stream(stream) {
+      stream.cut();
+      fail({ ...NOTHING, kind: "body", message: "the answer is too long" });
+    },
+    broken() {},
+    failed: fail,
+  };
+  const alarm = wheel.set(timeoutMs, () => {
+    dispatch.cancel();
+    fail({ ...NOTHING, kind: "timeout", message: "no answer in time" });
+  });
+  const dispatch = upstream.send({ provider, body: writeRequest("1", method, Buffer.from(params)), wireId: "1", mayStream: false }, listener);
+  return () => {
+    alarm.clear();
+    dispatch.cancel();
+  };
+}
+
+/** A failure without an answer. */
+export const NOTHING = { httpStatus: 0, retryAfter: null, code: null, data: null } as const;

@@ -1,0 +1,289 @@
+// Heads and logs across a change of providers: followed along the chain, so that what was missed is asked for and told in order. Knows no subscriber.
+import { type Block, type Head, type Log, readHead, readLog } from "../core/chain-event.ts";
+import { holds, place, tipOf } from "../core/chain-view.ts";
+import type { ProviderSet } from "../core/profile.ts";
+import { createTrack, dropHeld, MAX_HELD_LOGS, type Track, takeHead, takeLog } from "../core/track.ts";
+import { blockAt, type Chase, chaseHead, logsOf, newestBlock } from "./chase.ts";
+import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
+import type { Source } from "./source.ts";
+
+const MAX_WAITING = 10_000;
+const MAX_WAITING_BYTES = 33_554_432;
+/** A log may come before its block; after this the provider is asked for that block. */
+const HELD_MS = 250;
+/** A head and its logs may come this far apart: a connection that opens or breaks in between has swallowed some. */
+const APART_MS = 2_000;
+const MAX_DOUBTED = 1_024;
+
+interface Waiting {
+  readonly raw: Buffer;
+  readonly head: boolean;
+}
+
+/** Follows heads, and logs with their heads, along the chain. */
+export class ChainContinuity implements Continuity {
+  lastHeadAtMs: number;
+  filledBlocks = 0;
+  strays = 0;
+  readonly #parts: ContinuityParts;
+  readonly #kind: "newHeads" | "logs";
+  readonly #teller: Teller;
+  #track: Track | null = null;
+  #source: Source | null = null;
+  #waiting: Waiting[] = [];
+  #waitingBytes = 0;
+  /** False while something has to be found out first: events wait. */
+  #level = false;
+  #watchingHeld = false;
+  #attachedAtMs = 0;
+  /** More came than may wait. */
+  #overrun = false;
+  /** Blocks that a source pushed (or took logs back from), and when, until it has lived long enough to have pushed all that follows from it. */
+  readonly #unsure = new Map<string, number>();
+  /** Blocks whose logs were dropped or taken back: a source that pushes such a block again may not push its logs again. */
+  readonly #doubted = new Set<string>();
+
+  constructor(parts: ContinuityParts, kind: "newHeads" | "logs", teller: Teller) {
+    this.#parts = parts;
+    this.#kind = kind;
+    this.#teller = teller;
+    this.lastHeadAtMs = parts.world.now();
+  }
+
+  get height(): number | null {
+    return this.#track === null ? null : (tipOf(this.#track.view)?.number ?? null);
+  }
+
+  async attach(source: Source): Promise<Trouble | null> {
+    this.#source = source;
+    this.#attachedAtMs = this.#parts.world.now();
+    if (this.#overrun) return "backlog";
+    const newest = await newestBlock(source);
+    if (newest === null) return "unanswered";
+    const track = this.#track;
+    if (track === null) {
+      this.#track = createTrack(this.#kind, newest, windowOf(this.#parts.set));
+      this.lastHeadAtMs = this.#parts.world.now();
+      return null;
+    }
+    // The newest block is one of those that were missed.
+    const caught = await chaseHead({ ...this.#chase(source, track), reach: this.#reach() - 1 }, newest);
+    if (caught.kind !== "path") return caught.kind;
+    const { path } = caught;
+    const asked = [...this.#unsureBelow(track, path[0]?.number ?? newest.number + 1), ...path];
+    const trouble = await this.#link(source, track, { path, asked, pushed: null });
+    this.lastHeadAtMs = this.#parts.world.now();
+    return trouble;
+  }
+
+  release(): void {
+    this.#level = true;
+    this.#pump();
+  }
+
+  detach(): void {
+    this.#source = null;
+    this.#level = false;
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    this.#overrun = false;
+    if (this.#track !== null) this.#track.held = [];
+  }
+
+  hear(raw: Buffer, head: boolean): void {
+    if (this.#waiting.length >= MAX_WAITING || this.#waitingBytes + raw.length > MAX_WAITING_BYTES) {
+      this.#overrun = true;
+      return this.#teller.trouble("backlog");
+    }
+    this.#waiting.push({ raw, head });
+    this.#waitingBytes += raw.length;
+    if (this.#level) this.#pump();
+  }
+
+  #pump(): void {
+    while (this.#level) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#waitingBytes -= next.raw.length;
+      if (this.#track === null || this.#source === null) continue;
+      if (next.head) this.#takeHead(this.#source, this.#track, next.raw);
+      else this.#takeLog(this.#track, next.raw);
+    }
+  }
+
+  #takeHead(source: Source, track: Track, raw: Buffer): void {
+    const head = readHead(raw);
+    if (head === null) {
+      this.strays++;
+      return;
+    }
+    const placement = place(track.view, head, this.#reach());
+    if (placement === "known" && this.#unsure.has(head.hash)) this.#pushed(head, track);
+    if (placement === "known" || placement === "old") return;
+    this.lastHeadAtMs = this.#parts.world.now();
+    switch (placement) {
+      case "next":
+        if (this.#isDoubtful(head, track)) return this.#pause(this.#trace(source, track, head));
+        this.#pushed(head, track);
+        return this.#tell(this.#adopt(track, head, true));
+      case "far":
+        return this.#teller.trouble("far");
+      case "unlinked":
+        return this.#pause(this.#trace(source, track, head));
+    }
+  }
+
+  #takeLog(track: Track, raw: Buffer): void {
+    const log = readLog(raw);
+    if (log === null) {
+      this.strays++;
+      return;
+    }
+    const told = takeLog(track, log);
+    // A source that takes back and is lost before it shows the new branch may have been the only one to leave this one.
+    if (log.removed && holds(track.view, log.blockNumber, log.blockHash)) this.#pushed({ hash: log.blockHash }, track);
+    if (told !== null) return this.#tell(told);
+    if (track.held.length > MAX_HELD_LOGS) return this.#teller.trouble("backlog");
+    this.#watchHeld();
+  }
+
+  /** A head whose parent is unknown: the provider has left out some, or has changed to another branch. */
+  async #trace(source: Source, track: Track, head: Head): Promise<Trouble | null> {
+    const doubtful = this.#isDoubtful(head, track);
+    const caught = await chaseHead(this.#chase(source, track), head);
+    if (caught.kind !== "path") return caught.kind;
+    const { path } = caught;
+    const asked = doubtful ? path : path.slice(0, -1);
+    return this.#link(source, track, { path, asked: [...this.#unsureBelow(track, path[0]?.number ?? 0), ...asked], pushed: head });
+  }
+
+  /** Tells of blocks that link to what is known, and of the logs of those in `asked`: some of the path, and before them some that are known. */
+  async #link(
+    source: Source,
+    track: Track,
+    found: { readonly path: readonly Head[]; readonly asked: readonly Block[]; readonly pushed: Head | null },
+  ): Promise<Trouble | null> {
+    const { path, asked, pushed } = found;
+    const logs = await logsOf(this.#chase(source, track), asked);
+    if (this.#source !== source) return null;
+    if (logs === null) return "unanswered";
+    for (const it of asked) if (holds(track.view, it.number, it.hash)) this.#tellLogs(track, it.hash, logs.get(it.hash));
+    for (const head of path) {
+      const own = logs.get(head.hash);
+      if (own !== undefined) dropHeld(track, head.hash);
+      const told = this.#adopt(track, head, head === pushed);
+      if (told === null) return "forgotten";
+      this.#tell(told);
+      if (own === undefined) this.#pushed(head, track);
+      else this.#tellLogs(track, head.hash, own);
+    }
+    this.filledBlocks += path.length - (pushed === null ? 0 : 1);
+    return null;
+  }
+
+  /** Logs of a block that were asked for, and so are all there are. */
+  #tellLogs(track: Track, hash: string, logs: readonly Log[] = []): void {
+    this.#unsure.delete(hash);
+    for (const log of logs) this.#tell(takeLog(track, log) ?? []);
+  }
+
+  /** A head whose logs may have been pushed before this source was listened to, or are in doubt, or would come before those that an earlier source owes. */
+  #isDoubtful({ hash }: Head, { book }: Track): boolean {
+    const [oldestMs = this.#attachedAtMs] = this.#unsure.values();
+    return book !== null && (this.#doubted.has(hash) || oldestMs < this.#attachedAtMs || this.#parts.world.now() - this.#attachedAtMs < APART_MS);
+  }
+
+  /** Remembers a block whose logs have yet to come, and forgets those of this source whose logs have come by now. */
+  #pushed({ hash }: Pick<Block, "hash">, { book, view }: Track): void {
+    if (book === null) return;
+    const nowMs = this.#parts.world.now();
+    this.#unsure.delete(hash);
+    this.#unsure.set(hash, nowMs);
+    for (const [old, atMs] of this.#unsure) {
+      const complete = atMs >= this.#attachedAtMs && nowMs - atMs >= APART_MS;
+      if (complete || this.#unsure.size > view.window) this.#unsure.delete(old);
+    }
+  }
+
+  /** Known blocks below this number whose logs may not all have been pushed: they are to be told before those of later ones. */
+  #unsureBelow({ view }: Track, number: number): readonly Block[] {
+    return view.blocks.filter((it) => it.number < number && this.#unsure.has(it.hash));
+  }
+
+  #watchHeld(): void {
+    if (this.#watchingHeld) return;
+    this.#watchingHeld = true;
+    this.#parts.wheel.set(HELD_MS, () => {
+      this.#watchingHeld = false;
+      const [source, track] = [this.#source, this.#track];
+      const [first] = track?.held ?? [];
+      if (source === null || track === null || first === undefined) return;
+      if (this.#level) this.#pause(this.#findBlock(source, track, { number: first.blockNumber, hash: first.blockHash }));
+      this.#watchHeld();
+    });
+  }
+
+  /** The block of a log that came without it: on the provider's chain it is taken as told, otherwise its logs are no longer true. */
+  async #findBlock(source: Source, track: Track, { number, hash }: { readonly number: number; readonly hash: string }): Promise<Trouble | null> {
+    const head = await blockAt(source, number);
+    if (head?.hash === hash) {
+      const caught = await chaseHead(this.#chase(source, track), head);
+      if (caught.kind !== "path") return caught.kind;
+      const { path } = caught;
+      return this.#link(source, track, { path, asked: [...this.#unsureBelow(track, path[0]?.number ?? 0), ...path], pushed: null });
+    }
+    if (this.#source !== source) return null;
+    dropHeld(track, hash);
+    this.#doubt(hash);
+    return null;
+  }
+
+  #adopt(track: Track, head: Head, pushed: boolean): readonly Buffer[] | null {
+    const leaves = track.book === null || (this.height ?? 0) < head.number ? [] : track.view.blocks.filter((it) => it.number >= head.number);
+    for (const { hash } of leaves) this.#doubt(hash);
+    return takeHead(track, head, pushed);
+  }
+
+  #doubt(hash: string): void {
+    this.#unsure.delete(hash);
+    this.#doubted.delete(hash);
+    this.#doubted.add(hash);
+    for (const oldest of this.#doubted) {
+      if (this.#doubted.size <= MAX_DOUBTED) break;
+      this.#doubted.delete(oldest);
+    }
+  }
+
+  /** Lets events wait until something has been found out. */
+  #pause(work: Promise<Trouble | null>): void {
+    const source = this.#source;
+    this.#level = false;
+    void work.then((trouble) => {
+      if (this.#source !== source) return;
+      if (trouble !== null) return this.#teller.trouble(trouble);
+      this.release();
+    });
+  }
+
+  #tell(results: readonly Buffer[] | null): void {
+    if (results === null) this.#teller.trouble("forgotten");
+    else if (results.length > 0) this.#teller.tell(results);
+  }
+
+  #chase(source: Source, track: Track): Chase {
+    const { world, subscription } = this.#parts;
+    return { world, ask: (method, params) => source.ask(method, params), track, subscription, reach: this.#reach() };
+  }
+
+  #reach(): number {
+    return this.#parts.set.maxBackfillBlocks;
+  }
+}
+
+const MIN_WINDOW = 64;
+const MAX_WINDOW = 1_024;
+
+/** Blocks remembered: as many as may be asked for, within reason. */
+function windowOf(set: ProviderSet): number {
+  return Math.min(MAX_WINDOW, Math.max(MIN_WINDOW, set.maxBackfillBlocks));
+}

@@ -1,0 +1,122 @@
+// From what a subscriber has been told to a new head: the blocks between them and their logs, asked of one provider and checked link by link. Tells nobody.
+import { type Block, type Head, type Log, readHead, readLog } from "../core/chain-event.ts";
+import { place } from "../core/chain-view.ts";
+import { elements, OPEN_ARRAY } from "../core/json.ts";
+import { logsOfBlock, type Subscription } from "../core/subscription.ts";
+import type { Track } from "../core/track.ts";
+import type { World } from "../world.ts";
+
+/** Whom to ask, about what, and how far. */
+export interface Chase {
+  readonly world: World;
+  readonly ask: (method: string, params: string) => Promise<Buffer | null>;
+  readonly track: Track;
+  readonly subscription: Subscription;
+  /** Most blocks asked for. */
+  readonly reach: number;
+}
+
+/** Blocks that link to what is known, oldest first, the last one being the head that was chased. */
+export type Caught =
+  | { readonly kind: "path"; readonly path: readonly Head[] }
+  /** `far`: more blocks lie between than may be asked for. `unanswered`: the provider did not give what it must have, or is behind all that is known. */
+  | { readonly kind: "far" }
+  | { readonly kind: "unanswered" };
+
+/** A node that has just told of a block may need a moment until it can show it. */
+const TRIES = 6;
+const RETRY_MS = 150;
+const LOGS_AT_ONCE = 4;
+const MAX_LOGS_PER_BLOCK = 100_000;
+
+/** The path from the view to `head`. */
+export async function chaseHead(chase: Chase, head: Head): Promise<Caught> {
+  const { track, reach } = chase;
+  const path: Head[] = [head];
+  for (let oldest = head; ; ) {
+    switch (place(track.view, oldest, reach)) {
+      case "known":
+        return { kind: "path", path: path.slice(1) };
+      case "next":
+        return { kind: "path", path };
+      case "old":
+        return { kind: oldest === head ? "unanswered" : "far" };
+      case "far":
+        return { kind: "far" };
+      case "unlinked": {
+        if (path.length > reach) return { kind: "far" };
+        const parent = await readBlock(chase, oldest.parentHash);
+        if (parent === null || parent.number !== oldest.number - 1) return { kind: "unanswered" };
+        path.unshift(parent);
+        oldest = parent;
+      }
+    }
+  }
+}
+
+/** The provider's newest block; null = it did not say. */
+export async function newestBlock({ ask }: Pick<Chase, "ask">): Promise<Head | null> {
+  const raw = await ask("eth_getBlockByNumber", '["latest",false]');
+  return raw === null ? null : readHead(raw);
+}
+
+/** The hash of the provider's block of this number; null = it did not say. */
+export async function blockAt({ ask }: Pick<Chase, "ask">, number: number): Promise<Head | null> {
+  const raw = await ask("eth_getBlockByNumber", `["0x${number.toString(16)}",false]`);
+  return raw === null ? null : readHead(raw);
+}
+
+/** The wanted logs of some blocks, by block hash; null = the provider did not give them all. */
+export async function logsOf(chase: Chase, blocks: readonly Block[]): Promise<ReadonlyMap<string, readonly Log[]> | null> {
+  const found = new Map<string, readonly Log[]>();
+  const open = [...blocks];
+  let failed = false;
+  const work = async (): Promise<void> => {
+    for (let block = open.shift(); block !== undefined && !failed; block = open.shift()) {
+      const logs = await logsOfOne(chase, block);
+      if (logs === null) failed = true;
+      else found.set(block.hash, logs);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(LOGS_AT_ONCE, blocks.length) }, work));
+  return failed ? null : found;
+}
+
+async function readBlock(chase: Chase, hash: string): Promise<Head | null> {
+  return patiently(chase, async () => {
+    const raw = await chase.ask("eth_getBlockByHash", `["${hash}",false]`);
+    const head = raw === null ? null : readHead(raw);
+    return head?.hash === hash ? head : null;
+  });
+}
+
+async function logsOfOne(chase: Chase, block: Block): Promise<readonly Log[] | null> {
+  const { filter } = chase.subscription;
+  if (filter === null) return [];
+  const params = logsOfBlock(filter, block.hash);
+  return patiently(chase, async () => {
+    const raw = await chase.ask("eth_getLogs", params);
+    return raw === null ? null : readLogs(raw, block);
+  });
+}
+
+/** Every log of an answer, in order; null when the answer is no list of logs of this block. */
+function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] | null {
+  if (raw[0] !== OPEN_ARRAY) return null;
+  const logs: Log[] = [];
+  for (const span of elements(raw, 0, raw.length, MAX_LOGS_PER_BLOCK)) {
+    const log = readLog(raw.subarray(span.start, span.end));
+    if (log === null || log.blockHash !== hash || log.blockNumber !== number || log.removed) return null;
+    logs.push(log);
+  }
+  return logs.sort((left, right) => left.logIndex - right.logIndex);
+}
+
+async function patiently<T>({ world }: Chase, look: () => Promise<T | null>): Promise<T | null> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const found = await look();
+    if (found !== null) return found;
+    await new Promise<void>((resolve) => world.after(RETRY_MS * (tries + 1), resolve));
+  }
+  return null;
+}

@@ -1,0 +1,47 @@
+// The port of what keeps a subscription whole when its provider is replaced. Says what every kind must do, and nothing of how.
+import type { ProviderSet } from "../core/profile.ts";
+import type { Subscription } from "../core/subscription.ts";
+import type { World } from "../world.ts";
+import type { Source } from "./source.ts";
+import type { Wheel } from "./wheel.ts";
+
+/**
+ * Why a source cannot serve: `far` = more was missed than may be asked for, `unanswered` = it does not give what it must have, `backlog` = it sends faster than
+ * can be checked. `forgotten`: no source can, since logs would have to be taken back that are no longer held.
+ */
+export type Trouble = "far" | "unanswered" | "backlog" | "forgotten";
+
+/** What continuity reports to. */
+export interface Teller {
+  /** Results for the subscribers, in order. */
+  tell(results: readonly Buffer[]): void;
+  /** The source cannot serve any longer. */
+  trouble(why: Trouble): void;
+}
+
+/** Keeps a subscription whole across sources. */
+export interface Continuity {
+  /** Goes on at a source, from where the last one stopped; events wait until `release`. Resolves with null when nothing is missing any more. */
+  attach(source: Source): Promise<Trouble | null>;
+  /** Tells what has waited, and from now on what comes. */
+  release(): void;
+  /** The source is gone, and with it what it sent and nobody was told. */
+  detach(): void;
+  /** An event of the source; `head` = a head, otherwise what the subscription is to. */
+  hear(raw: Buffer, head: boolean): void;
+  /** When the source last told of a head; null = it need not. */
+  readonly lastHeadAtMs: number | null;
+  /** Height that has been told; null where there is none. */
+  readonly height: number | null;
+  /** Blocks that had to be asked for, and frames that were no events. */
+  readonly filledBlocks: number;
+  readonly strays: number;
+}
+
+/** What continuity works with. */
+export interface ContinuityParts {
+  readonly world: World;
+  readonly wheel: Wheel;
+  readonly subscription: Subscription;
+  readonly set: ProviderSet;
+}

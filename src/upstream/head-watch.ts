@@ -1,0 +1,113 @@
+// Listens to the heads of every provider that has a socket: the trackers learn heights as they are pushed, and how often sockets fail. Asks for nothing.
+import type { Failure } from "../core/attempt.ts";
+import { readHead } from "../core/chain-event.ts";
+import { classify } from "../core/classify.ts";
+import { methodOf } from "../core/method.ts";
+import type { Provider } from "../core/profile.ts";
+import type { World } from "../world.ts";
+import type { Tracker } from "./tracker.ts";
+import type { Sockets } from "./transport.ts";
+import type { Alarm, Wheel } from "./wheel.ts";
+
+/** Listens until told otherwise. */
+export interface HeadWatch {
+  /** Listens to the providers of these trackers from now on, and no others. */
+  watch(trackers: readonly Tracker[]): void;
+  close(): void;
+}
+
+/** What listening works with. */
+export interface HeadWatchParts {
+  readonly world: World;
+  readonly wheel: Wheel;
+  readonly sockets: Sockets;
+}
+
+/** A socket that is accepted and dropped within this has failed, however politely. */
+const SHORT_LIFE_MS = 5_000;
+const RESUBSCRIBE_MS = 30_000;
+const HEADS = '["newHeads"]';
+
+/** A watch over nothing yet. */
+export function createHeadWatch(parts: HeadWatchParts): HeadWatch {
+  let listeners: readonly Listening[] = [];
+
+  function stop(): void {
+    for (const it of listeners) it.close();
+    listeners = [];
+  }
+
+  return {
+    watch(trackers) {
+      const before = listeners;
+      listeners = trackers.flatMap((tracker) => tracker.set.providers.filter((it) => it.wsUrl !== null).map((it) => new Listening(parts, tracker, it)));
+      // The old ones leave after the new ones have joined, so that no socket is closed in between.
+      for (const it of before) it.close();
+    },
+    close: stop,
+  };
+}
+
+class Listening {
+  readonly #parts: HeadWatchParts;
+  readonly #tracker: Tracker;
+  readonly #provider: Provider;
+  readonly #release: () => void;
+  #leave: () => void = () => {};
+  #stale: Alarm | null = null;
+  #height = 0;
+  #closed = false;
+
+  constructor(parts: HeadWatchParts, tracker: Tracker, provider: Provider) {
+    this.#parts = parts;
+    this.#tracker = tracker;
+    this.#provider = provider;
+    this.#release = parts.sockets.keep(provider, { up: () => this.#subscribe(), down: (failure, livedMs) => this.#down(failure, livedMs) });
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#stale?.clear();
+    this.#leave();
+    this.#release();
+  }
+
+  #subscribe(): void {
+    if (this.#closed || !this.#tracker.set.socketHeads) return;
+    this.#leave();
+    const dispatch = this.#parts.sockets.subscribe(this.#provider, HEADS, {
+      started: () => this.#watchStale(),
+      refused: () => void this.#parts.wheel.set(RESUBSCRIBE_MS, () => this.#subscribe()),
+      event: (raw) => this.#hear(raw),
+      lost: () => this.#stale?.clear(),
+    });
+    this.#leave = () => dispatch.cancel();
+  }
+
+  #hear(raw: Buffer): void {
+    const head = readHead(raw);
+    if (head === null) return;
+    this.#height = head.number;
+    this.#tracker.recordHead(this.#provider, head.number);
+    this.#watchStale();
+  }
+
+  /** A socket on which nothing comes while others tell of newer blocks is dead, whatever it says. */
+  #watchStale(): void {
+    this.#stale?.clear();
+    this.#stale = this.#parts.wheel.set(this.#tracker.set.newHeadsTimeoutMs, () => {
+      if ((this.#tracker.head() ?? 0) > this.#height) this.#parts.sockets.renew(this.#provider);
+      else this.#watchStale();
+    });
+  }
+
+  #down(failure: Failure, livedMs: number | null): void {
+    this.#stale?.clear();
+    if (livedMs !== null && livedMs >= SHORT_LIFE_MS) return;
+    const method = methodOf("eth_subscribe");
+    // A socket that is dropped at once is as bad as one that never opened.
+    const found: Failure = livedMs === null ? failure : { ...failure, kind: "unsent" };
+    const verdict = classify(found, method, { methodName: method.name, rules: this.#provider.errorRules, wallMs: this.#parts.world.wallMs() });
+    this.#tracker.record(method, { provider: this.#provider, transport: "ws", latencyMs: livedMs ?? 0, verdict, code: failure.httpStatus || null });
+  }
+}

@@ -1,0 +1,118 @@
+// Requests under way on one provider's socket: each carries an id of ours and waits for the answer with that id. Knows nothing of how the socket comes to be.
+import { readAnswer, readError, readLongResult } from "../core/answer.ts";
+import type { Failure } from "../core/attempt.ts";
+import { writeRequest } from "../core/jsonrpc.ts";
+import type { Dispatch, Listener } from "./transport.ts";
+
+/** Hears the answer to a call. On a socket it always comes whole. */
+export type CallListener = Pick<Listener, "result" | "failed">;
+
+/** What is asked; `params` null = none. */
+export interface Question {
+  readonly method: string;
+  readonly params: Buffer | null;
+}
+
+/** A request that waits for the socket or for its answer. */
+export class Call implements Dispatch {
+  sent = false;
+  readonly id: string;
+  readonly question: Question;
+  readonly listener: CallListener;
+  readonly #calls: Calls;
+
+  constructor(id: string, question: Question, listener: CallListener, calls: Calls) {
+    this.id = id;
+    this.question = question;
+    this.listener = listener;
+    this.#calls = calls;
+  }
+
+  /** Its bytes, made when they are needed: a call that waits holds no second copy of its parameters. */
+  write(): Buffer {
+    return writeRequest(this.id, this.question.method, this.question.params);
+  }
+
+  cancel(): void {
+    this.#calls.abandon(this, DEAF);
+  }
+}
+
+/** The calls of one socket, across its connections: an id is never used twice. */
+export class Calls {
+  /** Calls begun so far. */
+  begun = 0;
+  readonly #pending = new Map<string, Call>();
+  /** Whose answer may still come though nobody waits for it, oldest first. */
+  readonly #abandoned = new Map<string, CallListener>();
+
+  /** Calls that wait. */
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  begin(question: Question, listener: CallListener): Call {
+    this.begun++;
+    const call = new Call(String(this.begun), question, listener, this);
+    this.#pending.set(call.id, call);
+    return call;
+  }
+
+  /** The listener hears nothing more; an answer that still comes goes to `late`. */
+  abandon(call: Call, late: CallListener): void {
+    if (!this.#pending.delete(call.id) || !call.sent) return;
+    this.#abandoned.set(call.id, late);
+    for (const oldest of this.#abandoned.keys()) {
+      if (this.#abandoned.size <= MAX_ABANDONED) break;
+      this.#abandoned.delete(oldest);
+    }
+  }
+
+  /** Those that have not been written, in the order they were begun. */
+  unsent(): readonly Call[] {
+    return [...this.#pending.values()].filter((it) => !it.sent);
+  }
+
+  /** A frame that carries this id; false when nobody ever waited for it, or no longer does. */
+  answer(id: string, body: Buffer): boolean {
+    const listener = this.#pending.get(id)?.listener ?? this.#abandoned.get(id);
+    if (listener === undefined) return false;
+    this.#pending.delete(id);
+    this.#abandoned.delete(id);
+    judge(id, body, listener);
+    return true;
+  }
+
+  fail(call: Call, failure: Failure): void {
+    if (this.#pending.delete(call.id)) call.listener.failed(failure, null);
+  }
+
+  /** The connection is gone: no answer comes any more. Those that wait, to be failed; what begins from now on is for the next connection. */
+  detach(): readonly Call[] {
+    this.#abandoned.clear();
+    return [...this.#pending.values()];
+  }
+}
+
+/** A failure that carries nothing but its kind and a text. */
+export function plainFailure(kind: Failure["kind"], message: string): Failure {
+  return { kind, httpStatus: 0, retryAfter: null, code: null, message, data: null };
+}
+
+/** Hears nothing. */
+const DEAF: CallListener = { result() {}, failed() {} };
+
+const MAX_ABANDONED = 1_000;
+const EXCERPT_BYTES = 512;
+const MAX_ERROR_BYTES = 1_048_576;
+
+function judge(id: string, body: Buffer, listener: CallListener): void {
+  const long = readLongResult(body, id);
+  if (long !== null) return listener.result(body, long.start, long.end);
+  const answer = readAnswer(body, id);
+  if (answer.kind === "bad") return listener.failed(plainFailure("body", body.toString("utf8", 0, EXCERPT_BYTES).trim()), null);
+  if (answer.kind === "result") return listener.result(body, answer.start, answer.end);
+  if (answer.end - answer.start > MAX_ERROR_BYTES) return listener.failed(plainFailure("body", "the error is too long"), null);
+  const raw = body.subarray(answer.start, answer.end);
+  listener.failed({ ...plainFailure("error", ""), ...readError(raw) }, raw);
+}

@@ -1,0 +1,248 @@
+// Subscriptions on one provider's socket: equal ones are one upstream, shared by any number of watchers. Lives and dies with the connection:
+// what is lost is not subscribed again, since only the watcher knows what it has missed.
+import type { Failure } from "../core/attempt.ts";
+import { readSubscriptionId } from "../core/frame.ts";
+import type { World } from "../world.ts";
+import { type Call, type CallListener, plainFailure, type Question } from "./socket-calls.ts";
+import type { Dispatch, Watcher } from "./transport.ts";
+
+/** Bounds of the subscriptions of one socket. */
+export interface FeedLimits {
+  readonly maxFeeds: number;
+  /** Notifications held because they came before the acknowledgement of their subscription. */
+  readonly maxHeldFrames: number;
+  readonly maxHeldBytes: number;
+  readonly maxHeldMs: number;
+}
+
+/** The socket as its subscriptions see it. */
+export interface Asker {
+  /** Asks the provider; null = the listener has been told why not. */
+  ask(question: Question, listener: CallListener): Call | null;
+  /** Nobody waits for this answer any more; if it comes it goes to `late`. */
+  abandon(call: Call, late: CallListener): void;
+}
+
+/** The subscriptions of one socket. */
+export class Feeds {
+  readonly #asker: Asker;
+  readonly #world: World;
+  readonly #limits: FeedLimits;
+  readonly #byParams = new Map<string, Feed>();
+  readonly #byId = new Map<string, Feed>();
+  /** Ids given up until the provider says so: their last notifications may still be on their way. Oldest first. */
+  readonly #left = new Set<string>();
+  #held: Held[] = [];
+  #heldBytes = 0;
+
+  constructor(asker: Asker, world: World, limits: FeedLimits) {
+    this.#asker = asker;
+    this.#world = world;
+    this.#limits = limits;
+  }
+
+  /** Subscriptions that are wanted, and those of them that the provider has acknowledged. */
+  get size(): number {
+    return this.#byParams.size;
+  }
+  get live(): number {
+    return this.#byId.size;
+  }
+
+  join(params: string, watcher: Watcher): Dispatch {
+    const known = this.#byParams.get(params);
+    const feed = known ?? new Feed(params);
+    const seat = new Seat(feed, watcher, this);
+    if (known === undefined && this.size >= this.#limits.maxFeeds) {
+      seat.refuse(plainFailure("unsent", "too many subscriptions on this socket"), null);
+      return seat;
+    }
+    feed.seats.add(seat);
+    if (known === undefined) this.#ask(feed);
+    else if (feed.id !== null) seat.start();
+    return seat;
+  }
+
+  leave(seat: Seat): void {
+    const { feed } = seat;
+    if (!feed.seats.delete(seat) || feed.seats.size > 0) return;
+    this.#forget(feed);
+    if (feed.id !== null) this.#unsubscribe(feed.id, feed.rawId);
+    else if (feed.call !== null) this.#asker.abandon(feed.call, { result: (body, start, end) => this.#release(body, start, end), failed() {} });
+  }
+
+  /** One notification; false when it belongs to nothing. */
+  notify(subscription: string, result: Buffer): boolean {
+    const feed = this.#byId.get(subscription);
+    if (feed !== undefined) {
+      feed.deliver(result);
+      return true;
+    }
+    if (this.#left.has(subscription)) return true;
+    if (this.#byParams.size === this.#byId.size) return false;
+    this.#hold(subscription, result);
+    return true;
+  }
+
+  /** The connection is gone: whoever has to be told. Subscriptions not yet acknowledged hear of it as calls that failed. */
+  detach(): readonly Seat[] {
+    const feeds = [...this.#byId.values()];
+    for (const feed of feeds) this.#forget(feed);
+    this.#left.clear();
+    this.#dropHeld();
+    return feeds.flatMap((it) => it.takeSeats());
+  }
+
+  #ask(feed: Feed): void {
+    this.#byParams.set(feed.params, feed);
+    feed.call = this.#asker.ask(question("eth_subscribe", feed.params), {
+      result: (body, start, end) => this.#acknowledged(feed, body, start, end),
+      failed: (failure, raw) => this.#refused(feed, failure, raw),
+    });
+  }
+
+  #acknowledged(feed: Feed, body: Buffer, start: number, end: number): void {
+    const id = readSubscriptionId(body, start, end);
+    if (id === null) return this.#refused(feed, plainFailure("body", "the provider gave no subscription id"), null);
+    if (this.#byId.has(id)) return this.#refused(feed, plainFailure("body", "the provider gave one subscription id twice"), null);
+    feed.id = id;
+    feed.rawId = body.toString("utf8", start, end);
+    this.#byId.set(id, feed);
+    this.#left.delete(id);
+    const early = this.#takeHeld(id);
+    for (const seat of [...feed.seats]) seat.start();
+    for (const result of early) feed.deliver(result);
+  }
+
+  #refused(feed: Feed, failure: Failure, raw: Buffer | null): void {
+    this.#forget(feed);
+    for (const seat of feed.takeSeats()) seat.refuse(failure, raw);
+  }
+
+  /** An acknowledgement that came when nobody wanted it any more. */
+  #release(body: Buffer, start: number, end: number): void {
+    const id = readSubscriptionId(body, start, end);
+    if (id !== null && !this.#byId.has(id)) this.#unsubscribe(id, body.toString("utf8", start, end));
+  }
+
+  #unsubscribe(id: string, rawId: string): void {
+    this.#left.add(id);
+    for (const oldest of this.#left) {
+      if (this.#left.size <= MAX_LEFT) break;
+      this.#left.delete(oldest);
+    }
+    const done = (): void => void this.#left.delete(id);
+    this.#asker.ask(question("eth_unsubscribe", `[${rawId}]`), { result: done, failed: done });
+  }
+
+  #forget(feed: Feed): void {
+    if (this.#byParams.get(feed.params) === feed) this.#byParams.delete(feed.params);
+    if (feed.id !== null) this.#byId.delete(feed.id);
+    if (this.#byParams.size === this.#byId.size) this.#dropHeld();
+  }
+
+  /** Keeps a notification that may have overtaken its acknowledgement. The oldest go first, so that what is delivered later has no gap inside. */
+  #hold(subscription: string, result: Buffer): void {
+    const { maxHeldFrames, maxHeldBytes } = this.#limits;
+    this.#held.push({ subscription, result, atMs: this.#world.now() });
+    this.#heldBytes += result.length;
+    while (this.#held.length > maxHeldFrames || this.#heldBytes > maxHeldBytes) this.#heldBytes -= this.#held.shift()?.result.length ?? 0;
+  }
+
+  #takeHeld(subscription: string): readonly Buffer[] {
+    if (this.#held.length === 0) return [];
+    const sinceMs = this.#world.now() - this.#limits.maxHeldMs;
+    const taken = this.#held.filter((it) => it.subscription === subscription && it.atMs >= sinceMs);
+    this.#held = this.#held.filter((it) => it.subscription !== subscription && it.atMs >= sinceMs);
+    this.#heldBytes = this.#held.reduce((sum, it) => sum + it.result.length, 0);
+    return taken.map((it) => it.result);
+  }
+
+  #dropHeld(): void {
+    this.#held = [];
+    this.#heldBytes = 0;
+  }
+}
+
+const MAX_LEFT = 1_000;
+
+interface Held {
+  readonly subscription: string;
+  readonly result: Buffer;
+  readonly atMs: number;
+}
+
+/** One upstream subscription. */
+class Feed {
+  readonly params: string;
+  /** Null until acknowledged. */
+  id: string | null = null;
+  /** The id as the provider wrote it. */
+  rawId = "";
+  call: Call | null = null;
+  readonly seats = new Set<Seat>();
+
+  constructor(params: string) {
+    this.params = params;
+  }
+
+  /** Empties it: whoever sat here has nothing left to leave. */
+  takeSeats(): readonly Seat[] {
+    const seats = [...this.seats];
+    this.seats.clear();
+    return seats;
+  }
+
+  deliver(result: Buffer): void {
+    for (const seat of [...this.seats]) seat.event(result);
+  }
+}
+
+/** One watcher's place at a subscription. Once it has left it hears nothing, also when it leaves while others are being told. */
+export class Seat implements Dispatch {
+  readonly feed: Feed;
+  readonly #watcher: Watcher;
+  readonly #feeds: Feeds;
+  #state: "waiting" | "started" | "over" = "waiting";
+
+  constructor(feed: Feed, watcher: Watcher, feeds: Feeds) {
+    this.feed = feed;
+    this.#watcher = watcher;
+    this.#feeds = feeds;
+  }
+
+  get sent(): boolean {
+    return this.feed.call?.sent ?? false;
+  }
+
+  cancel(): void {
+    this.#state = "over";
+    this.#feeds.leave(this);
+  }
+
+  start(): void {
+    if (this.#state !== "waiting") return;
+    this.#state = "started";
+    this.#watcher.started();
+  }
+
+  event(result: Buffer): void {
+    if (this.#state === "started") this.#watcher.event(result);
+  }
+
+  refuse(failure: Failure, raw: Buffer | null): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#watcher.refused(failure, raw);
+  }
+
+  lose(failure: Failure): void {
+    if (this.#state !== "started") return this.refuse(failure, null);
+    this.#state = "over";
+    this.#watcher.lost(failure.message);
+  }
+}
+
+function question(method: string, params: string): Question {
+  return { method, params: Buffer.from(params) };
+}

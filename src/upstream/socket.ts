@@ -1,0 +1,286 @@
+// One provider's socket: opened when somebody needs it, opened again while somebody keeps it, closed when nobody does. What is sent over it is the
+// business of `socket-calls.ts` and `socket-feeds.ts`; this file reads no JSON.
+import { isUtf8 } from "node:buffer";
+import type { Socket } from "node:net";
+import { WebSocket } from "ws";
+import type { Failure } from "../core/attempt.ts";
+import { readFrame } from "../core/frame.ts";
+import type { World } from "../world.ts";
+import { type Call, type CallListener, Calls, plainFailure, type Question } from "./socket-calls.ts";
+import { type Address, type DialLimits, dial, nameOf } from "./socket-dial.ts";
+import { type FeedLimits, Feeds } from "./socket-feeds.ts";
+import { type Sight, Watch, type WatchLimits } from "./socket-watch.ts";
+import type { Keeper, SocketReport } from "./transport.ts";
+import type { Alarm, Wheel } from "./wheel.ts";
+
+/** Bounds of one socket. */
+export interface SocketLimits extends DialLimits, FeedLimits, WatchLimits {
+  /** Calls that may wait for the socket to open, and for their answers. */
+  readonly maxWaiting: number;
+  readonly maxPending: number;
+  /** Bytes not yet taken by the provider, beyond which nothing more is sent. */
+  readonly maxBufferedBytes: number;
+  /** Frames that belong to nothing, in a row, beyond which the connection is given up. */
+  readonly maxStrays: number;
+  /** How often is looked whether it is alive and needed. */
+  readonly lookEveryMs: number;
+  /** Between attempts to open it: at first, at most, and when the provider refuses the credentials. */
+  readonly backoffMs: number;
+  readonly maxBackoffMs: number;
+  readonly authBackoffMs: number;
+  /** A call may open it before the wait is over, but not more often than this. */
+  readonly hurryMs: number;
+  /** A connection that lived this long was a good one. */
+  readonly steadyMs: number;
+}
+
+/** What a socket works with. */
+export interface SocketParts {
+  readonly world: World;
+  readonly wheel: Wheel;
+  readonly limits: SocketLimits;
+}
+
+/** The socket to one address, across its connections. */
+export class ProviderSocket {
+  readonly feeds: Feeds;
+  readonly #address: Address;
+  readonly #parts: SocketParts;
+  readonly #calls = new Calls();
+  readonly #keepers = new Set<{ readonly keeper: Keeper }>();
+  #state: SocketReport["state"] = "idle";
+  /** Null = it serves. */
+  #retiredAtMs: number | null = null;
+  #ws: WebSocket | null = null;
+  #cancelDial: () => void = nothing;
+  #alarm: Alarm | null = null;
+  #failure = plainFailure("unsent", "not connected");
+  /** Attempts in a row that came to nothing. */
+  #failures = 0;
+  #triedAtMs = Number.NEGATIVE_INFINITY;
+  #openedAtMs = 0;
+  #opened = 0;
+  #strayFrames = 0;
+  #straysInARow = 0;
+
+  constructor(address: Address, parts: SocketParts) {
+    this.#address = address;
+    this.#parts = parts;
+    this.feeds = new Feeds(this, parts.world, parts.limits);
+  }
+
+  get report(): SocketReport {
+    return { state: this.#state, subscriptions: this.feeds.live, opened: this.#opened, strayFrames: this.#strayFrames };
+  }
+
+  /** Nobody comes here any more. */
+  get retired(): boolean {
+    return this.#retiredAtMs !== null;
+  }
+
+  /** It is retired and has nothing more to do. */
+  get done(): boolean {
+    return this.retired && this.#state === "idle";
+  }
+
+  keep(keeper: Keeper): () => void {
+    const kept = { keeper };
+    this.#keepers.add(kept);
+    if (this.#state === "open") keeper.up();
+    else this.#reach();
+    return () => void this.#keepers.delete(kept);
+  }
+
+  /** Sends a request over it, or keeps it until the socket is open; null = the listener has been told why not. */
+  ask(question: Question, listener: CallListener): Call | null {
+    const obstacle = this.#reach() ?? this.#crowded();
+    if (obstacle !== null) {
+      listener.failed(obstacle, null);
+      return null;
+    }
+    const call = this.#calls.begin(question, listener);
+    if (this.#state === "open") this.#write(call);
+    return call;
+  }
+
+  abandon(call: Call, late: CallListener): void {
+    this.#calls.abandon(call, late);
+  }
+
+  /** As if the connection had failed. */
+  renew(): void {
+    if (this.#ws !== null) this.#drop(this.#ws, "open, but nothing comes");
+  }
+
+  /** Subscriptions end, calls under way may still be answered. */
+  retire(): void {
+    this.#retiredAtMs = this.#parts.world.now();
+    this.#keepers.clear();
+    if (this.#calls.size === 0) return this.#end(REMOVED);
+    for (const seat of this.feeds.detach()) seat.lose(REMOVED);
+  }
+
+  /** Ends everything at once; resolves when the connection is gone. */
+  async close(): Promise<void> {
+    this.#retiredAtMs = this.#parts.world.now();
+    this.#keepers.clear();
+    const ws = this.#ws;
+    const gone = ws === null ? null : new Promise<void>((resolve) => ws.once("close", () => resolve()));
+    this.#end(CLOSING);
+    await gone;
+  }
+
+  /** Makes sure that it is open or being opened; otherwise says why it is not. */
+  #reach(): Failure | null {
+    if (this.#state === "open" || this.#state === "connecting") return null;
+    if (this.#retiredAtMs !== null) return { ...REMOVED, kind: "unsent" };
+    const { world, limits } = this.#parts;
+    if (this.#failures > 0 && world.now() - this.#triedAtMs < limits.hurryMs) return { ...this.#failure, kind: "unsent" };
+    this.#connect();
+    return null;
+  }
+
+  #crowded(): Failure | null {
+    const { maxPending, maxWaiting } = this.#parts.limits;
+    return this.#calls.size < (this.#state === "open" ? maxPending : maxWaiting) ? null : plainFailure("unsent", "too many requests wait on this socket");
+  }
+
+  #write(call: Call): void {
+    const ws = this.#ws;
+    if (ws === null || ws.readyState !== WebSocket.OPEN) return this.#calls.fail(call, plainFailure("unsent", "the socket is closing"));
+    if (ws.bufferedAmount > this.#parts.limits.maxBufferedBytes) return this.#calls.fail(call, plainFailure("unsent", "the socket is backed up"));
+    call.sent = true;
+    ws.send(call.write(), AS_TEXT);
+  }
+
+  #connect(): void {
+    const { world, wheel, limits } = this.#parts;
+    this.#alarm?.clear();
+    this.#state = "connecting";
+    this.#triedAtMs = world.now();
+    this.#cancelDial = dial(this.#address, limits, wheel, {
+      opened: (ws, wire) => this.#open(ws, wire),
+      refused: (failure) => {
+        this.#triedAtMs = world.now();
+        this.#fall(failure, null);
+      },
+    });
+  }
+
+  #open(ws: WebSocket, wire: Socket): void {
+    this.#state = "open";
+    this.#ws = ws;
+    this.#opened++;
+    this.#openedAtMs = this.#parts.world.now();
+    this.#straysInARow = 0;
+    ws.on("message", (data, isBinary) => {
+      if (this.#ws === ws && Buffer.isBuffer(data)) this.#hear(data, isBinary);
+    });
+    ws.on("error", (error) => this.#drop(ws, nameOf(error)));
+    ws.on("close", (code) => this.#drop(ws, `closed ${code}`));
+    const watch = new Watch(this.#parts.limits, this.#seen(wire));
+    this.#lookLater(ws, () => watch.look(this.#seen(wire)));
+    for (const call of this.#calls.unsent()) this.#write(call);
+    for (const { keeper } of [...this.#keepers]) if (this.#ws === ws) keeper.up();
+  }
+
+  #hear(bytes: Buffer, isBinary: boolean): void {
+    // Text has been checked by `ws`; callers are promised UTF-8, so binary frames are as well.
+    if (isBinary && !isUtf8(bytes)) return this.#stray();
+    const frame = readFrame(bytes);
+    const known =
+      (frame.kind === "answer" && this.#calls.answer(frame.id, bytes)) ||
+      (frame.kind === "notification" && this.feeds.notify(frame.subscription, Buffer.from(bytes.subarray(frame.start, frame.end))));
+    if (known) this.#straysInARow = 0;
+    else this.#stray();
+  }
+
+  #stray(): void {
+    this.#strayFrames++;
+    this.#straysInARow++;
+    if (this.#straysInARow > this.#parts.limits.maxStrays && this.#ws !== null) this.#drop(this.#ws, "too many frames that belong to nothing");
+  }
+
+  /** The connection `ws` is of no use any more. */
+  #drop(ws: WebSocket, message: string): void {
+    if (this.#ws !== ws) return;
+    this.#ws = null;
+    ws.terminate();
+    this.#fall(plainFailure("network", message), this.#parts.world.now() - this.#openedAtMs);
+  }
+
+  /** There is no connection (any more): says so to everybody, and waits before the next attempt. */
+  #fall(failure: Failure, livedMs: number | null): void {
+    const { wheel, limits } = this.#parts;
+    this.#alarm?.clear();
+    this.#failure = failure;
+    if (livedMs !== null && livedMs >= limits.steadyMs) this.#failures = 0;
+    this.#state = this.#retiredAtMs === null ? "waiting" : "idle";
+    if (this.#retiredAtMs === null) this.#alarm = wheel.set(this.#backoffMs(failure), () => this.#again());
+    this.#failures++;
+    this.#tell(failure, () => {
+      for (const { keeper } of [...this.#keepers]) keeper.down(failure, livedMs);
+    });
+  }
+
+  /** Tells everybody who had something on the connection, and first `keepers`: whoever tries elsewhere then knows that this way is gone. */
+  #tell(failure: Failure, keepers: () => void): void {
+    const calls = this.#calls.detach();
+    const seats = this.feeds.detach();
+    keepers();
+    for (const seat of seats) seat.lose(failure);
+    for (const call of calls) this.#calls.fail(call, { ...failure, kind: call.sent ? "network" : "unsent" });
+  }
+
+  #backoffMs({ httpStatus }: Failure): number {
+    const { backoffMs, maxBackoffMs, authBackoffMs } = this.#parts.limits;
+    const ms = httpStatus === 401 || httpStatus === 402 || httpStatus === 403 ? authBackoffMs : Math.min(maxBackoffMs, backoffMs * 2 ** this.#failures);
+    return ms * (1 + JITTER * (2 * this.#parts.world.random() - 1));
+  }
+
+  #again(): void {
+    if (this.#keepers.size > 0) this.#connect();
+    else this.#state = "idle";
+  }
+
+  #seen(wire: Socket): Sight {
+    const needed = this.#keepers.size > 0 || this.#calls.size > 0 || this.feeds.size > 0;
+    return { nowMs: this.#parts.world.now(), bytesRead: wire.bytesRead, begun: this.#calls.begun, needed };
+  }
+
+  #lookLater(ws: WebSocket, look: () => ReturnType<Watch["look"]>): void {
+    this.#alarm = this.#parts.wheel.set(this.#parts.limits.lookEveryMs, () => {
+      const found = look();
+      if (found === "dead") return this.#drop(ws, "silent");
+      if (found === "idle") return this.#end(NOT_NEEDED);
+      if (this.#retirementOver) return this.#end(REMOVED);
+      if (found === "ping") ws.ping();
+      this.#lookLater(ws, look);
+    });
+  }
+
+  get #retirementOver(): boolean {
+    const { world, limits } = this.#parts;
+    return this.#retiredAtMs !== null && (this.#calls.size === 0 || world.now() - this.#retiredAtMs >= limits.idleMs);
+  }
+
+  /** Closes politely and on purpose: nobody's fault. */
+  #end(failure: Failure): void {
+    const ws = this.#ws;
+    this.#ws = null;
+    this.#state = "idle";
+    this.#alarm?.clear();
+    this.#cancelDial();
+    ws?.close(GOING_AWAY);
+    this.#tell(failure, nothing);
+  }
+}
+
+const AS_TEXT = { binary: false };
+const GOING_AWAY = 1001;
+const JITTER = 0.2;
+const REMOVED = plainFailure("network", "the provider was removed");
+const CLOSING = plainFailure("network", "the service is closing");
+const NOT_NEEDED = plainFailure("network", "not needed any more");
+
+function nothing(): void {}

@@ -1,0 +1,92 @@
+// Providers over WebSocket: which socket a request or subscription takes. One per address, shared by every profile that names it.
+import { readRequest } from "../core/jsonrpc.ts";
+import type { Provider } from "../core/profile.ts";
+import type { World } from "../world.ts";
+import { ProviderSocket, type SocketLimits } from "./socket.ts";
+import { plainFailure } from "./socket-calls.ts";
+import type { Dispatch, SocketReport, Sockets } from "./transport.ts";
+import type { Wheel } from "./wheel.ts";
+
+/** The bounds used unless a test tightens them. */
+export const SOCKET_LIMITS: SocketLimits = {
+  handshakeTimeoutMs: 5_000,
+  maxFrameBytes: 134_217_728,
+  closeTimeoutMs: 1_000,
+  maxWaiting: 1_000,
+  maxPending: 10_000,
+  maxBufferedBytes: 16_777_216,
+  maxStrays: 1_000,
+  pingAfterMs: 15_000,
+  deadAfterMs: 30_000,
+  idleMs: 60_000,
+  lookEveryMs: 3_000,
+  backoffMs: 1_000,
+  maxBackoffMs: 30_000,
+  authBackoffMs: 120_000,
+  hurryMs: 1_000,
+  steadyMs: 5_000,
+  maxFeeds: 10_000,
+  maxHeldFrames: 256,
+  maxHeldBytes: 1_048_576,
+  maxHeldMs: 5_000,
+};
+
+/** Sockets to providers, each opened when it is first needed. */
+export function createSockets(parts: { readonly world: World; readonly wheel: Wheel; readonly limits?: SocketLimits }): Sockets {
+  const { world, wheel, limits = SOCKET_LIMITS } = parts;
+  const sockets = new Map<string, ProviderSocket>();
+  const known = new WeakMap<Provider, ProviderSocket>();
+  const retired = new Set<ProviderSocket>();
+  let closed = false;
+
+  function socketTo(provider: Provider): ProviderSocket {
+    const mine = known.get(provider);
+    if (mine !== undefined && !mine.retired) return mine;
+    const key = keyOf(provider);
+    const socket = sockets.get(key) ?? new ProviderSocket({ url: provider.wsUrl ?? "", headers: provider.headers }, { world, wheel, limits });
+    if (closed) socket.retire();
+    sockets.set(key, socket);
+    known.set(provider, socket);
+    return socket;
+  }
+
+  return {
+    send({ provider, body }, listener) {
+      const request = readRequest(body, 0, body.length);
+      if (request.kind === "invalid") {
+        listener.failed(plainFailure("unsent", request.message), null);
+        return NEVER_SENT;
+      }
+      const { method, paramsStart, paramsEnd } = request;
+      const params = paramsStart === -1 ? null : body.subarray(paramsStart, paramsEnd);
+      return socketTo(provider).ask({ method, params }, listener) ?? NEVER_SENT;
+    },
+    subscribe: (provider, params, watcher) => socketTo(provider).feeds.join(params, watcher),
+    keep: (provider, keeper) => socketTo(provider).keep(keeper),
+    renew: (provider) => sockets.get(keyOf(provider))?.renew(),
+    report: (provider) => sockets.get(keyOf(provider))?.report ?? NOTHING_YET,
+    retain(providers) {
+      const used = new Set(providers.map(keyOf));
+      for (const socket of retired) if (socket.done) retired.delete(socket);
+      for (const [key, socket] of sockets) {
+        if (used.has(key)) continue;
+        sockets.delete(key);
+        retired.add(socket);
+        socket.retire();
+      }
+    },
+    async close() {
+      closed = true;
+      await Promise.all([...sockets.values(), ...retired].map((it) => it.close()));
+    },
+  };
+}
+
+const NEVER_SENT: Dispatch = { sent: false, cancel() {} };
+const NOTHING_YET: SocketReport = { state: "idle", subscriptions: 0, opened: 0, strayFrames: 0 };
+
+/** Equal for providers that share a socket: same address, same headers. */
+function keyOf({ wsUrl, headers }: Provider): string {
+  const sorted = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+  return JSON.stringify([wsUrl, ...sorted.sort()]);
+}

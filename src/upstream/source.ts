@@ -1,0 +1,191 @@
+// One provider as the source of one subscription: found through the router like any call, subscribed, and asked for what was missed. Judges nothing it hears.
+import type { Failure, Strategy } from "../core/attempt.ts";
+import { NO_BLOCK } from "../core/call.ts";
+import { fault } from "../core/fault.ts";
+import { writeRequest } from "../core/jsonrpc.ts";
+import { methodOf } from "../core/method.ts";
+import type { Provider } from "../core/profile.ts";
+import type { Subscription } from "../core/subscription.ts";
+import type { World } from "../world.ts";
+import { ask } from "./ask.ts";
+import { LenientTracker } from "./lenient.ts";
+import { createRouter, type Outcome, type Route, type RouterLimits } from "./router.ts";
+import type { Tracker } from "./tracker.ts";
+import type { Dispatch, Sockets } from "./transport.ts";
+import type { Wheel } from "./wheel.ts";
+
+/** What sources work with. */
+export interface SourceParts {
+  readonly world: World;
+  readonly wheel: Wheel;
+  readonly sockets: Sockets;
+  readonly limits: () => RouterLimits;
+}
+
+/** Which provider is wanted for what. */
+export interface SourceRequest {
+  readonly tracker: Tracker;
+  readonly subscription: Subscription;
+  readonly strategy: Strategy;
+  readonly pin: Provider | null;
+  /** Ids of providers that are not to be asked. */
+  readonly avoid: ReadonlySet<string>;
+  /** Open circuits keep nobody from being tried, and failures are not counted. */
+  readonly lenient: boolean;
+  readonly deadlineMs: number;
+}
+
+/** Hears a source: `opened` once, events from the moment it is subscribed (which may be earlier), `lost` at most once after `opened`. */
+export interface SourceEvents {
+  opened(opened: Opened): void;
+  event(raw: Buffer): void;
+  /** A head of the same provider, where the subscription itself is not one to heads. */
+  head(raw: Buffer): void;
+  lost(reason: string): void;
+}
+
+/** A provider that serves a subscription. */
+export interface Source {
+  readonly provider: Provider;
+  /** Asks this provider; resolves with the raw JSON of the result, or null where there is none. Never resolves after `close`. */
+  ask(method: string, params: string): Promise<Buffer | null>;
+  /** Nobody hears anything after this. */
+  close(): void;
+}
+
+/** A source, or why there is none. */
+export type Opened =
+  | { readonly kind: "open"; readonly source: Source; readonly route: Route }
+  /** `lacking`: who was subscribed, and was lost or pushed no heads. */
+  | { readonly kind: "refused"; readonly outcome: Outcome; readonly route: Route; readonly lacking: Provider | null };
+
+/** Finds a provider and subscribes. Returns the way to cancel, after which nobody hears anything. */
+export function openSource(parts: SourceParts, request: SourceRequest, events: SourceEvents): () => void {
+  const opening = new Opening(parts, request, events);
+  opening.start();
+  return () => opening.cancel();
+}
+
+/** Longest time for one question. */
+const ASK_MS = 5_000;
+const HEADS = '["newHeads"]';
+const ACK = Buffer.from("true");
+
+class Opening implements Omit<Source, "provider"> {
+  readonly #parts: SourceParts;
+  readonly #request: SourceRequest;
+  readonly #events: SourceEvents;
+  readonly #asks = new Set<{ stop: () => void }>();
+  #route: Route | null = null;
+  #main: Dispatch | null = null;
+  #heads: Dispatch | null = null;
+  #provider: Provider | null = null;
+  #opened = false;
+  #closed = false;
+
+  constructor(parts: SourceParts, request: SourceRequest, events: SourceEvents) {
+    this.#parts = parts;
+    this.#request = request;
+    this.#events = events;
+  }
+
+  start(): void {
+    const { subscription, strategy, pin, avoid, lenient, deadlineMs } = this.#request;
+    const tracker = lenient ? new LenientTracker(this.#request.tracker) : this.#request.tracker;
+    const { world, wheel, limits } = this.#parts;
+    const method = methodOf("eth_subscribe");
+    const body = writeRequest("1", "eth_subscribe", Buffer.from(subscription.params));
+    const call = { methodName: "eth_subscribe", method, block: NO_BLOCK, body, wireId: "1" };
+    const router = createRouter({ world, wheel, limits, upstreams: { ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) } } });
+    this.#route = router.route({ call, tracker, strategy, pin, avoid, transport: "ws", deadlineMs, mayStream: false }, (outcome, route) => {
+      const provider = route.answeredBy;
+      this.#route = route;
+      if (outcome.kind !== "result" || provider === null) return this.#finish({ kind: "refused", outcome, route, lacking: null });
+      this.#provider = provider;
+      if (subscription.kind === "logs") this.#followHeads(provider, route);
+      else this.#finish({ kind: "open", source: this.#sourceAt(provider), route });
+    });
+  }
+
+  ask(method: string, params: string): Promise<Buffer | null> {
+    const { wheel, sockets } = this.#parts;
+    const provider = this.#provider;
+    return new Promise((resolve) => {
+      if (this.#closed || provider === null) return;
+      const asking = { stop: (): void => {} };
+      this.#asks.add(asking);
+      const end = (result: Buffer | null): void => {
+        this.#asks.delete(asking);
+        resolve(result);
+      };
+      asking.stop = ask(wheel, { upstream: sockets, provider, method, params, timeoutMs: ASK_MS }, { result: end, failed: () => end(null) });
+    });
+  }
+
+  cancel(): void {
+    this.#opened = true;
+    this.close();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#route?.cancel();
+    this.#main?.cancel();
+    this.#heads?.cancel();
+    for (const asking of this.#asks) asking.stop();
+    this.#asks.clear();
+  }
+
+  #sourceAt(provider: Provider): Source {
+    return { provider, ask: (method, params) => this.ask(method, params), close: () => this.close() };
+  }
+
+  /** The router's way of sending: a subscription in place of a request. */
+  #subscribe(
+    provider: Provider,
+    listener: { result(body: Buffer, start: number, end: number): void; failed(failure: Failure, raw: Buffer | null): void },
+  ): Dispatch {
+    const dispatch = this.#parts.sockets.subscribe(provider, this.#request.subscription.params, {
+      started: () => listener.result(ACK, 0, ACK.length),
+      refused: (failure, raw) => listener.failed(failure, raw),
+      event: (raw) => this.#events.event(raw),
+      lost: (reason) => this.#lost(reason),
+    });
+    this.#main = dispatch;
+    if (this.#closed) dispatch.cancel();
+    return dispatch;
+  }
+
+  /** Logs are told in the order of the chain, so the heads of the same provider are needed beside them. */
+  #followHeads(provider: Provider, route: Route): void {
+    const { wheel, sockets } = this.#parts;
+    const alarm = wheel.set(ASK_MS, () => this.#lost("no heads in time"));
+    this.#heads = sockets.subscribe(provider, HEADS, {
+      started: () => {
+        alarm.clear();
+        this.#finish({ kind: "open", source: this.#sourceAt(provider), route });
+      },
+      refused: (failure) => {
+        alarm.clear();
+        this.#lost(`no heads (${failure.kind})`);
+      },
+      event: (raw) => this.#events.head(raw),
+      lost: (reason) => this.#lost(reason),
+    });
+    if (this.#closed) this.#heads.cancel();
+  }
+
+  #finish(opened: Opened): void {
+    if (this.#opened) return;
+    this.#opened = true;
+    this.#events.opened(opened);
+  }
+
+  #lost(reason: string): void {
+    if (this.#closed) return;
+    this.close();
+    if (this.#opened || this.#route === null) return this.#events.lost(reason);
+    const outcome = { kind: "fault", fault: fault("unavailable", `the provider of the subscription was lost (${reason})`, { status: 200 }) } as const;
+    this.#finish({ kind: "refused", outcome, route: this.#route, lacking: this.#provider });
+  }
+}

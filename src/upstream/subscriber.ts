@@ -1,0 +1,48 @@
+// The port between subscriptions and those who have them: what is asked for, and what is heard.
+import type { Strategy } from "../core/attempt.ts";
+import type { Provider } from "../core/profile.ts";
+import type { Subscription } from "../core/subscription.ts";
+import type { Outcome, Route } from "./router.ts";
+import type { Tracker } from "./tracker.ts";
+
+/** What a subscriber asks for. */
+export interface SubscribeRequest {
+  readonly profile: string;
+  readonly tracker: Tracker;
+  readonly subscription: Subscription;
+  readonly strategy: Strategy;
+  readonly pin: Provider | null;
+  /** How long it may wait until the subscription is real. */
+  readonly deadlineMs: number;
+}
+
+/** Hears one subscription: `started` or `refused`, once; after `started` any number of events and at most one `ended`. */
+export interface Subscriber {
+  /** It is real upstream. `route` tells how a provider was found; null = the stream was there already. */
+  started(route: Route | null): void;
+  /** A provider's error or a fault. */
+  refused(outcome: Outcome, route: Route | null): void;
+  /** The raw JSON of results, in order. The same array and buffers for every subscriber: not to be changed. */
+  events(results: readonly Buffer[]): void;
+  /** It cannot go on without a gap. `reason` names no address. */
+  ended(reason: string): void;
+}
+
+/** Why a stream left a provider. `far`, `unanswered` and `backlog`: it could not give what was missing. */
+export const FAILOVER_REASONS = ["lost", "stale_heads", "far", "unanswered", "backlog", "removed"] as const;
+
+/** One of the reasons. */
+export type FailoverReason = (typeof FAILOVER_REASONS)[number];
+
+/** The state of a stream, for showing. */
+export interface StreamReport {
+  readonly state: "opening" | "live" | "recovering";
+  readonly provider: Provider | null;
+  readonly subscribers: number;
+  /** Of the newest block told; null where there is none. */
+  readonly height: number | null;
+  readonly failovers: number;
+  /** Blocks that had to be asked for because nobody pushed them. */
+  readonly filledBlocks: number;
+  readonly events: number;
+}

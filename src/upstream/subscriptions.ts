@@ -1,0 +1,112 @@
+// Subscriptions as callers see them: one stream per profile, chain, kind and filter, whatever the number of its subscribers.
+import { fault } from "../core/fault.ts";
+import type { SubscriptionKind } from "../core/subscription.ts";
+import type { Directory } from "./directory.ts";
+import type { SourceParts } from "./source.ts";
+import { Stream } from "./stream.ts";
+import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
+
+/** What is known of one stream, for showing. */
+export interface SubscriptionReport extends StreamReport {
+  readonly profile: string;
+  readonly chain: string;
+  readonly kind: SubscriptionKind;
+  readonly pinned: boolean;
+}
+
+/** Counts of the subscriptions of one profile on one chain since the start. */
+export interface SubscriptionCounts {
+  readonly profile: string;
+  readonly chain: string;
+  readonly failovers: Record<FailoverReason, number>;
+  /** Of streams that have ended; those of live ones are in their reports. */
+  filledBlocks: number;
+  /** Streams that could not be continued. */
+  ended: number;
+}
+
+/** Joins subscribers to streams. */
+export interface Subscriptions {
+  /** Returns the way to leave; nobody hears anything after that. */
+  open(request: SubscribeRequest, subscriber: Subscriber): () => void;
+  /** Goes on with the profiles that the directory serves now. */
+  rebind(directory: Directory): void;
+  reports(): readonly SubscriptionReport[];
+  counts(): readonly SubscriptionCounts[];
+  close(): void;
+}
+
+/** Most streams at one time. */
+const MAX_STREAMS = 10_000;
+
+interface Entry {
+  readonly stream: Stream;
+  readonly request: SubscribeRequest;
+}
+
+/** No streams yet. */
+export function createSubscriptions(parts: SourceParts): Subscriptions {
+  const entries = new Map<string, Entry>();
+  const counted = new Map<string, SubscriptionCounts>();
+
+  function begin(key: string, request: SubscribeRequest): Stream {
+    const counts = countsOf(request);
+    const stream = new Stream(parts, request, {
+      over() {
+        counts.filledBlocks += stream.report().filledBlocks;
+        entries.delete(key);
+      },
+      failedOver(reason) {
+        counts.failovers[reason]++;
+      },
+      ended() {
+        counts.ended++;
+      },
+    });
+    entries.set(key, { stream, request });
+    return stream;
+  }
+
+  function countsOf({ profile, tracker }: SubscribeRequest): SubscriptionCounts {
+    const chain = tracker.set.chain.chainName;
+    const key = `${profile} ${chain}`;
+    const known = counted.get(key);
+    if (known !== undefined) return known;
+    const counts = { profile, chain, failovers: { lost: 0, stale_heads: 0, far: 0, unanswered: 0, backlog: 0, removed: 0 }, filledBlocks: 0, ended: 0 };
+    counted.set(key, counts);
+    return counts;
+  }
+
+  return {
+    open(request, subscriber) {
+      const key = keyOf(request);
+      const known = entries.get(key)?.stream;
+      if (known === undefined && entries.size >= MAX_STREAMS) {
+        subscriber.refused({ kind: "fault", fault: fault("unavailable", "too many different subscriptions are open", { status: 200 }) }, null);
+        return () => {};
+      }
+      return (known ?? begin(key, request)).join(subscriber, request.deadlineMs);
+    },
+    rebind(directory) {
+      for (const { stream, request } of [...entries.values()]) {
+        const tracker = directory.profile(request.profile)?.trackers.get(request.tracker.set.chain.chainName);
+        const pin = request.pin === null ? null : (tracker?.set.providers.find((it) => it.id === request.pin?.id) ?? null);
+        if (tracker === undefined || (request.pin !== null && pin === null)) stream.end("the configuration no longer serves it");
+        else stream.rebind(tracker, pin);
+      }
+    },
+    reports: () => [...entries.values()].map(({ stream, request }) => ({ ...stream.report(), ...shown(request) })),
+    counts: () => [...counted.values()],
+    close() {
+      for (const { stream } of [...entries.values()]) stream.end("the service stops");
+    },
+  };
+}
+
+function shown({ profile, tracker, subscription, pin }: SubscribeRequest): Pick<SubscriptionReport, "profile" | "chain" | "kind" | "pinned"> {
+  return { profile, chain: tracker.set.chain.chainName, kind: subscription.kind, pinned: pin !== null };
+}
+
+function keyOf({ profile, tracker, subscription, pin }: SubscribeRequest): string {
+  return JSON.stringify([profile, tracker.set.chain.chainName, pin?.id ?? null, subscription.params]);
+}

@@ -1,0 +1,197 @@
+// The subscriptions of one caller's socket: subscribing, unsubscribing, ids of our own, and no event before its acknowledgement. Knows no frames
+// and no providers.
+import { type Fault, fault } from "../../core/fault.ts";
+import { readSubscription, SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
+import type { Series } from "../../observe.ts";
+import type { Outcome, Route } from "../../upstream/router.ts";
+import type { Subscriber } from "../../upstream/subscriber.ts";
+import type { Subscriptions } from "../../upstream/subscriptions.ts";
+import type { World } from "../../world.ts";
+import type { RpcParts } from "./door.ts";
+import type { Desk, DeskAnswer, DeskRequest } from "./exchange.ts";
+
+/** What a desk works with. */
+export interface DeskParts {
+  readonly rpc: Pick<RpcParts, "world" | "deadlineMs" | "limits">;
+  readonly subscriptions: Pick<Subscriptions, "open">;
+}
+
+/** The connection that a desk serves. */
+export interface Line {
+  /** Sends one message per result; false = the connection does not take them any more. */
+  notify(id: string, results: readonly Buffer[]): boolean;
+  close(code: number, reason: string): void;
+}
+
+/** A desk without subscriptions yet. */
+export class SubscriptionDesk implements Desk {
+  readonly #parts: DeskParts;
+  readonly #line: Line;
+  #seats: Map<string, Seat> | null = null;
+
+  constructor(parts: DeskParts, line: Line) {
+    this.#parts = parts;
+    this.#line = line;
+  }
+
+  serve(request: DeskRequest, done: (answer: DeskAnswer) => void): (() => void) | null {
+    if (request.methodName === "eth_subscribe") return this.#subscribe(request, done);
+    done(this.#unsubscribe(request));
+    return null;
+  }
+
+  /** Leaves every subscription. */
+  close(): void {
+    const seats = this.#seats;
+    this.#seats = null;
+    for (const seat of seats?.values() ?? []) seat.leave();
+  }
+
+  #subscribe(request: DeskRequest, done: (answer: DeskAnswer) => void): (() => void) | null {
+    const { subscriptions, rpc } = this.#parts;
+    const { limits, world } = rpc;
+    const subscription = readSubscription(paramsOf(request));
+    const why = refusal(request, subscription.kind === "invalid" ? subscription.message : null, (this.#seats?.size ?? 0) >= limits.maxSocketSubscriptions);
+    if (subscription.kind === "invalid" || why !== null) {
+      if (why !== null) done(refused(why));
+      return null;
+    }
+    this.#seats ??= new Map();
+    const id = newId(world, this.#seats);
+    const { address, method } = request;
+    const { profile, tracker, strategy, pin } = address;
+    const place = { id, kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind), series: address.series, line: this.#line };
+    const seat = new Seat({ ...place, maxHeldBytes: limits.maxSocketQueueBytes, left: () => this.#seats?.delete(id) }, done);
+    this.#seats.set(id, seat);
+    const leave = subscriptions.open({ profile: profile.slug, tracker, subscription, strategy, pin, deadlineMs: rpc.deadlineMs(method) }, seat);
+    return seat.keep(leave) ? () => seat.leave() : null;
+  }
+
+  #unsubscribe(request: DeskRequest): DeskAnswer {
+    const params = paramsOf(request);
+    const id: unknown = Array.isArray(params) ? params[0] : undefined;
+    const seat = typeof id === "string" ? this.#seats?.get(id) : undefined;
+    if (seat === undefined) return refused(fault("subscription_not_found", "no subscription of this connection has this id"));
+    seat.leave();
+    return { outcome: resultOf("true"), route: null, written: null };
+  }
+}
+
+function refusal(request: DeskRequest, invalid: string | null, full: boolean): Fault | null {
+  if (!request.answered) return fault("invalid_request", "eth_subscribe without an id has no answer to bring the subscription in");
+  if (invalid !== null) return fault("invalid_field", invalid, { status: 200, nextAction: `subscribe to one of: ${SUBSCRIPTION_KINDS.join(", ")}` });
+  return full
+    ? fault("rate_limit_exceeded", "this connection has as many subscriptions as it may", { nextAction: "unsubscribe, or open another connection" })
+    : null;
+}
+
+interface SeatParts {
+  readonly id: string;
+  /** Position in `SUBSCRIPTION_KINDS`. */
+  readonly kind: number;
+  readonly series: Series;
+  readonly line: Line;
+  readonly maxHeldBytes: number;
+  readonly left: () => void;
+}
+
+/** One subscription of one caller. Lives long: keeps nothing of the request that began it. */
+class Seat implements Subscriber {
+  readonly #parts: SeatParts;
+  /** `opening`: not real yet. `held`: real, and its acknowledgement has yet to be written. `open`: events flow. */
+  #state: "opening" | "held" | "open" | "over" = "opening";
+  #held: (readonly Buffer[])[] = [];
+  #heldBytes = 0;
+  #leave: (() => void) | null = null;
+  #done: ((answer: DeskAnswer) => void) | null;
+
+  constructor(parts: SeatParts, done: (answer: DeskAnswer) => void) {
+    this.#parts = parts;
+    this.#done = done;
+  }
+
+  /** Takes the way to leave. Returns false when all was decided at once, so that there is nothing to cancel. */
+  keep(leave: () => void): boolean {
+    if (this.#state === "over") leave();
+    else this.#leave = leave;
+    return this.#state === "opening";
+  }
+
+  /** Nothing is heard or sent after that. */
+  leave(): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#held = [];
+    this.#done = null;
+    this.#parts.left();
+    this.#leave?.();
+  }
+
+  started(route: Route | null): void {
+    if (this.#state !== "opening") return;
+    this.#state = "held";
+    this.#answer({ outcome: resultOf(`"${this.#parts.id}"`), route, written: (shown) => this.#written(shown) });
+  }
+
+  refused(outcome: Outcome, route: Route | null): void {
+    if (this.#state !== "opening") return;
+    this.#state = "over";
+    this.#parts.left();
+    this.#answer({ outcome, route, written: null });
+  }
+
+  events(results: readonly Buffer[]): void {
+    if (this.#state === "open") return this.#send(results);
+    if (this.#state !== "held") return;
+    this.#held.push(results);
+    for (const it of results) this.#heldBytes += it.length;
+    if (this.#heldBytes > this.#parts.maxHeldBytes) this.#parts.line.close(1013, "too slow");
+  }
+
+  ended(): void {
+    if (this.#state !== "over") this.#parts.line.close(1011, "subscription recovery exceeded its bounds; reconnect and resubscribe");
+  }
+
+  #answer(answer: DeskAnswer): void {
+    const done = this.#done;
+    this.#done = null;
+    done?.(answer);
+  }
+
+  /** The acknowledgement is out, or its answer had no room for it: then nobody knows the id. */
+  #written(shown: boolean): void {
+    if (!shown) return this.leave();
+    if (this.#state !== "held") return;
+    this.#state = "open";
+    const held = this.#held;
+    this.#held = [];
+    for (const results of held) this.events(results);
+  }
+
+  #send(results: readonly Buffer[]): void {
+    const { id, kind, line, series } = this.#parts;
+    if (line.notify(id, results)) series.notifications[kind] = (series.notifications[kind] ?? 0) + results.length;
+  }
+}
+
+function paramsOf({ params }: DeskRequest): unknown {
+  return params === null ? [] : JSON.parse(params);
+}
+
+function refused(why: Fault): DeskAnswer {
+  return { outcome: { kind: "fault", fault: why }, route: null, written: null };
+}
+
+function resultOf(json: string): Outcome {
+  const body = Buffer.from(json);
+  return { kind: "result", body, start: 0, end: body.length, wireId: null };
+}
+
+/** `0x` and 32 digits of which the first is not 0: as nodes write ids, and of one length. */
+function newId(world: World, taken: ReadonlyMap<string, unknown>): string {
+  for (;;) {
+    let id = `0x${(1 + Math.floor(world.random() * 15)).toString(16)}`;
+    for (let i = 0; i < 31; i++) id += Math.floor(world.random() * 16).toString(16);
+    if (!taken.has(id)) return id;
+  }
+}

@@ -1,0 +1,33 @@
+// WebSocket text frames as a server writes them: unmasked, one per message, straight to the connection. Knows nothing of what they say.
+import type { Socket } from "node:net";
+
+/** The head of a text frame with a payload of this size, as Latin-1 text. */
+export function textFrameHead(sizeBytes: number): string {
+  if (sizeBytes < 126) return `\x81${String.fromCharCode(sizeBytes)}`;
+  if (sizeBytes < 65_536) return `\x81\x7e${bigEndian(sizeBytes, 2)}`;
+  return `\x81\x7f${bigEndian(sizeBytes, 8)}`;
+}
+
+/** Writes one message from its pieces: short ones in one write, the pieces of long ones uncopied. */
+export function writeText(socket: Socket, pieces: readonly Buffer[]): void {
+  let size = 0;
+  for (const piece of pieces) size += piece.length;
+  let text = textFrameHead(size);
+  if (size <= ONE_WRITE_BYTES) {
+    for (const piece of pieces) text += piece.toString("latin1");
+    socket.write(text, "latin1");
+    return;
+  }
+  socket.cork();
+  socket.write(text, "latin1");
+  for (const piece of pieces) socket.write(piece);
+  socket.uncork();
+}
+
+const ONE_WRITE_BYTES = 16_384;
+
+function bigEndian(value: number, bytes: number): string {
+  let text = "";
+  for (let i = bytes - 1; i >= 0; i--) text += String.fromCharCode(Math.floor(value / 256 ** i) % 256);
+  return text;
+}

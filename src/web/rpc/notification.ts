@@ -1,0 +1,79 @@
+// Messages that answer no request: events of subscriptions, and evidence that was asked for. Events are printed once for all subscribers and
+// written to each with its id put in. Knows nothing of who subscribes or why.
+import type { Socket } from "node:net";
+import type { Evidence } from "../../core/evidence.ts";
+import { textFrameHead } from "./frame.ts";
+
+/** Characters of every subscription id. */
+export const SUBSCRIPTION_ID_CHARS = 34;
+
+/** Prints events; remembers the last ones, which usually go to many. */
+export interface Press {
+  /** Writes one message per result. `id` has the one length that all ids have. */
+  write(socket: Socket, id: string, results: readonly Buffer[]): void;
+}
+
+/** A press with nothing printed yet. */
+export function createPress(): Press {
+  let sheet: Sheet | null = null;
+  return {
+    write(socket, id, results) {
+      if (sheet?.results !== results) sheet = print(results);
+      if (sheet === null) return writeEach(socket, id, results);
+      if (sheet.lent) sheet = { ...sheet, bytes: Buffer.from(sheet.bytes), lent: false };
+      const { bytes } = sheet;
+      for (const offset of sheet.idOffsets) bytes.write(id, offset, SUBSCRIPTION_ID_CHARS, "latin1");
+      socket.write(bytes);
+      sheet.lent = socket.writableLength > 0;
+    },
+  };
+}
+
+/** The evidence of the request with this id, in a message of its own. */
+export function metaNotification(id: string, meta: Evidence): Buffer {
+  return Buffer.from(`{"jsonrpc":"2.0","method":"svc_meta","params":{"id":${id},${JSON.stringify(meta).slice(1)}}`);
+}
+
+/** The frames of some results one behind the other, for any subscriber. */
+interface Sheet {
+  readonly results: readonly Buffer[];
+  readonly bytes: Buffer;
+  readonly idOffsets: readonly number[];
+  /** True when a socket has yet to send `bytes`, so that they must stay as they are. */
+  lent: boolean;
+}
+
+/** More than this is not printed but written piece by piece, so that slow readers share the results. */
+const LONGEST_SHEET_BYTES = 262_144;
+const BEFORE_ID = '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"';
+const BEFORE_RESULT = '","result":';
+const END = "}}";
+const AROUND_BYTES = BEFORE_ID.length + SUBSCRIPTION_ID_CHARS + BEFORE_RESULT.length + END.length;
+
+function print(results: readonly Buffer[]): Sheet | null {
+  const heads = results.map((it) => textFrameHead(AROUND_BYTES + it.length));
+  const size = results.reduce((sum, it, i) => sum + (heads[i]?.length ?? 0) + AROUND_BYTES + it.length, 0);
+  if (size > LONGEST_SHEET_BYTES) return null;
+  const bytes = Buffer.allocUnsafeSlow(size);
+  const idOffsets: number[] = [];
+  let at = 0;
+  for (const [i, result] of results.entries()) {
+    at += bytes.write(heads[i] + BEFORE_ID, at, "latin1");
+    idOffsets.push(at);
+    at += SUBSCRIPTION_ID_CHARS;
+    at += bytes.write(BEFORE_RESULT, at, "latin1");
+    at += result.copy(bytes, at);
+    at += bytes.write(END, at, "latin1");
+  }
+  return { results, bytes, idOffsets, lent: false };
+}
+
+function writeEach(socket: Socket, id: string, results: readonly Buffer[]): void {
+  socket.cork();
+  for (const result of results) {
+    socket.write(textFrameHead(AROUND_BYTES + result.length) + BEFORE_ID + id + BEFORE_RESULT, "latin1");
+    socket.write(result);
+    socket.write(END, "latin1");
+  }
+  socket.uncork();
+}

@@ -1,0 +1,219 @@
+// The requests of one caller's socket: each message through the spine, once or once per batch item, within what one socket may have under way.
+// Knows no frames and no connection beyond where its answers go.
+import { type Fault, fault } from "../../core/fault.ts";
+import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
+import { readRequest } from "../../core/jsonrpc.ts";
+import type { Subscriptions } from "../../upstream/subscriptions.ts";
+import type { Address, AddressInput } from "./address.ts";
+import { type Batch, runBatch } from "./batch.ts";
+import { type Line, SubscriptionDesk } from "./desk.ts";
+import { endOf, type RpcParts } from "./door.ts";
+import { evidenceOfReply, exchange, type Reply } from "./exchange.ts";
+import type { Activity } from "./lean.ts";
+import { metaNotification } from "./notification.ts";
+import { renderFault, renderReply } from "./render.ts";
+
+/** What the requests of sockets are served with. */
+export interface CallParts {
+  readonly rpc: RpcParts;
+  readonly subscriptions: Pick<Subscriptions, "open">;
+  readonly requestId: () => string;
+  /** Requests under way on all doors. */
+  readonly activity: Activity;
+}
+
+/** Where the answers go. */
+export interface Outlet extends Line {
+  /** Sends one message. */
+  send(pieces: readonly Buffer[]): void;
+}
+
+/** One message that is being served. */
+interface UnderWay {
+  cancel: (() => void) | null;
+  /** Bytes of the request. */
+  readonly bytes: number;
+  /** Bytes it holds of the shared budget: the request's and those of a batch's answer. */
+  held: number;
+  over: boolean;
+}
+
+/** What is sent behind a batch's answer; `answered` = that answer went out. */
+type Follower = (answered: boolean) => void;
+
+const WAIT = { nextAction: "wait for an answer before sending the next request" };
+
+/** Everything under way on one socket. */
+export class SocketCalls {
+  readonly #parts: CallParts;
+  readonly #input: AddressInput;
+  readonly #outlet: Outlet;
+  readonly #desk: SubscriptionDesk;
+  #address: Address | Fault;
+  #revision: number;
+  #underWay: Set<UnderWay> | null = null;
+  #bytes = 0;
+  #over = false;
+
+  constructor(parts: CallParts, outlet: Outlet, at: { readonly input: AddressInput; readonly address: Address }) {
+    this.#parts = parts;
+    this.#outlet = outlet;
+    this.#input = at.input;
+    this.#address = at.address;
+    this.#revision = parts.rpc.resolver.revision;
+    this.#desk = new SubscriptionDesk(parts, outlet);
+  }
+
+  /** Serves one message. */
+  serve(bytes: Buffer, binary: boolean): void {
+    this.#guarded(() => {
+      if (binary) this.#tell("null", fault("parse_error", "the message is binary", { nextAction: "send JSON in text messages" }));
+      else if (isJson(bytes)) this.#serve(bytes, skipSpace(bytes, 0, bytes.length));
+      else this.#tell("null", fault("parse_error", "the message is not valid JSON"));
+    });
+  }
+
+  /** The caller is gone: ends every call and leaves every subscription. */
+  close(): void {
+    this.#over = true;
+    for (const call of this.#underWay ?? []) {
+      call.cancel?.();
+      this.#end(call);
+    }
+    this.#desk.close();
+  }
+
+  #serve(bytes: Buffer, start: number): void {
+    const address = this.#refreshed();
+    if (address.kind === "fault") return this.#refuse(bytes, start, address);
+    const why = this.#beyond(bytes.length);
+    if (why !== null) return this.#refuse(bytes, start, why);
+    if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
+    const call = this.#begin(bytes.length);
+    const span: Span = { start, end: endOf(bytes) };
+    const incoming = { bytes, span, address, requestId: this.#parts.requestId(), mayStream: false, transport: "ws" as const, desk: this.#desk };
+    const cancel = exchange(this.#parts.rpc, incoming, (reply) => this.#guarded(() => this.#replied(call, reply)));
+    if (!call.over) call.cancel = cancel;
+  }
+
+  /** The address of the socket as the profiles stand now. */
+  #refreshed(): Address | Fault {
+    const { resolver } = this.#parts.rpc;
+    if (this.#revision === resolver.revision) return this.#address;
+    this.#revision = resolver.revision;
+    this.#address = resolver.resolve(this.#input);
+    return this.#address;
+  }
+
+  /** Why a message of this size is more than may be under way; null = it is not. */
+  #beyond(bytes: number): Fault | null {
+    const { activity, rpc } = this.#parts;
+    const { limits, budget } = rpc;
+    if (activity.draining) return fault("unavailable", "the service is stopping", { nextAction: "open another connection" });
+    if ((this.#underWay?.size ?? 0) >= limits.maxSocketRequests)
+      return fault("rate_limit_exceeded", `${limits.maxSocketRequests} requests are in flight on this connection`, WAIT);
+    if (this.#bytes + bytes > limits.maxSocketBytes) return fault("rate_limit_exceeded", "too many request bytes are in flight on this connection", WAIT);
+    return budget.used + bytes > limits.maxInFlightBytes ? fault("unavailable", "too many request bytes are in flight") : null;
+  }
+
+  /** Answers with the request's id; a batch is refused as one. */
+  #refuse(bytes: Buffer, start: number, why: Fault): void {
+    const request = readRequest(bytes, start, endOf(bytes));
+    if (request.id !== null) this.#tell(request.id, why);
+  }
+
+  #tell(id: string, why: Fault): void {
+    this.#parts.rpc.observer.refused(why.code);
+    this.#outlet.send([renderFault(why, id)]);
+  }
+
+  #replied(call: UnderWay, reply: Reply): void {
+    this.#end(call);
+    const { id, address, written } = reply;
+    if (id === null) return written?.(false);
+    const meta = reply.notify || address.meta === "body" ? evidenceOfReply(reply, this.#parts.rpc.world.now()) : null;
+    this.#outlet.send(renderReply(reply, address.meta === "body" ? meta : null));
+    if (reply.notify && meta !== null) this.#outlet.send([metaNotification(id, meta)]);
+    written?.(true);
+  }
+
+  #batch(bytes: Buffer, start: number, address: Address): void {
+    const { rpc, requestId } = this.#parts;
+    const { limits } = rpc;
+    const spans = elements(bytes, start, bytes.length, limits.maxBatchItems + 1);
+    if (spans.length === 0) return this.#tell("null", fault("invalid_request", "the batch is empty"));
+    if (spans.length > limits.maxBatchItems)
+      return this.#tell("null", fault("invalid_request", `a batch may hold ${limits.maxBatchItems} items`, { nextAction: "send several smaller batches" }));
+    const call = this.#begin(bytes.length);
+    const followers: Follower[] = [];
+    const batch: Batch = {
+      bytes,
+      spans,
+      address,
+      requestId: requestId(),
+      concurrency: limits.batchConcurrency,
+      transport: "ws",
+      desk: this.#desk,
+      reserve: (size) => this.#reserve(call, size),
+      heard: (reply, shown) => this.#follow(followers, reply, shown),
+    };
+    const cancel = runBatch(rpc, batch, (body) => this.#guarded(() => this.#answered(call, body, followers)));
+    if (!call.over) call.cancel = cancel;
+  }
+
+  /** Keeps what one item of a batch sends behind the answer. */
+  #follow(followers: Follower[], reply: Reply, shown: boolean): void {
+    const { id, notify, written } = reply;
+    if (notify && id !== null) {
+      const meta = metaNotification(id, evidenceOfReply(reply, this.#parts.rpc.world.now()));
+      followers.push(() => this.#outlet.send([meta]));
+    }
+    if (written !== null) followers.push((answered) => written(answered && shown));
+  }
+
+  #answered(call: UnderWay, body: readonly Buffer[] | null, followers: readonly Follower[]): void {
+    this.#end(call);
+    if (body !== null) this.#outlet.send(body);
+    for (const follow of followers) follow(!this.#over);
+  }
+
+  #begin(bytes: number): UnderWay {
+    const call: UnderWay = { cancel: null, bytes, held: 0, over: false };
+    this.#underWay ??= new Set();
+    this.#underWay.add(call);
+    this.#bytes += bytes;
+    this.#reserve(call, bytes);
+    this.#parts.activity.active++;
+    return call;
+  }
+
+  #end(call: UnderWay): void {
+    if (call.over) return;
+    const { activity, rpc } = this.#parts;
+    call.over = true;
+    this.#underWay?.delete(call);
+    this.#bytes -= call.bytes;
+    rpc.budget.used -= call.held;
+    activity.active--;
+    activity.lastMs = rpc.world.now();
+  }
+
+  #reserve(call: UnderWay, bytes: number): boolean {
+    const { budget, limits } = this.#parts.rpc;
+    if (budget.used + bytes > limits.maxInFlightBytes) return false;
+    call.held += bytes;
+    budget.used += bytes;
+    return true;
+  }
+
+  /** A throw is a bug: it is logged and costs this socket, nothing else. */
+  #guarded(run: () => void): void {
+    if (this.#over) return;
+    try {
+      run();
+    } catch (error) {
+      this.#parts.rpc.observer.log.error({ err: error }, "bug");
+      this.#outlet.close(1011, "internal error");
+    }
+  }
+}

@@ -1,0 +1,181 @@
+// One caller's WebSocket as a connection: messages in, frames out straight to the connection, how much may wait on either side, signs of life, and
+// its end. Knows nothing of what the messages say.
+import type { Socket } from "node:net";
+import { WebSocket } from "ws";
+import type { Address, AddressInput } from "./address.ts";
+import { writeText } from "./frame.ts";
+import type { Press } from "./notification.ts";
+import { type CallParts, type Outlet, SocketCalls } from "./socket-calls.ts";
+
+/** What sockets work with. */
+export interface SocketParts extends CallParts {
+  readonly press: Press;
+}
+
+/** A WebSocket whose handshake is done. */
+export interface OpenedSocket {
+  readonly ws: WebSocket;
+  /** The connection under it. */
+  readonly socket: Socket;
+  readonly input: AddressInput;
+  readonly address: Address;
+  /** Hears the end, once. */
+  readonly left: () => void;
+}
+
+/** While more than this waits to be sent, nothing more is read. */
+const UNSENT_BYTES = 1_048_576;
+/** A message that is still arriving counts from this size on. */
+const SMALL_BYTES = 65_536;
+/** Head and mask of a caller's control frame. */
+const CONTROL_BYTES = 6;
+const MISSED_PONGS = 2;
+const PING = "\x89\x00";
+
+/** One caller's socket, from the end of its handshake on. */
+export class SocketDoor implements Outlet {
+  readonly #parts: SocketParts;
+  readonly #ws: WebSocket;
+  readonly #socket: Socket;
+  readonly #left: () => void;
+  readonly #calls: SocketCalls;
+  /** Bytes received of a message that is not whole yet. */
+  #partial = 0;
+  /** What of that, and of what waits to be sent, counts in the shared budget. */
+  #partialHeld = 0;
+  #queueHeld = 0;
+  #paused = false;
+  #missedPongs = 0;
+  #waitingAtPing = 0;
+  /** The code it was closed with from here; 0 = it was not. */
+  #code = 0;
+  #over = false;
+
+  constructor(parts: SocketParts, { ws, socket, input, address, left }: OpenedSocket) {
+    this.#parts = parts;
+    this.#ws = ws;
+    this.#socket = socket;
+    this.#left = left;
+    this.#calls = new SocketCalls(parts, this, { input, address });
+    parts.rpc.observer.socketOpened();
+    ws.on("message", (data: Buffer, binary: boolean) => this.#message(data, binary));
+    ws.on("ping", (data: Buffer) => this.#ping(data));
+    ws.on("pong", (data: Buffer) => this.#pong(data));
+    ws.on("close", (code: number) => this.#closed(code));
+    ws.on("error", nothing);
+    // Before `ws` reads the bytes: a message that they complete sets the count back.
+    socket.prependListener("data", (chunk: Buffer) => this.#hold(this.#partial + chunk.length));
+    socket.on("drain", () => this.#drained());
+  }
+
+  send(pieces: readonly Buffer[]): void {
+    if (!this.#takesMore()) return;
+    writeText(this.#socket, pieces);
+    this.#settle();
+  }
+
+  notify(id: string, results: readonly Buffer[]): boolean {
+    if (!this.#takesMore()) return false;
+    this.#parts.press.write(this.#socket, id, results);
+    this.#settle();
+    return true;
+  }
+
+  /** To be called at every ping time: asks for a sign of life, or ends it when the last two stayed away. */
+  beat(): void {
+    if (this.#over) return;
+    const waiting = this.#socket.writableLength;
+    // While nothing is read its pongs cannot be seen: that it goes on taking what waits is its sign of life.
+    if (this.#paused && waiting < this.#waitingAtPing) this.#missedPongs = 0;
+    this.#waitingAtPing = waiting;
+    if (this.#missedPongs >= MISSED_PONGS) return this.close(1002, "no pong came");
+    this.#missedPongs++;
+    if (this.#ws.readyState === WebSocket.OPEN) this.#socket.write(PING, "latin1");
+  }
+
+  /** Ends everything under way and says why. Who does not answer that is cut off by `ws` after its close timeout. */
+  close(code: number, reason: string): void {
+    if (this.#over) return;
+    this.#code = code;
+    this.#release();
+    if (this.#ws.readyState !== WebSocket.OPEN) return this.#ws.terminate();
+    this.#ws.close(code, reason);
+    this.#ws.resume();
+  }
+
+  destroy(): void {
+    this.#ws.terminate();
+  }
+
+  #message(bytes: Buffer, binary: boolean): void {
+    this.#hold(0);
+    if (!this.#over) this.#calls.serve(bytes, binary);
+  }
+
+  #ping(data: Buffer): void {
+    this.#hold(Math.max(0, this.#partial - data.length - CONTROL_BYTES));
+    if (!this.#over && this.#socket.writableLength < SMALL_BYTES) this.#ws.pong(data);
+  }
+
+  #pong(data: Buffer): void {
+    this.#missedPongs = 0;
+    this.#hold(Math.max(0, this.#partial - data.length - CONTROL_BYTES));
+  }
+
+  /** Counts what has come of a message that is not whole. */
+  #hold(partial: number): void {
+    this.#partial = partial;
+    const held = partial > SMALL_BYTES ? partial : 0;
+    if (held === this.#partialHeld || this.#over) return;
+    const { budget, limits } = this.#parts.rpc;
+    budget.used += held - this.#partialHeld;
+    const more = held > this.#partialHeld;
+    this.#partialHeld = held;
+    if (more && budget.used > limits.maxInFlightBytes) this.close(1013, "too many request bytes are in flight; try again later");
+  }
+
+  /** False when it is over, or its reader is too slow for one more message. */
+  #takesMore(): boolean {
+    if (this.#over || this.#ws.readyState !== WebSocket.OPEN) return false;
+    if (this.#socket.writableLength <= this.#parts.rpc.limits.maxSocketQueueBytes) return true;
+    this.close(1013, "too slow");
+    return false;
+  }
+
+  /** Counts what waits to be sent. */
+  #settle(): void {
+    const socket = this.#socket;
+    const queued = socket.writableNeedDrain ? socket.writableLength : 0;
+    if (queued === this.#queueHeld || this.#over) return;
+    const { budget, limits } = this.#parts.rpc;
+    budget.used += queued - this.#queueHeld;
+    const more = queued > this.#queueHeld;
+    this.#queueHeld = queued;
+    if (more && budget.used > limits.maxInFlightBytes) return this.close(1013, "too slow, and too many bytes are in flight");
+    if (queued <= UNSENT_BYTES || this.#paused) return;
+    this.#paused = true;
+    this.#ws.pause();
+  }
+
+  #drained(): void {
+    this.#settle();
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#ws.resume();
+  }
+
+  #closed(code: number): void {
+    this.#release();
+    this.#parts.rpc.observer.socketClosed(this.#code === 0 ? code : this.#code);
+    this.#left();
+  }
+
+  #release(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#calls.close();
+    this.#parts.rpc.budget.used -= this.#partialHeld + this.#queueHeld;
+  }
+}
+
+function nothing(): void {}

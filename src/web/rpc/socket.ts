@@ -1,0 +1,160 @@
+// WebSockets of callers: the handshake, or its refusal as an HTTP answer; the set of open sockets and the one sweep that asks them all for signs of
+// life. Knows nothing of what is said on them.
+import type { IncomingMessage } from "node:http";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import { type Fault, fault } from "../../core/fault.ts";
+import { type Headers, headersOf, refusalText } from "../respond.ts";
+import { type AddressInput, isSocketPath } from "./address.ts";
+import { createPress } from "./notification.ts";
+import type { CallParts } from "./socket-calls.ts";
+import { SocketDoor, type SocketParts } from "./socket-door.ts";
+
+/** The sockets of all callers. */
+export interface Sockets {
+  /** Takes a connection whose client asked for an upgrade. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+  readonly open: number;
+  /** Says goodbye to all; those that do not answer are cut off within a second. */
+  close(): void;
+  /** Cuts all off. */
+  destroy(): void;
+}
+
+/** True for a request that a WebSocket begins with; others that ask for an upgrade are ordinary requests. */
+export function isHandshake(request: IncomingMessage): boolean {
+  const { method, headers, httpVersion } = request;
+  return method === "GET" && httpVersion === "1.1" && headers.upgrade?.toLowerCase() === "websocket" && isSocketPath(request.url ?? "");
+}
+
+/** The refusal of an ordinary request on a path for WebSockets. */
+export function notASocket(): Fault {
+  return fault("upgrade_required", "this path is for WebSockets");
+}
+
+/** No sockets yet. */
+export function createSockets(calls: CallParts): Sockets {
+  const parts: SocketParts = { ...calls, press: createPress() };
+  const { rpc } = parts;
+  const rounds = createRounds(parts);
+  /** Of the handshake that is being done; `ws` does it in one go. */
+  let answering: Headers = [];
+  let server = createServer();
+
+  function createServer(): WebSocketServer {
+    const options = { ...OPTIONS, maxPayload: rpc.limits.maxBodyBytes };
+    const it = new WebSocketServer(options);
+    it.on("headers", (lines) => {
+      for (let i = 0; i < answering.length; i += 2) lines.push(`${answering[i]}: ${answering[i + 1]}`);
+    });
+    it.on("wsClientError", (error, socket) => refuse(socket, [...answering, "Sec-WebSocket-Version", "13"], broken(error)));
+    return it;
+  }
+
+  function refuse(socket: Duplex, headers: Headers, why: Fault): void {
+    rpc.observer.refused(why.code);
+    socket.on("error", () => {});
+    socket.end(refusalText(headers, why));
+    socket.resume();
+    rpc.world.after(CLOSE_MS, () => socket.destroy());
+  }
+
+  return {
+    upgrade(request, socket, head) {
+      const input = inputOf(request);
+      answering = headersOf(parts.requestId(), request.headers["x-request-id"]);
+      const address = addressOf(parts, request, input);
+      if (address.kind === "fault") return refuse(socket, answering, address);
+      if (!(socket instanceof Socket)) return void socket.destroy();
+      if (server.options.maxPayload !== rpc.limits.maxBodyBytes) server = createServer();
+      server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new SocketDoor(parts, { ws, socket, input, address, left })));
+    },
+    get open() {
+      return rounds.size;
+    },
+    close: () => rounds.each((it) => it.close(1012, "service restart")),
+    destroy: () => rounds.each((it) => it.destroy()),
+  };
+}
+
+/** How long a client may take to answer a close. */
+const CLOSE_MS = 1_000;
+const OPTIONS = {
+  noServer: true,
+  perMessageDeflate: false,
+  clientTracking: false,
+  autoPong: false,
+  closeTimeout: CLOSE_MS,
+  maxFragments: 1_024,
+  maxBufferedChunks: 16_384,
+} as const;
+
+function inputOf({ url = "", headers }: IncomingMessage): AddressInput {
+  return { url: url.slice("/ws".length), provider: textOf(headers["x-svc-provider"]), strategy: textOf(headers["x-svc-strategy"]) };
+}
+
+function textOf(value: string | string[] | undefined): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+/** Where the socket is bound for, or why it is refused. */
+function addressOf({ activity, rpc }: SocketParts, request: IncomingMessage, input: AddressInput) {
+  if (!isHandshake(request)) return notASocket();
+  if (request.headers.host === undefined) return fault("invalid_request", "the request names no host", { nextAction: "send a Host header" });
+  if (activity.draining) return fault("unavailable", "the service is stopping");
+  const address = rpc.resolver.resolve(input);
+  if (address.kind === "fault" || address.meta !== "headers") return address;
+  const nextAction = 'use include_meta=body, or send "svc_meta":"notify" in a request';
+  return fault("invalid_field", "messages of a WebSocket have no headers", { nextAction });
+}
+
+function broken({ message }: Error): Fault {
+  return fault("invalid_request", message, { nextAction: "use a WebSocket library that speaks RFC 6455 (version 13)" });
+}
+
+/** Open sockets, parted so that each moment pings a few of them. */
+interface Rounds {
+  readonly size: number;
+  /** Adds what `make` makes; it calls `left` to be taken out. */
+  add(make: (left: () => void) => SocketDoor): void;
+  each(run: (door: SocketDoor) => void): void;
+}
+
+const PARTS = 30;
+
+function createRounds({ rpc }: SocketParts): Rounds {
+  const parts: readonly Set<SocketDoor>[] = Array.from({ length: PARTS }, () => new Set());
+  let size = 0;
+  let added = 0;
+  let turn = 0;
+  let running = false;
+
+  function tick(): void {
+    running = size > 0;
+    if (!running) return;
+    for (const door of parts[turn++ % PARTS] ?? []) door.beat();
+    rpc.world.after(rpc.limits.socketPingMs / PARTS, tick);
+  }
+
+  return {
+    get size() {
+      return size;
+    },
+    add(make) {
+      const part = parts[added++ % PARTS];
+      if (part === undefined) return;
+      const door = make(() => {
+        if (part.delete(door)) size--;
+      });
+      part.add(door);
+      size++;
+      if (running) return;
+      running = true;
+      rpc.world.after(rpc.limits.socketPingMs / PARTS, tick);
+    },
+    each(run) {
+      for (const part of parts) for (const door of [...part]) run(door);
+    },
+  };
+}

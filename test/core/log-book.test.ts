@@ -1,0 +1,92 @@
+// The book of told logs, against a plain model: no log twice unless taken back, take-backs last first, every byte accounted for.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Block, Log } from "../../src/core/chain-event.ts";
+import { createLogBook, type LogBook, note, noteRemoved, takeBack, trim } from "../../src/core/log-book.ts";
+
+const blockOf = (number: number): Block => ({ number, hash: `h${number}`, parentHash: `h${number - 1}` });
+const logOf = (number: number, logIndex: number, text = `{"block":${number},"index":${logIndex}}`): Log => ({
+  blockNumber: number,
+  blockHash: `h${number}`,
+  logIndex,
+  removed: false,
+  raw: Buffer.from(text),
+});
+
+/** What the book says it holds, counted anew. */
+function bytesIn(book: LogBook): number {
+  let bytes = 0;
+  for (const page of book.pages.values()) {
+    const own = [...page.logs.values()].reduce((sum, raw) => sum + (raw?.length ?? 0), 0);
+    assert.equal(page.bytes, own);
+    bytes += own;
+  }
+  return bytes;
+}
+
+test("a log is told once, and again only after it was taken back", () => {
+  const book = createLogBook();
+  assert.deepEqual([note(book, logOf(1, 0)), note(book, logOf(1, 0)), note(book, logOf(1, 1))], [true, false, true]);
+  assert.deepEqual([noteRemoved(book, logOf(1, 0)), noteRemoved(book, logOf(1, 0)), noteRemoved(book, logOf(2, 0))], [true, false, false]);
+  assert.equal(note(book, logOf(1, 0)), true);
+  assert.equal(takeBack(book, blockOf(1))?.length, 2);
+  assert.deepEqual([takeBack(book, blockOf(1)), book.bytes], [[], 0]);
+  assert.equal(note(book, logOf(1, 0)), true);
+});
+
+test("logs of a block are taken back last first, without those the provider took back", () => {
+  const book = createLogBook();
+  for (const index of [4, 0, 10, 2]) note(book, logOf(1, index));
+  noteRemoved(book, logOf(1, 2));
+  assert.deepEqual(
+    takeBack(book, blockOf(1))?.map((it) => JSON.parse(it.toString())),
+    [10, 4, 0].map((index) => ({ block: 1, index, removed: true })),
+  );
+});
+
+test("beyond its bytes the oldest texts are dropped: such a block cannot be taken back, and its logs still count as told", () => {
+  const book = createLogBook();
+  for (let number = 1; number <= 4; number++) note(book, logOf(number, 0, `{"text":"${"x".repeat(90)}"}`));
+  trim(book, { blocks: 10, bytes: 250 });
+  assert.equal(book.bytes, bytesIn(book));
+  assert.ok(book.bytes <= 250);
+  assert.equal(takeBack(book, blockOf(4))?.length, 1);
+  assert.equal(note(book, logOf(1, 0)), false);
+  assert.equal(takeBack(book, blockOf(1)), null);
+  assert.equal(book.bytes, bytesIn(book));
+});
+
+test("beyond its blocks the oldest are forgotten", () => {
+  const book = createLogBook();
+  for (let number = 1; number <= 5; number++) note(book, logOf(number, 0));
+  trim(book, { blocks: 2, bytes: 1_000_000 });
+  assert.deepEqual([...book.pages.keys()], ["h4", "h5"]);
+  assert.equal(book.bytes, bytesIn(book));
+});
+
+test("the book agrees with a plain model, whatever comes in whatever order", () => {
+  const step = fc.record({ act: fc.constantFrom("note", "note", "note", "remove", "back"), number: fc.integer({ min: 1, max: 5 }), index: fc.nat(4) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const book = createLogBook();
+      const told = new Set<string>();
+      for (const { act, number, index } of steps) {
+        const key = `${number} ${index}`;
+        if (act === "note") {
+          assert.equal(note(book, logOf(number, index)), !told.has(key));
+          told.add(key);
+        } else if (act === "remove") assert.equal(noteRemoved(book, logOf(number, index)), told.delete(key));
+        else {
+          const expected = [4, 3, 2, 1, 0].filter((it) => told.delete(`${number} ${it}`));
+          assert.deepEqual(
+            takeBack(book, blockOf(number))?.map((it) => JSON.parse(it.toString()).index),
+            expected,
+          );
+        }
+        assert.equal(book.bytes, bytesIn(book));
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,463 @@
+// Subscriptions in single cases, each with its exact outcome: bounds of a gap and of an outage, pins, sharing, acknowledgement, lingering, refusals, reloads.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Profile, Provider, ProviderSet } from "../../src/core/profile.ts";
+import { readSubscription } from "../../src/core/subscription.ts";
+import { createDirectory } from "../../src/upstream/directory.ts";
+import type { Outcome } from "../../src/upstream/router.ts";
+import { createSubscriptions, type Subscriptions } from "../../src/upstream/subscriptions.ts";
+import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
+import { createWheel } from "../../src/upstream/wheel.ts";
+import { type Audience, chainAudience } from "../fakes/audience.ts";
+import { type ChainBlock, type FakeChain, fakeChain } from "../fakes/chain.ts";
+import { fakeCall, fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
+import { type FakeNode, fakeSockets, REFUSAL } from "../fakes/sockets.ts";
+import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/world.ts";
+
+const HEADS = ["newHeads"];
+const LOGS = ["logs", {}];
+
+interface Scene {
+  readonly world: SimulatedWorld;
+  readonly chain: FakeChain;
+  readonly nodes: readonly [FakeNode, FakeNode, FakeNode];
+  readonly providers: readonly [Provider, Provider, Provider];
+  readonly set: ProviderSet;
+  readonly tracker: Tracker;
+  readonly subscriptions: Subscriptions;
+  /** Mines, and every node follows. */
+  mine(blocks?: number): ChainBlock;
+  pass(ms: number): Promise<void>;
+  open(params: unknown, options?: OpenOptions): Ear;
+}
+
+interface OpenOptions {
+  readonly pin?: Provider;
+  readonly deadlineMs?: number;
+  /** What it is told is not held against the chain. */
+  readonly unchecked?: boolean;
+}
+
+/** What one subscriber has heard. */
+interface Ear {
+  readonly audience: Audience;
+  state: "waiting" | "started" | "refused" | "ended" | "left";
+  outcome: Outcome | null;
+  reason: string;
+  events: number;
+  leave(): void;
+}
+
+/** Three providers of falling priority. */
+function scene(overrides: Partial<ProviderSet> = {}): Scene {
+  const world = simulatedWorld(1);
+  const wheel = createWheel(world);
+  const chain = fakeChain(seededRandom(2));
+  const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 }), fakeProvider(2, { priority: 2 })] as const;
+  const sockets = fakeSockets(world, chain, providers);
+  const nodes = [sockets.node(providers[0]), sockets.node(providers[1]), sockets.node(providers[2])] as const;
+  const about = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 1_000 };
+  const set = fakeSet(providers, { chain: about, newHeadsTimeoutMs: 600_000, maxBackfillBlocks: 10, backfillTimeoutMs: 20_000, ...overrides });
+  const tracker = createTracker(set, world, SELECTION);
+  const subscriptions = createSubscriptions({ world, wheel, sockets, limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }) });
+  return {
+    world,
+    chain,
+    nodes,
+    providers,
+    set,
+    tracker,
+    subscriptions,
+    mine(blocks = 1) {
+      for (let n = 0; n < blocks; n++) {
+        chain.mine();
+        for (const node of nodes) node.follow(chain.tip());
+      }
+      return chain.tip();
+    },
+    async pass(ms) {
+      for (const endMs = world.now() + ms; world.now() < endMs; ) {
+        world.advance(Math.min(10, endMs - world.now()));
+        await new Promise(setImmediate);
+      }
+    },
+    open: (params, options = {}) => listen({ chain, tracker, subscriptions }, params, options),
+  };
+}
+
+function listen(
+  { chain, tracker, subscriptions }: Pick<Scene, "chain" | "tracker" | "subscriptions">,
+  params: unknown,
+  { pin, deadlineMs = 5_000, unchecked = false }: OpenOptions,
+): Ear {
+  const subscription = readSubscription(params);
+  assert.ok(subscription.kind !== "invalid");
+  const height = (): number => subscriptions.reports().find((it) => it.kind === subscription.kind && it.pinned === (pin !== undefined))?.height ?? 0;
+  const audience = chainAudience({ chain, subscription, height, fail: (what) => assert.fail(what) });
+  const ear: Ear = { audience, state: "waiting", outcome: null, reason: "", events: 0, leave: () => {} };
+  const left = subscriptions.open(
+    { profile: "team", tracker, subscription, strategy: "priority", pin: pin ?? null, deadlineMs },
+    {
+      started() {
+        ear.state = "started";
+        audience.started();
+      },
+      refused(outcome) {
+        ear.state = "refused";
+        ear.outcome = outcome;
+      },
+      events(results) {
+        ear.events += results.length;
+        if (!unchecked) audience.events(results);
+      },
+      ended(reason) {
+        ear.state = "ended";
+        ear.reason = reason;
+        audience.over();
+      },
+    },
+  );
+  ear.leave = () => {
+    ear.state = "left";
+    audience.over();
+    left();
+  };
+  return ear;
+}
+
+test("a gap of exactly max_backfill_blocks is filled, and one more ends the subscription", async () => {
+  for (const params of [HEADS, LOGS])
+    for (const [missed, state] of [
+      [10, "started"],
+      [11, "ended"],
+    ] as const) {
+      const at = scene();
+      const ear = at.open(params);
+      await at.pass(200);
+      at.mine();
+      await at.pass(3_000);
+      for (const node of at.nodes) node.die();
+      at.mine(missed);
+      await at.pass(2_000);
+      for (const node of at.nodes) node.revive();
+      await at.pass(5_000);
+      assert.equal(ear.state, state, `${JSON.stringify(params)}, ${missed} blocks`);
+      if (state === "ended") continue;
+      ear.audience.settled();
+      assert.equal(at.subscriptions.reports()[0]?.filledBlocks, missed);
+      assert.equal(at.subscriptions.counts()[0]?.failovers.lost, 1);
+    }
+});
+
+test("an outage shorter than backfill_timeout_ms is survived, a longer one ends the subscription with a reason", async () => {
+  for (const [outageMs, state] of [
+    [15_000, "started"],
+    [25_000, "ended"],
+  ] as const) {
+    const at = scene();
+    const ear = at.open(HEADS);
+    await at.pass(200);
+    // Mute rather than dead, so that no circuit opens: connections break and nothing answers.
+    for (const node of at.nodes) {
+      node.manners.mute = true;
+      node.die();
+      node.revive();
+    }
+    at.mine(3);
+    await at.pass(outageMs);
+    for (const node of at.nodes) node.manners.mute = false;
+    await at.pass(4_900);
+    assert.equal(ear.state, state);
+    if (state === "started") ear.audience.settled();
+    else assert.match(ear.reason, /in time/);
+    assert.deepEqual(
+      at.subscriptions.reports().map((it) => it.state),
+      state === "started" ? ["live"] : [],
+    );
+  }
+});
+
+test("a pinned subscription uses its provider alone, waits for it, and goes on without a gap when it is back", async () => {
+  for (const params of [HEADS, LOGS]) {
+    const at = scene();
+    const ear = at.open(params, { pin: at.providers[1] });
+    await at.pass(200);
+    at.mine(2);
+    await at.pass(100);
+    at.nodes[1].die();
+    at.mine(4);
+    await at.pass(3_000);
+    assert.equal(ear.state, "started");
+    at.nodes[1].revive();
+    await at.pass(5_000);
+    at.mine();
+    await at.pass(200);
+    ear.audience.settled();
+    assert.deepEqual([at.nodes[0].asked, at.nodes[2].asked, at.nodes[0].requests, at.nodes[2].requests], [[], [], [], []]);
+  }
+});
+
+test("a provider that goes silent on an open socket is left after new_heads_timeout_ms, and its health hears of it", async () => {
+  for (const params of [HEADS, LOGS]) {
+    const at = scene({ newHeadsTimeoutMs: 5_000 });
+    const ear = at.open(params);
+    await at.pass(200);
+    at.nodes[0].manners.stale = true;
+    at.mine(3);
+    await at.pass(4_000);
+    assert.equal(at.subscriptions.reports()[0]?.provider?.id, "p0");
+    await at.pass(1_500);
+    const [report] = at.subscriptions.reports();
+    assert.deepEqual([report?.provider?.id, report?.failovers, at.subscriptions.counts()[0]?.failovers.stale_heads], ["p1", 1, 1]);
+    const { excluded } = at.tracker.plan(fakeCall("eth_getBalance"), { strategy: "priority", transport: "ws", pin: null });
+    assert.deepEqual(
+      excluded.map((it) => [it.provider.id, it.reason]),
+      [["p0", "lagging"]],
+    );
+    ear.audience.settled();
+  }
+});
+
+test("a provider that repeats one head for ever is as silent as one that says nothing", async () => {
+  const at = scene({ newHeadsTimeoutMs: 5_000 });
+  const ear = at.open(HEADS);
+  await at.pass(200);
+  at.mine();
+  await at.pass(100);
+  const [first] = at.nodes;
+  const same = `{"number":"0x${first.tip.number.toString(16)}","hash":"${first.tip.hash}","parentHash":"${first.tip.parentHash}"}`;
+  first.manners.stale = true;
+  at.mine();
+  for (let n = 0; n < 8; n++) {
+    first.manners.stale = false;
+    first.push("newHeads", same);
+    first.manners.stale = true;
+    await at.pass(1_000);
+  }
+  assert.equal(at.subscriptions.reports()[0]?.provider?.id, "p1");
+  ear.audience.settled();
+});
+
+test("any number of equal subscriptions share one upstream subscription, however they are written", async () => {
+  const at = scene();
+  const address = `0x${"AB".repeat(20)}`;
+  const ears = [{ address }, { address: [address] }, { address: [address.toLowerCase(), address], topics: [] }, { address, topics: [null, []] }].map((it) =>
+    at.open(["logs", it]),
+  );
+  ears.push(at.open(HEADS), at.open(HEADS));
+  await at.pass(300);
+  assert.deepEqual(
+    ears.map((it) => it.state),
+    ears.map(() => "started"),
+  );
+  assert.deepEqual(at.nodes[0].open(), [`["logs",{"address":"${address.toLowerCase()}"}]`, '["newHeads"]']);
+  assert.equal(at.subscriptions.reports().length, 2);
+});
+
+test("nobody is told that a subscription has begun before the provider acknowledged it and said where it stands", async () => {
+  const at = scene();
+  Object.assign(at.nodes[0].manners, { ackMs: 1_000, latencyMs: 400 });
+  const ear = at.open(HEADS);
+  await at.pass(1_050);
+  assert.equal(ear.state, "waiting");
+  assert.deepEqual(at.nodes[0].requests, ["eth_getBlockByNumber"]);
+  at.mine();
+  await at.pass(700);
+  assert.equal(ear.state, "started");
+  at.mine();
+  await at.pass(200);
+  ear.audience.settled();
+});
+
+test("a subscriber that waits longer than its deadline is refused as unavailable, and the one that waits on is not", async () => {
+  const at = scene();
+  for (const node of at.nodes) node.manners.mute = true;
+  const hasty = at.open(HEADS, { deadlineMs: 1_000 });
+  const patient = at.open(HEADS, { deadlineMs: 30_000 });
+  await at.pass(1_100);
+  assert.equal(hasty.state, "refused");
+  assert.ok(hasty.outcome?.kind === "fault" && hasty.outcome.fault.code === "unavailable");
+  for (const node of at.nodes) node.manners.mute = false;
+  await at.pass(6_000);
+  assert.equal(patient.state, "started");
+});
+
+test("an upstream subscription is kept for 60 s after its last subscriber has left, and a new one finds it", async () => {
+  const at = scene();
+  const first = at.open(LOGS);
+  await at.pass(200);
+  first.leave();
+  await at.pass(59_000);
+  const second = at.open(LOGS);
+  assert.equal(second.state, "started");
+  assert.equal(at.nodes[0].asked.length, 2);
+  at.mine();
+  await at.pass(100);
+  second.audience.settled();
+  second.leave();
+  await at.pass(59_000);
+  assert.equal(at.nodes[0].open().length, 2);
+  await at.pass(1_100);
+  assert.deepEqual([at.nodes[0].open(), at.subscriptions.reports()], [[], []]);
+});
+
+test("a kind that every provider refuses is refused with a provider's own error, and asked for anew the next time", async () => {
+  const at = scene();
+  for (const node of at.nodes) node.manners.refuses = new Set(["newPendingTransactions"]);
+  const ear = at.open(["newPendingTransactions"]);
+  await at.pass(200);
+  assert.ok(ear.state === "refused" && ear.outcome?.kind === "error");
+  assert.equal(ear.outcome.raw.toString(), REFUSAL);
+  assert.deepEqual(at.subscriptions.reports(), []);
+  at.nodes[2].manners.refuses = new Set();
+  const again = at.open(["newPendingTransactions"]);
+  await at.pass(200);
+  assert.equal(again.state, "started");
+});
+
+test("logs need heads beside them: a provider that refuses heads is passed over", async () => {
+  const at = scene();
+  at.nodes[0].manners.refuses = new Set(["newHeads"]);
+  const ear = at.open(LOGS);
+  await at.pass(300);
+  assert.equal(ear.state, "started");
+  assert.equal(at.subscriptions.reports()[0]?.provider?.id, "p1");
+  assert.deepEqual(at.nodes[0].open(), []);
+});
+
+test("a reload keeps a subscription on a provider that stays, moves it from one that goes, and ends it when its profile or pin goes", async () => {
+  const at = scene();
+  const profileOf = (set: ProviderSet): Profile => ({ slug: "team", managed: false, chains: new Map([["sim", set]]) });
+  const directory = createDirectory([at.set.chain], [profileOf(at.set)], at.world, SELECTION);
+  const ear = at.open(HEADS);
+  const pinned = at.open(HEADS, { pin: at.providers[0] });
+  await at.pass(200);
+  directory.replace([profileOf({ ...at.set, providers: [at.providers[0], at.providers[1]] })]);
+  at.subscriptions.rebind(directory);
+  await at.pass(200);
+  assert.deepEqual(
+    at.subscriptions.reports().map((it) => [it.provider?.id, it.failovers]),
+    [
+      ["p0", 0],
+      ["p0", 0],
+    ],
+  );
+  directory.replace([profileOf({ ...at.set, providers: [{ ...at.providers[1], index: 0 }] })]);
+  at.subscriptions.rebind(directory);
+  at.mine();
+  await at.pass(500);
+  assert.deepEqual([ear.state, pinned.state], ["started", "ended"]);
+  assert.deepEqual(
+    at.subscriptions.reports().map((it) => it.provider?.id),
+    ["p1"],
+  );
+  assert.equal(at.subscriptions.counts()[0]?.failovers.removed, 1);
+  ear.audience.settled();
+  directory.replace([]);
+  at.subscriptions.rebind(directory);
+  assert.equal(ear.state, "ended");
+  assert.deepEqual(at.subscriptions.reports(), []);
+});
+
+test("a reorg of the very block behind which a subscription began is told like any other", async () => {
+  for (const params of [HEADS, LOGS]) {
+    const at = scene();
+    const ear = at.open(params);
+    await at.pass(200);
+    at.chain.reorg(3, 1);
+    for (const node of at.nodes) node.follow(at.chain.tip());
+    await at.pass(3_000);
+    assert.equal(ear.state, "started");
+    ear.audience.settled();
+    assert.equal(at.subscriptions.reports()[0]?.failovers, 0);
+  }
+});
+
+test("a provider that lies behind the block a subscription began with is waited for, and does not end it", async () => {
+  const at = scene();
+  at.nodes[0].follow(at.chain.mine());
+  const ear = at.open(HEADS);
+  await at.pass(200);
+  at.nodes[0].die();
+  await at.pass(2_000);
+  assert.equal(ear.state, "started");
+  at.mine();
+  await at.pass(3_000);
+  assert.equal(ear.state, "started");
+  ear.audience.settled();
+});
+
+test("a provider that sends faster than it answers is left before what waits grows without bound", async () => {
+  const at = scene();
+  const ear = at.open(LOGS);
+  await at.pass(200);
+  const [first] = at.nodes;
+  first.manners.mute = true;
+  at.mine();
+  for (let n = 0; n < 10_050; n++) first.push("logs", "{}");
+  await at.pass(1_000);
+  const [report] = at.subscriptions.reports();
+  assert.deepEqual([ear.state, report?.provider?.id, at.subscriptions.counts()[0]?.failovers.backlog], ["started", "p1", 1]);
+  ear.audience.settled();
+});
+
+test("a reorg of logs that are too large to be held ends the subscription instead of leaving them untrue", async () => {
+  const at = scene();
+  const ear = at.open(LOGS, { unchecked: true });
+  await at.pass(200);
+  const { number, hash } = at.mine();
+  await at.pass(3_000);
+  const data = "0".repeat(3_000_000);
+  for (const index of [100, 101, 102])
+    at.nodes[0].push("logs", `{"blockNumber":"0x${number.toString(16)}","blockHash":"${hash}","logIndex":"0x${index}","data":"${data}"}`);
+  await at.pass(100);
+  at.mine();
+  await at.pass(100);
+  assert.equal(ear.state, "started");
+  const tip = at.chain.reorg(2, 0);
+  for (const node of at.nodes) node.follow(tip);
+  await at.pass(500);
+  assert.equal(ear.state, "ended");
+  assert.match(ear.reason, /no longer held/);
+});
+
+test("logs that a provider takes back just before it is lost are told again when the next one still has their block", async () => {
+  const at = scene();
+  const ear = at.open(LOGS);
+  await at.pass(3_000);
+  while (at.mine().logs.length === 0) await at.pass(100);
+  await at.pass(3_000);
+  const tip = at.chain.tip();
+  for (const log of tip.logs.toReversed()) at.nodes[0].pushLog(tip, log, true);
+  await at.pass(50);
+  const before = ear.events;
+  at.nodes[0].die();
+  await at.pass(1_000);
+  assert.equal(ear.events, before + tip.logs.length);
+  ear.audience.settled();
+});
+
+test("logs of a head that was told just before its provider was lost are asked of the next one", async () => {
+  const at = scene();
+  const ear = at.open(LOGS);
+  await at.pass(3_000);
+  at.nodes[0].manners.logsAfterMs = 500;
+  while (at.mine().logs.length === 0) await at.pass(600);
+  await at.pass(200);
+  at.nodes[0].die();
+  await at.pass(1_000);
+  ear.audience.settled();
+});
+
+test("logs that were dropped because their block could not be shown yet are asked for when it comes", async () => {
+  const at = scene();
+  const ear = at.open(LOGS);
+  await at.pass(3_000);
+  Object.assign(at.nodes[0].manners, { logsAfterMs: -600, showMs: 500 });
+  for (let n = 0; n < 5; n++) {
+    at.mine();
+    await at.pass(2_000);
+  }
+  assert.ok(ear.events > 0);
+  ear.audience.settled();
+});

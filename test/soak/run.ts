@@ -1,0 +1,61 @@
+// `npm run soak`: the continuity of subscriptions over real nodes, long. Forces providers to fail during live mining with reorgs, compares with the chain,
+// tries what lies past the bounds. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
+import { parseArgs } from "node:util";
+import { type ActPlan, type Figures, play } from "./act.ts";
+import { type BoundsCase, tryBounds } from "./bounds.ts";
+import { startChain } from "./chain.ts";
+import { chanceOf } from "./chance.ts";
+import { faultsOf, tableOf } from "./report.ts";
+
+/** Failovers of one act: each begins with a new service and new listeners. */
+const FAILOVERS_PER_ACT = 250;
+const PRINTED_EVERY_MS = 5_000;
+const MAX_SEED = 2 ** 31;
+
+const { values } = parseArgs({ options: { failovers: { type: "string", default: "1000" }, seed: { type: "string" } } });
+const failovers = Number(values.failovers);
+const seed = Number(values.seed ?? Math.floor(Math.random() * MAX_SEED));
+if (!Number.isInteger(failovers) || failovers < 1 || !Number.isInteger(seed)) {
+  process.stderr.write("usage: npm run soak -- [--failovers N] [--seed N]\n");
+  process.exit(2);
+}
+process.exitCode = await soak();
+
+async function soak(): Promise<number> {
+  const random = chanceOf(seed);
+  process.stdout.write(`seed ${seed}\n`);
+  const chain = await startChain();
+  try {
+    const acts: Figures[] = [];
+    for (let left = failovers; left > 0; left -= FAILOVERS_PER_ACT) {
+      const turn = acts.length;
+      const manner = turn % 2 === 0 ? ({ strategy: "priority", socketHeads: true } as const) : ({ strategy: "load-balanced", socketHeads: false } as const);
+      const plan: ActPlan = { ...manner, failovers: Math.min(left, FAILOVERS_PER_ACT), random, socketsOnly: turn % 4 === 3, onRound: progress(turn) };
+      process.stdout.write(`act ${turn + 1}: ${plan.failovers} failovers, ${plan.strategy}${plan.socketsOnly ? ", sockets only" : ""}\n`);
+      acts.push(await play(chain, plan));
+    }
+    const cases: readonly BoundsCase[] = await tryBounds(chain, random);
+    const faults = faultsOf(acts, cases);
+    process.stdout.write(
+      `\n${tableOf(acts, cases)}\n${faults.map((it) => `BREACH ${it}\n`).join("")}${faults.length === 0 ? "Every promise kept.\n" : `seed ${seed}\n`}`,
+    );
+    return faults.length === 0 ? 0 : 1;
+  } catch (error) {
+    process.stdout.write(`BREACH ${error instanceof Error ? error.stack : String(error)}\nseed ${seed}\n`);
+    return 1;
+  } finally {
+    await chain.close();
+  }
+}
+
+function progress(turn: number): ActPlan["onRound"] {
+  const startedAt = performance.now();
+  let printedAt = startedAt;
+  return ({ failovers: forced, breaches }) => {
+    if (performance.now() - printedAt < PRINTED_EVERY_MS) return;
+    printedAt = performance.now();
+    const done = Object.values(forced).reduce((sum, it) => sum + it, 0);
+    const bad = `${breaches.gaps} gaps, ${breaches.duplicates} duplicates, ${breaches.disorder} order breaks`;
+    process.stdout.write(`act ${turn + 1}, ${Math.round((printedAt - startedAt) / 1_000)} s: ${done} failovers, ${bad}\n`);
+  };
+}

@@ -1,0 +1,102 @@
+// The recorded provider errors as walks use them: what a provider says for each row, and what that must mean for the caller and for the provider's health.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { keccak256 } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import type { Failure, Verdict } from "../../src/core/attempt.ts";
+import { classify } from "../../src/core/classify.ts";
+import { methodOf } from "../../src/core/method.ts";
+import type { Transport } from "../../src/core/profile.ts";
+import type { Service } from "../fakes/service.ts";
+
+/** One recorded error. */
+export interface Row {
+  readonly id: number;
+  readonly http: number;
+  readonly code: number | null;
+  readonly method: string | null;
+  readonly message: string;
+  readonly data: unknown;
+  readonly class: string;
+  readonly elsewhere: string;
+  readonly health: string;
+}
+
+/** All that are recorded. */
+export const CORPUS: readonly Row[] = JSON.parse(readFileSync(new URL("../data/provider-errors.json", import.meta.url), "utf8"));
+
+const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
+
+/** A signed transaction and its hash. */
+export const RAW = await ALICE.signTransaction({ chainId: 1, nonce: 0, to: ALICE.address, value: 1n, type: "eip1559", gas: 21_000n, maxFeePerGas: 9n });
+export const HASH = keccak256(RAW);
+
+export const methodNameOf = (row: Row): string => row.method ?? "eth_getBalance";
+export const slugOf = (row: Row): string => `row-${row.id}`;
+
+/** Parameters that fit a method. */
+export function paramsOf(name: string): readonly unknown[] {
+  if (name === "eth_sendRawTransaction") return [RAW];
+  if (name === "eth_getLogs") return [{ fromBlock: "0x1", toBlock: "0x40" }];
+  return name === "eth_subscribe" ? ["newPendingTransactions"] : ["0x0000000000000000000000000000000000000001", "latest"];
+}
+
+/** The error member as the provider writes it: in an order and spacing of its own. */
+export function errorText(row: Row): string {
+  const data = row.data === null ? "" : `"data": ${JSON.stringify(row.data)}, `;
+  return `{ ${data}"code":${row.code}, "message":${JSON.stringify(row.message)} }`;
+}
+
+/** What the classifier makes of a row; on a socket there is no HTTP status. */
+export function verdictOf(row: Row, transport: Transport): Verdict {
+  const kind = row.http === 0 ? "network" : row.code === null ? "body" : "error";
+  const httpStatus = transport === "http" ? row.http : 0;
+  const failure: Failure = { kind, httpStatus, retryAfter: null, code: row.code, message: row.message, data: row.data };
+  const methodName = methodNameOf(row);
+  return classify(failure, methodOf(methodName), { methodName, rules: [], wallMs: 0 });
+}
+
+/** Checks the answer that provider `b` (which says `"0xb"`) stands behind. */
+export function checkAnswer(row: Row, { step }: Verdict, text: string): void {
+  const json = JSON.parse(text);
+  switch (step) {
+    case "next":
+    case "next_once":
+    case "range":
+      assert.equal(text, '{"jsonrpc":"2.0","id":77,"result":"0xb"}');
+      break;
+    case "return":
+      assert.equal(text, `{"jsonrpc":"2.0","id":77,"error":${errorText(row)}}`);
+      break;
+    case "stop":
+      assert.equal(json.error.data.code, "outcome_unknown");
+      break;
+    case "known":
+    case "verify":
+      assert.equal(text, `{"jsonrpc":"2.0","id":77,"result":"${HASH}"}`);
+      break;
+  }
+  if (row.elsewhere === "success") assert.equal(json.result, HASH);
+  if (row.elsewhere === "no") assert.ok(step === "return" || step === "stop", `the corpus says no, the decision is ${step}`);
+}
+
+/** Whether another provider is asked after it. */
+export function goesOn({ step }: Verdict): boolean {
+  return ["next", "next_once", "range"].includes(step);
+}
+
+/** Checks what provider `a` is held to. */
+export async function checkHealth(row: Row, { effect, step }: Verdict, service: Service): Promise<void> {
+  const { json } = await service.get("/api/metrics/1");
+  const { providers } = json.profiles.find((it: { profile: string }) => it.profile === slugOf(row));
+  const [health] = providers.find((it: { id: string }) => it.id === "a").transports;
+  const longest = effect.kind === "cooldown" ? effect.ms : 0;
+  assert.ok(health.rate_limited_for_ms <= longest && health.rate_limited_for_ms >= longest - 3_000, `limited for ${health.rate_limited_for_ms} ms`);
+  assert.equal(health.rate_limited_for_ms > 0, row.health.startsWith("cooldown"));
+  assert.equal(health.cordoned, effect.kind === "cordon" ? effect.reason : null);
+  assert.equal(health.cordoned !== null, row.health.startsWith("cordon"));
+  const auth = effect.kind === "cordon" && effect.reason === "auth";
+  assert.equal(health.outcomes.failed, effect.kind === "failure" || auth ? 1 : 0);
+  assert.equal(health.outcomes.failed === 1, row.health === "breaker" || auth);
+  assert.equal(health.outcomes.delivered, (step === "return" && effect.kind === "ignored") || step === "verify" ? 1 : 0);
+}
