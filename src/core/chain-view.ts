@@ -16,6 +16,14 @@ export interface ChainView {
  */
 export type Placement = "known" | "next" | "unlinked" | "old" | "far";
 
+const MIN_WINDOW = 64;
+const MAX_WINDOW = 1_024;
+
+/** How many blocks are worth keeping: as many as may be asked for, within reason. */
+export function windowFor(reach: number): number {
+  return Math.min(MAX_WINDOW, Math.max(MIN_WINDOW, reach));
+}
+
 /** A view without blocks. */
 export function createView(window: number): ChainView {
   return { blocks: [], window, rooted: true };

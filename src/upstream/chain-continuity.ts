@@ -1,7 +1,6 @@
 // Heads and logs across a change of providers: followed along the chain, so that what was missed is asked for and told in order. Knows no subscriber.
 import { type Block, type Head, type Log, readHead, readLog } from "../core/chain-event.ts";
-import { holds, place, tipOf } from "../core/chain-view.ts";
-import type { ProviderSet } from "../core/profile.ts";
+import { holds, place, tipOf, windowFor } from "../core/chain-view.ts";
 import { createTrack, dropHeld, MAX_HELD_LOGS, type Track, takeHead, takeLog } from "../core/track.ts";
 import { blockAt, type Chase, chaseHead, logsOf, newestBlock } from "./chase.ts";
 import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
@@ -14,6 +13,12 @@ const HELD_MS = 250;
 /** A head and its logs may come this far apart: a connection that opens or breaks in between has swallowed some. */
 const APART_MS = 2_000;
 const MAX_DOUBTED = 1_024;
+
+/** A provider whose chain changes while it is asked is asked anew, so often. */
+const MAX_RESTARTS = 8;
+
+/** How finding out ended: with nothing missing, a trouble, or blocks that have meanwhile left the provider's chain. */
+type Found = Trouble | "moved" | null;
 
 interface Waiting {
   readonly raw: Buffer;
@@ -58,11 +63,19 @@ export class ChainContinuity implements Continuity {
     this.#source = source;
     this.#attachedAtMs = this.#parts.world.now();
     if (this.#overrun) return "backlog";
+    for (let tries = 0; tries < MAX_RESTARTS; tries++) {
+      const found = await this.#catchUp(source);
+      if (found !== "moved") return found;
+    }
+    return "unanswered";
+  }
+
+  async #catchUp(source: Source): Promise<Found> {
     const newest = await newestBlock(source);
     if (newest === null) return "unanswered";
     const track = this.#track;
     if (track === null) {
-      this.#track = createTrack(this.#kind, newest, windowOf(this.#parts.set));
+      this.#track = createTrack(this.#kind, newest, windowFor(this.#reach()));
       this.lastHeadAtMs = this.#parts.world.now();
       return null;
     }
@@ -147,14 +160,12 @@ export class ChainContinuity implements Continuity {
     this.#watchHeld();
   }
 
-  /** A head whose parent is unknown: the provider has left out some, or has changed to another branch. */
-  async #trace(source: Source, track: Track, head: Head): Promise<Trouble | null> {
-    const doubtful = this.#isDoubtful(head, track);
+  /** A head whose parent is unknown, since the provider has left out some or has changed to another branch, or whose logs may have been left out. */
+  async #trace(source: Source, track: Track, head: Head): Promise<Found> {
     const caught = await chaseHead(this.#chase(source, track), head);
     if (caught.kind !== "path") return caught.kind;
     const { path } = caught;
-    const asked = doubtful ? path : path.slice(0, -1);
-    return this.#link(source, track, { path, asked: [...this.#unsureBelow(track, path[0]?.number ?? 0), ...asked], pushed: head });
+    return this.#link(source, track, { path, asked: [...this.#unsureBelow(track, path[0]?.number ?? 0), ...path], pushed: head });
   }
 
   /** Tells of blocks that link to what is known, and of the logs of those in `asked`: some of the path, and before them some that are known. */
@@ -162,11 +173,12 @@ export class ChainContinuity implements Continuity {
     source: Source,
     track: Track,
     found: { readonly path: readonly Head[]; readonly asked: readonly Block[]; readonly pushed: Head | null },
-  ): Promise<Trouble | null> {
+  ): Promise<Found> {
     const { path, asked, pushed } = found;
     const logs = await logsOf(this.#chase(source, track), asked);
     if (this.#source !== source) return null;
     if (logs === null) return "unanswered";
+    if ("kind" in logs) return logs.kind;
     for (const it of asked) if (holds(track.view, it.number, it.hash)) this.#tellLogs(track, it.hash, logs.get(it.hash));
     for (const head of path) {
       const own = logs.get(head.hash);
@@ -224,7 +236,7 @@ export class ChainContinuity implements Continuity {
   }
 
   /** The block of a log that came without it: on the provider's chain it is taken as told, otherwise its logs are no longer true. */
-  async #findBlock(source: Source, track: Track, { number, hash }: { readonly number: number; readonly hash: string }): Promise<Trouble | null> {
+  async #findBlock(source: Source, track: Track, { number, hash }: { readonly number: number; readonly hash: string }): Promise<Found> {
     const head = await blockAt(source, number);
     if (head?.hash === hash) {
       const caught = await chaseHead(this.#chase(source, track), head);
@@ -255,12 +267,13 @@ export class ChainContinuity implements Continuity {
   }
 
   /** Lets events wait until something has been found out. */
-  #pause(work: Promise<Trouble | null>): void {
+  #pause(work: Promise<Found>): void {
     const source = this.#source;
     this.#level = false;
     void work.then((trouble) => {
       if (this.#source !== source) return;
-      if (trouble !== null) return this.#teller.trouble(trouble);
+      // The provider has changed its mind, and tells of the blocks that it has instead.
+      if (trouble !== null && trouble !== "moved") return this.#teller.trouble(trouble);
       this.release();
     });
   }
@@ -278,12 +291,4 @@ export class ChainContinuity implements Continuity {
   #reach(): number {
     return this.#parts.set.maxBackfillBlocks;
   }
-}
-
-const MIN_WINDOW = 64;
-const MAX_WINDOW = 1_024;
-
-/** Blocks remembered: as many as may be asked for, within reason. */
-function windowOf(set: ProviderSet): number {
-  return Math.min(MAX_WINDOW, Math.max(MIN_WINDOW, set.maxBackfillBlocks));
 }

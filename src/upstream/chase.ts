@@ -21,7 +21,13 @@ export type Caught =
   | { readonly kind: "path"; readonly path: readonly Head[] }
   /** `far`: more blocks lie between than may be asked for. `unanswered`: the provider did not give what it must have, or is behind all that is known. */
   | { readonly kind: "far" }
-  | { readonly kind: "unanswered" };
+  | { readonly kind: "unanswered" }
+  | Moved;
+
+/** What was asked for has left the provider's own chain meanwhile. */
+export interface Moved {
+  readonly kind: "moved";
+}
 
 /** A node that has just told of a block may need a moment until it can show it. */
 const TRIES = 6;
@@ -45,7 +51,8 @@ export async function chaseHead(chase: Chase, head: Head): Promise<Caught> {
         return { kind: "far" };
       case "unlinked": {
         if (path.length > reach) return { kind: "far" };
-        const parent = await readBlock(chase, oldest.parentHash);
+        const parent = await readParent(chase, oldest);
+        if (parent !== null && "kind" in parent) return parent;
         if (parent === null || parent.number !== oldest.number - 1) return { kind: "unanswered" };
         path.unshift(parent);
         oldest = parent;
@@ -67,34 +74,38 @@ export async function blockAt({ ask }: Pick<Chase, "ask">, number: number): Prom
 }
 
 /** The wanted logs of some blocks, by block hash; null = the provider did not give them all. */
-export async function logsOf(chase: Chase, blocks: readonly Block[]): Promise<ReadonlyMap<string, readonly Log[]> | null> {
+export async function logsOf(chase: Chase, blocks: readonly Block[]): Promise<ReadonlyMap<string, readonly Log[]> | Moved | null> {
   const found = new Map<string, readonly Log[]>();
   const open = [...blocks];
-  let failed = false;
+  let failure: Moved | "unanswered" | null = null;
   const work = async (): Promise<void> => {
-    for (let block = open.shift(); block !== undefined && !failed; block = open.shift()) {
+    for (let block = open.shift(); block !== undefined && failure === null; block = open.shift()) {
       const logs = await logsOfOne(chase, block);
-      if (logs === null) failed = true;
+      if (logs === null) failure ??= "unanswered";
+      else if ("kind" in logs) failure = logs;
       else found.set(block.hash, logs);
     }
   };
   await Promise.all(Array.from({ length: Math.min(LOGS_AT_ONCE, blocks.length) }, work));
-  return failed ? null : found;
+  return failure === null ? found : failure === "unanswered" ? null : MOVED;
 }
 
-async function readBlock(chase: Chase, hash: string): Promise<Head | null> {
-  return patiently(chase, async () => {
-    const raw = await chase.ask("eth_getBlockByHash", `["${hash}",false]`);
+const MOVED: Moved = { kind: "moved" };
+
+async function readParent(chase: Chase, child: Block): Promise<Head | Moved | null> {
+  const { parentHash } = child;
+  return patiently(chase, child, async () => {
+    const raw = await chase.ask("eth_getBlockByHash", `["${parentHash}",false]`);
     const head = raw === null ? null : readHead(raw);
-    return head?.hash === hash ? head : null;
+    return head?.hash === parentHash ? head : null;
   });
 }
 
-async function logsOfOne(chase: Chase, block: Block): Promise<readonly Log[] | null> {
+async function logsOfOne(chase: Chase, block: Block): Promise<readonly Log[] | Moved | null> {
   const { filter } = chase.subscription;
   if (filter === null) return [];
   const params = logsOfBlock(filter, block.hash);
-  return patiently(chase, async () => {
+  return patiently(chase, block, async () => {
     const raw = await chase.ask("eth_getLogs", params);
     return raw === null ? null : readLogs(raw, block);
   });
@@ -112,11 +123,14 @@ function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] | null {
   return logs.sort((left, right) => left.logIndex - right.logIndex);
 }
 
-async function patiently<T>({ world }: Chase, look: () => Promise<T | null>): Promise<T | null> {
+/** Looks again for a while, unless `block`, to which it belongs, has been replaced on the provider's chain. */
+async function patiently<T>(chase: Chase, block: Block, look: () => Promise<T | null>): Promise<T | Moved | null> {
   for (let tries = 0; tries < TRIES; tries++) {
     const found = await look();
     if (found !== null) return found;
-    await new Promise<void>((resolve) => world.after(RETRY_MS * (tries + 1), resolve));
+    const instead = tries === 0 ? null : await blockAt(chase, block.number);
+    if (instead !== null && instead.hash !== block.hash) return MOVED;
+    await new Promise<void>((resolve) => chase.world.after(RETRY_MS * (tries + 1), resolve));
   }
   return null;
 }

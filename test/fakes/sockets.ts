@@ -36,6 +36,8 @@ export interface FakeNode {
   readonly up: boolean;
   /** The newest block it knows of. */
   readonly tip: ChainBlock;
+  /** The newest block it has pushed. */
+  readonly pushed: ChainBlock;
   /** Learns of a branch, and pushes what is new. */
   follow(tip: ChainBlock): void;
   /** Drops its connection and refuses new ones. */
@@ -123,6 +125,7 @@ class Node implements FakeNode {
   readonly requests: string[] = [];
   up = true;
   tip: ChainBlock;
+  pushed: ChainBlock;
   readonly #world: SimulatedWorld;
   readonly #chain: FakeChain;
   readonly #feeds = new Map<string, Feed>();
@@ -135,12 +138,14 @@ class Node implements FakeNode {
     this.#chain = chain;
     this.provider = provider;
     this.tip = chain.tip();
+    this.pushed = this.tip;
   }
 
   follow(tip: ChainBlock): void {
     const { left, come } = this.#chain.walk(this.tip, tip);
-    const { pushMs, logsAfterMs, saysRemoved, showMs, skip } = this.manners;
+    const { pushMs, logsAfterMs, saysRemoved, showMs, skip, stale } = this.manners;
     this.tip = tip;
+    if (!stale) this.pushed = tip;
     for (const block of come) this.#hidden.set(block.hash, this.#world.now() + showMs);
     const heads = come.filter(() => this.#world.random() >= skip);
     for (const feed of this.#feeds.values()) {

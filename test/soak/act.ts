@@ -37,6 +37,8 @@ export interface Figures {
   calls: number;
   /** Calls refused because every circuit was open; only where sockets are the only way. */
   refused: number;
+  /** Changes of providers as the service counts them: one for each subscription. */
+  streamFailovers: number;
   filledBlocks: number;
   /** Longest time without heads around each failover. */
   readonly silencesMs: number[];
@@ -50,7 +52,7 @@ export interface Figures {
 const BLOCK_EVERY_MS = 75;
 const POSTS_PER_NODE = 4;
 const NEW_HEADS_TIMEOUT_MS = 1_500;
-const RECOVERY_MS = 20_000;
+const RECOVERY_MS = 25_000;
 const SETTLE_MS = 20_000;
 /** Failures that HTTP shares: few, since each opens a circuit for half a minute, and the steady calls are to find one that is closed. */
 const HTTP_TOO_SHARE = 0.08;
@@ -60,7 +62,7 @@ const BLOCKS_BEFORE_REORGS = 12;
 /** Plays an act; what was started for it has ended when it resolves. */
 export async function play(chain: LiveChain, plan: ActPlan): Promise<Figures> {
   const figures = noFigures();
-  const subscriptions = { new_heads_timeout_ms: NEW_HEADS_TIMEOUT_MS, max_backfill_blocks: 100, backfill_timeout_ms: 10_000 };
+  const subscriptions = { new_heads_timeout_ms: NEW_HEADS_TIMEOUT_MS, max_backfill_blocks: 100, backfill_timeout_ms: 20_000 };
   const monitoring = { probe_interval_ms: 500, socket_heads: plan.socketHeads };
   const site = await startSite(chain, { postsPerNode: POSTS_PER_NODE, socketsOnly: plan.socketsOnly, profiles: { team: { subscriptions, monitoring } } });
   try {
@@ -117,8 +119,8 @@ async function perform(scene: Scene): Promise<void> {
   } finally {
     figures.reorgs += await reorgs.stop();
     await questions.stop();
-    await chain.rest();
   }
+  await chain.rest();
   await reckon(scene, startBlocks);
   figures.calls += questions.asked();
   figures.refused += questions.refused();
@@ -288,7 +290,9 @@ async function reckon({ chain, site, audience, figures }: Scene, startBlocks: nu
   figures.heads += sum(audience.heads.map((it) => it.delivered));
   figures.logs += sum(audience.logs.map((it) => it.delivered));
   figures.takenBack += sum(audience.logs.map((it) => it.takenBack));
-  figures.filledBlocks += (await site.subscriptions()).blocks_filled;
+  const seen = await site.subscriptions();
+  figures.streamFailovers += sum(Object.values(seen.failovers));
+  figures.filledBlocks += seen.blocks_filled;
   figures.pending += audience.pendingTold();
 }
 
@@ -314,6 +318,7 @@ function noFigures(): Figures {
     pending: 0,
     calls: 0,
     refused: 0,
+    streamFailovers: 0,
     filledBlocks: 0,
     silencesMs: [],
     breaches: noBreaches(),

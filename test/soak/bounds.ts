@@ -17,7 +17,7 @@ const NEAR_BLOCKS = 5;
 const BLOCK_EVERY_MS = 75;
 const LASTING = { new_heads_timeout_ms: 20_000, max_backfill_blocks: 100, backfill_timeout_ms: 60_000 };
 const PROFILES = {
-  pinned: { subscriptions: { ...LASTING, backfill_timeout_ms: SHORT_MS } },
+  lasting: { subscriptions: LASTING },
   late: { subscriptions: { ...LASTING, backfill_timeout_ms: SHORT_MS } },
   far: { subscriptions: { ...LASTING, max_backfill_blocks: NEAR_BLOCKS } },
 };
@@ -37,32 +37,29 @@ export async function tryBounds(chain: LiveChain, random: () => number): Promise
     const [first] = site.posts;
     if (first === undefined) throw new Error("no provider");
     chain.live({ everyMs: BLOCK_EVERY_MS, random });
-    const pinned = await listen(`/rpc/profile/pinned/provider/${first.id}/local`, ["newHeads"]);
-    const free = await listen("/rpc/profile/pinned/local", ["newHeads"], ["logs", {}]);
+    const free = await listen("/rpc/profile/lasting/local", ["newHeads"], ["logs", {}]);
+    const pinned = await listen(`/rpc/profile/late/provider/${first.id}/local`, ["newHeads"]);
+    first.gate.break("reset");
+    const cases = [await ends("a pinned provider that stays away", [pinned])];
+    first.gate.mend();
+
     const late = await listen("/rpc/profile/late/local", ["newHeads"]);
     const lateLogs = await listen("/rpc/profile/late/local", ["logs", {}]);
     const latePending = await listen("/rpc/profile/late/local", ["newPendingTransactions"]);
     const far = await listen("/rpc/profile/far/local", ["newHeads"]);
     const farLogs = await listen("/rpc/profile/far/local", ["logs", {}]);
     const idle = await listen("/rpc/profile/late/local");
-
-    first.gate.break("reset");
-    const cases = [await ends("a pinned provider that stays away", [pinned])];
-    cases.push(lives("others while a pinned one ends", [free, late, far]));
-    first.gate.mend();
-    await chainMovesOn(chain, 2 * NEAR_BLOCKS);
     for (const { gate } of site.posts) gate.break("reset");
-    cases.push(await ends("an outage longer than the bound", [free, late, lateLogs, latePending]));
-    cases.push(lives("those who may wait longer", [far, farLogs]));
+    cases.push(await ends("an outage longer than the bound", [late, lateLogs, latePending]));
+    cases.push(lives("those who may wait longer", [far, farLogs, free]));
     await chainMovesOn(chain, 2 * NEAR_BLOCKS);
     for (const { gate } of site.posts) gate.mend();
     cases.push(await ends("a chain that moved on further than the bound", [far, farLogs]));
-    cases.push(lives("a socket without subscriptions", [idle]));
+    cases.push(lives("a socket without subscriptions, and one with wider bounds", [idle, free]));
     return cases;
   } finally {
     for (const caller of callers) caller.close();
     await site.close();
-    await chain.rest();
   }
 }
 

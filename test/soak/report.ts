@@ -29,6 +29,7 @@ export function tableOf(acts: readonly Figures[], cases: readonly BoundsCase[]):
     ["heads delivered", total((it) => it.heads)],
     ["logs delivered (of these taken back)", `${total((it) => it.logs)} (${total((it) => it.takenBack)})`],
     ["pending transactions delivered", total((it) => it.pending)],
+    ["changes of providers, counted for each subscription", total((it) => it.streamFailovers)],
     ["blocks filled", total((it) => it.filledBlocks)],
     ["calls (of these refused: sockets only, every circuit open)", `${total((it) => it.calls)} (${total((it) => it.refused)})`],
     ["gaps", total((it) => it.breaches.gaps)],

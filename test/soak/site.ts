@@ -24,8 +24,8 @@ export interface Site {
 }
 
 const Subscriptions = z.object({
+  failovers: z.record(z.string(), z.number()),
   blocks_filled: z.number(),
-  ended: z.number(),
   streams: z.array(z.object({ kind: z.string(), state: z.string(), pinned: z.boolean() })),
 });
 const Metrics = z.object({ profiles: z.tuple([z.object({ subscriptions: Subscriptions })]).rest(z.unknown()) });

@@ -5,7 +5,7 @@ import { socketStage, subscribe, subscriptionsOf, told, transportOf } from "../f
 import { metaOf, until, walked } from "../fakes/stage.ts";
 import { call } from "../web/socket-scene.ts";
 
-const TIMEOUT = { timeout: 15_000 };
+const TIMEOUT = { timeout: 30_000 };
 /** Probes come at the start and then not again. */
 const ONE_PROBE = 3_600_000;
 

@@ -8,7 +8,7 @@ import { until, walked } from "../fakes/stage.ts";
 import { simulatedWorld } from "../fakes/world.ts";
 import { type Client, call } from "../web/socket-scene.ts";
 
-const TIMEOUT = { timeout: 15_000 };
+const TIMEOUT = { timeout: 30_000 };
 const QUIET = { monitoring: { socket_heads: false } };
 /** Probes come at the start and then not again. */
 const ONE_PROBE = 3_600_000;

@@ -7,7 +7,7 @@ import { simulatedWorld } from "../fakes/world.ts";
 import { call } from "../web/socket-scene.ts";
 import { HASH, RAW } from "./corpus.ts";
 
-const TIMEOUT = { timeout: 15_000 };
+const TIMEOUT = { timeout: 30_000 };
 const QUIET = { monitoring: { socket_heads: false } };
 
 function transportsOf({ attempts }: { readonly attempts: readonly (ShownAttempt & { readonly transport?: string })[] }): string {

@@ -12,7 +12,7 @@ import { until } from "../fakes/stage.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 import { bare, type Client, call, frame, open } from "../web/socket-scene.ts";
 
-const TIMEOUT = { timeout: 15_000 };
+const TIMEOUT = { timeout: 30_000 };
 const UPGRADE = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": `${"A".repeat(22)}==` };
 
 /** Holds the answers to a method until they are released. */
