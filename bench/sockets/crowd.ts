@@ -110,6 +110,7 @@ let clients: Client[] = [];
 let asking = false;
 let marked = new Map<Client, number>();
 let asked = FIRST_NUMBER;
+let inFlight = 0;
 let ok = 0;
 let wrong = 0;
 
@@ -151,21 +152,23 @@ async function ask({ seconds }: AskOrder): Promise<void> {
   wrong = 0;
   for (const it of clients) next(it);
   await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
-  const counted = { ok, wrong };
   asking = false;
-  process.send?.(counted);
+  for (const deadline = performance.now() + WAIT_MS; inFlight > 0 && performance.now() < deadline; ) await new Promise((resolve) => setTimeout(resolve, 1));
+  process.send?.({ ok, wrong: wrong + inFlight });
 }
 
 function next(client: Client): void {
+  inFlight++;
   client.asked = asked++;
   client.send(requestBody("small", client.asked));
 }
 
 function answered(client: Client, payload: Buffer): void {
-  if (!asking) return;
+  if (inFlight === 0) return;
+  inFlight--;
   if (payload.toString("latin1") === expectedAnswer("small", client.asked)) ok++;
   else wrong++;
-  next(client);
+  if (asking) next(client);
 }
 
 function closeAll(): void {

@@ -43,6 +43,11 @@ export function noteRemoved(book: LogBook, log: Log): boolean {
   return true;
 }
 
+/** Whether the provider took back a log of this block that nobody has told again. */
+export function lacks(book: LogBook, blockHash: string): boolean {
+  return [...(book.pages.get(blockHash)?.logs.values() ?? [])].includes(null);
+}
+
 /** The texts that take back what was told of a block that has left the chain, last log first; null = they are no longer held. */
 export function takeBack(book: LogBook, block: Block): readonly Buffer[] | null {
   const page = book.pages.get(block.hash);

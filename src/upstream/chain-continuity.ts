@@ -1,6 +1,7 @@
 // Heads and logs across a change of providers: followed along the chain, so that what was missed is asked for and told in order. Knows no subscriber.
 import { type Block, type Head, type Log, readHead, readLog } from "../core/chain-event.ts";
 import { holds, place, tipOf, windowFor } from "../core/chain-view.ts";
+import { lacks } from "../core/log-book.ts";
 import { createTrack, dropHeld, MAX_HELD_LOGS, type Track, takeHead, takeLog } from "../core/track.ts";
 import { blockAt, type Chase, chaseHead, logsOf, newestBlock } from "./chase.ts";
 import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
@@ -23,6 +24,7 @@ type Found = Trouble | "moved" | null;
 interface Waiting {
   readonly raw: Buffer;
   readonly head: boolean;
+  readonly atMs: number;
 }
 
 /** Follows heads, and logs with their heads, along the chain. */
@@ -43,7 +45,7 @@ export class ChainContinuity implements Continuity {
   #attachedAtMs = 0;
   /** More came than may wait. */
   #overrun = false;
-  /** Blocks that a source pushed (or took logs back from), and when, until it has lived long enough to have pushed all that follows from it. */
+  /** Blocks that a source pushed, and when, until it has lived long enough to have pushed all their logs. */
   readonly #unsure = new Map<string, number>();
   /** Blocks whose logs were dropped or taken back: a source that pushes such a block again may not push its logs again. */
   readonly #doubted = new Set<string>();
@@ -100,7 +102,11 @@ export class ChainContinuity implements Continuity {
     this.#waiting = [];
     this.#waitingBytes = 0;
     this.#overrun = false;
-    if (this.#track !== null) this.#track.held = [];
+    if (this.#track === null) return;
+    const { book, view } = this.#track;
+    this.#track.held = [];
+    // A source that took logs back and is lost before it showed the new branch may have been the only one to leave this one.
+    if (book !== null) for (const { hash } of view.blocks) if (lacks(book, hash)) this.#unsure.set(hash, this.#unsure.get(hash) ?? 0);
   }
 
   hear(raw: Buffer, head: boolean): void {
@@ -108,7 +114,7 @@ export class ChainContinuity implements Continuity {
       this.#overrun = true;
       return this.#teller.trouble("backlog");
     }
-    this.#waiting.push({ raw, head });
+    this.#waiting.push({ raw, head, atMs: this.#parts.world.now() });
     this.#waitingBytes += raw.length;
     if (this.#level) this.#pump();
   }
@@ -119,24 +125,21 @@ export class ChainContinuity implements Continuity {
       if (next === undefined) return;
       this.#waitingBytes -= next.raw.length;
       if (this.#track === null || this.#source === null) continue;
-      if (next.head) this.#takeHead(this.#source, this.#track, next.raw);
-      else this.#takeLog(this.#track, next.raw);
+      if (next.head) this.#takeHead(this.#source, this.#track, next);
+      else this.#takeLog(this.#source, this.#track, next);
     }
   }
 
-  #takeHead(source: Source, track: Track, raw: Buffer): void {
+  #takeHead(source: Source, track: Track, { raw, atMs }: Waiting): void {
     const head = readHead(raw);
-    if (head === null) {
-      this.strays++;
-      return;
-    }
+    if (head === null) return void this.strays++;
     const placement = place(track.view, head, this.#reach());
     if (placement === "known" && this.#unsure.has(head.hash)) this.#pushed(head, track);
     if (placement === "known" || placement === "old") return;
     this.lastHeadAtMs = this.#parts.world.now();
     switch (placement) {
       case "next":
-        if (this.#isDoubtful(head, track)) return this.#pause(this.#trace(source, track, head));
+        if (this.#isDoubtful(head, track, atMs)) return this.#pause(this.#trace(source, track, head));
         this.#pushed(head, track);
         return this.#tell(this.#adopt(track, head, true));
       case "far":
@@ -146,15 +149,16 @@ export class ChainContinuity implements Continuity {
     }
   }
 
-  #takeLog(track: Track, raw: Buffer): void {
-    const log = readLog(raw);
-    if (log === null) {
-      this.strays++;
-      return;
+  #takeLog(source: Source, track: Track, event: Waiting): void {
+    const log = readLog(event.raw);
+    if (log === null) return void this.strays++;
+    const owed = this.#isOwing() && holds(track.view, log.blockNumber, log.blockHash) ? this.#unsureBelow(track, log.blockNumber) : [];
+    if (owed.length > 0) {
+      this.#waiting.unshift(event);
+      this.#waitingBytes += event.raw.length;
+      return this.#pause(this.#link(source, track, { path: [], asked: owed, pushed: null }));
     }
     const told = takeLog(track, log);
-    // A source that takes back and is lost before it shows the new branch may have been the only one to leave this one.
-    if (log.removed && holds(track.view, log.blockNumber, log.blockHash)) this.#pushed({ hash: log.blockHash }, track);
     if (told !== null) return this.#tell(told);
     if (track.held.length > MAX_HELD_LOGS) return this.#teller.trouble("backlog");
     this.#watchHeld();
@@ -164,8 +168,7 @@ export class ChainContinuity implements Continuity {
   async #trace(source: Source, track: Track, head: Head): Promise<Found> {
     const caught = await chaseHead(this.#chase(source, track), head);
     if (caught.kind !== "path") return caught.kind;
-    const { path } = caught;
-    return this.#link(source, track, { path, asked: [...this.#unsureBelow(track, path[0]?.number ?? 0), ...path], pushed: head });
+    return this.#link(source, track, { ...caught, asked: [...this.#unsureBelow(track, caught.path[0]?.number ?? 0), ...caught.path], pushed: head });
   }
 
   /** Tells of blocks that link to what is known, and of the logs of those in `asked`: some of the path, and before them some that are known. */
@@ -200,13 +203,18 @@ export class ChainContinuity implements Continuity {
   }
 
   /** A head whose logs may have been pushed before this source was listened to, or are in doubt, or would come before those that an earlier source owes. */
-  #isDoubtful({ hash }: Head, { book }: Track): boolean {
+  #isDoubtful({ hash }: Head, { book }: Track, heardAtMs: number): boolean {
+    return book !== null && (this.#doubted.has(hash) || this.#isOwing() || heardAtMs - this.#attachedAtMs < APART_MS);
+  }
+
+  /** Earlier sources may not have pushed all logs of some blocks. */
+  #isOwing(): boolean {
     const [oldestMs = this.#attachedAtMs] = this.#unsure.values();
-    return book !== null && (this.#doubted.has(hash) || oldestMs < this.#attachedAtMs || this.#parts.world.now() - this.#attachedAtMs < APART_MS);
+    return oldestMs < this.#attachedAtMs;
   }
 
   /** Remembers a block whose logs have yet to come, and forgets those of this source whose logs have come by now. */
-  #pushed({ hash }: Pick<Block, "hash">, { book, view }: Track): void {
+  #pushed({ hash }: Head, { book, view }: Track): void {
     if (book === null) return;
     const nowMs = this.#parts.world.now();
     this.#unsure.delete(hash);
@@ -260,10 +268,8 @@ export class ChainContinuity implements Continuity {
     this.#unsure.delete(hash);
     this.#doubted.delete(hash);
     this.#doubted.add(hash);
-    for (const oldest of this.#doubted) {
-      if (this.#doubted.size <= MAX_DOUBTED) break;
-      this.#doubted.delete(oldest);
-    }
+    const [oldest = hash] = this.#doubted;
+    if (this.#doubted.size > MAX_DOUBTED) this.#doubted.delete(oldest);
   }
 
   /** Lets events wait until something has been found out. */

@@ -142,14 +142,13 @@ export class Stream {
     const outage = this.#outage;
     if (outage === null || this.#over) return;
     const { tracker, subscription, strategy, pin } = this.#request;
-    const heads = subscription.kind === "newHeads";
     const attempt = ++this.#attempts;
     const cancel = openSource(
       this.#parts,
       { tracker, subscription, strategy, pin, avoid: outage.avoid, lenient: this.#everLive, deadlineMs: OPEN_MS },
       {
         opened: (opened) => this.#opened(outage, opened),
-        event: (raw) => this.#continuity.hear(raw, heads),
+        event: (raw) => this.#continuity.hear(raw, subscription.kind === "newHeads"),
         head: (raw) => this.#continuity.hear(raw, true),
         lost: () => this.#fail("lost", null),
       },
@@ -163,6 +162,10 @@ export class Stream {
     const { lacking, outcome, route } = opened;
     if (lacking !== null) return this.#avoid(outage, lacking);
     if (!this.#everLive) return this.#refuse(outcome, route);
+    // A route asks only a few: the others are next, and those it asked wait for the next round.
+    const { size } = outage.avoid;
+    for (const { attempt } of route.traces) outage.avoid.add(attempt.provider.id);
+    if (outage.avoid.size > size) return this.#seek();
     if (outage.far) return this.end("too many blocks were missed");
     outage.avoid.clear();
     const pauseMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** outage.rounds++);
@@ -257,13 +260,12 @@ export class Stream {
 
   /** A provider that tells of no head for too long has stopped, whatever its socket says. */
   #watchHeads(): void {
-    const { world, wheel } = this.#parts;
     const { tracker } = this.#request;
     const { lastHeadAtMs } = this.#continuity;
     if (lastHeadAtMs === null) return;
-    const restMs = tracker.set.newHeadsTimeoutMs - (world.now() - lastHeadAtMs);
+    const restMs = tracker.set.newHeadsTimeoutMs - (this.#parts.world.now() - lastHeadAtMs);
     if (restMs > 0) {
-      this.#stale = wheel.set(restMs, () => this.#watchHeads());
+      this.#stale = this.#parts.wheel.set(restMs, () => this.#watchHeads());
       return;
     }
     const provider = this.#source?.provider;

@@ -3,7 +3,7 @@ import type { Attempt, Plan, Strategy } from "../core/attempt.ts";
 import { admitted, CLOSED, openRemainingMs, settled } from "../core/breaker.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../core/call.ts";
 import { capability, type SetView, unreachable } from "../core/capability.ts";
-import { type Consensus, consensusOf, HEAD_FRESH_MS, type HeadSample, isHeight, lagBlocks } from "../core/head.ts";
+import { type Consensus, consensusOf, HEAD_FRESH_MS, type HeadSample, isHeight, lacksBlock, lagBlocks } from "../core/head.ts";
 import { createHealth, type Health, isBehind, NEVER_MS, recordAttempt } from "../core/health.ts";
 import { type MethodReport, methodReadings, reading, STALE_MS } from "../core/latency.ts";
 import type { Method } from "../core/method.ts";
@@ -199,7 +199,8 @@ class SetTracker implements Tracker {
     const { nowMs } = view;
     const lag = pinned ? null : lagBlocks(station.sample, view.head, this.set.chain, nowMs);
     const { wrongChain, cordon, facts } = health;
-    const condition = { transport, wrongChain, cordoned: cordon !== null, behind: isBehind(health, nowMs), lagBlocks: lag, facts };
+    const lacking = call.block.kind === "number" && lacksBlock(station.sample, call.block.number, view.head, nowMs);
+    const condition = { transport, wrongChain, cordoned: cordon !== null, behind: lacking || isBehind(health, nowMs), lagBlocks: lag, facts };
     const reason = pinned ? unreachable(provider, condition) : capability(provider, call, view, condition);
     const known = !pinned && needsReadings(strategy) ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs) : null;
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Block, Log } from "../../src/core/chain-event.ts";
-import { createLogBook, type LogBook, note, noteRemoved, takeBack, trim } from "../../src/core/log-book.ts";
+import { createLogBook, type LogBook, lacks, note, noteRemoved, takeBack, trim } from "../../src/core/log-book.ts";
 
 const blockOf = (number: number): Block => ({ number, hash: `h${number}`, parentHash: `h${number - 1}` });
 const logOf = (number: number, logIndex: number, text = `{"block":${number},"index":${logIndex}}`): Log => ({
@@ -29,7 +29,9 @@ test("a log is told once, and again only after it was taken back", () => {
   const book = createLogBook();
   assert.deepEqual([note(book, logOf(1, 0)), note(book, logOf(1, 0)), note(book, logOf(1, 1))], [true, false, true]);
   assert.deepEqual([noteRemoved(book, logOf(1, 0)), noteRemoved(book, logOf(1, 0)), noteRemoved(book, logOf(2, 0))], [true, false, false]);
+  assert.equal(lacks(book, "h1"), true);
   assert.equal(note(book, logOf(1, 0)), true);
+  assert.deepEqual([lacks(book, "h1"), lacks(book, "h9")], [false, false]);
   assert.equal(takeBack(book, blockOf(1))?.length, 2);
   assert.deepEqual([takeBack(book, blockOf(1)), book.bytes], [[], 0]);
   assert.equal(note(book, logOf(1, 0)), true);

@@ -82,8 +82,9 @@ function chainOf({ devnet, ask, emitters, senders }: Parts): LiveChain {
     while (!resting) {
       const from = senders[Math.floor(random() * senders.length)];
       const to = emitters[random() < 0.5 ? 0 : 1];
-      // A reorg may bring back a transaction with the same nonce at this very moment.
-      await ask("eth_sendTransaction", { from, to, gas: toHex(GAS), data: TOPICS[random() < 0.5 ? 0 : 1] }).catch(() => {});
+      // Counted from the chain: a reorg may have lost a transaction, and those behind it wait for its nonce. Where it is taken, another one goes.
+      const nonce = await ask("eth_getTransactionCount", from, "latest");
+      await ask("eth_sendTransaction", { from, to, nonce, gas: toHex(GAS), data: TOPICS[random() < 0.5 ? 0 : 1] }).catch(() => {});
       await new Promise((resolve) => setTimeout(resolve, everyMs * (0.5 + random())));
     }
   };

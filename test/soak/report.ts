@@ -1,6 +1,7 @@
 // The figures of a soak as a table, and what in them breaks a promise. Measures nothing.
-import type { Figures } from "./act.ts";
+
 import type { BoundsCase } from "./bounds.ts";
+import type { Figures } from "./figures.ts";
 
 /** What broke a promise, one line each. */
 export function faultsOf(acts: readonly Figures[], cases: readonly BoundsCase[]): readonly string[] {

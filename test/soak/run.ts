@@ -1,11 +1,13 @@
 // `npm run soak`: the continuity of subscriptions over real nodes, long. Forces providers to fail during live mining with reorgs, compares with the chain,
 // tries what lies past the bounds. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
 import { parseArgs } from "node:util";
-import { type ActPlan, type Figures, play } from "./act.ts";
+import { play } from "./act.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
 import { startChain } from "./chain.ts";
 import { chanceOf } from "./chance.ts";
+import type { Figures } from "./figures.ts";
 import { faultsOf, tableOf } from "./report.ts";
+import type { ActPlan } from "./scene.ts";
 
 /** Failovers of one act: each begins with a new service and new listeners. */
 const FAILOVERS_PER_ACT = 250;

@@ -394,3 +394,14 @@ test("ten thousand method names leave no more behind than one", () => {
   assert.deepEqual(it.tracker.health(it.providers[0], "http").learned.methods, []);
   assert.deepEqual(it.plan("custom_5"), ["p0", "p1", "p2"]);
 });
+
+test("a read of a block that somebody has pushed is not sent to a provider whose own heads have not come that far", () => {
+  const it = bench();
+  const [first, second, third] = it.providers;
+  it.tracker.recordHead(first, 100);
+  it.tracker.recordHead(second, 101);
+  it.probe(third, 99);
+  assert.deepEqual(it.plan("eth_getBlockByNumber", { block: { kind: "number", number: 101 } }), ["p1", "p2"], "a polled height may be older than the provider is");
+  assert.deepEqual(it.plan("eth_getBlockByNumber", { block: { kind: "number", number: 100 } }), ["p0", "p1", "p2"]);
+  assert.deepEqual(it.plan("eth_getBlockByNumber", { block: { kind: "number", number: 102 } }), ["p0", "p1", "p2"], "nobody has it: that is for a provider to say");
+});
