@@ -64,7 +64,7 @@ describe("configuration: what is accepted", () => {
         maxLagBlocks: 5,
         archivalThreshold: 128,
         probeIntervalMs: 12_000,
-    socketHeads: true,
+        socketHeads: true,
         newHeadsTimeoutMs: 42_000,
         maxBackfillBlocks: 100,
         backfillTimeoutMs: 30_000,

@@ -126,7 +126,9 @@ async function follow(leader: AnvilNode, node: AnvilNode): Promise<void> {
     try {
       await unwind(node, leader, shared);
       for (let number = shared + 1; number <= Number(target.number); number++) {
-        if (!(await replay(await blockAt(leader, number), leader, node))) break;
+        const block = await findBlock(leader, number);
+        if (block === null) return closeHole(leader, number);
+        if (!(await replay(block, leader, node))) break;
       }
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
@@ -170,7 +172,8 @@ async function unwind(node: AnvilNode, leader: AnvilNode, shared: number): Promi
 
 async function lastSharedNumber(leader: AnvilNode, node: AnvilNode, from: number): Promise<number> {
   for (let number = from; number >= 0 && number > from - MAX_ROLLBACK_BLOCKS; number--) {
-    if ((await blockAt(leader, number)).hash === (await blockAt(node, number)).hash) return number;
+    const theirs = await findBlock(leader, number);
+    if (theirs !== null && theirs.hash === (await findBlock(node, number))?.hash) return number;
   }
   throw new Diverged(`it has left the chain of ${leader.id} more than ${MAX_ROLLBACK_BLOCKS} blocks ago`);
 }
@@ -184,8 +187,18 @@ async function copyTransaction(hash: string, from: AnvilNode, to: AnvilNode): Pr
   });
 }
 
+/** Anvil loses a block when `anvil_reorg` meets the making of one, and then has later ones but not that: nobody can follow it past the hole. */
+async function closeHole(leader: AnvilNode, number: number): Promise<void> {
+  const tip = Number((await blockAt(leader, "latest")).number);
+  if (number <= tip && (await findBlock(leader, number)) === null) await leader.rpc("anvil_rollback", tip - number + 1);
+}
+
 async function blockAt(node: AnvilNode, at: number | "latest"): Promise<Block> {
-  return Block.parse(await node.rpc("eth_getBlockByNumber", at === "latest" ? at : `0x${at.toString(16)}`, false));
+  return Block.parse(await findBlock(node, at));
+}
+
+async function findBlock(node: AnvilNode, at: number | "latest"): Promise<Block | null> {
+  return Block.nullable().parse(await node.rpc("eth_getBlockByNumber", at === "latest" ? at : `0x${at.toString(16)}`, false));
 }
 
 /** Calls `onChange` whenever a transaction becomes ready in the node's pool, and `onLost` when the node is gone. */

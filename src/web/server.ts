@@ -10,7 +10,7 @@ import { isRpcPath, isSocketPath } from "./rpc/address.ts";
 import type { RpcParts } from "./rpc/door.ts";
 import { serveRpc } from "./rpc/http.ts";
 import { type Activity, createLeanDoor, type LeanDoor } from "./rpc/lean.ts";
-import { createSockets, isHandshake, notASocket, type Sockets } from "./rpc/socket.ts";
+import { type CallerSockets, createCallerSockets, isHandshake, notASocket } from "./socket/sockets.ts";
 
 /** Bounds of the server. */
 export interface ServerLimits {
@@ -73,7 +73,7 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
   });
   server.on("clientError", (error, socket) => answerBroken(error, socket, parts.requestId()));
   const { rpc, subscriptions, requestId } = parts;
-  const sockets = createSockets({ rpc, subscriptions, requestId, activity: state });
+  const sockets = createCallerSockets({ rpc, subscriptions, requestId, activity: state });
   server.on("upgrade", (request, socket, head) => {
     if (isBusy(socket)) socket.destroy();
     else sockets.upgrade(request, socket, head);
@@ -193,7 +193,7 @@ function brokenAs(code: string | undefined): Fault {
 interface Held {
   readonly server: Server;
   readonly lean: LeanDoor;
-  readonly sockets: Sockets;
+  readonly sockets: CallerSockets;
 }
 
 const QUIET_MS = 300;

@@ -60,6 +60,9 @@ async function perform(scene: Scene): Promise<void> {
       plan.onRound(figures);
     }
     for (const { gate } of site.posts) if (!gate.whole()) gate.mend();
+  } catch (cause) {
+    const streams = (await site.subscriptions()).streams.map((it) => `${it.kind} ${it.state} ${it.block_height}`).join(", ");
+    throw new Error(`${String(cause)}; nodes: ${await chain.standing()}; streams: ${streams}`, { cause });
   } finally {
     figures.reorgs += await reorgs.stop();
     await questions.stop();

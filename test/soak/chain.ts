@@ -23,6 +23,8 @@ export interface LiveChain {
   /** Ends the transactions; resolves when all nodes agree on the last block. */
   rest(): Promise<void>;
   newest(): Promise<Block>;
+  /** Where each node is and what waits in its pool, for telling what went wrong. */
+  standing(): Promise<string>;
   /** The whole chain, once it rests. */
   blocks(): Promise<readonly Block[]>;
   logs(): Promise<readonly Log[]>;
@@ -76,10 +78,13 @@ interface Parts {
 function chainOf({ devnet, ask, emitters, senders }: Parts): LiveChain {
   let living: Promise<void> | null = null;
   let resting = false;
+  /** Nothing is sent while this is under way. */
+  let reorging: Promise<void> | null = null;
   let reorgs = 0;
   const height = async (): Promise<number> => Number(await ask("eth_blockNumber"));
   const live = async ({ everyMs, random }: Pace): Promise<void> => {
     while (!resting) {
+      await reorging?.catch(() => {});
       const from = senders[Math.floor(random() * senders.length)];
       const to = emitters[random() < 0.5 ? 0 : 1];
       // Counted from the chain: a reorg may have lost a transaction, and those behind it wait for its nonce. Where it is taken, another one goes.
@@ -87,6 +92,11 @@ function chainOf({ devnet, ask, emitters, senders }: Parts): LiveChain {
       await ask("eth_sendTransaction", { from, to, nonce, gas: toHex(GAS), data: TOPICS[random() < 0.5 ? 0 : 1] }).catch(() => {});
       await new Promise((resolve) => setTimeout(resolve, everyMs * (0.5 + random())));
     }
+  };
+  // Not while a block is being made: a reorg in that moment leaves a hole in anvil's chain.
+  const reorg = async (depth: number, withLog: boolean): Promise<void> => {
+    await until("nodes that agree before a reorg", () => agreed(devnet), SETTLE_MS);
+    await ask("anvil_reorg", depth, withLog ? [[await replacingLog(ask, emitters[0], (await height()) - depth), 0]] : []);
   };
   const rest = async (): Promise<void> => {
     resting = true;
@@ -106,12 +116,15 @@ function chainOf({ devnet, ask, emitters, senders }: Parts): LiveChain {
       living ??= live(pace);
     },
     async reorg(depth, withLog) {
-      await ask("anvil_reorg", depth, withLog ? [[await replacingLog(ask, emitters[0], (await height()) - depth), 0]] : []);
+      reorging = reorg(depth, withLog);
+      await reorging;
+      reorging = null;
       reorgs++;
     },
     rest,
     newest: async () => RawBlock.parse(await ask("eth_getBlockByNumber", "latest", false)),
     blocks: async () => blocksUpTo(ask, await height()),
+    standing: () => standingOf(devnet),
     logs: async () => z.array(RawLog).parse(await ask("eth_getLogs", { fromBlock: "0x0", toBlock: "latest" })),
     async close() {
       resting = true;
@@ -146,6 +159,15 @@ async function replacingLog(ask: Ask, to: Hex, forkNumber: number): Promise<stri
   const nonce = Number(await ask("eth_getTransactionCount", REORG_SENDER.address, toHex(forkNumber)));
   const fees = { gas: GAS, maxFeePerGas: 10_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
   return REORG_SENDER.signTransaction({ chainId: 31_337, nonce, to, data: TOPICS[1], type: "eip1559", ...fees });
+}
+
+async function standingOf({ providers }: Devnet): Promise<string> {
+  const each = providers.map(async ({ id, url }) => {
+    const ask = askerOf(url);
+    const { number, hash } = RawBlock.parse(await ask("eth_getBlockByNumber", "latest", false));
+    return `${id} at ${Number(number)} ${hash.slice(0, 10)} with pool ${JSON.stringify(await ask("txpool_status"))}`;
+  });
+  return (await Promise.all(each.map((it) => it.catch(String)))).join(", ");
 }
 
 /** Whether every living node has the same newest block and no transaction waits. */

@@ -26,7 +26,7 @@ export interface Site {
 const Subscriptions = z.object({
   failovers: z.record(z.string(), z.number()),
   blocks_filled: z.number(),
-  streams: z.array(z.object({ kind: z.string(), state: z.string(), pinned: z.boolean() })),
+  streams: z.array(z.object({ kind: z.string(), state: z.string(), block_height: z.number().nullable() })),
 });
 const Metrics = z.object({ profiles: z.tuple([z.object({ subscriptions: Subscriptions })]).rest(z.unknown()) });
 
@@ -80,4 +80,4 @@ function configOf(posts: readonly Post[], { socketsOnly, profiles }: SitePlan): 
 }
 
 /** Nodes here are never far apart, but their heights are not always known. */
-const SELECTION = { max_lag_blocks: 200, archival_threshold: 1_000_000 };
+const SELECTION = { max_lag_blocks: 20, archival_threshold: 1_000_000 };

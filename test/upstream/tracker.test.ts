@@ -401,7 +401,15 @@ test("a read of a block that somebody has pushed is not sent to a provider whose
   it.tracker.recordHead(first, 100);
   it.tracker.recordHead(second, 101);
   it.probe(third, 99);
-  assert.deepEqual(it.plan("eth_getBlockByNumber", { block: { kind: "number", number: 101 } }), ["p1", "p2"], "a polled height may be older than the provider is");
+  assert.deepEqual(
+    it.plan("eth_getBlockByNumber", { block: { kind: "number", number: 101 } }),
+    ["p1", "p2"],
+    "a polled height may be older than the provider is",
+  );
   assert.deepEqual(it.plan("eth_getBlockByNumber", { block: { kind: "number", number: 100 } }), ["p0", "p1", "p2"]);
-  assert.deepEqual(it.plan("eth_getBlockByNumber", { block: { kind: "number", number: 102 } }), ["p0", "p1", "p2"], "nobody has it: that is for a provider to say");
+  assert.deepEqual(
+    it.plan("eth_getBlockByNumber", { block: { kind: "number", number: 102 } }),
+    ["p0", "p1", "p2"],
+    "nobody has it: that is for a provider to say",
+  );
 });

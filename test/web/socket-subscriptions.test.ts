@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
 import { fault } from "../../src/core/fault.ts";
-import { createPress, SUBSCRIPTION_ID_CHARS } from "../../src/web/rpc/notification.ts";
+import { createPress, SUBSCRIPTION_ID_CHARS } from "../../src/web/socket/notification.ts";
 import { until } from "../fakes/stage.ts";
 import { bare, call, frame, open, scene } from "./socket-scene.ts";
 

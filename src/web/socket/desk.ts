@@ -7,8 +7,8 @@ import type { Outcome, Route } from "../../upstream/router.ts";
 import type { Subscriber } from "../../upstream/subscriber.ts";
 import type { Subscriptions } from "../../upstream/subscriptions.ts";
 import type { World } from "../../world.ts";
-import type { RpcParts } from "./door.ts";
-import type { Desk, DeskAnswer, DeskRequest } from "./exchange.ts";
+import type { RpcParts } from "../rpc/door.ts";
+import type { Desk, DeskAnswer, DeskRequest } from "../rpc/exchange.ts";
 
 /** What a desk works with. */
 export interface DeskParts {

@@ -2,10 +2,10 @@
 // its end. Knows nothing of what the messages say.
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
-import type { Address, AddressInput } from "./address.ts";
+import type { Address, AddressInput } from "../rpc/address.ts";
+import { type CallParts, type Outlet, SocketCalls } from "./calls.ts";
 import { writeText } from "./frame.ts";
 import type { Press } from "./notification.ts";
-import { type CallParts, type Outlet, SocketCalls } from "./socket-calls.ts";
 
 /** What sockets work with. */
 export interface SocketParts extends CallParts {
@@ -33,7 +33,7 @@ const MISSED_PONGS = 2;
 const PING = "\x89\x00";
 
 /** One caller's socket, from the end of its handshake on. */
-export class SocketDoor implements Outlet {
+export class CallerSocket implements Outlet {
   readonly #parts: SocketParts;
   readonly #ws: WebSocket;
   readonly #socket: Socket;

@@ -6,13 +6,13 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { type Fault, fault } from "../../core/fault.ts";
 import { type Headers, headersOf, refusalText } from "../respond.ts";
-import { type AddressInput, isSocketPath } from "./address.ts";
+import { type AddressInput, isSocketPath } from "../rpc/address.ts";
+import type { CallParts } from "./calls.ts";
+import { CallerSocket, type SocketParts } from "./connection.ts";
 import { createPress } from "./notification.ts";
-import type { CallParts } from "./socket-calls.ts";
-import { SocketDoor, type SocketParts } from "./socket-door.ts";
 
 /** The sockets of all callers. */
-export interface Sockets {
+export interface CallerSockets {
   /** Takes a connection whose client asked for an upgrade. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   readonly open: number;
@@ -34,7 +34,7 @@ export function notASocket(): Fault {
 }
 
 /** No sockets yet. */
-export function createSockets(calls: CallParts): Sockets {
+export function createCallerSockets(calls: CallParts): CallerSockets {
   const parts: SocketParts = { ...calls, press: createPress() };
   const { rpc } = parts;
   const rounds = createRounds(parts);
@@ -68,7 +68,7 @@ export function createSockets(calls: CallParts): Sockets {
       if (address.kind === "fault") return refuse(socket, answering, address);
       if (!(socket instanceof Socket)) return void socket.destroy();
       if (server.options.maxPayload !== rpc.limits.maxBodyBytes) server = createServer();
-      server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new SocketDoor(parts, { ws, socket, input, address, left })));
+      server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new CallerSocket(parts, { ws, socket, input, address, left })));
     },
     get open() {
       return rounds.size;
@@ -117,14 +117,14 @@ function broken({ message }: Error): Fault {
 interface Rounds {
   readonly size: number;
   /** Adds what `make` makes; it calls `left` to be taken out. */
-  add(make: (left: () => void) => SocketDoor): void;
-  each(run: (door: SocketDoor) => void): void;
+  add(make: (left: () => void) => CallerSocket): void;
+  each(run: (door: CallerSocket) => void): void;
 }
 
 const PARTS = 30;
 
 function createRounds({ rpc }: SocketParts): Rounds {
-  const parts: readonly Set<SocketDoor>[] = Array.from({ length: PARTS }, () => new Set());
+  const parts: readonly Set<CallerSocket>[] = Array.from({ length: PARTS }, () => new Set());
   let size = 0;
   let added = 0;
   let turn = 0;

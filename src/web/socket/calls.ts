@@ -4,14 +4,14 @@ import { type Fault, fault } from "../../core/fault.ts";
 import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
 import type { Subscriptions } from "../../upstream/subscriptions.ts";
-import type { Address, AddressInput } from "./address.ts";
-import { type Batch, runBatch } from "./batch.ts";
+import type { Address, AddressInput } from "../rpc/address.ts";
+import { type Batch, runBatch } from "../rpc/batch.ts";
+import { endOf, type RpcParts } from "../rpc/door.ts";
+import { evidenceOfReply, exchange, type Reply } from "../rpc/exchange.ts";
+import type { Activity } from "../rpc/lean.ts";
+import { renderFault, renderReply } from "../rpc/render.ts";
 import { type Line, SubscriptionDesk } from "./desk.ts";
-import { endOf, type RpcParts } from "./door.ts";
-import { evidenceOfReply, exchange, type Reply } from "./exchange.ts";
-import type { Activity } from "./lean.ts";
 import { metaNotification } from "./notification.ts";
-import { renderFault, renderReply } from "./render.ts";
 
 /** What the requests of sockets are served with. */
 export interface CallParts {
