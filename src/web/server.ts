@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Fault, fault } from "../core/fault.ts";
-import type { Subscriptions } from "../upstream/subscriptions.ts";
+import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
 import type { World } from "../world.ts";
 import { type Headers, headersOf, refusalText, writeFault, writePreflight } from "./respond.ts";
 import { isRpcPath, isSocketPath } from "./rpc/address.ts";

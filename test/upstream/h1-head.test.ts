@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import fc from "fast-check";
-import { type AnswerHead, ChunkedBody, readHead } from "../../src/upstream/h1-head.ts";
+import { type AnswerHead, ChunkedBody, readHead } from "../../src/upstream/http/h1-head.ts";
 
 const TIMEOUT = { timeout: 20_000 };
 

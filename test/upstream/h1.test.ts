@@ -4,9 +4,9 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Failure } from "../../src/core/attempt.ts";
-import { createOrigin, type Origin, type OriginOptions } from "../../src/upstream/h1.ts";
-import type { AnswerHandler, Controller } from "../../src/upstream/h1-connection.ts";
-import { createHttpUpstream } from "../../src/upstream/http.ts";
+import { createOrigin, type Origin, type OriginOptions } from "../../src/upstream/http/h1.ts";
+import type { AnswerHandler, Controller } from "../../src/upstream/http/h1-connection.ts";
+import { createHttpUpstream } from "../../src/upstream/http/http.ts";
 import type { AnswerStream, Listener } from "../../src/upstream/transport.ts";
 import { realWorld } from "../../src/world.ts";
 import { fakeProvider } from "../fakes/providers.ts";

@@ -1,7 +1,7 @@
 // The watch over an open connection, on times made up: when it pings, gives up, and lets go.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Sight, Watch } from "../../src/upstream/socket-watch.ts";
+import { type Sight, Watch } from "../../src/upstream/socket/watch.ts";
 
 const LIMITS = { pingAfterMs: 15_000, deadAfterMs: 30_000, idleMs: 60_000 };
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
-import { FAILOVER_REASONS, type StreamReport } from "../../src/upstream/subscriber.ts";
+import { FAILOVER_REASONS, type StreamReport } from "../../src/upstream/stream/subscriber.ts";
 import type { SocketReport } from "../../src/upstream/transport.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { type SocketUpstream, socketUpstream } from "../fakes/socket-upstream.ts";

@@ -7,7 +7,7 @@ import { WebSocket } from "ws";
 import { createObserver, type Observer } from "../../src/observe.ts";
 import { createDirectory, type Directory } from "../../src/upstream/directory.ts";
 import type { Outcome, Route, RouteRequest, Router } from "../../src/upstream/router.ts";
-import type { SubscribeRequest, Subscriber } from "../../src/upstream/subscriber.ts";
+import type { SubscribeRequest, Subscriber } from "../../src/upstream/stream/subscriber.ts";
 import { createWheel } from "../../src/upstream/wheel.ts";
 import { createPages } from "../../src/web/pages.ts";
 import { createResolver } from "../../src/web/rpc/address.ts";

@@ -3,8 +3,8 @@
 import type { Provider } from "../../core/profile.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import type { Series } from "../../observe.ts";
-import { FAILOVER_REASONS } from "../../upstream/subscriber.ts";
-import type { SubscriptionReport, Subscriptions } from "../../upstream/subscriptions.ts";
+import { FAILOVER_REASONS } from "../../upstream/stream/subscriber.ts";
+import type { SubscriptionReport, Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { SocketReport } from "../../upstream/transport.ts";
 
 /** Where the numbers come from. */

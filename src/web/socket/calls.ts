@@ -3,7 +3,7 @@
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
-import type { Subscriptions } from "../../upstream/subscriptions.ts";
+import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { Address, AddressInput } from "../rpc/address.ts";
 import { type Batch, runBatch } from "../rpc/batch.ts";
 import { endOf, type RpcParts } from "../rpc/door.ts";

@@ -1,7 +1,7 @@
 // Subscriptions as callers see them: one stream per profile, chain, kind and filter, whatever the number of its subscribers.
-import { fault } from "../core/fault.ts";
-import type { SubscriptionKind } from "../core/subscription.ts";
-import type { Directory } from "./directory.ts";
+import { fault } from "../../core/fault.ts";
+import type { SubscriptionKind } from "../../core/subscription.ts";
+import type { Directory } from "../directory.ts";
 import type { SourceParts } from "./source.ts";
 import { Stream } from "./stream.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";

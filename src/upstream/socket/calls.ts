@@ -1,8 +1,8 @@
 // Requests under way on one provider's socket: each carries an id of ours and waits for the answer with that id. Knows nothing of how the socket comes to be.
-import { readAnswer, readError, readLongResult } from "../core/answer.ts";
-import type { Failure } from "../core/attempt.ts";
-import { writeRequest } from "../core/jsonrpc.ts";
-import type { Dispatch, Listener } from "./transport.ts";
+import { readAnswer, readError, readLongResult } from "../../core/answer.ts";
+import type { Failure } from "../../core/attempt.ts";
+import { writeRequest } from "../../core/jsonrpc.ts";
+import type { Dispatch, Listener } from "../transport.ts";
 
 /** Hears the answer to a call. On a socket it always comes whole. */
 export type CallListener = Pick<Listener, "result" | "failed">;

@@ -1,9 +1,9 @@
 // The port of what keeps a subscription whole when its provider is replaced. Says what every kind must do, and nothing of how.
-import type { ProviderSet } from "../core/profile.ts";
-import type { Subscription } from "../core/subscription.ts";
-import type { World } from "../world.ts";
+import type { ProviderSet } from "../../core/profile.ts";
+import type { Subscription } from "../../core/subscription.ts";
+import type { World } from "../../world.ts";
+import type { Wheel } from "../wheel.ts";
 import type { Source } from "./source.ts";
-import type { Wheel } from "./wheel.ts";
 
 /**
  * Why a source cannot serve: `far` = more was missed than may be asked for, `unanswered` = it does not give what it must have, `backlog` = it sends faster than
@@ -43,5 +43,6 @@ export interface ContinuityParts {
   readonly world: World;
   readonly wheel: Wheel;
   readonly subscription: Subscription;
-  readonly set: ProviderSet;
+  /** As it is now: a reload may change it. */
+  readonly set: () => ProviderSet;
 }

@@ -1,5 +1,5 @@
 // Pending transactions and sync states across a change of providers: they have no order to go by, so they go on as they come, without repeats.
-import type { SubscriptionKind } from "../core/subscription.ts";
+import type { SubscriptionKind } from "../../core/subscription.ts";
 import type { Continuity, Teller } from "./continuity.ts";
 
 /** Results remembered so that none is told twice. */

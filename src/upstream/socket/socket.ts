@@ -1,17 +1,17 @@
 // One provider's socket: opened when somebody needs it, opened again while somebody keeps it, closed when nobody does. What is sent over it is the
-// business of `socket-calls.ts` and `socket-feeds.ts`; this file reads no JSON.
+// business of `calls.ts` and `feeds.ts`; this file reads no JSON.
 import { isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
-import type { Failure } from "../core/attempt.ts";
-import { readFrame } from "../core/frame.ts";
-import type { World } from "../world.ts";
-import { type Call, type CallListener, Calls, plainFailure, type Question } from "./socket-calls.ts";
-import { type Address, type DialLimits, dial, nameOf } from "./socket-dial.ts";
-import { type FeedLimits, Feeds } from "./socket-feeds.ts";
-import { type Sight, Watch, type WatchLimits } from "./socket-watch.ts";
-import type { Keeper, SocketReport } from "./transport.ts";
-import type { Alarm, Wheel } from "./wheel.ts";
+import type { Failure } from "../../core/attempt.ts";
+import { readFrame } from "../../core/frame.ts";
+import type { World } from "../../world.ts";
+import type { Keeper, SocketReport } from "../transport.ts";
+import type { Alarm, Wheel } from "../wheel.ts";
+import { type Call, type CallListener, Calls, plainFailure, type Question } from "./calls.ts";
+import { type Address, type DialLimits, dial, nameOf } from "./dial.ts";
+import { type FeedLimits, Feeds } from "./feeds.ts";
+import { type Sight, Watch, type WatchLimits } from "./watch.ts";
 
 /** Bounds of one socket. */
 export interface SocketLimits extends DialLimits, FeedLimits, WatchLimits {

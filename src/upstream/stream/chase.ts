@@ -1,10 +1,10 @@
 // From what a subscriber has been told to a new head: the blocks between them and their logs, asked of one provider and checked link by link. Tells nobody.
-import { type Block, type Head, type Log, readHead, readLog } from "../core/chain-event.ts";
-import { place } from "../core/chain-view.ts";
-import { elements, OPEN_ARRAY } from "../core/json.ts";
-import { logsOfBlock, type Subscription } from "../core/subscription.ts";
-import type { Track } from "../core/track.ts";
-import type { World } from "../world.ts";
+import { type Block, type Head, type Log, readHead, readLog } from "../../core/chain-event.ts";
+import { place } from "../../core/chain-view.ts";
+import { elements, OPEN_ARRAY } from "../../core/json.ts";
+import { logsOfBlock, type Subscription } from "../../core/subscription.ts";
+import type { Track } from "../../core/track.ts";
+import type { World } from "../../world.ts";
 
 /** Whom to ask, about what, and how far. */
 export interface Chase {

@@ -1,10 +1,10 @@
 // The routing state as a subscription sees it that has to go on: an open circuit puts a provider last instead of out, and what fails is not held against
 // it. The retries of many subscriptions after one lost connection would otherwise close every door for longer than a subscription may wait.
-import type { Attempt, Channel, Plan } from "../core/attempt.ts";
-import type { BlockRef, Call } from "../core/call.ts";
-import type { Method } from "../core/method.ts";
-import type { Provider, Transport } from "../core/profile.ts";
-import type { Probe, Selection, Station, Tracker } from "./tracker.ts";
+import type { Attempt, Channel, Plan } from "../../core/attempt.ts";
+import type { BlockRef, Call } from "../../core/call.ts";
+import type { Method } from "../../core/method.ts";
+import type { Provider, Transport } from "../../core/profile.ts";
+import type { Probe, Selection, Station, Tracker } from "../tracker.ts";
 
 /** A lenient view of a tracker. Whoever uses it sees to it that nobody is asked too often. */
 export class LenientTracker implements Tracker {

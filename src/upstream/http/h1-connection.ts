@@ -1,6 +1,6 @@
 // One keep-alive HTTP/1.1 connection: one request at a time, its answer read strictly. What leaves a doubt about framing ends the connection.
 import { connect, type Socket } from "node:net";
-import type { World } from "../world.ts";
+import type { World } from "../../world.ts";
 import { type AnswerHead, ChunkedBody, readHead } from "./h1-head.ts";
 
 /** Lets a handler steer the answer it receives. */

@@ -1,16 +1,16 @@
 // One subscription and its subscribers: has one provider at a time, finds another when that fails, and ends when that cannot be done in time. What a change
 // of providers means for the events is continuity's business.
-import { type Fault, fault } from "../core/fault.ts";
-import { methodOf } from "../core/method.ts";
-import type { Provider } from "../core/profile.ts";
+import { type Fault, fault } from "../../core/fault.ts";
+import { methodOf } from "../../core/method.ts";
+import type { Provider } from "../../core/profile.ts";
+import type { Outcome, Route } from "../router.ts";
+import type { Tracker } from "../tracker.ts";
+import type { Alarm } from "../wheel.ts";
 import { ChainContinuity } from "./chain-continuity.ts";
-import type { Continuity, Teller, Trouble } from "./continuity.ts";
+import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
 import { LooseContinuity } from "./loose-continuity.ts";
-import type { Outcome, Route } from "./router.ts";
 import { type Opened, openSource, type Source, type SourceParts } from "./source.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
-import type { Tracker } from "./tracker.ts";
-import type { Alarm } from "./wheel.ts";
 
 /** What a stream tells its registry. */
 export interface StreamOwner {
@@ -70,7 +70,9 @@ export class Stream {
     this.#parts = parts;
     this.#request = request;
     this.#owner = owner;
-    this.#continuity = continuityOf(parts, request, { tell: (results) => this.#tell(results), trouble: (why) => this.#trouble(why) });
+    const { world, wheel } = parts;
+    const teller = { tell: (results: readonly Buffer[]) => this.#tell(results), trouble: (why: Trouble) => this.#trouble(why) };
+    this.#continuity = continuityOf({ world, wheel, subscription: request.subscription, set: () => this.#request.tracker.set }, teller);
     this.#outage = { avoid: new Set(), far: false, rounds: 0, alarm: null, reason: null };
   }
 
@@ -88,9 +90,9 @@ export class Stream {
   /** Goes on with another set of providers; `pin` is the pinned provider in it. */
   rebind(tracker: Tracker, pin: Provider | null): void {
     this.#request = { ...this.#request, tracker, pin };
-    const { provider = null } = this.#source ?? {};
-    if (provider === null || tracker.set.providers.some((it) => it.id === provider.id && it.wsUrl === provider.wsUrl)) return;
-    this.#fail("removed", null);
+    const provider = this.#source?.provider;
+    if (provider === undefined || tracker.set.providers.some((it) => it.id === provider.id && it.wsUrl === provider.wsUrl)) return;
+    this.#fail("removed");
   }
 
   report(): StreamReport {
@@ -150,7 +152,7 @@ export class Stream {
         opened: (opened) => this.#opened(outage, opened),
         event: (raw) => this.#continuity.hear(raw, subscription.kind === "newHeads"),
         head: (raw) => this.#continuity.hear(raw, true),
-        lost: () => this.#fail("lost", null),
+        lost: () => this.#fail("lost"),
       },
     );
     // A provider that answers at once has already moved this stream on.
@@ -163,9 +165,7 @@ export class Stream {
     if (lacking !== null) return this.#avoid(outage, lacking);
     if (!this.#everLive) return this.#refuse(outcome, route);
     // A route asks only a few: the others are next, and those it asked wait for the next round.
-    const { size } = outage.avoid;
-    for (const { attempt } of route.traces) outage.avoid.add(attempt.provider.id);
-    if (outage.avoid.size > size) return this.#seek();
+    if (route.traces.length > 0) return this.#avoid(outage, ...route.traces.map((it) => it.attempt.provider));
     if (outage.far) return this.end("too many blocks were missed");
     outage.avoid.clear();
     const pauseMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** outage.rounds++);
@@ -183,9 +183,9 @@ export class Stream {
     });
   }
 
-  #avoid(outage: Outage, provider: Provider): void {
+  #avoid(outage: Outage, ...providers: readonly Provider[]): void {
     this.#drop();
-    outage.avoid.add(provider.id);
+    for (const { id } of providers) outage.avoid.add(id);
     this.#seek();
   }
 
@@ -214,18 +214,18 @@ export class Stream {
   #trouble(why: Trouble): void {
     if (this.#source === null) return;
     if (why === "forgotten") this.end(FORGOTTEN);
-    else this.#fail(why, this.#source.provider);
+    else this.#fail(why);
   }
 
   /** The provider is lost or cannot serve any longer: another one goes on from where it stopped. */
-  #fail(reason: FailoverReason, culprit: Provider | null): void {
+  #fail(reason: FailoverReason): void {
     if (this.#over) return;
-    const failed = culprit ?? this.#source?.provider ?? null;
+    const failed = this.#source?.provider;
     this.#drop();
     if (this.#everLive && this.#subscribers.size + this.#waiting.size === 0) return this.#close();
     const outage = this.#outage ?? this.#beginOutage(reason);
     outage.far ||= reason === "far";
-    if (failed !== null) outage.avoid.add(failed.id);
+    if (failed !== undefined) outage.avoid.add(failed.id);
     this.#seek();
   }
 
@@ -272,7 +272,7 @@ export class Stream {
     if (provider === undefined) return;
     const verdict = { category: "stale_heads", step: "next", effect: { kind: "lag" } } as const;
     tracker.record(methodOf("eth_subscribe"), { provider, transport: "ws", latencyMs: 0, verdict, code: null });
-    this.#fail("stale_heads", provider);
+    this.#fail("stale_heads");
   }
 
   #tell(results: readonly Buffer[]): void {
@@ -289,10 +289,9 @@ export class Stream {
   }
 }
 
-function continuityOf({ world, wheel }: SourceParts, { subscription, tracker }: SubscribeRequest, teller: Teller): Continuity {
-  const { kind } = subscription;
-  if (kind !== "newHeads" && kind !== "logs") return new LooseContinuity(kind, teller);
-  return new ChainContinuity({ world, wheel, subscription, set: tracker.set }, kind, teller);
+function continuityOf(parts: ContinuityParts, teller: Teller): Continuity {
+  const { kind } = parts.subscription;
+  return kind === "newHeads" || kind === "logs" ? new ChainContinuity(parts, kind, teller) : new LooseContinuity(kind, teller);
 }
 
 function unavailable(reason: string): Fault {

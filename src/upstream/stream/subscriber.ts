@@ -1,9 +1,9 @@
 // The port between subscriptions and those who have them: what is asked for, and what is heard.
-import type { Strategy } from "../core/attempt.ts";
-import type { Provider } from "../core/profile.ts";
-import type { Subscription } from "../core/subscription.ts";
-import type { Outcome, Route } from "./router.ts";
-import type { Tracker } from "./tracker.ts";
+import type { Strategy } from "../../core/attempt.ts";
+import type { Provider } from "../../core/profile.ts";
+import type { Subscription } from "../../core/subscription.ts";
+import type { Outcome, Route } from "../router.ts";
+import type { Tracker } from "../tracker.ts";
 
 /** What a subscriber asks for. */
 export interface SubscribeRequest {

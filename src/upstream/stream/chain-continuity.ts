@@ -1,8 +1,9 @@
 // Heads and logs across a change of providers: followed along the chain, so that what was missed is asked for and told in order. Knows no subscriber.
-import { type Block, type Head, type Log, readHead, readLog } from "../core/chain-event.ts";
-import { holds, place, tipOf, windowFor } from "../core/chain-view.ts";
-import { lacks } from "../core/log-book.ts";
-import { createTrack, dropHeld, MAX_HELD_LOGS, type Track, takeHead, takeLog } from "../core/track.ts";
+import { type Block, type Head, type Log, readHead, readLog } from "../../core/chain-event.ts";
+import { holds, place, tipOf, windowFor } from "../../core/chain-view.ts";
+import { lacks } from "../../core/log-book.ts";
+import { APART_MS, createDoubt, isOwed, noteAbandoned, notePushed, settle, suspect, unsureBelow } from "../../core/log-doubt.ts";
+import { createTrack, dropHeld, MAX_HELD_LOGS, type Track, takeHead, takeLog } from "../../core/track.ts";
 import { blockAt, type Chase, chaseHead, logsOf, newestBlock } from "./chase.ts";
 import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
 import type { Source } from "./source.ts";
@@ -11,10 +12,6 @@ const MAX_WAITING = 10_000;
 const MAX_WAITING_BYTES = 33_554_432;
 /** A log may come before its block; after this the provider is asked for that block. */
 const HELD_MS = 250;
-/** A head and its logs may come this far apart: a connection that opens or breaks in between has swallowed some. */
-const APART_MS = 2_000;
-const MAX_DOUBTED = 1_024;
-
 /** A provider whose chain changes while it is asked is asked anew, so often. */
 const MAX_RESTARTS = 8;
 
@@ -45,10 +42,7 @@ export class ChainContinuity implements Continuity {
   #attachedAtMs = 0;
   /** More came than may wait. */
   #overrun = false;
-  /** Blocks that a source pushed, and when, until it has lived long enough to have pushed all their logs. */
-  readonly #unsure = new Map<string, number>();
-  /** Blocks whose logs were dropped or taken back: a source that pushes such a block again may not push its logs again. */
-  readonly #doubted = new Set<string>();
+  readonly #doubt = createDoubt();
 
   constructor(parts: ContinuityParts, kind: "newHeads" | "logs", teller: Teller) {
     this.#parts = parts;
@@ -105,8 +99,7 @@ export class ChainContinuity implements Continuity {
     if (this.#track === null) return;
     const { book, view } = this.#track;
     this.#track.held = [];
-    // A source that took logs back and is lost before it showed the new branch may have been the only one to leave this one.
-    if (book !== null) for (const { hash } of view.blocks) if (lacks(book, hash)) this.#unsure.set(hash, this.#unsure.get(hash) ?? 0);
+    if (book !== null) for (const { hash } of view.blocks) if (lacks(book, hash)) noteAbandoned(this.#doubt, hash);
   }
 
   hear(raw: Buffer, head: boolean): void {
@@ -134,7 +127,7 @@ export class ChainContinuity implements Continuity {
     const head = readHead(raw);
     if (head === null) return void this.strays++;
     const placement = place(track.view, head, this.#reach());
-    if (placement === "known" && this.#unsure.has(head.hash)) this.#pushed(head, track);
+    if (placement === "known" && this.#doubt.unsure.has(head.hash)) this.#pushed(head, track);
     if (placement === "known" || placement === "old") return;
     this.lastHeadAtMs = this.#parts.world.now();
     switch (placement) {
@@ -152,7 +145,7 @@ export class ChainContinuity implements Continuity {
   #takeLog(source: Source, track: Track, event: Waiting): void {
     const log = readLog(event.raw);
     if (log === null) return void this.strays++;
-    const owed = this.#isOwing() && holds(track.view, log.blockNumber, log.blockHash) ? this.#unsureBelow(track, log.blockNumber) : [];
+    const owed = this.#isOwed() && holds(track.view, log.blockNumber, log.blockHash) ? this.#unsureBelow(track, log.blockNumber) : [];
     if (owed.length > 0) {
       this.#waiting.unshift(event);
       this.#waitingBytes += event.raw.length;
@@ -198,36 +191,26 @@ export class ChainContinuity implements Continuity {
 
   /** Logs of a block that were asked for, and so are all there are. */
   #tellLogs(track: Track, hash: string, logs: readonly Log[] = []): void {
-    this.#unsure.delete(hash);
+    settle(this.#doubt, hash);
     for (const log of logs) this.#tell(takeLog(track, log) ?? []);
   }
 
   /** A head whose logs may have been pushed before this source was listened to, or are in doubt, or would come before those that an earlier source owes. */
   #isDoubtful({ hash }: Head, { book }: Track, heardAtMs: number): boolean {
-    return book !== null && (this.#doubted.has(hash) || this.#isOwing() || heardAtMs - this.#attachedAtMs < APART_MS);
+    return book !== null && (this.#doubt.suspects.has(hash) || this.#isOwed() || heardAtMs - this.#attachedAtMs < APART_MS);
   }
 
-  /** Earlier sources may not have pushed all logs of some blocks. */
-  #isOwing(): boolean {
-    const [oldestMs = this.#attachedAtMs] = this.#unsure.values();
-    return oldestMs < this.#attachedAtMs;
+  #isOwed(): boolean {
+    return isOwed(this.#doubt, this.#attachedAtMs);
   }
 
-  /** Remembers a block whose logs have yet to come, and forgets those of this source whose logs have come by now. */
-  #pushed({ hash }: Head, { book, view }: Track): void {
-    if (book === null) return;
-    const nowMs = this.#parts.world.now();
-    this.#unsure.delete(hash);
-    this.#unsure.set(hash, nowMs);
-    for (const [old, atMs] of this.#unsure) {
-      const complete = atMs >= this.#attachedAtMs && nowMs - atMs >= APART_MS;
-      if (complete || this.#unsure.size > view.window) this.#unsure.delete(old);
-    }
-  }
-
-  /** Known blocks below this number whose logs may not all have been pushed: they are to be told before those of later ones. */
   #unsureBelow({ view }: Track, number: number): readonly Block[] {
-    return view.blocks.filter((it) => it.number < number && this.#unsure.has(it.hash));
+    return unsureBelow(this.#doubt, view.blocks, number);
+  }
+
+  /** A block whose logs have yet to come. */
+  #pushed({ hash }: Head, { book, view }: Track): void {
+    if (book !== null) notePushed(this.#doubt, hash, { nowMs: this.#parts.world.now(), attachedAtMs: this.#attachedAtMs, window: view.window });
   }
 
   #watchHeld(): void {
@@ -254,22 +237,14 @@ export class ChainContinuity implements Continuity {
     }
     if (this.#source !== source) return null;
     dropHeld(track, hash);
-    this.#doubt(hash);
+    suspect(this.#doubt, hash);
     return null;
   }
 
   #adopt(track: Track, head: Head, pushed: boolean): readonly Buffer[] | null {
     const leaves = track.book === null || (this.height ?? 0) < head.number ? [] : track.view.blocks.filter((it) => it.number >= head.number);
-    for (const { hash } of leaves) this.#doubt(hash);
+    for (const { hash } of leaves) suspect(this.#doubt, hash);
     return takeHead(track, head, pushed);
-  }
-
-  #doubt(hash: string): void {
-    this.#unsure.delete(hash);
-    this.#doubted.delete(hash);
-    this.#doubted.add(hash);
-    const [oldest = hash] = this.#doubted;
-    if (this.#doubted.size > MAX_DOUBTED) this.#doubted.delete(oldest);
   }
 
   /** Lets events wait until something has been found out. */
@@ -295,6 +270,6 @@ export class ChainContinuity implements Continuity {
   }
 
   #reach(): number {
-    return this.#parts.set.maxBackfillBlocks;
+    return this.#parts.set().maxBackfillBlocks;
   }
 }

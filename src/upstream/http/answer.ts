@@ -1,10 +1,10 @@
 // One request to a provider over HTTP and its answer, read only as far as the JSON-RPC envelope: a whole result, a long one that is passed on
 // while it arrives, or a failure. Knows nothing of connections but how to steer its own.
 import { isUtf8 } from "node:buffer";
-import { readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../core/answer.ts";
-import type { Failure } from "../core/attempt.ts";
+import { readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../../core/answer.ts";
+import type { Failure } from "../../core/attempt.ts";
+import type { AnswerStream, Dispatch, Listener, Outgoing, StreamSink } from "../transport.ts";
 import type { AnswerHandler, Controller } from "./h1-connection.ts";
-import type { AnswerStream, Dispatch, Listener, Outgoing, StreamSink } from "./transport.ts";
 
 /** Bounds of an answer. */
 export interface AnswerLimits {

@@ -1,18 +1,18 @@
 // One provider as the source of one subscription: found through the router like any call, subscribed, and asked for what was missed. Judges nothing it hears.
-import type { Failure, Strategy } from "../core/attempt.ts";
-import { NO_BLOCK } from "../core/call.ts";
-import { fault } from "../core/fault.ts";
-import { writeRequest } from "../core/jsonrpc.ts";
-import { methodOf } from "../core/method.ts";
-import type { Provider } from "../core/profile.ts";
-import type { Subscription } from "../core/subscription.ts";
-import type { World } from "../world.ts";
-import { ask } from "./ask.ts";
+import type { Failure, Strategy } from "../../core/attempt.ts";
+import { NO_BLOCK } from "../../core/call.ts";
+import { fault } from "../../core/fault.ts";
+import { writeRequest } from "../../core/jsonrpc.ts";
+import { methodOf } from "../../core/method.ts";
+import type { Provider } from "../../core/profile.ts";
+import type { Subscription } from "../../core/subscription.ts";
+import type { World } from "../../world.ts";
+import { ask } from "../ask.ts";
+import { createRouter, type Outcome, type Route, type RouterLimits } from "../router.ts";
+import type { Tracker } from "../tracker.ts";
+import type { Dispatch, Sockets } from "../transport.ts";
+import type { Wheel } from "../wheel.ts";
 import { LenientTracker } from "./lenient.ts";
-import { createRouter, type Outcome, type Route, type RouterLimits } from "./router.ts";
-import type { Tracker } from "./tracker.ts";
-import type { Dispatch, Sockets } from "./transport.ts";
-import type { Wheel } from "./wheel.ts";
 
 /** What sources work with. */
 export interface SourceParts {

@@ -1,10 +1,10 @@
 // Providers over HTTP: which connections a request takes and what its head says. One pool per origin, shared by every profile that names it.
 import { Pool } from "undici";
-import type { Provider } from "../core/profile.ts";
-import type { World } from "../world.ts";
+import type { Provider } from "../../core/profile.ts";
+import type { World } from "../../world.ts";
+import type { Upstream } from "../transport.ts";
+import { type AnswerLimits, HttpDispatch, type Lender } from "./answer.ts";
 import { createOrigin } from "./h1.ts";
-import { type AnswerLimits, HttpDispatch, type Lender } from "./http-answer.ts";
-import type { Upstream } from "./transport.ts";
 
 /** Bounds of the HTTP transport. */
 export interface HttpLimits extends AnswerLimits {
