@@ -29,13 +29,13 @@ test("fifty reloads under load fail no request, and a provider that stays keeps 
   };
   const workers = Array.from({ length: 12 }, (_, n) => worker(n));
   const sets = [["b", "a"], ["b"], ["c", "d", "b"], ["b", "d"], ["a", "b", "c", "d"]];
-  for (let round = 0; round < 50; round++) {
+  // As many more as a busy machine needs to have served something between them.
+  for (let round = 0; round < 50 || answered <= 200; round++) {
     assert.equal(service.app.reload(configOf(textOf(upstreams, sets[round % sets.length] ?? NAMES))), null);
     await new Promise((resolve) => setTimeout(resolve, 15));
   }
   running = false;
   await Promise.all(workers);
-  assert.ok(answered > 200, `${answered}`);
   assert.equal(
     upstreams.reduce((sum, it) => sum + it.asked.length, 0),
     answered,
