@@ -1,10 +1,10 @@
 // `npm run soak`: the continuity of subscriptions over real nodes, long. Forces providers to fail during live mining with reorgs, compares with the chain,
 // tries what lies past the bounds. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
 import { parseArgs } from "node:util";
+import { seededRandom } from "../fakes/world.ts";
 import { play } from "./act.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
 import { startChain } from "./chain.ts";
-import { chanceOf } from "./chance.ts";
 import type { Figures } from "./figures.ts";
 import { faultsOf, tableOf } from "./report.ts";
 import type { ActPlan } from "./scene.ts";
@@ -24,7 +24,7 @@ if (!Number.isInteger(failovers) || failovers < 1 || !Number.isInteger(seed)) {
 process.exitCode = await soak();
 
 async function soak(): Promise<number> {
-  const random = chanceOf(seed);
+  const random = seededRandom(seed);
   process.stdout.write(`seed ${seed}\n`);
   // The timers of the nodes' keeper hold no process.
   const held = setInterval(() => {}, PRINTED_EVERY_MS);

@@ -2,10 +2,10 @@
 // The short form of `npm run soak`.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { seededRandom } from "../fakes/world.ts";
 import { play } from "../soak/act.ts";
 import { tryBounds } from "../soak/bounds.ts";
 import { type LiveChain, startChain } from "../soak/chain.ts";
-import { chanceOf } from "../soak/chance.ts";
 import { faultsOf } from "../soak/report.ts";
 import type { ActPlan } from "../soak/scene.ts";
 
@@ -13,7 +13,7 @@ const SEED = Number(process.env["SOAK_SEED"] ?? Math.floor(Math.random() * 2 ** 
 
 describe(`continuity over three real nodes (seed ${SEED})`, { timeout: 100_000 }, () => {
   let chain: LiveChain;
-  const random = chanceOf(SEED);
+  const random = seededRandom(SEED);
 
   before(async () => {
     chain = await startChain();
