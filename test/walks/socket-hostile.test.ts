@@ -219,3 +219,28 @@ test("a connection that is silent and answers no ping is given up, and its subsc
   assert.equal((await told(client, id, 1))[0].hash, second.hash);
   assert.equal(b?.ws.opened(), 1);
 });
+
+test(
+  "the only provider closes an idle connection on which nothing ever came: the subscription goes on over the next one, and what was missed is told",
+  TIMEOUT,
+  async (t) => {
+    const { nodes, chain, open, mine, listening } = await socketStage(t, ["ws"], {
+      set: { monitoring: { probe_interval_ms: ONE_PROBE, socket_heads: false } },
+    });
+    const [a] = nodes;
+    await listening();
+    const client = await open();
+    const heads = await subscribe(client, "newHeads");
+    for (const peer of a?.ws.peers() ?? []) peer.close(1001);
+    await until("the end of the connection", () => a?.ws.peers().length === 0);
+    const missed = [mine("none"), mine("none")];
+    a?.follow();
+    await until("a new subscription", () => a?.ws.subscriptions("newHeads") === 1);
+    const last = mine();
+    assert.deepEqual(
+      (await told(client, heads, 3)).map((it) => it.hash),
+      [...missed, last].map((it) => it.hash),
+    );
+    assert.equal(chain.tip().hash, last.hash);
+  },
+);
