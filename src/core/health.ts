@@ -81,9 +81,19 @@ export function recordAttempt(health: Health, method: Method, attempt: Attempt, 
     observe(health.latency, method, latencyMs, ending.nowMs);
     return;
   }
+  recordVerdict(health, method, { verdict, latencyMs }, ending);
+  count(health, method, attempt, ending.nowMs);
+}
+
+/** Takes a verdict into account that is about no call: what became of a connection. Counts nothing. */
+export function recordVerdict(
+  health: Health,
+  method: Method,
+  { verdict, latencyMs }: { readonly verdict: Verdict; readonly latencyMs: number },
+  ending: Ending,
+): void {
   signal(health, signalOf(verdict.effect), latencyMs, ending);
   apply(health, method, verdict.effect, ending);
-  count(health, method, attempt, ending.nowMs);
 }
 
 /** Whether it said within the last 30 s, and after the latest head sample, that it is behind. */

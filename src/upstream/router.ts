@@ -7,7 +7,7 @@ import type { Fault } from "../core/fault.ts";
 import type { Provider, Transport } from "../core/profile.ts";
 import type { World } from "../world.ts";
 import { allFailed, mayShow, nobodyToAsk, outcomeUnknown, rangeRefused } from "./refusal.ts";
-import type { Tracker } from "./tracker.ts";
+import type { RoutingState } from "./tracker.ts";
 import { hashOf, lookupOf } from "./transaction.ts";
 import type { AnswerStream, Dispatch, Listener, Upstream } from "./transport.ts";
 import type { Alarm, Wheel } from "./wheel.ts";
@@ -15,7 +15,7 @@ import type { Alarm, Wheel } from "./wheel.ts";
 /** What a request is routed with. */
 export interface RouteRequest {
   readonly call: Call;
-  readonly tracker: Tracker;
+  readonly tracker: RoutingState;
   readonly strategy: Strategy;
   readonly pin: Provider | null;
   /** Null = whichever of a provider's is better. */

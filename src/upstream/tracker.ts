@@ -1,12 +1,12 @@
 // The routing state of one provider set: the only mutable one there is. Plans calls, hears attempts and probes, reports health. Sends nothing itself.
-import type { Attempt, Plan, Strategy } from "../core/attempt.ts";
+import type { Attempt, Plan, Strategy, Verdict } from "../core/attempt.ts";
 import { admitted, CLOSED, openRemainingMs, settled } from "../core/breaker.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../core/call.ts";
 import { capability, type SetView, unreachable } from "../core/capability.ts";
 import { type Consensus, consensusOf, HEAD_FRESH_MS, type HeadSample, isHeight, lacksBlock, lagBlocks } from "../core/head.ts";
-import { createHealth, type Health, isBehind, NEVER_MS, recordAttempt } from "../core/health.ts";
+import { createHealth, type Health, isBehind, NEVER_MS, recordAttempt, recordVerdict } from "../core/health.ts";
 import { type MethodReport, methodReadings, reading, STALE_MS } from "../core/latency.ts";
-import type { Method } from "../core/method.ts";
+import { type Method, methodOf } from "../core/method.ts";
 import { betterOf, type Considered, planOf } from "../core/plan.ts";
 import type { Provider, ProviderSet, Transport } from "../core/profile.ts";
 import { type Draw, minCallsOf, needsReadings, type SelectionSettings } from "../core/strategy.ts";
@@ -49,6 +49,8 @@ export interface Tracker {
   admit(provider: Provider, transport: Transport): boolean;
   /** Takes a finished attempt into account. `block` is what the call read, so that refused ranges and tags can be learned. */
   record(method: Method, attempt: Attempt, block?: BlockRef): void;
+  /** Takes into account what became of a provider's socket itself, without a call: moves its circuit and its limits, counts nothing. */
+  recordSocket(provider: Provider, verdict: Verdict): void;
   /** Takes a probe into account: height, probe latency, wrong chain, end of a cordon. Never moves a circuit or a success rate. */
   recordProbe(probe: Probe): void;
   /** Takes a pushed head into account. */
@@ -65,6 +67,9 @@ export interface Tracker {
   /** The live state of the provider with the same id, for a successor. */
   inherit(provider: Provider): Station | null;
 }
+
+/** What routing a call needs of a tracker. */
+export type RoutingState = Pick<Tracker, "set" | "plan" | "admit" | "record" | "retryAfterMs">;
 
 /** The routing state of a set; providers whose id and URL stay the same keep their health from `previous`. */
 export function createTracker(set: ProviderSet, world: World, settings: SelectionSettings, previous?: Tracker): Tracker {
@@ -113,6 +118,13 @@ class SetTracker implements Tracker {
     const health = this.#healthOf(attempt.provider, attempt.transport);
     if (health === null) return;
     recordAttempt(health, method, attempt, { block, head: this.#consensus.height, nowMs: this.#world.now(), random: this.#world.random });
+  }
+
+  recordSocket(provider: Provider, verdict: Verdict): void {
+    const health = this.#healthOf(provider, "ws");
+    if (health === null) return;
+    const ending = { block: NO_BLOCK, head: this.#consensus.height, nowMs: this.#world.now(), random: this.#world.random };
+    recordVerdict(health, methodOf("eth_subscribe"), { verdict, latencyMs: 0 }, ending);
   }
 
   recordProbe({ provider, transport, latencyMs, result }: Probe): void {

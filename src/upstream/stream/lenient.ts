@@ -3,14 +3,14 @@
 import type { Attempt, Channel, Plan } from "../../core/attempt.ts";
 import type { BlockRef, Call } from "../../core/call.ts";
 import type { Method } from "../../core/method.ts";
-import type { Provider, Transport } from "../../core/profile.ts";
-import type { Probe, Selection, Station, Tracker } from "../tracker.ts";
+import type { Transport } from "../../core/profile.ts";
+import type { RoutingState, Selection } from "../tracker.ts";
 
 /** A lenient view of a tracker. Whoever uses it sees to it that nobody is asked too often. */
-export class LenientTracker implements Tracker {
-  readonly #strict: Tracker;
+export class LenientTracker implements RoutingState {
+  readonly #strict: RoutingState;
 
-  constructor(strict: Tracker) {
+  constructor(strict: RoutingState) {
     this.#strict = strict;
   }
 
@@ -35,35 +35,7 @@ export class LenientTracker implements Tracker {
     if (attempt.verdict?.effect.kind !== "failure") this.#strict.record(method, attempt, block);
   }
 
-  recordProbe(probe: Probe): void {
-    this.#strict.recordProbe(probe);
-  }
-
-  recordHead(provider: Provider, height: number): void {
-    this.#strict.recordHead(provider, height);
-  }
-
-  head(): number | null {
-    return this.#strict.head();
-  }
-
-  pushesHeads(provider: Provider): boolean {
-    return this.#strict.pushesHeads(provider);
-  }
-
-  health(provider: Provider, transport: Transport) {
-    return this.#strict.health(provider, transport);
-  }
-
-  methods(provider: Provider, transport: Transport) {
-    return this.#strict.methods(provider, transport);
-  }
-
   retryAfterMs(transport: Transport | null): number | null {
     return this.#strict.retryAfterMs(transport);
-  }
-
-  inherit(provider: Provider): Station | null {
-    return this.#strict.inherit(provider);
   }
 }

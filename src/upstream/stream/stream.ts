@@ -1,7 +1,6 @@
 // One subscription and its subscribers: has one provider at a time, finds another when that fails, and ends when that cannot be done in time. What a change
 // of providers means for the events is continuity's business.
 import { type Fault, fault } from "../../core/fault.ts";
-import { methodOf } from "../../core/method.ts";
 import type { Provider } from "../../core/profile.ts";
 import type { Outcome, Route } from "../router.ts";
 import type { Tracker } from "../tracker.ts";
@@ -270,8 +269,7 @@ export class Stream {
     }
     const provider = this.#source?.provider;
     if (provider === undefined) return;
-    const verdict = { category: "stale_heads", step: "next", effect: { kind: "lag" } } as const;
-    tracker.record(methodOf("eth_subscribe"), { provider, transport: "ws", latencyMs: 0, verdict, code: null });
+    tracker.recordSocket(provider, { category: "stale_heads", step: "next", effect: { kind: "lag" } });
     this.#fail("stale_heads");
   }
 
