@@ -51,9 +51,9 @@ export function lagBlocks(sample: HeadSample | null, head: number | null, chain:
   return Math.max(0, head - sample.height - credit);
 }
 
-/** Whether a provider cannot have a block yet that others have: it pushes its heads, and the newest of them lies before it. */
+/** Whether a provider whose heads are listened to cannot have a block yet that others have: it would have told of it. */
 export function lacksBlock(sample: HeadSample | null, block: number, head: number | null, nowMs: number): boolean {
-  return head !== null && block <= head && isFresh(sample, nowMs) && !sample.polled && sample.height < block;
+  return head !== null && block <= head && isFresh(sample, nowMs) && sample.height < block;
 }
 
 /** Whether a sample is young enough to say anything; one from the future (the clock jumped back) is not. */

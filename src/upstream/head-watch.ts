@@ -68,6 +68,7 @@ class Listening {
   close(): void {
     this.#closed = true;
     this.#stale?.clear();
+    this.#tracker.listen(this.#provider, false);
     this.#leave();
     this.#release();
   }
@@ -76,7 +77,10 @@ class Listening {
     if (this.#closed || !this.#tracker.set.socketHeads) return;
     this.#leave();
     const dispatch = this.#parts.sockets.subscribe(this.#provider, HEADS, {
-      started: () => this.#watchStale(),
+      started: () => {
+        this.#tracker.listen(this.#provider, true);
+        this.#watchStale();
+      },
       refused: () => void this.#parts.wheel.set(RESUBSCRIBE_MS, () => this.#subscribe()),
       event: (raw) => this.#hear(raw),
       lost: () => this.#stale?.clear(),
@@ -103,6 +107,7 @@ class Listening {
 
   #down(failure: Failure, livedMs: number | null): void {
     this.#stale?.clear();
+    this.#tracker.listen(this.#provider, false);
     if (livedMs !== null && livedMs >= SHORT_LIFE_MS) return;
     const method = methodOf("eth_subscribe");
     // A socket that is dropped at once is as bad as one that never opened.

@@ -36,6 +36,8 @@ export interface Station {
   readonly http: Health | null;
   readonly ws: Health | null;
   sample: HeadSample | null;
+  /** Every new head would be heard. */
+  listening: boolean;
   /** When it last pushed a head. */
   pushedAtMs: number;
 }
@@ -53,6 +55,8 @@ export interface Tracker {
   recordSocket(provider: Provider, verdict: Verdict): void;
   /** Takes a probe into account: height, probe latency, wrong chain, end of a cordon. Never moves a circuit or a success rate. */
   recordProbe(probe: Probe): void;
+  /** From now on every head of the provider is heard, or no longer. */
+  listen(provider: Provider, listening: boolean): void;
   /** Takes a pushed head into account. */
   recordHead(provider: Provider, height: number): void;
   /** The height the providers agree on; null = unknown. */
@@ -143,6 +147,11 @@ class SetTracker implements Tracker {
     if (isHeight(result.height)) this.#sample(station, { height: result.height, atMs: health.probedAtMs, polled: true });
   }
 
+  listen(provider: Provider, listening: boolean): void {
+    const station = this.#stationOf(provider);
+    if (station !== null) station.listening = listening;
+  }
+
   recordHead(provider: Provider, height: number): void {
     const station = this.#stationOf(provider);
     if (station === null || station.ws?.wrongChain === true || !isHeight(height)) return;
@@ -211,7 +220,7 @@ class SetTracker implements Tracker {
     const { nowMs } = view;
     const lag = pinned ? null : lagBlocks(station.sample, view.head, this.set.chain, nowMs);
     const { wrongChain, cordon, facts } = health;
-    const lacking = call.block.kind === "number" && lacksBlock(station.sample, call.block.number, view.head, nowMs);
+    const lacking = station.listening && call.block.kind === "number" && lacksBlock(station.sample, call.block.number, view.head, nowMs);
     const condition = { transport, wrongChain, cordoned: cordon !== null, behind: lacking || isBehind(health, nowMs), lagBlocks: lag, facts };
     const reason = pinned ? unreachable(provider, condition) : capability(provider, call, view, condition);
     const known = !pinned && needsReadings(strategy) ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs) : null;
@@ -255,6 +264,7 @@ function stationOf(provider: Provider, before: Station | null): Station {
     http: provider.url === null ? null : (http ?? createHealth()),
     ws: provider.wsUrl === null ? null : (ws ?? createHealth()),
     sample: http === null && ws === null ? null : (before?.sample ?? null),
+    listening: false,
     pushedAtMs: NEVER_MS,
   };
 }

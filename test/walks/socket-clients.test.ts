@@ -100,6 +100,24 @@ describe("over three real nodes", { timeout: 60_000 }, () => {
     assert.deepEqual([status, logs.length], ["success", 1]);
   });
 
+  it("whoever asks for the block of a head at once gets it, at the default strategy as well, though other nodes are a moment behind", async (t) => {
+    const { reader, wallet } = viemAt("/local", t);
+    const seen: (bigint | null)[] = [];
+    await together();
+    const from = await reader.getBlockNumber();
+    const unwatch = reader.watchBlocks({ onBlock: (it) => void seen.push(it?.number ?? null), onError: (error) => assert.fail(error) });
+    await subscribed(1);
+    for (let n = 1; n <= 8; n++) {
+      await wallet.sendTransaction({ to: emitter, nonce: nonce++, ...FEES });
+      await until(`block ${n}`, () => seen.length >= n);
+    }
+    unwatch();
+    assert.deepEqual(
+      seen.slice(0, 8),
+      seen.slice(0, 8).map((_, n) => from + 1n + BigInt(n)),
+    );
+  });
+
   it("viem watches blocks, block numbers, events, contract events and pending transactions", async (t) => {
     const { reader, wallet } = viemAt("/provider/anvil-1/local", t);
     const seen = { blocks: [] as bigint[], numbers: [] as bigint[], events: [] as unknown[], pings: [] as unknown[], pending: [] as unknown[] };
