@@ -29,10 +29,11 @@ export async function play(chain: LiveChain, plan: ActPlan): Promise<Figures> {
     const audience = await seat({ site, profile: "team", strategy: plan.strategy, emitters: chain.emitters, breaches: figures.breaches, pinned });
     try {
       const expected = audience.logs.length;
-      await until(
-        "every subscription",
-        async () => (await site.subscriptions()).streams.filter((it) => it.kind === "logs" && it.state === "live").length === expected,
-      );
+      const listening = async (): Promise<number> => {
+        const { streams } = await site.subscriptions();
+        return streams.reduce((sum, it) => sum + (it.kind === "logs" && it.state === "live" ? it.subscribers : 0), 0);
+      };
+      await until("every subscription", async () => (await listening()) === expected);
       await perform({ chain, site, audience, plan, figures, pinned });
     } finally {
       await audience.close();
@@ -42,6 +43,7 @@ export async function play(chain: LiveChain, plan: ActPlan): Promise<Figures> {
     await site.close();
   }
 }
+
 async function perform(scene: Scene): Promise<void> {
   const { chain, site, audience, plan, figures } = scene;
   const { random } = plan;
@@ -57,6 +59,7 @@ async function perform(scene: Scene): Promise<void> {
     for (let n = 0; n < plan.failovers; n++) {
       await failOver(scene);
       if (random() < 0.2) await disturb(scene);
+      if (n === Math.floor(plan.failovers / 2)) figures.rssMiddleBytes = await site.service.residentBytes();
       plan.onRound(figures);
     }
     for (const { gate } of site.posts) if (!gate.whole()) gate.mend();

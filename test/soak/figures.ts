@@ -27,6 +27,7 @@ export interface Figures {
   /** Everything else that went wrong, in words. */
   readonly wrong: string[];
   rssStartBytes: number;
+  rssMiddleBytes: number;
   rssEndBytes: number;
 }
 
@@ -50,6 +51,7 @@ export function noFigures(): Figures {
     breaches: noBreaches(),
     wrong: [],
     rssStartBytes: 0,
+    rssMiddleBytes: 0,
     rssEndBytes: 0,
   };
 }

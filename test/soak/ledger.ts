@@ -110,7 +110,8 @@ export class LogLedger {
     this.delivered++;
     if (!this.#wanted(log)) this.#breach("disorder", log, "was not asked for");
     if (log.removed === true) return this.#takeBack(log);
-    if (this.#keys.has(keyOf(log))) return this.#breach("duplicates", log, "came again");
+    // Told again after it was taken back: only where take-backs are heard of can this be told from a repeat.
+    if (this.#keys.has(keyOf(log))) return this.#takesBack ? this.#breach("duplicates", log, "came again") : undefined;
     const last = this.#standing.at(-1);
     if (last !== undefined && this.#takesBack && !follows(last, log)) this.#breach("disorder", log, `came after ${wordsFor(last)}`);
     this.#standing.push(log);

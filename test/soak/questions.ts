@@ -29,6 +29,8 @@ interface Question {
 }
 
 const EVERY_MS = 25;
+/** Fewer than one socket may have in flight: while a provider is frozen calls wait, and no more are added. */
+const MOST_OPEN = 24;
 const KEPT = 20;
 
 /** Asks until stopped. What is asked for was on the chain before anything could replace it. */
@@ -46,6 +48,7 @@ export async function askSteadily(chain: LiveChain, caller: Caller, { random, re
     else if (!right(reply.result) && wrong.length < KEPT) wrong.push(wordsFor(method, reply, performance.now() - startedAt));
   };
   const timer = setInterval(() => {
+    if (open.size >= MOST_OPEN) return;
     const asking = one(pick(random, questions)).finally(() => open.delete(asking));
     open.add(asking);
   }, EVERY_MS);

@@ -38,7 +38,10 @@ export function tableOf(acts: readonly Figures[], cases: readonly BoundsCase[]):
     ["order breaks", total((it) => it.breaches.disorder)],
     ["cases past the bounds that ended in 1011, or did not concern", `${cases.filter((it) => it.wrong === null).length} of ${cases.length}`],
     ["time without heads around a failover, median / longest", `${at(silences, 0.5)} / ${at(silences, 1)} ms`],
-    ["resident memory at start and end of each act", acts.map((it) => `${mb(it.rssStartBytes)} → ${mb(it.rssEndBytes)}`).join(", ")],
+    [
+      "resident memory at start, middle and end of each act",
+      acts.map((it) => `${mb(it.rssStartBytes)} → ${mb(it.rssMiddleBytes)} → ${mb(it.rssEndBytes)}`).join(", "),
+    ],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");

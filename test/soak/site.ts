@@ -26,7 +26,7 @@ export interface Site {
 const Subscriptions = z.object({
   failovers: z.record(z.string(), z.number()),
   blocks_filled: z.number(),
-  streams: z.array(z.object({ kind: z.string(), state: z.string(), block_height: z.number().nullable() })),
+  streams: z.array(z.object({ kind: z.string(), state: z.string(), subscribers: z.number(), block_height: z.number().nullable() })),
 });
 const Metrics = z.object({ profiles: z.tuple([z.object({ subscriptions: Subscriptions })]).rest(z.unknown()) });
 
