@@ -12,7 +12,8 @@ import { type Site, type System, serviceConfig, startServiceWith } from "../syst
 
 /** The promises. */
 const MOST_PER_MESSAGE = 1.5;
-const MOST_PER_CALL = 1;
+/** No dearer than over HTTP: 1, and what two measurements of the same thing differ by on a machine like this. */
+const MOST_PER_CALL = 1.05;
 const SOCKETS = 5_000;
 const HEADS = 20;
 const EVERY_MS = 250;

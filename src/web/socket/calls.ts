@@ -66,11 +66,14 @@ export class SocketCalls {
 
   /** Serves one message. */
   serve(bytes: Buffer, binary: boolean): void {
-    this.#guarded(() => {
+    if (this.#over) return;
+    try {
       if (binary) this.#tell("null", fault("parse_error", "the message is binary", { nextAction: "send JSON in text messages" }));
       else if (isJson(bytes)) this.#serve(bytes, skipSpace(bytes, 0, bytes.length));
       else this.#tell("null", fault("parse_error", "the message is not valid JSON"));
-    });
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   /** The caller is gone: ends every call and leaves every subscription. */
@@ -92,7 +95,7 @@ export class SocketCalls {
     const call = this.#begin(bytes.length);
     const span: Span = { start, end: endOf(bytes) };
     const incoming = { bytes, span, address, requestId: this.#parts.requestId(), mayStream: false, transport: "ws" as const, desk: this.#desk };
-    const cancel = exchange(this.#parts.rpc, incoming, (reply) => this.#guarded(() => this.#replied(call, reply)));
+    const cancel = exchange(this.#parts.rpc, incoming, (reply) => this.#replied(call, reply));
     if (!call.over) call.cancel = cancel;
   }
 
@@ -128,6 +131,15 @@ export class SocketCalls {
   }
 
   #replied(call: UnderWay, reply: Reply): void {
+    if (this.#over) return;
+    try {
+      this.#write(call, reply);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #write(call: UnderWay, reply: Reply): void {
     this.#end(call);
     const { id, address, written } = reply;
     if (id === null) return written?.(false);
@@ -157,7 +169,7 @@ export class SocketCalls {
       reserve: (size) => this.#reserve(call, size),
       heard: (reply, shown) => this.#follow(followers, reply, shown),
     };
-    const cancel = runBatch(rpc, batch, (body) => this.#guarded(() => this.#answered(call, body, followers)));
+    const cancel = runBatch(rpc, batch, (body) => this.#answered(call, body, followers));
     if (!call.over) call.cancel = cancel;
   }
 
@@ -172,9 +184,14 @@ export class SocketCalls {
   }
 
   #answered(call: UnderWay, body: readonly Buffer[] | null, followers: readonly Follower[]): void {
-    this.#end(call);
-    if (body !== null) this.#outlet.send(body);
-    for (const follow of followers) follow(!this.#over);
+    if (this.#over) return;
+    try {
+      this.#end(call);
+      if (body !== null) this.#outlet.send(body);
+      for (const follow of followers) follow(!this.#over);
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   #begin(bytes: number): UnderWay {
@@ -207,13 +224,8 @@ export class SocketCalls {
   }
 
   /** A throw is a bug: it is logged and costs this socket, nothing else. */
-  #guarded(run: () => void): void {
-    if (this.#over) return;
-    try {
-      run();
-    } catch (error) {
-      this.#parts.rpc.observer.log.error({ err: error }, "bug");
-      this.#outlet.close(1011, "internal error");
-    }
+  #fail(error: unknown): void {
+    this.#parts.rpc.observer.log.error({ err: error }, "bug");
+    this.#outlet.close(1011, "internal error");
   }
 }
