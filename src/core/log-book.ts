@@ -32,6 +32,16 @@ export function note(book: LogBook, log: Log): boolean {
   return true;
 }
 
+/** Whether a log that was never told comes too late: one that follows it on the chain stands already. `blocks` are those of the chain, in order. */
+export function isLate(book: LogBook, blocks: readonly Block[], log: Log): boolean {
+  if (book.pages.get(log.blockHash)?.logs.get(log.logIndex)) return false;
+  return blocks.some(({ number, hash }) => {
+    if (number < log.blockNumber) return false;
+    for (const [index, raw] of book.pages.get(hash)?.logs ?? []) if (raw !== null && (number > log.blockNumber || index > log.logIndex)) return true;
+    return false;
+  });
+}
+
 /** Notes that the provider itself took a log back. False = it was never told, or has been taken back before. */
 export function noteRemoved(book: LogBook, log: Log): boolean {
   const page = book.pages.get(log.blockHash);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Block, Log } from "../../src/core/chain-event.ts";
-import { createLogBook, type LogBook, lacks, note, noteRemoved, takeBack, trim } from "../../src/core/log-book.ts";
+import { createLogBook, isLate, type LogBook, lacks, note, noteRemoved, takeBack, trim } from "../../src/core/log-book.ts";
 
 const blockOf = (number: number): Block => ({ number, hash: `h${number}`, parentHash: `h${number - 1}` });
 const logOf = (number: number, logIndex: number, text = `{"block":${number},"index":${logIndex}}`): Log => ({
@@ -91,4 +91,14 @@ test("the book agrees with a plain model, whatever comes in whatever order", () 
     }),
     { numRuns: 500 },
   );
+});
+
+test("a log comes too late when one that follows it stands, in its block or a later one; one that was told never does", () => {
+  const book = createLogBook();
+  const blocks = [blockOf(1), blockOf(2), blockOf(3)];
+  note(book, logOf(2, 1));
+  const late = (number: number, index: number): boolean => isLate(book, blocks, logOf(number, index));
+  assert.deepEqual([late(1, 9), late(2, 0), late(2, 1), late(2, 2), late(3, 0)], [true, true, false, false, false]);
+  noteRemoved(book, logOf(2, 1));
+  assert.deepEqual([late(1, 9), late(2, 0)], [false, false], "what was taken back does not stand");
 });
