@@ -20,6 +20,11 @@ export interface Failure {
   readonly data: unknown;
 }
 
+/** A failure that carries nothing but its kind and a text. */
+export function plainFailure(kind: Failure["kind"], message: string): Failure {
+  return { kind, httpStatus: 0, retryAfter: null, code: null, message, data: null };
+}
+
 /**
  * What the routing does with a failure. `return`: it is the caller's answer. `next`: try the next provider. `next_once`: at most one other provider.
  * `stop`: the outcome is unknown, tell the caller. `known`: the transaction is already known, answer with its hash. `verify`: look the transaction up first.

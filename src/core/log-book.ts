@@ -32,14 +32,24 @@ export function note(book: LogBook, log: Log): boolean {
   return true;
 }
 
-/** Whether a log that was never told comes too late: one that follows it on the chain stands already. `blocks` are those of the chain, in order. */
-export function isLate(book: LogBook, blocks: readonly Block[], log: Log): boolean {
-  if (book.pages.get(log.blockHash)?.logs.get(log.logIndex)) return false;
-  return blocks.some(({ number, hash }) => {
-    if (number < log.blockNumber) return false;
-    for (const [index, raw] of book.pages.get(hash)?.logs ?? []) if (raw !== null && (number > log.blockNumber || index > log.logIndex)) return true;
-    return false;
-  });
+/** A log's place on its chain. */
+export type Position = Pick<Log, "blockNumber" | "logIndex">;
+
+/** Where the newest log stands that has been told and not taken back; null = nowhere. `blocks` are those of the chain, in order. */
+export function newestTold(book: LogBook, blocks: readonly Block[]): Position | null {
+  for (let at = blocks.length - 1; at >= 0; at--) {
+    const { number = 0, hash = "" } = blocks[at] ?? {};
+    let logIndex = -1;
+    for (const [index, raw] of book.pages.get(hash)?.logs ?? []) if (raw !== null) logIndex = Math.max(logIndex, index);
+    if (logIndex !== -1) return { blockNumber: number, logIndex };
+  }
+  return null;
+}
+
+/** Whether a log that was never told comes too late: one that follows it stands already. */
+export function isLate(book: LogBook, log: Log, newest: Position | null): boolean {
+  if (newest === null || book.pages.get(log.blockHash)?.logs.get(log.logIndex)) return false;
+  return log.blockNumber < newest.blockNumber || (log.blockNumber === newest.blockNumber && log.logIndex < newest.logIndex);
 }
 
 /** Notes that the provider itself took a log back. False = it was never told, or has been taken back before. */

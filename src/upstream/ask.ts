@@ -1,5 +1,5 @@
 // One call to one provider outside of routing: what probes and subscriptions need to know for themselves. Never counted among callers' requests.
-import type { Failure } from "../core/attempt.ts";
+import { type Failure, plainFailure } from "../core/attempt.ts";
 import { writeRequest } from "../core/jsonrpc.ts";
 import type { Provider } from "../core/profile.ts";
 import type { Listener, Upstream } from "./transport.ts";
@@ -34,14 +34,14 @@ export function ask(wheel: Wheel, { upstream, provider, method, params, timeoutM
     },
     stream(stream) {
       stream.cut();
-      fail({ ...NOTHING, kind: "body", message: "the answer is too long" });
+      fail(plainFailure("body", "the answer is too long"));
     },
     broken() {},
     failed: fail,
   };
   const alarm = wheel.set(timeoutMs, () => {
     dispatch.cancel();
-    fail({ ...NOTHING, kind: "timeout", message: "no answer in time" });
+    fail(plainFailure("timeout", "no answer in time"));
   });
   const dispatch = upstream.send({ provider, body: writeRequest("1", method, Buffer.from(params)), wireId: "1", mayStream: false }, listener);
   return () => {
@@ -49,6 +49,3 @@ export function ask(wheel: Wheel, { upstream, provider, method, params, timeoutM
     dispatch.cancel();
   };
 }
-
-/** A failure without an answer. */
-export const NOTHING = { httpStatus: 0, retryAfter: null, code: null, data: null } as const;

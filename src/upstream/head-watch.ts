@@ -79,6 +79,8 @@ class Listening {
     const dispatch = this.#parts.sockets.subscribe(this.#provider, HEADS, {
       started: () => {
         this.#tracker.listen(this.#provider, true);
+        // What was known before it was listened to, it does not have to tell.
+        this.#height = this.#tracker.head() ?? 0;
         this.#watchStale();
       },
       refused: () => void this.#parts.wheel.set(RESUBSCRIBE_MS, () => this.#subscribe()),

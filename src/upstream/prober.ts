@@ -1,11 +1,11 @@
 // Asks every provider now and then who it is and how far it has come. Its own traffic: never counted among callers' requests.
 
-import type { Channel, Failure } from "../core/attempt.ts";
+import { type Channel, type Failure, plainFailure } from "../core/attempt.ts";
 import { classify } from "../core/classify.ts";
 import { methodOf } from "../core/method.ts";
 import type { Provider, Transport } from "../core/profile.ts";
 import type { World } from "../world.ts";
-import { ask, NOTHING } from "./ask.ts";
+import { ask } from "./ask.ts";
 import type { Probe, Tracker } from "./tracker.ts";
 import type { Upstream } from "./transport.ts";
 import type { Wheel } from "./wheel.ts";
@@ -133,7 +133,7 @@ function askQuantity(
       result(result) {
         const text = result.toString("latin1", 0, 20);
         if (/^"0x[0-9a-fA-F]{1,13}"$/.test(text)) done(Number(text.slice(1, -1)));
-        else failed({ ...NOTHING, kind: "body", message: "not a hex quantity" });
+        else failed(plainFailure("body", "not a hex quantity"));
       },
       failed,
     },

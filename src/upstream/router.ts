@@ -1,5 +1,5 @@
 // The one loop that waits: takes a call through plan, attempts and failover to an outcome. Decides nothing itself (core does), and knows no caller.
-import type { Attempt, Channel, Failure, Plan, Strategy, Verdict } from "../core/attempt.ts";
+import { type Attempt, type Channel, type Failure, type Plan, plainFailure, type Strategy, type Verdict } from "../core/attempt.ts";
 import type { Call } from "../core/call.ts";
 import { classify } from "../core/classify.ts";
 import { bestError, type FailedAttempt, nextMove } from "../core/failover.ts";
@@ -141,7 +141,7 @@ class Routing implements Route, Listener {
   broken(message: string): void {
     const begun = this.traces.at(-1)?.attempt;
     if (begun === undefined) return;
-    const failure: Failure = { ...NO_ANSWER, kind: "network", message };
+    const failure = plainFailure("network", message);
     const { call, tracker } = this.request;
     tracker.record(call.method, { ...begun, verdict: this.#judge(failure, begun.provider) }, call.block);
   }
@@ -196,7 +196,7 @@ class Routing implements Route, Listener {
     const upstream = this.#parts.upstreams[channel.transport];
     this.#channel = channel;
     this.#attemptAtMs = this.#parts.world.now();
-    if (upstream === undefined) return this.failed({ ...NO_ANSWER, kind: "unsent", message: "transport not available" }, null);
+    if (upstream === undefined) return this.failed(plainFailure("unsent", "transport not available"), null);
     this.#alarm = this.#parts.wheel.set(this.#attemptLimitMs(), () => this.#timedOut());
     const dispatch = upstream.send({ provider: channel.provider, body: call.body, wireId: call.wireId, mayStream }, this);
     // A transport that fails at once has already moved this routing on to its next attempt.
@@ -217,7 +217,7 @@ class Routing implements Route, Listener {
   #timedOut(): void {
     const dispatch = this.#dispatch;
     dispatch?.cancel();
-    this.failed({ ...NO_ANSWER, kind: dispatch?.sent === false ? "unsent" : "timeout", message: "no answer in time" }, null);
+    this.failed(plainFailure(dispatch?.sent === false ? "unsent" : "timeout", "no answer in time"), null);
   }
 
   #record({ provider, transport }: Channel, verdict: Verdict | null, failure: Failure | null): Attempt {
@@ -291,7 +291,6 @@ class Routing implements Route, Listener {
 const LOOKUP_MS = 3_000;
 const NOBODY: Plan = { candidates: [], excluded: [] };
 const CANCELLED: Verdict = { category: "cancelled", step: "return", effect: { kind: "ignored" } };
-const NO_ANSWER = { httpStatus: 0, retryAfter: null, code: null, data: null } as const;
 
 /** A result of our own making, as if an upstream had answered. */
 function resultOf(wireId: string, json: string): Outcome {

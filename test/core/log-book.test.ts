@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Block, Log } from "../../src/core/chain-event.ts";
-import { createLogBook, isLate, type LogBook, lacks, note, noteRemoved, takeBack, trim } from "../../src/core/log-book.ts";
+import { createLogBook, isLate, type LogBook, lacks, newestTold, note, noteRemoved, takeBack, trim } from "../../src/core/log-book.ts";
 
 const blockOf = (number: number): Block => ({ number, hash: `h${number}`, parentHash: `h${number - 1}` });
 const logOf = (number: number, logIndex: number, text = `{"block":${number},"index":${logIndex}}`): Log => ({
@@ -97,7 +97,7 @@ test("a log comes too late when one that follows it stands, in its block or a la
   const book = createLogBook();
   const blocks = [blockOf(1), blockOf(2), blockOf(3)];
   note(book, logOf(2, 1));
-  const late = (number: number, index: number): boolean => isLate(book, blocks, logOf(number, index));
+  const late = (number: number, index: number): boolean => isLate(book, logOf(number, index), newestTold(book, blocks));
   assert.deepEqual([late(1, 9), late(2, 0), late(2, 1), late(2, 2), late(3, 0)], [true, true, false, false, false]);
   noteRemoved(book, logOf(2, 1));
   assert.deepEqual([late(1, 9), late(2, 0)], [false, false], "what was taken back does not stand");

@@ -1,6 +1,6 @@
 // Requests under way on one provider's socket: each carries an id of ours and waits for the answer with that id. Knows nothing of how the socket comes to be.
 import { readAnswer, readError, readLongResult } from "../../core/answer.ts";
-import type { Failure } from "../../core/attempt.ts";
+import { type Failure, plainFailure } from "../../core/attempt.ts";
 import { writeRequest } from "../../core/jsonrpc.ts";
 import type { Dispatch, Listener } from "../transport.ts";
 
@@ -92,11 +92,6 @@ export class Calls {
     this.#abandoned.clear();
     return [...this.#pending.values()];
   }
-}
-
-/** A failure that carries nothing but its kind and a text. */
-export function plainFailure(kind: Failure["kind"], message: string): Failure {
-  return { kind, httpStatus: 0, retryAfter: null, code: null, message, data: null };
 }
 
 /** Hears nothing. */

@@ -2,9 +2,8 @@
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { WebSocket } from "ws";
-import type { Failure } from "../../core/attempt.ts";
+import { type Failure, plainFailure } from "../../core/attempt.ts";
 import type { Wheel } from "../wheel.ts";
-import { plainFailure } from "./calls.ts";
 
 /** Where a socket leads. Secret: both may carry keys. */
 export interface Address {

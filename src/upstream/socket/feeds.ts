@@ -1,10 +1,10 @@
 // Subscriptions on one provider's socket: equal ones are one upstream, shared by any number of watchers. Lives and dies with the connection:
 // what is lost is not subscribed again, since only the watcher knows what it has missed.
-import type { Failure } from "../../core/attempt.ts";
+import { type Failure, plainFailure } from "../../core/attempt.ts";
 import { readSubscriptionId } from "../../core/frame.ts";
 import type { World } from "../../world.ts";
 import type { Dispatch, Watcher } from "../transport.ts";
-import { type Call, type CallListener, plainFailure, type Question } from "./calls.ts";
+import type { Call, CallListener, Question } from "./calls.ts";
 
 /** Bounds of the subscriptions of one socket. */
 export interface FeedLimits {

@@ -3,12 +3,12 @@
 import { isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
-import type { Failure } from "../../core/attempt.ts";
+import { type Failure, plainFailure } from "../../core/attempt.ts";
 import { readFrame } from "../../core/frame.ts";
 import type { World } from "../../world.ts";
 import type { Keeper, SocketReport } from "../transport.ts";
 import type { Alarm, Wheel } from "../wheel.ts";
-import { type Call, type CallListener, Calls, plainFailure, type Question } from "./calls.ts";
+import { type Call, type CallListener, Calls, type Question } from "./calls.ts";
 import { type Address, type DialLimits, dial, nameOf } from "./dial.ts";
 import { type FeedLimits, Feeds } from "./feeds.ts";
 import { type Sight, Watch, type WatchLimits } from "./watch.ts";

@@ -1,10 +1,10 @@
 // Providers over WebSocket: which socket a request or subscription takes. One per address, shared by every profile that names it.
+import { plainFailure } from "../../core/attempt.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
 import type { Provider } from "../../core/profile.ts";
 import type { World } from "../../world.ts";
 import type { Dispatch, SocketReport, Sockets } from "../transport.ts";
 import type { Wheel } from "../wheel.ts";
-import { plainFailure } from "./calls.ts";
 import { ProviderSocket, type SocketLimits } from "./socket.ts";
 
 /** The bounds used unless a test tightens them. */

@@ -1,7 +1,7 @@
 // Heads and logs across a change of providers: followed along the chain, so that what was missed is asked for and told in order. Knows no subscriber.
 import { type Block, type Head, type Log, readHead, readLog } from "../../core/chain-event.ts";
 import { holds, place, tipOf, windowFor } from "../../core/chain-view.ts";
-import { isLate, lacks } from "../../core/log-book.ts";
+import { isLate, lacks, newestTold } from "../../core/log-book.ts";
 import { APART_MS, createDoubt, isOwed, noteAbandoned, notePushed, settle, suspect, unsureBelow } from "../../core/log-doubt.ts";
 import { createTrack, dropHeld, MAX_HELD_LOGS, type Track, takeHead, takeLog } from "../../core/track.ts";
 import { blockAt, type Chase, chaseHead, logsOf, newestBlock } from "./chase.ts";
@@ -192,9 +192,11 @@ export class ChainContinuity implements Continuity {
   /** Logs of a block that were asked for, and so are all there are. */
   #tellLogs(track: Track, hash: string, logs: readonly Log[] = []): void {
     settle(this.#doubt, hash);
+    const { book, view } = track;
+    const newest = book === null ? null : newestTold(book, view.blocks);
     for (const log of logs) {
       // A provider left it out while it lived, and later ones were told: their order cannot be mended.
-      if (track.book !== null && isLate(track.book, track.view.blocks, log)) return this.#teller.trouble("forgotten");
+      if (book !== null && isLate(book, log, newest)) return this.#teller.trouble("forgotten");
       this.#tell(takeLog(track, log) ?? []);
     }
   }

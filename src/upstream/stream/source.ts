@@ -1,5 +1,5 @@
 // One provider as the source of one subscription: found through the router like any call, subscribed, and asked for what was missed. Judges nothing it hears.
-import type { Failure, Strategy } from "../../core/attempt.ts";
+import type { Strategy } from "../../core/attempt.ts";
 import { NO_BLOCK } from "../../core/call.ts";
 import { fault } from "../../core/fault.ts";
 import { writeRequest } from "../../core/jsonrpc.ts";
@@ -10,7 +10,7 @@ import type { World } from "../../world.ts";
 import { ask } from "../ask.ts";
 import { createRouter, type Outcome, type Route, type RouterLimits } from "../router.ts";
 import type { Tracker } from "../tracker.ts";
-import type { Dispatch, Sockets } from "../transport.ts";
+import type { Dispatch, Listener, Sockets } from "../transport.ts";
 import type { Wheel } from "../wheel.ts";
 import { LenientTracker } from "./lenient.ts";
 
@@ -141,10 +141,7 @@ class Opening implements Omit<Source, "provider"> {
   }
 
   /** The router's way of sending: a subscription in place of a request. */
-  #subscribe(
-    provider: Provider,
-    listener: { result(body: Buffer, start: number, end: number): void; failed(failure: Failure, raw: Buffer | null): void },
-  ): Dispatch {
+  #subscribe(provider: Provider, listener: Listener): Dispatch {
     const dispatch = this.#parts.sockets.subscribe(provider, this.#request.subscription.params, {
       started: () => listener.result(ACK, 0, ACK.length),
       refused: (failure, raw) => listener.failed(failure, raw),

@@ -56,10 +56,11 @@ export interface StreamMetric {
 
 /** The metrics of subscriptions. */
 export function subscriptionMetrics({ subscriptions }: StreamFacts): readonly StreamMetric[] {
-  const groups = [...Map.groupBy(subscriptions.reports(), ({ profile, chain, kind, state }) => JSON.stringify({ profile, chain, kind, state }))];
+  const reports = subscriptions.reports();
+  const groups = [...Map.groupBy(reports, ({ profile, chain, kind, state }) => JSON.stringify({ profile, chain, kind, state }))];
   const counts = subscriptions.counts().map((it) => ({ ...it, labels: { profile: it.profile, chain: it.chain } }));
   const open = (it: { readonly profile: string; readonly chain: string }): readonly SubscriptionReport[] =>
-    subscriptions.reports().filter(({ profile, chain }) => profile === it.profile && chain === it.chain);
+    reports.filter(({ profile, chain }) => profile === it.profile && chain === it.chain);
   return [
     {
       name: "svc_subscriptions",

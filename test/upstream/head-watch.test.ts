@@ -1,0 +1,63 @@
+// Listening to heads: a socket is renewed when it is silent while others go on, and left alone when the chain itself is silent.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createHeadWatch } from "../../src/upstream/head-watch.ts";
+import { createTracker } from "../../src/upstream/tracker.ts";
+import type { Sockets, Watcher } from "../../src/upstream/transport.ts";
+import { createWheel } from "../../src/upstream/wheel.ts";
+import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
+import { simulatedWorld } from "../fakes/world.ts";
+
+const TIMEOUT_MS = 10_000;
+
+function bench() {
+  const world = simulatedWorld(1);
+  const providers = [fakeProvider(0), fakeProvider(1)] as const;
+  const tracker = createTracker(fakeSet(providers, { newHeadsTimeoutMs: TIMEOUT_MS }), world, SELECTION);
+  const watchers: Watcher[] = [];
+  const renewed: string[] = [];
+  const sockets: Sockets = {
+    send: () => ({ sent: false, cancel() {} }),
+    retain() {},
+    close: () => Promise.resolve(),
+    subscribe(_, __, watcher) {
+      watchers.push(watcher);
+      watcher.started();
+      return { sent: true, cancel() {} };
+    },
+    keep(_, keeper) {
+      keeper.up();
+      return () => {};
+    },
+    renew: ({ id }) => void renewed.push(id),
+    report: () => ({ state: "open", subscriptions: 1, opened: 1, strayFrames: 0 }),
+  };
+  const push = (index: number, number: number): void => {
+    const hash = `0x${number.toString(16).padStart(64, "0")}`;
+    watchers[index]?.event(Buffer.from(JSON.stringify({ number: `0x${number.toString(16)}`, hash, parentHash: hash })));
+  };
+  const begin = (): void => createHeadWatch({ world, wheel: createWheel(world), sockets }).watch([tracker]);
+  return { world, tracker, providers, renewed, push, begin };
+}
+
+test("a chain without new blocks renews no socket, also when its height was polled before anything was pushed", () => {
+  const { world, tracker, providers, renewed, begin } = bench();
+  const poll = (): void => tracker.recordProbe({ provider: providers[0], transport: "http", latencyMs: 1, result: { kind: "ok", chainId: 1, height: 100 } });
+  poll();
+  begin();
+  for (let n = 0; n < 10; n++) {
+    world.advance(TIMEOUT_MS / 2);
+    poll();
+  }
+  assert.deepEqual(renewed, []);
+});
+
+test("a socket that stays silent while another provider goes on is renewed", () => {
+  const { world, renewed, push, begin } = bench();
+  begin();
+  for (let number = 101; number < 112; number++) {
+    push(0, number);
+    world.advance(TIMEOUT_MS / 10);
+  }
+  assert.deepEqual(renewed, ["p1"]);
+});
