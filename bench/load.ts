@@ -11,6 +11,7 @@ import { callsIn, FIRST_NUMBER, largeRest, mixedMethod, type Workload } from "./
 /** What to ask of whom, how often and for how long. */
 export interface LoadJob {
   readonly port: number;
+  /** One, or several with spaces between: connections take them in turn. */
   readonly path: string;
   readonly workload: Workload;
   readonly connections: number;
@@ -76,7 +77,9 @@ class Run {
     const buffer = Caller.readBuffer();
     const { port, path, workload } = this.#job;
     const done = (caller: Caller, number: number, dueMs: number, fault: string | null): void => this.#done(caller, number, dueMs, fault);
-    for (let at = 0; at < this.#job.connections; at++) this.#callers.push(new Caller({ port, path, workload, largeRest: LARGE_REST, done }, buffer));
+    const paths = path.split(" ");
+    for (let at = 0; at < this.#job.connections; at++)
+      this.#callers.push(new Caller({ port, path: paths[at % paths.length] ?? path, workload, largeRest: LARGE_REST, done }, buffer));
     await Promise.all(this.#callers.map((caller) => caller.open()));
   }
 

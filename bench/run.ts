@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { CELLS, type Cell } from "./cells.ts";
 import { startChild } from "./child.ts";
+import { measureKeyed } from "./keyed.ts";
 import { measure, type Rig, type Round, snapshot } from "./measure.ts";
 import { releaseCores, separate } from "./pin.ts";
 import { memoryMb } from "./procfs.ts";
@@ -23,6 +24,7 @@ interface Options {
   readonly seconds: number;
   readonly soak: boolean;
   readonly sockets: boolean;
+  readonly keyed: boolean;
   readonly minutes: number;
   readonly profile: boolean;
 }
@@ -37,6 +39,7 @@ function usage(problem: string): never {
 usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|svc]... [--rounds N] [--seconds N] [--cpu-prof]
        npm run bench -- --soak [--minutes N]
        npm run bench -- --sockets [--rounds N] [--seconds N]
+       npm run bench -- --keyed [--rounds N] [--seconds N]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
   process.exit(2);
 }
@@ -51,6 +54,7 @@ function parseOptions(args: readonly string[]): Options {
       seconds: { type: "string", default: "2.5" },
       soak: { type: "boolean", default: false },
       sockets: { type: "boolean", default: false },
+      keyed: { type: "boolean", default: false },
       minutes: { type: "string", default: "10" },
       "cpu-prof": { type: "boolean", default: false },
     },
@@ -69,6 +73,7 @@ function parseOptions(args: readonly string[]): Options {
     seconds,
     soak: values.soak,
     sockets: values.sockets,
+    keyed: values.keyed,
     minutes,
     profile: values["cpu-prof"],
   };
@@ -161,6 +166,7 @@ async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
 const options = parseOptions(process.argv.slice(2));
 try {
   if (options.sockets) process.exitCode = await measureSockets(options);
+  else if (options.keyed) process.exitCode = await measureKeyed(options);
   else process.exitCode = options.soak ? await soak(options.minutes) : await compare(options);
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);

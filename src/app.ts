@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import type { Chain } from "./core/chain.ts";
 import type { Profile } from "./core/profile.ts";
+import { openHosting } from "./hosting.ts";
 import { createObserver } from "./observe.ts";
 import { createDirectory } from "./upstream/directory.ts";
 import { createHeadWatch } from "./upstream/head-watch.ts";
@@ -45,6 +46,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const router = createRouter({ world, wheel, upstreams, limits: () => live.limits });
   const prober = createProber({ world, wheel, upstreams });
   const headWatch = createHeadWatch({ world, wheel, sockets });
+  const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, world, log });
   const subscriptions = createSubscriptions({ world, wheel, sockets, limits: () => live.limits });
   const budget = { used: 0 };
   const rpc: RpcParts = {
@@ -54,6 +56,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     observer,
     budget,
     resolver: createResolver(directory, observer),
+    gate: hosting?.gate ?? null,
     deadlineMs: (method) => live.deadlines[method.deadline],
     get limits() {
       return live.limits;
@@ -64,7 +67,11 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const page = createPages({ world, directory, observer, budget, version, isDraining: () => state.draining, ...facts });
   const requestId = requestIds(world);
   const { host, port } = config.server;
-  const server = await listen({ world, limits: config.limits, page, requestId, rpc, subscriptions }, host, port);
+  const api = hosting?.api ?? null;
+  const server = await listen({ world, limits: config.limits, page, api, requestId, rpc, subscriptions }, host, port).catch(async (error: unknown) => {
+    await hosting?.close();
+    throw error;
+  });
   watch();
 
   function watch(): void {
@@ -86,6 +93,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     async close() {
       state.draining = true;
       await server.drain();
+      await hosting?.close();
       prober.close();
       headWatch.close();
       subscriptions.close();

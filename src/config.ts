@@ -4,6 +4,7 @@ import type { z } from "zod";
 import { configJsonSchema, schemaOf } from "./config/allowed.ts";
 import { type ConfigDocument, readDocument, type Variables } from "./config/document.ts";
 import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config/fault.ts";
+import { type HostedConfig, hostedOf } from "./config/hosted.ts";
 import { brokenRules } from "./config/rules.ts";
 import { type ConfigFile, configFile, environment, flags as flagTable } from "./config/schema.ts";
 import { splitCredentials } from "./config/url.ts";
@@ -71,6 +72,8 @@ export interface Config {
   readonly deadlines: Deadlines;
   readonly selection: SelectionSettings;
   readonly cluster: { readonly enabled: boolean; readonly nodeId: string; readonly region: string; readonly expectedNodes: number };
+  /** Null = a plain router. */
+  readonly hosted: HostedConfig | null;
   /** `SVC_SECRET`, at least 32 bytes; null = not set. */
   readonly secret: string | null;
 }
@@ -84,7 +87,11 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   const switches = numbersRead(input.flags, Object.keys(flagTable.shape));
   const env = environment.safeParse(variables);
   const flag = flagTable.safeParse(switches);
+  const needsSecret = production && file.data?.hosted.enabled === true && env.data?.SVC_SECRET === undefined;
   const faults = [
+    ...(needsSecret
+      ? [unplaced("environment", "", { path: ["SVC_SECRET"], at: "value", message: "must be set in production when hosted.enabled is true" })]
+      : []),
     ...fileFaults(input.file, document, file.error?.issues ?? [], production),
     ...tableFaults(env.error?.issues ?? [], schemaOf(environment), variables).map((fault) => unplaced("environment", "", fault)),
     ...tableFaults(flag.error?.issues ?? [], schemaOf(flagTable), switches).map((fault) => unplaced("command line", "--", fault)),
@@ -166,6 +173,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     },
     selection: selectionOf(file, env),
     cluster: { enabled: cluster.enabled, nodeId: cluster.node_id, region: cluster.region, expectedNodes: cluster.expected_nodes },
+    hosted: hostedOf(file.hosted),
     secret: env.SVC_SECRET ?? null,
   };
 }

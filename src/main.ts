@@ -36,7 +36,7 @@ async function serve(args: readonly string[]): Promise<void> {
   const config = complete(first.config);
   const app = await build(config, { world: realWorld, log, version }).catch((error: unknown) => {
     void devnet?.close();
-    return refuse(`svc: cannot listen on ${config.server.host}:${config.server.port} (${codeOf(error)}); choose another with --port or --host`);
+    return refuse(`svc: ${whyNotStarted(error, config)}`);
   });
   log.info(
     { host: config.server.host, port: app.port, chains: config.chains.map((it) => it.chainName), profiles: config.profiles.map((it) => it.slug) },
@@ -119,6 +119,12 @@ svc is ready at ${base}
   dashboard  ${base}/dashboard
   chains     ${base}/api/chains
 `);
+}
+
+function whyNotStarted(error: unknown, { server }: Config): string {
+  const isListening = error instanceof Error && "syscall" in error && error.syscall === "listen";
+  if (isListening) return `cannot listen on ${server.host}:${server.port} (${codeOf(error)}); choose another with --port or --host`;
+  return error instanceof Error ? error.message : String(error);
 }
 
 function codeOf(error: unknown): string {

@@ -29,6 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   web: ["core", "world", "observe", "upstream", "hosted"],
   devnet: ["core", "world", "config"],
   app: ["*"],
+  hosting: ["*"],
   main: ["*"],
 };
 

@@ -144,7 +144,9 @@ const REFUSALS: readonly Refusal[] = [
     /1 to 64 providers/,
   ],
   ["a trusted proxy that is no address", "devnet: true\nserver: { trusted_proxies: [10.0.0.0/33] }", 2, "server.trusted_proxies[0]", /IP address or a range/],
-  ["hosted mode", "devnet: true\nhosted: { enabled: true }", 2, "hosted.enabled", /not available in this version/],
+  ["hosted mode without a public profile", "chains: { a: { chain_id: 1 } }\nhosted: { enabled: true }", 2, "hosted.enabled", /without profile `public`/],
+  ["a price that is no whole number", "devnet: true\nhosted: { tariff: { cu_per_usd: 300000 } }", 2, "hosted.tariff.cu_per_usd", /whole nano-USD/],
+  ["a weight of a method nobody knows", "devnet: true\nhosted: { tariff: { methods: { eth_cal: 3 } } }", 2, "hosted.tariff.methods.eth_cal", /./],
   ["clustering", "devnet: true\ncluster: { enabled: true }", 2, "cluster.enabled", /not available in this version/],
   ["local nodes in production", "\ndevnet: true", 2, "devnet", /NODE_ENV=production/, { NODE_ENV: "production" }],
   ["a chain named local beside the local chain", "devnet: true\nchains:\n  local: { chain_id: 5 }", 3, "chains.local", /taken by the local chain/],
@@ -226,7 +228,7 @@ describe("configuration: what is refused", () => {
     assert.equal(
       formatFaults(faults.slice(1, 3).concat(faults.slice(6, 7))),
       [
-        "svc.yml:2:20  hosted.enabled  must be false: hosted mode (keys, credit, payment) is not available in this version",
+        "svc.yml:2:20  hosted.enabled  must be false without profile `public`: it serves whoever has nothing left to pay with",
         "svc.yml:4:18  chains.a.chain_id  must be a whole number, at least 1",
         "environment  PORT  is text: must be a whole number from 0 to 65535",
       ].join("\n"),

@@ -53,6 +53,7 @@ describe("configuration: what is accepted", () => {
         exploreShare: 0.02,
       },
       cluster: { enabled: false, nodeId: "", region: "", expectedNodes: 1 },
+      hosted: null,
       secret: null,
     });
     assert.deepEqual(chains[0], { chainId: 1, chainName: "ethereum", name: "ethereum", aliases: [], blockTimeMs: 12_000 });

@@ -25,8 +25,8 @@ export function brokenRules(data: unknown, production: boolean): readonly Breach
 
 function serviceRules(data: unknown, chainCount: number, devnet: boolean, production: boolean): readonly Breach[] {
   const breaches: Breach[] = [];
-  if (member(member(data, "hosted"), "enabled") === true)
-    breaches.push(breach(["hosted", "enabled"], "must be false: hosted mode (keys, credit, payment) is not available in this version"));
+  if (member(member(data, "hosted"), "enabled") === true && !devnet && member(member(data, "profiles"), "public") === undefined)
+    breaches.push(breach(["hosted", "enabled"], "must be false without profile `public`: it serves whoever has nothing left to pay with"));
   if (member(member(data, "cluster"), "enabled") === true)
     breaches.push(breach(["cluster", "enabled"], "must be false: clustering is not available in this version; run instances independently"));
   if (devnet && production) breaches.push(breach(["devnet"], "must be false in production (NODE_ENV=production): it starts local test nodes"));

@@ -4,6 +4,8 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { ERROR_CATEGORIES } from "../core/classification.ts";
 import { CATEGORIES } from "../core/method.ts";
+import { hosted } from "./hosted.ts";
+import { count, intervalMs } from "./kinds.ts";
 import { splitCredentials } from "./url.ts";
 
 /** Log levels, most talkative first. */
@@ -19,7 +21,6 @@ const MANAGED_HEADERS: ReadonlySet<string> = new Set(
   "connection content-length expect keep-alive proxy-connection te trailer transfer-encoding upgrade".split(" "),
 );
 
-const DAY_MS = 86_400_000;
 const MAX_PROVIDERS = 64;
 
 const word = z
@@ -27,8 +28,6 @@ const word = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
   .meta({ title: "1 to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit" });
 const label = z.string().min(1).max(200).meta({ title: "text of 1 to 200 characters" });
-const count = (min: number, max: number, fallback: number) => z.int().min(min).max(max).default(fallback);
-const intervalMs = (fallback: number, max = DAY_MS) => count(1, max, fallback);
 const share = (fallback: number) => z.number().min(0).max(1).default(fallback);
 const methodNames = z.array(z.string().min(1).max(200).meta({ title: "a JSON-RPC method name" })).max(500);
 
@@ -241,10 +240,7 @@ export const configFile = z
     limits,
     deadlines,
     strategies,
-    hosted: z
-      .strictObject({ enabled: z.boolean().default(false).describe("Not available in this version: must be `false`.") })
-      .prefault({})
-      .describe("Keys, credit and payment."),
+    hosted,
   })
   .describe("Configuration of svc.");
 

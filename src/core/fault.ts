@@ -1,7 +1,7 @@
 // The error catalog: every refusal the service originates, with its codes, status and advice. Knows no transport: `web` renders it.
 
 /** One row of the catalog. `retryable` errors carry `Retry-After`. */
-interface FaultRow {
+export interface FaultRow {
   /** JSON-RPC error code. */
   readonly rpcCode: number;
   /** HTTP status when it answers a request of its own; 200 for errors that arise while routing. */
@@ -30,6 +30,8 @@ const ROWS = {
   unknown_profile: row(-32602, 404, false, "use a known profile slug"),
   invalid_field: row(-32602, 400, false, "use the profile path form /rpc/profile/{slug}/{strategy}/{chain} or /rpc/{chain}"),
   unauthorized: row(-32001, 401, false, "supply an enabled RPC key"),
+  key_revoked: row(-32001, 401, false, "use the current key"),
+  forbidden: row(-32001, 403, false, "use an allowed profile"),
   unavailable: row(-32002, 503, true, "retry shortly"),
   balance_exhausted: row(-32003, 402, false, "credit the account or restore its allowance"),
   rate_limit_exceeded: row(-32005, 429, true, "retry after the indicated delay"),
@@ -42,6 +44,9 @@ const ROWS = {
 
 /** The `data.code` of a service error. */
 export type FaultCode = keyof typeof ROWS;
+
+/** The catalog, for documents. */
+export const FAULTS: Readonly<Record<FaultCode, FaultRow>> = ROWS;
 
 /** A refusal the service originates. */
 export interface Fault {

@@ -24,6 +24,12 @@ export interface ServerLimits {
 /** Answers a GET; registered by path. */
 export type PageHandler = (response: ServerResponse, headers: Headers, path: string) => void;
 
+/** Serves the paths it says it serves, whatever the method; reads the body itself. */
+export interface Api {
+  serves(path: string): boolean;
+  handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
+}
+
 /** What the server sends requests to. */
 export interface ServerParts {
   readonly world: World;
@@ -32,6 +38,8 @@ export interface ServerParts {
   readonly subscriptions: Pick<Subscriptions, "open">;
   /** The page that answers a GET on this path; undefined where there is none. */
   readonly page: (path: string) => PageHandler | undefined;
+  /** The management of keys and accounts; null = there is none. */
+  readonly api: Api | null;
   readonly requestId: () => string;
 }
 
@@ -126,6 +134,11 @@ function handle(parts: ServerParts, request: IncomingMessage, response: ServerRe
     serveRpc(parts.rpc, request, response, requestId);
     return;
   }
+  const path = url.split("?", 1)[0] ?? "/";
+  if (named && method !== "OPTIONS" && parts.api?.serves(path) === true) {
+    request.url = url;
+    return parts.api.handle(request, response, requestId);
+  }
   const headers = headersOf(requestId, request.headers["x-request-id"]);
   request.on("error", () => {});
   request.resume();
@@ -133,7 +146,6 @@ function handle(parts: ServerParts, request: IncomingMessage, response: ServerRe
   if (method === "OPTIONS") return writePreflight(response, headers);
   if (isSocketPath(url)) return writeNotASocket(request, response, headers);
   if (isRpcPath(url)) return writeNotAllowed(response, headers, "POST, OPTIONS", fault("method_not_allowed", `${method} is not served on an RPC path`));
-  const path = url.split("?", 1)[0] ?? "/";
   const page = parts.page(path);
   if (page === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
   if (method !== "GET" && method !== "HEAD")

@@ -21,6 +21,8 @@ const SPECIFIED: Readonly<Record<FaultCode, Row>> = {
   unknown_profile: [-32602, 404, false],
   invalid_field: [-32602, 400, false],
   unauthorized: [-32001, 401, false],
+  key_revoked: [-32001, 401, false],
+  forbidden: [-32001, 403, false],
   unavailable: [-32002, 503, true],
   balance_exhausted: [-32003, 402, false],
   rate_limit_exceeded: [-32005, 429, true],

@@ -33,7 +33,7 @@ interface Hints {
   readonly strategy?: string;
 }
 
-const resolve = (url: string, { provider, strategy }: Hints = {}): Address | Fault => newResolver().resolve({ url, provider, strategy });
+const resolve = (url: string, { provider, strategy }: Hints = {}): Address | Fault => newResolver().resolve({ url, home: null, within: null, provider, strategy });
 
 /** Profile, chain, strategy, pin: how an address reads in the rows below. */
 function shown(address: Address | Fault): string {
@@ -194,14 +194,14 @@ test("a resolver that has seen a URL before gives the same answer, hints and rel
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.constantFrom(...urls), fc.constantFrom(undefined, "alpha", "own")), { maxLength: 40 }), (asked) => {
       for (const [url, pin] of asked)
-        assert.equal(shown(resolver.resolve({ url, provider: pin, strategy: undefined })), shown(resolve(url, pin === undefined ? {} : { provider: pin })));
+        assert.equal(shown(resolver.resolve({ url, home: null, within: null, provider: pin, strategy: undefined })), shown(resolve(url, pin === undefined ? {} : { provider: pin })));
     }),
     { numRuns: 50 },
   );
-  const before = resolver.resolve({ url: "/rpc/ethereum", provider: undefined, strategy: undefined });
-  assert.equal(resolver.resolve({ url: "/rpc/ethereum", provider: undefined, strategy: undefined }), before, "remembered");
+  const before = resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined });
+  assert.equal(resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined }), before, "remembered");
   directory.replace(config.profiles);
-  const after = resolver.resolve({ url: "/rpc/ethereum", provider: undefined, strategy: undefined });
+  const after = resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined });
   assert.ok(before.kind === "address" && after.kind === "address" && after.tracker !== before.tracker, "forgotten on reload");
 });
 

@@ -16,7 +16,7 @@ const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const world = simulatedWorld(1);
 const observer = createObserver(pino({ level: "silent" }), world);
 const resolver = createResolver(createDirectory(config.chains, config.profiles, world, config.selection), observer);
-const address = resolver.resolve({ url: "/rpc/1", provider: undefined, strategy: undefined });
+const address = resolver.resolve({ url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined });
 assert.ok(address.kind === "address");
 
 /** A call that waits for the test to answer it. */
@@ -75,8 +75,8 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
   const bytes = Buffer.from(`[${items.join(",")}]`);
   const spans = elements(bytes, 0, bytes.length, 1_000);
   assert.ok(address.kind === "address");
-  const parts = { world, router, observer, deadlineMs: () => 1_000 };
-  const ways = { transport: "http" as const, desk: null, heard: null };
+  const parts = { world, router, observer, resolver, gate: null, deadlineMs: () => 1_000 };
+  const ways = { holder: null, transport: "http" as const, desk: null, heard: () => {} };
   const cancel = runBatch(parts, { bytes, spans, address, requestId: "r", concurrency, reserve, ...ways }, (pieces) => {
     assert.equal(body, null, "answered twice");
     body = pieces === null ? "" : Buffer.concat(pieces).toString();

@@ -59,6 +59,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     observer,
     budget,
     resolver: createResolver(directory, observer),
+    gate: null,
     deadlineMs: () => 10_000,
     get limits() {
       return config.limits;
@@ -74,7 +75,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     },
   };
   const page = createPages({ world, directory, observer, budget, version: "0", isDraining: () => false, ...NO_STREAMS });
-  const server = await listen({ world, limits: config.limits, rpc, subscriptions, page, requestId: () => `req-${++ids}` }, "127.0.0.1", 0);
+  const server = await listen({ world, limits: config.limits, rpc, subscriptions, page, api: null, requestId: () => `req-${++ids}` }, "127.0.0.1", 0);
   const reload = (next: string): void => {
     config = configOf(next);
     directory.replace(config.profiles);

@@ -13,6 +13,10 @@ export type MetaMode = "none" | "body" | "headers";
 /** Where a request is bound for. */
 export interface Address {
   readonly kind: "address";
+  /** What it was resolved from. */
+  readonly input: AddressInput;
+  /** Slug of the profile that was asked for; `premium` is served by `public` where only that is configured. */
+  readonly named: string;
   readonly profile: Profile;
   readonly chain: Chain;
   readonly tracker: Tracker;
@@ -26,15 +30,19 @@ export interface Address {
 
 /** What of a request decides its address. */
 export interface AddressInput {
-  /** Path and query as requested. */
+  /** Path and query as requested, without a key. */
   readonly url: string;
+  /** The profile of URLs that name none; null = the instance's. */
+  readonly home: string | null;
+  /** The profile that serves, whatever the URL names; null = the one it names. */
+  readonly within: string | null;
   /** `X-Svc-Provider`. */
   readonly provider: string | undefined;
   /** `X-Svc-Strategy`: the request-level assignment. */
   readonly strategy: string | undefined;
 }
 
-/** Every URL form. `{strategy}` matches strategy names only; the first row that fits wins. */
+/** Every URL form. `{strategy}` matches strategy names only; the first row that fits wins. With a key in the path, `/rpc/k/{key}/…` goes on as `/rpc/…`. */
 export const URL_FORMS: readonly string[] = [
   "/rpc/provider/{provider}/{chain}",
   "/rpc/profile/{profile}/provider/{provider}/{chain}",
@@ -72,7 +80,10 @@ const LONGEST_URL_CHARS = 4_096;
 
 /** A resolver over the chains and profiles of `directory`. */
 export function createResolver(directory: Directory, observer: Observer): Resolver {
-  const known = new Map<string, Address>();
+  // By the profile that is not in the URL, then by URL.
+  const homes = new Map<string | null, Map<string, Address>>();
+  const withins = new Map<string | null, Map<string, Address>>();
+  let size = 0;
   let revision = directory.revision;
   return {
     get revision() {
@@ -80,20 +91,28 @@ export function createResolver(directory: Directory, observer: Observer): Resolv
     },
     resolve(input) {
       const plain = input.provider === undefined && input.strategy === undefined;
-      if (revision !== directory.revision) {
-        known.clear();
-        revision = directory.revision;
-      }
-      const remembered = plain ? known.get(input.url) : undefined;
+      if (revision !== directory.revision) forget();
+      if (!plain) return resolve(directory, observer, input);
+      const group = input.within === null ? homes : withins;
+      const slug = input.within ?? input.home;
+      const remembered = group.get(slug)?.get(input.url);
       if (remembered !== undefined) return remembered;
       const address = resolve(directory, observer, input);
-      if (plain && address.kind === "address") {
-        if (known.size >= REMEMBERED) known.clear();
-        known.set(input.url, address);
-      }
+      if (address.kind === "fault") return address;
+      if (size >= REMEMBERED) forget();
+      size++;
+      const known = group.get(slug) ?? new Map<string, Address>();
+      group.set(slug, known.set(input.url, address));
       return address;
     },
   };
+
+  function forget(): void {
+    homes.clear();
+    withins.clear();
+    size = 0;
+    revision = directory.revision;
+  }
 }
 
 /** True when the path belongs to the RPC surface, whether or not it leads anywhere. */
@@ -117,7 +136,8 @@ function resolve(directory: Directory, observer: Observer, input: AddressInput):
   if (segments === null) return fault("invalid_request", "the URL is too long or not valid", { status: 400 });
   const parts = FORMS.map((form) => match(form, segments)).find((it) => it !== null);
   if (!parts) return fault("not_found", "no RPC endpoint has this path", { details: { forms: URL_FORMS } });
-  const served = profileOf(directory, parts.profile);
+  const named = parts.profile ?? input.home ?? undefined;
+  const served = profileOf(directory, input.within ?? named, input.home !== null);
   if ("kind" in served) return served;
   const chain = directory.chain(parts.chain ?? "");
   const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
@@ -131,7 +151,8 @@ function resolve(directory: Directory, observer: Observer, input: AddressInput):
     return fault("invalid_field", "include_meta is not known", { nextAction: "use include_meta=body or include_meta=headers" });
   }
   const series = observer.series(served.profile.slug, chain.chainName);
-  return { kind: "address", profile: served.profile, chain, tracker, series, strategy, pin, meta, socketPath: `/ws${path}` };
+  const { profile } = served;
+  return { kind: "address", input, named: named ?? profile.slug, profile, chain, tracker, series, strategy, pin, meta, socketPath: `/ws${path}` };
 }
 
 /** The decoded segments of a path; null when it cannot be decoded. One trailing slash is forgiven. */
@@ -157,9 +178,11 @@ function match(form: readonly string[], segments: readonly string[]): Parts | nu
   return parts;
 }
 
-function profileOf(directory: Directory, slug: string | undefined): ServedProfile | Fault {
+function profileOf(directory: Directory, slug: string | undefined, keyed: boolean): ServedProfile | Fault {
   const served = slug === undefined ? directory.defaultProfile : directory.profile(slug);
   if (served !== undefined) return served;
+  const shared = keyed && slug === "premium" ? directory.profile("public") : undefined;
+  if (shared !== undefined) return shared;
   const known = directory.profiles.map((it) => it.profile.slug);
   return fault("unknown_profile", "no profile has this slug", { nextAction: `use one of: ${known.join(", ")}`, details: { known_profiles: known } });
 }

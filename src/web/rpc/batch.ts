@@ -2,6 +2,7 @@
 import { fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
 import type { Transport } from "../../core/profile.ts";
+import type { Holder } from "../../hosted/holder.ts";
 import type { Address } from "./address.ts";
 import { type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
 import { renderReply } from "./render.ts";
@@ -11,6 +12,7 @@ export interface Batch {
   readonly bytes: Buffer;
   readonly spans: readonly Span[];
   readonly address: Address;
+  readonly holder: Holder | null;
   readonly requestId: string;
   /** Items in flight at once. */
   readonly concurrency: number;
@@ -18,13 +20,13 @@ export interface Batch {
   readonly reserve: (bytes: number) => boolean;
   readonly transport: Transport;
   readonly desk: Desk | null;
-  /** Hears each reply when it is in, and whether it stands in the answer as it is; null = nobody wants to know. */
-  readonly heard: ((reply: Reply, shown: boolean) => void) | null;
+  /** Hears each reply when it is in, and whether it stands in the answer as it is. */
+  readonly heard: (reply: Reply, shown: boolean) => void;
 }
 
 /** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
 export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): () => void {
-  const { bytes, spans, address, transport, desk } = batch;
+  const { bytes, spans, address, holder, transport, desk } = batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, () => void>();
   let next = 0;
@@ -44,7 +46,7 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
     if (span === undefined) return;
     let finished = false;
     const requestId = `${batch.requestId}-${index}`;
-    const cancel = exchange(parts, { bytes, span, address, requestId, mayStream: false, transport, desk }, (reply) => {
+    const cancel = exchange(parts, { bytes, span, address, holder, requestId, mayStream: false, transport, desk }, (reply) => {
       finished = true;
       cancels.delete(index);
       keep(index, reply);
@@ -54,7 +56,7 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
 
   function keep(index: number, reply: Reply): void {
     open--;
-    if (reply.id === null) batch.heard?.(reply, false);
+    if (reply.id === null) batch.heard(reply, false);
     else replies[index] = bounded(reply);
     if (open > 0) return start();
     done(join(replies));
@@ -65,7 +67,7 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, it) => sum + it.length, 0);
     const shown = batch.reserve(bytes);
-    batch.heard?.(reply, shown);
+    batch.heard(reply, shown);
     if (shown) return pieces;
     const tooLarge = fault("response_too_large", "this answer does not fit beside the others");
     return renderReply({ ...reply, outcome: { kind: "fault", fault: tooLarge } }, meta);

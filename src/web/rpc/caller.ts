@@ -1,13 +1,10 @@
 // The port between the RPC surface and a connection: what a request's sender can be told, whichever server holds the connection.
 import type { Headers } from "../respond.ts";
+import type { Letter } from "./arrival.ts";
 
 /** One request's way back. Exactly one of `send` and `begin` is used, once. */
-export interface Caller {
-  /** Path and query as requested. */
-  readonly url: string;
+export interface Caller extends Letter {
   readonly requestId: string;
-  /** Value of a request header, by lower-case name. */
-  header(name: string): string | undefined;
   /** A whole answer; null = no body. The headers that every answer carries are added. */
   send(status: number, headers: Headers, body: readonly Buffer[] | null): void;
   /** Starts a 200 answer whose body follows; `sizeBytes` null = of unknown length. */

@@ -2,11 +2,14 @@
 import { isUtf8 } from "node:buffer";
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
+import type { Holder } from "../../hosted/holder.ts";
 import type { AnswerStream, StreamSink } from "../../upstream/transport.ts";
 import type { Alarm, Wheel } from "../../upstream/wheel.ts";
 import { type Headers, headersOf, retryAfter } from "../respond.ts";
-import type { Address, Resolver } from "./address.ts";
+import type { Address } from "./address.ts";
+import { type Arrival, arrive } from "./arrival.ts";
 import { runBatch } from "./batch.ts";
+import { addBilling, addTo, type Bill } from "./billing.ts";
 import type { Caller } from "./caller.ts";
 import { type ExchangeParts, evidenceOfReply, exchange, type Incoming, type Reply } from "./exchange.ts";
 import { closing, renderFault, renderReply } from "./render.ts";
@@ -32,7 +35,6 @@ export interface ByteBudget {
 
 /** What the RPC surface works with. */
 export interface RpcParts extends ExchangeParts {
-  readonly resolver: Resolver;
   readonly wheel: Wheel;
   readonly limits: RpcLimits;
   readonly budget: ByteBudget;
@@ -47,6 +49,12 @@ export const STALL_MS = 30_000;
 export class Door implements StreamSink {
   readonly #parts: RpcParts;
   readonly #caller: Caller;
+  /** Null until it is known where the request is bound for. */
+  #address: Address | null = null;
+  /** Null = a caller without a key. */
+  #holder: Holder | null = null;
+  /** A body that waits until its caller has been looked up. */
+  #held: Buffer | null = null;
   #cancel: (() => void) | null = null;
   #stream: { readonly source: AnswerStream; readonly reply: Reply; readonly verbatim: boolean; skip: number } | null = null;
   #stall: Alarm | null = null;
@@ -60,22 +68,36 @@ export class Door implements StreamSink {
     this.#caller = caller;
   }
 
-  /** The address the request is bound for; null = it has been refused. */
-  address(): Address | null {
-    const { url } = this.#caller;
-    const address = this.#parts.resolver.resolve({ url, provider: this.#caller.header("x-svc-provider"), strategy: this.#caller.header("x-svc-strategy") });
-    if (address.kind === "address" && isPlain(this.#caller.header("content-encoding"))) return address;
-    this.refuse(address.kind === "fault" ? address : fault("unsupported_media_type", "the body is compressed"));
-    return null;
+  /** Reads who calls, and where to; false = it has been refused. */
+  accept(): boolean {
+    if (isPlain(this.#caller.header("content-encoding"))) this.#cancel = arrive(this.#parts, this.#caller, (it) => this.#arrived(it));
+    else this.refuse(fault("unsupported_media_type", "the body is compressed"));
+    return !this.#over;
   }
 
   /** Serves a complete body. */
-  serve(bytes: Buffer, address: Address): void {
+  serve(bytes: Buffer): void {
+    if (this.#over) return;
+    if (this.#address === null) {
+      this.#held = bytes;
+      return;
+    }
     try {
-      this.#serve(bytes, address);
+      this.#serve(bytes, this.#address);
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  #arrived(it: Arrival | Fault): void {
+    this.#cancel = null;
+    const held = this.#held;
+    this.#held = null;
+    if (this.#over) return;
+    if (it.kind === "fault") return this.refuse(it);
+    this.#address = it.address;
+    this.#holder = it.holder;
+    if (held !== null) this.serve(held);
   }
 
   #serve(bytes: Buffer, address: Address): void {
@@ -83,7 +105,8 @@ export class Door implements StreamSink {
     const start = skipSpace(bytes, 0, bytes.length);
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
     const span: Span = { start, end: endOf(bytes) };
-    const incoming: Incoming = { bytes, span, address, requestId: this.#caller.requestId, mayStream: true, transport: "http", desk: null };
+    const { requestId } = this.#caller;
+    const incoming: Incoming = { bytes, span, address, holder: this.#holder, requestId, mayStream: true, transport: "http", desk: null };
     const cancel = exchange(this.#parts, incoming, (reply) => this.#reply(reply));
     if (!this.#over && this.#stream === null) this.#cancel = cancel;
   }
@@ -102,7 +125,7 @@ export class Door implements StreamSink {
     this.#over = true;
     this.#release();
     this.#parts.observer.refused(why.code);
-    this.#caller.send(why.status, this.#headers(why), [renderFault(why, "null")]);
+    this.#caller.send(why.status, this.#headers(why, null), [renderFault(why, "null")]);
   }
 
   /** The caller is gone, or has its answer. */
@@ -153,12 +176,16 @@ export class Door implements StreamSink {
     if (spans.length === 0) return this.refuse(fault("invalid_request", "the batch is empty"));
     if (spans.length > maxBatchItems)
       return this.refuse(fault("invalid_request", `a batch may hold ${maxBatchItems} items`, { nextAction: "send several smaller batches" }));
-    const ways = { transport: "http" as const, desk: null, heard: null };
+    let bill: Bill | null = null;
+    const heard = ({ billing }: Reply): void => {
+      if (billing !== null) bill = addTo(bill, billing);
+    };
+    const ways = { holder: this.#holder, transport: "http" as const, desk: null, heard };
     const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, reserve: (size: number) => this.reserve(size), ...ways };
     const cancel = runBatch(this.#parts, batch, (body) => {
       this.#over = true;
       this.#cancel = null;
-      this.#caller.send(body === null ? 204 : 200, this.#headers(null), body);
+      this.#caller.send(body === null ? 204 : 200, this.#headers(null, bill), body);
     });
     if (!this.#over) this.#cancel = cancel;
   }
@@ -179,15 +206,15 @@ export class Door implements StreamSink {
   }
 
   #write(reply: Reply): void {
-    const { outcome, address } = reply;
+    const { outcome, address, billing } = reply;
     this.#cancel = null;
+    const headers = this.#headers(outcome.kind === "fault" ? outcome.fault : null, billing === null ? null : addTo(null, billing));
     if (reply.id === null) {
       this.#over = true;
       if (outcome.kind === "stream") outcome.stream.cut();
-      return this.#caller.send(204, this.#headers(null), null);
+      return this.#caller.send(204, headers, null);
     }
     const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.world.now());
-    const headers = this.#headers(outcome.kind === "fault" ? outcome.fault : null);
     if (address.meta === "headers" && meta !== null) addMeta(headers, JSON.stringify(meta));
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
     this.#over = true;
@@ -238,8 +265,9 @@ export class Door implements StreamSink {
     this.#reserved = 0;
   }
 
-  #headers(why: Fault | null): Headers {
+  #headers(why: Fault | null, bill: Bill | null): Headers {
     const headers = headersOf(this.#caller.requestId, this.#caller.header("x-request-id"));
+    if (bill !== null && this.#parts.gate !== null) addBilling(headers, this.#parts.gate, bill);
     if (why !== null && why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));
     return headers;
   }

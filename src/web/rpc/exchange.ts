@@ -1,17 +1,20 @@
-// THE SPINE: one request in, one reply out, whatever door it came through. Reads the request, routes it, and gathers the evidence.
+// THE SPINE: one request in, one reply out, whatever door it came through. Reads the request, asks leave for it, routes it, gathers the evidence
+// and settles what it cost.
 
 import type { Plan } from "../../core/attempt.ts";
 import { NO_BLOCK, readBlockRef } from "../../core/call.ts";
 import { type Evidence, evidenceOf } from "../../core/evidence.ts";
-import { fault } from "../../core/fault.ts";
+import { type Fault, fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
 import { type Envelope, readRequest, writeRequest } from "../../core/jsonrpc.ts";
 import { type Method, methodOf } from "../../core/method.ts";
 import type { Transport } from "../../core/profile.ts";
+import type { Billing, Gate, Grant } from "../../hosted/gate.ts";
+import type { Holder } from "../../hosted/holder.ts";
 import type { Observer } from "../../observe.ts";
 import type { Outcome, Route, Router } from "../../upstream/router.ts";
 import type { World } from "../../world.ts";
-import type { Address } from "./address.ts";
+import type { Address, Resolver } from "./address.ts";
 
 /** The end of one request, before it is written for the caller. */
 export interface Reply {
@@ -30,6 +33,8 @@ export interface Reply {
   readonly notify: boolean;
   /** Waits to hear whether the reply was written as it is; null = nobody does. */
   readonly written: ((shown: boolean) => void) | null;
+  /** Null for callers without a key, and for what is no valid request. */
+  readonly billing: Billing | null;
 }
 
 /** What one connection keeps for its caller beyond single requests: the subscriptions. */
@@ -47,6 +52,8 @@ export interface DeskRequest {
   readonly address: Address;
   /** False for a notification, whose reply nobody would see. */
   readonly answered: boolean;
+  /** Pays for the notifications that follow; null = nobody has to. */
+  readonly grant: Grant | null;
 }
 
 /** What a desk says. */
@@ -57,6 +64,9 @@ export interface ExchangeParts {
   readonly world: World;
   readonly router: Router;
   readonly observer: Observer;
+  readonly resolver: Resolver;
+  /** Null = everyone is served, and nothing is counted. */
+  readonly gate: Gate | null;
   /** How long a method may take, in milliseconds. */
   readonly deadlineMs: (method: Method) => number;
 }
@@ -66,6 +76,8 @@ export interface Incoming {
   readonly bytes: Buffer;
   readonly span: Span;
   readonly address: Address;
+  /** Null = a caller without a key. */
+  readonly holder: Holder | null;
   readonly requestId: string;
   /** False where the reply is needed in one piece. */
   readonly mayStream: boolean;
@@ -76,25 +88,107 @@ export interface Incoming {
 }
 
 /** Serves one request. Returns the way to cancel it; `done` is called once, or never after a cancel. */
-export function exchange(parts: ExchangeParts, incoming: Incoming, done: (reply: Reply) => void): (() => void) | null {
-  const { bytes, span, address, requestId, transport, desk } = incoming;
+export function exchange(parts: ExchangeParts, incoming: Incoming, done: Done): Cancel | null {
+  const { bytes, span, address, requestId, transport, holder } = incoming;
   const envelope = readRequest(bytes, span.start, span.end);
   if (envelope.kind === "invalid") {
     parts.observer.refused("invalid_request");
     const outcome: Outcome = { kind: "fault", fault: fault("invalid_request", envelope.message) };
-    done({ id: envelope.id, outcome, wireId: null, route: null, address, requestId, transport, notify: false, written: null });
+    done({ id: envelope.id, outcome, wireId: null, route: null, address, requestId, transport, notify: false, written: null, billing: null });
     return null;
   }
   const method = methodOf(envelope.method);
-  if (method.handling === "socket_only" && desk !== null) return serveAtDesk(parts, incoming, { envelope, method, desk }, done);
-  const here = answerHere(method, envelope.method, address);
-  if (here !== null) {
-    parts.observer.local(address.series, method, here.kind);
-    const { id, notify } = envelope;
-    done({ id, outcome: here, wireId: null, route: null, address, requestId, transport, notify, written: null });
-    return null;
+  if (holder === null || parts.gate === null) return serve(parts, incoming, { envelope, method, grant: null }, done);
+  return admit({ parts, gate: parts.gate, holder, incoming, envelope, method }, done, false);
+}
+
+type Done = (reply: Reply) => void;
+type Cancel = () => void;
+
+/** A valid request, and the leave it was given. */
+interface Matter {
+  readonly envelope: Envelope;
+  readonly method: Method;
+  /** Null = a caller without a key. */
+  readonly grant: Grant | null;
+}
+
+/** A valid request of a caller with a key. */
+interface Request {
+  readonly parts: ExchangeParts;
+  readonly gate: Gate;
+  readonly holder: Holder;
+  readonly incoming: Incoming;
+  readonly envelope: Envelope;
+  readonly method: Method;
+}
+
+/** Asks leave; waits once where it cannot be said at once. */
+function admit(request: Request, done: Done, final: boolean): Cancel | null {
+  const { parts, gate, holder, incoming, envelope, method } = request;
+  const { address } = incoming;
+  const admission = gate.admit(holder, { profile: address.named, method, strategy: address.strategy }, final);
+  switch (admission.kind) {
+    case "wait": {
+      let cancel: Cancel | null = gate.waitFor(admission, () => {
+        cancel = admit(request, done, true);
+      });
+      return () => cancel?.();
+    }
+    case "refusal": {
+      parts.observer.refused(admission.fault.code);
+      done({ ...replyOf(incoming, envelope), outcome: { kind: "fault", fault: admission.fault }, billing: admission });
+      return null;
+    }
+    case "grant": {
+      const matter: Matter = { envelope, method, grant: admission };
+      const served = servedAt(parts, address, admission);
+      if (served.kind === "address") return serve(parts, served === address ? incoming : { ...incoming, address: served }, matter, done);
+      parts.observer.refused(served.code);
+      done(settled(parts, incoming, matter, { outcome: { kind: "fault", fault: served }, route: null, written: null }));
+      return null;
+    }
   }
-  return route(parts, incoming, envelope, done);
+}
+
+/** The address as the grant allows it: perhaps in another profile, perhaps with another strategy. */
+function servedAt({ resolver }: ExchangeParts, address: Address, { service, strategy }: Grant): Address | Fault {
+  const served = service.profile === address.named ? address : resolver.resolve({ ...address.input, within: service.profile });
+  return served.kind === "fault" || served.strategy === strategy ? served : { ...served, strategy };
+}
+
+function serve(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: Done): Cancel | null {
+  const { address, desk } = incoming;
+  const { method, envelope } = matter;
+  if (method.handling === "socket_only" && desk !== null) return serveAtDesk(parts, incoming, { ...matter, desk }, done);
+  const here = answerHere(method, envelope.method, address);
+  if (here === null) return route(parts, incoming, matter, done);
+  parts.observer.local(address.series, method, here.kind);
+  done(settled(parts, incoming, matter, { outcome: here, route: null, written: null }));
+  return null;
+}
+
+/** Settles a request. */
+function settled({ gate }: ExchangeParts, incoming: Incoming, { envelope, grant }: Matter, answer: Answer): Reply {
+  const billing = grant === null || gate === null ? null : gate.settle(grant, wasDelivered(envelope.method, answer));
+  const { outcome, route, written, wireId = null } = answer;
+  const { address, requestId, transport } = incoming;
+  const { id, notify } = envelope;
+  return { id, outcome, wireId, route, address, requestId, transport, notify, written, billing };
+}
+
+/** How a request ended. */
+type Answer = DeskAnswer & { readonly wireId?: string | null };
+
+/** Whether a provider delivered a result or an error; a subscription that others have already is delivered by theirs. */
+function wasDelivered(name: string, { outcome, route }: Answer): boolean {
+  if (outcome.kind === "fault") return false;
+  return route === null ? name === "eth_subscribe" : route.answeredBy !== null;
+}
+
+/** A reply to which its outcome has yet to be added. */
+function replyOf({ address, requestId, transport }: Incoming, { id, notify }: Envelope): Omit<Reply, "outcome" | "billing"> {
+  return { id, wireId: null, route: null, address, requestId, transport, notify, written: null };
 }
 
 /** The evidence of a reply. */
@@ -117,36 +211,24 @@ export function evidenceOfReply(reply: Reply, now: number): Evidence {
 
 const NOBODY: Plan = { candidates: [], excluded: [] };
 
-interface DeskMatter {
-  readonly envelope: Envelope;
-  readonly method: Method;
-  readonly desk: Desk;
-}
-
-function serveAtDesk(parts: ExchangeParts, incoming: Incoming, matter: DeskMatter, done: (reply: Reply) => void): (() => void) | null {
-  const { bytes, address, requestId, transport } = incoming;
-  const { envelope, method, desk } = matter;
-  const { id, notify } = envelope;
+function serveAtDesk(parts: ExchangeParts, incoming: Incoming, matter: Matter & { readonly desk: Desk }, done: Done): Cancel | null {
+  const { bytes, address, requestId } = incoming;
+  const { envelope, method, desk, grant } = matter;
   const params = envelope.paramsStart === -1 ? null : bytes.toString("utf8", envelope.paramsStart, envelope.paramsEnd);
-  const request = { methodName: envelope.method, method, params, address, answered: id !== null };
+  const request = { methodName: envelope.method, method, params, address, answered: envelope.id !== null, grant };
   const cancel = desk.serve(request, (answer) => {
     if (answer.route === null) parts.observer.local(address.series, method, answer.outcome.kind);
     else parts.observer.routed(address.series, answer.route, answer.outcome.kind, requestId);
-    done({ id, wireId: null, address, requestId, transport, notify, ...answer });
+    done(settled(parts, incoming, matter, answer));
   });
-  if (cancel === null) return null;
-  return () => {
-    cancel();
-    parts.observer.cancelled(address.series, method);
-  };
+  return cancel === null ? null : () => cancelled(parts, incoming, matter, cancel);
 }
 
-function route(parts: ExchangeParts, incoming: Incoming, envelope: Envelope, done: (reply: Reply) => void): () => void {
-  const { bytes, span, address, requestId, transport } = incoming;
-  const { id, notify } = envelope;
-  const method = methodOf(envelope.method);
-  const untouched = envelope.plain && id !== null;
-  const wireId = untouched ? id : "1";
+function route(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: Done): Cancel {
+  const { bytes, span, address, requestId } = incoming;
+  const { envelope, method } = matter;
+  const untouched = envelope.plain && envelope.id !== null;
+  const wireId = untouched ? envelope.id : "1";
   const params = envelope.paramsStart === -1 ? null : bytes.subarray(envelope.paramsStart, envelope.paramsEnd);
   const whole = span.start === 0 && span.end === bytes.length ? bytes : bytes.subarray(span.start, span.end);
   const call = {
@@ -169,12 +251,16 @@ function route(parts: ExchangeParts, incoming: Incoming, envelope: Envelope, don
   const routing = parts.router.route(request, (outcome, finished) => {
     parts.observer.routed(address.series, finished, outcome.kind, requestId);
     const inBody = outcome.kind === "result" ? outcome.wireId : wireId;
-    done({ id, outcome, wireId: inBody, route: finished, address, requestId, transport, notify, written: null });
+    done(settled(parts, incoming, matter, { outcome, wireId: inBody, route: finished, written: null }));
   });
-  return () => {
-    routing.cancel();
-    parts.observer.cancelled(address.series, method);
-  };
+  return () => cancelled(parts, incoming, matter, () => routing.cancel());
+}
+
+/** The caller is gone: nothing was delivered. */
+function cancelled(parts: ExchangeParts, { address }: Incoming, { method, grant }: Matter, cancel: Cancel): void {
+  cancel();
+  if (grant !== null) parts.gate?.settle(grant, false);
+  parts.observer.cancelled(address.series, method);
 }
 
 /** What needs no provider: facts of the configuration, and methods that are served nowhere or only on a socket. */

@@ -2,7 +2,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/fault.ts";
 import { begin, type Headers, write } from "../respond.ts";
-import type { Address } from "./address.ts";
 import type { Caller } from "./caller.ts";
 import { Door, type RpcParts, STALL_MS } from "./door.ts";
 
@@ -20,7 +19,8 @@ class HttpRequest implements Caller {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #door: Door;
-  #address: Address | null = null;
+  /** False once it has been refused. */
+  #wanted = false;
   #chunks: Buffer[] = [];
   #size = 0;
 
@@ -38,6 +38,10 @@ class HttpRequest implements Caller {
 
   get open(): boolean {
     return !this.#response.writableFinished && !this.#response.destroyed;
+  }
+
+  get address(): string {
+    return this.#request.socket.remoteAddress ?? "";
   }
 
   header(name: string): string | undefined {
@@ -78,8 +82,8 @@ class HttpRequest implements Caller {
     this.#request.on("error", () => {});
     this.#request.on("data", (chunk: Buffer) => this.#take(chunk));
     this.#request.on("end", () => this.#complete());
-    this.#address = this.#door.address();
-    if (this.#address !== null && Number(this.header("content-length") ?? 0) > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
+    this.#wanted = this.#door.accept();
+    if (this.#wanted && Number(this.header("content-length") ?? 0) > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
   }
 
   /** Nothing else bounds the time a caller may take to read a complete answer. */
@@ -90,7 +94,7 @@ class HttpRequest implements Caller {
 
   #take(chunk: Buffer): void {
     this.#size += chunk.length;
-    if (this.#address === null) {
+    if (!this.#wanted) {
       if (this.#size > DISCARD_BYTES) this.#request.destroy();
       return;
     }
@@ -103,11 +107,11 @@ class HttpRequest implements Caller {
     const [only] = this.#chunks;
     const bytes = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
     this.#chunks = [];
-    if (this.#address !== null) this.#door.serve(bytes, this.#address);
+    if (this.#wanted) this.#door.serve(bytes);
   }
 
   #refuse(why: Fault): void {
-    this.#address = null;
+    this.#wanted = false;
     this.#chunks = [];
     this.#door.refuse(why);
   }

@@ -113,6 +113,10 @@ class Connection implements Caller {
     return this.#door !== null && !this.#socket.destroyed;
   }
 
+  get address(): string {
+    return this.#socket.remoteAddress ?? "";
+  }
+
   header(name: string): string | undefined {
     return this.#head?.fields.get(name);
   }
@@ -192,10 +196,9 @@ class Connection implements Caller {
     this.requestId = this.#parts.requestId();
     const door = new Door(rpc, this);
     this.#door = door;
-    const address = door.address();
-    if (address === null) return;
+    if (!door.accept()) return;
     if (!door.reserve(body.length)) door.refuse(fault("unavailable", "too many request bytes are in flight"));
-    else door.serve(body, address);
+    else door.serve(body);
   }
 
   /** The body of a request that is here whole and understood; null = not ours. */

@@ -4,7 +4,8 @@ import { type Fault, fault } from "../../core/fault.ts";
 import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
-import type { Address, AddressInput } from "../rpc/address.ts";
+import type { Address } from "../rpc/address.ts";
+import type { Arrival } from "../rpc/arrival.ts";
 import { type Batch, runBatch } from "../rpc/batch.ts";
 import { endOf, type RpcParts } from "../rpc/door.ts";
 import { evidenceOfReply, exchange, type Reply } from "../rpc/exchange.ts";
@@ -46,7 +47,7 @@ const WAIT = { nextAction: "wait for an answer before sending the next request" 
 /** Everything under way on one socket. */
 export class SocketCalls {
   readonly #parts: CallParts;
-  readonly #input: AddressInput;
+  readonly #arrival: Arrival;
   readonly #outlet: Outlet;
   readonly #desk: SubscriptionDesk;
   #address: Address | Fault;
@@ -55,11 +56,11 @@ export class SocketCalls {
   #bytes = 0;
   #over = false;
 
-  constructor(parts: CallParts, outlet: Outlet, at: { readonly input: AddressInput; readonly address: Address }) {
+  constructor(parts: CallParts, outlet: Outlet, arrival: Arrival) {
     this.#parts = parts;
     this.#outlet = outlet;
-    this.#input = at.input;
-    this.#address = at.address;
+    this.#arrival = arrival;
+    this.#address = arrival.address;
     this.#revision = parts.rpc.resolver.revision;
     this.#desk = new SubscriptionDesk(parts, outlet);
   }
@@ -94,7 +95,8 @@ export class SocketCalls {
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
     const call = this.#begin(bytes.length);
     const span: Span = { start, end: endOf(bytes) };
-    const incoming = { bytes, span, address, requestId: this.#parts.requestId(), mayStream: false, transport: "ws" as const, desk: this.#desk };
+    const { holder } = this.#arrival;
+    const incoming = { bytes, span, address, holder, requestId: this.#parts.requestId(), mayStream: false, transport: "ws" as const, desk: this.#desk };
     const cancel = exchange(this.#parts.rpc, incoming, (reply) => this.#replied(call, reply));
     if (!call.over) call.cancel = cancel;
   }
@@ -104,7 +106,7 @@ export class SocketCalls {
     const { resolver } = this.#parts.rpc;
     if (this.#revision === resolver.revision) return this.#address;
     this.#revision = resolver.revision;
-    this.#address = resolver.resolve(this.#input);
+    this.#address = resolver.resolve(this.#arrival.address.input);
     return this.#address;
   }
 
@@ -162,6 +164,7 @@ export class SocketCalls {
       bytes,
       spans,
       address,
+      holder: this.#arrival.holder,
       requestId: requestId(),
       concurrency: limits.batchConcurrency,
       transport: "ws",

@@ -2,7 +2,7 @@
 // its end. Knows nothing of what the messages say.
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
-import type { Address, AddressInput } from "../rpc/address.ts";
+import type { Arrival } from "../rpc/arrival.ts";
 import { type CallParts, type Outlet, SocketCalls } from "./calls.ts";
 import { writeText } from "./frame.ts";
 import type { Press } from "./notification.ts";
@@ -17,8 +17,7 @@ export interface OpenedSocket {
   readonly ws: WebSocket;
   /** The connection under it. */
   readonly socket: Socket;
-  readonly input: AddressInput;
-  readonly address: Address;
+  readonly arrival: Arrival;
   /** Hears the end, once. */
   readonly left: () => void;
 }
@@ -30,6 +29,8 @@ const SMALL_BYTES = 65_536;
 /** Head and mask of a caller's control frame. */
 const CONTROL_BYTES = 6;
 const MISSED_PONGS = 2;
+/** Policy violation: the reason says which. */
+const END_CODE = 1008;
 const PING = "\x89\x00";
 
 /** One caller's socket, from the end of its handshake on. */
@@ -39,6 +40,7 @@ export class CallerSocket implements Outlet {
   readonly #socket: Socket;
   readonly #left: () => void;
   readonly #calls: SocketCalls;
+  readonly #unseat: (() => void) | null;
   /** Bytes received of a message that is not whole yet. */
   #partial = 0;
   /** What of that, and of what waits to be sent, counts in the shared budget. */
@@ -51,12 +53,14 @@ export class CallerSocket implements Outlet {
   #code = 0;
   #over = false;
 
-  constructor(parts: SocketParts, { ws, socket, input, address, left }: OpenedSocket) {
+  constructor(parts: SocketParts, { ws, socket, arrival, left }: OpenedSocket) {
     this.#parts = parts;
     this.#ws = ws;
     this.#socket = socket;
     this.#left = left;
-    this.#calls = new SocketCalls(parts, this, { input, address });
+    this.#calls = new SocketCalls(parts, this, arrival);
+    const { holder } = arrival;
+    this.#unseat = holder === null ? null : (parts.rpc.gate?.holders.seat(holder, (reason) => this.close(END_CODE, reason)) ?? null);
     parts.rpc.observer.socketOpened();
     ws.on("message", (data: Buffer, binary: boolean) => this.#message(data, binary));
     ws.on("ping", (data: Buffer) => this.#ping(data));
@@ -173,6 +177,7 @@ export class CallerSocket implements Outlet {
   #release(): void {
     if (this.#over) return;
     this.#over = true;
+    this.#unseat?.();
     this.#calls.close();
     this.#parts.rpc.budget.used -= this.#partialHeld + this.#queueHeld;
   }

@@ -2,6 +2,7 @@
 // and no providers.
 import { type Fault, fault } from "../../core/fault.ts";
 import { readSubscription, SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
+import type { Gate } from "../../hosted/gate.ts";
 import type { Series } from "../../observe.ts";
 import type { Outcome, Route } from "../../upstream/router.ts";
 import type { Subscriber } from "../../upstream/stream/subscriber.ts";
@@ -12,7 +13,7 @@ import type { Desk, DeskAnswer, DeskRequest } from "../rpc/exchange.ts";
 
 /** What a desk works with. */
 export interface DeskParts {
-  readonly rpc: Pick<RpcParts, "world" | "deadlineMs" | "limits">;
+  readonly rpc: Pick<RpcParts, "world" | "deadlineMs" | "limits" | "gate">;
   readonly subscriptions: Pick<Subscriptions, "open">;
 }
 
@@ -60,7 +61,7 @@ export class SubscriptionDesk implements Desk {
     const id = newId(world, this.#seats);
     const { address, method } = request;
     const { profile, tracker, strategy, pin } = address;
-    const place = { id, kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind), series: address.series, line: this.#line };
+    const place = { id, kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind), series: address.series, line: this.#line, meter: meterOf(rpc.gate, request) };
     const seat = new Seat({ ...place, maxHeldBytes: limits.maxSocketQueueBytes, left: () => this.#seats?.delete(id) }, done);
     this.#seats.set(id, seat);
     const leave = subscriptions.open({ profile: profile.slug, tracker, subscription, strategy, pin, deadlineMs: rpc.deadlineMs(method) }, seat);
@@ -77,6 +78,11 @@ export class SubscriptionDesk implements Desk {
   }
 }
 
+/** Charges notifications to who subscribed; null = nobody pays. */
+function meterOf(gate: Gate | null, { grant }: DeskRequest): ((notifications: number) => boolean) | null {
+  return gate === null || grant === null ? null : (notifications) => gate.meter(grant, notifications);
+}
+
 function refusal(request: DeskRequest, invalid: string | null, full: boolean): Fault | null {
   if (!request.answered) return fault("invalid_request", "eth_subscribe without an id has no answer to bring the subscription in");
   if (invalid !== null) return fault("invalid_field", invalid, { status: 200, nextAction: `subscribe to one of: ${SUBSCRIPTION_KINDS.join(", ")}` });
@@ -91,6 +97,8 @@ interface SeatParts {
   readonly kind: number;
   readonly series: Series;
   readonly line: Line;
+  /** False = nothing pays any more. */
+  readonly meter: ((notifications: number) => boolean) | null;
   readonly maxHeldBytes: number;
   readonly left: () => void;
 }
@@ -169,7 +177,8 @@ class Seat implements Subscriber {
   }
 
   #send(results: readonly Buffer[]): void {
-    const { id, kind, line, series } = this.#parts;
+    const { id, kind, line, series, meter } = this.#parts;
+    if (meter !== null && !meter(results.length)) return line.close(1008, "balance_exhausted");
     if (line.notify(id, results)) series.notifications[kind] = (series.notifications[kind] ?? 0) + results.length;
   }
 }

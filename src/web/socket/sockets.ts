@@ -6,7 +6,8 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { type Fault, fault } from "../../core/fault.ts";
 import { type Headers, headersOf, refusalText } from "../respond.ts";
-import { type AddressInput, isSocketPath } from "../rpc/address.ts";
+import { isSocketPath } from "../rpc/address.ts";
+import { type Arrival, arrive, type Letter } from "../rpc/arrival.ts";
 import type { CallParts } from "./calls.ts";
 import { CallerSocket, type SocketParts } from "./connection.ts";
 import { createPress } from "./notification.ts";
@@ -60,15 +61,27 @@ export function createCallerSockets(calls: CallParts): CallerSockets {
     rpc.world.after(CLOSE_MS, () => socket.destroy());
   }
 
+  function greet({ request, socket, head, headers }: Handshake, arrival: Arrival): void {
+    answering = headers;
+    if (server.options.maxPayload !== rpc.limits.maxBodyBytes) server = createServer();
+    server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new CallerSocket(parts, { ws, socket, arrival, left })));
+  }
+
   return {
     upgrade(request, socket, head) {
-      const input = inputOf(request);
-      answering = headersOf(parts.requestId(), request.headers["x-request-id"]);
-      const address = addressOf(parts, request, input);
-      if (address.kind === "fault") return refuse(socket, answering, address);
+      const headers = headersOf(parts.requestId(), request.headers["x-request-id"]);
       if (!(socket instanceof Socket)) return void socket.destroy();
-      if (server.options.maxPayload !== rpc.limits.maxBodyBytes) server = createServer();
-      server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new CallerSocket(parts, { ws, socket, input, address, left })));
+      const why = notNow(parts, request);
+      if (why !== null) return refuse(socket, headers, why);
+      // A key may have to be looked up first. Until then nobody else listens to what becomes of the connection.
+      const gone = (): void => stop?.();
+      socket.on("error", gone).on("close", gone);
+      const stop = arrive(rpc, letterOf(request), (it) => {
+        socket.off("error", gone).off("close", gone);
+        const refusal = it.kind === "fault" ? it : refusalOf(parts, it);
+        if (refusal !== null) return refuse(socket, headers, refusal);
+        if (it.kind === "arrival") greet({ request, socket, head, headers }, it);
+      });
     },
     get open() {
       return rounds.size;
@@ -90,23 +103,36 @@ const OPTIONS = {
   maxBufferedChunks: 16_384,
 } as const;
 
-function inputOf({ url = "", headers }: IncomingMessage): AddressInput {
-  return { url: url.slice("/ws".length), provider: textOf(headers["x-svc-provider"]), strategy: textOf(headers["x-svc-strategy"]) };
+interface Handshake {
+  readonly request: IncomingMessage;
+  readonly socket: Socket;
+  readonly head: Buffer;
+  readonly headers: Headers;
 }
 
-function textOf(value: string | string[] | undefined): string | undefined {
-  return typeof value === "string" ? value : undefined;
+function letterOf({ url = "", headers, socket }: IncomingMessage): Letter {
+  return {
+    url: url.slice("/ws".length),
+    address: socket.remoteAddress ?? "",
+    header(name) {
+      const value = headers[name];
+      return typeof value === "string" ? value : undefined;
+    },
+  };
 }
 
-/** Where the socket is bound for, or why it is refused. */
-function addressOf({ activity, rpc }: SocketParts, request: IncomingMessage, input: AddressInput) {
+/** Why no handshake can be done, whoever it is; null = it can. */
+function notNow({ activity }: SocketParts, request: IncomingMessage): Fault | null {
   if (!isHandshake(request)) return notASocket();
   if (request.headers.host === undefined) return fault("invalid_request", "the request names no host", { nextAction: "send a Host header" });
-  if (activity.draining) return fault("unavailable", "the service is stopping");
-  const address = rpc.resolver.resolve(input);
-  if (address.kind === "fault" || address.meta !== "headers") return address;
+  return activity.draining ? fault("unavailable", "the service is stopping") : null;
+}
+
+/** Why this caller gets no socket here; null = it does. */
+function refusalOf({ rpc }: SocketParts, { address, holder }: Arrival): Fault | null {
   const nextAction = 'use include_meta=body, or send "svc_meta":"notify" in a request';
-  return fault("invalid_field", "messages of a WebSocket have no headers", { nextAction });
+  if (address.meta === "headers") return fault("invalid_field", "messages of a WebSocket have no headers", { nextAction });
+  return holder === null ? null : (rpc.gate?.refusal(holder, address.named) ?? null);
 }
 
 function broken({ message }: Error): Fault {

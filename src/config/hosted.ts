@@ -1,0 +1,136 @@
+// The settings of the hosted service: keys, tariff and limits, with their defaults and bounds.
+import { z } from "zod";
+import type { BucketSize } from "../core/bucket.ts";
+import { METHODS } from "../core/method.ts";
+import { type Tariff, tariffOf } from "../core/price.ts";
+import { count, intervalMs } from "./kinds.ts";
+
+const rate = (perSecond: number, burst: number, purpose: string) =>
+  z
+    .strictObject({
+      per_second: count(1, 1_000_000, perSecond).describe("Requests a second, for long."),
+      burst: count(1, 10_000_000, burst).describe("Requests at once, after a pause."),
+    })
+    .prefault({})
+    .describe(purpose);
+
+const factor = (fallback: number) => z.number().min(0.01).max(1_000).default(fallback);
+
+const tariff = z
+  .strictObject({
+    cu_per_usd: z
+      .int()
+      .min(1)
+      .max(1_000_000_000)
+      .refine((cu) => 1_000_000_000 % cu === 0)
+      .meta({ title: "a divisor of 1000000000, so that a compute unit costs whole nano-USD" })
+      .default(200_000)
+      .describe("Compute units that one USD buys."),
+    factors: z
+      .strictObject({
+        load_balanced: factor(1).describe("`load-balanced`."),
+        latency_weighted: factor(1.5).describe("`latency-weighted`."),
+        fastest: factor(2).describe("`fastest`."),
+        priority: factor(1).describe("`priority`."),
+      })
+      .prefault({})
+      .describe("By how much a strategy multiplies the compute units of a call; rounded down, at least 1."),
+    methods: z
+      .partialRecord(z.enum(METHODS.map((it) => it.name)), count(0, 1_000_000, 1).unwrap())
+      .default({})
+      .describe("Compute units of single methods, in place of those of the method table. `unknown` = every method that is not in it."),
+    notification_cu: count(0, 1_000_000, 3).describe("Compute units of one notification of a subscription."),
+  })
+  .prefault({})
+  .describe("What calls cost.");
+
+/** The hosted service: who is served, what it costs, and within which bounds. */
+export const hosted = z
+  .strictObject({
+    enabled: z.boolean().default(false).describe("Serves callers by key, meters and charges what they use. Needs profile `public`."),
+    keyless: z
+      .boolean()
+      .default(false)
+      .describe("Also serves callers without a key, unmetered, as a plain router does. For instances that only you can reach."),
+    operator_token: z
+      .string()
+      .min(24)
+      .max(200)
+      .optional()
+      .meta({ title: "text of 24 to 200 characters" })
+      .describe("Secret that opens the operator's endpoints and the usage on the dashboard. Default: they are closed."),
+    starting_grant_cu: count(0, 1_000_000_000, 5_000).describe("Compute units that a new anonymous key starts with."),
+    free_cu_per_month: count(0, 1_000_000_000_000, 1_000_000).describe("Compute units an account may use each month on public providers without paying."),
+    fallback_days: count(0, 3_650, 30).describe("Days for which an account that has paid before is served on public providers after its balance ran out."),
+    tariff,
+    buckets: z
+      .strictObject({
+        managed: rate(100, 200, "With premium access."),
+        reduced: rate(30, 60, "On public providers because nothing is left to pay with, or by the free allowance."),
+        public: rate(30, 60, "On profile `public` when it was asked for."),
+        custom: rate(1_000, 2_000, "On each Custom profile."),
+      })
+      .prefault({})
+      .describe("Rate limits of one account."),
+    max_keys: count(1, 100_000, 100).describe("Keys of one account."),
+    keys_per_hour: count(1, 1_000_000, 10).describe("Keys that one IP address (IPv6: one /64) may create in an hour."),
+    flush_interval_ms: intervalMs(1_000, 60_000).describe(
+      "Time between two writes of what was used. What was served since the last one is not billed if the process dies.",
+    ),
+    node_timeout_ms: intervalMs(30_000, 3_600_000).describe(
+      "A process that was not heard of for this long is taken for dead, and its unspent credit is returned.",
+    ),
+  })
+  .prefault({})
+  .describe("Keys, credit and payment.");
+
+/** What the hosted service is told before it starts. Holds a secret: never log it. */
+export interface HostedConfig {
+  /** Whether callers without a key are served, unmetered. */
+  readonly keyless: boolean;
+  /** Null = the operator's endpoints are closed. */
+  readonly operatorToken: string | null;
+  readonly startingGrantCu: number;
+  readonly freeCuPerMonth: number;
+  readonly fallbackMs: number;
+  readonly tariff: Tariff;
+  /** By access: with premium, under fallback or for free, on `public`, on a Custom profile. */
+  readonly buckets: Readonly<Record<"managed" | "reduced" | "public" | "custom", BucketSize>>;
+  readonly maxKeys: number;
+  readonly keysPerHour: number;
+  readonly flushIntervalMs: number;
+  readonly nodeTimeoutMs: number;
+}
+
+const DAY_MS = 86_400_000;
+const NANO = 1_000_000_000;
+
+/** The settings as the service uses them; null = it is a plain router. */
+export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
+  if (!file.enabled) return null;
+  const { tariff, buckets } = file;
+  const sizeOf = (it: { readonly per_second: number; readonly burst: number }): BucketSize => ({ perSecond: it.per_second, burst: it.burst });
+  return {
+    keyless: file.keyless,
+    operatorToken: file.operator_token ?? null,
+    startingGrantCu: file.starting_grant_cu,
+    freeCuPerMonth: file.free_cu_per_month,
+    fallbackMs: file.fallback_days * DAY_MS,
+    tariff: tariffOf({
+      weights: tariff.methods,
+      notificationCu: tariff.notification_cu,
+      nanoPerCu: NANO / tariff.cu_per_usd,
+      factors: {
+        "load-balanced": tariff.factors.load_balanced,
+        "latency-weighted": tariff.factors.latency_weighted,
+        fastest: tariff.factors.fastest,
+        priority: tariff.factors.priority,
+      },
+    }),
+    buckets: { managed: sizeOf(buckets.managed), reduced: sizeOf(buckets.reduced), public: sizeOf(buckets.public), custom: sizeOf(buckets.custom) },
+    maxKeys: file.max_keys,
+    keysPerHour: file.keys_per_hour,
+    flushIntervalMs: file.flush_interval_ms,
+    nodeTimeoutMs: file.node_timeout_ms,
+  };
+}

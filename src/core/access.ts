@@ -1,0 +1,48 @@
+// How a caller with a key is served: what may pay for a call, in which order, and what follows from it. Knows no balance and no clock.
+
+/** Where a call is served: the managed pools or a Custom profile. */
+export type Access = "premium" | "public" | "custom";
+
+/** Why a call is served elsewhere than where it asked to be. */
+export type Fallback = "payment" | "free" | "profile";
+
+/** What may pay for a call: credit; the time of grace after credit that had been paid for; the free allowance. */
+export type Means = "balance" | "payment" | "free";
+
+/** The rate limit that binds: whose name the caller is told, and which size it has. */
+export interface Bucket {
+  readonly name: "managed" | "public";
+  readonly size: "managed" | "reduced" | "public";
+}
+
+/** How a call is served when something pays for it. */
+export interface Service {
+  readonly access: Access;
+  readonly fallback: Fallback | null;
+  /** Slug of the managed profile that serves. */
+  readonly profile: "premium" | "public";
+  readonly bucket: Bucket;
+  readonly means: Means;
+}
+
+/** The managed profiles: everyone's, and so reserved. */
+export type ManagedSlug = "premium" | "public";
+
+/** How a call to a managed profile may be served, the best first. Who asks for `public` uses what is free before credit. */
+export function servicesOf(named: ManagedSlug): readonly Service[] {
+  return named === "premium" ? PREMIUM : PUBLIC;
+}
+
+const reduced: Bucket = { name: "managed", size: "reduced" };
+const PREMIUM: readonly Service[] = [
+  { access: "premium", fallback: null, profile: "premium", bucket: { name: "managed", size: "managed" }, means: "balance" },
+  { access: "public", fallback: "payment", profile: "public", bucket: reduced, means: "payment" },
+  { access: "public", fallback: "free", profile: "public", bucket: reduced, means: "free" },
+];
+const PUBLIC: readonly Service[] = (["free", "balance", "payment"] as const).map((means) => ({
+  access: "public",
+  fallback: null,
+  profile: "public",
+  bucket: { name: "public", size: "public" },
+  means,
+}));

@@ -1,0 +1,73 @@
+// The error table of the management API: every refusal of the HTTP endpoints beside JSON-RPC, with its status and advice. Knows no transport.
+
+/** One row of the table. `retryable` errors carry `Retry-After`. */
+export interface ApiFaultRow {
+  readonly status: number;
+  readonly retryable: boolean;
+  /** When it arises. */
+  readonly meaning: string;
+  /** What the reader does next, unless the occasion knows better. */
+  readonly nextAction: string;
+}
+
+const row = (status: number, retryable: boolean, meaning: string, nextAction: string): ApiFaultRow => ({ status, retryable, meaning, nextAction });
+
+// Sources: the service specification's table "Management API errors"; and what HTTP itself needs.
+const ROWS = {
+  invalid_request: row(400, false, "The request is not valid HTTP with a JSON object in UTF-8.", "send one JSON object in UTF-8, each field once"),
+  unauthorized: row(401, false, "The credential is missing, unknown, expired or revoked.", "send the management token as Authorization: Bearer <token>"),
+  forbidden: row(403, false, "The credential is valid and does not allow this.", "use a token that allows it"),
+  not_found: row(404, false, "Nothing has this id or path, or it is outside of what the credential may see.", "check the id"),
+  method_not_allowed: row(405, false, "The path does not serve this method.", "use a method that the Allow header names"),
+  key_limit: row(409, false, "The account has as many keys as it may have.", "delete an unused key, then retry"),
+  key_revoked: row(409, false, "The key has been deleted.", "create a new key"),
+  body_too_large: row(413, false, "The body is larger than this API reads.", "send a smaller body"),
+  unsupported_media_type: row(415, false, "The body is not plain JSON.", "send Content-Type: application/json without Content-Encoding"),
+  invalid_field: row(422, false, "A field has a value that is not allowed; `details` names each.", "correct each field in details"),
+  unknown_field: row(422, false, "A field does not exist; `details` names each.", "remove each field in details"),
+  rate_limited: row(429, true, "Too many of these requests in a short time.", "wait for Retry-After"),
+  internal: row(500, true, "A fault of the service.", "retry; if it happens again, report the x-svc-request-id of the answer"),
+  unavailable: row(503, true, "The service cannot do this now.", "retry after Retry-After"),
+} as const satisfies Record<string, ApiFaultRow>;
+
+/** The `error.code` of a refusal. */
+export type ApiFaultCode = keyof typeof ROWS;
+
+/** The table, for documents. */
+export const API_FAULTS: Readonly<Record<ApiFaultCode, ApiFaultRow>> = ROWS;
+
+/** A refusal of the management API. */
+export interface ApiFault<Code extends ApiFaultCode = ApiFaultCode> {
+  readonly kind: "api_fault";
+  readonly code: Code;
+  readonly status: number;
+  readonly message: string;
+  readonly nextAction: string;
+  /** Null where waiting does not help. */
+  readonly retryAfterMs: number | null;
+  /** Paths of the fields that are wrong; empty where it is not about fields. */
+  readonly details: readonly string[];
+}
+
+/** What a refusal says beyond its row. */
+export interface ApiFaultOccasion {
+  readonly nextAction?: string;
+  readonly retryAfterMs?: number;
+  readonly details?: readonly string[];
+}
+
+/** A refusal of the table, with the words and numbers of this occasion. */
+export function apiFault<Code extends ApiFaultCode>(code: Code, message: string, occasion: ApiFaultOccasion = {}): ApiFault<Code> {
+  const entry: ApiFaultRow = ROWS[code];
+  return {
+    kind: "api_fault",
+    code,
+    status: entry.status,
+    message,
+    nextAction: occasion.nextAction ?? entry.nextAction,
+    retryAfterMs: entry.retryable ? (occasion.retryAfterMs ?? DEFAULT_RETRY_MS) : null,
+    details: occasion.details ?? [],
+  };
+}
+
+const DEFAULT_RETRY_MS = 1_000;

@@ -1,0 +1,201 @@
+// Credit in memory: what each account may spend here without asking, leased from the store ahead of need. The calls on the way of a request do
+// no I/O and make no promise. Knows accounts, keys and methods as names only.
+import type { World } from "../world.ts";
+import { Cycle } from "./credit-cycle.ts";
+import { type Epoch, lease } from "./credit-lease.ts";
+import { createRefills, type Refills } from "./credit-refill.ts";
+import { type Counted, UsageBook } from "./credit-usage.ts";
+import { askOf, OpenWallet, parseWallet, receive, takeBack, type Wallet } from "./credit-wallet.ts";
+import { join, type NodeIdentity } from "./node.ts";
+import type { Store } from "./store.ts";
+
+export type { Wallet } from "./credit-wallet.ts";
+
+/** What a hold became. */
+export interface Use extends Counted {
+  /** What was held for it. */
+  readonly heldN: number;
+}
+
+/** The leased credit of this node. */
+export interface Credit {
+  /** The wallet of an account; no I/O. Ask for it at each call: one that nobody uses is returned and forgotten. */
+  wallet(accountId: string): Wallet;
+  /** Takes a hold; false = not enough here now (a refill has been asked for). */
+  hold(wallet: Wallet, amountN: number): boolean;
+  /** Gives a hold back unspent. */
+  release(wallet: Wallet, amountN: number): void;
+  /** Says what a hold became. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` counts against the month's free allowance. */
+  settle(wallet: Wallet, use: Use): void;
+  /** Calls back once when the next refill of the wallet was answered or failed, after 2 s at the latest; the returned function cancels. */
+  refilled(wallet: Wallet, run: () => void): () => void;
+  /** The account was credited: an empty wallet asks again. */
+  wake(accountId: string): void;
+  /** Estimate of what the account has left in all: what is here and what no node holds. Null = unknown. */
+  estimateN(wallet: Wallet): number | null;
+  /** Free compute units that the account used this month, as far as this node knows. Null = not known yet; it is being asked for. */
+  freeUsedCu(wallet: Wallet): number | null;
+  /** Writes what was used. Throws when the store cannot be written; the next time writes it then, and nothing twice. */
+  flush(): Promise<void>;
+  /** Writes what was used and returns every lease. */
+  close(): Promise<void>;
+  /** Wallets in memory. */
+  readonly size: number;
+}
+
+/** Times, slices and bounds of the credit. */
+export interface CreditSettings {
+  readonly flushIntervalMs: number;
+  readonly nodeTimeoutMs: number;
+  /** The least that is leased at once, nano-USD. */
+  readonly minSliceN: number;
+  /** A wallet that was not used for this long is returned. */
+  readonly idleMs: number;
+  /** Wallets in memory; further accounts read "unreachable" until some are returned. */
+  readonly maxWallets: number;
+}
+
+/** What the credit works with. */
+export interface CreditParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly node: NodeIdentity;
+  readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> & Partial<CreditSettings>;
+  /** Told of what fails in the background, and of usage that is lost. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** The bounds of whoever names none. */
+export const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets"> = { idleMs: 60_000, maxWallets: 250_000 };
+
+/** Joins the store as a node and begins to lease. */
+export async function openCredit(parts: CreditParts): Promise<Credit> {
+  const startedAtMs = parts.world.now();
+  const epoch = await join(parts.store, parts.node, parts.world.wallMs());
+  return new LeasedCredit(parts, { epoch, startedAtMs });
+}
+
+class LeasedCredit implements Credit {
+  readonly #world: World;
+  readonly #settings: CreditSettings;
+  readonly #store: Store;
+  readonly #wallets = new Map<string, OpenWallet>();
+  readonly #book: UsageBook;
+  readonly #refills: Refills;
+  readonly #cycle: Cycle;
+
+  constructor({ store, world, node, settings, onError }: CreditParts, start: { readonly epoch: Epoch; readonly startedAtMs: number }) {
+    this.#world = world;
+    this.#store = store;
+    this.#settings = { ...DEFAULT_BOUNDS, ...settings };
+    this.#book = new UsageBook(world.wallMs());
+    this.#refills = createRefills({ world, run: (wallets) => this.#refill(wallets), failed: (wallets, error) => this.#refillFailed(wallets, error), onError });
+    const parts = { store, world, node, settings: this.#settings, wallets: this.#wallets, book: this.#book, refills: this.#refills, onError };
+    this.#cycle = new Cycle(parts, start);
+  }
+
+  get size(): number {
+    return this.#wallets.size;
+  }
+
+  wallet(accountId: string): Wallet {
+    return this.#wallets.get(accountId) ?? this.#openWallet(accountId);
+  }
+
+  hold(given: Wallet, amountN: number): boolean {
+    const wallet = parseWallet(given);
+    const nowMs = this.#world.now();
+    wallet.usedAtMs = nowMs;
+    if (wallet.availableN < amountN || nowMs >= this.#cycle.stopAtMs) return this.#holdNothing(wallet, { amountN, nowMs });
+    wallet.availableN -= amountN;
+    wallet.heldN += amountN;
+    if (wallet.availableN < wallet.lowWaterN && !wallet.isAsking) this.#refills.ask(wallet);
+    return true;
+  }
+
+  release(given: Wallet, amountN: number): void {
+    takeBack(parseWallet(given), amountN, 0);
+  }
+
+  settle(given: Wallet, use: Use): void {
+    const wallet = parseWallet(given);
+    const chargedN = takeBack(wallet, use.heldN, use.chargeN);
+    if (chargedN > 0 && !wallet.isSpending) this.#cycle.spends(wallet);
+    if (chargedN < use.chargeN) this.#cycle.lose(use.chargeN - chargedN);
+    this.#book.count(wallet, use, chargedN);
+  }
+
+  refilled(wallet: Wallet, run: () => void): () => void {
+    return this.#refills.wait(parseWallet(wallet), run);
+  }
+
+  wake(accountId: string): void {
+    const wallet = this.#wallets.get(accountId);
+    if (wallet?.state !== "empty") return;
+    wallet.state = "unknown";
+    wallet.shortN = Math.max(wallet.shortN, 1);
+    this.#refills.ask(wallet);
+  }
+
+  estimateN(given: Wallet): number | null {
+    const wallet = parseWallet(given);
+    return wallet.storeN < 0 ? null : wallet.availableN + wallet.storeN;
+  }
+
+  freeUsedCu(given: Wallet): number | null {
+    const wallet = parseWallet(given);
+    if (wallet.freeMonth === this.#book.month) return wallet.freeCu;
+    this.#refills.ask(wallet);
+    return null;
+  }
+
+  flush(): Promise<void> {
+    return this.#cycle.flush();
+  }
+
+  async close(): Promise<void> {
+    await this.#refills.close();
+    await this.#cycle.close();
+  }
+
+  #openWallet(accountId: string): OpenWallet {
+    const isKept = this.#wallets.size < this.#settings.maxWallets;
+    const wallet = new OpenWallet(accountId, { nowMs: this.#world.now(), isKept });
+    if (isKept) this.#wallets.set(accountId, wallet);
+    return wallet;
+  }
+
+  /** A hold that fails; says so to the next ask. */
+  #holdNothing(wallet: OpenWallet, { amountN, nowMs }: { readonly amountN: number; readonly nowMs: number }): false {
+    if (nowMs >= this.#cycle.stopAtMs) {
+      wallet.state = "unreachable";
+      return false;
+    }
+    wallet.shortN += amountN;
+    wallet.needN = Math.max(wallet.needN, amountN);
+    if (wallet.state !== "empty" || nowMs >= wallet.askAgainAtMs) this.#refills.ask(wallet);
+    return false;
+  }
+
+  async #refill(wallets: readonly OpenWallet[]): Promise<void> {
+    const nowMs = this.#world.now();
+    const { epoch } = this.#cycle;
+    if (epoch === null || nowMs >= this.#cycle.stopAtMs) throw new Error("the store has not been reached for too long: nothing is leased");
+    const asks = wallets.map((wallet) => askOf(wallet, nowMs, this.#settings.minSliceN));
+    const terms = { minSliceN: this.#settings.minSliceN, atMs: this.#world.wallMs(), month: this.#book.month };
+    const answers = await this.#store.transaction((tx) => lease(tx, epoch, { asks, terms }));
+    if (answers === null) this.#cycle.fence(epoch);
+    if (answers === null || this.#cycle.epoch !== epoch) throw new Error("this node's epoch is over: it joins again");
+    const at = { nowMs: this.#world.now(), month: terms.month };
+    for (const [index, wallet] of wallets.entries()) {
+      const answer = answers[index];
+      if (answer !== undefined) receive(wallet, answer, at);
+      wallet.askAgainAtMs = at.nowMs + this.#settings.flushIntervalMs;
+    }
+  }
+
+  #refillFailed(wallets: readonly OpenWallet[], error: unknown): void {
+    for (const wallet of wallets) wallet.state = "unreachable";
+    this.#cycle.report(error);
+  }
+}

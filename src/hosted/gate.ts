@@ -1,0 +1,284 @@
+// The gate: whether a caller's call is served, how, and who pays; afterwards, what it cost. Asks what is in memory only; knows no URL and no provider.
+import { type Bucket, type ManagedSlug, type Service, servicesOf } from "../core/access.ts";
+import type { Strategy } from "../core/attempt.ts";
+import { type BucketSize, remaining, take, waitMs } from "../core/bucket.ts";
+import { type Fault, fault } from "../core/fault.ts";
+import type { Method } from "../core/method.ts";
+import { cuOf, notificationCuOf, type Tariff } from "../core/price.ts";
+import type { World } from "../world.ts";
+import type { Credit, Wallet } from "./credit.ts";
+import { endOf, type Holder, type Payer } from "./holder.ts";
+import type { Holders } from "./holders.ts";
+
+/** What a caller asks leave for. */
+export interface Want {
+  /** Slug of the profile that was asked for. */
+  readonly profile: string;
+  readonly method: Method;
+  readonly strategy: Strategy;
+}
+
+/** Leave to be served. Has to be settled once. */
+export interface Grant {
+  readonly kind: "grant";
+  readonly holder: Holder;
+  readonly service: Service;
+  /** The strategy that is used, which need not be the one asked for. */
+  readonly strategy: Strategy;
+  readonly method: Method;
+  readonly cu: number;
+  /** Nano-USD held for it. */
+  readonly heldN: number;
+}
+
+/** No leave. */
+export interface Refusal {
+  readonly kind: "refusal";
+  readonly fault: Fault;
+  readonly holder: Holder;
+  /** The bucket that was empty, or would have bound. */
+  readonly bucket: Bucket | null;
+}
+
+/** It cannot be said yet: more credit is on its way. */
+export interface Wait {
+  readonly kind: "wait";
+  readonly wallet: Wallet;
+}
+
+/** What became of a grant. */
+export interface Charge {
+  readonly grant: Grant;
+  /** Nano-USD. */
+  readonly chargeN: number;
+}
+
+/** What came of asking leave for a call. */
+export type Billing = Charge | Refusal;
+
+/** What a bucket lets through, for the caller to know. */
+export interface Quota {
+  readonly name: string;
+  readonly burst: number;
+  readonly windowS: number;
+  readonly remaining: number;
+  /** Seconds until it is full. */
+  readonly resetS: number;
+}
+
+/** Gives leave and settles it. */
+export interface Gate {
+  readonly holders: Holders;
+  /** Whether callers without a key are served. */
+  readonly keyless: boolean;
+  /** Asks leave for one call. `final` = it has waited already, and has to be answered now. */
+  admit(holder: Holder, want: Want, final: boolean): Grant | Refusal | Wait;
+  /** Calls back once, when what a `Wait` waits for has come or not; the returned function cancels. */
+  waitFor(wait: Wait, run: () => void): () => void;
+  /** Charges a call if a provider delivered, and gives the hold back otherwise. */
+  settle(grant: Grant, delivered: boolean): Charge;
+  /** Whether a caller could be served at all now; null = it could. For the handshake of a socket. */
+  refusal(holder: Holder, profile: string): Fault | null;
+  /** Charges notifications of a subscription that was granted; false = nothing pays for them any more. */
+  meter(grant: Grant, notifications: number): boolean;
+  quota(holder: Holder, bucket: Bucket): Quota;
+  /** Estimate of what is left, in nano-USD; null = unknown. */
+  balanceN(holder: Holder): number | null;
+  close(): void;
+}
+
+/** What callers are offered. */
+export interface GateSettings {
+  readonly keyless: boolean;
+  readonly tariff: Tariff;
+  readonly buckets: Readonly<Record<Bucket["size"], BucketSize>>;
+  readonly freeCuPerMonth: number;
+  readonly fallbackMs: number;
+}
+
+/** What the gate works with. */
+export interface GateParts {
+  readonly world: World;
+  readonly settings: GateSettings;
+  readonly credit: Credit;
+  readonly holders: Holders;
+}
+
+/** How often it is looked whether those with open sockets may keep them. */
+const SWEEP_MS = 1_000;
+
+/** A gate over what is known of callers and their credit. */
+export function createGate(parts: GateParts): Gate {
+  return new TheGate(parts);
+}
+
+class TheGate implements Gate {
+  readonly holders: Holders;
+  readonly keyless: boolean;
+  readonly #parts: GateParts;
+  #cancelSweep: () => void;
+
+  constructor(parts: GateParts) {
+    this.#parts = parts;
+    this.holders = parts.holders;
+    this.keyless = parts.settings.keyless;
+    this.#cancelSweep = parts.world.after(SWEEP_MS, () => this.#sweep());
+  }
+
+  admit(holder: Holder, want: Want, final: boolean): Grant | Refusal | Wait {
+    const { world } = this.#parts;
+    const ended = endOf(holder, world.wallMs());
+    if (ended !== null) return { kind: "refusal", fault: ended, holder, bucket: null };
+    const why = mayName(holder, want.profile);
+    if (why !== null) return { kind: "refusal", fault: why, holder, bucket: null };
+    const wallet = this.#walletOf(holder.payer);
+    for (const service of servicesOf(want.profile === "public" ? "public" : "premium")) {
+      const strategy = service.access === "public" ? "load-balanced" : want.strategy;
+      const cu = cuOf(this.#parts.settings.tariff, want.method, strategy);
+      const heldN = this.#pays(holder.payer, wallet, service, cu);
+      if (heldN === null) continue;
+      if (heldN === LATER) {
+        if (!final) return { kind: "wait", wallet };
+        return { kind: "refusal", fault: NOT_NOW, holder, bucket: null };
+      }
+      const refused = this.#takeToken(holder, service.bucket);
+      if (refused === null) return { kind: "grant", holder, service, strategy, method: want.method, cu, heldN };
+      this.#parts.credit.release(wallet, heldN);
+      return refused;
+    }
+    return { kind: "refusal", fault: EXHAUSTED, holder, bucket: null };
+  }
+
+  waitFor({ wallet }: Wait, run: () => void): () => void {
+    return this.#parts.credit.refilled(wallet, run);
+  }
+
+  settle(grant: Grant, delivered: boolean): Charge {
+    const { holder, service, method, cu, heldN } = grant;
+    const wallet = this.#walletOf(holder.payer);
+    if (!delivered) {
+      this.#parts.credit.release(wallet, heldN);
+      return { grant, chargeN: 0 };
+    }
+    const freeCu = service.means === "free" ? cu : 0;
+    this.#parts.credit.settle(wallet, { keyId: holder.keyId, method: method.name, cu, heldN, chargeN: heldN, freeCu });
+    return { grant, chargeN: heldN };
+  }
+
+  refusal(holder: Holder, profile: string): Fault | null {
+    return endOf(holder, this.#parts.world.wallMs()) ?? mayName(holder, profile) ?? (this.#isServed(holder) ? null : EXHAUSTED);
+  }
+
+  meter({ holder, service, strategy }: Grant, notifications: number): boolean {
+    const { credit, settings } = this.#parts;
+    const wallet = this.#walletOf(holder.payer);
+    const cu = notificationCuOf(settings.tariff, strategy) * notifications;
+    for (const it of servicesOf(service.profile)) {
+      const heldN = this.#pays(holder.payer, wallet, it, cu);
+      if (heldN === null) continue;
+      const chargeN = heldN === LATER ? 0 : heldN;
+      credit.settle(wallet, { keyId: holder.keyId, method: "notification", cu, heldN: chargeN, chargeN, freeCu: it.means === "free" ? cu : 0 });
+      return true;
+    }
+    return false;
+  }
+
+  quota({ payer }: Holder, { name, size }: Bucket): Quota {
+    const nowMs = this.#parts.world.now();
+    const bounds = this.#parts.settings.buckets[size];
+    const fullAtMs = name === "managed" ? payer.managedFullAtMs : payer.publicFullAtMs;
+    return {
+      name,
+      burst: bounds.burst,
+      windowS: Math.max(1, Math.round(bounds.burst / bounds.perSecond)),
+      remaining: remaining(fullAtMs, bounds, nowMs),
+      resetS: Math.max(0, Math.ceil((fullAtMs - nowMs) / 1_000)),
+    };
+  }
+
+  balanceN({ payer }: Holder): number | null {
+    return this.#parts.credit.estimateN(this.#walletOf(payer));
+  }
+
+  close(): void {
+    this.#cancelSweep();
+  }
+
+  #walletOf(payer: Payer): Wallet {
+    return this.#parts.credit.wallet(payer.id);
+  }
+
+  /** Holds the price if this service is open to the account. Returns the nano-USD held, `LATER` when that cannot be said yet, or null. */
+  #pays(payer: Payer, wallet: Wallet, { means }: Service, cu: number): number | null {
+    const { credit, settings, world } = this.#parts;
+    switch (means) {
+      case "balance": {
+        const priceN = cu * settings.tariff.nanoPerCu;
+        if (credit.hold(wallet, priceN)) return priceN;
+        if (wallet.state !== "empty") return LATER;
+        payer.exhaustedAtMs ??= world.wallMs();
+        return null;
+      }
+      case "payment":
+        return payer.firstPaidAtMs !== null && payer.exhaustedAtMs !== null && world.wallMs() < payer.exhaustedAtMs + settings.fallbackMs ? 0 : null;
+      case "free": {
+        if (payer.kind !== "account") return null;
+        const used = credit.freeUsedCu(wallet);
+        if (used === null) return LATER;
+        return used + cu <= settings.freeCuPerMonth ? 0 : null;
+      }
+    }
+  }
+
+  #takeToken(holder: Holder, bucket: Bucket): Refusal | null {
+    const { payer } = holder;
+    const nowMs = this.#parts.world.now();
+    const size = this.#parts.settings.buckets[bucket.size];
+    const fullAtMs = bucket.name === "managed" ? payer.managedFullAtMs : payer.publicFullAtMs;
+    const next = take(fullAtMs, size, nowMs);
+    if (next === null) {
+      const message = `more than ${size.perSecond} requests a second (${size.burst} at once)`;
+      const retryAfterMs = Math.max(1, Math.ceil(waitMs(fullAtMs, size, nowMs)));
+      return { kind: "refusal", fault: fault("rate_limit_exceeded", message, { retryAfterMs }), holder, bucket };
+    }
+    if (bucket.name === "managed") payer.managedFullAtMs = next;
+    else payer.publicFullAtMs = next;
+    return null;
+  }
+
+  /** Whether anything would pay for a call of the smallest size. */
+  #isServed({ payer }: Holder): boolean {
+    const wallet = this.#walletOf(payer);
+    return servicesOf("premium").some((service) => {
+      const heldN = this.#pays(payer, wallet, service, 1);
+      if (heldN !== null && heldN !== LATER) this.#parts.credit.release(wallet, heldN);
+      return heldN !== null;
+    });
+  }
+
+  /** Closes the sockets of those who may not have them any more. */
+  #sweep(): void {
+    const wallMs = this.#parts.world.wallMs();
+    this.holders.eachSeated((holder) => {
+      const reason = endOf(holder, wallMs) !== null ? "key_revoked" : this.#isServed(holder) ? null : "balance_exhausted";
+      if (reason !== null) for (const close of [...(holder.seats ?? [])]) close(reason);
+    });
+    this.#cancelSweep = this.#parts.world.after(SWEEP_MS, () => this.#sweep());
+  }
+}
+
+/** A hold that cannot be had or refused before the store has answered. */
+const LATER = -1;
+
+const EXHAUSTED = fault("balance_exhausted", "nothing is left to pay for this call", {
+  nextAction: "credit the account, or wait for its free allowance if it has one (GET /api/v1/keys/current tells)",
+});
+const NOT_NOW = fault("unavailable", "the balance cannot be read right now");
+const NAMES: ReadonlySet<string> = new Set<ManagedSlug>(["premium", "public"]);
+
+/** Why a key may not ask for a profile; null = it may. */
+function mayName({ allowed }: Holder, profile: string): Fault | null {
+  if (!NAMES.has(profile)) return fault("forbidden", "this profile is not one of the account's", { nextAction: "use profile premium or public" });
+  if (allowed === null || allowed.includes(profile)) return null;
+  return fault("forbidden", "this key may not use this profile", { nextAction: `use one of: ${allowed.join(", ")}` });
+}

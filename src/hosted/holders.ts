@@ -1,0 +1,213 @@
+// Who the secrets belong to, in memory: looked up once, forgotten when they change. Knows keys and accounts, and nothing of what they ask for.
+
+import { type Fault, fault } from "../core/fault.ts";
+import type { World } from "../world.ts";
+import type { AddressLimit } from "./creation-limit.ts";
+import type { Credit } from "./credit.ts";
+import { CLOSED, endOf, type Holder, type KeyRow, keyRow, type Payer, payerOf, type SocketEnd, update } from "./holder.ts";
+import { hashOf, readSecret } from "./secret.ts";
+import type { Store } from "./store.ts";
+
+/** Finds callers. */
+export interface Holders {
+  /** Whose secret it is; null = that has to be looked up. */
+  identify(secret: string): Holder | Fault | null;
+  /** Looks a secret up for a caller at an IP address. Calls back once, unless the returned function was called before. */
+  find(secret: string, address: string, done: (found: Holder | Fault) => void): () => void;
+  /** A key has changed: reads it again, and closes its sockets if they may not stay. */
+  keyChanged(keyId: string): Promise<void>;
+  /** An account has changed. */
+  accountChanged(accountId: string): Promise<void>;
+  /** Calls `run` for everyone who has open sockets. */
+  eachSeated(run: (holder: Holder) => void): void;
+  /** Keeps a way to close a socket; the returned function forgets it. */
+  seat(holder: Holder, close: (reason: SocketEnd) => void): () => void;
+  /** Secrets in memory. */
+  readonly size: number;
+}
+
+/** Bounds of what is kept. */
+export interface HolderLimits {
+  readonly maxHolders: number;
+  readonly maxUnknown: number;
+  readonly unknownMs: number;
+  readonly maxLookups: number;
+}
+
+/** The bounds used unless a test tightens them. */
+export const HOLDER_LIMITS: HolderLimits = { maxHolders: 250_000, maxUnknown: 10_000, unknownMs: 10_000, maxLookups: 256 };
+
+/** What holders are kept with. */
+export interface HolderParts {
+  readonly store: Pick<Store, "db">;
+  readonly world: World;
+  readonly credit: Pick<Credit, "wake">;
+  /** Look-ups that found nobody: who has had too many may not look up another. */
+  readonly misses: AddressLimit;
+  readonly limits: HolderLimits;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Nobody is known yet. */
+export function createHolders(parts: HolderParts): Holders {
+  return new HolderCache(parts);
+}
+
+type Found = (found: Holder | Fault) => void;
+
+class HolderCache implements Holders {
+  readonly #parts: HolderParts;
+  readonly #holders = new Map<string, Holder>();
+  readonly #payers = new Map<string, Payer>();
+  /** When a secret was found to be nobody's. */
+  readonly #unknown = new Map<string, number>();
+  readonly #waiting = new Map<string, Set<Found>>();
+  readonly #seated = new Set<Holder>();
+  #changes = 0;
+
+  constructor(parts: HolderParts) {
+    this.#parts = parts;
+  }
+
+  get size(): number {
+    return this.#holders.size;
+  }
+
+  identify(secret: string): Holder | Fault | null {
+    if (secret.length > LONGEST_SECRET_CHARS) return CLOSED.malformed;
+    const hash = hashOf(secret);
+    const holder = this.#holders.get(hash);
+    if (holder !== undefined) return endOf(holder, this.#parts.world.wallMs()) ?? holder;
+    const kind = readSecret(secret);
+    if (kind === null) return CLOSED.malformed;
+    if (kind === "token") return CLOSED.notAKey;
+    const atMs = this.#unknown.get(hash);
+    if (atMs === undefined) return null;
+    if (this.#parts.world.now() - atMs < this.#parts.limits.unknownMs) return CLOSED.unknown;
+    this.#unknown.delete(hash);
+    return null;
+  }
+
+  find(secret: string, address: string, done: Found): () => void {
+    const hash = hashOf(secret);
+    const waiting = this.#waiting.get(hash);
+    const why = waiting === undefined ? this.#mayLookUp(address) : null;
+    if (why !== null) {
+      done(why);
+      return () => {};
+    }
+    const list = waiting ?? new Set();
+    list.add(done);
+    if (waiting === undefined) {
+      this.#waiting.set(hash, list);
+      void this.#lookUp(hash, address);
+    }
+    return () => list.delete(done);
+  }
+
+  keyChanged(keyId: string): Promise<void> {
+    return this.#readAgain((it) => it.keyId === keyId);
+  }
+
+  accountChanged(accountId: string): Promise<void> {
+    this.#parts.credit.wake(accountId);
+    return this.#readAgain((it) => it.payer.id === accountId);
+  }
+
+  eachSeated(run: (holder: Holder) => void): void {
+    for (const holder of [...this.#seated]) run(holder);
+  }
+
+  seat(holder: Holder, close: (reason: SocketEnd) => void): () => void {
+    holder.seats ??= new Set();
+    holder.seats.add(close);
+    this.#seated.add(holder);
+    return () => {
+      holder.seats?.delete(close);
+      if (holder.seats?.size === 0) this.#seated.delete(holder);
+    };
+  }
+
+  #mayLookUp(address: string): Fault | null {
+    if (this.#waiting.size >= this.#parts.limits.maxLookups) return CLOSED.busy;
+    const retryAfterMs = this.#parts.misses.waitMs(address, this.#parts.world.now());
+    return retryAfterMs === 0 ? null : fault("rate_limit_exceeded", "too many keys that do not exist were tried from this address", { retryAfterMs });
+  }
+
+  async #lookUp(hash: string, address: string): Promise<void> {
+    let found: Holder | Fault;
+    try {
+      found = await this.#read(hash);
+    } catch (error) {
+      this.#parts.onError(error);
+      found = CLOSED.unreachable;
+    }
+    if (found === CLOSED.unknown) this.#parts.misses.take(address, this.#parts.world.now());
+    const waiting = this.#waiting.get(hash) ?? new Set();
+    this.#waiting.delete(hash);
+    for (const done of waiting) done(found);
+  }
+
+  /** What the store says of a secret; remembered either way. What was read while something changed is read again. */
+  async #read(hash: string): Promise<Holder | Fault> {
+    for (;;) {
+      const changes = this.#changes;
+      const row = await keyRow(this.#parts.store, hash);
+      if (changes === this.#changes) return row === undefined ? this.#nobody(hash) : this.#holderOf(hash, row);
+    }
+  }
+
+  #nobody(hash: string): Fault {
+    if (this.#unknown.size >= this.#parts.limits.maxUnknown) this.#unknown.clear();
+    this.#unknown.set(hash, this.#parts.world.now());
+    return CLOSED.unknown;
+  }
+
+  #holderOf(hash: string, row: KeyRow): Holder | Fault {
+    const payer = this.#payers.get(row.account_id) ?? payerOf(row);
+    const known = this.#holders.get(hash);
+    const holder: Holder = known ?? { kind: "holder", keyId: row.key_id, payer, home: "", allowed: null, validUntilMs: null, revoked: false, seats: null };
+    update(holder, row);
+    const end = endOf(holder, this.#parts.world.wallMs());
+    if (end === null && known === undefined) this.#keep(hash, holder);
+    if (end !== null && known !== undefined) this.#forget(hash, holder);
+    return end ?? holder;
+  }
+
+  #keep(hash: string, holder: Holder): void {
+    for (const [oldest, it] of this.#holders) {
+      if (this.#holders.size < this.#parts.limits.maxHolders) break;
+      this.#forget(oldest, it);
+    }
+    holder.payer.holders++;
+    this.#payers.set(holder.payer.id, holder.payer);
+    this.#holders.set(hash, holder);
+  }
+
+  #forget(hash: string, holder: Holder): void {
+    this.#holders.delete(hash);
+    if (--holder.payer.holders === 0) this.#payers.delete(holder.payer.id);
+  }
+
+  /** Reads those in memory again that a change is about. */
+  async #readAgain(concerns: (holder: Holder) => boolean): Promise<void> {
+    this.#changes++;
+    for (const [hash, holder] of [...this.#holders].filter(([, it]) => concerns(it))) {
+      const home = holder.home;
+      const found = await this.#read(hash).catch((error: unknown) => {
+        this.#parts.onError(error);
+        this.#forget(hash, holder);
+        holder.revoked = true;
+        return CLOSED.unreachable;
+      });
+      if (found.kind === "fault") this.#closeAll(holder, "key_revoked");
+      else if (found.home !== home) this.#closeAll(holder, "default_profile_changed");
+    }
+  }
+
+  #closeAll({ seats }: Holder, reason: SocketEnd): void {
+    for (const close of [...(seats ?? [])]) close(reason);
+  }
+}
+
+const LONGEST_SECRET_CHARS = 200;

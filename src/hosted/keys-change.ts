@@ -1,0 +1,142 @@
+// Changes of keys that exist: other profiles or another name, another secret, the end. Each is one transaction and is told after it.
+// Changes of one key wait for each other.
+import type { Transaction } from "kysely";
+import { type ApiFault, apiFault } from "../core/api-fault.ts";
+import { type Changes, type KeyRecord, type KeyScope, keyById } from "./keys.ts";
+import { insertSecret } from "./keys-create.ts";
+import { chosenProfiles, type KeyProfiles, type ProfileChoice, slugsText } from "./keys-profiles.ts";
+import { newSecret, prefixOf } from "./secret.ts";
+import type { Store } from "./store.ts";
+import type { Tables } from "./tables.ts";
+
+/** What keys are changed with. */
+export interface ChangeParts {
+  readonly store: Store;
+  readonly changes: Changes;
+  readonly nowMs: number;
+}
+
+/** A key, and whose it has to be. */
+export interface KeyRef {
+  readonly id: string;
+  readonly scope: KeyScope;
+}
+
+/** What to change about a key; undefined = it stays. */
+export interface KeyPatch extends ProfileChoice {
+  readonly name: string | undefined;
+  /** Slugs that exist for the account. */
+  readonly known: readonly string[];
+}
+
+/** Why a key is not changed. */
+export type KeyRefusal = ApiFault<"not_found" | "key_revoked">;
+
+/** Changes name and profiles. */
+export async function patchKey(parts: ChangeParts, ref: KeyRef, patch: KeyPatch): Promise<KeyRecord | KeyRefusal | ApiFault<"invalid_field">> {
+  const { store, changes, nowMs } = parts;
+  const patched = await store.transaction(async (tx) => {
+    const key = await lockedKey(parts, tx, ref);
+    if ("kind" in key) return key;
+    const profiles = chosenProfiles(key, patch, { known: patch.known, restriction: ref.scope.profiles });
+    if ("kind" in profiles) return profiles;
+    const name = patch.name ?? key.name;
+    if (isSame(key, { ...profiles, name })) return key;
+    await tx
+      .updateTable("api_key")
+      .set((it) => ({
+        name,
+        default_profile: profiles.defaultProfile,
+        allowed_profiles: slugsText(profiles.allowedProfiles),
+        revision: it("revision", "+", 1n),
+      }))
+      .where("id", "=", ref.id)
+      .execute();
+    return (await keyById(tx, ref.id, ref.scope, nowMs)) ?? notFound();
+  });
+  if (!("kind" in patched)) changes.key(ref.id);
+  return patched;
+}
+
+function isSame(key: KeyRecord, { name, defaultProfile, allowedProfiles }: KeyProfiles & { readonly name: string }): boolean {
+  return key.name === name && key.defaultProfile === defaultProfile && slugsText(key.allowedProfiles) === slugsText(allowedProfiles);
+}
+
+/** A secret that was just made. */
+export interface Rotated {
+  readonly secret: string;
+  readonly prefix: string;
+  /** Until when the secret before works. */
+  readonly previousValidUntilMs: number;
+}
+
+/** Gives a key a new secret. The present one works for `graceMs` more; one from the rotation before ends at once. */
+export async function rotateKey(parts: ChangeParts, ref: KeyRef, graceMs: number): Promise<Rotated | KeyRefusal> {
+  const { store, changes, nowMs } = parts;
+  const secret = newSecret("key");
+  const prefix = prefixOf(secret);
+  const previousValidUntilMs = nowMs + graceMs;
+  const rotated = await store.transaction(async (tx) => {
+    const key = await lockedKey(parts, tx, ref);
+    if ("kind" in key) return key;
+    await endSecrets(tx, ref.id, { nowMs, validUntil: graceMs === 0 ? ENDED : BigInt(previousValidUntilMs) });
+    await insertSecret(tx, ref.id, secret, nowMs);
+    await tx
+      .updateTable("api_key")
+      .set((it) => ({ prefix, revision: it("revision", "+", 1n) }))
+      .where("id", "=", ref.id)
+      .execute();
+    return { secret, prefix, previousValidUntilMs };
+  });
+  if (!("kind" in rotated)) changes.key(ref.id);
+  return rotated;
+}
+
+/** Ends a key for good; does nothing to one that has ended. */
+export async function deleteKey(parts: ChangeParts, ref: KeyRef): Promise<"deleted" | ApiFault<"not_found">> {
+  const { store, changes, nowMs } = parts;
+  const deleted = await store.transaction(async (tx) => {
+    const key = await lockedKey(parts, tx, ref);
+    if ("kind" in key) return key.code === "not_found" ? notFound() : "already";
+    await tx
+      .updateTable("api_key")
+      .set((it) => ({ revoked_at: BigInt(nowMs), revision: it("revision", "+", 1n) }))
+      .where("id", "=", ref.id)
+      .execute();
+    return "deleted";
+  });
+  if (deleted === "deleted") changes.key(ref.id);
+  return deleted === "already" ? "deleted" : deleted;
+}
+
+/** In the past by every clock. */
+const ENDED = 0n;
+
+/** Secrets that have ended are forgotten, one still valid from the rotation before ends, the present one ends at `validUntil`. */
+async function endSecrets(
+  tx: Transaction<Tables>,
+  keyId: string,
+  { nowMs, validUntil }: { readonly nowMs: number; readonly validUntil: bigint },
+): Promise<void> {
+  await tx.deleteFrom("key_secret").where("key_id", "=", keyId).where("valid_until", "<=", BigInt(nowMs)).execute();
+  await tx.updateTable("key_secret").set({ valid_until: ENDED }).where("key_id", "=", keyId).where("valid_until", "is not", null).execute();
+  await tx.updateTable("key_secret").set({ valid_until: validUntil }).where("key_id", "=", keyId).where("valid_until", "is", null).execute();
+}
+
+/** A key that works, and that nobody else changes until the transaction ends. */
+async function lockedKey({ store, nowMs }: ChangeParts, tx: Transaction<Tables>, { id, scope }: KeyRef): Promise<KeyRecord | KeyRefusal> {
+  await tx
+    .selectFrom("api_key")
+    .select("id")
+    .where("id", "=", id)
+    .where("account_id", "=", scope.accountId)
+    .$if(store.engine === "postgres", (it) => it.forUpdate())
+    .execute();
+  const key = await keyById(tx, id, scope, nowMs);
+  if (key === null) return notFound();
+  return key.revokedAtMs === null ? key : apiFault("key_revoked", "the key has been deleted");
+}
+
+function notFound(): ApiFault<"not_found"> {
+  return apiFault("not_found", "no key of the account has this id", { nextAction: "GET /api/v1/keys lists the keys with their ids" });
+}

@@ -1,0 +1,36 @@
+// The lock on a data directory: one process at a time, and gone with it, however it ends. Knows nothing of what lies in the directory.
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+
+/** Takes the directory for this process, creating it when missing; throws when another one has it. The returned function gives it back. */
+export function lockDirectory(directory: string): () => void {
+  mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
+  const path = join(directory, "svc.lock");
+  createPrivate(path);
+  // The operating system drops SQLite's file locks when the process ends.
+  const lock = new DatabaseSync(path);
+  try {
+    lock.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    lock.close();
+    throw isBusy(error) ? new Error(`Another svc uses the data directory ${directory}. Stop it, or give this one a data_dir of its own.`) : error;
+  }
+  return () => {
+    if (lock.isOpen) lock.close();
+  };
+}
+
+/** Creates a file that only its owner may read, when it is missing. */
+export function createPrivate(path: string): void {
+  closeSync(openSync(path, "a", FILE_MODE));
+}
+
+const SQLITE_BUSY = 5;
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY;
+}

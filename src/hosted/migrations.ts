@@ -1,0 +1,145 @@
+// How a store came to its tables: one step after the other, the same SQL on both engines. A step that was released is never changed.
+// Knows tables and bounds; what they mean stands in `tables.ts`.
+import { type Kysely, sql } from "kysely";
+import { type Migration, Migrator } from "kysely/migration";
+import type { Tables } from "./tables.ts";
+
+/** Every step by its name, in the order of the names. */
+const MIGRATIONS: Readonly<Record<string, Migration>> = {
+  "001_accounts": { up: createAccounts },
+  "002_ledger": { up: createLedger },
+  "003_usage": { up: createUsage },
+};
+
+/** Takes the steps that a store lacks; another process may do so at the same time. Throws when the store is newer than this program. */
+export async function migrate(db: Kysely<Tables>): Promise<void> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
+  const { error } = await migrator.migrateToLatest();
+  if (error === undefined) return;
+  const newer = (await stepsTaken(db)).find((name) => !(name in MIGRATIONS));
+  if (newer === undefined) throw error;
+  throw new Error(`The store was last used by a newer version of svc (it has step ${newer}). Start that version, or go back to a backup from before it.`);
+}
+
+async function stepsTaken(db: Kysely<Tables>): Promise<readonly string[]> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some(({ name }) => name === "kysely_migration")) return [];
+  const { rows } = await sql<{ readonly name: string }>`select name from kysely_migration`.execute(db);
+  return rows.map(({ name }) => name);
+}
+
+async function createAccounts(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("account")
+    .addColumn("id", "text", (it) => it.primaryKey())
+    .addColumn("kind", "text", (it) => it.notNull())
+    .addColumn("balance_n", "bigint", (it) => it.notNull().check(sql`balance_n >= 0`))
+    .addColumn("funded_n", "bigint", (it) => it.notNull().check(sql`funded_n >= 0`))
+    .addColumn("first_paid_at", "bigint")
+    .addColumn("exhausted_at", "bigint")
+    .addColumn("merged_into", "text")
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .execute();
+  await db.schema
+    .createTable("agent")
+    .addColumn("id", "text", (it) => it.primaryKey())
+    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
+    .addColumn("name", "text", (it) => it.notNull())
+    .addColumn("token_hash", "text", (it) => it.notNull().unique())
+    .addColumn("profiles", "text")
+    .addColumn("read_only", "bigint", (it) => it.notNull())
+    .addColumn("expires_at", "bigint")
+    .addColumn("revoked_at", "bigint")
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .execute();
+  await db.schema.createIndex("agent_of_account").on("agent").column("account_id").execute();
+  await createKeys(db);
+}
+
+async function createKeys(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("api_key")
+    .addColumn("id", "text", (it) => it.primaryKey())
+    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
+    .addColumn("agent_id", "text", (it) => it.references("agent.id"))
+    .addColumn("name", "text", (it) => it.notNull())
+    .addColumn("prefix", "text", (it) => it.notNull())
+    .addColumn("default_profile", "text")
+    .addColumn("allowed_profiles", "text")
+    .addColumn("revision", "bigint", (it) => it.notNull())
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("revoked_at", "bigint")
+    .execute();
+  await db.schema.createIndex("api_key_of_account").on("api_key").column("account_id").execute();
+  await db.schema
+    .createTable("key_secret")
+    .addColumn("secret_hash", "text", (it) => it.primaryKey())
+    .addColumn("key_id", "text", (it) => it.notNull().references("api_key.id"))
+    .addColumn("valid_until", "bigint")
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .execute();
+  await db.schema.createIndex("key_secret_of_key").on("key_secret").column("key_id").execute();
+}
+
+async function createLedger(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("ledger_tx")
+    .addColumn("id", "text", (it) => it.primaryKey())
+    .addColumn("idem_key", "text", (it) => it.notNull().unique())
+    .addColumn("kind", "text", (it) => it.notNull())
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .execute();
+  await db.schema
+    .createTable("ledger_entry")
+    .addColumn("tx_id", "text", (it) => it.notNull().references("ledger_tx.id"))
+    .addColumn("position", "bigint", (it) => it.notNull())
+    .addColumn("book", "text", (it) => it.notNull())
+    .addColumn("account_id", "text", (it) => it.references("account.id"))
+    .addColumn("amount_n", "bigint", (it) => it.notNull())
+    .addPrimaryKeyConstraint("ledger_entry_pk", ["tx_id", "position"])
+    .addCheckConstraint("ledger_entry_account", sql`(book = 'account') = (account_id is not null)`)
+    .execute();
+  await db.schema.createIndex("ledger_entry_of_account").on("ledger_entry").column("account_id").execute();
+  await db.schema
+    .createTable("node")
+    .addColumn("id", "text", (it) => it.primaryKey())
+    .addColumn("epoch", "bigint", (it) => it.notNull())
+    .addColumn("region", "text", (it) => it.notNull())
+    .addColumn("state", "text", (it) => it.notNull())
+    .addColumn("flush_seq", "bigint", (it) => it.notNull())
+    .addColumn("heartbeat_at", "bigint", (it) => it.notNull())
+    .execute();
+  await db.schema
+    .createTable("credit_lease")
+    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
+    .addColumn("node_id", "text", (it) => it.notNull().references("node.id"))
+    .addColumn("epoch", "bigint", (it) => it.notNull())
+    .addColumn("granted_n", "bigint", (it) => it.notNull())
+    .addColumn("spent_n", "bigint", (it) => it.notNull())
+    .addPrimaryKeyConstraint("credit_lease_pk", ["account_id", "node_id", "epoch"])
+    .addCheckConstraint("credit_lease_spent", sql`spent_n >= 0 and spent_n <= granted_n`)
+    .execute();
+  await db.schema.createIndex("credit_lease_of_node").on("credit_lease").columns(["node_id", "epoch"]).execute();
+}
+
+async function createUsage(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("usage_hour")
+    .addColumn("account_id", "text", (it) => it.notNull())
+    .addColumn("key_id", "text", (it) => it.notNull())
+    .addColumn("method", "text", (it) => it.notNull())
+    .addColumn("hour", "bigint", (it) => it.notNull())
+    .addColumn("calls", "bigint", (it) => it.notNull())
+    .addColumn("cu", "bigint", (it) => it.notNull())
+    .addColumn("charge_n", "bigint", (it) => it.notNull())
+    .addPrimaryKeyConstraint("usage_hour_pk", ["account_id", "hour", "key_id", "method"])
+    .execute();
+  await db.schema.createIndex("usage_hour_of_key").on("usage_hour").columns(["key_id", "hour"]).execute();
+  await db.schema
+    .createTable("allowance_month")
+    .addColumn("account_id", "text", (it) => it.notNull())
+    .addColumn("month", "bigint", (it) => it.notNull())
+    .addColumn("used_cu", "bigint", (it) => it.notNull().check(sql`used_cu >= 0`))
+    .addPrimaryKeyConstraint("allowance_month_pk", ["account_id", "month"])
+    .execute();
+}

@@ -1,0 +1,75 @@
+// Secrets and ids: how keys and tokens are made, what tells a mistyped one from a real one, and what is kept of them. Knows no table.
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+import { crc32 } from "node:zlib";
+
+/** What a secret opens: `key` = RPC calls, `token` = the management of an account. */
+export type SecretKind = "key" | "token";
+
+const MARKS: Readonly<Record<SecretKind, string>> = { key: "svc_ak_", token: "svc_mt_" };
+const MARK_CHARS = 7;
+/** 226 bits; at least 192 stay unknown to whoever knows how it begins. */
+const RANDOM_CHARS = 38;
+const CHECK_CHARS = 6;
+const SECRET_CHARS = MARK_CHARS + RANDOM_CHARS + CHECK_CHARS;
+const SHOWN_CHARS = 12;
+
+/** A new secret. Show it once, keep its hash. */
+export function newSecret(kind: SecretKind): string {
+  const text = MARKS[kind] + randomText(BASE62, RANDOM_CHARS);
+  return text + checksum(text);
+}
+
+/** What a text opens by its shape and checksum, without looking it up; null = it is no secret of ours. */
+export function readSecret(text: string): SecretKind | null {
+  if (text.length !== SECRET_CHARS) return null;
+  const kind = text.startsWith(MARKS.key) ? "key" : text.startsWith(MARKS.token) ? "token" : null;
+  if (kind === null || !/^[0-9A-Za-z]+$/.test(text.slice(MARK_CHARS))) return null;
+  const body = text.slice(0, -CHECK_CHARS);
+  return checksum(body) === text.slice(-CHECK_CHARS) ? kind : null;
+}
+
+/** What is kept of a secret: its SHA-256 as base64url. */
+export function hashOf(secret: string): string {
+  return hash("sha256", secret, "base64url");
+}
+
+/** How a secret begins, to tell secrets apart. */
+export function prefixOf(secret: string): string {
+  return secret.slice(0, SHOWN_CHARS);
+}
+
+/** Whether a text is the expected one; takes as long for every text. */
+export function isSameSecret(given: string, expected: string): boolean {
+  return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", expected, "buffer"));
+}
+
+/** A new id, for example `key_…`: later ones come later in order, and none can be guessed. */
+export function newId(mark: "acc" | "key" | "agt", wallMs: number): string {
+  const time = Math.max(0, Math.floor(wallMs)).toString(36).padStart(TIME_CHARS, "0").slice(-TIME_CHARS);
+  return `${mark}_${time}${randomText(BASE36, ID_RANDOM_CHARS)}`;
+}
+
+const BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz";
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const TIME_CHARS = 9;
+const ID_RANDOM_CHARS = 13;
+
+/** Every character as likely as every other: bytes that would favour some are thrown away. */
+function randomText(alphabet: string, chars: number): string {
+  const limit = 256 - (256 % alphabet.length);
+  let text = "";
+  while (text.length < chars) {
+    for (const byte of randomBytes(chars)) if (byte < limit && text.length < chars) text += alphabet[byte % alphabet.length];
+  }
+  return text;
+}
+
+function checksum(text: string): string {
+  let rest = crc32(text);
+  let digits = "";
+  for (let i = 0; i < CHECK_CHARS; i++) {
+    digits = BASE62.charAt(rest % BASE62.length) + digits;
+    rest = Math.floor(rest / BASE62.length);
+  }
+  return digits;
+}

@@ -1,0 +1,101 @@
+// The hosted half of the composition root: store, credit, gate and API, built from a configuration; their beginning and their end.
+import type { Logger } from "pino";
+import type { HostedConfig } from "./config/hosted.ts";
+import type { Config } from "./config.ts";
+import type { ManagedSlug } from "./core/access.ts";
+import { audit } from "./hosted/audit.ts";
+import { createAddressLimit } from "./hosted/creation-limit.ts";
+import { openCredit } from "./hosted/credit.ts";
+import { createGate, type Gate } from "./hosted/gate.ts";
+import { createHolders, HOLDER_LIMITS } from "./hosted/holders.ts";
+import { openStore } from "./hosted/store.ts";
+import { type Api, createApi } from "./web/api/api.ts";
+import type { World } from "./world.ts";
+
+/** The hosted service, running. */
+export interface Hosting {
+  readonly gate: Gate;
+  readonly api: Api;
+  /** Writes what was used, gives unspent credit back, and closes the store. */
+  close(): Promise<void>;
+}
+
+/** What it is built with. */
+export interface HostingParts {
+  readonly config: Config;
+  readonly settings: HostedConfig;
+  readonly world: World;
+  readonly log: Logger;
+}
+
+const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
+const AUDIT_MS = 3_600_000;
+/** Keys that do not exist which one address may try in a minute. */
+const MISSES = { perSecond: 0.5, burst: 30 };
+/** Fewest compute units that a node leases of a balance at a time. */
+const MIN_SLICE_CU = 100;
+
+/** Opens the store and starts what works on it. Throws with a text for the operator where it cannot be opened. */
+export async function openHosting({ config, settings, world, log }: HostingParts): Promise<Hosting> {
+  const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
+  const onError = (error: unknown): void => log.warn({ problem: textOf(error) }, "the store does not answer as it should");
+  const credit = await openCredit({
+    store,
+    world,
+    onError,
+    node: { id: nodeId(config, world), region: config.cluster.region },
+    settings: {
+      flushIntervalMs: settings.flushIntervalMs,
+      nodeTimeoutMs: settings.nodeTimeoutMs,
+      minSliceN: MIN_SLICE_CU * settings.tariff.nanoPerCu,
+    },
+  }).catch(async (error: unknown) => {
+    await store.close();
+    throw error;
+  });
+  const holders = createHolders({ store, world, credit, misses: createAddressLimit(MISSES), limits: HOLDER_LIMITS, onError });
+  const gate = createGate({ world, settings, credit, holders });
+  const api = createApi({
+    world,
+    store,
+    log,
+    settings,
+    chains: config.chains,
+    profiles: () => MANAGED,
+    changes: { key: (id) => void holders.keyChanged(id), account: (id) => void holders.accountChanged(id) },
+    audit: () => audit(store),
+    publicUrl: config.server.publicUrl,
+    trustedProxies: config.server.trustedProxies,
+    operatorToken: settings.operatorToken,
+    keysPerHour: settings.keysPerHour,
+  });
+  let cancelAudit = world.after(AUDIT_MS, auditAgain);
+
+  function auditAgain(): void {
+    cancelAudit = world.after(AUDIT_MS, auditAgain);
+    audit(store).then((differences) => {
+      if (differences.length > 0) log.error({ differences: differences.slice(0, 10).map((it) => `${it.check} ${it.id}`) }, "the books do not agree");
+    }, onError);
+  }
+
+  return {
+    gate,
+    api,
+    async close() {
+      cancelAudit();
+      gate.close();
+      await credit.close();
+      await store.close();
+    },
+  };
+}
+
+/** Who this process is among those that share the store. An embedded store has one process at a time, so it goes on as the same one. */
+function nodeId({ cluster, storageUrl }: Config, world: World): string {
+  if (cluster.nodeId !== "") return cluster.nodeId;
+  return storageUrl === "" ? "main" : `node-${Math.floor(world.wallMs()).toString(36)}-${Math.floor(world.random() * 36 ** 6).toString(36)}`;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,164 @@
+// The HTTP API beside JSON-RPC: finds the operation of a request, keeps bounds, and catches what goes wrong in one place.
+// Knows rows of the contract, not what they are about.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Logger } from "pino";
+import { type ApiFault, apiFault } from "../../core/api-fault.ts";
+import { createAddressLimit } from "../../hosted/creation-limit.ts";
+import { isStoreTrouble } from "../../hosted/store-trouble.ts";
+import type { World } from "../../world.ts";
+import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../client-address.ts";
+import { OPERATIONS } from "../contract.ts";
+import type { OperationMethod } from "../contract-types.ts";
+import { type Headers, headersOf } from "../respond.ts";
+import { readBody } from "./body.ts";
+import type { HandlerParts } from "./parts.ts";
+import { createRoutes, type Route } from "./routes.ts";
+import { type AnyResult, createServing, type NamedOperation } from "./serve.ts";
+import { writeAnswer, writeApiFault } from "./write.ts";
+
+/** What the API is served with. */
+export interface ApiParts extends Omit<HandlerParts, "creations"> {
+  readonly log: Pick<Logger, "error" | "warn">;
+  /** Null = the address that callers use. */
+  readonly publicUrl: string | null;
+  /** IP addresses and ranges. */
+  readonly trustedProxies: readonly string[];
+  /** Null = the operator's endpoints are closed. */
+  readonly operatorToken: string | null;
+  /** Keys that one address may create in an hour. */
+  readonly keysPerHour: number;
+  /** Tests tighten them. */
+  readonly limits?: ApiLimits;
+}
+
+/** Bounds of the API. */
+export interface ApiLimits {
+  /** Requests whose body is being read. */
+  readonly maxReading: number;
+  /** Requests that are being served. */
+  readonly maxUnderWay: number;
+  /** Wrong credentials that one address may send in a minute. */
+  readonly missesPerMinute: number;
+}
+
+/** The bounds used unless a test tightens them. */
+export const API_LIMITS: ApiLimits = { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 30 };
+
+/** The HTTP API. */
+export interface Api {
+  /** Whether it answers on this path, without its query. */
+  serves(path: string): boolean;
+  /** Answers, whatever the request is. */
+  handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
+}
+
+/** One request on its way through the API. */
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly requestId: string;
+  readonly headers: Headers;
+  readonly address: string;
+  readonly baseUrl: string;
+}
+
+const PREFIX = "/api/v1/";
+const MINUTE_S = 60;
+const HOUR_S = 3_600;
+
+/** The API over a store. */
+export function createApi(parts: ApiParts): Api {
+  const { maxReading, maxUnderWay, missesPerMinute } = parts.limits ?? API_LIMITS;
+  const proxies = trustedProxiesOf(parts.trustedProxies);
+  const creations = createAddressLimit({ perSecond: parts.keysPerHour / HOUR_S, burst: parts.keysPerHour });
+  const misses = createAddressLimit({ perSecond: missesPerMinute / MINUTE_S, burst: missesPerMinute });
+  const serve = createServing({ ...parts, creations }, { ...parts, misses });
+  const routeOf = createRoutes(OPERATIONS.filter((it) => it.servedBy === "api"));
+  const reading = createBound(maxReading, "too many requests are arriving");
+  const underWay = createBound(maxUnderWay, "too many requests are under way");
+  const failed = createCatch(parts.log, parts.world);
+
+  /** What a request is answered; null = nobody is there any more. */
+  async function answer({ request, headers, address, baseUrl }: Exchange): Promise<AnyResult | null> {
+    const found = operationOf(routeOf((request.url ?? "/").split("?", 1)[0] ?? "/"), request.method, headers);
+    if ("kind" in found) return found;
+    const { operation, params } = found;
+    const bytes = operation.body === null ? NO_BYTES : await reading(() => readBody(request));
+    return bytes === null || "kind" in bytes ? bytes : underWay(() => serve({ operation, params, request, bytes, address, baseUrl }));
+  }
+
+  return {
+    serves: (path) => path.startsWith(PREFIX),
+    handle(request, response, requestId) {
+      request.on("error", () => {});
+      const headers = headersOf(requestId, request.headers["x-request-id"]);
+      const baseUrl = parts.publicUrl ?? requestBaseUrl(request, proxies);
+      const exchange = { request, response, requestId, headers, baseUrl, address: clientAddress(request, proxies) };
+      void answer(exchange)
+        .catch((error: unknown) => failed(error, exchange))
+        .then((result) => finish(exchange, result));
+    },
+  };
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** The operation of a method on a route; what is missing is told, and `Allow` with it. */
+function operationOf(route: Route<NamedOperation> | undefined, method: string | undefined, headers: Headers) {
+  if (route === undefined) return apiFault("not_found", "nothing is served at this path", { nextAction: "use a path of /openapi.json" });
+  const operation = route.operations.get(parseMethod(method));
+  if (operation !== undefined) return { operation, params: route.params };
+  const allowed = [...[...route.operations.keys()].flatMap((it) => (it === "GET" ? ["GET", "HEAD"] : [it])), "OPTIONS"].join(", ");
+  headers.push("Allow", allowed);
+  return apiFault("method_not_allowed", `${method} is not served at this path`, { nextAction: `use one of: ${allowed}` });
+}
+
+/** A request's method as rows name it; one that no row has finds none. */
+function parseMethod(method: string | undefined): OperationMethod {
+  return (method === "HEAD" ? "GET" : method) as OperationMethod;
+}
+
+/** Lets at most `max` run at once and refuses the others. */
+function createBound(max: number, message: string): <T>(run: () => Promise<T>) => Promise<T | ApiFault<"unavailable">> {
+  let running = 0;
+  return async (run) => {
+    if (running >= max) return apiFault("unavailable", message);
+    running++;
+    try {
+      return await run();
+    } finally {
+      running--;
+    }
+  };
+}
+
+const TROUBLE_LOG_MS = 10_000;
+const TROUBLE_RETRY_MS = 2_000;
+
+/** What a request is answered when serving it threw: the store's trouble passes, everything else is a bug. */
+function createCatch(log: ApiParts["log"], world: World): (error: unknown, exchange: Exchange) => ApiFault {
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  return (error, { requestId, request }) => {
+    const problem = withoutSecrets(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    if (!isStoreTrouble(error)) {
+      log.error({ requestId, method: request.method, problem }, "bug: a request of the API was not answered");
+      return apiFault("internal", "the service failed to answer");
+    }
+    if (world.now() - loggedAtMs >= TROUBLE_LOG_MS) {
+      loggedAtMs = world.now();
+      log.warn({ requestId, problem }, "the store does not answer; requests of the API are refused until it does");
+    }
+    return apiFault("unavailable", "the store does not answer right now", { retryAfterMs: TROUBLE_RETRY_MS });
+  };
+}
+
+function withoutSecrets(text: string): string {
+  return text.replace(/svc_(ak|mt)_\w+/g, "svc_$1_…");
+}
+
+function finish({ request, response, headers, baseUrl }: Exchange, result: AnyResult | null): void {
+  request.resume();
+  if (result === null) response.destroy();
+  else if (result.kind === "answer") writeAnswer(response, headers, result.status, result.body);
+  else writeApiFault(response, headers, result, baseUrl);
+}

@@ -1,0 +1,112 @@
+// Finds out who sent a request: by management token, by RPC key, as the operator. Limits wrong tries by address; knows no operation.
+import type { IncomingMessage } from "node:http";
+import { type ApiFault, apiFault } from "../../core/api-fault.ts";
+import { agentByToken, agentEnd } from "../../hosted/agents.ts";
+import type { AddressLimit } from "../../hosted/creation-limit.ts";
+import { type KeyRecord, keyBySecret } from "../../hosted/keys.ts";
+import { isSameSecret, readSecret } from "../../hosted/secret.ts";
+import type { Store } from "../../hosted/store.ts";
+import type { World } from "../../world.ts";
+import type { ApiCaller, Auth } from "../contract-types.ts";
+
+/** What credentials are checked with. */
+export interface CredentialParts {
+  readonly store: Store;
+  readonly world: World;
+  /** Null = nobody is the operator. */
+  readonly operatorToken: string | null;
+  /** Secrets of the right form that open nothing, by address. */
+  readonly misses: AddressLimit;
+}
+
+/** A request as far as it says who sent it. */
+export interface Presented {
+  readonly request: IncomingMessage;
+  readonly address: string;
+  /** The key in the path; null = there is none. */
+  readonly pathKey: string | null;
+}
+
+/** Who sent a request, by one of the ways that its operation allows; or why that is not known. */
+export async function callerOf(
+  parts: CredentialParts,
+  auth: readonly Auth[],
+  presented: Presented,
+): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited" | "not_found">> {
+  if (auth.includes("key_in_path")) return keyInPath(parts, presented);
+  if (auth.every((it) => it === "none")) return { kind: "anyone" };
+  const { authorization } = presented.request.headers;
+  const bearer = bearerOf(authorization);
+  if (auth.includes("operator")) return operator(parts.operatorToken, bearer);
+  const apiKey = presented.request.headers["x-svc-api-key"];
+  const secret = bearer ?? (auth.includes("rpc_key") && typeof apiKey === "string" ? apiKey : null);
+  if (secret === null) return auth.includes("none") && authorization === undefined ? { kind: "anyone" } : missing(auth, "the request carries no credential");
+  const kind = readSecret(secret);
+  if (kind === "token" && auth.includes("management_token")) return agent(parts, presented, secret);
+  if (kind === "key" && auth.includes("rpc_key")) {
+    const key = await keyOf(parts, presented, secret);
+    return key === null ? missing(auth, "no key that works is like this one") : "code" in key ? key : { kind: "key", key };
+  }
+  return missing(
+    auth,
+    kind === null ? "the credential is cut off or mistyped" : `a ${kind === "key" ? "key for RPC calls" : "management token"} does not open this`,
+  );
+}
+
+async function keyInPath(parts: CredentialParts, presented: Presented): Promise<ApiCaller | ApiFault<"not_found" | "rate_limited">> {
+  const secret = presented.pathKey ?? "";
+  const key = readSecret(secret) === "key" ? await keyOf(parts, presented, secret) : null;
+  if (key === null)
+    return apiFault("not_found", "no key that works is like the one in the path", {
+      nextAction: "put the full key, svc_ak_…, into the path, as it was shown when it was created",
+    });
+  return "code" in key ? key : { kind: "key", key };
+}
+
+async function agent(parts: CredentialParts, { address }: Presented, token: string): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
+  const limited = missLimit(parts, address);
+  if (limited !== null) return limited;
+  const found = await agentByToken(parts.store, token);
+  if (found === null) parts.misses.take(address, parts.world.now());
+  if (found === null) return missing(["management_token"], "no management token is like this one");
+  const end = agentEnd(found, parts.world.wallMs());
+  return end === null ? { kind: "agent", agent: found } : missing(["management_token"], `the management token is ${end}`);
+}
+
+async function keyOf(parts: CredentialParts, { address }: Presented, secret: string): Promise<KeyRecord | ApiFault<"rate_limited"> | null> {
+  const limited = missLimit(parts, address);
+  if (limited !== null) return limited;
+  const found = await keyBySecret(parts.store, secret, parts.world.wallMs());
+  if (found === null) parts.misses.take(address, parts.world.now());
+  return found;
+}
+
+function missLimit({ misses, world }: CredentialParts, address: string): ApiFault<"rate_limited"> | null {
+  const retryAfterMs = misses.waitMs(address, world.now());
+  return retryAfterMs === 0 ? null : apiFault("rate_limited", "too many unknown credentials came from this address", { retryAfterMs });
+}
+
+function operator(expected: string | null, given: string | null): ApiCaller | ApiFault<"unauthorized"> {
+  if (expected === null)
+    return apiFault("unauthorized", "the operator's endpoints are closed", {
+      nextAction: "set hosted.operator_token in the configuration and send it as Authorization: Bearer",
+    });
+  if (given !== null && isSameSecret(given, expected)) return { kind: "operator" };
+  return apiFault("unauthorized", "this needs the operator token", { nextAction: "send hosted.operator_token as Authorization: Bearer <token>" });
+}
+
+const MANAGE = "send the management token as Authorization: Bearer <token>; POST /api/v1/keys without one creates an account and its token";
+const CALL = "send the RPC key as Authorization: Bearer <key> or X-Svc-Api-Key";
+
+function missing(auth: readonly Auth[], message: string): ApiFault<"unauthorized"> {
+  const ways = [...(auth.includes("management_token") ? [MANAGE] : []), ...(auth.includes("rpc_key") ? [CALL] : [])];
+  return apiFault("unauthorized", message, { nextAction: ways.join("; or ") });
+}
+
+const MAX_HEADER_CHARS = 512;
+
+/** The credential of an `Authorization: Bearer`; null = there is none. */
+function bearerOf(header: string | undefined): string | null {
+  if (header === undefined || header.length > MAX_HEADER_CHARS) return null;
+  return /^bearer +([^\s]+) *$/i.exec(header)?.[1] ?? null;
+}

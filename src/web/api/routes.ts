@@ -1,0 +1,55 @@
+// Finds the operation of a path and method: fixed segments before parameters. Knows paths, not what is behind them.
+import type { Operation, OperationMethod } from "../contract-types.ts";
+
+/** A path of the API with what it serves. */
+export interface Route<O extends Operation> {
+  /** Decoded path parameters; null = one cannot be decoded. */
+  readonly params: Readonly<Record<string, string>> | null;
+  readonly operations: ReadonlyMap<OperationMethod, O>;
+}
+
+interface PathForm<O extends Operation> {
+  readonly segments: readonly string[];
+  readonly operations: Map<OperationMethod, O>;
+}
+
+/** Finds the route of a path, without its query; undefined = there is none. */
+export function createRoutes<O extends Operation>(operations: readonly O[]): (path: string) => Route<O> | undefined {
+  const forms = new Map<string, PathForm<O>>();
+  for (const operation of operations) {
+    const form = forms.get(operation.path) ?? { segments: segmentsOf(operation.path), operations: new Map() };
+    form.operations.set(operation.method, operation);
+    forms.set(operation.path, form);
+  }
+  const ordered = [...forms.values()].sort((a, b) => parameters(a.segments) - parameters(b.segments));
+  return (path) => {
+    const segments = segmentsOf(path);
+    const form = ordered.find((it) => fits(it.segments, segments));
+    return form === undefined ? undefined : { params: paramsOf(form.segments, segments), operations: form.operations };
+  };
+}
+
+/** One slash at the end is forgiven. */
+function segmentsOf(path: string): readonly string[] {
+  return path.replace(/^\//, "").replace(/\/$/, "").split("/");
+}
+
+function isParameter(segment: string): boolean {
+  return segment.startsWith("{");
+}
+
+function parameters(segments: readonly string[]): number {
+  return segments.filter(isParameter).length;
+}
+
+function fits(form: readonly string[], segments: readonly string[]): boolean {
+  return form.length === segments.length && form.every((it, i) => (isParameter(it) ? segments[i] !== "" : it === segments[i]));
+}
+
+function paramsOf(form: readonly string[], segments: readonly string[]): Readonly<Record<string, string>> | null {
+  try {
+    return Object.fromEntries(form.flatMap((it, i) => (isParameter(it) ? [[it.slice(1, -1), decodeURIComponent(segments[i] ?? "")]] : [])));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,90 @@
+// Serves one request of an operation that was found: who sent it, whether what it carries is right, and what its handler says.
+// Knows rows and handlers, and nothing of what they are about.
+import type { IncomingMessage } from "node:http";
+import { type ApiFault, apiFault } from "../../core/api-fault.ts";
+import type { CONTRACT, OperationId } from "../contract.ts";
+import type { ApiCaller, ApiHandlers, Operation } from "../contract-types.ts";
+import { accountHandlers } from "../handlers/accounts.ts";
+import { agentHandlers } from "../handlers/agent.ts";
+import { keyHandlers } from "../handlers/keys.ts";
+import { operatorHandlers } from "../handlers/operator.ts";
+import { parseBody } from "./body.ts";
+import { type CredentialParts, callerOf } from "./credentials.ts";
+import { checkFields, queryOf } from "./fields.ts";
+import type { HandlerParts } from "./parts.ts";
+
+/** What a request is answered, for whoever does not know its operation. */
+export type AnyResult = { readonly kind: "answer"; readonly status: number; readonly body: unknown } | ApiFault;
+
+/** An operation with its id. */
+export type NamedOperation = Operation & { readonly id: OperationId };
+
+/** A request of an operation. */
+export interface OperationRequest {
+  readonly operation: NamedOperation;
+  readonly request: IncomingMessage;
+  /** Decoded path parameters; null = one cannot be decoded. */
+  readonly params: Readonly<Record<string, string>> | null;
+  readonly bytes: Buffer;
+  readonly address: string;
+  readonly baseUrl: string;
+}
+
+/** Answers requests of operations; throws where the store does. */
+export function createServing(parts: HandlerParts, credentials: CredentialParts): (asked: OperationRequest) => Promise<AnyResult> {
+  const handlers = parseHandlers(handlersOf(parts));
+  return async (asked) => {
+    const { operation, request, address, baseUrl } = asked;
+    const caller = await callerOf(credentials, operation.auth, { request, address, pathKey: asked.params?.["key"] ?? null });
+    if (caller.kind === "api_fault") return caller;
+    if (caller.kind === "agent" && caller.agent.readOnly && operation.method !== "GET") return apiFault("forbidden", "the management token may only read");
+    const input = inputOf(asked);
+    if (input.kind === "api_fault") return input;
+    const handler = handlers.get(operation.id);
+    if (handler === undefined) throw new Error(`no handler serves ${operation.id}`);
+    return handler({ ...input, caller, address, baseUrl });
+  };
+}
+
+interface AnyInput {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+  readonly caller: ApiCaller;
+  readonly address: string;
+  readonly baseUrl: string;
+}
+
+type AnyHandler = (input: AnyInput) => AnyResult | Promise<AnyResult>;
+
+function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
+  return { ...agentHandlers(parts), ...keyHandlers(parts), ...accountHandlers(parts), ...operatorHandlers(parts) };
+}
+
+/** Handlers by the id of their operation. What each is given and returns was checked where it was written, against its row. */
+function parseHandlers(handlers: object): ReadonlyMap<string, AnyHandler> {
+  return new Map(Object.entries(handlers) as [string, AnyHandler][]);
+}
+
+/** What an operation reads of a request, checked; or what is wrong with it. */
+function inputOf({ operation, request, params, bytes }: OperationRequest) {
+  const given = operation.params === null ? NOTHING : checkFields(operation.params, params ?? {});
+  if (given.kind === "api_fault") return wrongPath(operation, given);
+  const query = operation.query === null ? NOTHING : checkFields(operation.query, queryOf(request.url ?? "/", operation.query));
+  if (query.kind === "api_fault") return query;
+  const object = operation.body === null ? NO_FIELDS : parseBody(bytes, request);
+  if (object.kind === "api_fault") return object;
+  const body = operation.body === null ? NOTHING : checkFields(operation.body, object.value);
+  return body.kind === "api_fault" ? body : ({ kind: "input", params: given.value, query: query.value, body: body.value } as const);
+}
+
+const NOTHING = { kind: "checked", value: null } as const;
+const NO_FIELDS = { kind: "object", value: {} } as const;
+
+function wrongPath(operation: Operation, { details }: ApiFault): ApiFault<"invalid_field"> {
+  const names = Object.keys(operation.params?.shape ?? {}).map((it) => `{${it}}`);
+  return apiFault("invalid_field", `${names.join(", ")} in the path is no id`, {
+    details,
+    nextAction: `replace ${names.join(", ")} with an id that the API returned`,
+  });
+}

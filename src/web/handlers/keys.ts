@@ -1,0 +1,84 @@
+// The keys of an account: made, listed, read, changed, rotated and deleted by its agents.
+import { type ApiFault, apiFault } from "../../core/api-fault.ts";
+import { keyById, listKeys } from "../../hosted/keys.ts";
+import { type ChangeParts, deleteKey, type KeyRef, patchKey, rotateKey } from "../../hosted/keys-change.ts";
+import { addKey, createAccount } from "../../hosted/keys-create.ts";
+import { chosenProfiles, EVERY_PROFILE } from "../../hosted/keys-profiles.ts";
+import type { HandlerParts } from "../api/parts.ts";
+import type { CONTRACT } from "../contract.ts";
+import type { ApiCaller, ApiHandlers } from "../contract-types.ts";
+import { accountView } from "./accounts.ts";
+import { instant, keyUrls, keyView } from "./keys-view.ts";
+
+type KeyHandlers = Pick<ApiHandlers<typeof CONTRACT>, "createKey" | "listKeys" | "getCurrentKey" | "getKey" | "updateKey" | "deleteKey" | "rotateKey">;
+type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
+
+const MS_PER_S = 1_000;
+
+/** Handlers of the keys of an account. */
+export function keyHandlers(parts: HandlerParts): KeyHandlers {
+  const { store, world, settings } = parts;
+  const changing = (): ChangeParts => ({ store, changes: parts.changes, nowMs: world.wallMs() });
+  return {
+    createKey: createKeyHandler(parts),
+    async listKeys({ query, caller }) {
+      const { keys, next } = await listKeys(store, caller.agent, { limit: query.limit, after: query.after }, world.wallMs());
+      return { kind: "answer", status: 200, body: { keys: keys.map((it) => keyView(it, settings.tariff)), next } };
+    },
+    getCurrentKey: ({ caller }) => ({ kind: "answer", status: 200, body: keyView(caller.key, settings.tariff) }),
+    async getKey({ params, caller }) {
+      const key = await keyById(store.db, params.id, caller.agent, world.wallMs());
+      if (key === null) return apiFault("not_found", "no key of the account has this id", { nextAction: "GET /api/v1/keys lists the keys with their ids" });
+      return { kind: "answer", status: 200, body: keyView(key, settings.tariff) };
+    },
+    async updateKey({ params, body, caller }) {
+      const choice = { name: body.name, defaultProfile: body.default_profile, allowedProfiles: body.allowed_profiles };
+      const patched = await patchKey(changing(), refOf(params.id, caller), { ...choice, known: parts.profiles() });
+      return "kind" in patched ? patched : { kind: "answer", status: 200, body: keyView(patched, settings.tariff) };
+    },
+    async deleteKey({ params, caller }) {
+      const deleted = await deleteKey(changing(), refOf(params.id, caller));
+      return deleted === "deleted" ? { kind: "answer", status: 204, body: null } : deleted;
+    },
+    async rotateKey({ params, body, caller, baseUrl }) {
+      const rotated = await rotateKey(changing(), refOf(params.id, caller), body.grace_seconds * MS_PER_S);
+      if ("kind" in rotated) return rotated;
+      const { secret, prefix, previousValidUntilMs } = rotated;
+      const shown = { key: secret, key_prefix: prefix, previous_valid_until: instant(previousValidUntilMs) };
+      return { kind: "answer", status: 200, body: { ...shown, ...keyUrls(baseUrl, secret, parts.chains) } };
+    },
+  };
+}
+
+function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
+  const { store, world, settings } = parts;
+  return async ({ body, caller, address, baseUrl }) => {
+    const agent = caller.kind === "agent" ? caller.agent : null;
+    const choice = { defaultProfile: body.default_profile, allowedProfiles: body.allowed_profiles };
+    const profiles = chosenProfiles(EVERY_PROFILE, choice, { known: parts.profiles(), restriction: agent?.profiles ?? null });
+    if ("kind" in profiles) return profiles;
+    const refusal = creationRefusal(parts, address);
+    if (refusal !== null) return refusal;
+    const key = { name: body.name ?? "", profiles };
+    const nowMs = world.wallMs();
+    const made =
+      agent === null
+        ? await createAccount(store, key, nowMs)
+        : await addKey(store, { ...key, accountId: agent.accountId, agentId: agent.id, maxKeys: settings.maxKeys }, nowMs);
+    if (made.kind === "api_fault") return made;
+    const { balance_usd } = await accountView(parts, made.accountId, null);
+    const shown = { id: made.id, key: made.secret, key_prefix: made.prefix, account_id: made.accountId, balance_usd };
+    const token = made.token === null ? {} : { management_token: made.token };
+    return { kind: "answer", status: 201, body: { ...shown, ...keyUrls(baseUrl, made.secret, parts.chains), ...token } };
+  };
+}
+
+/** Why an address may not create another key now; null = it may, and one is counted. */
+export function creationRefusal({ creations, world }: HandlerParts, address: string): ApiFault<"rate_limited"> | null {
+  const retryAfterMs = creations.take(address, world.now());
+  return retryAfterMs === 0 ? null : apiFault("rate_limited", "this address has created too many keys in the last hour", { retryAfterMs });
+}
+
+function refOf(id: string, { agent }: AgentCaller): KeyRef {
+  return { id, scope: agent };
+}

@@ -1,0 +1,59 @@
+// Who calls, and where to: what every door asks first, over HTTP and for a WebSocket alike. Decides no price and no limit.
+import { type Fault, fault } from "../../core/fault.ts";
+import type { Gate } from "../../hosted/gate.ts";
+import type { Holder } from "../../hosted/holder.ts";
+import type { Address, Resolver } from "./address.ts";
+import { credentialOf } from "./credential.ts";
+
+/** What of a request says who calls, and where to. */
+export interface Letter {
+  /** Path and query, as of a request over HTTP. */
+  readonly url: string;
+  /** IP address of the caller. */
+  readonly address: string;
+  /** Value of a request header, by lower-case name. */
+  header(name: string): string | undefined;
+}
+
+/** A caller who may ask, and where to. */
+export interface Arrival {
+  readonly kind: "arrival";
+  readonly address: Address;
+  /** Null = a caller without a key. */
+  readonly holder: Holder | null;
+}
+
+/** What is needed to tell. */
+export interface ArrivalParts {
+  readonly resolver: Resolver;
+  /** Null = nobody needs a key. */
+  readonly gate: Gate | null;
+}
+
+/** Reads a letter. Calls back once, at once unless a key has to be looked up: then a way to stop waiting is returned. */
+export function arrive({ resolver, gate }: ArrivalParts, letter: Letter, done: (it: Arrival | Fault) => void): (() => void) | null {
+  if (gate === null) {
+    done(bind(resolver, letter, letter.url, null));
+    return null;
+  }
+  const { secret, url } = credentialOf(letter.url, letter);
+  if (secret === null) {
+    done(gate.keyless ? bind(resolver, letter, url, null) : NO_KEY);
+    return null;
+  }
+  const found = gate.holders.identify(secret);
+  if (found === null) return gate.holders.find(secret, letter.address, (it) => done(it.kind === "fault" ? it : bind(resolver, letter, url, it)));
+  done(found.kind === "fault" ? found : bind(resolver, letter, url, found));
+  return null;
+}
+
+function bind(resolver: Resolver, letter: Letter, url: string, holder: Holder | null): Arrival | Fault {
+  const provider = letter.header("x-svc-provider");
+  const strategy = letter.header("x-svc-strategy");
+  const address = resolver.resolve({ url, home: holder === null ? null : holder.home, within: null, provider, strategy });
+  return address.kind === "fault" ? address : { kind: "arrival", address, holder };
+}
+
+const NO_KEY = fault("unauthorized", "this request has no RPC key", {
+  nextAction: "create a key with POST /api/v1/agent/keys and send it in the path (/rpc/k/{key}/…), as Authorization: Bearer or as X-Svc-Api-Key",
+});

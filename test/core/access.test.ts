@@ -1,0 +1,26 @@
+// How a key is served: the specification's order of payment, and what a caller is told of it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { servicesOf } from "../../src/core/access.ts";
+
+test("premium is paid from the balance, then in grace, then from the free allowance, the latter two on public providers", () => {
+  assert.deepEqual(
+    servicesOf("premium").map((it) => [it.means, it.access, it.fallback, it.profile, it.bucket.name, it.bucket.size]),
+    [
+      ["balance", "premium", null, "premium", "managed", "managed"],
+      ["payment", "public", "payment", "public", "managed", "reduced"],
+      ["free", "public", "free", "public", "managed", "reduced"],
+    ],
+  );
+});
+
+test("who asks for public uses what is free first, and is not told of a fallback", () => {
+  assert.deepEqual(
+    servicesOf("public").map((it) => [it.means, it.access, it.fallback, it.profile, it.bucket.name, it.bucket.size]),
+    [
+      ["free", "public", null, "public", "public", "public"],
+      ["balance", "public", null, "public", "public", "public"],
+      ["payment", "public", null, "public", "public", "public"],
+    ],
+  );
+});

@@ -1,0 +1,250 @@
+// The gate: who is served how, who pays, and that every hold ends as a charge or is given back. Credit is scripted here; the real one has tests of its own.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { methodOf } from "../../src/core/method.ts";
+import { tariffOf } from "../../src/core/price.ts";
+import type { Credit, Wallet } from "../../src/hosted/credit.ts";
+import { createGate, type Gate, type GateSettings, type Grant, type Refusal, type Wait, type Want } from "../../src/hosted/gate.ts";
+import type { Holder, SocketEnd } from "../../src/hosted/holder.ts";
+import type { Holders } from "../../src/hosted/holders.ts";
+import { simulatedWorld } from "../fakes/world.ts";
+
+const DAY_MS = 86_400_000;
+const SETTINGS: GateSettings = {
+  keyless: false,
+  tariff: tariffOf({
+    factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1 },
+    nanoPerCu: 5_000,
+    notificationCu: 3,
+    weights: {},
+  }),
+  buckets: {
+    managed: { perSecond: 100, burst: 200 },
+    reduced: { perSecond: 30, burst: 60 },
+    public: { perSecond: 30, burst: 60 },
+  },
+  freeCuPerMonth: 100,
+  fallbackMs: 30 * DAY_MS,
+};
+
+interface Purse {
+  availableN: number;
+  state: Wallet["state"];
+  freeUsedCu: number | null;
+  readonly settled: { readonly method: string; readonly cu: number; readonly chargeN: number; readonly freeCu: number }[];
+}
+
+interface Scene {
+  readonly gate: Gate;
+  readonly world: ReturnType<typeof simulatedWorld>;
+  readonly purse: Purse;
+  readonly holder: Holder;
+  readonly closed: SocketEnd[];
+  ask(want?: Partial<Want>, final?: boolean): Grant | Refusal | Wait;
+}
+
+function scene(availableN: number, about: Partial<Holder> = {}, payer: Partial<Holder["payer"]> = {}): Scene {
+  const world = simulatedWorld(1);
+  const purse: Purse = { availableN, state: availableN > 0 ? "open" : "empty", freeUsedCu: 0, settled: [] };
+  const wallet: Wallet = {
+    accountId: "acc_1",
+    get availableN() {
+      return purse.availableN;
+    },
+    get state() {
+      return purse.state;
+    },
+  };
+  const credit: Credit = {
+    wallet: () => wallet,
+    hold(_, amountN) {
+      if (purse.availableN < amountN) return false;
+      purse.availableN -= amountN;
+      return true;
+    },
+    release(_, amountN) {
+      purse.availableN += amountN;
+    },
+    settle(_, { method, cu, heldN, chargeN, freeCu }) {
+      purse.availableN += heldN - chargeN;
+      purse.freeUsedCu = (purse.freeUsedCu ?? 0) + freeCu;
+      purse.settled.push({ method, cu, chargeN, freeCu });
+    },
+    refilled: () => () => {},
+    wake: () => {},
+    size: 1,
+    estimateN: () => purse.availableN,
+    freeUsedCu: () => purse.freeUsedCu,
+    flush: async () => {},
+    close: async () => {},
+  };
+  const closed: SocketEnd[] = [];
+  const holder: Holder = {
+    kind: "holder",
+    keyId: "key_1",
+    payer: { id: "acc_1", kind: "account", firstPaidAtMs: null, exhaustedAtMs: null, managedFullAtMs: 0, publicFullAtMs: 0, holders: 1, ...payer },
+    home: "premium",
+    allowed: null,
+    validUntilMs: null,
+    revoked: false,
+    seats: new Set([(reason: SocketEnd) => void closed.push(reason)]),
+    ...about,
+  };
+  const holders: Holders = {
+    identify: () => null,
+    find: () => () => {},
+    keyChanged: async () => {},
+    accountChanged: async () => {},
+    eachSeated: (run) => run(holder),
+    seat: () => () => {},
+    size: 1,
+  };
+  const gate = createGate({ world, settings: SETTINGS, credit, holders });
+  const ask: Scene["ask"] = (want = {}, final = false) =>
+    gate.admit(holder, { profile: "premium", method: methodOf("eth_call"), strategy: "fastest", ...want }, final);
+  return { gate, world, purse, holder, closed, ask };
+}
+
+function granted(it: Grant | Refusal | Wait): Grant {
+  assert.ok(it.kind === "grant", it.kind);
+  return it;
+}
+
+function refused(it: Grant | Refusal | Wait): string {
+  assert.ok(it.kind === "refusal", it.kind);
+  return it.fault.code;
+}
+
+test("with credit: premium, the strategy that was asked for, its price held and then charged", () => {
+  const { gate, purse, ask } = scene(1_000_000);
+  const grant = granted(ask());
+  assert.deepEqual([grant.service.access, grant.service.fallback, grant.strategy, grant.cu, grant.heldN], ["premium", null, "fastest", 6, 30_000]);
+  assert.equal(purse.availableN, 970_000);
+  assert.equal(gate.settle(grant, true).chargeN, 30_000);
+  assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 6, chargeN: 30_000, freeCu: 0 }]);
+});
+
+test("what no provider delivered costs nothing and is not counted", () => {
+  const { gate, purse, ask } = scene(1_000_000);
+  assert.equal(gate.settle(granted(ask()), false).chargeN, 0);
+  assert.deepEqual([purse.availableN, purse.settled], [1_000_000, []]);
+});
+
+test("who has paid before is served on public providers for thirty days after the balance ran out, at no charge and load-balanced", () => {
+  const { gate, world, purse, ask } = scene(0, {}, { firstPaidAtMs: 1, kind: "anonymous" });
+  const grant = granted(ask());
+  assert.deepEqual(
+    [grant.service.access, grant.service.fallback, grant.service.profile, grant.strategy, grant.cu, grant.heldN],
+    ["public", "payment", "public", "load-balanced", 3, 0],
+  );
+  gate.settle(grant, true);
+  assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 3, chargeN: 0, freeCu: 0 }]);
+  world.jump(30 * DAY_MS - 1);
+  granted(ask());
+  world.jump(1);
+  assert.equal(refused(ask()), "balance_exhausted");
+});
+
+test("an account that never paid uses its free allowance to the last unit and not further; an anonymous key has none", () => {
+  const { gate, purse, ask } = scene(0);
+  for (let i = 0; i < 33; i++) {
+    const grant = granted(ask());
+    assert.deepEqual([grant.service.access, grant.service.fallback], ["public", "free"]);
+    gate.settle(grant, true);
+  }
+  assert.equal(purse.freeUsedCu, 99);
+  assert.equal(refused(ask()), "balance_exhausted");
+  granted(ask({ method: methodOf("eth_blockNumber") }));
+  assert.equal(refused(scene(0, {}, { kind: "anonymous" }).ask()), "balance_exhausted");
+});
+
+test("who asks for public uses the allowance before the balance, and pays when it is used up", () => {
+  const { gate, purse, ask } = scene(100_000);
+  purse.freeUsedCu = 98;
+  const grant = granted(ask({ profile: "public" }));
+  assert.deepEqual([grant.service.access, grant.service.fallback, grant.strategy, grant.heldN], ["public", null, "load-balanced", 15_000]);
+  gate.settle(grant, true);
+  assert.equal(granted(ask({ profile: "public", method: methodOf("eth_blockNumber") })).heldN, 0);
+});
+
+test("a balance that the store has yet to tell is waited for once; then it is unavailable, never exhausted", () => {
+  const { purse, ask } = scene(0);
+  for (const state of ["unknown", "open", "unreachable"] as const) {
+    purse.state = state;
+    assert.equal(ask().kind, "wait");
+    assert.equal(refused(ask({}, true)), "unavailable");
+  }
+  purse.state = "empty";
+  purse.freeUsedCu = null;
+  assert.equal(ask().kind, "wait");
+});
+
+test("the bucket of the access binds: 200 at once with premium, 60 without; a refusal costs nothing and says how long to wait", () => {
+  const premium = scene(1e9);
+  for (let i = 0; i < 200; i++) granted(premium.ask());
+  const left = premium.purse.availableN;
+  const no = premium.ask();
+  assert.equal(refused(no), "rate_limit_exceeded");
+  assert.ok(no.kind === "refusal" && no.fault.retryAfterMs === 10 && no.bucket?.name === "managed");
+  assert.equal(premium.purse.availableN, left);
+  premium.world.advance(10);
+  granted(premium.ask());
+  const free = scene(0, {}, { firstPaidAtMs: 1 });
+  for (let i = 0; i < 60; i++) granted(free.ask());
+  assert.equal(refused(free.ask()), "rate_limit_exceeded");
+  granted(free.ask({ profile: "public" }));
+});
+
+test("what is told of a bucket is what it does: quota, window, remaining, reset", () => {
+  const { gate, holder, ask } = scene(1e9);
+  const { bucket } = granted(ask()).service;
+  assert.deepEqual(gate.quota(holder, bucket), { name: "managed", burst: 200, windowS: 2, remaining: 199, resetS: 1 });
+});
+
+test("a revoked key, one that was rotated out and one that may not use a profile are refused before anything is taken", () => {
+  const revoked = scene(1e9, { revoked: true });
+  assert.equal(refused(revoked.ask()), "key_revoked");
+  const rotated = scene(1e9, { validUntilMs: 0 });
+  assert.equal(refused(rotated.ask()), "key_revoked");
+  const scoped = scene(1e9, { allowed: ["public"], home: "public" });
+  assert.equal(refused(scoped.ask()), "forbidden");
+  assert.equal(granted(scoped.ask({ profile: "public" })).service.access, "public");
+  assert.equal(refused(scene(1e9).ask({ profile: "team" })), "forbidden");
+  for (const it of [revoked, rotated]) assert.equal(it.purse.availableN, 1e9);
+});
+
+test("notifications are charged at their weight and the factor of their strategy; when nothing pays any more it is told", () => {
+  const { gate, purse, ask } = scene(100_000, {}, { kind: "anonymous" });
+  const grant = granted(ask({ method: methodOf("eth_subscribe") }));
+  gate.settle(grant, true);
+  purse.availableN = 60_000;
+  assert.equal(gate.meter(grant, 2), true);
+  assert.equal(purse.availableN, 0);
+  assert.deepEqual(purse.settled.at(-1), { method: "notification", cu: 12, chargeN: 60_000, freeCu: 0 });
+  purse.state = "empty";
+  assert.equal(gate.meter(grant, 1), false);
+});
+
+test("open sockets are closed within a second when their key ends or nothing pays any more, and not before", () => {
+  const { gate, world, purse, holder, closed } = scene(100_000, {}, { kind: "anonymous" });
+  world.advance(5_000);
+  assert.deepEqual(closed, []);
+  purse.availableN = 0;
+  purse.state = "empty";
+  world.advance(1_000);
+  assert.deepEqual(closed, ["balance_exhausted"]);
+  holder.revoked = true;
+  world.advance(1_000);
+  assert.deepEqual(closed, ["balance_exhausted", "key_revoked"]);
+  gate.close();
+  world.advance(5_000);
+  assert.equal(closed.length, 2);
+});
+
+test("a handshake is refused for the reasons a call would be", () => {
+  assert.equal(scene(1e9).gate.refusal(scene(1e9).holder, "premium"), null);
+  const broke = scene(0, {}, { kind: "anonymous" });
+  assert.equal(broke.gate.refusal(broke.holder, "premium")?.code, "balance_exhausted");
+  const scoped = scene(1e9, { allowed: ["public"] });
+  assert.equal(scoped.gate.refusal(scoped.holder, "premium")?.code, "forbidden");
+});
