@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { CELLS, type Cell } from "./cells.ts";
 import { isRecord, startChild } from "./child.ts";
 import { measure, type Rig, snapshot } from "./measure.ts";
+import { hottest } from "./profile.ts";
 import { median } from "./report.ts";
 import { type Site, type System, serviceConfig, startServiceWith } from "./systems.ts";
 
@@ -16,19 +17,27 @@ const WARM_UP_SECONDS = 3;
 /** One for each connection. */
 const ACCOUNTS = 64;
 
+interface Plan {
+  readonly rounds: number;
+  readonly seconds: number;
+  /** Also tells where the time goes; the figures judge nothing then. */
+  readonly profile: boolean;
+}
+
 /** Runs it; resolves with the exit code. */
-export async function measureKeyed({ rounds, seconds }: { readonly rounds: number; readonly seconds: number }): Promise<number> {
+export async function measureKeyed({ rounds, seconds, profile }: Plan): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
   const stops: (() => Promise<void>)[] = [];
   try {
     const rig: Rig = { upstream: startChild("upstream.ts", []), load: startChild("load.ts", []) };
     stops.push(rig.upstream.stop, rig.load.stop);
-    const site: Site = { dir, upstreamPorts: (await snapshot(rig.upstream)).ports, nodeFlags: [] };
+    const site: Site = { dir, upstreamPorts: (await snapshot(rig.upstream)).ports, nodeFlags: profile ? ["--cpu-prof", `--cpu-prof-dir=${dir}`] : [] };
     const service = await startServiceWith(site, hostedConfig(site));
     stops.push(service.stop);
     const paths = await keyedPaths(service);
     const cell = CELLS.find(({ name }) => name === "small-64");
     if (cell === undefined) throw new Error("no cell is called small-64");
+    if (profile) return await profiled(service, () => measure(rig, service, { ...cell, path: paths.join(" ") }, { seconds, ratePerSecond: null }), dir);
     const kinds: readonly Cell[] = [cell, { ...cell, path: paths.join(" ") }];
     for (const each of kinds) await measure(rig, service, each, { seconds: WARM_UP_SECONDS, ratePerSecond: null });
     const costs: number[][] = [[], []];
@@ -44,6 +53,13 @@ export async function measureKeyed({ rounds, seconds }: { readonly rounds: numbe
     for (const stop of stops.reverse()) await stop();
     rmSync(dir, { recursive: true, force: true });
   }
+}
+
+async function profiled(service: System, run: () => Promise<unknown>, dir: string): Promise<number> {
+  await run();
+  await service.stop();
+  process.stdout.write(`${hottest(dir)}\n`);
+  return 0;
 }
 
 /** The benchmark's chains with keys, and limits that do not bind. */

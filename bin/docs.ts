@@ -1,12 +1,16 @@
-// Writes what is rendered from the configuration table: the published JSON Schema and the reference. Tests compare the committed files with it.
+// Writes what is rendered from tables: the JSON Schema and the reference of the configuration, and the reference of the API. Tests compare the
+// committed files with them.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { configJsonSchema } from "../src/config/allowed.ts";
 import { configReference } from "../src/config/reference.ts";
+import { OPERATIONS } from "../src/web/contract.ts";
+import { apiReference } from "../src/web/discovery/reference.ts";
 
 const root = new URL("../", import.meta.url);
 
 write("schema/svc.schema.json", `${JSON.stringify(configJsonSchema(), null, 2)}\n`);
 write("docs/configuration.md", configReference());
+write("docs/api.md", apiReference(OPERATIONS, "{base_url}"));
 
 function write(name: string, content: string): void {
   const file = new URL(name, root);

@@ -1,4 +1,5 @@
 // The composition root: builds the service from a configuration and the outside, and owns its beginning, its reload and its end.
+import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import type { Chain } from "./core/chain.ts";
@@ -13,6 +14,9 @@ import { createRouter } from "./upstream/router.ts";
 import { createSockets } from "./upstream/socket/sockets.ts";
 import { createSubscriptions } from "./upstream/stream/subscriptions.ts";
 import { createWheel } from "./upstream/wheel.ts";
+import { requestBaseUrl, trustedProxiesOf } from "./web/client-address.ts";
+import { createDocuments } from "./web/discovery/documents.ts";
+import { type Facts, factsOf } from "./web/discovery/facts.ts";
 import { createPages } from "./web/pages.ts";
 import { createResolver } from "./web/rpc/address.ts";
 import type { RpcParts } from "./web/rpc/door.ts";
@@ -64,11 +68,14 @@ export async function build(config: Config, { world, log, version }: Outside): P
   };
   const state = { draining: false };
   const facts = { subscriptions, socketOf: sockets.report };
-  const page = createPages({ world, directory, observer, budget, version, isDraining: () => state.draining, ...facts });
+  const documents = createDocuments(factsIn(() => live, config.hosted, version));
+  const page = createPages({ world, directory, observer, budget, version, documents, isDraining: () => state.draining, ...facts });
   const requestId = requestIds(world);
   const { host, port } = config.server;
   const api = hosting?.api ?? null;
-  const server = await listen({ world, limits: config.limits, page, api, requestId, rpc, subscriptions }, host, port).catch(async (error: unknown) => {
+  const proxies = trustedProxiesOf(config.server.trustedProxies);
+  const baseUrl = (request: IncomingMessage): string => config.server.publicUrl ?? requestBaseUrl(request, proxies);
+  const server = await listen({ world, limits: config.limits, page, api, baseUrl, requestId, rpc, subscriptions }, host, port).catch(async (error: unknown) => {
     await hosting?.close();
     throw error;
   });
@@ -99,6 +106,18 @@ export async function build(config: Config, { world, log, version }: Outside): P
       subscriptions.close();
       await Promise.all(Object.values(upstreams).map((it) => it.close()));
     },
+  };
+}
+
+/** The facts of the configuration that is live, but for `hosted`, which a reload leaves alone; the same record while that is the same. */
+function factsIn(live: () => Config, hosted: Config["hosted"], version: string): () => Facts {
+  let of: Config | null = null;
+  let facts: Facts | null = null;
+  return () => {
+    const config = live();
+    if (facts === null || config !== of) facts = factsOf({ ...config, hosted }, version);
+    of = config;
+    return facts;
   };
 }
 

@@ -1,6 +1,6 @@
 // Limits by network address: how many keys one may create, how many wrong secrets it may try. Bounded: the address not seen for longest goes first.
 import { isIPv6 } from "node:net";
-import { type BucketSize, FULL_MS, take, waitMs } from "../core/bucket.ts";
+import { type BucketSize, take, waitMs } from "../core/bucket.ts";
 
 /** A limit that each address has for itself. */
 export interface AddressLimit {
@@ -19,7 +19,7 @@ export function createAddressLimit(size: BucketSize, maxAddresses: number = MAX_
   return {
     take(address, nowMs) {
       const whose = networkOf(address);
-      const before = fullAtMs.get(whose) ?? FULL_MS;
+      const before = fullAtMs.get(whose) ?? nowMs;
       const after = take(before, size, nowMs);
       if (after === null) return Math.max(1, waitMs(before, size, nowMs));
       fullAtMs.delete(whose);
@@ -31,7 +31,7 @@ export function createAddressLimit(size: BucketSize, maxAddresses: number = MAX_
       return 0;
     },
     waitMs(address, nowMs) {
-      return waitMs(fullAtMs.get(networkOf(address)) ?? FULL_MS, size, nowMs);
+      return waitMs(fullAtMs.get(networkOf(address)) ?? nowMs, size, nowMs);
     },
     get size() {
       return fullAtMs.size;

@@ -54,6 +54,7 @@ export class Cycle {
   #spending: OpenWallet[] = [];
   #lostN = 0;
   #running: Promise<void> = Promise.resolve();
+  #turning: Promise<void> = Promise.resolve();
   #cancelTimer: () => void = () => undefined;
   #isClosed = false;
   #returning: readonly OpenWallet[] = [];
@@ -88,7 +89,7 @@ export class Cycle {
 
   /** Writes what was used since the last batch; one at a time. */
   flush(): Promise<void> {
-    const run = this.#running.then(() => this.#flush());
+    const run = this.#running.then(() => this.#flush()).finally(() => this.#tellLost());
     this.#running = run.catch(() => undefined);
     return run;
   }
@@ -111,6 +112,7 @@ export class Cycle {
     this.#cancelTimer();
     this.#isClosed = true;
     const { store, world } = this.#parts;
+    await this.#turning;
     await this.flush();
     const { epoch } = this;
     this.stopAtMs = Number.NEGATIVE_INFINITY;
@@ -123,13 +125,9 @@ export class Cycle {
   #arm(): void {
     const { world, settings } = this.#parts;
     this.#cancelTimer = world.after(settings.flushIntervalMs, () => {
-      this.#turn().then(
-        () => this.#isClosed || this.#arm(),
-        (error: unknown) => {
-          this.report(error);
-          if (!this.#isClosed) this.#arm();
-        },
-      );
+      this.#turning = this.#turn()
+        .catch((error: unknown) => this.report(error))
+        .then(() => (this.#isClosed ? undefined : this.#arm()));
     });
   }
 
@@ -173,12 +171,14 @@ export class Cycle {
     return { seq: this.#seq + 1n, spent, ...this.#parts.book.drain(), firstTriedAtMs: nowMs };
   }
 
+  #tellLost(): void {
+    const { node, onError } = this.#parts;
+    if (this.#lostN > 0) onError(new Error(`node ${node.id} was taken for dead: ${this.#lostN} nano-USD that it served after its last write are not billed`));
+    this.#lostN = 0;
+  }
+
   async #rejoin(): Promise<void> {
     const { store, world, node, settings } = this.#parts;
-    if (this.#lostN > 0) {
-      this.#parts.onError(new Error(`node ${node.id} was taken for dead: ${this.#lostN} nano-USD that it served since its last write are not billed`));
-      this.#lostN = 0;
-    }
     if (this.#isClosed) return;
     const startedAtMs = world.now();
     this.epoch = await join(store, node, world.wallMs());
@@ -198,6 +198,7 @@ export class Cycle {
       for (const wallet of part) {
         wallet.isClosing = false;
         wallet.grantedN = 0;
+        wallet.isInDoubt = false;
         if (this.#isIdle(wallet)) this.#forget(wallet);
         else refills.ask(wallet);
       }
@@ -218,7 +219,7 @@ export class Cycle {
         return idle;
       }
       if (!this.#isIdle(next.value)) continue;
-      if (next.value.grantedN === 0) {
+      if (next.value.grantedN === 0 && !next.value.isInDoubt) {
         this.#forget(next.value);
       } else {
         next.value.isClosing = true;

@@ -78,7 +78,7 @@ interface AccountNow {
 /** Locks the rows, in one order; what is read is what stands after the lock was taken. */
 async function accountsOf(tx: Tx, ids: readonly string[]): Promise<ReadonlyMap<string, AccountNow>> {
   const query = tx.selectFrom("account").select(["id", "balance_n", "first_paid_at", "exhausted_at"]).where("id", "in", ids).orderBy("id");
-  const rows = await (isEmbedded(tx) ? query : query.forUpdate()).execute();
+  const rows = await (isEmbedded(tx) ? query : query.forNoKeyUpdate()).execute();
   return new Map(
     rows.map((row) => [
       row.id,
@@ -148,7 +148,7 @@ export async function closeLeases(tx: Tx, closing: Closing, atMs: number): Promi
   const accountIds = [...new Set(found.map((row) => row.account_id))].sort();
   await lockAccounts(tx, accountIds);
   const wanted = leasesOf(tx, closing).where("account_id", "in", accountIds);
-  const rows = await (isEmbedded(tx) ? wanted : wanted.forUpdate()).execute();
+  const rows = await (isEmbedded(tx) ? wanted : wanted.forNoKeyUpdate()).execute();
   const totals = new Map<string, bigint>();
   for (const row of rows) totals.set(row.account_id, (totals.get(row.account_id) ?? 0n) + row.granted_n);
   if (totals.size > 0) await addToBalances(tx, [...totals]);

@@ -46,6 +46,8 @@ export class OpenWallet implements Wallet {
   /** When an empty wallet may ask again. */
   askAgainAtMs = 0;
   isAsking = false;
+  /** An ask failed: there may be a lease, or more of it, that this node does not know of. */
+  isInDoubt = false;
   isSpending = false;
   /** Its lease is being returned: nothing may be leased meanwhile. */
   isClosing = false;
@@ -81,7 +83,7 @@ export function takeBack(wallet: OpenWallet, heldN: number, chargeN: number): nu
     wallet.orphanN -= heldN - ownN;
   }
   if (ownN > wallet.heldN || chargeN > heldN) throw new RangeError(`a call of ${wallet.accountId} gives back or costs more than it held`);
-  const chargedN = chargeN < ownN ? chargeN : ownN;
+  const chargedN = Math.min(chargeN, ownN);
   wallet.heldN -= ownN;
   wallet.availableN += ownN - chargedN;
   wallet.spentN += chargedN;
@@ -114,6 +116,7 @@ export function askOf(wallet: OpenWallet, nowMs: number, minSliceN: number): Ask
 export function receive(wallet: OpenWallet, answer: Answer, { nowMs, month }: { readonly nowMs: number; readonly month: number }): void {
   const receivedN = answer.grantedN - wallet.grantedN;
   wallet.grantedN = answer.grantedN;
+  wallet.isInDoubt = false;
   wallet.availableN += receivedN;
   wallet.storeN = answer.leftN;
   wallet.state = answer.leftN > 0 ? "open" : "empty";
@@ -138,6 +141,7 @@ export function orphan(wallet: OpenWallet): number {
   wallet.lowWaterN = 0;
   wallet.isSpending = false;
   wallet.isClosing = false;
+  wallet.isInDoubt = false;
   if (wallet.isKept) wallet.state = "unknown";
   return lostN;
 }

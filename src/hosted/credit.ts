@@ -131,9 +131,11 @@ class LeasedCredit implements Credit {
 
   wake(accountId: string): void {
     const wallet = this.#wallets.get(accountId);
-    if (wallet?.state !== "empty") return;
+    if (wallet === undefined || (wallet.state !== "empty" && !wallet.isAsking)) return;
     wallet.state = "unknown";
     wallet.shortN = Math.max(wallet.shortN, 1);
+    // A round under way may have read the balance before: then there is another one after it.
+    wallet.waiters ??= [];
     this.#refills.ask(wallet);
   }
 
@@ -195,7 +197,10 @@ class LeasedCredit implements Credit {
   }
 
   #refillFailed(wallets: readonly OpenWallet[], error: unknown): void {
-    for (const wallet of wallets) wallet.state = "unreachable";
+    for (const wallet of wallets) {
+      wallet.state = "unreachable";
+      wallet.isInDoubt = true;
+    }
     this.#cycle.report(error);
   }
 }

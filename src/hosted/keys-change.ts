@@ -32,16 +32,16 @@ export interface KeyPatch extends ProfileChoice {
 /** Why a key is not changed. */
 export type KeyRefusal = ApiFault<"not_found" | "key_revoked">;
 
-/** Changes name and profiles. */
+/** Changes name and profiles; what is as it should be already is no change. */
 export async function patchKey(parts: ChangeParts, ref: KeyRef, patch: KeyPatch): Promise<KeyRecord | KeyRefusal | ApiFault<"invalid_field">> {
   const { store, changes, nowMs } = parts;
-  const patched = await store.transaction(async (tx) => {
+  const [before, after] = await store.transaction(async (tx) => {
     const key = await lockedKey(parts, tx, ref);
-    if ("kind" in key) return key;
+    if ("kind" in key) return [null, key];
     const profiles = chosenProfiles(key, patch, { known: patch.known, restriction: ref.scope.profiles });
-    if ("kind" in profiles) return profiles;
+    if ("kind" in profiles) return [null, profiles];
     const name = patch.name ?? key.name;
-    if (isSame(key, { ...profiles, name })) return key;
+    if (isSame(key, { ...profiles, name })) return [key, key];
     await tx
       .updateTable("api_key")
       .set((it) => ({
@@ -52,10 +52,10 @@ export async function patchKey(parts: ChangeParts, ref: KeyRef, patch: KeyPatch)
       }))
       .where("id", "=", ref.id)
       .execute();
-    return (await keyById(tx, ref.id, ref.scope, nowMs)) ?? notFound();
+    return [key, (await keyById(tx, ref.id, ref.scope, nowMs)) ?? notFound()];
   });
-  if (!("kind" in patched)) changes.key(ref.id);
-  return patched;
+  if (before !== null && before !== after) changes.key(ref.id);
+  return after;
 }
 
 function isSame(key: KeyRecord, { name, defaultProfile, allowedProfiles }: KeyProfiles & { readonly name: string }): boolean {

@@ -40,10 +40,10 @@ export async function postAll(tx: Tx, events: readonly LedgerEvent[]): Promise<n
   return newEvents;
 }
 
-/** Takes rows of accounts for this transaction, always in the same order, so that two transactions never wait for each other. */
+/** Takes rows of accounts for this transaction, always in the same order, so that two transactions never wait for each other. Rows that point to an account do not wait for it. */
 export async function lockAccounts(tx: Tx, ids: readonly string[]): Promise<void> {
   if (isEmbedded(tx) || ids.length < 2) return;
-  await tx.selectFrom("account").select("id").where("id", "in", ids).orderBy("id").forUpdate().execute();
+  await tx.selectFrom("account").select("id").where("id", "in", ids).orderBy("id").forNoKeyUpdate().execute();
 }
 
 /** Whether a transaction runs on the embedded engine, which runs one at a time and knows no locks on rows. */

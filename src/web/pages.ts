@@ -4,12 +4,14 @@ import { fault } from "../core/fault.ts";
 import type { Observer } from "../observe.ts";
 import type { Directory } from "../upstream/directory.ts";
 import type { World } from "../world.ts";
+import type { Documents } from "./discovery/documents.ts";
+import { DOCUMENT_PATHS } from "./discovery/operations.ts";
 import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./handlers/instance.ts";
 import { prometheusText } from "./handlers/prometheus.ts";
 import type { StreamFacts } from "./handlers/streams.ts";
-import { type Headers, write, writeDocument, writeFault } from "./respond.ts";
+import { type Headers, write, writeDocument, writeFault, writeUnchanged } from "./respond.ts";
 import type { ByteBudget } from "./rpc/door.ts";
-import type { PageHandler } from "./server.ts";
+import type { PageHandler, PageRequest } from "./server.ts";
 
 /** What the pages tell of. */
 export interface PageParts extends StreamFacts {
@@ -19,6 +21,7 @@ export interface PageParts extends StreamFacts {
   readonly budget: ByteBudget;
   readonly version: string;
   readonly isDraining: () => boolean;
+  readonly documents: Documents;
 }
 
 const CHAIN_METRICS = "/api/metrics/";
@@ -59,15 +62,28 @@ export function createPages(parts: PageParts): (path: string) => PageHandler | u
     },
   };
 
-  function chainMetrics(response: Parameters<PageHandler>[0], headers: Headers, path: string): void {
+  function chainMetrics(response: Parameters<PageHandler>[0], headers: Headers, { path }: PageRequest): void {
     const chain = directory.chain(path.slice(CHAIN_METRICS.length));
     if (chain === undefined)
       writeFault(response, headers, fault("unknown_chain", "no chain has this name or id", { status: 404, nextAction: "GET /api/chains lists the chains" }));
     else json(response, 200, headers, metricsDocument(directory, chain, { ...parts, series: observer.series, openSockets: observer.sockets.open }));
   }
 
-  return (path) => (path.startsWith(CHAIN_METRICS) ? chainMetrics : Object.hasOwn(pages, path) ? pages[path] : undefined);
+  function document(response: Parameters<PageHandler>[0], headers: Headers, { path, baseUrl, known }: PageRequest): void {
+    const found = parts.documents.get(path, baseUrl);
+    if (found === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+    headers.push("ETag", found.etag, "Cache-Control", "no-cache", "Vary", "Host");
+    if (known === found.etag) writeUnchanged(response, headers);
+    else writeDocument(response, found.contentType, headers, found.body);
+  }
+
+  return (path) => {
+    if (path.startsWith(CHAIN_METRICS)) return chainMetrics;
+    return Object.hasOwn(pages, path) ? pages[path] : DOCUMENTS.has(path) ? document : undefined;
+  };
 }
+
+const DOCUMENTS: ReadonlySet<string> = new Set(Object.values(DOCUMENT_PATHS));
 
 function json(response: Parameters<PageHandler>[0], status: number, headers: Headers, document: unknown): void {
   headers.push("Cache-Control", "no-store");

@@ -63,6 +63,11 @@ export function writeDocument(response: ServerResponse, contentType: string, hea
   send(response, 200, headers, [body]);
 }
 
+/** Answers that what the caller has is still the same. */
+export function writeUnchanged(response: ServerResponse, headers: Headers): void {
+  send(response, 304, headers, null);
+}
+
 /** Begins a JSON answer whose body follows while it arrives; `sizeBytes` null = its size is not known. */
 export function begin(response: ServerResponse, headers: Headers, sizeBytes: number | null): void {
   headers.push(...CORS, "Content-Type", "application/json");

@@ -21,8 +21,17 @@ export interface ServerLimits {
   readonly drainTimeoutMs: number;
 }
 
+/** What of a GET a page may depend on. */
+export interface PageRequest {
+  readonly path: string;
+  /** Base URL of this service as the caller knows it, without a slash at the end. */
+  readonly baseUrl: string;
+  /** `If-None-Match`. */
+  readonly known: string | undefined;
+}
+
 /** Answers a GET; registered by path. */
-export type PageHandler = (response: ServerResponse, headers: Headers, path: string) => void;
+export type PageHandler = (response: ServerResponse, headers: Headers, request: PageRequest) => void;
 
 /** Serves the paths it says it serves, whatever the method; reads the body itself. */
 export interface Api {
@@ -41,6 +50,8 @@ export interface ServerParts {
   /** The management of keys and accounts; null = there is none. */
   readonly api: Api | null;
   readonly requestId: () => string;
+  /** Base URL of this service as a caller knows it, without a slash at the end. */
+  readonly baseUrl: (request: IncomingMessage) => string;
 }
 
 /** A server that listens. */
@@ -150,7 +161,7 @@ function handle(parts: ServerParts, request: IncomingMessage, response: ServerRe
   if (page === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
   if (method !== "GET" && method !== "HEAD")
     return writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" }));
-  page(response, headers, path);
+  page(response, headers, { path, baseUrl: parts.baseUrl(request), known: request.headers["if-none-match"] });
 }
 
 function writeNotASocket({ method }: IncomingMessage, response: ServerResponse, headers: Headers): void {

@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
+import { z } from "zod";
 import { FAILOVER_REASONS, type StreamReport } from "../../src/upstream/stream/subscriber.ts";
 import type { SocketReport } from "../../src/upstream/transport.ts";
+import { operatorUsage } from "../../src/web/schemas-open.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { type SocketUpstream, socketUpstream } from "../fakes/socket-upstream.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
@@ -12,7 +14,8 @@ import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 /** Fields without an underscore that the page reads; those with one are found in its script. */
 const WORDS =
   "chains name ready reasons version cluster enabled status profiles profile providers id transports transport calls share cordoned p50 p95 p99 probe methods method age_ms " +
-  "socket state opened subscriptions open subscribers notifications failovers ended streams kind pinned events";
+  "socket state opened subscriptions open subscribers notifications failovers ended streams kind pinned events " +
+  "from to totals cu usd hour";
 
 /** What the endpoints may say; the compiler knows whether one is missing. */
 const STREAM_STATES: Record<StreamReport["state"], true> = { opening: true, live: true, recovering: true };
@@ -62,9 +65,11 @@ test("every field that the page reads exists in what the endpoints answer", asyn
   const { status } = await service.post("/rpc/profile/team/ethereum", { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] });
   assert.equal(status, 200);
   const paths = ["/api/chains", "/api/ready", "/api/health", "/api/metrics/ethereum"];
-  const known = new Set((await Promise.all(paths.map((path) => service.get(path)))).flatMap(({ json }) => [...fieldsOf(json)]));
+  const answers = (await Promise.all(paths.map((path) => service.get(path)))).map(({ json }) => json);
+  const known = new Set([...answers, z.toJSONSchema(operatorUsage)].flatMap((it) => [...fieldsOf(it)]));
   const read = fieldsRead(script());
-  for (const field of ["circuit_breaker_state", "rate_limited_for_ms", "uptime_seconds"]) assert.ok(read.has(field), `the test finds ${field} in the script`);
+  for (const field of ["circuit_breaker_state", "rate_limited_for_ms", "uptime_seconds", "by_hour", "key_prefix"])
+    assert.ok(read.has(field), `the test finds ${field} in the script`);
   const missing = [...read, ...WORDS.split(" ")].filter((field) => !known.has(field));
   assert.deepEqual(missing, []);
 });

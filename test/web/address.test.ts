@@ -33,7 +33,8 @@ interface Hints {
   readonly strategy?: string;
 }
 
-const resolve = (url: string, { provider, strategy }: Hints = {}): Address | Fault => newResolver().resolve({ url, home: null, within: null, provider, strategy });
+const resolve = (url: string, { provider, strategy }: Hints = {}): Address | Fault =>
+  newResolver().resolve({ url, home: null, within: null, provider, strategy });
 
 /** Profile, chain, strategy, pin: how an address reads in the rows below. */
 function shown(address: Address | Fault): string {
@@ -194,7 +195,10 @@ test("a resolver that has seen a URL before gives the same answer, hints and rel
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.constantFrom(...urls), fc.constantFrom(undefined, "alpha", "own")), { maxLength: 40 }), (asked) => {
       for (const [url, pin] of asked)
-        assert.equal(shown(resolver.resolve({ url, home: null, within: null, provider: pin, strategy: undefined })), shown(resolve(url, pin === undefined ? {} : { provider: pin })));
+        assert.equal(
+          shown(resolver.resolve({ url, home: null, within: null, provider: pin, strategy: undefined })),
+          shown(resolve(url, pin === undefined ? {} : { provider: pin })),
+        );
     }),
     { numRuns: 50 },
   );

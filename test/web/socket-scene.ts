@@ -74,8 +74,12 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
       };
     },
   };
-  const page = createPages({ world, directory, observer, budget, version: "0", isDraining: () => false, ...NO_STREAMS });
-  const server = await listen({ world, limits: config.limits, rpc, subscriptions, page, api: null, requestId: () => `req-${++ids}` }, "127.0.0.1", 0);
+  const page = createPages({ world, directory, observer, budget, version: "0", documents: { get: () => undefined }, isDraining: () => false, ...NO_STREAMS });
+  const server = await listen(
+    { world, limits: config.limits, rpc, subscriptions, page, api: null, baseUrl: () => "http://x", requestId: () => `req-${++ids}` },
+    "127.0.0.1",
+    0,
+  );
   const reload = (next: string): void => {
     config = configOf(next);
     directory.replace(config.profiles);

@@ -42,7 +42,7 @@ export interface ApiLimits {
 }
 
 /** The bounds used unless a test tightens them. */
-export const API_LIMITS: ApiLimits = { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 30 };
+const API_LIMITS: ApiLimits = { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 30 };
 
 /** The HTTP API. */
 export interface Api {
@@ -139,14 +139,14 @@ const TROUBLE_RETRY_MS = 2_000;
 function createCatch(log: ApiParts["log"], world: World): (error: unknown, exchange: Exchange) => ApiFault {
   let loggedAtMs = Number.NEGATIVE_INFINITY;
   return (error, { requestId, request }) => {
-    const problem = withoutSecrets(error instanceof Error ? (error.stack ?? error.message) : String(error));
     if (!isStoreTrouble(error)) {
+      const problem = withoutSecrets(error instanceof Error ? (error.stack ?? error.message) : String(error));
       log.error({ requestId, method: request.method, problem }, "bug: a request of the API was not answered");
       return apiFault("internal", "the service failed to answer");
     }
     if (world.now() - loggedAtMs >= TROUBLE_LOG_MS) {
       loggedAtMs = world.now();
-      log.warn({ requestId, problem }, "the store does not answer; requests of the API are refused until it does");
+      log.warn({ requestId, problem: withoutSecrets(String(error)) }, "the store does not answer; requests of the API are refused until it does");
     }
     return apiFault("unavailable", "the store does not answer right now", { retryAfterMs: TROUBLE_RETRY_MS });
   };

@@ -17,7 +17,7 @@ export function writeApiFault(response: ServerResponse, headers: Headers, why: A
 }
 
 /** A refusal in the envelope of the management API. */
-export function envelopeOf({ code, message, nextAction, details }: ApiFault, baseUrl: string): object {
+function envelopeOf({ code, message, nextAction, details }: ApiFault, baseUrl: string): object {
   const told = details.length === 0 ? {} : { details };
   return { error: { code, message, next_action: nextAction, docs_url: `${baseUrl}/docs/errors#${code}`, ...told } };
 }

@@ -1,0 +1,109 @@
+// The discovery documents by path, ready to send. Each is rendered once per set of facts; the address is put in per caller. What is kept is bounded,
+// because the address comes from a header.
+import { createHash } from "node:crypto";
+import { agentDocument } from "./agent.ts";
+import { errorsText } from "./errors-page.ts";
+import type { Facts } from "./facts.ts";
+import { llmsText } from "./llms.ts";
+import { openApiDocument } from "./openapi.ts";
+import { DOCUMENT_PATHS, servedOperations } from "./operations.ts";
+import { apiReference } from "./reference.ts";
+import { type Site, siteOf } from "./site.ts";
+import { skillText } from "./skill.ts";
+
+/** A document as it is sent. */
+export interface SentDocument {
+  readonly contentType: string;
+  readonly body: Buffer;
+  /** Strong, with its quotes. */
+  readonly etag: string;
+}
+
+/** Finds documents. */
+export interface Documents {
+  /** The document of a path, as seen at a base URL without a slash at the end; undefined = there is none. */
+  get(path: string, baseUrl: string): SentDocument | undefined;
+}
+
+interface Form {
+  readonly contentType: string;
+  readonly render: (facts: Facts, site: Site) => string;
+}
+
+const JSON_TYPE = "application/json";
+const MARKDOWN = "text/markdown; charset=utf-8";
+
+const FORMS: ReadonlyMap<string, Form> = new Map([
+  [DOCUMENT_PATHS.openapi, { contentType: JSON_TYPE, render: (facts, site) => JSON.stringify(openApiDocument(facts, site)) }],
+  [DOCUMENT_PATHS.agent, { contentType: JSON_TYPE, render: (facts, site) => JSON.stringify(agentDocument(facts, site)) }],
+  [DOCUMENT_PATHS.llms, { contentType: "text/plain; charset=utf-8", render: llmsText }],
+  [DOCUMENT_PATHS.skill, { contentType: MARKDOWN, render: skillText }],
+  [DOCUMENT_PATHS.errors, { contentType: MARKDOWN, render: errorsText }],
+  [DOCUMENT_PATHS.api, { contentType: MARKDOWN, render: (facts, { baseUrl }) => apiReference(servedOperations(facts), baseUrl) }],
+] satisfies readonly (readonly [string, Form])[]);
+
+/** Stands for the address while a document is rendered. */
+const NOWHERE = siteOf("https://base-url.invalid");
+const ADDRESSES = /(?:https|wss):\/\/base-url\.invalid/g;
+const MAX_KEPT = 64;
+const ETAG_CHARS = 22;
+
+/** The documents of an instance. `facts` is asked each time: when it answers another record, everything is rendered anew. */
+export function createDocuments(facts: () => Facts): Documents {
+  let known: Facts | null = null;
+  const templates = new Map<string, Template>();
+  const kept = new Map<string, SentDocument>();
+
+  function templateOf(path: string, form: Form, now: Facts): Template {
+    const template = templates.get(path) ?? cut(form.render(now, NOWHERE));
+    templates.set(path, template);
+    return template;
+  }
+
+  return {
+    get(path, baseUrl) {
+      const form = FORMS.get(path);
+      if (form === undefined) return undefined;
+      const now = facts();
+      if (now !== known) {
+        templates.clear();
+        kept.clear();
+        known = now;
+      }
+      const key = `${path} ${baseUrl}`;
+      const found = kept.get(key);
+      if (found !== undefined) return found;
+      const made = documentOf(form.contentType, templateOf(path, form, now), siteOf(baseUrl));
+      if (kept.size >= MAX_KEPT) kept.clear();
+      kept.set(key, made);
+      return made;
+    },
+  };
+}
+
+/** A rendered document, cut where an address belongs. */
+interface Template {
+  /** What stands between addresses; the kinds of these follow one piece each. */
+  readonly pieces: readonly Buffer[];
+  readonly addresses: readonly (keyof Site)[];
+  readonly hash: string;
+}
+
+function cut(text: string): Template {
+  const addresses = Array.from(text.matchAll(ADDRESSES), ([it]): keyof Site => (it === NOWHERE.baseUrl ? "baseUrl" : "socketUrl"));
+  return { pieces: text.split(ADDRESSES).map((it) => Buffer.from(it)), addresses, hash: hashOf(text) };
+}
+
+function documentOf(contentType: string, { pieces, addresses, hash }: Template, site: Site): SentDocument {
+  const written = (url: string): Buffer => Buffer.from(contentType === JSON_TYPE ? JSON.stringify(url).slice(1, -1) : url);
+  const at = { baseUrl: written(site.baseUrl), socketUrl: written(site.socketUrl) };
+  const parts = pieces.flatMap((it, i) => {
+    const address = addresses[i];
+    return address === undefined ? [it] : [it, at[address]];
+  });
+  return { contentType, body: Buffer.concat(parts), etag: `"${hashOf(hash + site.baseUrl).slice(0, ETAG_CHARS)}"` };
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
+}

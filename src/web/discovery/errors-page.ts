@@ -1,0 +1,40 @@
+// `/docs/errors`: every error code, what it means and what to do, one anchor each. A pure function of an instance's facts.
+import { type ErrorEntry, errorEntries } from "./errors.ts";
+import type { Facts } from "./facts.ts";
+import { prose } from "./markdown.ts";
+
+/** The document. */
+export function errorsText({ hosted }: Facts): string {
+  const entries = errorEntries(hosted !== null);
+  const codes = [...new Set(entries.map((it) => it.code))];
+  const sections = codes.map((code) =>
+    section(
+      code,
+      entries.filter((it) => it.code === code),
+    ),
+  );
+  return [hosted === null ? INTRODUCTION : `${INTRODUCTION}\n${MANAGEMENT}`, ...sections].join("\n");
+}
+
+const INTRODUCTION = `# Errors
+
+Errors of JSON-RPC calls are JSON-RPC errors. Those of the service carry \`error.data.code\`, \`error.data.next_action\` and \`error.data.retryable\`. An error of a
+provider passes unchanged, without these members and with HTTP status 200. What is retryable may be sent again unchanged after the seconds in \`Retry-After\`; in a
+batch and on a WebSocket \`error.data.retry_after_ms\` tells the time.
+`;
+
+const MANAGEMENT = `The management API (\`/api/v1/…\`) answers \`{"error":{"code","message","next_action","docs_url"}}\`, with \`details\` where single fields are wrong.
+`;
+
+function section(code: string, entries: readonly ErrorEntry[]): string {
+  return [`<a id="${code}"></a>\n\n## ${code}\n`, ...entries.map(paragraph)].join("\n");
+}
+
+function paragraph({ surface, status, rpcCode, retryable, meaning, nextAction }: ErrorEntry): string {
+  const where = surface === "json_rpc" ? `JSON-RPC (HTTP ${status}, error ${rpcCode})` : `Management API (HTTP ${status})`;
+  return `**${where}.** ${prose(meaning)}
+
+- Next action: ${prose(nextAction)}
+- Retryable: ${retryable ? "yes, after `Retry-After`" : "no"}
+`;
+}

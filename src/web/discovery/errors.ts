@@ -1,0 +1,85 @@
+// The error catalogue for documents: the tables of both surfaces as one list. Adds what each JSON-RPC error means; knows no other fact of its own.
+import { API_FAULTS, type ApiFaultCode } from "../../core/api-fault.ts";
+import { FAULTS, type FaultCode } from "../../core/fault.ts";
+
+/** One way in which a code is answered. */
+export interface ErrorEntry {
+  readonly code: string;
+  readonly surface: "json_rpc" | "management";
+  /** HTTP status of a request of its own; 200 = in the body of a JSON-RPC answer. */
+  readonly status: number;
+  /** Null for the management API. */
+  readonly rpcCode: number | null;
+  readonly retryable: boolean;
+  readonly meaning: string;
+  readonly nextAction: string;
+}
+
+/** Where a code is explained. */
+export function errorUrl(baseUrl: string, code: string): string {
+  return `${baseUrl}/docs/errors#${code}`;
+}
+
+/** Every error of an instance: JSON-RPC first, then those of the management API where there is one. */
+export function errorEntries(hosted: boolean): readonly ErrorEntry[] {
+  const rpc = Object.entries(FAULTS).map(([code, { status, rpcCode, retryable, nextAction }]): ErrorEntry => {
+    return { code, surface: "json_rpc", status, rpcCode, retryable, meaning: MEANINGS[parseCode(code)], nextAction };
+  });
+  return [...rpc.filter((it) => hosted || !HOSTED_ONLY.has(it.code)), ...(hosted ? MANAGEMENT : [])];
+}
+
+/** One error of the management API. */
+export function managementError(code: ApiFaultCode): ErrorEntry {
+  const { status, retryable, meaning, nextAction } = API_FAULTS[code];
+  return { code, surface: "management", status, rpcCode: null, retryable, meaning, nextAction };
+}
+
+/** Entries by HTTP status, in ascending order. */
+export function byStatus(entries: readonly ErrorEntry[]): readonly (readonly [number, readonly ErrorEntry[]])[] {
+  const statuses = [...new Set(entries.map((it) => it.status))].sort((a, b) => a - b);
+  return statuses.map((status) => [status, entries.filter((it) => it.status === status)]);
+}
+
+const MANAGEMENT: readonly ErrorEntry[] = Object.keys(API_FAULTS).map((code) => managementError(parseApiCode(code)));
+
+/** Codes that only a caller with a key, or without the one it needs, can meet. */
+const HOSTED_ONLY: ReadonlySet<string> = new Set<FaultCode>(["unauthorized", "key_revoked", "forbidden", "balance_exhausted"]);
+
+/** When each JSON-RPC error arises. */
+const MEANINGS: Readonly<Record<FaultCode, string>> = {
+  parse_error: "The body, or a message on a WebSocket, is not one JSON document in UTF-8.",
+  invalid_request: "The request is not a JSON-RPC 2.0 request, or not valid HTTP.",
+  body_too_large: "The body or the batch is larger than the instance reads.",
+  method_not_allowed: "The path does not serve this HTTP method.",
+  unsupported_media_type: "The body is encoded in a way that is not read.",
+  upgrade_required: "The path is for WebSockets, and the request is none.",
+  request_timeout: "The request did not arrive in time.",
+  not_found: "Nothing is served at this path.",
+  method_blocked: "The method would use keys that a node holds. It is served nowhere.",
+  websocket_only: "The method needs a WebSocket.",
+  unknown_chain: "No chain has this name or id, or the profile does not have it.",
+  unknown_profile: "No profile has this slug.",
+  invalid_field: "A part of the URL, a header or a parameter has a value that is not allowed: a strategy, a pinned provider, include_meta, a subscription.",
+  unauthorized: "The request has no RPC key, or one that does not exist.",
+  key_revoked: "The key was deleted, or replaced when it was rotated.",
+  forbidden: "The key may not use this profile.",
+  unavailable:
+    "The service, or every provider that could serve the call, is not available now. The status is 200 where providers were looked for and none could be asked.",
+  balance_exhausted: "Nothing is left that pays for the call.",
+  rate_limit_exceeded: "Too many requests in a short time, or too many at once on one connection.",
+  log_range_limit: "Every provider refuses the block range of eth_getLogs as too large.",
+  subscription_not_found: "No subscription of this connection has this id.",
+  outcome_unknown: "The call was sent and its answer was lost. It may have been executed, so it was not sent again.",
+  response_too_large: "The answer is larger than can be held for this kind of request.",
+  internal: "A fault of the service.",
+};
+
+/** The key of a table of known shape, which its type does not tell. */
+function parseCode(code: string): FaultCode {
+  return code as FaultCode;
+}
+
+/** The same for the other table. */
+function parseApiCode(code: string): ApiFaultCode {
+  return code as ApiFaultCode;
+}

@@ -1,0 +1,129 @@
+// What the discovery documents tell of an instance, as one record, read from its configuration. Takes no secret and no provider's address along.
+import type { Strategy } from "../../core/attempt.ts";
+import type { BucketSize } from "../../core/bucket.ts";
+import type { Chain } from "../../core/chain.ts";
+import type { Tariff } from "../../core/price.ts";
+import type { Profile } from "../../core/profile.ts";
+
+/** The strategies, the default one first. */
+export const STRATEGIES: readonly Strategy[] = ["load-balanced", "latency-weighted", "fastest", "priority"];
+
+/** A chain that callers can reach. */
+export interface ChainFacts {
+  /** As it stands in paths. */
+  readonly name: string;
+  readonly title: string;
+  readonly chainId: number;
+  readonly aliases: readonly string[];
+  /** Whether a provider with a WebSocket is there to subscribe at. */
+  readonly subscriptions: boolean;
+}
+
+/** A profile that callers can name in paths. */
+export interface ProfileFacts {
+  readonly slug: string;
+  readonly managed: boolean;
+  /** Names of its chains. */
+  readonly chains: readonly string[];
+}
+
+/** Bounds that callers meet. */
+export interface LimitFacts {
+  readonly maxBodyBytes: number;
+  readonly maxBatchItems: number;
+  readonly maxSocketRequests: number;
+  readonly maxSocketBytes: number;
+  readonly maxSocketSubscriptions: number;
+}
+
+/** The terms of the hosted service. */
+export interface HostedFacts {
+  readonly keyless: boolean;
+  readonly operator: boolean;
+  readonly startingGrantCu: number;
+  readonly freeCuPerMonth: number;
+  readonly fallbackMs: number;
+  readonly tariff: Tariff;
+  readonly buckets: Readonly<Record<"managed" | "reduced" | "public", BucketSize>>;
+  readonly maxKeys: number;
+  readonly keysPerHour: number;
+}
+
+/** Everything that documents tell of an instance. Every document is a function of this and of the address it is reached by. */
+export interface Facts {
+  /** Of the service. */
+  readonly version: string;
+  readonly chains: readonly ChainFacts[];
+  readonly profiles: readonly ProfileFacts[];
+  /** The profile of URLs that name none; null = there are no such callers. A key may have another one. */
+  readonly defaultProfile: { readonly withKey: string | null; readonly withoutKey: string | null };
+  readonly limits: LimitFacts;
+  /** Null = a plain router. */
+  readonly hosted: HostedFacts | null;
+}
+
+/** The part of a configuration that facts are read from. */
+export interface FactsSource {
+  readonly chains: readonly Chain[];
+  readonly profiles: readonly Profile[];
+  readonly limits: LimitFacts;
+  readonly hosted: HostedSource | null;
+}
+
+/** The part of the hosted settings that facts are read from. */
+export interface HostedSource extends Omit<HostedFacts, "operator"> {
+  readonly operatorToken: string | null;
+}
+
+/** Reads the facts of a configuration. */
+export function factsOf(source: FactsSource, version: string): Facts {
+  const { chains, profiles, limits, hosted } = source;
+  const reachable = hosted === null || hosted.keyless ? profiles : profiles.filter((it) => it.managed);
+  const slugs = profiles.map((it) => it.slug);
+  return {
+    version,
+    chains: chains.flatMap((it) => chainFacts(it, reachable)),
+    profiles: profileFacts(reachable, hosted !== null),
+    defaultProfile: {
+      withKey: hosted === null ? null : "premium",
+      withoutKey: hosted === null || hosted.keyless ? (slugs.includes("public") ? "public" : (slugs[0] ?? null)) : null,
+    },
+    limits: {
+      maxBodyBytes: limits.maxBodyBytes,
+      maxBatchItems: limits.maxBatchItems,
+      maxSocketRequests: limits.maxSocketRequests,
+      maxSocketBytes: limits.maxSocketBytes,
+      maxSocketSubscriptions: limits.maxSocketSubscriptions,
+    },
+    hosted: hosted === null ? null : hostedFacts(hosted),
+  };
+}
+
+/** Whoever has a key may name `premium`: where it is not configured, `public` serves it. */
+function profileFacts(profiles: readonly Profile[], keys: boolean): readonly ProfileFacts[] {
+  const known = profiles.map(({ slug, managed, chains }) => ({ slug, managed, chains: [...chains.keys()] }));
+  const open = known.find((it) => it.slug === "public");
+  return !keys || open === undefined || known.some((it) => it.slug === "premium") ? known : [{ ...open, slug: "premium" }, ...known];
+}
+
+function chainFacts({ chainName, name, chainId, aliases }: Chain, profiles: readonly Profile[]): readonly ChainFacts[] {
+  const sets = profiles.flatMap((it) => it.chains.get(chainName) ?? []);
+  if (sets.length === 0) return [];
+  const subscriptions = sets.some((set) => set.providers.some((it) => it.wsUrl !== null));
+  return [{ name: chainName, title: name, chainId, aliases, subscriptions }];
+}
+
+function hostedFacts(it: HostedSource): HostedFacts {
+  const { managed, reduced, public: open } = it.buckets;
+  return {
+    keyless: it.keyless,
+    operator: it.operatorToken !== null,
+    startingGrantCu: it.startingGrantCu,
+    freeCuPerMonth: it.freeCuPerMonth,
+    fallbackMs: it.fallbackMs,
+    tariff: it.tariff,
+    buckets: { managed, reduced, public: open },
+    maxKeys: it.maxKeys,
+    keysPerHour: it.keysPerHour,
+  };
+}

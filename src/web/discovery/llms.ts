@@ -1,0 +1,51 @@
+// `/llms.txt`: what an instance is and where everything stands, in the form of llmstxt.org. A pure function of its facts and address.
+import type { Facts } from "./facts.ts";
+import { DOCUMENT_PATHS, lineOf, servedOperations } from "./operations.ts";
+import type { Site } from "./site.ts";
+import { firstSteps, refusalNotes } from "./walk.ts";
+
+/** The document. */
+export function llmsText(facts: Facts, site: Site): string {
+  const { hosted } = facts;
+  return [
+    "# svc\n",
+    `> JSON-RPC for EVM chains over HTTP and WebSocket. Each request goes to one of several providers and to the next one when that fails.${
+      hosted === null ? "" : " Calls are made with a key that carries a balance in compute units (CU); a first key is free."
+    }\n`,
+    `Chains: ${facts.chains.map((it) => `${it.name} (${it.chainId})`).join(", ")}. Live values stand in ${site.baseUrl}${DOCUMENT_PATHS.agent}; where anything differs, that and ${site.baseUrl}${DOCUMENT_PATHS.openapi} are right.\n`,
+    walk(facts, site),
+    refusals(facts, site),
+    links(facts, site),
+  ]
+    .filter((it) => it !== "")
+    .join("\n");
+}
+
+function walk(facts: Facts, site: Site): string {
+  const steps = firstSteps(facts, site).map(({ title, shell, note }, i) => `${i + 1}. ${title}. ${note}\n\n\`\`\`sh\n${shell}\n\`\`\`\n`);
+  return ["## First steps\n", ...steps].join("\n");
+}
+
+function refusals(facts: Facts, { baseUrl }: Site): string {
+  const notes = refusalNotes(facts).map((it) => `- ${it}`);
+  return [
+    "## Refusals\n",
+    ...notes,
+    `- Errors of the service name \`next_action\` and \`retryable\`. Errors of a provider pass unchanged, with HTTP status 200. All codes: ${baseUrl}${DOCUMENT_PATHS.errors}\n`,
+  ].join("\n");
+}
+
+function links(facts: Facts, { baseUrl }: Site): string {
+  const operations = servedOperations(facts).filter((it) => it.method === "GET" && !it.path.includes("{") && it.auth.includes("none"));
+  return [
+    "## Documents\n",
+    `- [agent.json](${baseUrl}${DOCUMENT_PATHS.agent}): chains, strategies,${facts.hosted === null ? "" : " prices,"} limits and endpoints in live values`,
+    `- [openapi.json](${baseUrl}${DOCUMENT_PATHS.openapi}): every operation with its schemas, and the error catalogue`,
+    `- [SKILL.md](${baseUrl}${DOCUMENT_PATHS.skill}): step by step for agents`,
+    `- [Errors](${baseUrl}${DOCUMENT_PATHS.errors}): every code, and what to do about it`,
+    `- [API reference](${baseUrl}${DOCUMENT_PATHS.api}): every operation, for reading`,
+    "\n## Open endpoints\n",
+    ...operations.map((it) => `- [${lineOf(it)}](${baseUrl}${it.path}): ${it.summary}`),
+    "",
+  ].join("\n");
+}

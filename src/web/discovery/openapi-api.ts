@@ -1,0 +1,73 @@
+// The operations of the contract as OpenAPI: parameters, bodies, answers and refusals. Adds nothing to what the rows say.
+import { errorEnvelope } from "../schemas-open.ts";
+import { errorUrl, managementError } from "./errors.ts";
+import { fieldsOf, type Schemas } from "./json-schema.ts";
+import { headersOf, type Json, type Refusals, refusalResponses, type SharedAnswers, securityOf } from "./openapi-parts.ts";
+import type { NamedOperation } from "./operations.ts";
+
+/** Where the named parts of a document are collected. */
+export interface Components {
+  readonly schemas: Schemas;
+  readonly answers: SharedAnswers;
+}
+
+/** The path items of operations. */
+export function apiPaths(operations: readonly NamedOperation[], components: Components, baseUrl: string): Readonly<Record<string, Json>> {
+  const refusals = managementRefusals(baseUrl);
+  const paths: Record<string, Json> = {};
+  if (operations.some((it) => it.faults.length > 0)) components.schemas.of(errorEnvelope);
+  for (const it of operations) paths[it.path] = { ...paths[it.path], [it.method.toLowerCase()]: operationOf(it, components, refusals) };
+  return paths;
+}
+
+function managementRefusals(baseUrl: string): Refusals {
+  return {
+    prefix: "Api",
+    envelope: "Error",
+    narrow: (codes) => ({ type: "object", properties: { error: { type: "object", properties: { code: codes } } } }),
+    example: ({ code, meaning, nextAction }) => ({ error: { code, message: meaning, next_action: nextAction, docs_url: errorUrl(baseUrl, code) } }),
+    headers: [],
+  };
+}
+
+function operationOf(it: NamedOperation, components: Components, refusals: Refusals): Json {
+  const { schemas } = components;
+  return {
+    operationId: it.id,
+    tags: [it.tag],
+    summary: it.summary,
+    description: it.description,
+    security: securityOf(it.auth),
+    "x-idempotent": it.idempotent,
+    ...parametersOf(it, schemas),
+    ...(it.body === null ? {} : { requestBody: bodyOf(schemas, it.body) }),
+    responses: responsesOf(it, components, refusals),
+  };
+}
+
+function parametersOf({ params, query }: NamedOperation, schemas: Schemas): Json {
+  const places = [
+    ["path", params],
+    ["query", query],
+  ] as const;
+  const parameters = places.flatMap(([place, shape]) => {
+    if (shape === null) return [];
+    return fieldsOf(schemas.of(shape)).map(({ name, schema: { description, ...schema }, required }) => {
+      return { name, in: place, required: place === "path" || required, ...(description === undefined ? {} : { description }), schema };
+    });
+  });
+  return parameters.length === 0 ? {} : { parameters };
+}
+
+function bodyOf(schemas: Schemas, shape: NonNullable<NamedOperation["body"]>): Json {
+  const required = Object.values(shape.shape).some((it) => !it.safeParse(undefined).success);
+  return { required, content: { "application/json": { schema: schemas.of(shape) } } };
+}
+
+function responsesOf({ answers, faults }: NamedOperation, { schemas, answers: shared }: Components, refusals: Refusals): Json {
+  const good = Object.entries(answers).map(([status, { description, schema }]): readonly [string, Json] => {
+    const headers = headersOf(status === "503" ? ["RequestId", "RetryAfter"] : ["RequestId"]);
+    return [status, { description, headers, ...(schema === null ? {} : { content: { "application/json": { schema: schemas.of(schema) } } }) }];
+  });
+  return { ...Object.fromEntries(good), ...refusalResponses([...new Set(faults)].map(managementError), refusals, shared) };
+}

@@ -1,0 +1,136 @@
+// Parts that OpenAPI operations share: headers, security schemes, references to them, and refusals by status. Knows no operation.
+import type { Auth } from "../contract-types.ts";
+import { byStatus, type ErrorEntry } from "./errors.ts";
+import type { HostedFacts } from "./facts.ts";
+import { COMPONENTS } from "./json-schema.ts";
+
+/** A piece of an OpenAPI document. */
+export type Json = Readonly<Record<string, unknown>>;
+
+const text = (description: string, more: Json = {}): Json => ({ description, schema: { type: "string", ...more } });
+
+/** Headers of answers, by component name. */
+const HEADERS = {
+  RequestId: ["x-svc-request-id", text("Unique per request; name it when you report something.")],
+  RetryAfter: ["Retry-After", { description: "Whole seconds after which the same request may be sent again.", schema: { type: "integer", minimum: 1 } }],
+  Meta: ["x-svc-meta", text("With `include_meta=headers`: `svc_meta` as JSON in base64url without padding. Left out above 4096 bytes.")],
+  Access: ["x-svc-access", text("How the call was served.", { enum: ["premium", "public", "custom"] })],
+  Fallback: ["x-svc-fallback", text("Only when it was served elsewhere than asked for.", { enum: ["payment", "free", "profile"] })],
+  Cu: ["x-svc-cu", { description: "Size of the request in compute units. Anonymous keys only.", schema: { type: "integer", minimum: 0 } }],
+  Usd: ["x-svc-usd", text("What was charged, in US dollars; `0` when nothing was. Anonymous keys only.")],
+  BalanceUsd: ["x-svc-balance-usd", text("Estimated balance after the charge, in US dollars.")],
+  RateLimitPolicy: ["RateLimit-Policy", text("The bucket that binds: `q` requests in `w` seconds.", { examples: ['"managed";q=200;w=2'] })],
+  RateLimit: ["RateLimit", text("What the bucket still lets through: `r` requests; full again in `t` seconds.", { examples: ['"managed";r=199;t=1'] })],
+} as const satisfies Readonly<Record<string, readonly [string, Json]>>;
+
+/** A header of answers, by its name in the components. */
+export type HeaderName = keyof typeof HEADERS;
+
+/** The `headers` of an answer. */
+export function headersOf(names: readonly HeaderName[]): Json {
+  return Object.fromEntries(names.map((it) => [HEADERS[it][0], { $ref: `#/components/headers/${it}` }]));
+}
+
+/** Headers that an instance may send, as components. */
+export function headerComponents(hosted: boolean): Json {
+  const names = Object.entries(HEADERS).filter(([name]) => hosted || ["RequestId", "RetryAfter", "Meta"].includes(name));
+  return Object.fromEntries(names.map(([name, [, header]]) => [name, header]));
+}
+
+const bearer = (description: string): Json => ({ type: "http", scheme: "bearer", description });
+
+/** Security schemes of an instance, as components. */
+export function securitySchemes(hosted: HostedFacts | null): Json {
+  if (hosted === null) return {};
+  return {
+    apiKey: {
+      type: "apiKey",
+      in: "query",
+      name: "key",
+      description: "The RPC key (`svc_ak_…`) as it was sent before keys stood in the path. Prefer `/rpc/k/{key}/…`, whose path carries it.",
+    },
+    rpcKey: bearer("The RPC key (`svc_ak_…`)."),
+    rpcKeyHeader: { type: "apiKey", in: "header", name: "x-svc-api-key", description: "The RPC key (`svc_ak_…`)." },
+    managementToken: bearer("The management token (`svc_mt_…`) that `createKey` answers when it creates an account."),
+    mpp: { type: "http", scheme: "Payment", description: "A payment credential. Reserved: no operation of this version takes one." },
+    ...(hosted.operator ? { operatorToken: bearer("The operator token of the instance.") } : {}),
+  };
+}
+
+/** Any of an RPC key's ways beside the path. */
+const RPC_KEY: readonly Json[] = [{ rpcKey: [] }, { rpcKeyHeader: [] }];
+
+/** The `security` of RPC paths without a key in them. */
+export function rpcSecurity(hosted: HostedFacts | null): readonly Json[] {
+  if (hosted === null) return [];
+  return [...(hosted.keyless ? [{}] : []), ...RPC_KEY, { apiKey: [] }];
+}
+
+/** The `security` of an operation. A key in the path is a parameter of it. */
+export function securityOf(auth: readonly Auth[]): readonly Json[] {
+  const ways = auth.flatMap((it): readonly Json[] => SECURITY[it]);
+  return ways.every((it) => Object.keys(it).length === 0) ? [] : ways;
+}
+
+const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
+  none: [{}],
+  key_in_path: [{}],
+  management_token: [{ managementToken: [] }],
+  rpc_key: RPC_KEY,
+  operator: [{ operatorToken: [] }],
+};
+
+/** Answers that several operations share. */
+export interface SharedAnswers {
+  /** Keeps an answer under a name and returns the reference to it. */
+  keep(name: string, answer: Json): Json;
+  readonly components: Json;
+}
+
+/** None kept yet. */
+export function createSharedAnswers(): SharedAnswers {
+  const components: Record<string, Json> = {};
+  return {
+    components,
+    keep(name, answer) {
+      components[name] = answer;
+      return { $ref: `#/components/responses/${name}` };
+    },
+  };
+}
+
+/** How a refusal is written on one surface. */
+export interface Refusals {
+  /** Begins the names of its answers. */
+  readonly prefix: string;
+  /** Named shape of the envelope. */
+  readonly envelope: string;
+  /** Puts the code's own part of the shape around the allowed codes. */
+  readonly narrow: (codes: Json) => Json;
+  readonly example: (entry: ErrorEntry) => unknown;
+  readonly headers: readonly HeaderName[];
+}
+
+/** Refusals as `responses`, by status. */
+export function refusalResponses(entries: readonly ErrorEntry[], how: Refusals, shared: SharedAnswers): Json {
+  const answers = byStatus(entries).map(([status, some]): readonly [string, Json] => {
+    const name = [how.prefix, String(status), ...some.map((it) => it.code)].join("_");
+    return [String(status), shared.keep(name, refusalResponse(some, how))];
+  });
+  return Object.fromEntries(answers);
+}
+
+function refusalResponse(entries: readonly ErrorEntry[], { envelope, narrow, example, headers }: Refusals): Json {
+  const waits = entries.some((it) => it.retryable);
+  const codes = entries.map((it) => it.code);
+  return {
+    description: entries.map((it) => `\`${it.code}\`: ${it.meaning}`).join(" "),
+    headers: headersOf(["RequestId", ...(waits ? (["RetryAfter"] as const) : []), ...headers]),
+    content: {
+      "application/json": {
+        schema: { allOf: [{ $ref: COMPONENTS + envelope }, narrow({ enum: codes })] },
+        examples: Object.fromEntries(entries.map((it) => [it.code, { value: example(it) }])),
+      },
+    },
+  };
+}

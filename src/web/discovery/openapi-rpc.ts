@@ -1,0 +1,125 @@
+// JSON-RPC over HTTP as OpenAPI: one operation per main URL form, with live chains and strategies as examples. Knows no method of JSON-RPC.
+import { rpcError } from "../schemas-open.ts";
+import { type ErrorEntry, errorEntries } from "./errors.ts";
+import { type Facts, STRATEGIES } from "./facts.ts";
+import type { Components } from "./openapi-api.ts";
+import { type HeaderName, headersOf, type Json, type Refusals, refusalResponses, rpcSecurity } from "./openapi-parts.ts";
+import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
+
+interface RpcForm {
+  readonly id: string;
+  readonly path: string;
+  readonly summary: string;
+}
+
+const KEYED: RpcForm = { id: "rpcKeyed", path: "/rpc/k/{key}/{strategy}/{chain}", summary: "Call a chain with the key in the path" };
+const FORMS: readonly RpcForm[] = [
+  { id: "rpc", path: "/rpc/{chain}", summary: "Call a chain with the default strategy" },
+  { id: "rpcStrategy", path: "/rpc/{strategy}/{chain}", summary: "Call a chain with a strategy" },
+  { id: "rpcProvider", path: "/rpc/provider/{provider_id}/{chain}", summary: "Call one provider and no other" },
+  { id: "rpcProfile", path: "/rpc/profile/{slug}/{strategy}/{chain}", summary: "Call a chain within a profile" },
+];
+
+/** The path items of JSON-RPC. */
+export function rpcPaths(facts: Facts, components: Components): Readonly<Record<string, Json>> {
+  const shared = sharedParts(facts, components);
+  const forms = facts.hosted === null ? FORMS : [KEYED, ...FORMS];
+  return Object.fromEntries(forms.map((form) => [form.path, { post: operationOf(form, facts, shared) }]));
+}
+
+/** Codes that answer a POST on an RPC path with a status of their own. */
+function isOverHttp({ surface, status, code }: ErrorEntry): boolean {
+  return surface === "json_rpc" && status !== 200 && code !== "method_not_allowed" && code !== "upgrade_required";
+}
+
+function sharedParts(facts: Facts, { schemas, answers }: Components): { readonly requestBody: Json; readonly responses: Json } {
+  const body = { schema: schemas.of(rpcBody) };
+  const answer = { schema: schemas.of(rpcAnswers) };
+  schemas.of(rpcError);
+  const billed: readonly HeaderName[] = facts.hosted === null ? [] : BILLED;
+  const limited: readonly HeaderName[] = facts.hosted === null ? [] : ["RateLimitPolicy", "RateLimit"];
+  const entries = errorEntries(facts.hosted !== null).filter((it) => isOverHttp(it) && (facts.hosted !== null || it.code !== "rate_limit_exceeded"));
+  return {
+    requestBody: { required: true, content: { "application/json": body } },
+    responses: {
+      "200": answers.keep("Rpc_200", {
+        description: "The answer. A provider's error passes unchanged, also with status 200.",
+        headers: headersOf(["RequestId", "Meta", ...billed]),
+        content: { "application/json": answer },
+      }),
+      "204": { description: "Only notifications were sent.", headers: headersOf(["RequestId"]) },
+      ...refusalResponses(entries, { ...REFUSALS, headers: limited }, answers),
+    },
+  };
+}
+
+const BILLED: readonly HeaderName[] = ["Access", "Fallback", "Cu", "Usd", "BalanceUsd", "RateLimitPolicy", "RateLimit"];
+
+const REFUSALS: Omit<Refusals, "headers"> = {
+  prefix: "Rpc",
+  envelope: "RpcError",
+  narrow: (codes) => {
+    const data = { type: "object", properties: { code: codes } };
+    return { type: "object", properties: { error: { type: "object", properties: { data } } } };
+  },
+  example: ({ code, rpcCode, meaning, nextAction, retryable }) => {
+    const data = { code, next_action: nextAction, retryable, ...(retryable ? { retry_after_ms: 1_000 } : {}) };
+    return { jsonrpc: "2.0", id: null, error: { code: rpcCode, message: meaning, data } };
+  },
+};
+
+function operationOf({ id, path, summary }: RpcForm, facts: Facts, shared: ReturnType<typeof sharedParts>): Json {
+  const named = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name);
+  const inPath = named.map((name) => ({ name, in: "path", required: true, ...pathParameter(name, facts) }));
+  const strategy = named.includes("strategy") ? [] : [STRATEGY];
+  const keyed = named.includes("key");
+  return {
+    operationId: id,
+    tags: ["rpc"],
+    summary,
+    description: `${DESCRIPTION}${keyed ? " Security: the key in the path." : ""}`,
+    security: keyed ? [] : rpcSecurity(facts.hosted),
+    parameters: [...inPath, ...strategy, ...(named.includes("provider_id") ? [] : [PROVIDER]), META],
+    ...shared,
+  };
+}
+
+const DESCRIPTION = "A JSON-RPC 2.0 call or a batch. The same path under `/ws` is a WebSocket.";
+const STRATEGY = {
+  name: "strategy",
+  in: "query",
+  required: false,
+  description: "Strategy, where the path names none. The header `X-Svc-Strategy` does the same.",
+  schema: { type: "string", enum: STRATEGIES },
+};
+const PROVIDER = {
+  name: "provider",
+  in: "query",
+  required: false,
+  description: "Asks this provider and no other. The header `X-Svc-Provider` does the same.",
+  schema: { type: "string" },
+};
+const META = {
+  name: "include_meta",
+  in: "query",
+  required: false,
+  description: "Where to show how the call was routed: as `svc_meta` in the body, or in the header `x-svc-meta`.",
+  schema: { type: "string", enum: ["body", "headers"] },
+};
+
+function pathParameter(name: string, { chains, profiles }: Facts): Json {
+  switch (name) {
+    case "chain": {
+      const examples = chains.map((it) => it.name);
+      return { description: `Name, alias or decimal id of a chain: ${examples.join(", ")}.`, schema: { type: "string", examples } };
+    }
+    case "strategy":
+      return { description: "Routing strategy.", schema: { type: "string", enum: STRATEGIES } };
+    case "slug":
+      return { description: "Slug of a profile.", schema: { type: "string", examples: profiles.map((it) => it.slug) } };
+    case "key":
+      return { description: "The full RPC key, `svc_ak_…`.", schema: { type: "string" } };
+    default:
+      return { description: "Id or alias of a provider.", schema: { type: "string" } };
+  }
+}

@@ -1,0 +1,67 @@
+// `/openapi.json`: the interface of one instance as OpenAPI 3.1. A pure function of its facts and address.
+
+import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
+import { type ErrorEntry, errorEntries, errorUrl } from "./errors.ts";
+import type { Facts } from "./facts.ts";
+import { createSchemas } from "./json-schema.ts";
+import { apiPaths } from "./openapi-api.ts";
+import { createSharedAnswers, headerComponents, type Json, securitySchemes } from "./openapi-parts.ts";
+import { rpcPaths } from "./openapi-rpc.ts";
+import { DOCUMENT_PATHS, rpcForms, servedOperations } from "./operations.ts";
+import type { Site } from "./site.ts";
+
+/** Version of the interface. */
+export const INTERFACE_VERSION = "1.0.0";
+
+/** The document. */
+export function openApiDocument(facts: Facts, { baseUrl, socketUrl }: Site): Json {
+  const schemas = createSchemas();
+  const answers = createSharedAnswers();
+  const components = { schemas, answers };
+  const operations = servedOperations(facts);
+  const paths = { ...apiPaths(operations, components, baseUrl), ...rpcPaths(facts, components) };
+  const tags = new Set(["rpc", ...operations.map((it) => it.tag)]);
+  return {
+    openapi: "3.1.0",
+    info: { title: "svc", version: INTERFACE_VERSION, summary: "JSON-RPC for EVM chains, routed over several providers.", description: DESCRIPTION },
+    servers: [{ url: baseUrl }],
+    externalDocs: { description: "A guide for agents", url: baseUrl + DOCUMENT_PATHS.skill },
+    tags: [...tags].map((name) => ({ name, description: TAGS[name] })),
+    paths,
+    components: {
+      schemas: schemas.components,
+      responses: answers.components,
+      headers: headerComponents(facts.hosted !== null),
+      securitySchemes: securitySchemes(facts.hosted),
+    },
+    "x-websocket": { forms: rpcForms(facts).map((it) => `${socketUrl}/ws${it}`), subscriptions: SUBSCRIPTION_KINDS },
+    "x-error-catalog": errorCatalog(facts, baseUrl),
+  };
+}
+
+/** Every error code with what to do about it, as JSON. */
+function errorCatalog({ hosted }: Facts, baseUrl: string): readonly Json[] {
+  return errorEntries(hosted !== null).map((it: ErrorEntry) => ({
+    code: it.code,
+    surface: it.surface,
+    http_status: it.status,
+    json_rpc_code: it.rpcCode,
+    retryable: it.retryable,
+    meaning: it.meaning,
+    next_action: it.nextAction,
+    docs_url: errorUrl(baseUrl, it.code),
+  }));
+}
+
+const DESCRIPTION =
+  "Every operation has a stable `operationId`. Errors of the service carry a code, `next_action` and whether to retry; `x-error-catalog` lists them all. " +
+  "Unknown query parameters are ignored. Fields may be added to answers.";
+
+const TAGS: Readonly<Record<string, string>> = {
+  rpc: "JSON-RPC over HTTP.",
+  instance: "The instance itself. No credential.",
+  agent: "Anonymous keys, chains and prices. No account.",
+  keys: "Keys of an account.",
+  accounts: "The account and its agents.",
+  operator: "For the operator of the instance.",
+};

@@ -1,0 +1,45 @@
+// Which operations an instance serves, and the URL forms of JSON-RPC as documents name them. The rows themselves stand in the contract.
+import { CONTRACT, OPERATIONS, type OperationId } from "../contract.ts";
+import type { Operation } from "../contract-types.ts";
+import { URL_FORMS } from "../rpc/address.ts";
+import type { Facts } from "./facts.ts";
+
+/** A row of the contract with its id. */
+export type NamedOperation = Operation & { readonly id: OperationId };
+
+/** The operations of an instance. */
+export function servedOperations({ hosted }: Facts): readonly NamedOperation[] {
+  return OPERATIONS.filter((it) => it.tag === "instance" || (hosted !== null && (it.tag !== "operator" || hosted.operator)));
+}
+
+/** Path of one operation. */
+export function pathOf(id: OperationId): string {
+  return CONTRACT[id].path;
+}
+
+/** An operation as one line: method and path. */
+export function lineOf({ method, path }: Pick<Operation, "method" | "path">): string {
+  return `${method} ${path}`;
+}
+
+/** The URL forms of JSON-RPC over HTTP that carry no key. */
+export const PLAIN_FORMS: readonly string[] = URL_FORMS.filter((it) => it.startsWith("/rpc/"));
+
+/** The URL forms of JSON-RPC over HTTP with a key in the path. */
+export const KEYED_FORMS: readonly string[] = PLAIN_FORMS.map((it) => it.replace("/rpc/", "/rpc/k/{key}/"));
+
+/** The URL forms that lead to a call on this instance: without a key first, where it serves callers without one. */
+export function rpcForms({ hosted }: Facts): readonly string[] {
+  if (hosted === null) return PLAIN_FORMS;
+  return [...KEYED_FORMS, ...PLAIN_FORMS];
+}
+
+/** Paths of the documents. */
+export const DOCUMENT_PATHS = {
+  openapi: "/openapi.json",
+  agent: "/agent.json",
+  llms: "/llms.txt",
+  skill: "/SKILL.md",
+  errors: "/docs/errors",
+  api: "/docs/api",
+} as const;

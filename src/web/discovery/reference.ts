@@ -1,0 +1,73 @@
+// `/docs/api`: the reference of every operation as Markdown, rendered from the contract. Adds nothing to what its rows say.
+import type { Auth } from "../contract-types.ts";
+import { rpcError } from "../schemas-open.ts";
+import { errorUrl } from "./errors.ts";
+import { createSchemas, type SchemaNode, type Schemas } from "./json-schema.ts";
+import { cell, table } from "./markdown.ts";
+import { KEYED_FORMS, lineOf, type NamedOperation, PLAIN_FORMS } from "./operations.ts";
+import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
+import { fieldRows, typeText } from "./schema-text.ts";
+
+/** The document, of these operations. */
+export function apiReference(operations: readonly NamedOperation[], baseUrl: string): string {
+  const schemas = createSchemas();
+  const keyed = operations.some((it) => it.tag !== "instance");
+  const sections = operations.map((it) => operationText(it, schemas, baseUrl));
+  const rpc = rpcText(schemas, keyed);
+  return [
+    `# API reference\n\nBase URL: ${baseUrl}. Bodies are JSON. Unknown query parameters are ignored; fields may be added to answers. Every answer carries \`x-svc-request-id\`.\n`,
+    rpc,
+    "## Operations\n",
+    table(
+      ["Operation", "Request", "Does"],
+      operations.map((it) => [`[${it.id}](#${it.id.toLowerCase()})`, `\`${lineOf(it)}\``, cell(it.summary)]),
+    ),
+    ...sections,
+    "## Shapes\n",
+    ...Object.entries(schemas.components).map(([name, node]) => shapeText(name, node)),
+  ].join("\n");
+}
+
+function rpcText(schemas: Schemas, keyed: boolean): string {
+  for (const shape of [rpcBody, rpcAnswers, rpcError]) schemas.of(shape);
+  const forms = [...(keyed ? KEYED_FORMS : []), ...PLAIN_FORMS].map((it) => `- \`POST ${it}\``);
+  return `## JSON-RPC\n\n${forms.join("\n")}\n\nBody: [JsonRpcBody](#jsonrpcbody). Answer: [JsonRpcAnswer](#jsonrpcanswer), or 204 to notifications. Refusals: [RpcError](#rpcerror). The same paths under \`/ws\` are WebSockets.\n`;
+}
+
+const CREDENTIALS: Readonly<Record<Auth, string>> = {
+  none: "none",
+  management_token: "management token (`Authorization: Bearer`)",
+  rpc_key: "RPC key (`Authorization: Bearer` or `X-Svc-Api-Key`)",
+  key_in_path: "the key in the path",
+  operator: "operator token (`Authorization: Bearer`)",
+};
+
+function operationText(it: NamedOperation, schemas: Schemas, baseUrl: string): string {
+  const faults = [...new Set(it.faults)].map((code) => `[${code}](${errorUrl(baseUrl, code)})`);
+  return [
+    `### ${it.id}\n`,
+    `\`${lineOf(it)}\`\n`,
+    `${it.summary}. ${it.description}\n`,
+    `- Credential: ${it.auth.map((way) => CREDENTIALS[way]).join(", or ")}`,
+    `- Idempotent: ${it.idempotent ? "yes" : "no"}`,
+    ...(faults.length === 0 ? [] : [`- Refusals: ${faults.join(", ")}`]),
+    "",
+    ...parametersText("Path", it.params, schemas),
+    ...parametersText("Query", it.query, schemas),
+    ...(it.body === null ? [] : [`Body: ${typeText(schemas.of(it.body))}\n`]),
+    ...Object.entries(it.answers).map(([status, answer]) => {
+      const body = answer.schema === null ? "no body" : typeText(schemas.of(answer.schema));
+      return `${status}: ${body}. ${answer.description}\n`;
+    }),
+  ].join("\n");
+}
+
+function parametersText(title: string, shape: NamedOperation["params"], schemas: Schemas): readonly string[] {
+  return shape === null ? [] : [table([title, "Type", "Present", "Meaning"], fieldRows(schemas.of(shape)))];
+}
+
+function shapeText(name: string, node: SchemaNode): string {
+  const rows = fieldRows(node);
+  const body = rows.length === 0 ? `${cell(typeText(node))}\n` : table(["Field", "Type", "Present", "Meaning"], rows);
+  return `### ${name}\n\n${node.description === undefined ? "" : `${node.description}\n\n`}${body}`;
+}

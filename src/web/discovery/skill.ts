@@ -1,0 +1,124 @@
+// `/SKILL.md`: how an agent uses an instance, step by step, with live values. A pure function of its facts and address.
+import { methodOf } from "../../core/method.ts";
+import { cuOf, notificationCuOf } from "../../core/price.ts";
+import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
+import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent.ts";
+import { errorEntries } from "./errors.ts";
+import { type Facts, type HostedFacts, STRATEGIES } from "./facts.ts";
+import { cell, prose, table } from "./markdown.ts";
+import { DOCUMENT_PATHS, pathOf, rpcForms } from "./operations.ts";
+import type { Site } from "./site.ts";
+import { firstSteps, refusalNotes } from "./walk.ts";
+
+/** The document. */
+export function skillText(facts: Facts, site: Site): string {
+  const { hosted } = facts;
+  return [
+    FRONT_MATTER,
+    "# Use svc\n",
+    `Base URL: ${site.baseUrl}. Live values: ${site.baseUrl}${DOCUMENT_PATHS.agent} and ${site.baseUrl}${DOCUMENT_PATHS.openapi}; where this text differs, they are right.\n`,
+    chains(facts),
+    steps(facts, site),
+    urls(facts),
+    subscribing(facts, site),
+    EVIDENCE,
+    ...(hosted === null ? [] : [accounts(site), pricing(hosted)]),
+    errors(facts, site),
+  ].join("\n");
+}
+
+const FRONT_MATTER = `---
+name: svc
+description: Calls EVM chains by JSON-RPC over HTTP or WebSocket through one URL that fails over between providers. Use it to read chain state, send signed transactions and subscribe to heads and logs.
+---
+`;
+
+function chains({ chains }: Facts): string {
+  const rows = chains.map((it) => [`\`${it.name}\``, String(it.chainId), cell(it.title), it.aliases.join(", "), it.subscriptions ? "yes" : "no"]);
+  return `## Chains\n\nA chain is named by name, alias or decimal id.\n\n${table(["Name", "Id", "Title", "Aliases", "Subscriptions"], rows)}`;
+}
+
+function steps(facts: Facts, site: Site): string {
+  const parts = firstSteps(facts, site).map(({ title, shell, note }, i) => `### ${i + 1}. ${title}\n\n\`\`\`sh\n${shell}\n\`\`\`\n\n${note}\n`);
+  return ["## First steps\n", ...parts].join("\n");
+}
+
+function urls(facts: Facts): string {
+  const { hosted } = facts;
+  const key =
+    hosted === null
+      ? "No key is needed."
+      : `${hosted.keyless ? "A key may be left out." : "Every call needs a key."} It stands in the path (\`/rpc/k/{key}/…\`), or in \`Authorization: Bearer\`, \`X-Svc-Api-Key\` or \`?key=\` on the forms without it. With a key on profile \`public\`, and wherever the free allowance pays, the strategy is always load-balanced; \`svc_meta.strategy\` tells which was used.`;
+  return `## URLs
+
+POST JSON-RPC 2.0, one call or a batch of up to ${facts.limits.maxBatchItems}, in at most ${facts.limits.maxBodyBytes} bytes. The same paths under \`/ws\` are WebSockets.
+
+${rpcForms(facts)
+  .map((it) => `- \`${it}\``)
+  .join("\n")}
+
+Strategies: ${STRATEGIES.map((it) => `\`${it}\``).join(", ")}; \`load-balanced\` where none is named. ${key}
+
+Profiles: ${facts.profiles.map((it) => `\`${it.slug}\` (${it.chains.join(", ")})`).join("; ")}.
+`;
+}
+
+function subscribing(facts: Facts, { socketUrl }: Site): string {
+  const chain = facts.chains.find((it) => it.subscriptions)?.name;
+  if (chain === undefined) return "## Subscribe\n\nNo chain of this instance has a provider to subscribe at.\n";
+  const path = facts.hosted === null || facts.hosted.keyless ? `/ws/rpc/${chain}` : `/ws/rpc/k/$KEY/load-balanced/${chain}`;
+  const paid = facts.hosted === null ? "" : ", 1008 with a reason (`balance_exhausted`, `key_revoked`, `default_profile_changed`)";
+  return `## Subscribe
+
+Open \`${socketUrl}${path}\` and send:
+
+\`\`\`json
+{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}
+\`\`\`
+
+The answer's \`result\` is the id of the subscription; events follow as \`eth_subscription\` with \`params.subscription\` and \`params.result\`. Kinds: ${SUBSCRIPTION_KINDS.map((it) => `\`${it}\``).join(", ")}.
+A subscription goes on at another provider when its own fails. Where that cannot be done without a gap, the socket is closed with 1011: connect and subscribe again. Other codes: 1012 the service restarts, 1013 reading too slowly, 1002 no answer to pings${paid}.
+One socket has at most ${facts.limits.maxSocketSubscriptions} subscriptions and ${facts.limits.maxSocketRequests} requests under way.
+`;
+}
+
+const EVIDENCE = `## See how a call was routed
+
+\`?include_meta=body\` adds \`svc_meta\` to the answer; \`?include_meta=headers\` adds the header \`x-svc-meta\` (the same as JSON in unpadded base64url). On a WebSocket put \`"svc_meta": "notify"\` into the request. It tells strategy, candidates, who answered, attempts and latencies. Name \`x-svc-request-id\` when you report something.
+`;
+
+function accounts({ baseUrl }: Site): string {
+  return `## Manage several keys
+
+\`\`\`sh
+curl -s -X POST ${baseUrl}${pathOf("createKey")} -H 'content-type: application/json' -d '{"name":"first"}'
+\`\`\`
+
+creates an account with a key and answers its \`management_token\`, shown only there. The account starts without credit. Send the token as \`Authorization: Bearer\` to create, list, change, rotate and delete keys (\`${pathOf("listKeys")}\`, \`${pathOf("rotateKey")}\`) and to read the account (\`${pathOf("getCurrentAccount")}\`). The token does not make RPC calls; keys do.
+`;
+}
+
+function pricing({ tariff, freeCuPerMonth, startingGrantCu }: HostedFacts): string {
+  const priced = PRICE_EXAMPLES.map((name) => ({ name: `\`${name}\``, price: priceOf(tariff, (strategy) => cuOf(tariff, methodOf(name), strategy)) }));
+  const all = [...priced, { name: "a notification", price: priceOf(tariff, (strategy) => notificationCuOf(tariff, strategy)) }];
+  const rows = all.map(({ name, price }) => [name, ...STRATEGIES.map((it) => `${price[it].cu} CU, ${price[it].usd} USD`)]);
+  return `## Prices
+
+${cuPerUsd(tariff)} CU cost 1 USD. Only calls that a provider answered are charged. A new anonymous key has ${startingGrantCu} CU; an account may use ${freeCuPerMonth} CU a month on public providers. All methods: \`GET ${pathOf("getPricing")}\`.
+
+${table(["Call", ...STRATEGIES], rows)}`;
+}
+
+function errors(facts: Facts, { baseUrl }: Site): string {
+  const rows = errorEntries(facts.hosted !== null).map((it) => {
+    const surface = it.surface === "json_rpc" ? "RPC" : "API";
+    return [`\`${it.code}\``, surface, String(it.status), it.retryable ? "yes" : "no", cell(prose(it.nextAction))];
+  });
+  const notes = refusalNotes(facts).map((it) => `- ${it}\n`);
+  return `## Errors
+
+RPC errors of the service carry \`error.data.code\`, \`next_action\` and \`retryable\`; API errors \`error.code\` and \`error.next_action\`. A provider's error passes unchanged. More on each: ${baseUrl}${DOCUMENT_PATHS.errors}
+
+${notes.join("")}
+${table(["Code", "Where", "HTTP", "Retry", "Next action"], rows)}`;
+}

@@ -1,0 +1,67 @@
+// The first steps with an instance as shell lines that work as they stand, and what follows from its refusals. Shared by the documents for agents.
+import { usdText } from "../../core/price.ts";
+import type { Facts, HostedFacts } from "./facts.ts";
+import { pathOf } from "./operations.ts";
+import type { Site } from "./site.ts";
+
+/** A step: what it does, and its shell lines. */
+export interface Step {
+  readonly title: string;
+  readonly shell: string;
+  readonly note: string;
+}
+
+const CALL = `-H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'`;
+
+/** From nothing to an answered call. Run in one shell. */
+export function firstSteps(facts: Facts, { baseUrl }: Site): readonly Step[] {
+  const chain = facts.chains[0]?.name ?? "{chain}";
+  const { hosted } = facts;
+  if (hosted === null || hosted.keyless) {
+    const call = {
+      title: "Call",
+      shell: `curl -s ${baseUrl}/rpc/${chain} ${CALL}`,
+      note: hosted === null ? "No key is needed." : "Calls without a key are not metered here.",
+    };
+    return hosted === null ? [call] : [call, ...keyedSteps(hosted, chain, baseUrl)];
+  }
+  return keyedSteps(hosted, chain, baseUrl);
+}
+
+function keyedSteps({ startingGrantCu, tariff, keysPerHour }: HostedFacts, chain: string, baseUrl: string): readonly Step[] {
+  const keys = baseUrl + pathOf("createAgentKey");
+  const worth = usdText(startingGrantCu * tariff.nanoPerCu);
+  return [
+    {
+      title: "Create a key",
+      shell: `KEY=$(curl -s -X POST ${keys} | sed -n 's/.*"key": *"\\([^"]*\\)".*/\\1/p'); echo "$KEY"`,
+      note: `No credential is needed. The key starts with ${startingGrantCu} CU (${worth} USD) and is shown only here: keep it. One address may create ${keysPerHour} keys an hour.`,
+    },
+    {
+      title: "Call with the key",
+      shell: `curl -s "${baseUrl}/rpc/k/$KEY/load-balanced/${chain}" ${CALL}`,
+      note: "With `-i` curl shows the headers that tell what it cost: `x-svc-cu`, `x-svc-usd`, `x-svc-balance-usd`.",
+    },
+    {
+      title: "Read the balance",
+      shell: `curl -s "${keys}/$KEY"`,
+      note: "`balance_cu` and `estimated_requests` tell what is left, some seconds late while calls are being made.",
+    },
+  ];
+}
+
+/** What to do about the refusals that every caller with a key meets; empty where there are no keys. */
+export function refusalNotes({ hosted }: Facts): readonly string[] {
+  if (hosted === null) return [];
+  const { freeCuPerMonth, buckets } = hosted;
+  const allowance =
+    freeCuPerMonth === 0
+      ? ""
+      : ` An account made with \`POST ${pathOf("createKey")}\` may use ${freeCuPerMonth} CU a month on public providers, at load-balanced; \`included_usage.resets_at\` of \`GET ${pathOf("getCurrentAccount")}\` tells when it begins anew. Anonymous keys have no such allowance.`;
+  return [
+    `**402 \`balance_exhausted\`**: nothing is left that pays for the call. Repeating it does not help.${allowance} Payments are not open in this version.`,
+    `**429 \`rate_limit_exceeded\`**: wait the seconds that \`Retry-After\` names, then send the same request. An account has ${buckets.managed.perSecond} requests a second (${buckets.managed.burst} at once) with premium access, ${buckets.reduced.perSecond} (${buckets.reduced.burst}) where public providers stand in for it, and ${buckets.public.perSecond} (${buckets.public.burst}) on profile \`public\`. Each item of a batch counts. \`RateLimit\` tells what is left.`,
+    "**401 `unauthorized` or `key_revoked`**: the key does not exist, is mistyped, or was deleted or replaced. Use the current key or create another one.",
+    "**503 `unavailable`**: wait for `Retry-After`, then send the same request.",
+  ];
+}

@@ -1,0 +1,187 @@
+// The HTTP API on a real socket over any store, with a simulated clock. Every answer is checked against the contract, and that no secret is in an error or the log.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { z } from "zod";
+import { API_FAULTS, type ApiFaultCode } from "../../src/core/api-fault.ts";
+import { type Tariff, tariffOf } from "../../src/core/price.ts";
+import { audit } from "../../src/hosted/audit.ts";
+import type { Store } from "../../src/hosted/store.ts";
+import { type ApiParts, createApi } from "../../src/web/api/api.ts";
+import { createRoutes } from "../../src/web/api/routes.ts";
+import { OPERATIONS } from "../../src/web/contract.ts";
+import { errorEnvelope } from "../../src/web/schemas-open.ts";
+import type { Ending } from "./stores.ts";
+import { type SimulatedWorld, simulatedWorld } from "./world.ts";
+
+/** What the operator of the served API knows. */
+export const OPERATOR_TOKEN = "operator-token-for-tests-only";
+
+/** The tariff of the served API: the default one. */
+export const TARIFF: Tariff = tariffOf({
+  weights: {},
+  notificationCu: 3,
+  nanoPerCu: 5_000,
+  factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1 },
+});
+
+/** What a request carries. */
+export interface Sent {
+  readonly token?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Text and bytes go as they are, everything else as JSON. */
+  readonly body?: unknown;
+  /** The address it seems to come from; each call from another one otherwise. */
+  readonly from?: string;
+}
+
+/** An answer. */
+export interface ApiAnswered {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of any shape
+  readonly json: any;
+  /** `operation status`, or `operation code` for refusals. */
+  readonly outcome: string;
+}
+
+/** A served API. */
+export interface ServedApi {
+  readonly url: string;
+  readonly world: SimulatedWorld;
+  readonly store: Store;
+  /** `METHOD /path`. */
+  call(what: string, sent?: Sent): Promise<ApiAnswered>;
+  /** Ids of keys and accounts that were told to have changed, in order. */
+  readonly changed: readonly string[];
+  readonly log: () => string;
+}
+
+const routeOf = createRoutes(OPERATIONS);
+
+/** Serves the API of a store until the test or suite ends. */
+export async function serveApi(t: Ending, store: Store, overrides: Partial<ApiParts> = {}): Promise<ServedApi> {
+  const world = simulatedWorld(1);
+  const changed: string[] = [];
+  const secrets = new Set<string>([OPERATOR_TOKEN]);
+  let log = "";
+  const write = (fields: unknown, message?: unknown): void => {
+    log += `${JSON.stringify(fields)} ${String(message)}\n`;
+  };
+  const api = createApi({
+    world,
+    store,
+    log: { error: write, warn: write },
+    chains: [
+      { chainId: 1, chainName: "ethereum", name: "Ethereum Mainnet", aliases: [], blockTimeMs: 12_000 },
+      { chainId: 8453, chainName: "base", name: "Base", aliases: [], blockTimeMs: 2_000 },
+    ],
+    profiles: () => ["premium", "public"],
+    settings: { startingGrantCu: 5_000, tariff: TARIFF, maxKeys: 5, freeCuPerMonth: 1_000_000, fallbackMs: 30 * 86_400_000 },
+    changes: { key: (id) => changed.push(id), account: (id) => changed.push(id) },
+    publicUrl: null,
+    trustedProxies: ["127.0.0.0/8", "::1"],
+    operatorToken: OPERATOR_TOKEN,
+    keysPerHour: 8,
+    limits: { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 3 },
+    audit: () => audit(store),
+    ...overrides,
+  });
+  let requests = 0;
+  const server = createServer((request, response) => api.handle(request, response, `req-${++requests}`));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const url = `http://127.0.0.1:${parsePort(server.address())}`;
+  let addresses = 0;
+  return {
+    url,
+    world,
+    store,
+    changed,
+    log: () => log,
+    async call(what, { token, headers = {}, body, from } = {}) {
+      const [method = "GET", path = "/"] = what.split(" ");
+      addresses++;
+      const sender = from ?? `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`;
+      const response = await fetch(url + path, {
+        method,
+        headers: {
+          "x-forwarded-for": sender,
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: parseSent(body) }),
+      });
+      const text = await response.text();
+      const answer = checked(method, path, response, text);
+      for (const secret of [answer.json?.key, answer.json?.management_token]) if (typeof secret === "string") secrets.add(secret);
+      for (const secret of [...secrets, token]) {
+        if (secret === undefined) continue;
+        assert.ok(!log.includes(secret), "a secret is in the log");
+        if (answer.status >= 400) assert.ok(!text.includes(secret), "a secret is in an error");
+      }
+      return answer;
+    },
+  };
+}
+
+/** An answer that is as its operation declares it. */
+function checked(method: string, path: string, response: Response, text: string): ApiAnswered {
+  const { status, headers } = response;
+  const json = method === "HEAD" || text === "" ? undefined : JSON.parse(text);
+  assert.equal(headers.get("cache-control"), "no-store");
+  assert.match(headers.get("x-svc-request-id") ?? "", /^req-\d+$/);
+  assert.equal(headers.get("access-control-allow-origin"), "*");
+  const route = routeOf(path.split("?")[0] ?? "/");
+  const operation = [...(route?.operations.values() ?? [])].find((it) => it.method === (method === "HEAD" ? "GET" : method));
+  const name = operation?.id ?? "none";
+  if (status >= 400) return { status, headers, text, json, outcome: `${name} ${refusalOf(json, response, operation?.faults)}` };
+  const declared = Object.entries(operation?.answers ?? {}).find(([it]) => it === String(status))?.[1];
+  assert.ok(declared !== undefined, `${name} does not declare ${status}`);
+  if (declared.schema === null) assert.equal(text, "");
+  else if (method !== "HEAD") assert.deepEqual(parsedBy(declared.schema, json), json, `${name} answers more or less than it declares`);
+  return { status, headers, text, json, outcome: `${name} ${status}` };
+}
+
+function refusalOf(json: unknown, response: Response, faults: readonly string[] | undefined): string {
+  if (json === undefined) return String(response.status);
+  const { error } = errorEnvelope.parse(json);
+  assert.deepEqual(errorEnvelope.parse(json), json);
+  const code = Object.keys(API_FAULTS).find((it): it is ApiFaultCode => it === error.code);
+  assert.ok(code !== undefined, `${error.code} is no row of the table`);
+  assert.equal(response.status, API_FAULTS[code].status);
+  assert.equal(response.headers.has("retry-after"), API_FAULTS[code].retryable, "Retry-After stands on what may be retried, and on nothing else");
+  assert.match(error.docs_url, new RegExp(`^http.*/docs/errors#${code}$`));
+  assert.ok(error.message.length > 10 && error.next_action.length > 5);
+  if (faults !== undefined && code !== "method_not_allowed") assert.ok(faults.includes(code), `${code} is not declared`);
+  return code;
+}
+
+function parsedBy(schema: z.ZodType, json: unknown): unknown {
+  return schema.parse(json);
+}
+
+function parsePort(address: string | AddressInfo | null): number {
+  return (address as AddressInfo).port;
+}
+
+function parseSent(body: unknown): string | Uint8Array<ArrayBuffer> {
+  return typeof body === "string" ? body : body instanceof Uint8Array ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body);
+}
+
+/** A store that fails whenever it is asked. */
+export function failingStore(error: () => Error): Store {
+  const fail = (): never => {
+    throw error();
+  };
+  return { engine: "sqlite", db: parseDb(new Proxy({}, { get: fail })), transaction: async () => fail(), close: async () => undefined };
+}
+
+function parseDb(it: object): Store["db"] {
+  return it as Store["db"];
+}

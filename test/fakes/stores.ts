@@ -1,0 +1,64 @@
+// Runs a suite on both engines of the store, each test on a store of its own. Where PostgreSQL cannot be had, that half is skipped loudly.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { type Engine, openStore, type Store, type StorePlace } from "../../src/hosted/store.ts";
+import { newDatabase, postgresAvailability } from "./postgres.ts";
+
+/** What a suite is told: the engine's name for its titles, and how to get stores. */
+export interface Stage {
+  readonly engine: Engine;
+  /** A new and empty store, closed and removed when the test ends. */
+  open(t: Ending): Promise<Store>;
+  /** A place for a store that the test opens (and closes) itself, maybe more than once; removed when the test ends. */
+  place(t: Ending): Promise<StorePlace>;
+}
+
+/** Whoever ends what was started: a test. */
+export interface Ending {
+  after(run: () => Promise<void>): void;
+}
+
+/** Calls `suite` once for each engine that can be had here. */
+export function eachStore(suite: (stage: Stage) => void): void {
+  suite(stageOf("sqlite"));
+  const postgres = postgresAvailability();
+  if (postgres.kind === "yes") {
+    suite(stageOf("postgres"));
+  } else {
+    console.log(`# NOT TESTED on PostgreSQL: ${postgres.reason}`);
+    test("the same on PostgreSQL", { skip: postgres.reason }, () => undefined);
+  }
+}
+
+/** A place for a store of one engine, and what removes it. */
+export async function newPlace(engine: Engine): Promise<{ readonly place: StorePlace; readonly remove: () => Promise<void> }> {
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-store-"));
+  const database = engine === "postgres" ? await newDatabase() : null;
+  const remove = async () => {
+    rmSync(dataDir, { recursive: true, force: true });
+    await database?.drop();
+  };
+  return { place: { url: database?.url ?? "", dataDir }, remove };
+}
+
+function stageOf(engine: Engine): Stage {
+  return {
+    engine,
+    async place(t) {
+      const { place, remove } = await newPlace(engine);
+      t.after(remove);
+      return place;
+    },
+    async open(t) {
+      const { place, remove } = await newPlace(engine);
+      const store = await openStore(place);
+      t.after(async () => {
+        await store.close();
+        await remove();
+      });
+      return store;
+    },
+  };
+}

@@ -1,0 +1,63 @@
+// How many requests the API reads and serves at once, and that every place becomes free again.
+import assert from "node:assert/strict";
+import { connect, type Socket } from "node:net";
+import { test } from "node:test";
+import { openStore } from "../../src/hosted/store.ts";
+import { OPERATOR_TOKEN, serveApi } from "../fakes/hosted.ts";
+import { newPlace } from "../fakes/stores.ts";
+
+test("a body that stops arriving holds a place until its caller is gone", async (t) => {
+  const { place, remove } = await newPlace("sqlite");
+  t.after(remove);
+  const store = await openStore(place);
+  t.after(() => store.close());
+  const api = await serveApi(t, store, { limits: { maxReading: 2, maxUnderWay: 1, missesPerMinute: 3 } });
+  const sockets = [await halfRequest(api.url), await halfRequest(api.url)];
+  const refused = await until(async () => (await api.call("POST /api/v1/agent/keys", { body: {} })).status, 503);
+  assert.equal(refused, 503);
+  assert.equal((await api.call("GET /api/v1/agent/pricing")).status, 200, "what has no body is served meanwhile");
+  for (const socket of sockets) socket.destroy();
+  assert.equal(await until(async () => (await api.call("POST /api/v1/agent/keys", { body: {} })).status, 201), 201);
+});
+
+test("requests beyond the bound are refused, not queued, and the others are all answered", async (t) => {
+  const { place, remove } = await newPlace("sqlite");
+  t.after(remove);
+  const store = await openStore(place);
+  t.after(() => store.close());
+  const held: (() => void)[] = [];
+  const audit = () => new Promise<readonly never[]>((resolve) => held.push(() => resolve([])));
+  const api = await serveApi(t, store, { audit, limits: { maxReading: 9, maxUnderWay: 3, missesPerMinute: 3 } });
+  const statuses: number[] = [];
+  const asked = Array.from({ length: 10 }, async () => statuses.push((await api.call("GET /api/v1/operator/audit", { token: OPERATOR_TOKEN })).status));
+  assert.equal(await until(async () => statuses.length, 7), 7);
+  assert.deepEqual(new Set(statuses), new Set([503]));
+  for (const release of held) release();
+  await Promise.all(asked);
+  assert.equal(statuses.filter((it) => it === 200).length, 3);
+  assert.equal(held.length, 1, "three who ask at once share one audit");
+  assert.equal((await api.call("GET /api/v1/agent/chains")).status, 200);
+});
+
+/** A request whose body never comes whole. */
+function halfRequest(url: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname, () => {
+      socket.write('POST /api/v1/agent/keys HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{"name":', () =>
+        resolve(socket),
+      );
+    });
+    socket.on("error", reject);
+  });
+}
+
+/** Asks until the answer is the expected one, for two seconds at most. */
+async function until<T>(ask: () => Promise<T>, expected: T): Promise<T> {
+  const deadline = performance.now() + 2_000;
+  for (;;) {
+    const answer = await ask();
+    if (answer === expected || performance.now() > deadline) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

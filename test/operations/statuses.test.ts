@@ -1,0 +1,176 @@
+// A test for every answer and every refusal that an operation declares, over HTTP and on both engines. One that is declared and not tried fails the run.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { insertAgent } from "../../src/hosted/agents.ts";
+import { newId, newSecret } from "../../src/hosted/secret.ts";
+import { OPERATIONS } from "../../src/web/contract.ts";
+import type { Operation } from "../../src/web/contract-types.ts";
+import { type ApiAnswered, failingStore, OPERATOR_TOKEN, type Sent, type ServedApi, serveApi, TARIFF } from "../fakes/hosted.ts";
+import { eachStore } from "../fakes/stores.ts";
+
+interface Call extends Sent {
+  readonly what: string;
+}
+
+/** What a case finds: an account of its own, and a service in three states. */
+interface Scene {
+  readonly api: ServedApi;
+  /** Serves nobody: every place is taken. */
+  readonly full: ServedApi;
+  /** Everything it does is a bug. */
+  readonly broken: ServedApi;
+  readonly account: { readonly id: string; readonly token: string; readonly keyId: string; readonly key: string };
+  readonly anonymousKey: string;
+}
+
+type Case = (scene: Scene, good: Call) => Promise<ApiAnswered>;
+
+/** A request of each operation that succeeds, or that is only refused because the operation always is. */
+const GOOD: Readonly<Record<string, (scene: Scene) => Call>> = {
+  listAgentChains: () => ({ what: "GET /api/v1/agent/chains" }),
+  createAgentKey: () => ({ what: "POST /api/v1/agent/keys", body: { name: "mine" } }),
+  getAgentKey: ({ anonymousKey }) => ({ what: `GET /api/v1/agent/keys/${anonymousKey}` }),
+  fundAgentKey: ({ anonymousKey }) => ({ what: `POST /api/v1/agent/keys/${anonymousKey}/fund`, body: { amount_usd: "0.10" } }),
+  getPricing: () => ({ what: "GET /api/v1/agent/pricing" }),
+  createKey: () => ({ what: "POST /api/v1/keys", body: { name: "mine" } }),
+  listKeys: ({ account }) => ({ what: "GET /api/v1/keys", token: account.token }),
+  getCurrentKey: ({ account }) => ({ what: "GET /api/v1/keys/current", token: account.key }),
+  getKey: ({ account }) => ({ what: `GET /api/v1/keys/${account.keyId}`, token: account.token }),
+  updateKey: ({ account }) => ({ what: `PATCH /api/v1/keys/${account.keyId}`, token: account.token, body: { name: "other" } }),
+  deleteKey: ({ account }) => ({ what: `DELETE /api/v1/keys/${account.keyId}`, token: account.token }),
+  rotateKey: ({ account }) => ({ what: `POST /api/v1/keys/${account.keyId}/rotate`, token: account.token, body: { grace_seconds: 60 } }),
+  getCurrentAccount: ({ account }) => ({ what: "GET /api/v1/accounts/current", token: account.token }),
+  getAccount: ({ account }) => ({ what: `GET /api/v1/accounts/${account.id}`, token: account.token }),
+  getCurrentAgent: ({ account }) => ({ what: "GET /api/v1/agents/current", token: account.token }),
+  getOperatorUsage: () => ({ what: "GET /api/v1/operator/usage?hours=48", token: OPERATOR_TOKEN }),
+  getOperatorAudit: () => ({ what: "GET /api/v1/operator/audit", token: OPERATOR_TOKEN }),
+};
+
+const send = (api: ServedApi, { what, ...sent }: Call): Promise<ApiAnswered> => api.call(what, sent);
+const succeeds: Case = ({ api }, good) => send(api, good);
+
+/** How an outcome comes about; a row of an operation's own goes before these. */
+const CASES: Readonly<Record<string, Case>> = {
+  200: succeeds,
+  201: succeeds,
+  204: succeeds,
+  internal: ({ broken }, good) => send(broken, good),
+  unavailable: ({ full }, good) => send(full, good),
+  unauthorized: ({ api }, good) => send(api, { ...good, token: "svc_mt_cut-off" }),
+  rate_limited: async ({ api }, good) => {
+    const token = good.token?.startsWith("svc_ak_") ? newSecret("key") : newSecret("token");
+    for (let i = 0; i < 3; i++) await send(api, { ...good, token, from: "203.0.113.7" });
+    const limited = await send(api, { ...good, token, from: "203.0.113.7" });
+    api.world.advance(60_000);
+    return limited;
+  },
+  invalid_request: ({ api }, good) => send(api, { ...good, body: '{"name":' }),
+  body_too_large: ({ api }, good) => send(api, { ...good, body: JSON.stringify({ name: "x".repeat(70_000) }) }),
+  unsupported_media_type: ({ api }, good) => send(api, { ...good, headers: { "content-type": "text/plain" } }),
+  unknown_field: ({ api }, good) => send(api, { ...good, body: { ...Object(good.body), nope: 1 } }),
+  invalid_field: ({ api }, good) => send(api, { ...good, what: good.what.replace(/\/(key|acc)_\w+/, "/{id}") }),
+  not_found: ({ api }, good) => send(api, { ...good, what: good.what.replace(/(key|acc)_\w+/, (_, mark) => newId(mark, 1)) }),
+  forbidden: async ({ api, account }, good) => {
+    const agent = { accountId: account.id, name: "", profiles: null, readOnly: true, expiresAtMs: null };
+    const { token } = await api.store.transaction((tx) => insertAgent(tx, agent, 1));
+    return send(api, { ...good, token });
+  },
+  key_revoked: async ({ api, account }, good) => {
+    await api.call(`DELETE /api/v1/keys/${account.keyId}`, { token: account.token });
+    return send(api, good);
+  },
+};
+
+const unknownPathKey: Case = ({ api }, good) => send(api, { ...good, what: good.what.replace(/svc_ak_\w+/, newSecret("key")) });
+const wrongPathKeys: Case = async ({ api }, good) => {
+  const wrong = { ...good, what: good.what.replace(/svc_ak_\w+/, newSecret("key")), from: "203.0.113.8" };
+  for (let i = 0; i < 3; i++) await send(api, wrong);
+  const limited = await send(api, wrong);
+  api.world.advance(60_000);
+  return limited;
+};
+const manyKeys: Case = async ({ api }, good) => {
+  for (let i = 0; i < 8; i++) assert.equal((await send(api, { ...good, from: "203.0.113.9" })).status, 201);
+  const limited = await send(api, { ...good, from: "203.0.113.9" });
+  api.world.advance(3_600_000);
+  return limited;
+};
+const invalidBody =
+  (body: unknown): Case =>
+  ({ api }, good) =>
+    send(api, { ...good, body });
+
+const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
+  createAgentKey: { rate_limited: manyKeys, invalid_field: invalidBody({ name: 7 }) },
+  getAgentKey: { not_found: unknownPathKey, rate_limited: wrongPathKeys },
+  fundAgentKey: { not_found: unknownPathKey, rate_limited: wrongPathKeys, unavailable: succeeds, invalid_field: invalidBody({ amount_usd: "1e3" }) },
+  createKey: {
+    rate_limited: manyKeys,
+    invalid_field: invalidBody({ allowed_profiles: ["no-such"] }),
+    async key_limit({ api, account }, good) {
+      for (let i = 1; i < 5; i++) await send(api, { ...good, token: account.token });
+      return send(api, { ...good, token: account.token });
+    },
+  },
+  listKeys: { invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what}?limit=0` }) },
+  getOperatorUsage: { invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what.split("?")[0]}?hours=soon` }) },
+};
+
+eachStore(({ engine, open }) => {
+  describe(`every declared answer (${engine})`, () => {
+    const endings: (() => Promise<void>)[] = [];
+    const t = { after: (run: () => Promise<void>) => void endings.unshift(run) };
+    const tried = new Set<string>();
+    let services: Pick<Scene, "api" | "full" | "broken">;
+
+    before(async () => {
+      const store = await open(t);
+      const bug = (): never => {
+        throw new TypeError("a bug of this program");
+      };
+      const settings = new Proxy({ startingGrantCu: 1, tariff: TARIFF, maxKeys: 1, freeCuPerMonth: 1, fallbackMs: 1 }, { get: bug });
+      services = {
+        api: await serveApi(t, store),
+        full: await serveApi(t, store, { limits: { maxReading: 1_024, maxUnderWay: 0, missesPerMinute: 3 } }),
+        broken: await serveApi(
+          t,
+          failingStore(() => new TypeError("a bug of this program")),
+          { settings, audit: bug },
+        ),
+      };
+    });
+    after(async () => {
+      for (const end of endings) await end();
+    });
+
+    for (const operation of OPERATIONS.filter((it) => it.servedBy === "api")) {
+      for (const outcome of outcomesOf(operation)) {
+        test(`${operation.id}: ${outcome}`, async () => {
+          const run = OWN_CASES[operation.id]?.[outcome] ?? CASES[outcome];
+          const good = GOOD[operation.id];
+          assert.ok(run !== undefined && good !== undefined, "no case shows this outcome: write one");
+          const { json: made } = await services.api.call("POST /api/v1/keys", { body: {} });
+          const { json: anonymous } = await services.api.call("POST /api/v1/agent/keys");
+          const account = { id: made.account_id, token: made.management_token, keyId: made.id, key: made.key };
+          const scene = { ...services, account, anonymousKey: anonymous.key };
+          const answer = await run(scene, good(scene));
+          assert.equal(answer.outcome, `${operation.id} ${outcome}`, answer.text);
+          tried.add(answer.outcome);
+        });
+      }
+    }
+
+    test("nothing is declared that was not shown", () => {
+      const declared = OPERATIONS.filter((it) => it.servedBy === "api").flatMap((it) => outcomesOf(it).map((outcome) => `${it.id} ${outcome}`));
+      assert.ok(declared.length > 100);
+      assert.deepEqual(
+        declared.filter((it) => !tried.has(it)),
+        [],
+      );
+    });
+  });
+});
+
+function outcomesOf({ answers, faults }: Operation): readonly string[] {
+  return [...Object.keys(answers), ...faults];
+}
