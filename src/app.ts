@@ -53,6 +53,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, world, log });
   const subscriptions = createSubscriptions({ world, wheel, sockets, limits: () => live.limits });
   const budget = { used: 0 };
+  const proxies = trustedProxiesOf(config.server.trustedProxies);
   const rpc: RpcParts = {
     world,
     wheel,
@@ -61,6 +62,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     budget,
     resolver: createResolver(directory, observer),
     gate: hosting?.gate ?? null,
+    proxies,
     deadlineMs: (method) => live.deadlines[method.deadline],
     get limits() {
       return live.limits;
@@ -73,7 +75,6 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const requestId = requestIds(world);
   const { host, port } = config.server;
   const api = hosting?.api ?? null;
-  const proxies = trustedProxiesOf(config.server.trustedProxies);
   const baseUrl = (request: IncomingMessage): string => config.server.publicUrl ?? requestBaseUrl(request, proxies);
   const server = await listen({ world, limits: config.limits, page, api, baseUrl, requestId, rpc, subscriptions }, host, port).catch(async (error: unknown) => {
     await hosting?.close();

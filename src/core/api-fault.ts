@@ -22,7 +22,7 @@ const ROWS = {
   key_limit: row(409, false, "The account has as many keys as it may have.", "delete an unused key, then retry"),
   key_revoked: row(409, false, "The key has been deleted.", "create a new key"),
   body_too_large: row(413, false, "The body is larger than this API reads.", "send a smaller body"),
-  unsupported_media_type: row(415, false, "The body is not plain JSON.", "send Content-Type: application/json without Content-Encoding"),
+  unsupported_media_type: row(415, false, "The body is compressed or encoded.", "send the body as plain JSON, without Content-Encoding"),
   invalid_field: row(422, false, "A field has a value that is not allowed; `details` names each.", "correct each field in details"),
   unknown_field: row(422, false, "A field does not exist; `details` names each.", "remove each field in details"),
   rate_limited: row(429, true, "Too many of these requests in a short time.", "wait for Retry-After"),

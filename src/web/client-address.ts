@@ -21,8 +21,13 @@ const MAX_HOPS = 32;
 
 /** The IP address of the caller: the nearest one that is no trusted proxy, read from the right of `X-Forwarded-For`. */
 export function clientAddress(request: IncomingMessage, proxies: TrustedProxies): string {
-  let address = plain(request.socket.remoteAddress ?? "");
-  const hops = headerOf(request, "x-forwarded-for").split(",");
+  return addressBehind(request.socket.remoteAddress ?? "", headerOf(request, "x-forwarded-for"), proxies);
+}
+
+/** The same from the address of a connection and the text of its `X-Forwarded-For`. */
+export function addressBehind(remoteAddress: string, forwardedFor: string, proxies: TrustedProxies): string {
+  let address = plain(remoteAddress);
+  const hops = forwardedFor.split(",");
   for (let i = 0; i < MAX_HOPS && isTrusted(address, proxies); i++) {
     const hop = plain(hops.pop() ?? "");
     if (isIP(hop) === 0) break;

@@ -16,7 +16,7 @@ import { balanceOf, createPaid } from "./accounts.ts";
 
 const CU = 5_000;
 const PAID_N = 100_000_000n * BigInt(CU);
-const KILLS = 6;
+const KILLS = 5;
 const ACCOUNT_IDS = ["acc_a", "acc_b", "acc_c"];
 
 eachStore(({ engine, place, open }) => {

@@ -98,7 +98,8 @@ eachStore(({ engine, open }) => {
 
     test("bodies in other types and encodings are refused, an absent one counts as empty", async () => {
       const headers = { "content-type": "application/x-www-form-urlencoded" };
-      assert.match((await api.call("POST /api/v1/keys", { body: "name=x", headers })).outcome, /unsupported_media_type$/);
+      assert.match((await api.call("POST /api/v1/keys", { body: "name=x", headers })).outcome, /invalid_request$/);
+      assert.match((await api.call("POST /api/v1/keys", { body: "{}", headers })).outcome, /201$/, "as curl declares it");
       assert.match((await api.call("POST /api/v1/keys", { body: "{}", headers: { "content-encoding": "gzip" } })).outcome, /unsupported_media_type$/);
       assert.match((await api.call("POST /api/v1/keys", { body: "{}", headers: { "content-type": 'application/json; charset="UTF-8"' } })).outcome, /201$/);
       assert.match((await api.call("POST /api/v1/keys", { body: "" })).outcome, /201$/);

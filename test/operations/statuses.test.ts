@@ -66,7 +66,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   invalid_request: ({ api }, good) => send(api, { ...good, body: '{"name":' }),
   body_too_large: ({ api }, good) => send(api, { ...good, body: JSON.stringify({ name: "x".repeat(70_000) }) }),
-  unsupported_media_type: ({ api }, good) => send(api, { ...good, headers: { "content-type": "text/plain" } }),
+  unsupported_media_type: ({ api }, good) => send(api, { ...good, headers: { "content-encoding": "gzip" } }),
   unknown_field: ({ api }, good) => send(api, { ...good, body: { ...Object(good.body), nope: 1 } }),
   invalid_field: ({ api }, good) => send(api, { ...good, what: good.what.replace(/\/(key|acc)_\w+/, "/{id}") }),
   not_found: ({ api }, good) => send(api, { ...good, what: good.what.replace(/(key|acc)_\w+/, (_, mark) => newId(mark, 1)) }),

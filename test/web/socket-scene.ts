@@ -9,6 +9,7 @@ import { createDirectory, type Directory } from "../../src/upstream/directory.ts
 import type { Outcome, Route, RouteRequest, Router } from "../../src/upstream/router.ts";
 import type { SubscribeRequest, Subscriber } from "../../src/upstream/stream/subscriber.ts";
 import { createWheel } from "../../src/upstream/wheel.ts";
+import { trustedProxiesOf } from "../../src/web/client-address.ts";
 import { createPages } from "../../src/web/pages.ts";
 import { createResolver } from "../../src/web/rpc/address.ts";
 import type { RpcParts } from "../../src/web/rpc/door.ts";
@@ -60,6 +61,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     budget,
     resolver: createResolver(directory, observer),
     gate: null,
+    proxies: trustedProxiesOf([]),
     deadlineMs: () => 10_000,
     get limits() {
       return config.limits;

@@ -2,6 +2,7 @@
 import { type Fault, fault } from "../../core/fault.ts";
 import type { Gate } from "../../hosted/gate.ts";
 import type { Holder } from "../../hosted/holder.ts";
+import { addressBehind, type TrustedProxies } from "../client-address.ts";
 import type { Address, Resolver } from "./address.ts";
 import { credentialOf } from "./credential.ts";
 
@@ -9,7 +10,7 @@ import { credentialOf } from "./credential.ts";
 export interface Letter {
   /** Path and query, as of a request over HTTP. */
   readonly url: string;
-  /** IP address of the caller. */
+  /** IP address of the connection. */
   readonly address: string;
   /** Value of a request header, by lower-case name. */
   header(name: string): string | undefined;
@@ -28,10 +29,11 @@ export interface ArrivalParts {
   readonly resolver: Resolver;
   /** Null = nobody needs a key. */
   readonly gate: Gate | null;
+  readonly proxies: TrustedProxies;
 }
 
 /** Reads a letter. Calls back once, at once unless a key has to be looked up: then a way to stop waiting is returned. */
-export function arrive({ resolver, gate }: ArrivalParts, letter: Letter, done: (it: Arrival | Fault) => void): (() => void) | null {
+export function arrive({ resolver, gate, proxies }: ArrivalParts, letter: Letter, done: (it: Arrival | Fault) => void): (() => void) | null {
   if (gate === null) {
     done(bind(resolver, letter, letter.url, null));
     return null;
@@ -42,7 +44,10 @@ export function arrive({ resolver, gate }: ArrivalParts, letter: Letter, done: (
     return null;
   }
   const found = gate.holders.identify(secret);
-  if (found === null) return gate.holders.find(secret, letter.address, (it) => done(it.kind === "fault" ? it : bind(resolver, letter, url, it)));
+  if (found === null) {
+    const address = addressBehind(letter.address, letter.header("x-forwarded-for") ?? "", proxies);
+    return gate.holders.find(secret, address, (it) => done(it.kind === "fault" ? it : bind(resolver, letter, url, it)));
+  }
   done(found.kind === "fault" ? found : bind(resolver, letter, url, found));
   return null;
 }

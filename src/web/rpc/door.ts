@@ -7,7 +7,7 @@ import type { AnswerStream, StreamSink } from "../../upstream/transport.ts";
 import type { Alarm, Wheel } from "../../upstream/wheel.ts";
 import { type Headers, headersOf, retryAfter } from "../respond.ts";
 import type { Address } from "./address.ts";
-import { type Arrival, arrive } from "./arrival.ts";
+import { type Arrival, type ArrivalParts, arrive } from "./arrival.ts";
 import { runBatch } from "./batch.ts";
 import { addBilling, addTo, type Bill } from "./billing.ts";
 import type { Caller } from "./caller.ts";
@@ -34,7 +34,7 @@ export interface ByteBudget {
 }
 
 /** What the RPC surface works with. */
-export interface RpcParts extends ExchangeParts {
+export interface RpcParts extends ExchangeParts, ArrivalParts {
   readonly wheel: Wheel;
   readonly limits: RpcLimits;
   readonly budget: ByteBudget;
