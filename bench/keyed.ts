@@ -1,9 +1,11 @@
 // `npm run bench -- --keyed`: what a key adds to a call (look-up, limits, credit, usage, headers) beside the same call without one, in one process and
 // interleaved; and how often the store is written to meanwhile. Exit code as in `run.ts`.
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { fileURLToPath } from "node:url";
 import { CELLS, type Cell } from "./cells.ts";
 import { isRecord, startChild } from "./child.ts";
 import { measure, type Rig, snapshot } from "./measure.ts";
@@ -48,6 +50,7 @@ export async function measureKeyed({ rounds, seconds, profile }: Plan): Promise<
         else process.stdout.write(`  a round does not count: ${it.discarded}\n`);
       }
     }
+    process.stdout.write(spawnSync(process.execPath, [fileURLToPath(new URL("key-memory.ts", import.meta.url))], { encoding: "utf8" }).stdout);
     return report(costs, await writesPerSecond(service, { dir, rig, cell: kinds[1] ?? cell }, seconds));
   } finally {
     for (const stop of stops.reverse()) await stop();

@@ -1,7 +1,7 @@
 // The gate: whether a caller's call is served, how, and who pays; afterwards, what it cost. Asks what is in memory only; knows no URL and no provider.
 import { type Bucket, type ManagedSlug, type Service, servicesOf } from "../core/access.ts";
 import type { Strategy } from "../core/attempt.ts";
-import { type BucketSize, remaining, take, waitMs } from "../core/bucket.ts";
+import { type BucketSize, FULL_MS, remaining, take, waitMs } from "../core/bucket.ts";
 import { type Fault, fault } from "../core/fault.ts";
 import type { Method } from "../core/method.ts";
 import { cuOf, notificationCuOf, type Tariff } from "../core/price.ts";
@@ -186,7 +186,7 @@ class TheGate implements Gate {
   quota({ payer }: Holder, { name, size }: Bucket): Quota {
     const nowMs = this.#parts.world.now();
     const bounds = this.#parts.settings.buckets[size];
-    const fullAtMs = name === "managed" ? payer.managedFullAtMs : payer.publicFullAtMs;
+    const fullAtMs = payer.fullAtMs?.[name] ?? FULL_MS;
     return {
       name,
       burst: bounds.burst,
@@ -216,11 +216,11 @@ class TheGate implements Gate {
         const priceN = cu * settings.tariff.nanoPerCu;
         if (credit.hold(wallet, priceN)) return priceN;
         if (wallet.state !== "empty") return LATER;
-        payer.exhaustedAtMs ??= world.wallMs();
+        if (payer.paid !== null) payer.paid.exhaustedAtMs ??= world.wallMs();
         return null;
       }
       case "payment":
-        return payer.firstPaidAtMs !== null && payer.exhaustedAtMs !== null && world.wallMs() < payer.exhaustedAtMs + settings.fallbackMs ? 0 : null;
+        return world.wallMs() < (payer.paid?.exhaustedAtMs ?? Number.NEGATIVE_INFINITY) + settings.fallbackMs ? 0 : null;
       case "free": {
         if (payer.kind !== "account") return null;
         const used = credit.freeUsedCu(wallet);
@@ -234,15 +234,15 @@ class TheGate implements Gate {
     const { payer } = holder;
     const nowMs = this.#parts.world.now();
     const size = this.#parts.settings.buckets[bucket.size];
-    const fullAtMs = bucket.name === "managed" ? payer.managedFullAtMs : payer.publicFullAtMs;
+    payer.fullAtMs ??= { managed: FULL_MS, public: FULL_MS };
+    const fullAtMs = payer.fullAtMs[bucket.name];
     const next = take(fullAtMs, size, nowMs);
     if (next === null) {
       const message = `more than ${size.perSecond} requests a second (${size.burst} at once)`;
       const retryAfterMs = Math.max(1, Math.ceil(waitMs(fullAtMs, size, nowMs)));
       return { kind: "refusal", fault: fault("rate_limit_exceeded", message, { retryAfterMs }), holder, bucket };
     }
-    if (bucket.name === "managed") payer.managedFullAtMs = next;
-    else payer.publicFullAtMs = next;
+    payer.fullAtMs[bucket.name] = next;
     return null;
   }
 
@@ -277,7 +277,8 @@ const NOT_NOW = fault("unavailable", "the balance cannot be read right now");
 const NAMES: ReadonlySet<string> = new Set<ManagedSlug>(["premium", "public"]);
 
 /** Why a key may not ask for a profile; null = it may. */
-function mayName({ allowed }: Holder, profile: string): Fault | null {
+function mayName({ bounds }: Holder, profile: string): Fault | null {
+  const { allowed } = bounds;
   if (!NAMES.has(profile)) return fault("forbidden", "this profile is not one of the account's", { nextAction: "use profile premium or public" });
   if (allowed === null || allowed.includes(profile)) return null;
   return fault("forbidden", "this key may not use this profile", { nextAction: `use one of: ${allowed.join(", ")}` });

@@ -1,7 +1,7 @@
 // A caller with a key and the account that pays: what is kept of them in memory, how they are read from the store, and why a secret opens nothing.
-import type { ManagedSlug } from "../core/access.ts";
-import { FULL_MS } from "../core/bucket.ts";
+import type { Bucket, ManagedSlug } from "../core/access.ts";
 import { type Fault, fault } from "../core/fault.ts";
+import { hashOfDigest } from "./secret.ts";
 import type { Store } from "./store.ts";
 import type { AccountKind } from "./tables.ts";
 
@@ -9,15 +9,16 @@ import type { AccountKind } from "./tables.ts";
 export interface Payer {
   readonly id: string;
   kind: AccountKind;
-  /** When a payment first credited it; null = never. */
-  firstPaidAtMs: number | null;
+  /** Null = nobody ever paid for it. */
+  paid: Paid | null;
+  /** When its buckets are full again; null = nothing was taken from them. */
+  fullAtMs: Record<Bucket["name"], number> | null;
+}
+
+/** What is known of an account that was paid for. */
+export interface Paid {
   /** Since when nothing is left; null = something is. */
   exhaustedAtMs: number | null;
-  /** When its buckets are full again. */
-  managedFullAtMs: number;
-  publicFullAtMs: number;
-  /** Keys of it in memory. */
-  holders: number;
 }
 
 /** A caller with a key, by one secret of it. Changes when the key does. */
@@ -27,20 +28,29 @@ export interface Holder {
   readonly payer: Payer;
   /** The profile of URLs that name none. */
   home: string;
-  /** Null = every profile of its account. */
-  allowed: readonly string[] | null;
-  /** When its secret ends, on the wall clock; null = it does not. */
-  validUntilMs: number | null;
-  revoked: boolean;
+  bounds: Bounds;
   /** How its open sockets are closed; null = it has none. */
   seats: Set<(reason: SocketEnd) => void> | null;
 }
+
+/** What a secret may not do. */
+export interface Bounds {
+  /** Null = every profile of its account. */
+  readonly allowed: readonly string[] | null;
+  /** When it ends, on the wall clock; null = it does not. */
+  readonly validUntilMs: number | null;
+  readonly revoked: boolean;
+}
+
+/** The bounds of most secrets; one record for all of them, since there are many. */
+export const UNBOUND: Bounds = { allowed: null, validUntilMs: null, revoked: false };
 
 /** Why a socket is closed for a reason of its key. */
 export type SocketEnd = "key_revoked" | "balance_exhausted" | "default_profile_changed";
 
 /** Why a secret does not open anything any more; null = it does. */
-export function endOf({ revoked, validUntilMs }: Holder, wallMs: number): Fault | null {
+export function endOf({ bounds }: Holder, wallMs: number): Fault | null {
+  const { revoked, validUntilMs } = bounds;
   if (revoked) return CLOSED.revoked;
   return validUntilMs !== null && wallMs >= validUntilMs ? CLOSED.replaced : null;
 }
@@ -61,41 +71,60 @@ export const CLOSED = {
 /** What the store says of a secret. */
 export type KeyRow = NonNullable<Awaited<ReturnType<typeof keyRow>>>;
 
-/** Reads what the store says of a secret, by its hash. */
-export function keyRow({ db }: Pick<Store, "db">, hash: string) {
+/** Reads what the store says of a secret, by its digest. */
+export function keyRow({ db }: Pick<Store, "db">, digest: string) {
   return db
     .selectFrom("key_secret")
     .innerJoin("api_key", "api_key.id", "key_secret.key_id")
     .innerJoin("account", "account.id", "api_key.account_id")
     .select(["api_key.id as key_id", "api_key.account_id", "api_key.default_profile", "api_key.allowed_profiles", "api_key.revoked_at"])
     .select(["key_secret.valid_until", "account.kind", "account.first_paid_at", "account.exhausted_at"])
-    .where("key_secret.secret_hash", "=", hash)
+    .where("key_secret.secret_hash", "=", hashOfDigest(digest))
     .executeTakeFirst();
 }
 
 /** An account nothing is known of yet. */
 export function payerOf(row: KeyRow): Payer {
-  return {
-    id: row.account_id,
-    kind: row.kind,
-    firstPaidAtMs: null,
-    exhaustedAtMs: null,
-    managedFullAtMs: FULL_MS,
-    publicFullAtMs: FULL_MS,
-    holders: 0,
-  };
+  return { id: row.account_id, kind: "anonymous", paid: null, fullAtMs: null };
+}
+
+/** A caller nothing is known of yet but its key. */
+export function holderOf(keyId: string, payer: Payer): Holder {
+  return new KnownHolder(keyId, payer);
+}
+
+/** A class only so that what all have in common is not stored with each. */
+class KnownHolder implements Holder {
+  readonly keyId: string;
+  readonly payer: Payer;
+  home = "";
+  bounds = UNBOUND;
+  seats: Holder["seats"] = null;
+
+  constructor(keyId: string, payer: Payer) {
+    this.keyId = keyId;
+    this.payer = payer;
+  }
+
+  get kind(): "holder" {
+    return "holder";
+  }
 }
 
 /** Takes over what the store says. */
 export function update(holder: Holder, row: KeyRow): void {
   const { payer } = holder;
   holder.home = row.default_profile ?? ("premium" satisfies ManagedSlug);
-  holder.allowed = row.allowed_profiles === null ? null : parseSlugs(row.allowed_profiles);
-  holder.validUntilMs = msOf(row.valid_until);
-  holder.revoked = row.revoked_at !== null;
-  payer.kind = row.kind;
-  payer.firstPaidAtMs = msOf(row.first_paid_at);
-  payer.exhaustedAtMs = msOf(row.exhausted_at);
+  holder.bounds = boundsOf(row);
+  // Not the row's own text, which would be kept for each.
+  payer.kind = row.kind === "account" ? "account" : "anonymous";
+  payer.paid = row.first_paid_at === null ? null : { exhaustedAtMs: msOf(row.exhausted_at) };
+}
+
+function boundsOf(row: KeyRow): Bounds {
+  if (row.allowed_profiles === null && row.valid_until === null && row.revoked_at === null) return UNBOUND;
+  const allowed = row.allowed_profiles === null ? null : parseSlugs(row.allowed_profiles);
+  return { allowed, validUntilMs: msOf(row.valid_until), revoked: row.revoked_at !== null };
 }
 
 function msOf(at: bigint | null): number | null {

@@ -4,8 +4,8 @@ import { type Fault, fault } from "../core/fault.ts";
 import type { World } from "../world.ts";
 import type { AddressLimit } from "./creation-limit.ts";
 import type { Credit } from "./credit.ts";
-import { CLOSED, endOf, type Holder, type KeyRow, keyRow, type Payer, payerOf, type SocketEnd, update } from "./holder.ts";
-import { hashOf, readSecret } from "./secret.ts";
+import { CLOSED, endOf, type Holder, holderOf, type KeyRow, keyRow, type Payer, payerOf, type SocketEnd, update } from "./holder.ts";
+import { digestOf, readSecret } from "./secret.ts";
 import type { Store } from "./store.ts";
 
 /** Finds callers. */
@@ -58,7 +58,8 @@ type Found = (found: Holder | Fault) => void;
 class HolderCache implements Holders {
   readonly #parts: HolderParts;
   readonly #holders = new Map<string, Holder>();
-  readonly #payers = new Map<string, Payer>();
+  /** Accounts that may have several keys, with how many of them are here. An anonymous one has a single key. */
+  readonly #payers = new Map<string, { readonly payer: Payer; holders: number }>();
   /** When a secret was found to be nobody's. */
   readonly #unknown = new Map<string, number>();
   readonly #waiting = new Map<string, Set<Found>>();
@@ -75,22 +76,22 @@ class HolderCache implements Holders {
 
   identify(secret: string): Holder | Fault | null {
     if (secret.length > LONGEST_SECRET_CHARS) return CLOSED.malformed;
-    const hash = hashOf(secret);
-    const holder = this.#holders.get(hash);
+    const digest = digestOf(secret);
+    const holder = this.#holders.get(digest);
     if (holder !== undefined) return endOf(holder, this.#parts.world.wallMs()) ?? holder;
     const kind = readSecret(secret);
     if (kind === null) return CLOSED.malformed;
     if (kind === "token") return CLOSED.notAKey;
-    const atMs = this.#unknown.get(hash);
+    const atMs = this.#unknown.get(digest);
     if (atMs === undefined) return null;
     if (this.#parts.world.now() - atMs < this.#parts.limits.unknownMs) return CLOSED.unknown;
-    this.#unknown.delete(hash);
+    this.#unknown.delete(digest);
     return null;
   }
 
   find(secret: string, address: string, done: Found): () => void {
-    const hash = hashOf(secret);
-    const waiting = this.#waiting.get(hash);
+    const digest = digestOf(secret);
+    const waiting = this.#waiting.get(digest);
     const why = waiting === undefined ? this.#mayLookUp(address) : null;
     if (why !== null) {
       done(why);
@@ -99,8 +100,8 @@ class HolderCache implements Holders {
     const list = waiting ?? new Set();
     list.add(done);
     if (waiting === undefined) {
-      this.#waiting.set(hash, list);
-      void this.#lookUp(hash, address);
+      this.#waiting.set(digest, list);
+      void this.#lookUp(digest, address);
     }
     return () => list.delete(done);
   }
@@ -134,70 +135,74 @@ class HolderCache implements Holders {
     return retryAfterMs === 0 ? null : fault("rate_limit_exceeded", "too many keys that do not exist were tried from this address", { retryAfterMs });
   }
 
-  async #lookUp(hash: string, address: string): Promise<void> {
+  async #lookUp(digest: string, address: string): Promise<void> {
     let found: Holder | Fault;
     try {
-      found = await this.#read(hash);
+      found = await this.#read(digest);
     } catch (error) {
       this.#parts.onError(error);
       found = CLOSED.unreachable;
     }
     if (found === CLOSED.unknown) this.#parts.misses.take(address, this.#parts.world.now());
-    const waiting = this.#waiting.get(hash) ?? new Set();
-    this.#waiting.delete(hash);
+    const waiting = this.#waiting.get(digest) ?? new Set();
+    this.#waiting.delete(digest);
     for (const done of waiting) done(found);
   }
 
   /** What the store says of a secret; remembered either way. What was read while something changed is read again. */
-  async #read(hash: string): Promise<Holder | Fault> {
+  async #read(digest: string): Promise<Holder | Fault> {
     for (;;) {
       const changes = this.#changes;
-      const row = await keyRow(this.#parts.store, hash);
-      if (changes === this.#changes) return row === undefined ? this.#nobody(hash) : this.#holderOf(hash, row);
+      const row = await keyRow(this.#parts.store, digest);
+      if (changes === this.#changes) return row === undefined ? this.#nobody(digest) : this.#holderOf(digest, row);
     }
   }
 
-  #nobody(hash: string): Fault {
+  #nobody(digest: string): Fault {
     if (this.#unknown.size >= this.#parts.limits.maxUnknown) this.#unknown.clear();
-    this.#unknown.set(hash, this.#parts.world.now());
+    this.#unknown.set(digest, this.#parts.world.now());
     return CLOSED.unknown;
   }
 
-  #holderOf(hash: string, row: KeyRow): Holder | Fault {
-    const payer = this.#payers.get(row.account_id) ?? payerOf(row);
-    const known = this.#holders.get(hash);
-    const holder: Holder = known ?? { kind: "holder", keyId: row.key_id, payer, home: "", allowed: null, validUntilMs: null, revoked: false, seats: null };
+  #holderOf(digest: string, row: KeyRow): Holder | Fault {
+    const payer = this.#payers.get(row.account_id)?.payer ?? payerOf(row);
+    const known = this.#holders.get(digest);
+    const holder = known ?? holderOf(row.key_id, payer);
     update(holder, row);
     const end = endOf(holder, this.#parts.world.wallMs());
-    if (end === null && known === undefined) this.#keep(hash, holder);
-    if (end !== null && known !== undefined) this.#forget(hash, holder);
+    if (end === null && known === undefined) this.#keep(digest, holder);
+    if (end !== null && known !== undefined) this.#forget(digest, holder);
     return end ?? holder;
   }
 
-  #keep(hash: string, holder: Holder): void {
+  #keep(digest: string, holder: Holder): void {
     for (const [oldest, it] of this.#holders) {
       if (this.#holders.size < this.#parts.limits.maxHolders) break;
       this.#forget(oldest, it);
     }
-    holder.payer.holders++;
-    this.#payers.set(holder.payer.id, holder.payer);
-    this.#holders.set(hash, holder);
+    this.#holders.set(digest, holder);
+    const { payer } = holder;
+    if (payer.kind === "anonymous") return;
+    const shared = this.#payers.get(payer.id);
+    if (shared === undefined) this.#payers.set(payer.id, { payer, holders: 1 });
+    else shared.holders++;
   }
 
-  #forget(hash: string, holder: Holder): void {
-    this.#holders.delete(hash);
-    if (--holder.payer.holders === 0) this.#payers.delete(holder.payer.id);
+  #forget(digest: string, holder: Holder): void {
+    this.#holders.delete(digest);
+    const shared = this.#payers.get(holder.payer.id);
+    if (shared !== undefined && --shared.holders === 0) this.#payers.delete(holder.payer.id);
   }
 
   /** Reads those in memory again that a change is about. */
   async #readAgain(concerns: (holder: Holder) => boolean): Promise<void> {
     this.#changes++;
-    for (const [hash, holder] of [...this.#holders].filter(([, it]) => concerns(it))) {
+    for (const [digest, holder] of [...this.#holders].filter(([, it]) => concerns(it))) {
       const home = holder.home;
-      const found = await this.#read(hash).catch((error: unknown) => {
+      const found = await this.#read(digest).catch((error: unknown) => {
         this.#parts.onError(error);
-        this.#forget(hash, holder);
-        holder.revoked = true;
+        this.#forget(digest, holder);
+        holder.bounds = { ...holder.bounds, revoked: true };
         return CLOSED.unreachable;
       });
       if (found.kind === "fault") this.#closeAll(holder, "key_revoked");

@@ -1,5 +1,5 @@
 // The lock on a data directory: one process at a time, and gone with it, however it ends. Knows nothing of what lies in the directory.
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
@@ -24,9 +24,9 @@ export function lockDirectory(directory: string): () => void {
   };
 }
 
-/** Creates a file that only its owner may read, when it is missing. */
+/** Creates a file that only its owner may read, when it is missing. Does not open one that is there: closing it would drop this process's locks on it. */
 export function createPrivate(path: string): void {
-  closeSync(openSync(path, "a", FILE_MODE));
+  if (!existsSync(path)) closeSync(openSync(path, "a", FILE_MODE));
 }
 
 const SQLITE_BUSY = 5;

@@ -33,6 +33,16 @@ export function hashOf(secret: string): string {
   return hash("sha256", secret, "base64url");
 }
 
+/** SHA-256 of a secret as 32 characters of one byte each: the shortest key of a map. */
+export function digestOf(secret: string): string {
+  return hash("sha256", secret, "binary");
+}
+
+/** What is kept in the store of a secret with this digest. */
+export function hashOfDigest(digest: string): string {
+  return Buffer.from(digest, "latin1").toString("base64url");
+}
+
 /** How a secret begins, to tell secrets apart. */
 export function prefixOf(secret: string): string {
   return secret.slice(0, SHOWN_CHARS);
@@ -52,7 +62,7 @@ export function newId(mark: "acc" | "key" | "agt", wallMs: number): string {
 const BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz";
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_CHARS = 9;
-const ID_RANDOM_CHARS = 13;
+const ID_RANDOM_CHARS = 11;
 
 /** Every character as likely as every other: bytes that would favour some are thrown away. */
 function randomText(alphabet: string, chars: number): string {

@@ -53,7 +53,7 @@ export function createPages(parts: PageParts): (path: string) => PageHandler | u
       writeDocument(response, "text/plain; version=0.0.4; charset=utf-8", headers, Buffer.from(prometheusText(directory, observer, { ...facts, ...parts })));
     },
     "/dashboard": (response, headers) => {
-      headers.push("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'");
+      headers.push("Content-Security-Policy", DASHBOARD_POLICY);
       writeDocument(response, "text/html; charset=utf-8", headers, dashboard);
     },
     "/": (response, headers) => {
@@ -83,6 +83,9 @@ export function createPages(parts: PageParts): (path: string) => PageHandler | u
   };
 }
 
+/** It takes the operator's token: nobody may frame it, and nothing on it may send elsewhere. */
+const DASHBOARD_POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 const DOCUMENTS: ReadonlySet<string> = new Set(Object.values(DOCUMENT_PATHS));
 
 function json(response: Parameters<PageHandler>[0], status: number, headers: Headers, document: unknown): void {

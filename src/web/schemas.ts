@@ -11,8 +11,8 @@ const cu = z.int().meta({ id: "ComputeUnits", description: "An amount of compute
 const count = z.int().min(0);
 const slug = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
 
-const keyId = z.string().regex(/^key_[0-9a-z]{22}$/);
-const accountId = z.string().regex(/^acc_[0-9a-z]{22}$/);
+const keyId = z.string().regex(/^key_[0-9a-z]{20}$/);
+const accountId = z.string().regex(/^acc_[0-9a-z]{20}$/);
 
 /** The path parameter of one key by its id. */
 export const keyIdParams = z.object({ id: keyId.describe("Id of a key, as the API returned it.") });

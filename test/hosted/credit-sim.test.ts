@@ -21,9 +21,17 @@ const MAX_HOLDS = 40;
 const COMMON = ["served", "refused", "paid"];
 const RARE = ["killed", "database gone", "statement fails", "answer lost", "unwritten at death"];
 
+/** The longest that a transaction takes, in turns of the event loop: steps go on meanwhile. */
+const MAX_DELAY = 4;
+/** How many accounts are used at a time, and for how long: the others lie idle. */
+const ACTIVE = 4;
+const ACTIVE_MS = 1_700;
+
 interface Hold {
   readonly wallet: Wallet;
   readonly amountN: number;
+  /** A slow call ends no sooner than this. */
+  readonly untilMs: number;
 }
 
 /** One start of a node, as the simulation sees it. */
@@ -98,12 +106,26 @@ async function begin(store: Store, seed: number): Promise<Stage> {
 }
 
 async function start(stage: Stage, id: string): Promise<Run> {
-  const { store, faults } = faultyStore(stage.store);
+  const { store, faults } = faultyStore(slow(stage));
   const state = { isAlive: true };
   const world: World = { ...stage.world, after: (ms, run) => stage.world.after(ms, () => state.isAlive && run()) };
   const credit = await openCredit({ store, world, node: { id, region: "" }, settings: SETTINGS, onError: (error) => lost(stage, run, error) });
   const run: Run = Object.assign(state, { id, credit, faults, holds: [], goneUntilMs: 0, unwritten: new Map() });
   return run;
+}
+
+/** The store with transactions that take their time. */
+function slow({ store, random }: Stage): Store {
+  const delay = async () => {
+    for (let turns = Math.floor(random() * MAX_DELAY); turns > 0; turns--) await new Promise(setImmediate);
+  };
+  const transaction: Store["transaction"] = async (run) => {
+    await delay();
+    const result = await store.transaction(run);
+    await delay();
+    return result;
+  };
+  return { ...store, transaction };
 }
 
 /** A node that was fenced lost what it had not written. */
@@ -123,19 +145,23 @@ function forfeit(stage: Stage, run: Run): void {
 
 /** One step in memory. */
 function act(stage: Stage): void {
-  const { random, nodes, accountIds } = stage;
+  const { random, nodes, accountIds, world } = stage;
   const run = nodes[Math.floor(random() * nodes.length)];
   if (run === undefined) return;
   const { credit, holds } = run;
   if (random() < 0.5 && holds.length < MAX_HOLDS) {
-    const wallet = credit.wallet(accountIds[Math.floor(random() ** 2 * accountIds.length)] ?? "");
+    const first = Math.floor(world.now() / ACTIVE_MS);
+    const wallet = credit.wallet(accountIds[(first + Math.floor(random() ** 2 * ACTIVE)) % accountIds.length] ?? "");
     const amountN = COSTS[Math.floor(random() * COSTS.length)] ?? CU;
-    if (credit.hold(wallet, amountN)) holds.push({ wallet, amountN });
+    const untilMs = random() < 0.002 ? world.now() + 3_000 : 0;
+    if (credit.hold(wallet, amountN)) holds.push({ wallet, amountN, untilMs });
     else see(stage, "refused");
     return;
   }
-  const [hold] = holds.splice(Math.floor(random() * holds.length), 1);
-  if (hold === undefined) return;
+  const index = Math.floor(random() * holds.length);
+  const hold = holds[index];
+  if (hold === undefined || hold.untilMs > world.now()) return;
+  holds.splice(index, 1);
   const { wallet, amountN } = hold;
   const chance = random();
   if (chance < 0.15) {

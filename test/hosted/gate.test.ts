@@ -5,7 +5,7 @@ import { methodOf } from "../../src/core/method.ts";
 import { tariffOf } from "../../src/core/price.ts";
 import type { Credit, Wallet } from "../../src/hosted/credit.ts";
 import { createGate, type Gate, type GateSettings, type Grant, type Refusal, type Wait, type Want } from "../../src/hosted/gate.ts";
-import type { Holder, SocketEnd } from "../../src/hosted/holder.ts";
+import { type Holder, type SocketEnd, UNBOUND } from "../../src/hosted/holder.ts";
 import type { Holders } from "../../src/hosted/holders.ts";
 import { simulatedWorld } from "../fakes/world.ts";
 
@@ -82,11 +82,9 @@ function scene(availableN: number, about: Partial<Holder> = {}, payer: Partial<H
   const holder: Holder = {
     kind: "holder",
     keyId: "key_1",
-    payer: { id: "acc_1", kind: "account", firstPaidAtMs: null, exhaustedAtMs: null, managedFullAtMs: 0, publicFullAtMs: 0, holders: 1, ...payer },
+    payer: { id: "acc_1", kind: "account", paid: null, fullAtMs: null, ...payer },
     home: "premium",
-    allowed: null,
-    validUntilMs: null,
-    revoked: false,
+    bounds: UNBOUND,
     seats: new Set([(reason: SocketEnd) => void closed.push(reason)]),
     ...about,
   };
@@ -131,7 +129,7 @@ test("what no provider delivered costs nothing and is not counted", () => {
 });
 
 test("who has paid before is served on public providers for thirty days after the balance ran out, at no charge and load-balanced", () => {
-  const { gate, world, purse, ask } = scene(0, {}, { firstPaidAtMs: 1, kind: "anonymous" });
+  const { gate, world, purse, ask } = scene(0, {}, { paid: { exhaustedAtMs: null }, kind: "anonymous" });
   const grant = granted(ask());
   assert.deepEqual(
     [grant.service.access, grant.service.fallback, grant.service.profile, grant.strategy, grant.cu, grant.heldN],
@@ -189,7 +187,7 @@ test("the bucket of the access binds: 200 at once with premium, 60 without; a re
   assert.equal(premium.purse.availableN, left);
   premium.world.advance(10);
   granted(premium.ask());
-  const free = scene(0, {}, { firstPaidAtMs: 1 });
+  const free = scene(0, {}, { paid: { exhaustedAtMs: null } });
   for (let i = 0; i < 60; i++) granted(free.ask());
   assert.equal(refused(free.ask()), "rate_limit_exceeded");
   granted(free.ask({ profile: "public" }));
@@ -202,11 +200,11 @@ test("what is told of a bucket is what it does: quota, window, remaining, reset"
 });
 
 test("a revoked key, one that was rotated out and one that may not use a profile are refused before anything is taken", () => {
-  const revoked = scene(1e9, { revoked: true });
+  const revoked = scene(1e9, { bounds: { ...UNBOUND, revoked: true } });
   assert.equal(refused(revoked.ask()), "key_revoked");
-  const rotated = scene(1e9, { validUntilMs: 0 });
+  const rotated = scene(1e9, { bounds: { ...UNBOUND, validUntilMs: 0 } });
   assert.equal(refused(rotated.ask()), "key_revoked");
-  const scoped = scene(1e9, { allowed: ["public"], home: "public" });
+  const scoped = scene(1e9, { bounds: { ...UNBOUND, allowed: ["public"] }, home: "public" });
   assert.equal(refused(scoped.ask()), "forbidden");
   assert.equal(granted(scoped.ask({ profile: "public" })).service.access, "public");
   assert.equal(refused(scene(1e9).ask({ profile: "team" })), "forbidden");
@@ -233,7 +231,7 @@ test("open sockets are closed within a second when their key ends or nothing pay
   purse.state = "empty";
   world.advance(1_000);
   assert.deepEqual(closed, ["balance_exhausted"]);
-  holder.revoked = true;
+  holder.bounds = { ...UNBOUND, revoked: true };
   world.advance(1_000);
   assert.deepEqual(closed, ["balance_exhausted", "key_revoked"]);
   gate.close();
@@ -245,6 +243,6 @@ test("a handshake is refused for the reasons a call would be", () => {
   assert.equal(scene(1e9).gate.refusal(scene(1e9).holder, "premium"), null);
   const broke = scene(0, {}, { kind: "anonymous" });
   assert.equal(broke.gate.refusal(broke.holder, "premium")?.code, "balance_exhausted");
-  const scoped = scene(1e9, { allowed: ["public"] });
+  const scoped = scene(1e9, { bounds: { ...UNBOUND, allowed: ["public"] } });
   assert.equal(scoped.gate.refusal(scoped.holder, "premium")?.code, "forbidden");
 });

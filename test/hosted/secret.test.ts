@@ -62,7 +62,7 @@ test("ids of later moments come later in order, and none of the same moment are 
   const moments = [0, 1, 35, 36, Date.UTC(2026, 0, 1), Date.UTC(2026, 0, 1) + 1, Date.UTC(2900, 0, 1)];
   const ids = moments.map((it) => newId("key", it));
   assert.deepEqual([...ids].sort(), ids);
-  for (const it of ids) assert.match(it, /^key_[0-9a-z]{22}$/);
+  for (const it of ids) assert.match(it, /^key_[0-9a-z]{20}$/);
   assert.equal(new Set(Array.from({ length: 10_000 }, () => newId("acc", 5))).size, 10_000);
   assert.match(newId("agt", -5), /^agt_0{9}/, "a clock before 1970 is no reason to fail");
 });

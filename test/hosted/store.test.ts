@@ -134,9 +134,11 @@ test("a data directory has one owner at a time, in this process and in others, a
   const text = `import("${new URL("../../src/hosted/store.ts", import.meta.url)}").then(({ openStore }) => openStore(${JSON.stringify(place)})).then(() => { console.log("open"); setInterval(() => {}, 1e6); }, (error) => { console.log(error.message); })`;
   const spawnOpener = () => spawn(process.execPath, ["-e", text], { stdio: ["ignore", "pipe", "inherit"] });
   const refused = spawnOpener();
+  t.after(() => void refused.kill("SIGKILL"));
   assert.match(String(await once(refused.stdout, "data")), /Another svc uses the data directory/);
   await store.close();
   const owner = spawnOpener();
+  t.after(() => void owner.kill("SIGKILL"));
   assert.match(String(await once(owner.stdout, "data")), /^open/);
   await assert.rejects(openStore(place), /Another svc/);
   owner.kill("SIGKILL");

@@ -48,7 +48,8 @@ test("the page is HTML that may load nothing, and talk to its own instance only"
   assert.equal(status, 200);
   assert.match(headers.get("content-type") ?? "", /^text\/html; charset=utf-8$/);
   const policy = new Set((headers.get("content-security-policy") ?? "").split(/;\s*/));
-  for (const rule of ["default-src 'none'", "connect-src 'self'"]) assert.ok(policy.has(rule), rule);
+  for (const rule of ["default-src 'none'", "connect-src 'self'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'"])
+    assert.ok(policy.has(rule), rule);
 });
 
 test("the page is self-contained, and the instance's root leads to it", async () => {

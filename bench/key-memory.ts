@@ -1,0 +1,68 @@
+// What keys in memory weigh: a store with many keys, each of an account of its own, all of them looked up once. A process of its own; answers with bytes a key.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { createAddressLimit } from "../src/hosted/creation-limit.ts";
+import { createHolders, HOLDER_LIMITS } from "../src/hosted/holders.ts";
+import { hashOf, newId, newSecret, prefixOf } from "../src/hosted/secret.ts";
+import { openStore, type Store } from "../src/hosted/store.ts";
+import { realWorld } from "../src/world.ts";
+
+const KEYS = 200_000;
+const CHUNK = 1_000;
+
+const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
+try {
+  const store = await openStore({ url: "", dataDir: dir });
+  const holders = createHolders({
+    store,
+    world: realWorld,
+    credit: { wake() {} },
+    misses: createAddressLimit({ perSecond: 1, burst: 1 }),
+    limits: HOLDER_LIMITS,
+    onError: (error) => process.stderr.write(`${String(error)}\n`),
+  });
+  const before = heldBytes();
+  for (let done = 0; done < KEYS; done += CHUNK) {
+    const secrets = Array.from({ length: CHUNK }, () => newSecret("key"));
+    await insert(store, secrets);
+    for (const secret of secrets) await new Promise<void>((resolve) => void holders.find(secret, "", () => resolve()));
+  }
+  const bytes = heldBytes() - before;
+  process.stdout.write(`${holders.size} keys of as many accounts in memory: ${(bytes / 1e6).toFixed(1)} MB, ${Math.round(bytes / holders.size)} bytes each\n`);
+  await store.close();
+} finally {
+  rmSync(dir, { recursive: true, force: true });
+}
+
+/** As `createAnonymousKey` leaves them, many at a time. */
+async function insert(store: Store, secrets: readonly string[]): Promise<void> {
+  const at = BigInt(Date.now());
+  const rows = secrets.map((secret) => ({ secret, key: newId("key", Number(at)), account: newId("acc", Number(at)) }));
+  await store.transaction(async (tx) => {
+    const nothing = { funded_n: 0n, first_paid_at: null, exhausted_at: null, merged_into: null, created_at: at };
+    await tx
+      .insertInto("account")
+      .values(rows.map((it) => ({ id: it.account, kind: "anonymous" as const, balance_n: 0n, ...nothing })))
+      .execute();
+    const free = { agent_id: null, name: "", default_profile: null, allowed_profiles: null, revision: 1n, created_at: at, revoked_at: null };
+    await tx
+      .insertInto("api_key")
+      .values(rows.map((it) => ({ id: it.key, account_id: it.account, prefix: prefixOf(it.secret), ...free })))
+      .execute();
+    await tx
+      .insertInto("key_secret")
+      .values(rows.map((it) => ({ secret_hash: hashOf(it.secret), key_id: it.key, valid_until: null, created_at: at })))
+      .execute();
+  });
+}
+
+function heldBytes(): number {
+  setFlagsFromString("--expose-gc");
+  const collect: unknown = runInNewContext("gc");
+  if (typeof collect === "function") collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
