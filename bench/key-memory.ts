@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { createAddressLimit } from "../src/hosted/creation-limit.ts";
 import { createHolders, HOLDER_LIMITS } from "../src/hosted/holders.ts";
-import { hashOf, newId, newSecret, prefixOf } from "../src/hosted/secret.ts";
+import { digestOf, hashOf, newId, newSecret, prefixOf } from "../src/hosted/secret.ts";
 import { openStore, type Store } from "../src/hosted/store.ts";
 import { realWorld } from "../src/world.ts";
 
@@ -28,7 +28,7 @@ try {
   for (let done = 0; done < KEYS; done += CHUNK) {
     const secrets = Array.from({ length: CHUNK }, () => newSecret("key"));
     await insert(store, secrets);
-    for (const secret of secrets) await new Promise<void>((resolve) => void holders.find(secret, "", () => resolve()));
+    for (const secret of secrets) await new Promise<void>((resolve) => void holders.find(digestOf(secret), "", () => resolve()));
   }
   const bytes = heldBytes() - before;
   process.stdout.write(`${holders.size} keys of as many accounts in memory: ${(bytes / 1e6).toFixed(1)} MB, ${Math.round(bytes / holders.size)} bytes each\n`);

@@ -26,6 +26,7 @@ export interface Grant {
   /** The strategy that is used, which need not be the one asked for. */
   readonly strategy: Strategy;
   readonly method: Method;
+  readonly wallet: Wallet;
   readonly cu: number;
   /** Nano-USD held for it. */
   readonly heldN: number;
@@ -83,7 +84,7 @@ export interface Gate {
   meter(grant: Grant, notifications: number): boolean;
   quota(holder: Holder, bucket: Bucket): Quota;
   /** Estimate of what is left, in nano-USD; null = unknown. */
-  balanceN(holder: Holder): number | null;
+  balanceN(grant: Grant): number | null;
   close(): void;
 }
 
@@ -142,7 +143,7 @@ class TheGate implements Gate {
         return { kind: "refusal", fault: NOT_NOW, holder, bucket: null };
       }
       const refused = this.#takeToken(holder, service.bucket);
-      if (refused === null) return { kind: "grant", holder, service, strategy, method: want.method, cu, heldN };
+      if (refused === null) return { kind: "grant", holder, service, strategy, method: want.method, wallet, cu, heldN };
       this.#parts.credit.release(wallet, heldN);
       return refused;
     }
@@ -154,8 +155,7 @@ class TheGate implements Gate {
   }
 
   settle(grant: Grant, delivered: boolean): Charge {
-    const { holder, service, method, cu, heldN } = grant;
-    const wallet = this.#walletOf(holder.payer);
+    const { holder, service, method, wallet, cu, heldN } = grant;
     if (!delivered) {
       this.#parts.credit.release(wallet, heldN);
       return { grant, chargeN: 0 };
@@ -196,8 +196,8 @@ class TheGate implements Gate {
     };
   }
 
-  balanceN({ payer }: Holder): number | null {
-    return this.#parts.credit.estimateN(this.#walletOf(payer));
+  balanceN({ wallet }: Grant): number | null {
+    return this.#parts.credit.estimateN(wallet);
   }
 
   close(): void {

@@ -5,15 +5,15 @@ import type { World } from "../world.ts";
 import type { AddressLimit } from "./creation-limit.ts";
 import type { Credit } from "./credit.ts";
 import { CLOSED, endOf, type Holder, holderOf, type KeyRow, keyRow, type Payer, payerOf, type SocketEnd, update } from "./holder.ts";
-import { digestOf, readSecret } from "./secret.ts";
+import { readSecret } from "./secret.ts";
 import type { Store } from "./store.ts";
 
 /** Finds callers. */
 export interface Holders {
-  /** Whose secret it is; null = that has to be looked up. */
-  identify(secret: string): Holder | Fault | null;
-  /** Looks a secret up for a caller at an IP address. Calls back once, unless the returned function was called before. */
-  find(secret: string, address: string, done: (found: Holder | Fault) => void): () => void;
+  /** Whose secret it is; null = that has to be looked up. `digest` is the secret's. */
+  identify(secret: string, digest: string): Holder | Fault | null;
+  /** Looks a secret up, by its digest, for a caller at an IP address. Calls back once, unless the returned function was called before. */
+  find(digest: string, address: string, done: (found: Holder | Fault) => void): () => void;
   /** A key has changed: reads it again, and closes its sockets if they may not stay. */
   keyChanged(keyId: string): Promise<void>;
   /** An account has changed. */
@@ -74,9 +74,7 @@ class HolderCache implements Holders {
     return this.#holders.size;
   }
 
-  identify(secret: string): Holder | Fault | null {
-    if (secret.length > LONGEST_SECRET_CHARS) return CLOSED.malformed;
-    const digest = digestOf(secret);
+  identify(secret: string, digest: string): Holder | Fault | null {
     const holder = this.#holders.get(digest);
     if (holder !== undefined) return endOf(holder, this.#parts.world.wallMs()) ?? holder;
     const kind = readSecret(secret);
@@ -89,8 +87,7 @@ class HolderCache implements Holders {
     return null;
   }
 
-  find(secret: string, address: string, done: Found): () => void {
-    const digest = digestOf(secret);
+  find(digest: string, address: string, done: Found): () => void {
     const waiting = this.#waiting.get(digest);
     const why = waiting === undefined ? this.#mayLookUp(address) : null;
     if (why !== null) {
@@ -214,5 +211,3 @@ class HolderCache implements Holders {
     for (const close of [...(seats ?? [])]) close(reason);
   }
 }
-
-const LONGEST_SECRET_CHARS = 200;

@@ -1,6 +1,7 @@
 // Writes HTTP answers: the headers every answer carries, small bodies in one write, and refusals in either shape.
 import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Fault } from "../core/fault.ts";
+import type { World } from "../world.ts";
 import { renderFault } from "./rpc/render.ts";
 
 /** Names and values in turn. */
@@ -31,6 +32,18 @@ const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Con
 
 /** The lines that every answer carries, as they stand in a head. */
 export const ALWAYS = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
+
+/** The line of a `Date` header, made anew once a second. */
+export function dateLines(world: World): () => string {
+  let second = 0;
+  let line = "";
+  return () => {
+    const now = Math.floor(world.wallMs() / 1000);
+    if (now !== second) line = `Date: ${new Date(now * 1000).toUTCString()}\r\n`;
+    second = now;
+    return line;
+  };
+}
 
 const PREFLIGHT: readonly string[] = [
   "Access-Control-Allow-Methods",

@@ -4,12 +4,14 @@ import type { Gate } from "../../hosted/gate.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import { addressBehind, type TrustedProxies } from "../client-address.ts";
 import type { Address, Resolver } from "./address.ts";
-import { credentialOf } from "./credential.ts";
+import type { Credential } from "./credential.ts";
 
 /** What of a request says who calls, and where to. */
 export interface Letter {
   /** Path and query, as of a request over HTTP. */
   readonly url: string;
+  /** Who says to be calling; read when a key is needed. */
+  readonly credential: Credential;
   /** IP address of the connection. */
   readonly address: string;
   /** Value of a request header, by lower-case name. */
@@ -38,15 +40,15 @@ export function arrive({ resolver, gate, proxies }: ArrivalParts, letter: Letter
     done(bind(resolver, letter, letter.url, null));
     return null;
   }
-  const { secret, url } = credentialOf(letter.url, letter);
+  const { secret, digest, url } = letter.credential;
   if (secret === null) {
     done(gate.keyless ? bind(resolver, letter, url, null) : NO_KEY);
     return null;
   }
-  const found = gate.holders.identify(secret);
+  const found = gate.holders.identify(secret, digest);
   if (found === null) {
     const address = addressBehind(letter.address, letter.header("x-forwarded-for") ?? "", proxies);
-    return gate.holders.find(secret, address, (it) => done(it.kind === "fault" ? it : bind(resolver, letter, url, it)));
+    return gate.holders.find(digest, address, (it) => done(it.kind === "fault" ? it : bind(resolver, letter, url, it)));
   }
   done(found.kind === "fault" ? found : bind(resolver, letter, url, found));
   return null;

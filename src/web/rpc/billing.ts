@@ -33,7 +33,7 @@ export function addBilling(headers: Headers, gate: Gate, { last, cu, chargeN }: 
   headers.push("x-svc-access", service.access);
   if (service.fallback !== null) headers.push("x-svc-fallback", service.fallback);
   if (holder.payer.kind === "anonymous") headers.push("x-svc-cu", String(cu), "x-svc-usd", usdText(chargeN));
-  const balanceN = gate.balanceN(holder);
+  const balanceN = gate.balanceN(last.grant);
   if (balanceN !== null) headers.push("x-svc-balance-usd", usdText(balanceN));
   addQuota(headers, gate, last.grant, service.bucket);
 }

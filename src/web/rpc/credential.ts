@@ -1,9 +1,12 @@
 // Where a caller's key stands: in the path, in the query, or in a header. Takes it out of the URL, so that nothing behind this sees it there.
+import { digestOf } from "../../hosted/secret.ts";
 
 /** What a request says of its caller. */
 export interface Credential {
   /** As written, unchecked; null = none was sent. Secret. */
   readonly secret: string | null;
+  /** Of the secret; empty without one. */
+  readonly digest: string;
   /** The URL without it. */
   readonly url: string;
 }
@@ -13,17 +16,22 @@ const BEARER = /(?:^|,)\s*bearer\s+([^\s,]+)/i;
 
 /** Reads a request's credential: path before query before `Authorization: Bearer` before `X-Svc-Api-Key`. */
 export function credentialOf(url: string, headers: { header(name: string): string | undefined }): Credential {
+  const found = secretOf(url, headers);
+  return { ...found, digest: found.secret === null ? "" : digestOf(found.secret) };
+}
+
+type Found = Omit<Credential, "digest">;
+
+function secretOf(url: string, headers: { header(name: string): string | undefined }): Found {
   if (url.startsWith(IN_PATH)) return inPath(url);
-  if (url.includes("key=")) {
-    const found = inQuery(url);
-    if (found !== null) return found;
-  }
+  const found = url.includes("key=") ? inQuery(url) : null;
+  if (found !== null) return found;
   const authorization = headers.header("authorization");
   const bearer = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1];
   return { secret: bearer ?? headers.header("x-svc-api-key") ?? null, url };
 }
 
-function inPath(url: string): Credential {
+function inPath(url: string): Found {
   const slash = url.indexOf("/", IN_PATH.length);
   const mark = url.indexOf("?");
   const end = slash === -1 || (mark !== -1 && mark < slash) ? (mark === -1 ? url.length : mark) : slash;
@@ -32,7 +40,7 @@ function inPath(url: string): Credential {
 }
 
 /** `?key=`, as it was sent before keys stood in the path. */
-function inQuery(url: string): Credential | null {
+function inQuery(url: string): Found | null {
   const mark = url.indexOf("?");
   if (mark === -1) return null;
   const query = url.slice(mark + 1).split("&");

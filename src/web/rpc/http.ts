@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/fault.ts";
 import { begin, type Headers, write } from "../respond.ts";
 import type { Caller } from "./caller.ts";
+import { type Credential, credentialOf } from "./credential.ts";
 import { Door, type RpcParts, STALL_MS } from "./door.ts";
 
 /** Serves one POST on an RPC path. */
@@ -38,6 +39,10 @@ class HttpRequest implements Caller {
 
   get open(): boolean {
     return !this.#response.writableFinished && !this.#response.destroyed;
+  }
+
+  get credential(): Credential {
+    return credentialOf(this.url, this);
   }
 
   get address(): string {

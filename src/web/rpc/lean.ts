@@ -4,9 +4,10 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { fault } from "../../core/fault.ts";
 import type { World } from "../../world.ts";
-import { ALWAYS, type Headers } from "../respond.ts";
+import { ALWAYS, dateLines, type Headers } from "../respond.ts";
 import { isRpcPath } from "./address.ts";
 import type { Caller } from "./caller.ts";
+import { type Credential, credentialOf } from "./credential.ts";
 import { Door, type RpcParts, STALL_MS } from "./door.ts";
 import { type RequestHead, readRequestHead } from "./lean-head.ts";
 
@@ -83,6 +84,8 @@ class Connection implements Caller {
   readonly #onStall = (): void => this.destroy();
   #headText = "";
   #head: RequestHead | null = null;
+  /** Of that head; null = it was not asked for. */
+  #credential: Credential | null = null;
   #door: Door | null = null;
   #early: Buffer | null = null;
   #chunked = false;
@@ -111,6 +114,11 @@ class Connection implements Caller {
 
   get open(): boolean {
     return this.#door !== null && !this.#socket.destroyed;
+  }
+
+  get credential(): Credential {
+    this.#credential ??= credentialOf(this.url, this);
+    return this.#credential;
   }
 
   get address(): string {
@@ -210,6 +218,7 @@ class Connection implements Caller {
     if (text !== this.#headText) {
       this.#head = readRequestHead(text);
       this.#headText = text;
+      this.#credential = null;
     }
     const head = this.#head;
     if (head === null || chunk.length !== end + 4 + head.bodyBytes || head.bodyBytes > this.#parts.rpc.limits.maxBodyBytes) return null;
@@ -280,16 +289,4 @@ class Connection implements Caller {
     const keep = this.#closing ? "Connection: close" : `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(this.#parts.keepAliveTimeoutMs / 1000)}`;
     return `${text}${ALWAYS}${this.#dateLine()}${keep}\r\n\r\n`;
   }
-}
-
-/** The `Date` header, made anew once a second. */
-function dateLines(world: World): () => string {
-  let second = 0;
-  let line = "";
-  return () => {
-    const now = Math.floor(world.wallMs() / 1000);
-    if (now !== second) line = `Date: ${new Date(now * 1000).toUTCString()}\r\n`;
-    second = now;
-    return line;
-  };
 }

@@ -8,6 +8,7 @@ import { type Fault, fault } from "../../core/fault.ts";
 import { type Headers, headersOf, refusalText } from "../respond.ts";
 import { isSocketPath } from "../rpc/address.ts";
 import { type Arrival, arrive, type Letter } from "../rpc/arrival.ts";
+import { credentialOf } from "../rpc/credential.ts";
 import type { CallParts } from "./calls.ts";
 import { CallerSocket, type SocketParts } from "./connection.ts";
 import { createPress } from "./notification.ts";
@@ -110,15 +111,13 @@ interface Handshake {
   readonly headers: Headers;
 }
 
-function letterOf({ url = "", headers, socket }: IncomingMessage): Letter {
-  return {
-    url: url.slice("/ws".length),
-    address: socket.remoteAddress ?? "",
-    header(name) {
-      const value = headers[name];
-      return typeof value === "string" ? value : undefined;
-    },
+function letterOf(request: IncomingMessage): Letter {
+  const url = (request.url ?? "").slice("/ws".length);
+  const header = (name: string): string | undefined => {
+    const value = request.headers[name];
+    return typeof value === "string" ? value : undefined;
   };
+  return { url, header, address: request.socket.remoteAddress ?? "", credential: credentialOf(url, { header }) };
 }
 
 /** Why no handshake can be done, whoever it is; null = it can. */
