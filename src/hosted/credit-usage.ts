@@ -1,16 +1,6 @@
 // What was used since the last batch: counters by key, method and hour, and free compute units by month. Counts; knows no price and no store.
-import type { OpenWallet } from "./credit-wallet.ts";
+import type { Counter, OpenWallet } from "./credit-wallet.ts";
 import type { AllowanceMonthTable, UsageHourTable } from "./tables.ts";
-
-/** What one key used of one method since the last batch. */
-export interface Counter {
-  readonly accountId: string;
-  readonly keyId: string;
-  readonly method: string;
-  calls: number;
-  cu: number;
-  chargeN: number;
-}
 
 /** One call, as it is counted. */
 export interface Counted {
@@ -35,7 +25,7 @@ const HOUR_MS = 3_600_000;
 
 /** The counters of a node. */
 export class UsageBook {
-  /** Hours since the epoch, and months since January 1970, UTC. They never go back. */
+  /** Hours since the epoch, and months since January 1970, UTC. */
   #hour = 0;
   #month = 0;
   /** Those that do not stand at zero. */
@@ -56,12 +46,12 @@ export class UsageBook {
 
   /** Sets the hour and month that is counted under. */
   tick(wallMs: number): void {
-    const hour = Math.max(this.#hour, Math.floor(wallMs / HOUR_MS));
+    const hour = Math.floor(wallMs / HOUR_MS);
     if (hour === this.#hour) return;
     if (this.#pastUsage.length < MAX_WAITING) this.#roll();
     const date = new Date(wallMs);
     this.#hour = hour;
-    this.#month = Math.max(this.#month, (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth());
+    this.#month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
   }
 
   /** Counts a call of a wallet's account, of which so much was charged. */

@@ -1,7 +1,6 @@
 // The wallet of one account on this node: what is here, what is held for calls under way, what was spent and not written yet. Pure arithmetic on
 // one record: no clock, no store.
 import type { Answer, Ask } from "./credit-lease.ts";
-import type { Counter } from "./credit-usage.ts";
 
 /** Money of one account that this node may spend without asking; nano-USD as safe integers. */
 export interface Wallet {
@@ -9,6 +8,16 @@ export interface Wallet {
   readonly availableN: number;
   /** What the last answer of the store said. */
   readonly state: "unknown" | "open" | "empty" | "unreachable";
+}
+
+/** What one key used of one method since the last batch. */
+export interface Counter {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly method: string;
+  calls: number;
+  cu: number;
+  chargeN: number;
 }
 
 /** Someone who waits for the next answer of the store. */

@@ -66,7 +66,7 @@ export interface CreditParts {
 }
 
 /** The bounds of whoever names none. */
-export const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets"> = { idleMs: 60_000, maxWallets: 250_000 };
+const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets"> = { idleMs: 60_000, maxWallets: 100_000 };
 
 /** Joins the store as a node and begins to lease. */
 export async function openCredit(parts: CreditParts): Promise<Credit> {

@@ -39,6 +39,11 @@ function careful(pool: Pool): PostgresPool {
 
 function carefulClient(client: PoolClient): PostgresPoolClient {
   let broken = false;
+  // A connection that breaks between two statements says so in this way only; unheard, it would end the process.
+  const onError = (): void => {
+    broken = true;
+  };
+  client.on("error", onError);
   // Kysely's type has a second form, for cursors, which this store does not use.
   const query = async (text: string, values: readonly unknown[]) => {
     try {
@@ -48,7 +53,13 @@ function carefulClient(client: PoolClient): PostgresPoolClient {
       throw error;
     }
   };
-  return { query: parseQuery(query), release: (destroy) => client.release(destroy === true || broken) };
+  return {
+    query: parseQuery(query),
+    release(destroy) {
+      client.release(destroy === true || broken);
+      client.off("error", onError);
+    },
+  };
 }
 
 function parseQuery(query: unknown): PostgresPoolClient["query"] {

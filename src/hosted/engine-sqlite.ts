@@ -20,8 +20,7 @@ export function openSqlite(directory: string): OpenEngine {
   try {
     const path = join(directory, "svc.db");
     createPrivate(path);
-    const file = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true });
-    file.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    const file = openFile(path);
     const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database: adapted(file) }) });
     return {
       db,
@@ -34,6 +33,18 @@ export function openSqlite(directory: string): OpenEngine {
   } catch (error) {
     unlock();
     throw error;
+  }
+}
+
+function openFile(path: string): DatabaseSync {
+  const file = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true });
+  try {
+    file.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    return file;
+  } catch (error) {
+    file.close();
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`The store ${path} cannot be opened: ${why}. Go back to a backup of it, or give svc another data_dir.`);
   }
 }
 

@@ -57,6 +57,14 @@ export function chunks<T>(list: readonly T[]): readonly (readonly T[])[] {
   return Array.from({ length: count }, (_, index) => list.slice(index * ROWS_PER_STATEMENT, (index + 1) * ROWS_PER_STATEMENT));
 }
 
+/** Runs statements for the parts of a list, and lets the event loop turn in between: the embedded engine would hold it up. */
+export async function inParts<T>(list: readonly T[], run: (part: readonly T[]) => Promise<void>): Promise<void> {
+  for (const [index, part] of chunks(list).entries()) {
+    if (index > 0) await new Promise(setImmediate);
+    await run(part);
+  }
+}
+
 /** Writes the events that are not there yet, and returns them. */
 async function append(tx: Tx, events: readonly LedgerEvent[]): Promise<readonly LedgerEvent[]> {
   for (const event of events) if (event.amountN <= 0n) throw new RangeError(`event ${event.idemKey} moves ${event.amountN} nano-USD`);

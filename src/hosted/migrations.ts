@@ -11,14 +11,14 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "003_usage": { up: createUsage },
 };
 
-/** Takes the steps that a store lacks; another process may do so at the same time. Throws when the store is newer than this program. */
-export async function migrate(db: Kysely<Tables>): Promise<void> {
+/** Takes the steps that a store lacks; another process may do so at the same time. Returns why not when the store is newer than this program. */
+export async function migrate(db: Kysely<Tables>): Promise<string | null> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
   const { error } = await migrator.migrateToLatest();
-  if (error === undefined) return;
+  if (error === undefined) return null;
   const newer = (await stepsTaken(db)).find((name) => !(name in MIGRATIONS));
   if (newer === undefined) throw error;
-  throw new Error(`The store was last used by a newer version of svc (it has step ${newer}). Start that version, or go back to a backup from before it.`);
+  return `The store was last used by a newer version of svc (it has step ${newer}). Start that version, or go back to a backup from before it.`;
 }
 
 async function stepsTaken(db: Kysely<Tables>): Promise<readonly string[]> {

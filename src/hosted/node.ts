@@ -2,7 +2,7 @@
 // Knows no wallet.
 import { sql } from "kysely";
 import { closeLeases, type Epoch } from "./credit-lease.ts";
-import { chunks, type Tx } from "./ledger.ts";
+import { inParts, type Tx } from "./ledger.ts";
 import type { Store } from "./store.ts";
 import type { AllowanceMonthTable, UsageHourTable } from "./tables.ts";
 
@@ -51,8 +51,8 @@ export async function flush(store: Store, epoch: Epoch, { batch, wallMs }: { rea
       .executeTakeFirstOrThrow();
     if (numUpdatedRows === 0n) return (await isWritten(tx, epoch, batch.seq)) ? "written" : "fenced";
     await writeSpent(tx, epoch, batch.spent);
-    for (const part of chunks(batch.usage)) await addUsage(tx, part);
-    for (const part of chunks(batch.free)) await addFree(tx, part);
+    await inParts(batch.usage, (part) => addUsage(tx, part));
+    await inParts(batch.free, (part) => addFree(tx, part));
     return "written";
   });
 }
@@ -63,14 +63,14 @@ async function isWritten(tx: Tx, { nodeId, epoch }: Epoch, seq: bigint): Promise
 }
 
 async function writeSpent(tx: Tx, { nodeId, epoch }: Epoch, spent: Batch["spent"]): Promise<void> {
-  for (const part of chunks(spent)) {
+  await inParts(spent, async (part) => {
     const rows = part.map((it) => sql`(cast(${it.accountId} as text), cast(${it.amountN} as bigint))`);
     const { numAffectedRows } = await sql`
       update credit_lease set spent_n = spent_n + change.column2
       from (values ${sql.join(rows)}) as change
       where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}`.execute(tx);
     if (numAffectedRows !== BigInt(part.length)) throw new Error(`node ${nodeId} spent of leases that the store does not have`);
-  }
+  });
 }
 
 async function addUsage(tx: Tx, rows: readonly UsageHourTable[]): Promise<void> {

@@ -32,13 +32,21 @@ const MAX_TRIES = 5;
 export async function openStore({ url, dataDir }: StorePlace): Promise<Store> {
   const engine: Engine = url === "" ? "sqlite" : "postgres";
   const { db, close } = engine === "sqlite" ? openSqlite(dataDir) : openPostgres(url);
-  try {
-    await migrate(db);
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return { engine, db, transaction: (run) => transact(db, run), close };
+  const refusal = await migrate(db).catch((error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE[engine]}`);
+  if (refusal === null) return { engine, db, transaction: (run) => transact(db, run), close };
+  await close();
+  throw new Error(refusal);
+}
+
+const ADVICE: Readonly<Record<Engine, string>> = {
+  sqlite: "Check data_dir: its disk, and that svc.db in it is this service's file.",
+  postgres: "Check that the server runs and that storage.url or DATABASE_URL names it, a database on it, and someone who may create tables there.",
+};
+
+/** Why something failed, also where that stands inside: a host with several addresses fails once for each. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join("; ");
+  return error instanceof Error ? error.message : String(error);
 }
 
 async function transact<T>(db: Kysely<Tables>, run: (tx: Transaction<Tables>) => Promise<T>): Promise<T> {

@@ -38,7 +38,7 @@ export interface Cluster {
 }
 
 const START_MS = 30_000;
-const INSTALL_MS = 180_000;
+const INSTALL_MS = 100_000;
 const DATABASE = /^[a-z0-9_]+$/;
 
 /** Looks for a server or its binaries, and installs Debian's where that is allowed. */
@@ -69,7 +69,7 @@ export async function startCluster({ durable }: { readonly durable: boolean }): 
     },
     async crash() {
       server.kill("SIGQUIT");
-      await server.ended;
+      await server.ended();
     },
     signal: (name) => server.kill(name),
     async restart() {
@@ -78,7 +78,7 @@ export async function startCluster({ durable }: { readonly durable: boolean }): 
     async stop() {
       server.kill("SIGCONT");
       server.kill("SIGINT");
-      await server.ended;
+      await server.ended();
       rmSync(directory, { recursive: true, force: true });
     },
   };
@@ -146,7 +146,8 @@ function initialise(directory: string): void {
 
 interface Server {
   readonly pid: number;
-  readonly ended: Promise<void>;
+  /** Resolves when it has ended; keeps this process alive until then. */
+  ended(): Promise<void>;
   kill(name: NodeJS.Signals): void;
 }
 
@@ -168,7 +169,14 @@ async function run(it: { readonly directory: string; readonly durable: boolean; 
   child.unref();
   watch(it.watchedPid, child, directory);
   await answering(urlOf(directory, "postgres"), join(directory, "log"));
-  return { pid: child.pid ?? 0, ended, kill: (name) => void child.kill(name) };
+  return {
+    pid: child.pid ?? 0,
+    ended() {
+      child.ref();
+      return ended;
+    },
+    kill: (name) => void child.kill(name),
+  };
 }
 
 function watch(watchedPid: number, child: ChildProcess, directory: string): void {
@@ -250,8 +258,9 @@ function install(): string | null {
   if (process.getuid?.() !== 0) return "no PostgreSQL binaries, and only root may install them (apt-get install postgresql)";
   console.log("# installing PostgreSQL for the tests of the store (apt-get install postgresql)");
   // The lock keeps files that run at the same time from installing twice.
-  const script = "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql";
-  const { status, stderr, error } = spawnSync("flock", [join(tmpdir(), "svc-postgres-install.lock"), "sh", "-c", script], {
+  const packages = "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql";
+  const once = `flock 9 && { ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { ${packages}; }; }`;
+  const { status, stderr, error } = spawnSync("/bin/sh", ["-c", `{ ${once}; } 9>"$1"`, "sh", join(tmpdir(), "svc-postgres-install.lock")], {
     encoding: "utf8",
     timeout: INSTALL_MS,
   });

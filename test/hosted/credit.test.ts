@@ -130,6 +130,19 @@ eachStore(({ engine, open }) => {
     assert.equal(await balanceOf(store, "acc_a"), BigInt(50 * CU));
   });
 
+  test(`a grant whose answer was lost returns when nobody asks for it again (${engine})`, async (t) => {
+    const { store, faults } = faultyStore(await open(t));
+    await createPaid(store, "acc_a", BigInt(50 * CU));
+    const { credit, world } = await node(t, store);
+    faults.answers = 0;
+    await refill(credit, world, credit.wallet("acc_a"), 3 * CU);
+    assert.equal(await balanceOf(store, "acc_a"), 0n);
+    for (let turns = 0; turns < 90 && credit.size > 0; turns++) await turn(world, 1_000);
+    await until(() => credit.size === 0);
+    assert.equal(await balanceOf(store, "acc_a"), BigInt(50 * CU));
+    await credit.close();
+  });
+
   test(`leased credit is spent while the store is gone, until half of the time after which this node counts as dead (${engine})`, async (t) => {
     const { store, faults } = faultyStore(await open(t));
     await createPaid(store, "acc_a", 1_000_000_000n);
@@ -222,6 +235,28 @@ eachStore(({ engine, open }) => {
     await credit.close();
     assert.deepEqual(await audit(store), []);
   });
+
+  test(`a wall clock that jumps forth and back in between two writes loses and doubles nothing (${engine})`, async (t) => {
+    const store = await open(t);
+    await createPaid(store, "acc_a", 1_000_000_000n);
+    const { credit, world } = await node(t, store);
+    const wallet = credit.wallet("acc_a");
+    await refill(credit, world, wallet, SLICE);
+    for (const hours of [0, 5, -5, 5, -9]) {
+      world.jump(hours * 3_600_000);
+      spend(credit, wallet, 1);
+      await credit.flush();
+      spend(credit, wallet, 1);
+    }
+    await credit.close();
+    const usage = await store.db.selectFrom("usage_hour").select(["hour", "calls"]).orderBy("hour").execute();
+    assert.ok(usage.length >= 2);
+    assert.equal(
+      usage.reduce((sum, { calls }) => sum + calls, 0n),
+      BigInt((1_000_000_000 - Number(await balanceOf(store, "acc_a"))) / (3 * CU)),
+    );
+    assert.deepEqual(await audit(store), []);
+  });
 });
 
 test("a crowd of wallets asks in few transactions, and more than the bound are not leased to", async (t) => {
@@ -254,6 +289,50 @@ test("whoever waits for a store that does not answer waits two seconds at most, 
   assert.equal(calls, 1);
   world.advance(10 * WAIT_MS);
   assert.equal(calls, 1);
+});
+
+test("an answer that comes after this node was taken for dead puts nothing into a wallet", async (t) => {
+  const { store } = await countedStore(t);
+  await createPaid(store, "acc_a", BigInt(50 * CU));
+  const { slowed, let: letGo } = held(store);
+  const { credit, world, errors } = await node(t, slowed);
+  const wallet = credit.wallet("acc_a");
+  const answer = letGo();
+  const asked = refill(credit, world, wallet, 3 * CU);
+  await until(async () => (await balanceOf(store, "acc_a")) === 0n);
+  await store.db.updateTable("node").set({ state: "dead" }).execute();
+  await credit.flush();
+  answer.resolve();
+  await asked;
+  assert.equal(wallet.availableN, 0);
+  assert.match(String(errors), /epoch is over/);
+  assert.equal(await balanceOf(store, "acc_a"), BigInt(50 * CU));
+  await credit.close();
+});
+
+test("an account that is used while its idle credit is being returned gets new credit as soon as that is done", async (t) => {
+  const { store } = await countedStore(t);
+  await createPaid(store, "acc_a", BigInt(50 * CU));
+  const { slowed, let: letGo } = held(store);
+  const { credit, world } = await node(t, slowed);
+  const wallet = credit.wallet("acc_a");
+  await refill(credit, world, wallet, 3 * CU);
+  world.jump(SETTINGS.flushIntervalMs * 100);
+  await credit.flush();
+  const answers = [letGo(), letGo()];
+  answers[0]?.resolve();
+  world.advance(1_000);
+  await until(async () => (await balanceOf(store, "acc_a")) === BigInt(50 * CU));
+  assert.equal(credit.hold(wallet, 3 * CU), false);
+  world.advance(10 * ROUND_MS);
+  answers[1]?.resolve();
+  await until(() => {
+    world.advance(1);
+    return wallet.availableN === 50 * CU;
+  });
+  assert.equal(credit.wallet("acc_a"), wallet);
+  await credit.close();
+  assert.deepEqual(await audit(store), []);
 });
 
 test("a grant is what is needed now, and ahead of need no more than half of what is left", () => {
@@ -331,4 +410,21 @@ async function countedStore(t: TestContext): Promise<{ readonly store: Store; re
       },
     },
   };
+}
+
+/** A store whose answers are kept back: each `let` keeps back the next one until it is resolved. */
+function held(store: Store): { readonly slowed: Store; readonly let: () => PromiseWithResolvers<void> } {
+  const gates: PromiseWithResolvers<void>[] = [];
+  const transaction: Store["transaction"] = async (run) => {
+    const gate = gates.shift();
+    const result = await store.transaction(run);
+    await gate?.promise;
+    return result;
+  };
+  const letGo = () => {
+    const gate = Promise.withResolvers<void>();
+    gates.push(gate);
+    return gate;
+  };
+  return { slowed: { ...store, transaction }, let: letGo };
 }

@@ -14,8 +14,7 @@ export interface Faults {
   count: number;
 }
 
-/** What a fault looks like to whoever called. */
-export class InjectedFault extends Error {}
+class InjectedFault extends Error {}
 
 /** A store like the given one, and the switch of its faults. */
 export function faultyStore(store: Store): { readonly store: Store; readonly faults: Faults } {

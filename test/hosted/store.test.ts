@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { statSync } from "node:fs";
+import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
@@ -108,6 +108,22 @@ eachStore(({ engine, place }) => {
     for (const store of stores) await store.close();
   });
 
+  test("a connection that breaks inside a transaction, between two statements, fails that transaction and nothing else", async (t) => {
+    const store = await openStore(await place(t));
+    t.after(() => store.close());
+    const failing = store.transaction(async (tx) => {
+      const { rows } = await sql<{ readonly pid: bigint }>`select pg_backend_pid() as pid`.execute(tx);
+      await sql`select pg_terminate_backend(${sql.lit(Number(rows[0]?.pid))})`.execute(store.db);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await createAccount(store, "acc_a");
+      await tx.selectFrom("account").selectAll().execute();
+    });
+    await assert.rejects(failing);
+    assert.equal(await balanceOf(store, "acc_a"), 0n);
+    await Promise.all(Array.from({ length: 20 }, () => raise(store)));
+    assert.equal(await balanceOf(store, "acc_a"), 20n);
+  });
+
   test("a deadlock between transactions is tried again and ends well", async (t) => {
     const store = await openStore(await place(t));
     t.after(() => store.close());
@@ -155,6 +171,16 @@ test("what lies in the data directory is for its owner alone", async (t) => {
   assert.equal(statSync(dataDir).mode & 0o777, 0o700);
   for (const name of ["svc.db", "svc.db-wal", "svc.lock"]) assert.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, name);
   await store.close();
+});
+
+test("a file that is no store, and a server that is not there, are refused with what to do", async (t) => {
+  const { place, remove } = await newPlace("sqlite");
+  t.after(remove);
+  writeFileSync(join(place.dataDir, "svc.db"), "this is no database, whatever its name says".repeat(100));
+  await assert.rejects(openStore(place), /svc\.db cannot be opened: file is not a database\. Go back to a backup/);
+  rmSync(join(place.dataDir, "svc.db"));
+  await (await openStore(place)).close();
+  await assert.rejects(openStore({ url: "postgres://svc@localhost:1/svc", dataDir: "" }), /cannot be opened: .*ECONNREFUSED.*Check that the server runs/);
 });
 
 test("no failure of a database address shows its password", async () => {
