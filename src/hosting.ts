@@ -6,6 +6,7 @@ import type { ManagedSlug } from "./core/access.ts";
 import { audit } from "./hosted/audit.ts";
 import { createAddressLimit } from "./hosted/creation-limit.ts";
 import { openCredit } from "./hosted/credit.ts";
+import { exportStore } from "./hosted/export.ts";
 import { createGate, type Gate } from "./hosted/gate.ts";
 import { createHolders, HOLDER_LIMITS } from "./hosted/holders.ts";
 import { openStore } from "./hosted/store.ts";
@@ -88,6 +89,23 @@ export async function openHosting({ config, settings, world, log }: HostingParts
       await store.close();
     },
   };
+}
+
+/** Copies the embedded store of a configuration into an empty PostgreSQL database. Returns what to tell the operator; throws with a text where it cannot. */
+export async function exportEmbedded({ dataDir }: Config, url: string, world: World): Promise<string> {
+  const from = await openStore({ url: "", dataDir });
+  try {
+    const to = await openStore({ url, dataDir });
+    try {
+      const counts = await exportStore(from, to, world.wallMs());
+      const rows = Object.entries(counts).map(([table, count]) => `  ${table} ${count}`);
+      return `copied, and the books agree:\n${rows.join("\n")}\nStart svc with DATABASE_URL set to this database from now on; the embedded store stays as it was.`;
+    } finally {
+      await to.close();
+    }
+  } finally {
+    await from.close();
+  }
 }
 
 /** Who this process is among those that share the store. An embedded store has one process at a time, so it goes on as the same one. */

@@ -7,10 +7,12 @@ import { formatFaults } from "./config/fault.ts";
 import { type Config, type ConfigResult, loadConfig } from "./config.ts";
 import { type Devnet, startDevnet } from "./devnet/anvil.ts";
 import { withDevnet } from "./devnet/profile.ts";
+import { exportEmbedded } from "./hosting.ts";
 import { realWorld } from "./world.ts";
 
 const USAGE = `usage: svc serve [--config FILE] [--port N] [--host H] [--log-level LEVEL]
        svc check-config FILE
+       svc export --to postgres://… [--config FILE]
        svc version`;
 
 const REPEATED_MS = 1_000;
@@ -20,6 +22,7 @@ const version = String((JSON.parse(readFileSync(new URL("../package.json", impor
 const [command = "serve", ...rest] = process.argv.slice(2);
 if (command === "serve") await serve(rest);
 else if (command === "check-config") checkConfig(rest[0]);
+else if (command === "export") await exportTo(rest);
 else if (command === "version" || command === "--version") console.log(version);
 else if (command === "help" || command === "--help") console.log(USAGE);
 else refuse(`svc: unknown command ${command}\n${USAGE}`);
@@ -85,6 +88,16 @@ function checkConfig(file: string | undefined): void {
   console.log(`${file}: valid (${chains.length} chains, ${profiles.length} profiles)`);
 }
 
+async function exportTo(args: readonly string[]): Promise<void> {
+  const { config: file = process.env["SVC_CONFIG"] ?? "svc.yml", to, ...rest } = readFlags(args, { to: { type: "string" } });
+  if (to === undefined || Object.keys(rest).length > 0) return refuse(USAGE);
+  const result = readConfig(file, {});
+  if (!result.ok) return refuse(formatFaults(result.faults));
+  console.log(
+    await exportEmbedded(result.config, to, realWorld).catch((error: unknown) => refuse(`svc: ${error instanceof Error ? error.message : String(error)}`)),
+  );
+}
+
 function readConfig(file: string, flags: Readonly<Record<string, string | undefined>>): ConfigResult {
   let text: Uint8Array;
   try {
@@ -96,10 +109,10 @@ function readConfig(file: string, flags: Readonly<Record<string, string | undefi
   return loadConfig({ file, text, env: process.env, flags });
 }
 
-function readFlags(args: readonly string[]): Readonly<Record<string, string | undefined>> {
+function readFlags(args: readonly string[], more: Readonly<Record<string, { readonly type: "string" }>> = {}): Readonly<Record<string, string | undefined>> {
   const option = { type: "string" } as const;
   try {
-    const { values } = parseArgs({ args: [...args], options: { config: option, port: option, host: option, "log-level": option } });
+    const { values } = parseArgs({ args: [...args], options: { config: option, port: option, host: option, "log-level": option, ...more } });
     return { ...values };
   } catch (error) {
     return refuse(`svc: ${error instanceof Error ? error.message : String(error)}\n${USAGE}`);

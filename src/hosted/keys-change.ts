@@ -130,7 +130,7 @@ async function lockedKey({ store, nowMs }: ChangeParts, tx: Transaction<Tables>,
     .select("id")
     .where("id", "=", id)
     .where("account_id", "=", scope.accountId)
-    .$if(store.engine === "postgres", (it) => it.forUpdate())
+    .$if(store.engine === "postgres", (it) => it.forNoKeyUpdate())
     .execute();
   const key = await keyById(tx, id, scope, nowMs);
   if (key === null) return notFound();

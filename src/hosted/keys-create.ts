@@ -48,7 +48,7 @@ export function addKey(store: Store, key: KeyRow & { readonly maxKeys: number },
       .selectFrom("account")
       .select("id")
       .where("id", "=", key.accountId)
-      .$if(store.engine === "postgres", (it) => it.forUpdate())
+      .$if(store.engine === "postgres", (it) => it.forNoKeyUpdate())
       .execute();
     if ((await liveKeys(tx, key.accountId)) >= key.maxKeys) return apiFault("key_limit", `the account has ${key.maxKeys} keys, which is the most it may have`);
     return insertKey(tx, key, nowMs);
