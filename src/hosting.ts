@@ -63,7 +63,7 @@ export async function openHosting({ config, settings, world, log }: HostingParts
     settings,
     chains: config.chains,
     profiles: () => MANAGED,
-    changes: { key: (id) => void holders.keyChanged(id), account: (id) => void holders.accountChanged(id) },
+    changes: { key: (id) => holders.keyChanged(id), account: (id) => holders.accountChanged(id) },
     audit: () => audit(store),
     publicUrl: config.server.publicUrl,
     trustedProxies: config.server.trustedProxies,

@@ -128,9 +128,10 @@ svc is ready at ${base}
   curl -s ${base}/rpc/${chain} -H 'content-type: application/json' \\
        -d '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
 
-  websocket  ${base.replace(/^http/, "ws")}/ws/rpc/${chain}
+${config.hosted === null ? "" : `  a key      curl -s -X POST ${base}/api/v1/agent/keys\n`}  websocket  ${base.replace(/^http/, "ws")}/ws/rpc/${chain}
   dashboard  ${base}/dashboard
   chains     ${base}/api/chains
+  all of it  ${base}/llms.txt
 `);
 }
 

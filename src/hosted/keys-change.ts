@@ -54,7 +54,7 @@ export async function patchKey(parts: ChangeParts, ref: KeyRef, patch: KeyPatch)
       .execute();
     return [key, (await keyById(tx, ref.id, ref.scope, nowMs)) ?? notFound()];
   });
-  if (before !== null && before !== after) changes.key(ref.id);
+  if (before !== null && before !== after) await changes.key(ref.id);
   return after;
 }
 
@@ -88,7 +88,7 @@ export async function rotateKey(parts: ChangeParts, ref: KeyRef, graceMs: number
       .execute();
     return { secret, prefix, previousValidUntilMs };
   });
-  if (!("kind" in rotated)) changes.key(ref.id);
+  if (!("kind" in rotated)) await changes.key(ref.id);
   return rotated;
 }
 
@@ -105,7 +105,7 @@ export async function deleteKey(parts: ChangeParts, ref: KeyRef): Promise<"delet
       .execute();
     return "deleted";
   });
-  if (deleted === "deleted") changes.key(ref.id);
+  if (deleted === "deleted") await changes.key(ref.id);
   return deleted === "already" ? "deleted" : deleted;
 }
 

@@ -25,9 +25,9 @@ export interface KeyRecord extends KeyProfiles {
 /** Who hears of changes that callers must feel at once. Called after they are written down. */
 export interface Changes {
   /** A key was deleted, rotated, or given other profiles. */
-  key(keyId: string): void;
+  key(keyId: string): Promise<void> | void;
   /** An account was credited. */
-  account(accountId: string): void;
+  account(accountId: string): Promise<void> | void;
 }
 
 /** Whose keys, and which of them: what a management token may see. */

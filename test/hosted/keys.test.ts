@@ -78,7 +78,7 @@ eachStore(({ engine, open }) => {
     const store = await open(t);
     const { id, accountId } = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
     const told: string[] = [];
-    const parts = { store, changes: { ...QUIET, key: (it: string) => told.push(it) }, nowMs: NOW_MS };
+    const parts = { store, changes: { ...QUIET, key: (it: string) => void told.push(it) }, nowMs: NOW_MS };
     const patch = { name: "b", defaultProfile: undefined, allowedProfiles: undefined, known: ["premium"] };
     const missing = await patchKey(parts, { id: newId("key", 1), scope: { accountId, profiles: null } }, patch);
     assert.ok("kind" in missing && missing.code === "not_found");

@@ -171,11 +171,11 @@ test("a deleted key is refused at once; a rotated one works on until its overlap
   const kept = (await stage.manage(token, "POST", `/api/v1/keys/${id}/rotate`, { grace_seconds: 3_600 })).json.key;
   assert.deepEqual([(await stage.call(key)).status, (await stage.call(kept)).status], [200, 200]);
   const next = (await stage.manage(token, "POST", `/api/v1/keys/${id}/rotate`, { grace_seconds: 0 })).json.key;
-  await until("the end of the old ones", async () => (await stage.call(kept)).status === 401);
+
   assert.deepEqual(code(await stage.call(kept)), [401, -32001, "key_revoked"]);
   assert.equal((await stage.call(next)).status, 200);
   assert.equal((await stage.manage(token, "DELETE", `/api/v1/keys/${id}`)).status, 204);
-  await until("the deletion", async () => (await stage.call(next)).status === 401);
+
   assert.deepEqual(code(await stage.call(next)), [401, -32001, "key_revoked"]);
 });
 

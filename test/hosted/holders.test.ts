@@ -1,0 +1,162 @@
+// Who the secrets belong to, on both engines: found once, forgotten when they change, never believed longer than they hold, and bounded whoever asks.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createAddressLimit } from "../../src/hosted/creation-limit.ts";
+import type { Holder } from "../../src/hosted/holder.ts";
+import { createHolders, HOLDER_LIMITS, type HolderLimits, type Holders } from "../../src/hosted/holders.ts";
+import { deleteKey, patchKey, rotateKey } from "../../src/hosted/keys-change.ts";
+import { addKey, createAccount, createAnonymousKey } from "../../src/hosted/keys-create.ts";
+import { EVERY_PROFILE } from "../../src/hosted/keys-profiles.ts";
+import { digestOf, newSecret } from "../../src/hosted/secret.ts";
+import type { Store } from "../../src/hosted/store.ts";
+import { type Ending, eachStore } from "../fakes/stores.ts";
+import { type SimulatedWorld, simulatedWorld } from "../fakes/world.ts";
+
+type Found = Holder | { readonly kind: "fault"; readonly code: string };
+
+interface Scene {
+  readonly store: Store;
+  readonly world: SimulatedWorld;
+  readonly holders: Holders;
+  readonly woken: string[];
+  readonly errors: unknown[];
+  identify(secret: string): string;
+  find(secret: string, address?: string): Promise<Found>;
+  /** A key of a new account. */
+  key(): Promise<{ readonly secret: string; readonly id: string; readonly accountId: string }>;
+  readonly parts: Parameters<typeof rotateKey>[0];
+}
+
+async function scene(t: Ending, open: (t: Ending) => Promise<Store>, limits: Partial<HolderLimits> = {}): Promise<Scene> {
+  const store = await open(t);
+  const world = simulatedWorld(1);
+  const woken: string[] = [];
+  const errors: unknown[] = [];
+  const misses = createAddressLimit({ perSecond: 0.5, burst: 30 });
+  const credit = { wake: (id: string) => void woken.push(id) };
+  const holders = createHolders({ store, world, credit, misses, limits: { ...HOLDER_LIMITS, ...limits }, onError: (error) => errors.push(error) });
+  const pending: Promise<void>[] = [];
+  const changes = { key: (id: string) => void pending.push(holders.keyChanged(id)), account: (id: string) => void pending.push(holders.accountChanged(id)) };
+  return {
+    store,
+    world,
+    holders,
+    woken,
+    errors,
+    identify(secret) {
+      const it = holders.identify(secret, digestOf(secret));
+      return it === null ? "look up" : it.kind === "fault" ? it.code : it.keyId;
+    },
+    find: (secret, address = "10.0.0.1") => new Promise((resolve) => void holders.find(digestOf(secret), address, resolve)),
+    key: () => createAccount(store, { name: "k", profiles: EVERY_PROFILE }, world.wallMs()),
+    get parts() {
+      return { store, nowMs: world.wallMs(), changes };
+    },
+  };
+}
+
+function held(it: Found): Holder {
+  assert.ok(it.kind === "holder", it.kind === "fault" ? it.code : "");
+  return it;
+}
+
+eachStore(({ engine, open }) => {
+  test(`a secret is looked up once and known from then on, as the same holder (${engine})`, async (t) => {
+    const { identify, find, key, holders } = await scene(t, open);
+    const { secret, id } = await key();
+    assert.equal(identify(secret), "look up");
+    const [first, second] = await Promise.all([find(secret), find(secret)]);
+    assert.equal(first, second);
+    assert.deepEqual([identify(secret), held(first).home, holders.size], [id, "premium", 1]);
+  });
+
+  test(`keys of one account share who pays, and so its buckets; those of others do not (${engine})`, async (t) => {
+    const { store, world, find, key } = await scene(t, open);
+    const one = await key();
+    const two = await addKey(store, { accountId: one.accountId, agentId: null, name: "", profiles: EVERY_PROFILE, maxKeys: 9 }, world.wallMs());
+    assert.ok(two.kind === "new_key");
+    const stranger = await key();
+    const [a, b, c] = [held(await find(one.secret)), held(await find(two.secret)), held(await find(stranger.secret))];
+    assert.equal(a.payer, b.payer);
+    assert.notEqual(a.payer, c.payer);
+  });
+
+  test(`a change is seen in what is kept, at once, and ends the sockets it has to (${engine})`, async (t) => {
+    const { identify, find, key, holders, parts, world } = await scene(t, open);
+    const { secret, id, accountId } = await key();
+    const holder = held(await find(secret));
+    const closed: string[] = [];
+    holders.seat(holder, (reason) => closed.push(reason));
+    const ref = { id, scope: { accountId, profiles: null } };
+    await patchKey(parts, ref, { name: "other", known: ["public", "premium"] });
+    await holders.keyChanged(id);
+    assert.deepEqual(closed, [], "a new name ends nothing");
+    const rotated = await rotateKey(parts, ref, 1_000);
+    assert.ok(!("code" in rotated));
+    await holders.keyChanged(id);
+    assert.equal(identify(secret), id, "the overlap");
+    world.jump(1_000);
+    assert.equal(identify(secret), "key_revoked");
+    assert.equal(held(await find(rotated.secret)).keyId, id);
+    await deleteKey(parts, ref);
+    await holders.keyChanged(id);
+    assert.notEqual(identify(rotated.secret), id);
+    assert.deepEqual(closed, ["key_revoked"]);
+  });
+
+  test(`a key that is deleted while it is being looked up is not believed afterwards (${engine})`, async (t) => {
+    const { identify, find, key, holders, parts } = await scene(t, open);
+    for (let n = 0; n < 10; n++) {
+      const { secret, id, accountId } = await key();
+      const looking = find(secret);
+      await deleteKey(parts, { id, scope: { accountId, profiles: null } });
+      await holders.keyChanged(id);
+      await looking;
+      assert.notEqual(identify(secret), id);
+    }
+  });
+
+  test(`what is nobody's is remembered for ten seconds, and who tries too many has to wait; keys that are known do not (${engine})`, async (t) => {
+    const { identify, find, key, world } = await scene(t, open);
+    const { secret, id } = await key();
+    await find(secret);
+    const wrong = newSecret("key");
+    assert.equal((await find(wrong)).kind, "fault");
+    assert.equal(identify(wrong), "unauthorized");
+    world.advance(10_000);
+    assert.equal(identify(wrong), "look up");
+    const codes: string[] = [];
+    for (let n = 0; n < 40; n++) {
+      const it = await find(newSecret("key"));
+      codes.push(it.kind === "fault" ? it.code : "");
+    }
+    assert.deepEqual([...new Set(codes)], ["unauthorized", "rate_limit_exceeded"]);
+    assert.equal(identify(secret), id);
+    const elsewhere = await find(newSecret("key"), "10.0.0.2");
+    assert.ok(elsewhere.kind === "fault" && elsewhere.code === "unauthorized");
+  });
+
+  test(`no more are kept than may be, the oldest go, and one that went is found again (${engine})`, async (t) => {
+    const { store, world, find, identify, holders } = await scene(t, open, { maxHolders: 5, maxUnknown: 5 });
+    const secrets: string[] = [];
+    for (let n = 0; n < 12; n++) {
+      const made = await createAnonymousKey(store, { name: "", grantN: 0n }, world.wallMs());
+      secrets.push(made.secret);
+      await find(made.secret);
+      assert.ok(holders.size <= 5);
+    }
+    assert.equal(identify(secrets[0] ?? ""), "look up");
+    held(await find(secrets[0] ?? ""));
+  });
+
+  test(`a store that fails is told as unavailable and not remembered as an answer (${engine})`, async (t) => {
+    const { store, identify, find, key, errors } = await scene(t, open);
+    const { secret } = await key();
+    await store.db.schema.alterTable("key_secret").renameTo("elsewhere").execute();
+    const it = await find(secret);
+    assert.deepEqual([it.kind === "fault" && it.code, errors.length], ["unavailable", 1]);
+    await store.db.schema.alterTable("elsewhere").renameTo("key_secret").execute();
+    assert.equal(identify(secret), "look up");
+    held(await find(secret));
+  });
+});
