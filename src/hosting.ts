@@ -5,7 +5,7 @@ import type { Config } from "./config.ts";
 import type { ManagedSlug } from "./core/access.ts";
 import { audit } from "./hosted/audit.ts";
 import { createAddressLimit } from "./hosted/creation-limit.ts";
-import { openCredit } from "./hosted/credit.ts";
+import { type Credit, openCredit } from "./hosted/credit.ts";
 import { exportStore } from "./hosted/export.ts";
 import { createGate, type Gate } from "./hosted/gate.ts";
 import { createHolders, HOLDER_LIMITS } from "./hosted/holders.ts";
@@ -33,6 +33,9 @@ const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
 const AUDIT_MS = 3_600_000;
 /** Keys that do not exist which one address may try in a minute. */
 const MISSES = { perSecond: 0.5, burst: 30 };
+/** Reads that come within this share one write of what was used; none waits longer for it than that. */
+const SETTLE_MS = 10;
+const SETTLE_WAIT_MS = 500;
 /** Fewest compute units that a node leases of a balance at a time. */
 const MIN_SLICE_CU = 100;
 
@@ -65,6 +68,7 @@ export async function openHosting({ config, settings, world, log }: HostingParts
     profiles: () => MANAGED,
     changes: { key: (id) => holders.keyChanged(id), account: (id) => holders.accountChanged(id) },
     audit: () => audit(store),
+    settled: settling(credit, world),
     publicUrl: config.server.publicUrl,
     trustedProxies: config.server.trustedProxies,
     operatorToken: settings.operatorToken,
@@ -88,6 +92,25 @@ export async function openHosting({ config, settings, world, log }: HostingParts
       await credit.close();
       await store.close();
     },
+  };
+}
+
+/** Writes what was used, for all who ask within some milliseconds at once; gives up waiting when the store takes too long. */
+function settling(credit: Credit, world: World): () => Promise<void> {
+  let next: Promise<void> | null = null;
+  return () => {
+    next ??= new Promise((resolve) => {
+      world.after(SETTLE_MS, () => {
+        next = null;
+        const cancel = world.after(SETTLE_WAIT_MS, resolve);
+        // A failure is told by the credit's own next flush.
+        credit
+          .flush()
+          .then(resolve, () => resolve())
+          .finally(cancel);
+      });
+    });
+    return next;
   };
 }
 

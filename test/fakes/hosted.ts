@@ -80,6 +80,7 @@ export async function serveApi(t: Ending, store: Store, overrides: Partial<ApiPa
     profiles: () => ["premium", "public"],
     settings: { startingGrantCu: 5_000, tariff: TARIFF, maxKeys: 5, freeCuPerMonth: 1_000_000, fallbackMs: 30 * 86_400_000 },
     changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
+    settled: () => Promise.resolve(),
     publicUrl: null,
     trustedProxies: ["127.0.0.0/8", "::1"],
     operatorToken: OPERATOR_TOKEN,

@@ -13,6 +13,8 @@ export interface HandlerParts {
   readonly world: World;
   readonly store: Store;
   readonly changes: Changes;
+  /** Resolves once what was used up to now is written, or cannot be for now. */
+  readonly settled: () => Promise<void>;
   readonly chains: readonly Chain[];
   /** Slugs of the profiles that every account can use. */
   readonly profiles: () => readonly string[];

@@ -35,6 +35,8 @@ export function createServing(parts: HandlerParts, credentials: CredentialParts)
   const handlers = parseHandlers(handlersOf(parts));
   return async (asked) => {
     const { operation, request, address, baseUrl } = asked;
+    // Whoever reads a balance after a call is to see what it cost.
+    if (operation.method === "GET" && !operation.auth.includes("none")) await parts.settled();
     const caller = await callerOf(credentials, operation.auth, { request, address, pathKey: asked.params?.["key"] ?? null });
     if (caller.kind === "api_fault") return caller;
     if (caller.kind === "agent" && caller.agent.readOnly && operation.method !== "GET") return apiFault("forbidden", "the management token may only read");

@@ -45,7 +45,7 @@ function keyedSteps({ startingGrantCu, tariff, keysPerHour }: HostedFacts, chain
     {
       title: "Read the balance",
       shell: `curl -s "${keys}/$KEY"`,
-      note: "`balance_cu` and `estimated_requests` tell what is left, some seconds late while calls are being made.",
+      note: "`balance_cu` and `estimated_requests` tell what is left.",
     },
   ];
 }
