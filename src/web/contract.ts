@@ -188,7 +188,7 @@ export const CONTRACT = {
     ...ACCOUNTS,
     path: "/api/v1/accounts/current",
     summary: "Read the account of the credential",
-    description: "The authoritative balance, some seconds late while calls are being made.",
+    description: "The authoritative balance.",
     auth: ["management_token", "rpc_key"],
     answers: { 200: { description: "The account.", schema: shape.account } },
     faults: [...KNOWN, ...ANY],
