@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { postgresAvailability, WITHOUT } from "./fakes/postgres.ts";
 
 interface Result {
   readonly name: string;
@@ -30,11 +31,20 @@ async function runChecks(): Promise<readonly Result[]> {
 }
 
 async function runTests(): Promise<Result> {
+  if (!chosen) providePostgres();
   const files = chosen ? [] : globSync(["test/**/*.test.ts", "bench/**/*.test.ts"]).sort();
   heading(chosen ? `tests: ${passedOn.join(" ")}` : `tests: ${files.length} files, ${availableParallelism()} at a time`);
   if (!chosen && files.length === 0) throw new Error("no test file found");
   const options = ["--test", `--test-concurrency=${availableParallelism()}`, `--test-timeout=${TEST_TIMEOUT_MS}`];
   return run("tests", [...options, ...passedOn, ...files], "always");
+}
+
+/** Installed once, before the files that need it run side by side; where that cannot be, they are skipped, and say so. */
+function providePostgres(): void {
+  const postgres = postgresAvailability();
+  if (postgres.kind === "yes") return;
+  process.env[WITHOUT] = postgres.reason;
+  console.log(`NOT TESTED on PostgreSQL: ${postgres.reason}`);
 }
 
 function run(name: string, args: readonly string[], show: "always" | "when it fails"): Promise<Result> {
