@@ -16,7 +16,7 @@ JSON Schema can use \`schema/svc.schema.json\`.
 - **Strictness**: unknown keys, keys given twice and values out of bounds are refused. A broken file never replaces a running configuration.
 - **Limits**: a file has at most 10,000,000 bytes of UTF-8; YAML anchors and aliases work, tags and several documents do not.
 - **Secrets**: URLs and headers of providers are secret. They never appear in logs, errors or metrics.
-- **Changes**: \`SIGHUP\` re-reads providers and limits. Chains, \`server\`, \`storage\`, \`data_dir\`, \`devnet\` and \`cluster\` change at restart.
+- **Changes**: \`SIGHUP\` re-reads providers and limits. Chains, \`server\`, \`storage\`, \`data_dir\`, \`devnet\`, \`cluster\` and \`hosted\` change at restart.
 
 A small complete file:
 
@@ -45,6 +45,7 @@ const RULES = `## Rules across settings
 - Every provider has \`url\`, \`ws_url\` or both. Credentials in a URL (\`https://user:password@host\`) are sent as an \`Authorization\`
   header, so \`headers\` may not have that header as well, and \`url\` and \`ws_url\` must carry the same ones.
 - A profile names only chains that are configured. At least one chain is configured, or \`devnet\` is \`true\`.
+- \`hosted.enabled: true\` needs a profile \`public\`, and in production the environment variable \`SVC_SECRET\`.
 - \`devnet: true\` takes the name \`local\` and the chain id 31337, and is refused with \`NODE_ENV=production\`.
 - An error rule has a \`category\`, and \`code\` or \`message_contains\` or both.
 `;
