@@ -91,6 +91,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     port: server.port,
     reload(next) {
       if (chainsOf(next.chains) !== chainsOf(config.chains)) return "the chains differ, and chains are fixed until restart";
+      if (JSON.stringify(next.hosted) !== JSON.stringify(config.hosted)) log.warn("`hosted` differs, and takes effect at restart; the rest is reloaded");
       live = next;
       directory.replace(next.profiles);
       watch();

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { HostedConfig } from "./config/hosted.ts";
 import type { Config } from "./config.ts";
 import type { ManagedSlug } from "./core/access.ts";
+import { usdText } from "./core/price.ts";
 import { audit } from "./hosted/audit.ts";
 import { createAddressLimit } from "./hosted/creation-limit.ts";
 import { type Credit, openCredit } from "./hosted/credit.ts";
@@ -34,8 +35,10 @@ const AUDIT_MS = 3_600_000;
 /** Keys that do not exist which one address may try in a minute. */
 const MISSES = { perSecond: 0.5, burst: 30 };
 /** Reads that come within this share one write of what was used; none waits longer for it than that. */
-const SETTLE_MS = 10;
+const SETTLE_MS = 25;
 const SETTLE_WAIT_MS = 500;
+/** The longest that each step of the end may take. */
+const CLOSE_MS = 5_000;
 /** Fewest compute units that a node leases of a balance at a time. */
 const MIN_SLICE_CU = 100;
 
@@ -68,7 +71,7 @@ export async function openHosting({ config, settings, world, log }: HostingParts
     profiles: () => MANAGED,
     changes: { key: (id) => holders.keyChanged(id), account: (id) => holders.accountChanged(id) },
     audit: () => audit(store),
-    settled: settling(credit, world),
+    settle: settling(credit, world),
     publicUrl: config.server.publicUrl,
     trustedProxies: config.server.trustedProxies,
     operatorToken: settings.operatorToken,
@@ -89,16 +92,20 @@ export async function openHosting({ config, settings, world, log }: HostingParts
     async close() {
       cancelAudit();
       gate.close();
-      await credit.close();
-      await store.close();
+      await within(world, CLOSE_MS, credit.close()).catch((error: unknown) => {
+        const unwritten = `${usdText(credit.unwrittenN())} USD`;
+        log.error({ problem: textOf(error), unwritten }, "the store cannot be written: what was served since the last write is not billed");
+      });
+      await within(world, CLOSE_MS, store.close()).catch(onError);
     },
   };
 }
 
 /** Writes what was used, for all who ask within some milliseconds at once; gives up waiting when the store takes too long. */
-function settling(credit: Credit, world: World): () => Promise<void> {
+function settling(credit: Credit, world: World): (accountId: string | null) => Promise<boolean> {
   let next: Promise<void> | null = null;
-  return () => {
+  return async (accountId) => {
+    if (!credit.isUnwritten(accountId)) return false;
     next ??= new Promise((resolve) => {
       world.after(SETTLE_MS, () => {
         next = null;
@@ -110,8 +117,17 @@ function settling(credit: Credit, world: World): () => Promise<void> {
           .finally(cancel);
       });
     });
-    return next;
+    await next;
+    return true;
   };
+}
+
+/** Resolves when `work` is done, or rejects when that takes too long. */
+function within(world: World, ms: number, work: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const cancel = world.after(ms, () => reject(new Error(`not done within ${ms} ms`)));
+    work.then(resolve, reject).finally(cancel);
+  });
 }
 
 /** Copies the embedded store of a configuration into an empty PostgreSQL database. Returns what to tell the operator; throws with a text where it cannot. */

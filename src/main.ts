@@ -73,7 +73,7 @@ async function serve(args: readonly string[]): Promise<void> {
       // One Ctrl-C may arrive twice: once from the terminal and once from whoever started this process.
       process.on(again, () => realWorld.now() - startedAtMs > REPEATED_MS && process.exit(1));
     }
-    await app.close();
+    await app.close().catch((error: unknown) => log.error({ err: error }, "bug: not everything could be ended"));
     await devnet?.close();
     log.info("ended");
     process.exit();

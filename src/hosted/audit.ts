@@ -1,8 +1,12 @@
-// The audit: whether the books agree with each other, to the unit. Reads only; each check is one statement, so that it sees one moment.
-import { sql } from "kysely";
+// The audit: whether the books agree with each other, to the unit. Reads only, and in pages: however much the ledger holds, nobody waits for the whole of it.
+// Knows nothing of what to do about a difference.
+import { type Kysely, sql } from "kysely";
+import { ACCOUNT_IDS, type Books, booksOf, type Excess, excesses, unequalBooks } from "./audit-books.ts";
+import { type IdColumn, type IdRange, isBetween, rangesOf, rowsOf } from "./pages.ts";
 import type { Store } from "./store.ts";
+import type { Tables } from "./tables.ts";
 
-/** Something that does not add up. */
+/** Something that does not add up, or money in the name of an event or account that does not exist. */
 export interface Difference {
   readonly check: "event" | "balance" | "usage" | "lease";
   /** Id of the ledger event or account. */
@@ -13,62 +17,76 @@ export interface Difference {
 }
 
 /** Differences that one check lists at most. */
-const MAX_DIFFERENCES = 100;
+export const DIFFERENCES_PER_CHECK = 250;
 
-/** Adds everything up; an empty list = the books agree. */
+/** Adds everything up; an empty list = the books agree. What is posted meanwhile makes no difference: whatever is compared was read at one moment. */
 export async function audit(store: Store): Promise<readonly Difference[]> {
-  return [...(await events(store)), ...(await balances(store)), ...(await usage(store)), ...(await leases(store))];
+  const found: Record<Difference["check"], Difference[]> = { event: [], balance: [], usage: [], lease: [] };
+  const isFull = (check: Difference["check"]) => found[check].length >= DIFFERENCES_PER_CHECK;
+  const add = (differences: readonly Difference[]) => {
+    for (const difference of differences) if (!isFull(difference.check)) found[difference.check].push(difference);
+  };
+  for await (const range of rangesOf(store.db, EVENT_IDS)) {
+    add(await events(store.db, range));
+    if (isFull("event")) break;
+  }
+  for await (const range of rangesOf(store.db, ACCOUNT_IDS)) {
+    add(await accounts(store.db, range));
+    if (range.end !== null) add(await account(store, range.end));
+    if (isFull("balance") && isFull("usage") && isFull("lease")) break;
+  }
+  return [...found.event, ...found.balance, ...found.usage, ...found.lease];
 }
 
-/** The lines of an event sum to zero, and there are some. */
-async function events({ db }: Store): Promise<readonly Difference[]> {
-  const { rows } = await sql<{ readonly id: string; readonly total: bigint | null }>`
-    select t.id, cast(sum(e.amount_n) as bigint) as total
-    from ledger_tx t left join ledger_entry e on e.tx_id = t.id
-    group by t.id having count(e.tx_id) < 2 or sum(e.amount_n) <> 0
-    order by t.id limit ${MAX_DIFFERENCES}`.execute(db);
-  return rows.map(({ id, total }) => ({ check: "event", id, isN: total ?? 0n, shouldN: 0n }));
+const EVENT_IDS: readonly IdColumn[] = [
+  { table: "ledger_tx", column: "id" },
+  { table: "ledger_entry", column: "tx_id" },
+];
+
+/** The lines of an event sum to zero, there are some, and there is an event; the end of the range included, since an event has few lines. */
+async function events(db: Kysely<Tables>, { after, end }: IdRange): Promise<readonly Difference[]> {
+  const isHere = (column: string) => sql`${isBetween(column, { after, end: null })} ${end === null ? sql`` : sql`and ${sql.ref(column)} <= ${end}`}`;
+  const rows = await rowsOf(
+    db,
+    sql<{ readonly id: string; readonly total: bigint }>`select id, cast(sum(amount_n) as bigint) as total from (
+      select id, 1 as events, 0 as lines, 0 as amount_n from ledger_tx where ${isHere("id")}
+      union all select tx_id, 0, 1, amount_n from ledger_entry where ${isHere("tx_id")}
+    ) parts group by id having sum(events) = 0 or sum(lines) < 2 or sum(amount_n) <> 0 order by id`,
+  );
+  return rows.map(({ id, total }) => ({ check: "event", id, isN: total, shouldN: 0n }));
 }
 
-interface Sums {
-  readonly id: string;
-  readonly is_n: bigint;
-  readonly should_n: bigint;
+/** The accounts between the ends of a range. */
+async function accounts(db: Kysely<Tables>, range: IdRange): Promise<readonly Difference[]> {
+  const books = await unequalBooks(db, range);
+  const over = await excesses(db, range);
+  return [...books.flatMap(differencesOf), ...over.map(excessOf)];
 }
 
-/** What the ledger says of an account is its balance and what nodes hold of it. */
-async function balances({ db }: Store): Promise<readonly Difference[]> {
-  const { rows } = await sql<Sums>`
-    select id, is_n, should_n from (
-      select a.id,
-        cast(a.balance_n + coalesce(l.granted, 0) as bigint) as is_n,
-        cast(coalesce(e.total, 0) as bigint) as should_n
-      from account a
-      left join (select account_id, sum(granted_n) as granted from credit_lease group by account_id) l on l.account_id = a.id
-      left join (select account_id, sum(amount_n) as total from ledger_entry where account_id is not null group by account_id) e on e.account_id = a.id
-    ) sums where is_n <> should_n order by id limit ${MAX_DIFFERENCES}`.execute(db);
-  return rows.map((row) => ({ check: "balance", id: row.id, isN: row.is_n, shouldN: row.should_n }));
+/** One account with any number of rows. It is read in passing first; only what seems wrong then is read again, at one moment, which on the embedded engine others wait for. */
+async function account(store: Store, id: string): Promise<readonly Difference[]> {
+  const seen = await accountIn(store.db, id);
+  if (seen.length === 0) return seen;
+  return store.transaction(async (tx) => {
+    if (store.engine === "postgres") await sql`set transaction isolation level repeatable read, read only`.execute(tx);
+    return accountIn(tx, id);
+  });
 }
 
-/** What was counted as charged is what was taken: settled in the ledger, or spent of an open lease. */
-async function usage({ db }: Store): Promise<readonly Difference[]> {
-  const { rows } = await sql<Sums>`
-    select id, is_n, should_n from (
-      select account_id as id, cast(sum(counted) as bigint) as is_n, cast(sum(taken) as bigint) as should_n from (
-        select account_id, charge_n as counted, 0 as taken from usage_hour
-        union all select account_id, 0, spent_n from credit_lease
-        union all select e.account_id, 0, -e.amount_n from ledger_entry e
-          join ledger_tx t on t.id = e.tx_id where t.kind = 'usage' and e.account_id is not null
-      ) lines group by account_id
-    ) sums where is_n <> should_n order by id limit ${MAX_DIFFERENCES}`.execute(db);
-  return rows.map((row) => ({ check: "usage", id: row.id, isN: row.is_n, shouldN: row.should_n }));
+async function accountIn(db: Kysely<Tables>, id: string): Promise<readonly Difference[]> {
+  const { books, over } = await booksOf(db, id);
+  return [...differencesOf(books), ...over.map(excessOf)];
+}
+
+/** What the ledger says of an account is its balance and what nodes hold of it; what was counted as charged is what was taken. */
+function differencesOf({ id, accounts, claims, held_n, booked_n, counted_n, taken_n }: Books): readonly Difference[] {
+  const differences: Difference[] = [];
+  if (held_n !== booked_n || (accounts === 0n && claims > 0n)) differences.push({ check: "balance", id, isN: held_n, shouldN: booked_n });
+  if (counted_n !== taken_n) differences.push({ check: "usage", id, isN: counted_n, shouldN: taken_n });
+  return differences;
 }
 
 /** No lease is overspent and no balance below zero, whatever the engine enforces. */
-async function leases({ db }: Store): Promise<readonly Difference[]> {
-  const { rows } = await sql<Sums>`
-    select account_id as id, spent_n as is_n, granted_n as should_n from credit_lease where spent_n < 0 or spent_n > granted_n
-    union all select id, balance_n, 0 from account where balance_n < 0
-    limit ${MAX_DIFFERENCES}`.execute(db);
-  return rows.map((row) => ({ check: "lease", id: row.id, isN: row.is_n, shouldN: row.should_n }));
+function excessOf({ id, is_n, should_n }: Excess): Difference {
+  return { check: "lease", id, isN: is_n, shouldN: should_n };
 }

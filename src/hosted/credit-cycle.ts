@@ -57,6 +57,8 @@ export class Cycle {
   #turning: Promise<void> = Promise.resolve();
   #cancelTimer: () => void = () => undefined;
   #isClosed = false;
+  /** The flush after the one under way; null = nobody asked for it. */
+  #next: Promise<void> | null = null;
   #returning: readonly OpenWallet[] = [];
   #look: Iterator<OpenWallet> | null = null;
   #seen: ReadonlyMap<string, Seen> = new Map();
@@ -87,11 +89,28 @@ export class Cycle {
     if (!this.#isClosed) this.#parts.onError(error);
   }
 
-  /** Writes what was used since the last batch; one at a time. */
+  /** Writes what was used since the last batch; one at a time. Whoever asks while one is under way shares the next one. */
   flush(): Promise<void> {
-    const run = this.#running.then(() => this.#flush()).finally(() => this.#tellLost());
-    this.#running = run.catch(() => undefined);
-    return run;
+    this.#next ??= this.#running.then(() => {
+      this.#next = null;
+      const run = this.#flush().finally(() => this.#tellLost());
+      this.#running = run.catch(() => undefined);
+      return run;
+    });
+    return this.#next;
+  }
+
+  /** Whether a batch has been taken and is not known to be written. */
+  get isWriting(): boolean {
+    return this.#frozen !== null;
+  }
+
+  /** What was served and is not written, nano-USD. */
+  unwrittenN(): number {
+    let sumN = 0;
+    for (const { amountN } of this.#frozen?.spent ?? []) sumN += Number(amountN);
+    for (const wallet of this.#spending) sumN += wallet.spentN;
+    return sumN;
   }
 
   /** This epoch is over: whatever it held belongs to others, and what it spent since the last batch is lost. */
@@ -234,7 +253,7 @@ export class Cycle {
   #isIdle(wallet: OpenWallet): boolean {
     const { world, settings, wallets } = this.#parts;
     const idleMs = wallets.size > settings.maxWallets * CROWDED ? settings.idleMs / SOONER : settings.idleMs;
-    const isFree = wallet.heldN === 0 && wallet.orphanN === 0 && wallet.spentN === 0 && wallet.freeNewCu === 0;
+    const isFree = wallet.heldN === 0 && wallet.orphanN === 0 && wallet.spentN === 0 && wallet.freeNewCu === 0 && wallet.freeHeldCu === 0;
     return isFree && !wallet.isAsking && wallet.waiters === null && world.now() - wallet.usedAtMs >= idleMs;
   }
 

@@ -65,6 +65,8 @@ export class OpenWallet implements Wallet {
   freeCu = 0;
   /** Of these, since the last batch. */
   freeNewCu = 0;
+  /** Free compute units held for calls under way. */
+  freeHeldCu = 0;
   waiters: Waiter[] | null = null;
   /** By key and method. */
   counters: Map<string, Map<string, Counter>> | null = null;

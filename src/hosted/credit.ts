@@ -23,9 +23,11 @@ export interface Credit {
   wallet(accountId: string): Wallet;
   /** Takes a hold; false = not enough here now (a refill has been asked for). */
   hold(wallet: Wallet, amountN: number): boolean;
-  /** Gives a hold back unspent. */
-  release(wallet: Wallet, amountN: number): void;
-  /** Says what a hold became. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` counts against the month's free allowance. */
+  /** Holds compute units of the month's free allowance; the caller has compared `freeUsedCu` with it. */
+  holdFree(wallet: Wallet, cu: number): void;
+  /** Gives a hold back unspent; `freeCu` was held of the free allowance. */
+  release(wallet: Wallet, amountN: number, freeCu?: number): void;
+  /** Says what a hold became. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` was held of the month's free allowance, and is used now. */
   settle(wallet: Wallet, use: Use): void;
   /** Calls back once when the next refill of the wallet was answered or failed, after 2 s at the latest; the returned function cancels. */
   refilled(wallet: Wallet, run: () => void): () => void;
@@ -33,11 +35,15 @@ export interface Credit {
   wake(accountId: string): void;
   /** Estimate of what the account has left in all: what is here and what no node holds. Null = unknown. */
   estimateN(wallet: Wallet): number | null;
-  /** Free compute units that the account used this month, as far as this node knows. Null = not known yet; it is being asked for. */
+  /** Free compute units that the account used this month, held ones included, as far as this node knows. Null = not known yet; it is being asked for. */
   freeUsedCu(wallet: Wallet): number | null;
   /** Writes what was used. Throws when the store cannot be written; the next time writes it then, and nothing twice. */
   flush(): Promise<void>;
-  /** Writes what was used and returns every lease. */
+  /** Whether an account (null = any) used something that is not written yet. */
+  isUnwritten(accountId: string | null): boolean;
+  /** What was served and is not written, nano-USD. */
+  unwrittenN(): number;
+  /** Writes what was used and returns every lease. Throws when the store cannot be written. */
   close(): Promise<void>;
   /** Wallets in memory. */
   readonly size: number;
@@ -113,12 +119,21 @@ class LeasedCredit implements Credit {
     return true;
   }
 
-  release(given: Wallet, amountN: number): void {
-    takeBack(parseWallet(given), amountN, 0);
+  holdFree(given: Wallet, cu: number): void {
+    const wallet = parseWallet(given);
+    wallet.freeHeldCu += cu;
+    wallet.usedAtMs = this.#world.now();
+  }
+
+  release(given: Wallet, amountN: number, freeCu = 0): void {
+    const wallet = parseWallet(given);
+    wallet.freeHeldCu -= freeCu;
+    takeBack(wallet, amountN, 0);
   }
 
   settle(given: Wallet, use: Use): void {
     const wallet = parseWallet(given);
+    wallet.freeHeldCu -= use.freeCu;
     const chargedN = takeBack(wallet, use.heldN, use.chargeN);
     if (chargedN > 0 && !wallet.isSpending) this.#cycle.spends(wallet);
     if (chargedN < use.chargeN) this.#cycle.lose(use.chargeN - chargedN);
@@ -146,13 +161,23 @@ class LeasedCredit implements Credit {
 
   freeUsedCu(given: Wallet): number | null {
     const wallet = parseWallet(given);
-    if (wallet.freeMonth === this.#book.month) return wallet.freeCu;
+    if (wallet.freeMonth === this.#book.month) return wallet.freeCu + wallet.freeHeldCu;
     this.#refills.ask(wallet);
     return null;
   }
 
   flush(): Promise<void> {
     return this.#cycle.flush();
+  }
+
+  isUnwritten(accountId: string | null): boolean {
+    if (accountId === null || this.#cycle.isWriting) return true;
+    const wallet = this.#wallets.get(accountId);
+    return wallet !== undefined && (wallet.spentN > 0 || wallet.freeNewCu > 0);
+  }
+
+  unwrittenN(): number {
+    return this.#cycle.unwrittenN();
   }
 
   async close(): Promise<void> {

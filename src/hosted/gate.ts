@@ -80,8 +80,8 @@ export interface Gate {
   settle(grant: Grant, delivered: boolean): Charge;
   /** Whether a caller could be served at all now; null = it could. For the handshake of a socket. */
   refusal(holder: Holder, profile: string): Fault | null;
-  /** Charges notifications of a subscription that was granted; false = nothing pays for them any more. */
-  meter(grant: Grant, notifications: number): boolean;
+  /** Charges notifications of a subscription that was granted. Returns why its socket has to be closed: nothing pays any more, or that cannot be said for too long. */
+  meter(grant: Grant, notifications: number): "balance_exhausted" | "unavailable" | null;
   quota(holder: Holder, bucket: Bucket): Quota;
   /** Estimate of what is left, in nano-USD; null = unknown. */
   balanceN(grant: Grant): number | null;
@@ -117,6 +117,8 @@ class TheGate implements Gate {
   readonly holders: Holders;
   readonly keyless: boolean;
   readonly #parts: GateParts;
+  /** Compute units of notifications that were delivered while credit was being fetched. */
+  readonly #owedCu = new Map<Payer, number>();
   #cancelSweep: () => void;
 
   constructor(parts: GateParts) {
@@ -144,7 +146,7 @@ class TheGate implements Gate {
       }
       const refused = this.#takeToken(holder, service.bucket);
       if (refused === null) return { kind: "grant", holder, service, strategy, method: want.method, wallet, cu, heldN };
-      this.#parts.credit.release(wallet, heldN);
+      this.#parts.credit.release(wallet, heldN, freeCuOf(service, cu));
       return refused;
     }
     return { kind: "refusal", fault: EXHAUSTED, holder, bucket: null };
@@ -156,11 +158,11 @@ class TheGate implements Gate {
 
   settle(grant: Grant, delivered: boolean): Charge {
     const { holder, service, method, wallet, cu, heldN } = grant;
+    const freeCu = freeCuOf(service, cu);
     if (!delivered) {
-      this.#parts.credit.release(wallet, heldN);
+      this.#parts.credit.release(wallet, heldN, freeCu);
       return { grant, chargeN: 0 };
     }
-    const freeCu = service.means === "free" ? cu : 0;
     this.#parts.credit.settle(wallet, { keyId: holder.keyId, method: method.name, cu, heldN, chargeN: heldN, freeCu });
     return { grant, chargeN: heldN };
   }
@@ -169,18 +171,23 @@ class TheGate implements Gate {
     return endOf(holder, this.#parts.world.wallMs()) ?? mayName(holder, profile) ?? (this.#isServed(holder) ? null : EXHAUSTED);
   }
 
-  meter({ holder, service, strategy }: Grant, notifications: number): boolean {
+  meter({ holder, service, strategy }: Grant, notifications: number): "balance_exhausted" | "unavailable" | null {
     const { credit, settings } = this.#parts;
-    const wallet = this.#walletOf(holder.payer);
-    const cu = notificationCuOf(settings.tariff, strategy) * notifications;
+    const { payer, keyId } = holder;
+    const wallet = this.#walletOf(payer);
+    const cu = notificationCuOf(settings.tariff, strategy) * notifications + (this.#owedCu.get(payer) ?? 0);
+    this.#owedCu.delete(payer);
     for (const it of servicesOf(service.profile)) {
-      const heldN = this.#pays(holder.payer, wallet, it, cu);
+      const heldN = this.#pays(payer, wallet, it, cu);
       if (heldN === null) continue;
-      const chargeN = heldN === LATER ? 0 : heldN;
-      credit.settle(wallet, { keyId: holder.keyId, method: "notification", cu, heldN: chargeN, chargeN, freeCu: it.means === "free" ? cu : 0 });
-      return true;
+      if (heldN === LATER) {
+        this.#owedCu.set(payer, cu);
+        return cu > MOST_OWED_CU ? "unavailable" : null;
+      }
+      credit.settle(wallet, { keyId, method: "notification", cu, heldN, chargeN: heldN, freeCu: freeCuOf(it, cu) });
+      return null;
     }
-    return false;
+    return "balance_exhausted";
   }
 
   quota({ payer }: Holder, { name, size }: Bucket): Quota {
@@ -225,7 +232,9 @@ class TheGate implements Gate {
         if (payer.kind !== "account") return null;
         const used = credit.freeUsedCu(wallet);
         if (used === null) return LATER;
-        return used + cu <= settings.freeCuPerMonth ? 0 : null;
+        if (used + cu > settings.freeCuPerMonth) return null;
+        credit.holdFree(wallet, cu);
+        return 0;
       }
     }
   }
@@ -251,7 +260,7 @@ class TheGate implements Gate {
     const wallet = this.#walletOf(payer);
     return servicesOf("premium").some((service) => {
       const heldN = this.#pays(payer, wallet, service, 1);
-      if (heldN !== null && heldN !== LATER) this.#parts.credit.release(wallet, heldN);
+      if (heldN !== null && heldN !== LATER) this.#parts.credit.release(wallet, heldN, freeCuOf(service, 1));
       return heldN !== null;
     });
   }
@@ -259,6 +268,8 @@ class TheGate implements Gate {
   /** Closes the sockets of those who may not have them any more. */
   #sweep(): void {
     const wallMs = this.#parts.world.wallMs();
+    // What somebody owes who has no socket any more is the operator's loss, and at most that.
+    if (this.#owedCu.size > MOST_OWING) this.#owedCu.clear();
     this.holders.eachSeated((holder) => {
       const reason = endOf(holder, wallMs) !== null ? "key_revoked" : this.#isServed(holder) ? null : "balance_exhausted";
       if (reason !== null) for (const close of [...(holder.seats ?? [])]) close(reason);
@@ -267,6 +278,13 @@ class TheGate implements Gate {
   }
 }
 
+function freeCuOf({ means }: Service, cu: number): number {
+  return means === "free" ? cu : 0;
+}
+
+/** Notifications that are delivered before they are paid for. */
+const MOST_OWED_CU = 300;
+const MOST_OWING = 10_000;
 /** A hold that cannot be had or refused before the store has answered. */
 const LATER = -1;
 

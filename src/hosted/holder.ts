@@ -40,17 +40,20 @@ export interface Bounds {
   /** When it ends, on the wall clock; null = it does not. */
   readonly validUntilMs: number | null;
   readonly revoked: boolean;
+  /** It has changed, and how could not be read yet: until then it opens nothing. */
+  readonly doubtful: boolean;
 }
 
 /** The bounds of most secrets; one record for all of them, since there are many. */
-export const UNBOUND: Bounds = { allowed: null, validUntilMs: null, revoked: false };
+export const UNBOUND: Bounds = { allowed: null, validUntilMs: null, revoked: false, doubtful: false };
 
 /** Why a socket is closed for a reason of its key. */
 export type SocketEnd = "key_revoked" | "balance_exhausted" | "default_profile_changed";
 
 /** Why a secret does not open anything any more; null = it does. */
 export function endOf({ bounds }: Holder, wallMs: number): Fault | null {
-  const { revoked, validUntilMs } = bounds;
+  const { revoked, validUntilMs, doubtful } = bounds;
+  if (doubtful) return CLOSED.unreachable;
   if (revoked) return CLOSED.revoked;
   return validUntilMs !== null && wallMs >= validUntilMs ? CLOSED.replaced : null;
 }
@@ -124,7 +127,7 @@ export function update(holder: Holder, row: KeyRow): void {
 function boundsOf(row: KeyRow): Bounds {
   if (row.allowed_profiles === null && row.valid_until === null && row.revoked_at === null) return UNBOUND;
   const allowed = row.allowed_profiles === null ? null : parseSlugs(row.allowed_profiles);
-  return { allowed, validUntilMs: msOf(row.valid_until), revoked: row.revoked_at !== null };
+  return { allowed, validUntilMs: msOf(row.valid_until), revoked: row.revoked_at !== null, doubtful: false };
 }
 
 function msOf(at: bigint | null): number | null {

@@ -53,6 +53,15 @@ export function createHolders(parts: HolderParts): Holders {
   return new HolderCache(parts);
 }
 
+/** The longest that somebody waits for a look-up. */
+const LONGEST_WAIT_MS = 2_000;
+/** Reads of one secret whose key goes on changing. */
+const MAX_READS = 5;
+/** Time to the next try to read what has changed. */
+const DOUBT_MS = 1_000;
+/** Holders looked at to make room for one. */
+const MAX_LOOKED_AT = 1_000;
+
 type Found = (found: Holder | Fault) => void;
 
 class HolderCache implements Holders {
@@ -65,6 +74,9 @@ class HolderCache implements Holders {
   readonly #waiting = new Map<string, Set<Found>>();
   readonly #seated = new Set<Holder>();
   #changes = 0;
+  /** Reads under way, and what has changed during them: by id, the count at that time. */
+  #reading = 0;
+  readonly #changedAt = new Map<string, number>();
 
   constructor(parts: HolderParts) {
     this.#parts = parts;
@@ -76,6 +88,7 @@ class HolderCache implements Holders {
 
   identify(secret: string, digest: string): Holder | Fault | null {
     const holder = this.#holders.get(digest);
+    if (holder?.bounds.doubtful === true) return null;
     if (holder !== undefined) return endOf(holder, this.#parts.world.wallMs()) ?? holder;
     const kind = readSecret(secret);
     if (kind === null) return CLOSED.malformed;
@@ -104,12 +117,12 @@ class HolderCache implements Holders {
   }
 
   keyChanged(keyId: string): Promise<void> {
-    return this.#readAgain((it) => it.keyId === keyId);
+    return this.#readAgain(keyId, (it) => it.keyId === keyId);
   }
 
   accountChanged(accountId: string): Promise<void> {
     this.#parts.credit.wake(accountId);
-    return this.#readAgain((it) => it.payer.id === accountId);
+    return this.#readAgain(accountId, (it) => it.payer.id === accountId);
   }
 
   eachSeated(run: (holder: Holder) => void): void {
@@ -133,6 +146,7 @@ class HolderCache implements Holders {
   }
 
   async #lookUp(digest: string, address: string): Promise<void> {
+    const tooLate = this.#parts.world.after(LONGEST_WAIT_MS, () => this.#answer(digest, CLOSED.unreachable));
     let found: Holder | Fault;
     try {
       found = await this.#read(digest);
@@ -140,18 +154,39 @@ class HolderCache implements Holders {
       this.#parts.onError(error);
       found = CLOSED.unreachable;
     }
+    tooLate();
     if (found === CLOSED.unknown) this.#parts.misses.take(address, this.#parts.world.now());
-    const waiting = this.#waiting.get(digest) ?? new Set();
+    this.#answer(digest, found);
     this.#waiting.delete(digest);
-    for (const done of waiting) done(found);
   }
 
-  /** What the store says of a secret; remembered either way. What was read while something changed is read again. */
+  /** Tells everyone who waits for a secret; a throw of one is not the others' business. */
+  #answer(digest: string, found: Holder | Fault): void {
+    const waiting = this.#waiting.get(digest);
+    const told = [...(waiting ?? [])];
+    waiting?.clear();
+    for (const done of told) {
+      try {
+        done(found);
+      } catch (error) {
+        this.#parts.onError(error);
+      }
+    }
+  }
+
+  /** What the store says of a secret; remembered either way. What was read while this key or its account changed is read again. */
   async #read(digest: string): Promise<Holder | Fault> {
-    for (;;) {
-      const changes = this.#changes;
-      const row = await keyRow(this.#parts.store, digest);
-      if (changes === this.#changes) return row === undefined ? this.#nobody(digest) : this.#holderOf(digest, row);
+    this.#reading++;
+    try {
+      for (let tries = 0; tries < MAX_READS; tries++) {
+        const since = this.#changes;
+        const row = await keyRow(this.#parts.store, digest);
+        if (row === undefined) return this.#nobody(digest);
+        if ((this.#changedAt.get(row.key_id) ?? 0) <= since && (this.#changedAt.get(row.account_id) ?? 0) <= since) return this.#holderOf(digest, row);
+      }
+      throw new Error("a key changes faster than it can be read");
+    } finally {
+      if (--this.#reading === 0) this.#changedAt.clear();
     }
   }
 
@@ -173,9 +208,11 @@ class HolderCache implements Holders {
   }
 
   #keep(digest: string, holder: Holder): void {
+    let looked = 0;
     for (const [oldest, it] of this.#holders) {
-      if (this.#holders.size < this.#parts.limits.maxHolders) break;
-      this.#forget(oldest, it);
+      if (this.#holders.size < this.#parts.limits.maxHolders || looked++ > MAX_LOOKED_AT) break;
+      // Whoever has open sockets has to hear of changes.
+      if (it.seats === null || it.seats.size === 0) this.#forget(oldest, it);
     }
     this.#holders.set(digest, holder);
     const { payer } = holder;
@@ -191,19 +228,25 @@ class HolderCache implements Holders {
     if (shared !== undefined && --shared.holders === 0) this.#payers.delete(holder.payer.id);
   }
 
-  /** Reads those in memory again that a change is about. */
-  async #readAgain(concerns: (holder: Holder) => boolean): Promise<void> {
+  /** Reads those in memory again that a change is about. Whatever cannot be read opens nothing until it can. */
+  async #readAgain(id: string, concerns: (holder: Holder) => boolean): Promise<void> {
     this.#changes++;
-    for (const [digest, holder] of [...this.#holders].filter(([, it]) => concerns(it))) {
-      const home = holder.home;
-      const found = await this.#read(digest).catch((error: unknown) => {
-        this.#parts.onError(error);
-        this.#forget(digest, holder);
-        holder.bounds = { ...holder.bounds, revoked: true };
-        return CLOSED.unreachable;
-      });
+    if (this.#reading > 0) this.#changedAt.set(id, this.#changes);
+    const concerned: (readonly [string, Holder])[] = [];
+    for (const each of this.#holders) if (concerns(each[1])) concerned.push(each);
+    for (const [digest, holder] of concerned) await this.#refresh(digest, holder);
+  }
+
+  async #refresh(digest: string, holder: Holder): Promise<void> {
+    const { home } = holder;
+    try {
+      const found = await this.#read(digest);
       if (found.kind === "fault") this.#closeAll(holder, "key_revoked");
       else if (found.home !== home) this.#closeAll(holder, "default_profile_changed");
+    } catch (error) {
+      this.#parts.onError(error);
+      holder.bounds = { ...holder.bounds, doubtful: true };
+      if (holder.seats !== null) this.#parts.world.after(DOUBT_MS, () => void this.#refresh(digest, holder));
     }
   }
 

@@ -34,14 +34,14 @@ export type KeyRefusal = ApiFault<"not_found" | "key_revoked">;
 
 /** Changes name and profiles; what is as it should be already is no change. */
 export async function patchKey(parts: ChangeParts, ref: KeyRef, patch: KeyPatch): Promise<KeyRecord | KeyRefusal | ApiFault<"invalid_field">> {
-  const { store, changes, nowMs } = parts;
-  const [before, after] = await store.transaction(async (tx) => {
+  const { nowMs } = parts;
+  return changed(parts, ref, async (tx) => {
     const key = await lockedKey(parts, tx, ref);
-    if ("kind" in key) return [null, key];
+    if ("kind" in key) return key;
     const profiles = chosenProfiles(key, patch, { known: patch.known, restriction: ref.scope.profiles });
-    if ("kind" in profiles) return [null, profiles];
+    if ("kind" in profiles) return profiles;
     const name = patch.name ?? key.name;
-    if (isSame(key, { ...profiles, name })) return [key, key];
+    if (isSame(key, { ...profiles, name })) return key;
     await tx
       .updateTable("api_key")
       .set((it) => ({
@@ -52,10 +52,20 @@ export async function patchKey(parts: ChangeParts, ref: KeyRef, patch: KeyPatch)
       }))
       .where("id", "=", ref.id)
       .execute();
-    return [key, (await keyById(tx, ref.id, ref.scope, nowMs)) ?? notFound()];
+    return (await keyById(tx, ref.id, ref.scope, nowMs)) ?? notFound();
   });
-  if (before !== null && before !== after) await changes.key(ref.id);
-  return after;
+}
+
+/** Changes a key in one transaction, and tells of it unless it was refused: the answer to a commit can be lost, and its repetition changes nothing. */
+async function changed<T>({ store, changes }: ChangeParts, { id }: KeyRef, run: (tx: Transaction<Tables>) => Promise<T>): Promise<T> {
+  let isRefused = false;
+  try {
+    const result = await store.transaction(run);
+    isRefused = typeof result === "object" && result !== null && "kind" in result && result.kind === "api_fault";
+    return result;
+  } finally {
+    if (!isRefused) await changes.key(id);
+  }
 }
 
 function isSame(key: KeyRecord, { name, defaultProfile, allowedProfiles }: KeyProfiles & { readonly name: string }): boolean {
@@ -72,11 +82,11 @@ export interface Rotated {
 
 /** Gives a key a new secret. The present one works for `graceMs` more; one from the rotation before ends at once. */
 export async function rotateKey(parts: ChangeParts, ref: KeyRef, graceMs: number): Promise<Rotated | KeyRefusal> {
-  const { store, changes, nowMs } = parts;
+  const { nowMs } = parts;
   const secret = newSecret("key");
   const prefix = prefixOf(secret);
   const previousValidUntilMs = nowMs + graceMs;
-  const rotated = await store.transaction(async (tx) => {
+  return changed(parts, ref, async (tx) => {
     const key = await lockedKey(parts, tx, ref);
     if ("kind" in key) return key;
     await endSecrets(tx, ref.id, { nowMs, validUntil: graceMs === 0 ? ENDED : BigInt(previousValidUntilMs) });
@@ -88,25 +98,20 @@ export async function rotateKey(parts: ChangeParts, ref: KeyRef, graceMs: number
       .execute();
     return { secret, prefix, previousValidUntilMs };
   });
-  if (!("kind" in rotated)) await changes.key(ref.id);
-  return rotated;
 }
 
 /** Ends a key for good; does nothing to one that has ended. */
 export async function deleteKey(parts: ChangeParts, ref: KeyRef): Promise<"deleted" | ApiFault<"not_found">> {
-  const { store, changes, nowMs } = parts;
-  const deleted = await store.transaction(async (tx) => {
+  return changed(parts, ref, async (tx) => {
     const key = await lockedKey(parts, tx, ref);
-    if ("kind" in key) return key.code === "not_found" ? notFound() : "already";
+    if ("kind" in key) return key.code === "not_found" ? notFound() : "deleted";
     await tx
       .updateTable("api_key")
-      .set((it) => ({ revoked_at: BigInt(nowMs), revision: it("revision", "+", 1n) }))
+      .set((it) => ({ revoked_at: BigInt(parts.nowMs), revision: it("revision", "+", 1n) }))
       .where("id", "=", ref.id)
       .execute();
     return "deleted";
   });
-  if (deleted === "deleted") await changes.key(ref.id);
-  return deleted === "already" ? "deleted" : deleted;
 }
 
 /** In the past by every clock. */

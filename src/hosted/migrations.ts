@@ -9,6 +9,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "001_accounts": { up: createAccounts },
   "002_ledger": { up: createLedger },
   "003_usage": { up: createUsage },
+  "004_entries_in_order": { up: orderEntries },
 };
 
 /** Takes the steps that a store lacks; another process may do so at the same time. Returns why not when the store is newer than this program. */
@@ -142,4 +143,10 @@ async function createUsage(db: Kysely<unknown>): Promise<void> {
     .addColumn("used_cu", "bigint", (it) => it.notNull().check(sql`used_cu >= 0`))
     .addPrimaryKeyConstraint("allowance_month_pk", ["account_id", "month"])
     .execute();
+}
+
+/** The entries of an account in an order, so that an account with many is read in parts. */
+async function orderEntries(db: Kysely<unknown>): Promise<void> {
+  await db.schema.createIndex("ledger_entry_in_order").on("ledger_entry").columns(["account_id", "tx_id", "position"]).execute();
+  await db.schema.dropIndex("ledger_entry_of_account").execute();
 }

@@ -223,9 +223,14 @@ eachStore(({ engine, open }) => {
     await refill(credit, world, wallet, 0);
     assert.equal(credit.freeUsedCu(wallet), 0);
     const free = { ...ONE_CALL, heldN: 0, chargeN: 0, freeCu: 3 };
+    credit.holdFree(wallet, 3);
+    credit.holdFree(wallet, 4);
+    assert.equal(credit.freeUsedCu(wallet), 7, "held ones count");
+    credit.release(wallet, 0, 4);
     credit.settle(wallet, free);
     assert.equal(credit.freeUsedCu(wallet), 3);
     await credit.flush();
+    credit.holdFree(wallet, 3);
     credit.settle(wallet, free);
     await credit.flush();
     assert.deepEqual(await store.db.selectFrom("allowance_month").selectAll().execute(), [{ account_id: "acc_a", month: 672n, used_cu: 6n }]);

@@ -31,6 +31,7 @@ interface Purse {
   availableN: number;
   state: Wallet["state"];
   freeUsedCu: number | null;
+  freeHeldCu: number;
   readonly settled: { readonly method: string; readonly cu: number; readonly chargeN: number; readonly freeCu: number }[];
 }
 
@@ -45,7 +46,7 @@ interface Scene {
 
 function scene(availableN: number, about: Partial<Holder> = {}, payer: Partial<Holder["payer"]> = {}): Scene {
   const world = simulatedWorld(1);
-  const purse: Purse = { availableN, state: availableN > 0 ? "open" : "empty", freeUsedCu: 0, settled: [] };
+  const purse: Purse = { availableN, state: availableN > 0 ? "open" : "empty", freeUsedCu: 0, freeHeldCu: 0, settled: [] };
   const wallet: Wallet = {
     accountId: "acc_1",
     get availableN() {
@@ -62,11 +63,16 @@ function scene(availableN: number, about: Partial<Holder> = {}, payer: Partial<H
       purse.availableN -= amountN;
       return true;
     },
-    release(_, amountN) {
+    holdFree(_, cu) {
+      purse.freeHeldCu += cu;
+    },
+    release(_, amountN, freeCu = 0) {
       purse.availableN += amountN;
+      purse.freeHeldCu -= freeCu;
     },
     settle(_, { method, cu, heldN, chargeN, freeCu }) {
       purse.availableN += heldN - chargeN;
+      purse.freeHeldCu -= freeCu;
       purse.freeUsedCu = (purse.freeUsedCu ?? 0) + freeCu;
       purse.settled.push({ method, cu, chargeN, freeCu });
     },
@@ -74,7 +80,9 @@ function scene(availableN: number, about: Partial<Holder> = {}, payer: Partial<H
     wake: () => {},
     size: 1,
     estimateN: () => purse.availableN,
-    freeUsedCu: () => purse.freeUsedCu,
+    freeUsedCu: () => (purse.freeUsedCu === null ? null : purse.freeUsedCu + purse.freeHeldCu),
+    isUnwritten: () => false,
+    unwrittenN: () => 0,
     flush: async () => {},
     close: async () => {},
   };
@@ -216,11 +224,39 @@ test("notifications are charged at their weight and the factor of their strategy
   const grant = granted(ask({ method: methodOf("eth_subscribe") }));
   gate.settle(grant, true);
   purse.availableN = 60_000;
-  assert.equal(gate.meter(grant, 2), true);
+  assert.equal(gate.meter(grant, 2), null);
   assert.equal(purse.availableN, 0);
   assert.deepEqual(purse.settled.at(-1), { method: "notification", cu: 12, chargeN: 60_000, freeCu: 0 });
   purse.state = "empty";
-  assert.equal(gate.meter(grant, 1), false);
+  assert.equal(gate.meter(grant, 1), "balance_exhausted");
+});
+
+test("notifications while credit is being fetched are delivered and owed, charged with the next, and end when too many are owed", () => {
+  const { gate, purse, ask } = scene(100_000, {}, { kind: "anonymous" });
+  const grant = granted(ask({ method: methodOf("eth_subscribe"), strategy: "load-balanced" }));
+  gate.settle(grant, true);
+  purse.availableN = 0;
+  purse.state = "unreachable";
+  for (let n = 0; n < 10; n++) assert.equal(gate.meter(grant, 1), null);
+  purse.availableN = 1_000_000;
+  purse.state = "open";
+  assert.equal(gate.meter(grant, 1), null);
+  assert.deepEqual(purse.settled.at(-1), { method: "notification", cu: 33, chargeN: 165_000, freeCu: 0 });
+  purse.availableN = 0;
+  purse.state = "unreachable";
+  const ends = Array.from({ length: 101 }, () => gate.meter(grant, 1));
+  assert.deepEqual([ends.slice(0, 100).every((it) => it === null), ends[100]], [true, "unavailable"]);
+});
+
+test("calls under way hold their part of the free allowance: together they get no more than there is", () => {
+  const { gate, purse, ask } = scene(0);
+  const logs = { method: methodOf("eth_getLogs") };
+  const grants = Array.from({ length: 6 }, () => granted(ask(logs)));
+  assert.equal(refused(ask(logs)), "balance_exhausted");
+  for (const it of grants.slice(0, 3)) gate.settle(it, false);
+  for (const it of grants.slice(3)) gate.settle(it, true);
+  assert.deepEqual([purse.freeUsedCu, purse.freeHeldCu], [45, 0]);
+  assert.equal(granted(ask(logs)).service.fallback, "free");
 });
 
 test("open sockets are closed within a second when their key ends or nothing pays any more, and not before", () => {

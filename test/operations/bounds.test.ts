@@ -11,7 +11,7 @@ test("a body that stops arriving holds a place until its caller is gone", async 
   t.after(remove);
   const store = await openStore(place);
   t.after(() => store.close());
-  const api = await serveApi(t, store, { limits: { maxReading: 2, maxUnderWay: 1, missesPerMinute: 3 } });
+  const api = await serveApi(t, store, { limits: { maxReading: 2, maxUnderWay: 1, missesPerMinute: 3, writesPerMinute: 10_000 } });
   const sockets = [await halfRequest(api.url), await halfRequest(api.url)];
   const refused = await until(async () => (await api.call("POST /api/v1/agent/keys", { body: {} })).status, 503);
   assert.equal(refused, 503);
@@ -27,7 +27,7 @@ test("requests beyond the bound are refused, not queued, and the others are all 
   t.after(() => store.close());
   const held: (() => void)[] = [];
   const audit = () => new Promise<readonly never[]>((resolve) => held.push(() => resolve([])));
-  const api = await serveApi(t, store, { audit, limits: { maxReading: 9, maxUnderWay: 3, missesPerMinute: 3 } });
+  const api = await serveApi(t, store, { audit, limits: { maxReading: 9, maxUnderWay: 3, missesPerMinute: 3, writesPerMinute: 10_000 } });
   const statuses: number[] = [];
   const asked = Array.from({ length: 10 }, async () => statuses.push((await api.call("GET /api/v1/operator/audit", { token: OPERATOR_TOKEN })).status));
   assert.equal(await until(async () => statuses.length, 7), 7);

@@ -216,11 +216,7 @@ eachStore(({ engine, open }) => {
       const gone = await api.call(`GET /api/v1/keys/${keyId}`, { token });
       assert.deepEqual([gone.json.revision, typeof gone.json.revoked_at], [3, "string"]);
       assert.equal(await works(key), false);
-      assert.deepEqual(
-        api.changed.filter((it) => it === keyId),
-        [keyId, keyId],
-        "each change is told once",
-      );
+      assert.equal(api.changed.filter((it) => it === keyId).length, 4, "a repetition is told too, unless it is refused: the first answer may have been lost");
     });
 
     test("keys that are created at once do not exceed the limit of the account", async () => {
@@ -263,7 +259,7 @@ eachStore(({ engine, open }) => {
       for (const secret of [key, ...rest.flatMap((it) => it.json.key ?? [])]) assert.equal(await works(secret), false);
       const { json } = await api.call(`GET /api/v1/keys/${keyId}`, { token });
       assert.ok(json.revoked_at !== null && json.previous_valid_until === null);
-      assert.equal(api.changed.filter((it) => it === keyId).length, json.revision - 1, "every change is told");
+      assert.equal(api.changed.filter((it) => it === keyId).length, json.revision - 1, "every change is told, and no refusal");
     });
 
     test("a clock that steps back revives no secret that was ended, and one that steps ahead ends overlaps", async () => {

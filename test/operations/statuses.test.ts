@@ -131,7 +131,7 @@ eachStore(({ engine, open }) => {
       const settings = new Proxy({ startingGrantCu: 1, tariff: TARIFF, maxKeys: 1, freeCuPerMonth: 1, fallbackMs: 1 }, { get: bug });
       services = {
         api: await serveApi(t, store),
-        full: await serveApi(t, store, { limits: { maxReading: 1_024, maxUnderWay: 0, missesPerMinute: 3 } }),
+        full: await serveApi(t, store, { limits: { maxReading: 1_024, maxUnderWay: 0, missesPerMinute: 3, writesPerMinute: 10_000 } }),
         broken: await serveApi(
           t,
           failingStore(() => new TypeError("a bug of this program")),

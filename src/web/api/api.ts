@@ -17,7 +17,7 @@ import { type AnyResult, createServing, type NamedOperation } from "./serve.ts";
 import { writeAnswer, writeApiFault } from "./write.ts";
 
 /** What the API is served with. */
-export interface ApiParts extends Omit<HandlerParts, "creations"> {
+export interface ApiParts extends Omit<HandlerParts, "creations" | "writes"> {
   readonly log: Pick<Logger, "error" | "warn">;
   /** Null = the address that callers use. */
   readonly publicUrl: string | null;
@@ -39,10 +39,12 @@ export interface ApiLimits {
   readonly maxUnderWay: number;
   /** Wrong credentials that one address may send in a minute. */
   readonly missesPerMinute: number;
+  /** Changes that one account may make in a minute. */
+  readonly writesPerMinute: number;
 }
 
 /** The bounds used unless a test tightens them. */
-const API_LIMITS: ApiLimits = { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 30 };
+const API_LIMITS: ApiLimits = { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 30, writesPerMinute: 120 };
 
 /** The HTTP API. */
 export interface Api {
@@ -68,11 +70,12 @@ const HOUR_S = 3_600;
 
 /** The API over a store. */
 export function createApi(parts: ApiParts): Api {
-  const { maxReading, maxUnderWay, missesPerMinute } = parts.limits ?? API_LIMITS;
+  const { maxReading, maxUnderWay, missesPerMinute, writesPerMinute } = parts.limits ?? API_LIMITS;
   const proxies = trustedProxiesOf(parts.trustedProxies);
   const creations = createAddressLimit({ perSecond: parts.keysPerHour / HOUR_S, burst: parts.keysPerHour });
   const misses = createAddressLimit({ perSecond: missesPerMinute / MINUTE_S, burst: missesPerMinute });
-  const serve = createServing({ ...parts, creations }, { ...parts, misses });
+  const writes = createAddressLimit({ perSecond: writesPerMinute / MINUTE_S, burst: writesPerMinute });
+  const serve = createServing({ ...parts, creations, writes }, { ...parts, misses });
   const routeOf = createRoutes(OPERATIONS.filter((it) => it.servedBy === "api"));
   const reading = createBound(maxReading, "too many requests are arriving");
   const underWay = createBound(maxUnderWay, "too many requests are under way");

@@ -13,14 +13,16 @@ export interface HandlerParts {
   readonly world: World;
   readonly store: Store;
   readonly changes: Changes;
-  /** Resolves once what was used up to now is written, or cannot be for now. */
-  readonly settled: () => Promise<void>;
+  /** Writes what an account (null = any) used up to now, as far as that can be done soon. False = there was nothing to write. */
+  readonly settle: (accountId: string | null) => Promise<boolean>;
   readonly chains: readonly Chain[];
   /** Slugs of the profiles that every account can use. */
   readonly profiles: () => readonly string[];
   readonly settings: HandlerSettings;
   /** Keys that an address creates. */
   readonly creations: AddressLimit;
+  /** Changes that an account makes. */
+  readonly writes: AddressLimit;
   /** What does not add up in the books; empty = nothing. */
   readonly audit: () => Promise<readonly Difference[]>;
 }

@@ -35,10 +35,13 @@ export function createServing(parts: HandlerParts, credentials: CredentialParts)
   const handlers = parseHandlers(handlersOf(parts));
   return async (asked) => {
     const { operation, request, address, baseUrl } = asked;
-    // Whoever reads a balance after a call is to see what it cost.
-    if (operation.method === "GET" && !operation.auth.includes("none")) await parts.settled();
-    const caller = await callerOf(credentials, operation.auth, { request, address, pathKey: asked.params?.["key"] ?? null });
+    const presented = { request, address, pathKey: asked.params?.["key"] ?? null };
+    let caller = await callerOf(credentials, operation.auth, presented);
+    // Whoever reads a balance after a call is to see what it cost; with a key, the balance has been read already.
+    if (operation.method === "GET" && (await settle(parts, caller))) caller = await callerOf(credentials, operation.auth, presented);
     if (caller.kind === "api_fault") return caller;
+    const limited = operation.method === "GET" ? null : writeLimit(parts, caller);
+    if (limited !== null) return limited;
     if (caller.kind === "agent" && caller.agent.readOnly && operation.method !== "GET") return apiFault("forbidden", "the management token may only read");
     const input = inputOf(asked);
     if (input.kind === "api_fault") return input;
@@ -46,6 +49,26 @@ export function createServing(parts: HandlerParts, credentials: CredentialParts)
     if (handler === undefined) throw new Error(`no handler serves ${operation.id}`);
     return handler({ ...input, caller, address, baseUrl });
   };
+}
+
+async function settle({ settle }: HandlerParts, caller: ApiCaller | ApiFault): Promise<boolean> {
+  switch (caller.kind) {
+    case "key":
+      return settle(caller.key.accountId);
+    case "agent":
+      return settle(caller.agent.accountId);
+    case "operator":
+      return settle(null);
+    case "anyone":
+    case "api_fault":
+      return false;
+  }
+}
+
+/** Why an account may not change something now; null = it may, and one is counted. */
+function writeLimit({ writes, world }: HandlerParts, caller: ApiCaller): ApiFault | null {
+  const retryAfterMs = caller.kind === "agent" ? writes.take(caller.agent.accountId, world.now()) : 0;
+  return retryAfterMs === 0 ? null : apiFault("rate_limited", "the account has been changed too often in the last minute", { retryAfterMs });
 }
 
 interface AnyInput {

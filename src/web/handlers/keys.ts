@@ -61,12 +61,13 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
     if (refusal !== null) return refusal;
     const key = { name: body.name ?? "", profiles };
     const nowMs = world.wallMs();
+    // Read before: once the key is made its secret has to be shown, whatever the store says then.
+    const balance_usd = agent === null ? "0" : (await accountView(parts, agent.accountId, null)).balance_usd;
     const made =
       agent === null
         ? await createAccount(store, key, nowMs)
         : await addKey(store, { ...key, accountId: agent.accountId, agentId: agent.id, maxKeys: settings.maxKeys }, nowMs);
     if (made.kind === "api_fault") return made;
-    const { balance_usd } = await accountView(parts, made.accountId, null);
     const shown = { id: made.id, key: made.secret, key_prefix: made.prefix, account_id: made.accountId, balance_usd };
     const token = made.token === null ? {} : { management_token: made.token };
     return { kind: "answer", status: 201, body: { ...shown, ...keyUrls(baseUrl, made.secret, parts.chains), ...token } };

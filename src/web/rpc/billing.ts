@@ -6,7 +6,7 @@ import type { Headers } from "../respond.ts";
 
 /** The sum over the calls of one request. */
 export interface Bill {
-  /** Of the last call. */
+  /** Of the last call that was given leave, or else of the last one. */
   last: Billing;
   cu: number;
   chargeN: number;
@@ -15,7 +15,7 @@ export interface Bill {
 /** Adds a call to the bill of its request; null = it is the first. */
 export function addTo(bill: Bill | null, it: Billing): Bill {
   const sum = bill ?? { last: it, cu: 0, chargeN: 0 };
-  sum.last = it;
+  if ("grant" in it || !("grant" in sum.last)) sum.last = it;
   if ("grant" in it) {
     sum.cu += it.grant.cu;
     sum.chargeN += it.chargeN;

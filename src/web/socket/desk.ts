@@ -79,7 +79,7 @@ export class SubscriptionDesk implements Desk {
 }
 
 /** Charges notifications to who subscribed; null = nobody pays. */
-function meterOf(gate: Gate | null, { grant }: DeskRequest): ((notifications: number) => boolean) | null {
+function meterOf(gate: Gate | null, { grant }: DeskRequest): Meter | null {
   return gate === null || grant === null ? null : (notifications) => gate.meter(grant, notifications);
 }
 
@@ -91,14 +91,16 @@ function refusal(request: DeskRequest, invalid: string | null, full: boolean): F
     : null;
 }
 
+/** Charges notifications; returns why the socket has to be closed, or null. */
+type Meter = (notifications: number) => ReturnType<Gate["meter"]>;
+
 interface SeatParts {
   readonly id: string;
   /** Position in `SUBSCRIPTION_KINDS`. */
   readonly kind: number;
   readonly series: Series;
   readonly line: Line;
-  /** False = nothing pays any more. */
-  readonly meter: ((notifications: number) => boolean) | null;
+  readonly meter: Meter | null;
   readonly maxHeldBytes: number;
   readonly left: () => void;
 }
@@ -178,7 +180,9 @@ class Seat implements Subscriber {
 
   #send(results: readonly Buffer[]): void {
     const { id, kind, line, series, meter } = this.#parts;
-    if (meter !== null && !meter(results.length)) return line.close(1008, "balance_exhausted");
+    const why = meter === null ? null : meter(results.length);
+    if (why === "balance_exhausted") return line.close(1008, why);
+    if (why === "unavailable") return line.close(1013, "the balance cannot be read; try again later");
     if (line.notify(id, results)) series.notifications[kind] = (series.notifications[kind] ?? 0) + results.length;
   }
 }

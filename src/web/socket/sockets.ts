@@ -79,7 +79,7 @@ export function createCallerSockets(calls: CallParts): CallerSockets {
       socket.on("error", gone).on("close", gone);
       const stop = arrive(rpc, letterOf(request), (it) => {
         socket.off("error", gone).off("close", gone);
-        const refusal = it.kind === "fault" ? it : refusalOf(parts, it);
+        const refusal = it.kind === "fault" ? it : (notNow(parts, request) ?? refusalOf(parts, it));
         if (refusal !== null) return refuse(socket, headers, refusal);
         if (it.kind === "arrival") greet({ request, socket, head, headers }, it);
       });
