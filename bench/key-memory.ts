@@ -19,7 +19,7 @@ try {
   const holders = createHolders({
     store,
     world: realWorld,
-    credit: { wake() {} },
+    credit: { wake() {}, retire() {} },
     misses: createAddressLimit({ perSecond: 1, burst: 1 }),
     limits: HOLDER_LIMITS,
     onError: (error) => process.stderr.write(`${String(error)}\n`),

@@ -3,13 +3,17 @@ import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import type { Chain } from "./core/chain.ts";
-import type { Profile } from "./core/profile.ts";
+import { type AddressRules, bareHost } from "./core/public-address.ts";
 import { openHosting } from "./hosting.ts";
+import type { CustomServing } from "./hosting-profiles.ts";
 import { createObserver } from "./observe.ts";
-import { createDirectory } from "./upstream/directory.ts";
+import { checkProviders } from "./upstream/check.ts";
+import { createDirectory, type Directory } from "./upstream/directory.ts";
+import { createGuard } from "./upstream/guard.ts";
 import { createHeadWatch } from "./upstream/head-watch.ts";
-import { createHttpUpstream } from "./upstream/http/http.ts";
+import { createHttpUpstream, HTTP_LIMITS } from "./upstream/http/http.ts";
 import { createProber } from "./upstream/prober.ts";
+import { createRoster, type Roster } from "./upstream/roster.ts";
 import { createRouter } from "./upstream/router.ts";
 import { createSockets } from "./upstream/socket/sockets.ts";
 import { createSubscriptions } from "./upstream/stream/subscriptions.ts";
@@ -17,6 +21,8 @@ import { createWheel } from "./upstream/wheel.ts";
 import { requestBaseUrl, trustedProxiesOf } from "./web/client-address.ts";
 import { createDocuments } from "./web/discovery/documents.ts";
 import { type Facts, factsOf } from "./web/discovery/facts.ts";
+import { statusIn } from "./web/handlers/profiles-status.ts";
+import { createOldForms } from "./web/old-forms.ts";
 import { createPages } from "./web/pages.ts";
 import { createResolver } from "./web/rpc/address.ts";
 import type { RpcParts } from "./web/rpc/door.ts";
@@ -43,15 +49,19 @@ export interface Outside {
 export async function build(config: Config, { world, log, version }: Outside): Promise<App> {
   let live = config;
   const wheel = createWheel(world);
-  const sockets = createSockets({ world, wheel });
-  const upstreams = { http: createHttpUpstream(world), ws: sockets };
+  const guard = createGuard({ rules: addressRulesOf(config) });
+  const sockets = createSockets({ world, wheel, guard });
+  const upstreams = { http: createHttpUpstream(world, HTTP_LIMITS, guard), ws: sockets };
   const observer = createObserver(log, world);
   const directory = createDirectory(config.chains, config.profiles, world, config.selection);
   const router = createRouter({ world, wheel, upstreams, limits: () => live.limits });
   const prober = createProber({ world, wheel, upstreams });
   const headWatch = createHeadWatch({ world, wheel, sockets });
-  const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, world, log });
   const subscriptions = createSubscriptions({ world, wheel, sockets, limits: () => live.limits });
+  const roster = createRoster({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
+  const serving = servingOf({ roster, directory, rules: addressRulesOf(config), check: (profile) => checkProviders({ world, wheel, guard }, profile) });
+  const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, world, log, serving });
+  const oldForms = createOldForms(world, hosting?.oldForms ?? null);
   const budget = { used: 0 };
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const rpc: RpcParts = {
@@ -62,6 +72,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     budget,
     resolver: createResolver(directory, observer),
     gate: hosting?.gate ?? null,
+    oldForms,
     proxies,
     deadlineMs: (method) => live.deadlines[method.deadline],
     get limits() {
@@ -71,7 +82,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const state = { draining: false };
   const facts = { subscriptions, socketOf: sockets.report };
   const documents = createDocuments(factsIn(() => live, config.hosted, version));
-  const page = createPages({ world, directory, observer, budget, version, documents, isDraining: () => state.draining, ...facts });
+  const page = createPages({ world, directory, observer, budget, version, documents, oldForms, isDraining: () => state.draining, ...facts });
   const requestId = requestIds(world);
   const { host, port } = config.server;
   const api = hosting?.api ?? null;
@@ -80,12 +91,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     await hosting?.close();
     throw error;
   });
-  watch();
-
-  function watch(): void {
-    prober.watch(directory.trackers());
-    headWatch.watch(directory.trackers());
-  }
+  roster.begin();
 
   return {
     port: server.port,
@@ -93,10 +99,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
       if (chainsOf(next.chains) !== chainsOf(config.chains)) return "the chains differ, and chains are fixed until restart";
       if (JSON.stringify(next.hosted) !== JSON.stringify(config.hosted)) log.warn("`hosted` differs, and takes effect at restart; the rest is reloaded");
       live = next;
-      directory.replace(next.profiles);
-      watch();
-      subscriptions.rebind(directory);
-      for (const upstream of Object.values(upstreams)) upstream.retain(providersOf(next.profiles));
+      roster.replace(next.profiles);
       return null;
     },
     async close() {
@@ -127,8 +130,20 @@ function chainsOf(chains: readonly Chain[]): string {
   return JSON.stringify(chains);
 }
 
-function providersOf(profiles: readonly Profile[]) {
-  return profiles.flatMap((profile) => [...profile.chains.values()].flatMap((set) => set.providers));
+/** The side of providers for Custom profiles. */
+function servingOf({
+  roster,
+  directory,
+  ...rest
+}: { readonly roster: Roster; readonly directory: Directory } & Pick<CustomServing, "rules" | "check">): CustomServing {
+  const shelf = { put: roster.put, remove: roster.remove, has: (id: string) => directory.served(id) !== undefined };
+  return { ...rest, shelf, status: statusIn(directory) };
+}
+
+/** Where users' providers may be: on the internet, and not at this service itself. */
+function addressRulesOf({ hosted, server }: Config): AddressRules {
+  const own = server.publicUrl === null ? undefined : URL.parse(server.publicUrl)?.hostname;
+  return { allowPrivate: hosted?.allowPrivateProviders ?? false, ownHost: own === undefined ? null : bareHost(own) };
 }
 
 /** Unique per request: when the process started, a part by chance, and a count. */

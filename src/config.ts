@@ -76,6 +76,8 @@ export interface Config {
   readonly hosted: HostedConfig | null;
   /** `SVC_SECRET`, at least 32 bytes; null = not set. */
   readonly secret: string | null;
+  /** `SVC_SECRET_PREVIOUS`; null = not set. */
+  readonly previousSecret: string | null;
 }
 
 /** Checks everything at once and builds the configuration; never throws. */
@@ -175,6 +177,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     cluster: { enabled: cluster.enabled, nodeId: cluster.node_id, region: cluster.region, expectedNodes: cluster.expected_nodes },
     hosted: hostedOf(file.hosted),
     secret: env.SVC_SECRET ?? null,
+    previousSecret: env.SVC_SECRET_PREVIOUS ?? null,
   };
 }
 
@@ -204,7 +207,7 @@ function profileOf(slug: string, profile: ProfileFile, chains: readonly Chain[])
     const set = profile.chains[chain.chainName];
     return set === undefined ? [] : [[chain.chainName, setOf(chain, set)]];
   });
-  return { slug, managed: slug === "public" || slug === "premium", chains: new Map(sets) };
+  return { slug, owner: null, managed: slug === "public" || slug === "premium", chains: new Map(sets) };
 }
 
 function setOf(chain: Chain, set: SetFile): ProviderSet {
@@ -259,6 +262,7 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
       messageContains: message_contains.map((piece) => piece.toLowerCase()),
       category,
     })),
+    guarded: false,
   };
 }
 

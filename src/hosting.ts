@@ -10,14 +10,19 @@ import { type Credit, openCredit } from "./hosted/credit.ts";
 import { exportStore } from "./hosted/export.ts";
 import { createGate, type Gate } from "./hosted/gate.ts";
 import { createHolders, HOLDER_LIMITS } from "./hosted/holders.ts";
+import type { Changes } from "./hosted/keys.ts";
+import { type OldFormRecord, openOldFormRecord } from "./hosted/old-form-record.ts";
 import { openStore } from "./hosted/store.ts";
+import { type CustomServing, openCustomProfiles } from "./hosting-profiles.ts";
 import { type Api, createApi } from "./web/api/api.ts";
+import { createPeople } from "./web/people/people.ts";
 import type { World } from "./world.ts";
 
 /** The hosted service, running. */
 export interface Hosting {
   readonly gate: Gate;
   readonly api: Api;
+  readonly oldForms: OldFormRecord;
   /** Writes what was used, gives unspent credit back, and closes the store. */
   close(): Promise<void>;
 }
@@ -28,6 +33,7 @@ export interface HostingParts {
   readonly settings: HostedConfig;
   readonly world: World;
   readonly log: Logger;
+  readonly serving: CustomServing;
 }
 
 const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
@@ -43,9 +49,16 @@ const CLOSE_MS = 5_000;
 const MIN_SLICE_CU = 100;
 
 /** Opens the store and starts what works on it. Throws with a text for the operator where it cannot be opened. */
-export async function openHosting({ config, settings, world, log }: HostingParts): Promise<Hosting> {
+export async function openHosting({ config, settings, world, log, serving }: HostingParts): Promise<Hosting> {
   const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
   const onError = (error: unknown): void => log.warn({ problem: textOf(error) }, "the store does not answer as it should");
+  const closing = async (error: unknown): Promise<never> => {
+    await store.close();
+    throw error;
+  };
+  const oldForms = await openOldFormRecord({ store, world, policy: settings.oldForms, onError }).catch(closing);
+  if (oldForms.off.size > 0) log.info({ forms: [...oldForms.off] }, "older forms of requests that are not served");
+  const custom = await openCustomProfiles({ config, settings, world, log, store, serving, onError }).catch(closing);
   const credit = await openCredit({
     store,
     world,
@@ -56,12 +69,12 @@ export async function openHosting({ config, settings, world, log }: HostingParts
       nodeTimeoutMs: settings.nodeTimeoutMs,
       minSliceN: MIN_SLICE_CU * settings.tariff.nanoPerCu,
     },
-  }).catch(async (error: unknown) => {
-    await store.close();
-    throw error;
-  });
+  }).catch(closing);
   const holders = createHolders({ store, world, credit, misses: createAddressLimit(MISSES), limits: HOLDER_LIMITS, onError });
-  const gate = createGate({ world, settings, credit, holders });
+  const gate = createGate({ world, settings, credit, holders, profiles: custom.preparation });
+  const changes: Changes = { key: (id) => holders.keyChanged(id), account: (id) => holders.accountChanged(id) };
+  const { publicUrl, trustedProxies } = config.server;
+  const people = createPeople({ world, store, log, settings, changes, publicUrl, trustedProxies, keysPerHour: settings.keysPerHour });
   const api = createApi({
     world,
     store,
@@ -69,7 +82,8 @@ export async function openHosting({ config, settings, world, log }: HostingParts
     settings,
     chains: config.chains,
     profiles: () => MANAGED,
-    changes: { key: (id) => holders.keyChanged(id), account: (id) => holders.accountChanged(id) },
+    custom: custom.partsWith(holders),
+    changes,
     audit: () => audit(store),
     settle: settling(credit, world),
     publicUrl: config.server.publicUrl,
@@ -88,16 +102,28 @@ export async function openHosting({ config, settings, world, log }: HostingParts
 
   return {
     gate,
-    api,
+    api: whoeverServes([people, api]),
+    oldForms,
     async close() {
       cancelAudit();
+      await oldForms.close();
       gate.close();
+      custom.preparation.close();
       await within(world, CLOSE_MS, credit.close()).catch((error: unknown) => {
         const unwritten = `${usdText(credit.unwrittenN())} USD`;
         log.error({ problem: textOf(error), unwritten }, "the store cannot be written: what was served since the last write is not billed");
       });
       await within(world, CLOSE_MS, store.close()).catch(onError);
     },
+  };
+}
+
+/** Sends a request to the first that serves its path. */
+function whoeverServes(all: readonly Api[]): Api {
+  const one = (path: string): Api | undefined => all.find((it) => it.serves(path));
+  return {
+    serves: (path) => one(path) !== undefined,
+    handle: (request, response, requestId) => one((request.url ?? "/").split("?", 1)[0] ?? "/")?.handle(request, response, requestId),
   };
 }
 

@@ -30,6 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   devnet: ["core", "world", "config"],
   app: ["*"],
   hosting: ["*"],
+  "hosting-profiles": ["*"],
   main: ["*"],
 };
 

@@ -148,6 +148,14 @@ const REFUSALS: readonly Refusal[] = [
   ["a price that is no whole number", "devnet: true\nhosted: { tariff: { cu_per_usd: 300000 } }", 2, "hosted.tariff.cu_per_usd", /whole nano-USD/],
   ["a weight of a method nobody knows", "devnet: true\nhosted: { tariff: { methods: { eth_cal: 3 } } }", 2, "hosted.tariff.methods.eth_cal", /./],
   ["clustering", "devnet: true\ncluster: { enabled: true }", 2, "cluster.enabled", /not available in this version/],
+  [
+    "users' providers at private addresses in production",
+    "\nhosted: { allow_private_providers: true }",
+    2,
+    "hosted.allow_private_providers",
+    /NODE_ENV=production/,
+    { NODE_ENV: "production" },
+  ],
   ["local nodes in production", "\ndevnet: true", 2, "devnet", /NODE_ENV=production/, { NODE_ENV: "production" }],
   ["a chain named local beside the local chain", "devnet: true\nchains:\n  local: { chain_id: 5 }", 3, "chains.local", /taken by the local chain/],
   [

@@ -55,6 +55,7 @@ describe("configuration: what is accepted", () => {
       cluster: { enabled: false, nodeId: "", region: "", expectedNodes: 1 },
       hosted: null,
       secret: null,
+      previousSecret: null,
     });
     assert.deepEqual(chains[0], { chainId: 1, chainName: "ethereum", name: "ethereum", aliases: [], blockTimeMs: 12_000 });
     const set = profiles[0]?.chains.get("ethereum");
@@ -88,6 +89,7 @@ describe("configuration: what is accepted", () => {
       maxBlockAge: null,
       blockAgeMethods: new Set(),
       errorRules: [],
+      guarded: false,
     });
   });
 
@@ -167,6 +169,7 @@ limits: { max_attempts: 5 }
       maxBlockAge: 128,
       blockAgeMethods: new Set(["eth_call"]),
       errorRules: [{ code: 30, messageContains: ["free tier"], category: "rate_limit" }],
+      guarded: false,
     });
   });
 

@@ -72,7 +72,18 @@ export const hosted = z
       })
       .prefault({})
       .describe("Rate limits of one account."),
+    allow_private_providers: z
+      .boolean()
+      .default(false)
+      .describe("Lets the providers of Custom profiles be at private and local addresses. For development only: with it, users reach into your network."),
     max_keys: count(1, 100_000, 100).describe("Keys of one account."),
+    max_profiles: count(0, 1_000, 5).describe("Custom profiles of one account."),
+    old_forms: z
+      .enum(["on", "auto", "off"])
+      .default("on")
+      .describe(
+        "Older forms of requests: `on` = they are served, `auto` = those that nobody has used for 30 days are not any more from the next start on, `off` = none is.",
+      ),
     keys_per_hour: count(1, 1_000_000, 10).describe("Keys that one IP address (IPv6: one /64) may create in an hour."),
     flush_interval_ms: intervalMs(1_000, 60_000).describe(
       "Time between two writes of what was used. What was served since the last one is not billed if the process dies.",
@@ -96,7 +107,13 @@ export interface HostedConfig {
   readonly tariff: Tariff;
   /** By access: with premium, under fallback or for free, on `public`, on a Custom profile. */
   readonly buckets: Readonly<Record<"managed" | "reduced" | "public" | "custom", BucketSize>>;
+  /** Custom profiles may name private and local addresses. */
+  readonly allowPrivateProviders: boolean;
   readonly maxKeys: number;
+  /** Custom profiles of one account. */
+  readonly maxProfiles: number;
+  /** Whether older forms of requests are served: all, those that are still used, none. */
+  readonly oldForms: "on" | "auto" | "off";
   readonly keysPerHour: number;
   readonly flushIntervalMs: number;
   readonly nodeTimeoutMs: number;
@@ -128,7 +145,10 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
       },
     }),
     buckets: { managed: sizeOf(buckets.managed), reduced: sizeOf(buckets.reduced), public: sizeOf(buckets.public), custom: sizeOf(buckets.custom) },
+    allowPrivateProviders: file.allow_private_providers,
     maxKeys: file.max_keys,
+    maxProfiles: file.max_profiles,
+    oldForms: file.old_forms,
     keysPerHour: file.keys_per_hour,
     flushIntervalMs: file.flush_interval_ms,
     nodeTimeoutMs: file.node_timeout_ms,

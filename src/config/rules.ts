@@ -27,6 +27,8 @@ function serviceRules(data: unknown, chainCount: number, devnet: boolean, produc
   const breaches: Breach[] = [];
   if (member(member(data, "hosted"), "enabled") === true && !devnet && member(member(data, "profiles"), "public") === undefined)
     breaches.push(breach(["hosted", "enabled"], "must be false without profile `public`: it serves whoever has nothing left to pay with"));
+  if (member(member(data, "hosted"), "allow_private_providers") === true && production)
+    breaches.push(breach(["hosted", "allow_private_providers"], "must be false in production (NODE_ENV=production): with it, users reach into your network"));
   if (member(member(data, "cluster"), "enabled") === true)
     breaches.push(breach(["cluster", "enabled"], "must be false: clustering is not available in this version; run instances independently"));
   if (devnet && production) breaches.push(breach(["devnet"], "must be false in production (NODE_ENV=production): it starts local test nodes"));

@@ -268,7 +268,13 @@ export const environment = z.object({
     .refine((value) => Buffer.byteLength(value) >= 32)
     .meta({ title: "at least 32 bytes" })
     .optional()
-    .describe("the secret that signs what the hosted service hands out; it has no setting in the file"),
+    .describe("the secret that signs what the hosted service hands out, and seals what it keeps; it has no setting in the file"),
+  SVC_SECRET_PREVIOUS: z
+    .string()
+    .refine((value) => Buffer.byteLength(value) >= 32)
+    .meta({ title: "at least 32 bytes" })
+    .optional()
+    .describe("the secret before `SVC_SECRET`: what was sealed with it is sealed anew at the next start, after which it can be left out"),
 });
 
 /** Command-line flags; each overrides the environment and the file. Numbers arrive as numbers. */

@@ -6,21 +6,22 @@ export type Access = "premium" | "public" | "custom";
 /** Why a call is served elsewhere than where it asked to be. */
 export type Fallback = "payment" | "free" | "profile";
 
-/** What may pay for a call: credit; the time of grace after credit that had been paid for; the free allowance. */
-export type Means = "balance" | "payment" | "free";
+/** What may pay for a call: credit; the time of grace after credit that had been paid for; the free allowance; the days of Custom access that were bought. */
+export type Means = "balance" | "payment" | "free" | "custom";
 
 /** The rate limit that binds: whose name the caller is told, and which size it has. */
 export interface Bucket {
-  readonly name: "managed" | "public";
-  readonly size: "managed" | "reduced" | "public";
+  /** `managed`, `public`, or the slug of a Custom profile. */
+  readonly name: string;
+  readonly size: "managed" | "reduced" | "public" | "custom";
 }
 
 /** How a call is served when something pays for it. */
 export interface Service {
   readonly access: Access;
   readonly fallback: Fallback | null;
-  /** Slug of the managed profile that serves. */
-  readonly profile: "premium" | "public";
+  /** Slug of the profile that serves. */
+  readonly profile: string;
   readonly bucket: Bucket;
   readonly means: Means;
 }
@@ -31,6 +32,16 @@ export type ManagedSlug = "premium" | "public";
 /** How a call to a managed profile may be served, the best first. Who asks for `public` uses what is free before credit. */
 export function servicesOf(named: ManagedSlug): readonly Service[] {
   return named === "premium" ? PREMIUM : PUBLIC;
+}
+
+/** How a call to a Custom profile is served while its account has Custom access: by nothing else, and uncharged. */
+export function customServices(slug: string): readonly Service[] {
+  return [{ access: "custom", fallback: null, profile: slug, bucket: { name: slug, size: "custom" }, means: "custom" }];
+}
+
+/** How a call to a Custom profile is served that was deleted, or whose account has no Custom access any more: as `premium`, which the caller is told. */
+export function lapsedServices(): readonly Service[] {
+  return LAPSED;
 }
 
 const reduced: Bucket = { name: "managed", size: "reduced" };
@@ -46,3 +57,4 @@ const PUBLIC: readonly Service[] = (["free", "balance", "payment"] as const).map
   bucket: { name: "public", size: "public" },
   means,
 }));
+const LAPSED: readonly Service[] = PREMIUM.map((it) => (it.fallback === null ? { ...it, fallback: "profile" } : it));

@@ -44,6 +44,11 @@ export function consensusOf(samples: readonly (HeadSample | null)[], chain: Chai
   return { height: believed[Math.floor(believed.length * QUANTILE)] ?? null, fromMs: nowMs, untilMs };
 }
 
+/** Most blocks by which one provider can be ahead of others and be believed. */
+export function plausibleLead({ blockTimeMs }: Chain): number {
+  return IMPLAUSIBLE_LEAD_MS / Math.max(1, blockTimeMs);
+}
+
 /** Blocks behind the head; null where either is unknown. A polled height earns the blocks that were due since it was asked for, at most 30 s worth. */
 export function lagBlocks(sample: HeadSample | null, head: number | null, chain: Chain, nowMs: number): number | null {
   if (head === null || !isFresh(sample, nowMs)) return null;
@@ -67,5 +72,5 @@ function isFresh(sample: HeadSample | null, nowMs: number): sample is HeadSample
 function withoutFalseLead(descending: readonly number[], chain: Chain): readonly number[] {
   const [first, second] = descending;
   if (first === undefined || second === undefined || descending.length < 3) return descending;
-  return first - second > IMPLAUSIBLE_LEAD_MS / Math.max(1, chain.blockTimeMs) ? descending.slice(1) : descending;
+  return first - second > plausibleLead(chain) ? descending.slice(1) : descending;
 }

@@ -41,6 +41,8 @@ export interface Provider {
   /** Methods that `maxBlockAge` binds; empty = every method with a block parameter. */
   readonly blockAgeMethods: ReadonlySet<string>;
   readonly errorRules: readonly ErrorRule[];
+  /** Its addresses were given by a user: only public ones are ever connected to. */
+  readonly guarded: boolean;
 }
 
 /** The providers of one profile on one chain, with the settings of their selection. */
@@ -60,10 +62,22 @@ export interface ProviderSet {
 /** A named provider set with its own health, addressed by slug. */
 export interface Profile {
   readonly slug: string;
+  /** The account of a Custom profile; null = configured by the operator. */
+  readonly owner: string | null;
   /** Managed pools (`public`, `premium`) show provider aliases, all others show ids and exclusions. */
   readonly managed: boolean;
   /** By chain name. */
   readonly chains: ReadonlyMap<string, ProviderSet>;
+}
+
+/** What a profile is found by inside the service, unique among all owners; never shown to callers. */
+export function profileId({ owner, slug }: Pick<Profile, "owner" | "slug">): string {
+  return owner === null ? slug : `${owner}/${slug}`;
+}
+
+/** What a profile is called where all can see it: those of accounts together are `custom`. */
+export function publicLabel(id: string): string {
+  return id.includes("/") ? "custom" : id;
 }
 
 /** Strings of a provider's address and headers that may be keys: nothing that contains one may reach a caller or a log. */

@@ -18,7 +18,7 @@ export function withDevnet(config: Config, devnet: Devnet): Config {
     providers: devnet.providers.map(providerOf),
   };
   const pool = config.profiles.find((it) => it.slug === "public");
-  const extended: Profile = { slug: "public", managed: true, chains: new Map([...(pool?.chains ?? []), [chain.chainName, set]]) };
+  const extended: Profile = { slug: "public", owner: null, managed: true, chains: new Map([...(pool?.chains ?? []), [chain.chainName, set]]) };
   return { ...config, chains: [chain, ...config.chains], profiles: [extended, ...config.profiles.filter((it) => it !== pool)] };
 }
 
@@ -39,5 +39,6 @@ function providerOf({ id, url, wsUrl }: Devnet["providers"][number], index: numb
     maxBlockAge: null,
     blockAgeMethods: new Set(),
     errorRules: [],
+    guarded: false,
   };
 }

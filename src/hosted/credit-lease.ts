@@ -1,6 +1,7 @@
 // The statements that move money between an account and the lease of a node, both ways. Always in this order: accounts, then leases.
 // Knows no memory of a node.
 import { sql } from "kysely";
+import { moveOn, withTargets } from "./claims-merge.ts";
 import { chunks, isEmbedded, type LedgerEvent, lockAccounts, postAll, type Tx } from "./ledger.ts";
 
 /** One start of a node: whose leases they are. */
@@ -146,18 +147,19 @@ export async function closeLeases(tx: Tx, closing: Closing, atMs: number): Promi
   const found = await leasesOf(tx, closing).execute();
   if (found.length === 0) return 0;
   const accountIds = [...new Set(found.map((row) => row.account_id))].sort();
-  await lockAccounts(tx, accountIds);
+  await lockAccounts(tx, await withTargets(tx, accountIds));
   const wanted = leasesOf(tx, closing).where("account_id", "in", accountIds);
   const rows = await (isEmbedded(tx) ? wanted : wanted.forNoKeyUpdate()).execute();
   const totals = new Map<string, bigint>();
   for (const row of rows) totals.set(row.account_id, (totals.get(row.account_id) ?? 0n) + row.granted_n);
   if (totals.size > 0) await addToBalances(tx, [...totals]);
-  const events = rows.flatMap((row): LedgerEvent[] => {
-    const end = closing.kind === "idle" ? `:${closing.seq}` : "";
-    const idemKey = `lease:${row.account_id}:${row.node_id}:${row.epoch}${end}`;
-    return row.spent_n === 0n ? [] : [{ kind: "usage", idemKey, accountId: row.account_id, amountN: row.spent_n, atMs }];
-  });
+  const end = closing.kind === "idle" ? `:${closing.seq}` : "";
+  const nameOf = (row: (typeof rows)[number]): string => `lease:${row.account_id}:${row.node_id}:${row.epoch}${end}`;
+  const events = rows.flatMap((row): LedgerEvent[] =>
+    row.spent_n === 0n ? [] : [{ kind: "usage", idemKey: nameOf(row), accountId: row.account_id, amountN: row.spent_n, atMs }],
+  );
   if ((await postAll(tx, events)) !== events.length) throw new Error("a lease was closed before: its usage is in the ledger already");
+  await moveOn(tx, new Map(rows.map((row) => [row.account_id, nameOf(row)])), atMs);
   for (const row of rows) {
     await tx.deleteFrom("credit_lease").where("account_id", "=", row.account_id).where("node_id", "=", row.node_id).where("epoch", "=", row.epoch).execute();
   }

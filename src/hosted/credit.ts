@@ -33,6 +33,8 @@ export interface Credit {
   refilled(wallet: Wallet, run: () => void): () => void;
   /** The account was credited: an empty wallet asks again. */
   wake(accountId: string): void;
+  /** Nobody asks for this account any more: its lease is returned with the next cycle. */
+  retire(accountId: string): void;
   /** Estimate of what the account has left in all: what is here and what no node holds. Null = unknown. */
   estimateN(wallet: Wallet): number | null;
   /** Free compute units that the account used this month, held ones included, as far as this node knows. Null = not known yet; it is being asked for. */
@@ -152,6 +154,11 @@ class LeasedCredit implements Credit {
     // A round under way may have read the balance before: then there is another one after it.
     wallet.waiters ??= [];
     this.#refills.ask(wallet);
+  }
+
+  retire(accountId: string): void {
+    const wallet = this.#wallets.get(accountId);
+    if (wallet !== undefined) wallet.usedAtMs = Number.NEGATIVE_INFINITY;
   }
 
   estimateN(given: Wallet): number | null {

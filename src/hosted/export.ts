@@ -22,6 +22,12 @@ const TABLES: readonly (keyof Tables)[] = Object.keys({
   credit_lease: true,
   usage_hour: true,
   allowance_month: true,
+  claim_link: true,
+  connection: true,
+  profile: true,
+  custom_access: true,
+  feedback: true,
+  old_form: true,
 } satisfies Record<keyof Tables, true>).map(parseTable);
 
 /** Copies a store into an empty one. Throws, and leaves the target as it was, when the target holds accounts or anything does not add up. */

@@ -1,14 +1,17 @@
 // The gate: whether a caller's call is served, how, and who pays; afterwards, what it cost. Asks what is in memory only; knows no URL and no provider.
-import { type Bucket, type ManagedSlug, type Service, servicesOf } from "../core/access.ts";
+import { type Bucket, type Service, servicesOf } from "../core/access.ts";
 import type { Strategy } from "../core/attempt.ts";
-import { type BucketSize, FULL_MS, remaining, take, waitMs } from "../core/bucket.ts";
+import type { BucketSize } from "../core/bucket.ts";
 import { type Fault, fault } from "../core/fault.ts";
 import type { Method } from "../core/method.ts";
 import { cuOf, notificationCuOf, type Tariff } from "../core/price.ts";
 import type { World } from "../world.ts";
 import type { Credit, Wallet } from "./credit.ts";
-import { endOf, type Holder, type Payer } from "./holder.ts";
+import { endOf, type Holder, type Payer, type Seat, type SocketEnd } from "./holder.ts";
 import type { Holders } from "./holders.ts";
+import type { Preparation } from "./profiles-serving.ts";
+import { type Quota, quotaOf, takeToken } from "./quota.ts";
+import { isCustom, mayName, servicesFor } from "./reach.ts";
 
 /** What a caller asks leave for. */
 export interface Want {
@@ -57,16 +60,6 @@ export interface Charge {
 /** What came of asking leave for a call. */
 export type Billing = Charge | Refusal;
 
-/** What a bucket lets through, for the caller to know. */
-export interface Quota {
-  readonly name: string;
-  readonly burst: number;
-  readonly windowS: number;
-  readonly remaining: number;
-  /** Seconds until it is full. */
-  readonly resetS: number;
-}
-
 /** Gives leave and settles it. */
 export interface Gate {
   readonly holders: Holders;
@@ -80,6 +73,10 @@ export interface Gate {
   settle(grant: Grant, delivered: boolean): Charge;
   /** Whether a caller could be served at all now; null = it could. For the handshake of a socket. */
   refusal(holder: Holder, profile: string): Fault | null;
+  /** Gets a Custom profile of the caller ready to serve. Calls back once with why not, or null; the returned function cancels. */
+  prepare(holder: Holder, profile: string, done: (why: Fault | null) => void): () => void;
+  /** Keeps an open socket that asked for a profile; the returned function forgets it. */
+  seat(holder: Holder, profile: string, close: (reason: SocketEnd) => void): () => void;
   /** Charges notifications of a subscription that was granted. Returns why its socket has to be closed: nothing pays any more, or that cannot be said for too long. */
   meter(grant: Grant, notifications: number): "balance_exhausted" | "unavailable" | null;
   quota(holder: Holder, bucket: Bucket): Quota;
@@ -103,6 +100,7 @@ export interface GateParts {
   readonly settings: GateSettings;
   readonly credit: Credit;
   readonly holders: Holders;
+  readonly profiles: Pick<Preparation, "prepare" | "touch">;
 }
 
 /** How often it is looked whether those with open sockets may keep them. */
@@ -135,7 +133,7 @@ class TheGate implements Gate {
     const why = mayName(holder, want.profile);
     if (why !== null) return { kind: "refusal", fault: why, holder, bucket: null };
     const wallet = this.#walletOf(holder.payer);
-    for (const service of servicesOf(want.profile === "public" ? "public" : "premium")) {
+    for (const service of servicesFor(holder.payer, want.profile)) {
       const strategy = service.access === "public" ? "load-balanced" : want.strategy;
       const cu = cuOf(this.#parts.settings.tariff, want.method, strategy);
       const heldN = this.#pays(holder.payer, wallet, service, cu);
@@ -145,6 +143,7 @@ class TheGate implements Gate {
         return { kind: "refusal", fault: NOT_NOW, holder, bucket: null };
       }
       const refused = this.#takeToken(holder, service.bucket);
+      if (refused === null && service.access === "custom") this.#parts.profiles.touch({ accountId: holder.payer.id, slug: service.profile });
       if (refused === null) return { kind: "grant", holder, service, strategy, method: want.method, wallet, cu, heldN };
       this.#parts.credit.release(wallet, heldN, freeCuOf(service, cu));
       return refused;
@@ -168,7 +167,15 @@ class TheGate implements Gate {
   }
 
   refusal(holder: Holder, profile: string): Fault | null {
-    return endOf(holder, this.#parts.world.wallMs()) ?? mayName(holder, profile) ?? (this.#isServed(holder) ? null : EXHAUSTED);
+    return endOf(holder, this.#parts.world.wallMs()) ?? mayName(holder, profile) ?? (this.#isServed(holder, profile) ? null : EXHAUSTED);
+  }
+
+  prepare({ payer }: Holder, profile: string, done: (why: Fault | null) => void): () => void {
+    return this.#parts.profiles.prepare({ accountId: payer.id, slug: profile }, done);
+  }
+
+  seat(holder: Holder, profile: string, close: (reason: SocketEnd) => void): () => void {
+    return this.holders.seat(holder, { profile, custom: isCustom(holder.payer, profile), close });
   }
 
   meter({ holder, service, strategy }: Grant, notifications: number): "balance_exhausted" | "unavailable" | null {
@@ -177,7 +184,8 @@ class TheGate implements Gate {
     const wallet = this.#walletOf(payer);
     const cu = notificationCuOf(settings.tariff, strategy) * notifications + (this.#owedCu.get(payer) ?? 0);
     this.#owedCu.delete(payer);
-    for (const it of servicesOf(service.profile)) {
+    // Custom access that ends between two looks at the sockets stays uncharged until then.
+    for (const it of service.access === "custom" ? [service] : servicesOf(service.profile === "public" ? "public" : "premium")) {
       const heldN = this.#pays(payer, wallet, it, cu);
       if (heldN === null) continue;
       if (heldN === LATER) {
@@ -190,17 +198,8 @@ class TheGate implements Gate {
     return "balance_exhausted";
   }
 
-  quota({ payer }: Holder, { name, size }: Bucket): Quota {
-    const nowMs = this.#parts.world.now();
-    const bounds = this.#parts.settings.buckets[size];
-    const fullAtMs = payer.fullAtMs?.[name] ?? FULL_MS;
-    return {
-      name,
-      burst: bounds.burst,
-      windowS: Math.max(1, Math.round(bounds.burst / bounds.perSecond)),
-      remaining: remaining(fullAtMs, bounds, nowMs),
-      resetS: Math.max(0, Math.ceil((fullAtMs - nowMs) / 1_000)),
-    };
+  quota({ payer }: Holder, bucket: Bucket): Quota {
+    return quotaOf(payer, bucket, { size: this.#parts.settings.buckets[bucket.size], nowMs: this.#parts.world.now() });
   }
 
   balanceN({ wallet }: Grant): number | null {
@@ -236,27 +235,19 @@ class TheGate implements Gate {
         credit.holdFree(wallet, cu);
         return 0;
       }
+      case "custom":
+        return 0;
     }
   }
 
   #takeToken(holder: Holder, bucket: Bucket): Refusal | null {
-    const { payer } = holder;
-    const nowMs = this.#parts.world.now();
-    const size = this.#parts.settings.buckets[bucket.size];
-    payer.fullAtMs ??= { managed: FULL_MS, public: FULL_MS };
-    const fullAtMs = payer.fullAtMs[bucket.name];
-    const next = take(fullAtMs, size, nowMs);
-    if (next === null) {
-      const message = `more than ${size.perSecond} requests a second (${size.burst} at once)`;
-      const retryAfterMs = Math.max(1, Math.ceil(waitMs(fullAtMs, size, nowMs)));
-      return { kind: "refusal", fault: fault("rate_limit_exceeded", message, { retryAfterMs }), holder, bucket };
-    }
-    payer.fullAtMs[bucket.name] = next;
-    return null;
+    const why = takeToken(holder.payer, bucket, { size: this.#parts.settings.buckets[bucket.size], nowMs: this.#parts.world.now() });
+    return why === null ? null : { kind: "refusal", fault: why, holder, bucket };
   }
 
   /** Whether anything would pay for a call of the smallest size. */
-  #isServed({ payer }: Holder): boolean {
+  #isServed({ payer }: Holder, profile: string): boolean {
+    if (isCustom(payer, profile)) return true;
     const wallet = this.#walletOf(payer);
     return servicesOf("premium").some((service) => {
       const heldN = this.#pays(payer, wallet, service, 1);
@@ -271,10 +262,23 @@ class TheGate implements Gate {
     // What somebody owes who has no socket any more is the operator's loss, and at most that.
     if (this.#owedCu.size > MOST_OWING) this.#owedCu.clear();
     this.holders.eachSeated((holder) => {
-      const reason = endOf(holder, wallMs) !== null ? "key_revoked" : this.#isServed(holder) ? null : "balance_exhausted";
-      if (reason !== null) for (const close of [...(holder.seats ?? [])]) close(reason);
+      const ended = endOf(holder, wallMs) !== null;
+      for (const seat of [...(holder.seats ?? [])]) {
+        const reason = ended ? "key_revoked" : this.#endOfSeat(holder, seat);
+        if (reason !== null) seat.close(reason);
+      }
     });
     this.#cancelSweep = this.#parts.world.after(SWEEP_MS, () => this.#sweep());
+  }
+
+  /** Why a socket may not stay open; null = it may. */
+  #endOfSeat(holder: Holder, seat: Seat): SocketEnd | null {
+    if (mayName(holder, seat.profile)?.code === "forbidden") return "forbidden";
+    const custom = isCustom(holder.payer, seat.profile);
+    if (seat.custom && !custom) return "custom_access_expired";
+    seat.custom = custom;
+    if (custom) this.#parts.profiles.touch({ accountId: holder.payer.id, slug: seat.profile });
+    return this.#isServed(holder, seat.profile) ? null : "balance_exhausted";
   }
 }
 
@@ -292,12 +296,3 @@ const EXHAUSTED = fault("balance_exhausted", "nothing is left to pay for this ca
   nextAction: "credit the account, or wait for its free allowance if it has one (GET /api/v1/keys/current tells)",
 });
 const NOT_NOW = fault("unavailable", "the balance cannot be read right now");
-const NAMES: ReadonlySet<string> = new Set<ManagedSlug>(["premium", "public"]);
-
-/** Why a key may not ask for a profile; null = it may. */
-function mayName({ bounds }: Holder, profile: string): Fault | null {
-  const { allowed } = bounds;
-  if (!NAMES.has(profile)) return fault("forbidden", "this profile is not one of the account's", { nextAction: "use profile premium or public" });
-  if (allowed === null || allowed.includes(profile)) return null;
-  return fault("forbidden", "this key may not use this profile", { nextAction: `use one of: ${allowed.join(", ")}` });
-}

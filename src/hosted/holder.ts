@@ -1,6 +1,7 @@
 // A caller with a key and the account that pays: what is kept of them in memory, how they are read from the store, and why a secret opens nothing.
-import type { Bucket, ManagedSlug } from "../core/access.ts";
+import type { ManagedSlug } from "../core/access.ts";
 import { type Fault, fault } from "../core/fault.ts";
+import type { OwnProfiles } from "./custom-access.ts";
 import { hashOfDigest } from "./secret.ts";
 import type { Store } from "./store.ts";
 import type { AccountKind } from "./tables.ts";
@@ -11,26 +12,40 @@ export interface Payer {
   kind: AccountKind;
   /** Null = nobody ever paid for it. */
   paid: Paid | null;
-  /** When its buckets are full again; null = nothing was taken from them. */
-  fullAtMs: Record<Bucket["name"], number> | null;
+  /** Its Custom profiles; null = it never had any. */
+  own: OwnProfiles | null;
+  /** When its buckets are full again, by their names; null = nothing was taken from them. */
+  fullAtMs: Record<string, number> | null;
 }
 
 /** What is known of an account that was paid for. */
 export interface Paid {
   /** Since when nothing is left; null = something is. */
   exhaustedAtMs: number | null;
+  /** All that was ever credited, in nano-USD. */
+  readonly fundedN: number;
 }
 
 /** A caller with a key, by one secret of it. Changes when the key does. */
 export interface Holder {
   readonly kind: "holder";
   readonly keyId: string;
-  readonly payer: Payer;
+  /** Another one once its key was claimed. */
+  payer: Payer;
   /** The profile of URLs that name none. */
   home: string;
   bounds: Bounds;
-  /** How its open sockets are closed; null = it has none. */
-  seats: Set<(reason: SocketEnd) => void> | null;
+  /** Its open sockets; null = it has none. */
+  seats: Set<Seat> | null;
+}
+
+/** An open socket of a caller. */
+export interface Seat {
+  /** The profile that it asked for. */
+  readonly profile: string;
+  /** Whether that was a Custom profile that served it, when it was last looked at. */
+  custom: boolean;
+  readonly close: (reason: SocketEnd) => void;
 }
 
 /** What a secret may not do. */
@@ -48,7 +63,7 @@ export interface Bounds {
 export const UNBOUND: Bounds = { allowed: null, validUntilMs: null, revoked: false, doubtful: false };
 
 /** Why a socket is closed for a reason of its key. */
-export type SocketEnd = "key_revoked" | "balance_exhausted" | "default_profile_changed";
+export type SocketEnd = "key_revoked" | "balance_exhausted" | "default_profile_changed" | "custom_access_expired" | "forbidden";
 
 /** Why a secret does not open anything any more; null = it does. */
 export function endOf({ bounds }: Holder, wallMs: number): Fault | null {
@@ -81,14 +96,14 @@ export function keyRow({ db }: Pick<Store, "db">, digest: string) {
     .innerJoin("api_key", "api_key.id", "key_secret.key_id")
     .innerJoin("account", "account.id", "api_key.account_id")
     .select(["api_key.id as key_id", "api_key.account_id", "api_key.default_profile", "api_key.allowed_profiles", "api_key.revoked_at"])
-    .select(["key_secret.valid_until", "account.kind", "account.first_paid_at", "account.exhausted_at"])
+    .select(["key_secret.valid_until", "account.kind", "account.first_paid_at", "account.exhausted_at", "account.funded_n"])
     .where("key_secret.secret_hash", "=", hashOfDigest(digest))
     .executeTakeFirst();
 }
 
 /** An account nothing is known of yet. */
 export function payerOf(row: KeyRow): Payer {
-  return { id: row.account_id, kind: "anonymous", paid: null, fullAtMs: null };
+  return { id: row.account_id, kind: "anonymous", paid: null, own: null, fullAtMs: null };
 }
 
 /** A caller nothing is known of yet but its key. */
@@ -99,7 +114,7 @@ export function holderOf(keyId: string, payer: Payer): Holder {
 /** A class only so that what all have in common is not stored with each. */
 class KnownHolder implements Holder {
   readonly keyId: string;
-  readonly payer: Payer;
+  payer: Payer;
   home = "";
   bounds = UNBOUND;
   seats: Holder["seats"] = null;
@@ -115,13 +130,21 @@ class KnownHolder implements Holder {
 }
 
 /** Takes over what the store says. */
-export function update(holder: Holder, row: KeyRow): void {
+export function update(holder: Holder, row: KeyRow, own: OwnProfiles | null): void {
   const { payer } = holder;
   holder.home = row.default_profile ?? ("premium" satisfies ManagedSlug);
   holder.bounds = boundsOf(row);
   // Not the row's own text, which would be kept for each.
   payer.kind = row.kind === "account" ? "account" : "anonymous";
-  payer.paid = row.first_paid_at === null ? null : { exhaustedAtMs: msOf(row.exhausted_at) };
+  payer.own = own;
+  if (payer.fullAtMs !== null) payer.fullAtMs = bucketsLeft(payer.fullAtMs, own);
+  payer.paid = row.first_paid_at === null ? null : { exhaustedAtMs: msOf(row.exhausted_at), fundedN: Number(row.funded_n) };
+}
+
+/** Without the buckets of profiles that are gone. */
+function bucketsLeft(fullAtMs: Record<string, number>, own: OwnProfiles | null): Record<string, number> {
+  const names = ["managed", "public", ...(own?.slugs ?? [])];
+  return Object.fromEntries(Object.entries(fullAtMs).filter(([name]) => names.includes(name)));
 }
 
 function boundsOf(row: KeyRow): Bounds {

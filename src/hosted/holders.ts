@@ -4,7 +4,8 @@ import { type Fault, fault } from "../core/fault.ts";
 import type { World } from "../world.ts";
 import type { AddressLimit } from "./creation-limit.ts";
 import type { Credit } from "./credit.ts";
-import { CLOSED, endOf, type Holder, holderOf, type KeyRow, keyRow, type Payer, payerOf, type SocketEnd, update } from "./holder.ts";
+import { type OwnProfiles, ownProfiles } from "./custom-access.ts";
+import { CLOSED, endOf, type Holder, holderOf, type KeyRow, keyRow, type Payer, payerOf, type Seat, type SocketEnd, update } from "./holder.ts";
 import { readSecret } from "./secret.ts";
 import type { Store } from "./store.ts";
 
@@ -20,8 +21,8 @@ export interface Holders {
   accountChanged(accountId: string): Promise<void>;
   /** Calls `run` for everyone who has open sockets. */
   eachSeated(run: (holder: Holder) => void): void;
-  /** Keeps a way to close a socket; the returned function forgets it. */
-  seat(holder: Holder, close: (reason: SocketEnd) => void): () => void;
+  /** Keeps an open socket; the returned function forgets it. */
+  seat(holder: Holder, seat: Seat): () => void;
   /** Secrets in memory. */
   readonly size: number;
 }
@@ -41,7 +42,7 @@ export const HOLDER_LIMITS: HolderLimits = { maxHolders: 250_000, maxUnknown: 10
 export interface HolderParts {
   readonly store: Pick<Store, "db">;
   readonly world: World;
-  readonly credit: Pick<Credit, "wake">;
+  readonly credit: Pick<Credit, "wake" | "retire">;
   /** Look-ups that found nobody: who has had too many may not look up another. */
   readonly misses: AddressLimit;
   readonly limits: HolderLimits;
@@ -92,7 +93,7 @@ class HolderCache implements Holders {
     if (holder !== undefined) return endOf(holder, this.#parts.world.wallMs()) ?? holder;
     const kind = readSecret(secret);
     if (kind === null) return CLOSED.malformed;
-    if (kind === "token") return CLOSED.notAKey;
+    if (kind !== "key") return kind === "token" ? CLOSED.notAKey : CLOSED.malformed;
     const atMs = this.#unknown.get(digest);
     if (atMs === undefined) return null;
     if (this.#parts.world.now() - atMs < this.#parts.limits.unknownMs) return CLOSED.unknown;
@@ -129,12 +130,12 @@ class HolderCache implements Holders {
     for (const holder of [...this.#seated]) run(holder);
   }
 
-  seat(holder: Holder, close: (reason: SocketEnd) => void): () => void {
+  seat(holder: Holder, seat: Seat): () => void {
     holder.seats ??= new Set();
-    holder.seats.add(close);
+    holder.seats.add(seat);
     this.#seated.add(holder);
     return () => {
-      holder.seats?.delete(close);
+      holder.seats?.delete(seat);
       if (holder.seats?.size === 0) this.#seated.delete(holder);
     };
   }
@@ -182,7 +183,8 @@ class HolderCache implements Holders {
         const since = this.#changes;
         const row = await keyRow(this.#parts.store, digest);
         if (row === undefined) return this.#nobody(digest);
-        if ((this.#changedAt.get(row.key_id) ?? 0) <= since && (this.#changedAt.get(row.account_id) ?? 0) <= since) return this.#holderOf(digest, row);
+        const own = row.kind === "account" ? await ownProfiles(this.#parts.store, row.account_id, this.#parts.world.wallMs) : null;
+        if ((this.#changedAt.get(row.key_id) ?? 0) <= since && (this.#changedAt.get(row.account_id) ?? 0) <= since) return this.#holderOf(digest, row, own);
       }
       throw new Error("a key changes faster than it can be read");
     } finally {
@@ -196,15 +198,24 @@ class HolderCache implements Holders {
     return CLOSED.unknown;
   }
 
-  #holderOf(digest: string, row: KeyRow): Holder | Fault {
+  #holderOf(digest: string, row: KeyRow, own: OwnProfiles | null): Holder | Fault {
     const payer = this.#payers.get(row.account_id)?.payer ?? payerOf(row);
     const known = this.#holders.get(digest);
     const holder = known ?? holderOf(row.key_id, payer);
-    update(holder, row);
+    const isClaimed = known !== undefined && known.payer.id !== row.account_id;
+    if (isClaimed) this.#changePayer(digest, known, payer);
+    update(holder, row, own);
     const end = endOf(holder, this.#parts.world.wallMs());
-    if (end === null && known === undefined) this.#keep(digest, holder);
-    if (end !== null && known !== undefined) this.#forget(digest, holder);
+    if (end === null && (known === undefined || isClaimed)) this.#keep(digest, holder);
+    if (end !== null && known !== undefined && !isClaimed) this.#forget(digest, holder);
     return end ?? holder;
+  }
+
+  /** The key of a caller has come to another account: who paid until now gives back what is leased. The caller is kept anew after this. */
+  #changePayer(digest: string, holder: Holder, payer: Payer): void {
+    this.#parts.credit.retire(holder.payer.id);
+    this.#forget(digest, holder);
+    holder.payer = payer;
   }
 
   #keep(digest: string, holder: Holder): void {
@@ -251,6 +262,6 @@ class HolderCache implements Holders {
   }
 
   #closeAll({ seats }: Holder, reason: SocketEnd): void {
-    for (const close of [...(seats ?? [])]) close(reason);
+    for (const seat of [...(seats ?? [])]) seat.close(reason);
   }
 }

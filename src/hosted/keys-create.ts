@@ -4,7 +4,7 @@ import { type ApiFault, apiFault } from "../core/api-fault.ts";
 import { insertAgent } from "./agents.ts";
 import { liveKeys } from "./keys.ts";
 import { EVERY_PROFILE, type KeyProfiles, slugsText } from "./keys-profiles.ts";
-import { post } from "./ledger.ts";
+import { lockAccount, post } from "./ledger.ts";
 import { hashOf, newId, newSecret, prefixOf } from "./secret.ts";
 import type { Store } from "./store.ts";
 import type { AccountKind, Tables } from "./tables.ts";
@@ -41,15 +41,12 @@ export function createAccount(store: Store, { name, profiles }: { readonly name:
 }
 
 /** Makes another key of an account, unless it has `maxKeys`. */
-export function addKey(store: Store, key: KeyRow & { readonly maxKeys: number }, nowMs: number): Promise<NewKey | ApiFault<"key_limit">> {
+export function addKey(store: Store, key: KeyRow & { readonly maxKeys: number }, nowMs: number): Promise<NewKey | ApiFault<"key_limit" | "already_claimed">> {
   return store.transaction(async (tx) => {
     // Two that are added at once wait for each other here, so that both are counted.
-    await tx
-      .selectFrom("account")
-      .select("id")
-      .where("id", "=", key.accountId)
-      .$if(store.engine === "postgres", (it) => it.forNoKeyUpdate())
-      .execute();
+    await lockAccount(tx, key.accountId);
+    const account = await tx.selectFrom("account").select("merged_into").where("id", "=", key.accountId).executeTakeFirst();
+    if (account?.merged_into != null) return apiFault("already_claimed", "the account has been claimed: it has no keys of its own any more");
     if ((await liveKeys(tx, key.accountId)) >= key.maxKeys) return apiFault("key_limit", `the account has ${key.maxKeys} keys, which is the most it may have`);
     return insertKey(tx, key, nowMs);
   });
@@ -64,7 +61,8 @@ export interface KeyRow {
   readonly profiles: KeyProfiles;
 }
 
-async function insertAccount(tx: Transaction<Tables>, kind: AccountKind, nowMs: number): Promise<string> {
+/** Makes an account with nothing in it; returns its id. */
+export async function insertAccount(tx: Transaction<Tables>, kind: AccountKind, nowMs: number): Promise<string> {
   const id = newId("acc", nowMs);
   const nothing = { balance_n: 0n, funded_n: 0n, first_paid_at: null, exhausted_at: null, merged_into: null };
   await tx

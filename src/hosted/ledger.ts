@@ -46,6 +46,12 @@ export async function lockAccounts(tx: Tx, ids: readonly string[]): Promise<void
   await tx.selectFrom("account").select("id").where("id", "in", ids).orderBy("id").forNoKeyUpdate().execute();
 }
 
+/** Takes the row of one account for this transaction. */
+export async function lockAccount(tx: Tx, id: string): Promise<void> {
+  if (isEmbedded(tx)) return;
+  await tx.selectFrom("account").select("id").where("id", "=", id).forNoKeyUpdate().execute();
+}
+
 /** Whether a transaction runs on the embedded engine, which runs one at a time and knows no locks on rows. */
 export function isEmbedded(tx: Tx): boolean {
   return tx.getExecutor().adapter instanceof SqliteAdapter;

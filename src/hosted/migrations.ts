@@ -10,6 +10,9 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "002_ledger": { up: createLedger },
   "003_usage": { up: createUsage },
   "004_entries_in_order": { up: orderEntries },
+  "005_profiles": { up: createProfiles },
+  "006_claims": { up: createClaims },
+  "007_feedback": { up: createFeedback },
 };
 
 /** Takes the steps that a store lacks; another process may do so at the same time. Returns why not when the store is newer than this program. */
@@ -149,4 +152,80 @@ async function createUsage(db: Kysely<unknown>): Promise<void> {
 async function orderEntries(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("ledger_entry_in_order").on("ledger_entry").columns(["account_id", "tx_id", "position"]).execute();
   await db.schema.dropIndex("ledger_entry_of_account").execute();
+}
+
+async function createProfiles(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("profile")
+    .addColumn("id", "text", (it) => it.primaryKey())
+    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
+    .addColumn("slug", "text", (it) => it.notNull())
+    .addColumn("revision", "bigint", (it) => it.notNull())
+    .addColumn("sealed", "text")
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("updated_at", "bigint", (it) => it.notNull())
+    .addUniqueConstraint("profile_of_account", ["account_id", "slug"])
+    .execute();
+  await db.schema
+    .createTable("custom_access")
+    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
+    .addColumn("source", "text", (it) => it.notNull())
+    .addColumn("from_at", "bigint", (it) => it.notNull())
+    .addColumn("until_at", "bigint", (it) => it.notNull())
+    .addPrimaryKeyConstraint("custom_access_pk", ["account_id", "source"])
+    .addCheckConstraint("custom_access_time", sql`until_at > from_at`)
+    .execute();
+}
+
+async function createClaims(db: Kysely<unknown>): Promise<void> {
+  await db.schema.createIndex("account_merged").on("account").column("merged_into").where("merged_into", "is not", null).execute();
+  await db.schema
+    .createTable("claim_link")
+    .addColumn("token_hash", "text", (it) => it.primaryKey())
+    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
+    .addColumn("key_id", "text", (it) => it.notNull().references("api_key.id"))
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("expires_at", "bigint", (it) => it.notNull())
+    .addColumn("ended", "text")
+    .execute();
+  await db.schema.createIndex("claim_link_of_account").on("claim_link").column("account_id").execute();
+  await db.schema
+    .createTable("connection")
+    .addColumn("id", "text", (it) => it.primaryKey())
+    .addColumn("token_hash", "text", (it) => it.notNull().unique())
+    .addColumn("approval_hash", "text", (it) => it.notNull().unique())
+    .addColumn("name", "text", (it) => it.notNull())
+    .addColumn("state", "text", (it) => it.notNull())
+    .addColumn("account_id", "text", (it) => it.references("account.id"))
+    .addColumn("agent_id", "text", (it) => it.references("agent.id"))
+    .addColumn("profiles", "text")
+    .addColumn("read_only", "bigint", (it) => it.notNull())
+    .addColumn("agent_expires_at", "bigint")
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("expires_at", "bigint", (it) => it.notNull())
+    .addColumn("decided_at", "bigint")
+    .addColumn("polled_at", "bigint")
+    .execute();
+  await db.schema.createIndex("connection_of_account").on("connection").column("account_id").execute();
+  await db.schema.createIndex("connection_by_state").on("connection").columns(["state", "expires_at"]).execute();
+}
+
+async function createFeedback(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("feedback")
+    .addColumn("id", "text", (it) => it.primaryKey())
+    .addColumn("account_id", "text", (it) => it.references("account.id"))
+    .addColumn("category", "text")
+    .addColumn("request_id", "text")
+    .addColumn("operation", "text")
+    .addColumn("message", "text", (it) => it.notNull())
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .execute();
+  await db.schema
+    .createTable("old_form")
+    .addColumn("name", "text", (it) => it.primaryKey())
+    .addColumn("requests", "bigint", (it) => it.notNull())
+    .addColumn("last_seen_at", "bigint")
+    .addColumn("quiet_ms", "bigint", (it) => it.notNull().check(sql`quiet_ms >= 0`))
+    .execute();
 }

@@ -2,10 +2,11 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
 
-/** What a secret opens: `key` = RPC calls, `token` = the management of an account. */
-export type SecretKind = "key" | "token";
+/** What a secret opens: `key` = RPC calls, `token` = the management of an account, `claim` = a claim link, `connection` = the poll of a connection, `approval` = its page. */
+export type SecretKind = "key" | "token" | "claim" | "connection" | "approval";
 
-const MARKS: Readonly<Record<SecretKind, string>> = { key: "svc_ak_", token: "svc_mt_" };
+const MARKS: Readonly<Record<SecretKind, string>> = { key: "svc_ak_", token: "svc_mt_", claim: "svc_cl_", connection: "svc_ct_", approval: "svc_ca_" };
+const KINDS: readonly SecretKind[] = ["key", "token", "claim", "connection", "approval"];
 const MARK_CHARS = 7;
 /** 226 bits; at least 192 stay unknown to whoever knows how it begins. */
 const RANDOM_CHARS = 38;
@@ -22,8 +23,8 @@ export function newSecret(kind: SecretKind): string {
 /** What a text opens by its shape and checksum, without looking it up; null = it is no secret of ours. */
 export function readSecret(text: string): SecretKind | null {
   if (text.length !== SECRET_CHARS) return null;
-  const kind = text.startsWith(MARKS.key) ? "key" : text.startsWith(MARKS.token) ? "token" : null;
-  if (kind === null || !/^[0-9A-Za-z]+$/.test(text.slice(MARK_CHARS))) return null;
+  const kind = KINDS.find((it) => text.startsWith(MARKS[it]));
+  if (kind === undefined || !/^[0-9A-Za-z]+$/.test(text.slice(MARK_CHARS))) return null;
   const body = text.slice(0, -CHECK_CHARS);
   return checksum(body) === text.slice(-CHECK_CHARS) ? kind : null;
 }
@@ -54,7 +55,7 @@ export function isSameSecret(given: string, expected: string): boolean {
 }
 
 /** A new id, for example `key_…`: later ones come later in order, and none can be guessed. */
-export function newId(mark: "acc" | "key" | "agt", wallMs: number): string {
+export function newId(mark: "acc" | "key" | "agt" | "con" | "prf" | "fbk", wallMs: number): string {
   const time = Math.max(0, Math.floor(wallMs)).toString(36).padStart(TIME_CHARS, "0").slice(-TIME_CHARS);
   return `${mark}_${time}${randomText(BASE36, ID_RANDOM_CHARS)}`;
 }

@@ -16,6 +16,12 @@ export interface Tables {
   readonly usage_hour: UsageHourTable;
   readonly allowance_month: AllowanceMonthTable;
   readonly node: NodeTable;
+  readonly claim_link: ClaimLinkTable;
+  readonly connection: ConnectionTable;
+  readonly profile: ProfileTable;
+  readonly custom_access: CustomAccessTable;
+  readonly feedback: FeedbackTable;
+  readonly old_form: OldFormTable;
 }
 
 /** Who pays. */
@@ -141,4 +147,89 @@ export interface NodeTable {
   /** Counts its flushes. */
   readonly flush_seq: bigint;
   readonly heartbeat_at: bigint;
+}
+
+/** A Custom profile of an account, or what is left of one. */
+export interface ProfileTable {
+  /** `prf_…` */
+  readonly id: string;
+  readonly account_id: string;
+  /** Unique within its account. */
+  readonly slug: string;
+  /** Counts changes, also over a deletion. */
+  readonly revision: bigint;
+  /** The document, sealed; null = deleted. */
+  readonly sealed: string | null;
+  readonly created_at: bigint;
+  readonly updated_at: bigint;
+}
+
+/** A time for which an account may use Custom profiles. Times that follow each other leave no gap. */
+export interface CustomAccessTable {
+  readonly account_id: string;
+  /** Who gave it, and what makes a repetition the same; unique within the account. */
+  readonly source: string;
+  readonly from_at: bigint;
+  readonly until_at: bigint;
+}
+
+/** A link by which a person makes an account part of their own. */
+export interface ClaimLinkTable {
+  /** SHA-256 of the token in the link, base64url. */
+  readonly token_hash: string;
+  readonly account_id: string;
+  /** The key that the link shows. */
+  readonly key_id: string;
+  readonly created_at: bigint;
+  readonly expires_at: bigint;
+  /** Null = nobody has used it, and no later link has taken its place. */
+  readonly ended: "used" | "cancelled" | null;
+}
+
+/** Someone who asks for a management token, and what the owner of an account says to it. */
+export interface ConnectionTable {
+  /** `con_…` */
+  readonly id: string;
+  /** SHA-256 of what the asker polls with, base64url; unique. */
+  readonly token_hash: string;
+  /** SHA-256 of what opens the page, base64url; unique. */
+  readonly approval_hash: string;
+  readonly name: string;
+  readonly state: "pending" | "approved" | "denied" | "revoked";
+  readonly account_id: string | null;
+  /** Made when the token is handed out; null = it was not. */
+  readonly agent_id: string | null;
+  /** Restrictions of the agent, as in its own table. */
+  readonly profiles: string | null;
+  readonly read_only: bigint;
+  readonly agent_expires_at: bigint | null;
+  readonly created_at: bigint;
+  /** Until when it may be decided; once approved, until when the token may be fetched. */
+  readonly expires_at: bigint;
+  readonly decided_at: bigint | null;
+  readonly polled_at: bigint | null;
+}
+
+/** What somebody told the operator, without what looked like a secret. */
+export interface FeedbackTable {
+  /** `fbk_…`: later ones come later in order. */
+  readonly id: string;
+  /** Of the credential it was sent with; null = none was. */
+  readonly account_id: string | null;
+  readonly category: string | null;
+  readonly request_id: string | null;
+  readonly operation: string | null;
+  readonly message: string;
+  readonly created_at: bigint;
+}
+
+/** How much an old form is used. */
+export interface OldFormTable {
+  /** Name of a row of the forms. */
+  readonly name: string;
+  readonly requests: bigint;
+  /** Null = not since this is recorded. */
+  readonly last_seen_at: bigint | null;
+  /** For how long the service has run without a request of this form. */
+  readonly quiet_ms: bigint;
 }

@@ -1,6 +1,6 @@
-// The profiles being served and their trackers. Replaced as a whole on reload: a request sees the old set or the new one, never a mixture.
+// The profiles being served and their trackers. Each change replaces whole profiles: a request sees the old set or the new one, never a mixture.
 import type { Chain } from "../core/chain.ts";
-import type { Profile } from "../core/profile.ts";
+import { type Profile, profileId } from "../core/profile.ts";
 import type { SelectionSettings } from "../core/strategy.ts";
 import type { World } from "../world.ts";
 import { createTracker, type Tracker } from "./tracker.ts";
@@ -18,26 +18,43 @@ export interface Directory {
   readonly revision: number;
   /** By name, alias or decimal chain id. */
   chain(segment: string): Chain | undefined;
+  /** A configured profile: the only kind that a slug in a URL names by itself. */
   profile(slug: string): ServedProfile | undefined;
+  /** Any profile by its `profileId`, also those of accounts. */
+  served(id: string): ServedProfile | undefined;
   /** The profile of URLs that name none: `public`, else the first one configured. */
   readonly defaultProfile: ServedProfile | undefined;
+  /** The configured ones. */
   readonly profiles: readonly ServedProfile[];
+  /** Those of accounts that are in memory, longest unused first. */
+  readonly custom: readonly ServedProfile[];
   /** Every tracker of every profile. */
   trackers(): Tracker[];
-  /** Serves these profiles from now on. Providers that stay the same keep their health. */
+  /** Serves these as the configured profiles from now on; those of accounts stay. Providers that stay the same keep their health. */
   replace(profiles: readonly Profile[]): void;
+  /** Serves one profile from now on, new or in place of the one with its id. Past the bound the longest unused one of an account is forgotten. */
+  put(profile: Profile): void;
+  /** Serves it no longer. */
+  remove(id: string): void;
 }
 
+/** Most profiles of accounts in memory at one time. */
+const MAX_CUSTOM = 2_000;
+
 /** A directory of fixed chains, serving `profiles` first. */
-export function createDirectory(chains: readonly Chain[], profiles: readonly Profile[], world: World, settings: SelectionSettings): Directory {
+export function createDirectory(
+  chains: readonly Chain[],
+  profiles: readonly Profile[],
+  world: World,
+  settings: SelectionSettings & { readonly maxCustom?: number },
+): Directory {
   const bySegment = new Map<string, Chain>();
   for (const chain of chains) for (const name of [chain.chainName, String(chain.chainId), ...chain.aliases]) bySegment.set(name, chain);
-  let served = serve(profiles, new Map());
+  const { maxCustom = MAX_CUSTOM } = settings;
+  let configured: ReadonlyMap<string, ServedProfile> = new Map(profiles.map((profile) => [profile.slug, withTrackers(profile, undefined)]));
+  // In the order of use.
+  const custom = new Map<string, ServedProfile>();
   let revision = 0;
-
-  function serve(next: readonly Profile[], before: ReadonlyMap<string, ServedProfile>): ReadonlyMap<string, ServedProfile> {
-    return new Map(next.map((profile) => [profile.slug, withTrackers(profile, before.get(profile.slug))]));
-  }
 
   function withTrackers(profile: Profile, before: ServedProfile | undefined): ServedProfile {
     const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => [name, createTracker(set, world, settings, before?.trackers.get(name))]);
@@ -50,16 +67,42 @@ export function createDirectory(chains: readonly Chain[], profiles: readonly Pro
       return revision;
     },
     chain: (segment) => bySegment.get(segment),
-    profile: (slug) => served.get(slug),
+    profile: (slug) => configured.get(slug),
+    served(id) {
+      const found = custom.get(id);
+      if (found === undefined) return configured.get(id);
+      custom.delete(id);
+      custom.set(id, found);
+      return found;
+    },
     get defaultProfile() {
-      return served.get("public") ?? served.values().next().value;
+      return configured.get("public") ?? configured.values().next().value;
     },
     get profiles() {
-      return [...served.values()];
+      return [...configured.values()];
     },
-    trackers: () => [...served.values()].flatMap((it) => [...it.trackers.values()]),
+    get custom() {
+      return [...custom.values()];
+    },
+    trackers: () => [...configured.values(), ...custom.values()].flatMap((it) => [...it.trackers.values()]),
     replace(next) {
-      served = serve(next, served);
+      configured = new Map(next.map((profile) => [profile.slug, withTrackers(profile, configured.get(profile.slug))]));
+      revision++;
+    },
+    put(profile) {
+      const id = profileId(profile);
+      if (profile.owner === null) configured = new Map(configured).set(id, withTrackers(profile, configured.get(id)));
+      else {
+        const before = custom.get(id);
+        custom.delete(id);
+        custom.set(id, withTrackers(profile, before));
+        for (const oldest of custom.keys()) if (custom.size > maxCustom) custom.delete(oldest);
+      }
+      revision++;
+    },
+    remove(id) {
+      custom.delete(id);
+      configured = new Map([...configured].filter(([slug]) => slug !== id));
       revision++;
     },
   };

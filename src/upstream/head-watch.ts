@@ -11,7 +11,7 @@ import type { Alarm, Wheel } from "./wheel.ts";
 
 /** Listens until told otherwise. */
 export interface HeadWatch {
-  /** Listens to the providers of these trackers from now on, and no others. */
+  /** Listens to the providers of these trackers from now on, and no others; those of trackers it knows already go on undisturbed. */
   watch(trackers: readonly Tracker[]): void;
   close(): void;
 }
@@ -30,22 +30,20 @@ const HEADS = '["newHeads"]';
 
 /** A watch over nothing yet. */
 export function createHeadWatch(parts: HeadWatchParts): HeadWatch {
-  let listeners: readonly Listening[] = [];
+  let watched: ReadonlyMap<Tracker, readonly Listening[]> = new Map();
 
-  function stop(): void {
-    for (const it of listeners) it.close();
-    listeners = [];
+  function watch(trackers: readonly Tracker[]): void {
+    const before = watched;
+    watched = new Map(trackers.map((it) => [it, before.get(it) ?? listenTo(it)]));
+    // The old ones leave after the new ones have joined, so that no socket is closed in between.
+    for (const [tracker, listeners] of before) if (!watched.has(tracker)) for (const it of listeners) it.close();
   }
 
-  return {
-    watch(trackers) {
-      const before = listeners;
-      listeners = trackers.flatMap((tracker) => tracker.set.providers.filter((it) => it.wsUrl !== null).map((it) => new Listening(parts, tracker, it)));
-      // The old ones leave after the new ones have joined, so that no socket is closed in between.
-      for (const it of before) it.close();
-    },
-    close: stop,
-  };
+  function listenTo(tracker: Tracker): readonly Listening[] {
+    return tracker.set.providers.filter((it) => it.wsUrl !== null).map((it) => new Listening(parts, tracker, it));
+  }
+
+  return { watch, close: () => watch([]) };
 }
 
 class Listening {

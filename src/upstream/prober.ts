@@ -12,7 +12,7 @@ import type { Wheel } from "./wheel.ts";
 
 /** Probes the providers of trackers until told otherwise. */
 export interface Prober {
-  /** Probes the providers of these trackers from now on, and no others. */
+  /** Probes the providers of these trackers from now on, and no others; those of trackers it knows already go on undisturbed. */
   watch(trackers: readonly Tracker[]): void;
   close(): void;
 }
@@ -35,24 +35,23 @@ const REFUSALS: readonly string[] = ["auth", "quota"];
 
 /** A prober that watches nothing yet. */
 export function createProber(parts: ProberParts): Prober {
-  let cancels: (() => void)[] = [];
+  let watched: ReadonlyMap<Tracker, () => void> = new Map();
 
-  function stop(): void {
-    for (const cancel of cancels) cancel();
-    cancels = [];
+  function watch(trackers: readonly Tracker[]): void {
+    const before = watched;
+    watched = new Map(trackers.map((it) => [it, before.get(it) ?? probeAll(parts, it)]));
+    for (const [tracker, stop] of before) if (!watched.has(tracker)) stop();
   }
 
-  return {
-    watch(trackers) {
-      stop();
-      for (const tracker of trackers) {
-        const targets = tracker.set.providers.flatMap(targetsOf);
-        targets.forEach((target, n) => {
-          cancels.push(probeForever(parts, tracker, target, (n / targets.length) * Math.min(2_000, tracker.set.probeIntervalMs)));
-        });
-      }
-    },
-    close: stop,
+  return { watch, close: () => watch([]) };
+}
+
+/** Probes every provider of a tracker, not all at once. Returns the way to stop. */
+function probeAll(parts: ProberParts, tracker: Tracker): () => void {
+  const targets = tracker.set.providers.flatMap(targetsOf);
+  const cancels = targets.map((target, n) => probeForever(parts, tracker, target, (n / targets.length) * Math.min(2_000, tracker.set.probeIntervalMs)));
+  return () => {
+    for (const cancel of cancels) cancel();
   };
 }
 

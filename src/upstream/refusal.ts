@@ -47,8 +47,13 @@ export function rangeRefused(failure: Failure): Fault {
 /** False for errors about our own credentials, and for any that repeat a secret of the provider's address. */
 export function mayShow(provider: Provider, verdict: Verdict, raw: Buffer): boolean {
   if (verdict.effect.kind === "cordon" && verdict.effect.reason !== "wrong_chain") return false;
-  const text = undisguised(raw.toString());
-  return !secretsOf(provider).some((secret) => text.includes(undisguised(secret)));
+  return !repeatsSecret(provider, raw.toString());
+}
+
+/** Whether a text contains a secret of the provider's address or headers, however it is escaped. */
+export function repeatsSecret(provider: Provider, text: string): boolean {
+  const plain = undisguised(text);
+  return secretsOf(provider).some((secret) => plain.includes(undisguised(secret)));
 }
 
 /** For example `circuit_open ×2, lagging`. */

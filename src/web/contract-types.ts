@@ -6,15 +6,15 @@ import type { KeyRecord } from "../hosted/keys.ts";
 
 /**
  * How a caller may show who it is. `management_token`, `operator`: `Authorization: Bearer`. `rpc_key`: the same, or `X-Svc-Api-Key`.
- * `key_in_path`: the path holds the key. `none` beside others: the credential may be left out.
+ * `key_in_path`: the path holds the key. `connection_token`: `Authorization: Bearer`, of one connection. `none` beside others: the credential may be left out.
  */
-export type Auth = "none" | "management_token" | "rpc_key" | "key_in_path" | "operator";
+export type Auth = "none" | "management_token" | "rpc_key" | "key_in_path" | "operator" | "connection_token";
 
 /** HTTP methods that operations have. `GET` serves `HEAD` too. */
-export type OperationMethod = "GET" | "POST" | "PATCH" | "DELETE";
+export type OperationMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Groups of operations. */
-export type OperationTag = "instance" | "agent" | "keys" | "accounts" | "operator";
+export type OperationTag = "instance" | "agent" | "keys" | "accounts" | "profiles" | "operator";
 
 /** A declared answer; `schema` null = no body. */
 export interface OperationAnswer {
@@ -39,8 +39,12 @@ export interface Operation {
   readonly query: z.ZodObject | null;
   /** Null = none is read. A body whose fields are all optional may be left out. */
   readonly body: z.ZodObject | null;
+  /** What a value in the body is refused with that is not allowed; left out = `invalid_field`. */
+  readonly wrongBody?: "invalid_config";
+  /** Left out = what the API reads of every body. */
+  readonly maxBodyBytes?: number;
   /** By status. */
-  readonly answers: Readonly<Partial<Record<200 | 201 | 204 | 404 | 503, OperationAnswer>>>;
+  readonly answers: Readonly<Partial<Record<200 | 201 | 202 | 204 | 404 | 503, OperationAnswer>>>;
   /** Codes of the management error table that it may answer with. */
   readonly faults: readonly ApiFaultCode[];
   /** Whether sending it again changes nothing more. */
@@ -52,7 +56,8 @@ export type ApiCaller =
   | { readonly kind: "anyone" }
   | { readonly kind: "operator" }
   | { readonly kind: "agent"; readonly agent: AgentRecord }
-  | { readonly kind: "key"; readonly key: KeyRecord };
+  | { readonly kind: "key"; readonly key: KeyRecord }
+  | { readonly kind: "connection"; readonly token: string };
 
 interface CallerKinds {
   readonly none: "anyone";
@@ -60,6 +65,7 @@ interface CallerKinds {
   readonly operator: "operator";
   readonly management_token: "agent";
   readonly rpc_key: "key";
+  readonly connection_token: "connection";
 }
 
 /** Who may have sent a request of an operation. */
@@ -73,6 +79,8 @@ export interface ApiInput<O extends Operation = Operation> {
   readonly query: Read<O["query"]>;
   readonly body: Read<O["body"]>;
   readonly caller: CallerOf<O>;
+  /** Header `If-Match`; null = there is none. */
+  readonly ifMatch: string | null;
   /** IP address of the caller. */
   readonly address: string;
   /** Base URL of this service as the caller knows it, without a slash at the end. */

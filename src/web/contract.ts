@@ -1,5 +1,8 @@
 // The contract: every operation of the HTTP API beside JSON-RPC, as a row. Validation, handler types, OpenAPI and documents are rendered from it.
 // An operation's id is its key here and never changes.
+import { CLAIM_OPERATIONS } from "./contract-claims.ts";
+import { FEEDBACK_OPERATIONS } from "./contract-feedback.ts";
+import { PROFILE_OPERATIONS } from "./contract-profiles.ts";
 import type { Operation } from "./contract-types.ts";
 import * as shape from "./schemas.ts";
 import * as open from "./schemas-open.ts";
@@ -113,7 +116,7 @@ export const CONTRACT = {
     auth: ["none", "management_token"],
     body: shape.keyRequest,
     answers: { 201: { description: "The key; with a new account its management token too.", schema: shape.createdKey } },
-    faults: [...BODY, ...KNOWN, "forbidden", "key_limit", ...ANY],
+    faults: [...BODY, ...KNOWN, "forbidden", "key_limit", "already_claimed", ...ANY],
     idempotent: false,
   },
   listKeys: {
@@ -210,6 +213,8 @@ export const CONTRACT = {
     answers: { 200: { description: "The agent.", schema: shape.agent } },
     faults: [...KNOWN, ...ANY],
   },
+  ...CLAIM_OPERATIONS,
+  ...PROFILE_OPERATIONS,
   getOperatorUsage: {
     ...OPERATOR,
     path: "/api/v1/operator/usage",
@@ -219,6 +224,7 @@ export const CONTRACT = {
     answers: { 200: { description: "The usage.", schema: open.operatorUsage } },
     faults: ["unauthorized", "invalid_field", ...ANY],
   },
+  ...FEEDBACK_OPERATIONS,
   getOperatorAudit: {
     ...OPERATOR,
     path: "/api/v1/operator/audit",

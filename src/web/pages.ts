@@ -9,6 +9,7 @@ import { DOCUMENT_PATHS } from "./discovery/operations.ts";
 import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./handlers/instance.ts";
 import { prometheusText } from "./handlers/prometheus.ts";
 import type { StreamFacts } from "./handlers/streams.ts";
+import type { OldForms } from "./old-forms.ts";
 import { type Headers, write, writeDocument, writeFault, writeUnchanged } from "./respond.ts";
 import type { ByteBudget } from "./rpc/door.ts";
 import type { PageHandler, PageRequest } from "./server.ts";
@@ -22,6 +23,7 @@ export interface PageParts extends StreamFacts {
   readonly version: string;
   readonly isDraining: () => boolean;
   readonly documents: Documents;
+  readonly oldForms: Pick<OldForms, "counts">;
 }
 
 const CHAIN_METRICS = "/api/metrics/";

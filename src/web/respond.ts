@@ -49,7 +49,7 @@ const PREFLIGHT: readonly string[] = [
   "Access-Control-Allow-Methods",
   "GET, POST, PUT, PATCH, DELETE, OPTIONS",
   "Access-Control-Allow-Headers",
-  "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, X-Svc-Strategy, PAYMENT-SIGNATURE",
+  "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, X-Svc-Strategy, X-Svc-Version, PAYMENT-SIGNATURE",
   "Access-Control-Max-Age",
   "86400",
 ];

@@ -1,7 +1,7 @@
 // How a key is served: the specification's order of payment, and what a caller is told of it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { servicesOf } from "../../src/core/access.ts";
+import { customServices, lapsedServices, servicesOf } from "../../src/core/access.ts";
 
 test("premium is paid from the balance, then in grace, then from the free allowance, the latter two on public providers", () => {
   assert.deepEqual(
@@ -21,6 +21,21 @@ test("who asks for public uses what is free first, and is not told of a fallback
       ["free", "public", null, "public", "public", "public"],
       ["balance", "public", null, "public", "public", "public"],
       ["payment", "public", null, "public", "public", "public"],
+    ],
+  );
+});
+
+test("a Custom profile is served by its access only; one that rests, as premium is, which is told as a fallback of the profile", () => {
+  assert.deepEqual(
+    customServices("mine").map((it) => [it.means, it.access, it.fallback, it.profile, it.bucket.name, it.bucket.size]),
+    [["custom", "custom", null, "mine", "mine", "custom"]],
+  );
+  assert.deepEqual(
+    lapsedServices().map((it) => [it.means, it.access, it.fallback, it.profile]),
+    [
+      ["balance", "premium", "profile", "premium"],
+      ["payment", "public", "payment", "public"],
+      ["free", "public", "free", "public"],
     ],
   );
 });

@@ -27,7 +27,7 @@ function input(managed: boolean, overrides: Partial<EvidenceInput> = {}): Eviden
     strategy: "fastest",
     chain: fakeSet([]).chain,
     transport: "http",
-    profile: { slug: managed ? "public" : "team", managed, chains: new Map() },
+    profile: { slug: managed ? "public" : "team", owner: null, managed, chains: new Map() },
     plan: { candidates: [on(a), on(b)], excluded: [{ provider: c, reason: "lagging" }] },
     attempts: [refused, answered],
     selected: b,

@@ -5,9 +5,13 @@ import type { AddressInfo } from "node:net";
 import type { z } from "zod";
 import { API_FAULTS, type ApiFaultCode } from "../../src/core/api-fault.ts";
 import { type Tariff, tariffOf } from "../../src/core/price.ts";
+import { PUBLIC_ONLY } from "../../src/core/public-address.ts";
 import { audit } from "../../src/hosted/audit.ts";
+import { createSealer } from "../../src/hosted/sealed.ts";
 import type { Store } from "../../src/hosted/store.ts";
+import type { ProviderCheck } from "../../src/upstream/check.ts";
 import { type ApiParts, createApi } from "../../src/web/api/api.ts";
+import type { CustomParts } from "../../src/web/api/parts.ts";
 import { createRoutes } from "../../src/web/api/routes.ts";
 import { OPERATIONS } from "../../src/web/contract.ts";
 import { errorEnvelope } from "../../src/web/schemas-open.ts";
@@ -81,6 +85,7 @@ export async function serveApi(t: Ending, store: Store, overrides: Partial<ApiPa
     settings: { startingGrantCu: 5_000, tariff: TARIFF, maxKeys: 5, freeCuPerMonth: 1_000_000, fallbackMs: 30 * 86_400_000 },
     changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
     settle: () => Promise.resolve(false),
+    custom: testCustom(),
     publicUrl: null,
     trustedProxies: ["127.0.0.0/8", "::1"],
     operatorToken: OPERATOR_TOKEN,
@@ -185,4 +190,25 @@ export function failingStore(error: () => Error): Store {
 
 function parseDb(it: object): Store["db"] {
   return it as Store["db"];
+}
+
+/** Custom profiles whose providers are all as they should be, but for those that are called `bad`. */
+export function testCustom(overrides: Partial<CustomParts> = {}): CustomParts {
+  return {
+    sealer: createSealer("a secret of 32 bytes, for tests only", null),
+    rules: PUBLIC_ONLY,
+    maxProfiles: 2,
+    requestsPerSecond: 1_000,
+    check: async (profile) =>
+      [...profile.chains.values()].flatMap(({ chain, providers }) =>
+        providers.map(({ id }): ProviderCheck => {
+          const result =
+            id === "bad" ? ({ kind: "failed", transport: "http", reason: "wrong_chain", said: "chain id 5" } as const) : ({ kind: "ok", height: 1 } as const);
+          return { chain: chain.chainName, provider: id, result };
+        }),
+      ),
+    status: () => "verified",
+    changed: async () => {},
+    ...overrides,
+  };
 }

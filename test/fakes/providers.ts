@@ -35,6 +35,7 @@ export function fakeProvider(index: number, overrides: Partial<Provider> = {}): 
     maxBlockAge: null,
     blockAgeMethods: new Set(),
     errorRules: [],
+    guarded: false,
     ...overrides,
   };
 }

@@ -120,7 +120,8 @@ export async function subscriptionsOf(service: Service): Promise<any> {
   return json.profiles[0].subscriptions;
 }
 
-async function startNode(id: string, chain: FakeChain): Promise<SocketNode> {
+/** Starts one node of a chain. */
+export async function startNode(id: string, chain: FakeChain): Promise<SocketNode> {
   let tip = chain.tip();
   const own = `"0x${id}"`;
   const sane: SocketScript = ({ method, params }, reply) => {

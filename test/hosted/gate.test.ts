@@ -1,9 +1,11 @@
 // The gate: who is served how, who pays, and that every hold ends as a charge or is given back. Credit is scripted here; the real one has tests of its own.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { customServices, lapsedServices } from "../../src/core/access.ts";
 import { methodOf } from "../../src/core/method.ts";
 import { tariffOf } from "../../src/core/price.ts";
 import type { Credit, Wallet } from "../../src/hosted/credit.ts";
+import type { OwnProfiles } from "../../src/hosted/custom-access.ts";
 import { createGate, type Gate, type GateSettings, type Grant, type Refusal, type Wait, type Want } from "../../src/hosted/gate.ts";
 import { type Holder, type SocketEnd, UNBOUND } from "../../src/hosted/holder.ts";
 import type { Holders } from "../../src/hosted/holders.ts";
@@ -22,6 +24,7 @@ const SETTINGS: GateSettings = {
     managed: { perSecond: 100, burst: 200 },
     reduced: { perSecond: 30, burst: 60 },
     public: { perSecond: 30, burst: 60 },
+    custom: { perSecond: 2, burst: 2 },
   },
   freeCuPerMonth: 100,
   fallbackMs: 30 * DAY_MS,
@@ -78,6 +81,7 @@ function scene(availableN: number, about: Partial<Holder> = {}, payer: Partial<H
     },
     refilled: () => () => {},
     wake: () => {},
+    retire: () => {},
     size: 1,
     estimateN: () => purse.availableN,
     freeUsedCu: () => (purse.freeUsedCu === null ? null : purse.freeUsedCu + purse.freeHeldCu),
@@ -90,10 +94,10 @@ function scene(availableN: number, about: Partial<Holder> = {}, payer: Partial<H
   const holder: Holder = {
     kind: "holder",
     keyId: "key_1",
-    payer: { id: "acc_1", kind: "account", paid: null, fullAtMs: null, ...payer },
+    payer: { id: "acc_1", kind: "account", paid: null, own: null, fullAtMs: null, ...payer },
     home: "premium",
     bounds: UNBOUND,
-    seats: new Set([(reason: SocketEnd) => void closed.push(reason)]),
+    seats: new Set([{ profile: "premium", custom: false, close: (reason: SocketEnd) => void closed.push(reason) }]),
     ...about,
   };
   const holders: Holders = {
@@ -105,7 +109,8 @@ function scene(availableN: number, about: Partial<Holder> = {}, payer: Partial<H
     seat: () => () => {},
     size: 1,
   };
-  const gate = createGate({ world, settings: SETTINGS, credit, holders });
+  const profiles = { prepare: () => () => {}, touch: () => {} };
+  const gate = createGate({ world, settings: SETTINGS, credit, holders, profiles });
   const ask: Scene["ask"] = (want = {}, final = false) =>
     gate.admit(holder, { profile: "premium", method: methodOf("eth_call"), strategy: "fastest", ...want }, final);
   return { gate, world, purse, holder, closed, ask };
@@ -137,7 +142,7 @@ test("what no provider delivered costs nothing and is not counted", () => {
 });
 
 test("who has paid before is served on public providers for thirty days after the balance ran out, at no charge and load-balanced", () => {
-  const { gate, world, purse, ask } = scene(0, {}, { paid: { exhaustedAtMs: null }, kind: "anonymous" });
+  const { gate, world, purse, ask } = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 }, kind: "anonymous" });
   const grant = granted(ask());
   assert.deepEqual(
     [grant.service.access, grant.service.fallback, grant.service.profile, grant.strategy, grant.cu, grant.heldN],
@@ -195,7 +200,7 @@ test("the bucket of the access binds: 200 at once with premium, 60 without; a re
   assert.equal(premium.purse.availableN, left);
   premium.world.advance(10);
   granted(premium.ask());
-  const free = scene(0, {}, { paid: { exhaustedAtMs: null } });
+  const free = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
   for (let i = 0; i < 60; i++) granted(free.ask());
   assert.equal(refused(free.ask()), "rate_limit_exceeded");
   granted(free.ask({ profile: "public" }));
@@ -281,4 +286,71 @@ test("a handshake is refused for the reasons a call would be", () => {
   assert.equal(broke.gate.refusal(broke.holder, "premium")?.code, "balance_exhausted");
   const scoped = scene(1e9, { bounds: { ...UNBOUND, allowed: ["public"] } });
   assert.equal(scoped.gate.refusal(scoped.holder, "premium")?.code, "forbidden");
+});
+
+/** Custom profile `nodes`; `gone` was deleted. */
+function ownUntil(world: Scene["world"], untilMs: number): OwnProfiles {
+  const isOpen = (): boolean => world.wallMs() < untilMs;
+  return {
+    slugs: ["nodes"],
+    servicesOf: (slug) => (slug === "nodes" && isOpen() ? customServices("nodes") : ["nodes", "gone"].includes(slug) ? lapsedServices() : undefined),
+  };
+}
+
+test("a Custom profile: any strategy, uncharged with nothing left, counted, from a bucket of its own size and name", () => {
+  const { gate, world, purse, holder, ask } = scene(0);
+  holder.payer.own = ownUntil(world, world.wallMs() + DAY_MS);
+  const grant = granted(ask({ profile: "nodes" }));
+  assert.deepEqual([grant.service.access, grant.service.fallback, grant.service.profile, grant.strategy], ["custom", null, "nodes", "fastest"]);
+  assert.equal(gate.settle(grant, true).chargeN, 0);
+  assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 6, chargeN: 0, freeCu: 0 }]);
+  granted(ask({ profile: "nodes" }));
+  const limited = ask({ profile: "nodes" });
+  assert.equal(refused(limited), "rate_limit_exceeded");
+  assert.equal(gate.quota(holder, grant.service.bucket).name, "nodes");
+  assert.equal(gate.refusal(holder, "nodes"), null, "a socket needs no balance there");
+  assert.equal(gate.meter(grant, 5), null);
+  assert.equal(purse.settled.at(-1)?.chargeN, 0);
+});
+
+test("deleted, or without Custom access any more: as premium, charged as that, and told so; with nothing to pay for that, refused", () => {
+  const { world, purse, holder, ask } = scene(1_000_000);
+  holder.payer.own = ownUntil(world, world.wallMs() + 1_000);
+  const gone = granted(ask({ profile: "gone" }));
+  assert.deepEqual([gone.service.access, gone.service.fallback, gone.service.profile, gone.heldN], ["premium", "profile", "premium", 30_000]);
+  assert.equal(granted(ask({ profile: "nodes" })).service.access, "custom");
+  world.advance(1_000);
+  assert.deepEqual(granted(ask({ profile: "nodes" })).service.fallback, "profile");
+  purse.availableN = 0;
+  purse.state = "empty";
+  purse.freeUsedCu = 100;
+  assert.equal(refused(ask({ profile: "nodes" })), "balance_exhausted");
+  assert.equal(refused(ask({ profile: "never" })), "forbidden");
+});
+
+test("a key scoped to other profiles may not use a Custom profile; one scoped to it may use nothing else", () => {
+  const { world, holder, ask } = scene(1_000_000);
+  holder.payer.own = ownUntil(world, world.wallMs() + DAY_MS);
+  holder.bounds = { ...UNBOUND, allowed: ["premium"] };
+  assert.equal(refused(ask({ profile: "nodes" })), "forbidden");
+  holder.bounds = { ...UNBOUND, allowed: ["nodes"] };
+  assert.equal(granted(ask({ profile: "nodes" })).service.access, "custom");
+  assert.equal(refused(ask({ profile: "premium" })), "forbidden");
+});
+
+test("a socket on a Custom profile stays open with nothing left, and is closed within a second when its access ends; one that fell back before stays", () => {
+  const { world, holder, closed } = scene(0, {}, { kind: "anonymous" });
+  const own = ownUntil(world, world.wallMs() + 5_000);
+  holder.payer.own = own;
+  const close = (reason: SocketEnd): void => void closed.push(reason);
+  holder.seats = new Set([{ profile: "nodes", custom: true, close }]);
+  world.advance(4_900);
+  assert.deepEqual(closed, []);
+  world.advance(1_200);
+  assert.deepEqual([...new Set(closed)], ["custom_access_expired"]);
+  const paid = scene(1_000_000);
+  paid.holder.payer.own = ownUntil(paid.world, 0);
+  paid.holder.seats = new Set([{ profile: "nodes", custom: false, close: (reason) => void paid.closed.push(reason) }]);
+  paid.world.advance(5_000);
+  assert.deepEqual(paid.closed, []);
 });

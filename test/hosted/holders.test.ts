@@ -33,7 +33,7 @@ async function scene(t: Ending, open: (t: Ending) => Promise<Store>, limits: Par
   const woken: string[] = [];
   const errors: unknown[] = [];
   const misses = createAddressLimit({ perSecond: 0.5, burst: 30 });
-  const credit = { wake: (id: string) => void woken.push(id) };
+  const credit = { wake: (id: string) => void woken.push(id), retire: () => {} };
   const holders = createHolders({ store, world, credit, misses, limits: { ...HOLDER_LIMITS, ...limits }, onError: (error) => errors.push(error) });
   const changes = { key: (id: string) => holders.keyChanged(id), account: (id: string) => holders.accountChanged(id) };
   return {
@@ -85,7 +85,7 @@ eachStore(({ engine, open }) => {
     const { secret, id, accountId } = await key();
     const holder = held(await find(secret));
     const closed: string[] = [];
-    holders.seat(holder, (reason) => closed.push(reason));
+    holders.seat(holder, { profile: "premium", custom: false, close: (reason) => void closed.push(reason) });
     const ref = { id, scope: { accountId, profiles: null } };
     await patchKey(parts, ref, { name: "other", known: ["public", "premium"] });
     assert.deepEqual(closed, [], "a new name ends nothing");

@@ -2,10 +2,13 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { insertAgent } from "../../src/hosted/agents.ts";
+import { claimByLink } from "../../src/hosted/claims.ts";
+import { decideConnection } from "../../src/hosted/connections.ts";
+import { grantCustomAccess } from "../../src/hosted/custom-access.ts";
 import { newId, newSecret } from "../../src/hosted/secret.ts";
 import { OPERATIONS } from "../../src/web/contract.ts";
 import type { Operation } from "../../src/web/contract-types.ts";
-import { type ApiAnswered, failingStore, OPERATOR_TOKEN, type Sent, type ServedApi, serveApi, TARIFF } from "../fakes/hosted.ts";
+import { type ApiAnswered, failingStore, OPERATOR_TOKEN, type Sent, type ServedApi, serveApi, TARIFF, testCustom } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 interface Call extends Sent {
@@ -21,6 +24,8 @@ interface Scene {
   readonly broken: ServedApi;
   readonly account: { readonly id: string; readonly token: string; readonly keyId: string; readonly key: string };
   readonly anonymousKey: string;
+  /** Approved by the account. */
+  readonly connection: { readonly id: string; readonly token: string };
 }
 
 type Case = (scene: Scene, good: Call) => Promise<ApiAnswered>;
@@ -42,8 +47,28 @@ const GOOD: Readonly<Record<string, (scene: Scene) => Call>> = {
   getCurrentAccount: ({ account }) => ({ what: "GET /api/v1/accounts/current", token: account.token }),
   getAccount: ({ account }) => ({ what: `GET /api/v1/accounts/${account.id}`, token: account.token }),
   getCurrentAgent: ({ account }) => ({ what: "GET /api/v1/agents/current", token: account.token }),
+  claimAgentKey: ({ account, anonymousKey }) => ({ what: `POST /api/v1/agent/keys/${anonymousKey}/claim`, token: account.key }),
+  createAgentClaimLink: ({ anonymousKey }) => ({ what: `POST /api/v1/agent/keys/${anonymousKey}/claim-link` }),
+  createAccountClaimLink: ({ account }) => ({ what: "POST /api/v1/accounts/current/claim-link", token: account.token }),
+  createConnection: () => ({ what: "POST /api/v1/connections", body: { name: "a program" } }),
+  listConnections: ({ account }) => ({ what: "GET /api/v1/connections", token: account.token }),
+  getConnection: ({ connection }) => ({ what: `GET /api/v1/connections/${connection.id}`, token: connection.token }),
+  deleteConnection: ({ account, connection }) => ({ what: `DELETE /api/v1/connections/${connection.id}`, token: account.token }),
+  listProfiles: ({ account }) => ({ what: "GET /api/v1/profiles", token: account.token }),
+  getProfile: ({ account }) => ({ what: "GET /api/v1/profiles/mine", token: account.token }),
+  putProfile: ({ account }) => ({ what: "PUT /api/v1/profiles/mine", token: account.token, body: profileWith("good") }),
+  deleteProfile: ({ account }) => ({ what: "DELETE /api/v1/profiles/mine", token: account.token }),
+  getConfigurationSchema: () => ({ what: "GET /api/v1/configuration-schema" }),
+  grantCustomAccess: ({ account }) => ({ what: `POST /api/v1/operator/accounts/${account.id}/custom-access`, token: OPERATOR_TOKEN, body: { days: 30 } }),
+  creditAccount: ({ account }) => ({
+    what: `POST /api/v1/operator/accounts/${account.id}/credit`,
+    token: OPERATOR_TOKEN,
+    body: { usd: "1.5", reference: `invoice-${account.id}` },
+  }),
   getOperatorUsage: () => ({ what: "GET /api/v1/operator/usage?hours=48", token: OPERATOR_TOKEN }),
   getOperatorAudit: () => ({ what: "GET /api/v1/operator/audit", token: OPERATOR_TOKEN }),
+  submitFeedback: () => ({ what: "POST /api/v1/feedback", body: { message: "It works.", category: "other" } }),
+  listFeedback: () => ({ what: "GET /api/v1/operator/feedback?limit=5", token: OPERATOR_TOKEN }),
 };
 
 const send = (api: ServedApi, { what, ...sent }: Call): Promise<ApiAnswered> => api.call(what, sent);
@@ -53,12 +78,13 @@ const succeeds: Case = ({ api }, good) => send(api, good);
 const CASES: Readonly<Record<string, Case>> = {
   200: succeeds,
   201: succeeds,
+  202: succeeds,
   204: succeeds,
   internal: ({ broken }, good) => send(broken, good),
   unavailable: ({ full }, good) => send(full, good),
   unauthorized: ({ api }, good) => send(api, { ...good, token: "svc_mt_cut-off" }),
   rate_limited: async ({ api }, good) => {
-    const token = good.token?.startsWith("svc_ak_") ? newSecret("key") : newSecret("token");
+    const token = newSecret(good.token?.startsWith("svc_ak_") ? "key" : good.token?.startsWith("svc_ct_") ? "connection" : "token");
     for (let i = 0; i < 3; i++) await send(api, { ...good, token, from: "203.0.113.7" });
     const limited = await send(api, { ...good, token, from: "203.0.113.7" });
     api.world.advance(60_000);
@@ -68,8 +94,8 @@ const CASES: Readonly<Record<string, Case>> = {
   body_too_large: ({ api }, good) => send(api, { ...good, body: JSON.stringify({ name: "x".repeat(70_000) }) }),
   unsupported_media_type: ({ api }, good) => send(api, { ...good, headers: { "content-encoding": "gzip" } }),
   unknown_field: ({ api }, good) => send(api, { ...good, body: { ...Object(good.body), nope: 1 } }),
-  invalid_field: ({ api }, good) => send(api, { ...good, what: good.what.replace(/\/(key|acc)_\w+/, "/{id}") }),
-  not_found: ({ api }, good) => send(api, { ...good, what: good.what.replace(/(key|acc)_\w+/, (_, mark) => newId(mark, 1)) }),
+  invalid_field: ({ api }, good) => send(api, { ...good, what: good.what.replace(/\/(key|acc|con)_\w+/, "/{id}") }),
+  not_found: ({ api }, good) => send(api, { ...good, what: good.what.replace(/(key|acc|con)_\w+/, (_, mark) => newId(mark, 1)) }),
   forbidden: async ({ api, account }, good) => {
     const agent = { accountId: account.id, name: "", profiles: null, readOnly: true, expiresAtMs: null };
     const { token } = await api.store.transaction((tx) => insertAgent(tx, agent, 1));
@@ -100,6 +126,46 @@ const invalidBody =
   ({ api }, good) =>
     send(api, { ...good, body });
 
+const manyConnections: Case = async ({ api }, good) => {
+  for (let i = 0; i < 20; i++) assert.equal((await send(api, { ...good, from: "203.0.113.10" })).status, 201);
+  const limited = await send(api, { ...good, from: "203.0.113.10" });
+  api.world.advance(3_600_000);
+  return limited;
+};
+/** The account of the scene has become part of another one. */
+const claimed = async ({ api, account }: Scene): Promise<void> => {
+  const { json } = await api.call("POST /api/v1/accounts/current/claim-link", { token: account.token });
+  const token = String(json.claim_url).split("/claim/")[1] ?? "";
+  const parts = { store: api.store, changes: { key: () => undefined, account: () => undefined }, maxKeys: 5, nowMs: api.world.wallMs() };
+  assert.ok(typeof (await claimByLink(parts, token, null)) === "object");
+};
+
+/** A document of a Custom profile with one provider. */
+const profileWith = (name: string) => ({ chains: { ethereum: { providers: [{ name, url: "https://eth.example.com/key" }] } } });
+const withProfile = async ({ api, account }: Scene): Promise<void> => {
+  await grantCustomAccess(api.store, { accountId: account.id, days: 1, source: "test" }, api.world.wallMs());
+  assert.equal((await api.call("PUT /api/v1/profiles/mine", { token: account.token, body: profileWith("good") })).status, 200);
+};
+const afterProfile: Case = async (scene, good) => {
+  await withProfile(scene);
+  return send(scene.api, good);
+};
+const wrongSlug: Case = ({ api }, good) => send(api, { ...good, what: good.what.replace("/mine", "/MINE") });
+const withBody =
+  (body: unknown): Case =>
+  async (scene, good) => {
+    await withProfile(scene);
+    return send(scene.api, { ...good, body });
+  };
+const wrongRevision: Case = async (scene, good) => {
+  await withProfile(scene);
+  return send(scene.api, { ...good, headers: { "if-match": '"9"' } });
+};
+const merged: Case = async (scene, good) => {
+  await claimed(scene);
+  return send(scene.api, good);
+};
+
 const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   createAgentKey: { rate_limited: manyKeys, invalid_field: invalidBody({ name: 7 }) },
   getAgentKey: { not_found: unknownPathKey, rate_limited: wrongPathKeys },
@@ -107,12 +173,72 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   createKey: {
     rate_limited: manyKeys,
     invalid_field: invalidBody({ allowed_profiles: ["no-such"] }),
+    async already_claimed(scene, good) {
+      await claimed(scene);
+      return send(scene.api, { ...good, token: scene.account.token });
+    },
     async key_limit({ api, account }, good) {
       for (let i = 1; i < 5; i++) await send(api, { ...good, token: account.token });
       return send(api, { ...good, token: account.token });
     },
   },
+  claimAgentKey: {
+    not_found: unknownPathKey,
+    async key_limit({ api, account }, good) {
+      for (let i = 1; i < 5; i++) await api.call("POST /api/v1/keys", { token: account.token, body: {} });
+      return send(api, good);
+    },
+  },
+  createAgentClaimLink: {
+    not_found: unknownPathKey,
+    rate_limited: wrongPathKeys,
+    async already_claimed({ api, account, anonymousKey }, good) {
+      await api.call(`POST /api/v1/agent/keys/${anonymousKey}/claim`, { token: account.key });
+      return send(api, good);
+    },
+  },
+  createAccountClaimLink: {
+    async already_claimed(scene, good) {
+      await claimed(scene);
+      return send(scene.api, good);
+    },
+  },
+  createConnection: { rate_limited: manyConnections, invalid_field: invalidBody({ name: "line\nbreak" }) },
   listKeys: { invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what}?limit=0` }) },
+  submitFeedback: { invalid_field: invalidBody({ message: "" }) },
+  listFeedback: { invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what.split("?")[0]}?after=fbk_1` }) },
+  getProfile: { 200: afterProfile, invalid_field: wrongSlug, not_found: succeeds },
+  deleteProfile: { 204: afterProfile, invalid_field: wrongSlug, not_found: succeeds, revision_conflict: wrongRevision },
+  putProfile: {
+    200: afterProfile,
+    invalid_field: wrongSlug,
+    body_too_large: ({ api }, good) => send(api, { ...good, body: JSON.stringify({ name: "x".repeat(270_000) }) }),
+    invalid_config: withBody({ chains: {} }),
+    unknown_chain: withBody({ chains: { nowhere: profileWith("good").chains.ethereum } }),
+    provider_check_failed: withBody(profileWith("bad")),
+    custom_access_required: succeeds,
+    async profile_suspended(scene, good) {
+      await withProfile(scene);
+      scene.api.world.advance(86_400_000);
+      return send(scene.api, good);
+    },
+    async profile_limit(scene, good) {
+      await withProfile(scene);
+      await send(scene.api, { ...good, what: "PUT /api/v1/profiles/second" });
+      return send(scene.api, { ...good, what: "PUT /api/v1/profiles/third" });
+    },
+    revision_conflict: wrongRevision,
+    account_merged: merged,
+  },
+  grantCustomAccess: { invalid_field: invalidBody({ days: 0 }), account_merged: merged },
+  creditAccount: {
+    account_merged: merged,
+    async invalid_field({ api }, good) {
+      assert.equal((await send(api, good)).json.credited, true);
+      assert.equal((await send(api, good)).json.credited, false);
+      return send(api, { ...good, body: { ...Object(good.body), usd: "2" } });
+    },
+  },
   getOperatorUsage: { invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what.split("?")[0]}?hours=soon` }) },
 };
 
@@ -135,7 +261,16 @@ eachStore(({ engine, open }) => {
         broken: await serveApi(
           t,
           failingStore(() => new TypeError("a bug of this program")),
-          { settings, audit: bug },
+          {
+            settings,
+            audit: bug,
+            custom: {
+              ...testCustom(),
+              get requestsPerSecond() {
+                return bug();
+              },
+            },
+          },
         ),
       };
     });
@@ -152,7 +287,8 @@ eachStore(({ engine, open }) => {
           const { json: made } = await services.api.call("POST /api/v1/keys", { body: {} });
           const { json: anonymous } = await services.api.call("POST /api/v1/agent/keys");
           const account = { id: made.account_id, token: made.management_token, keyId: made.id, key: made.key };
-          const scene = { ...services, account, anonymousKey: anonymous.key };
+          const connection = await approvedConnection(services.api, account.id);
+          const scene = { ...services, account, connection, anonymousKey: anonymous.key };
           const answer = await run(scene, good(scene));
           assert.equal(answer.outcome, `${operation.id} ${outcome}`, answer.text);
           tried.add(answer.outcome);
@@ -170,6 +306,15 @@ eachStore(({ engine, open }) => {
     });
   });
 });
+
+/** A connection that the owner of an account has approved. */
+async function approvedConnection(api: ServedApi, accountId: string): Promise<Scene["connection"]> {
+  const { json } = await api.call("POST /api/v1/connections", { body: { name: "approved" } });
+  const owner = { kind: "owner", accountId, profiles: null, manages: true, expiresAtMs: null } as const;
+  const decision = { kind: "approve", owner, restrictions: { profiles: null, readOnly: false, expiresAtMs: null } } as const;
+  await decideConnection(api.store, { approval: String(json.approval_url).split("/connect/")[1] ?? "", decision }, api.world.wallMs());
+  return { id: json.id, token: json.token };
+}
 
 function outcomesOf({ answers, faults }: Operation): readonly string[] {
   return [...Object.keys(answers), ...faults];

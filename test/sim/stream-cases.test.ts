@@ -327,7 +327,7 @@ test("logs need heads beside them: a provider that refuses heads is passed over"
 
 test("a reload keeps a subscription on a provider that stays, moves it from one that goes, and ends it when its profile or pin goes", async () => {
   const at = scene();
-  const profileOf = (set: ProviderSet): Profile => ({ slug: "team", managed: false, chains: new Map([["sim", set]]) });
+  const profileOf = (set: ProviderSet): Profile => ({ slug: "team", owner: null, managed: false, chains: new Map([["sim", set]]) });
   const directory = createDirectory([at.set.chain], [profileOf(at.set)], at.world, SELECTION);
   const ear = at.open(HEADS);
   const pinned = at.open(HEADS, { pin: at.providers[0] });

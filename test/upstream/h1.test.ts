@@ -59,7 +59,7 @@ async function peer(t: TestContext, serve: Serve, greet: (socket: Socket) => voi
 }
 
 function pool(t: TestContext, port: number, options: Partial<OriginOptions> = {}): Origin {
-  const origin = createOrigin({ host: "127.0.0.1", port, connections: 1, queue: 100, connectTimeoutMs: 2_000, world: realWorld, ...options });
+  const origin = createOrigin({ host: "127.0.0.1", port, connections: 1, queue: 100, connectTimeoutMs: 2_000, world: realWorld, lookup: null, ...options });
   t.after(() => origin.destroy());
   return origin;
 }
@@ -481,7 +481,14 @@ function listener(settle: (line: string) => void): Listener {
   };
 }
 
-const TIGHT = { connectionsPerOrigin: 1, maxWaiting: 10_000, connectTimeoutMs: 2_000, maxAnswerBytes: 3_000_000, maxWholeBytes: 1_000_000 };
+const TIGHT = {
+  connectionsPerOrigin: 1,
+  maxWaiting: 10_000,
+  connectTimeoutMs: 2_000,
+  maxAnswerBytes: 3_000_000,
+  maxWholeBytes: 1_000_000,
+  maxGuardedBytes: 500_000,
+};
 
 for (const [name, start] of [
   ["chunk", "Transfer-Encoding: chunked\r\n\r\ne8d4a51000\r\n"],

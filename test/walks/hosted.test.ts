@@ -113,10 +113,10 @@ test("a new account is served on public providers by its free allowance: load-ba
   assert.equal((await stage.manage(token, "GET", `/api/v1/accounts/${accountId}`)).json.included_usage.used_cu, 20);
 });
 
-test("profiles: one that is not the account's is forbidden, one that does not exist is unknown, and so are chains", TIMEOUT, async (t) => {
+test("profiles: one that a key may not use is forbidden, one that is not there for its account is unknown, and so are chains", TIMEOUT, async (t) => {
   const stage = await hostedStage(t);
   const key = await stage.anonymousKey();
-  assert.deepEqual(code(await stage.call(key, "eth_gasPrice", "profile/team/ethereum")), [403, -32001, "forbidden"]);
+  assert.deepEqual(code(await stage.call(key, "eth_gasPrice", "profile/team/ethereum")), [404, -32602, "unknown_profile"], "the operator's own is absent");
   assert.deepEqual(code(await stage.call(key, "eth_gasPrice", "profile/nobody/ethereum")), [404, -32602, "unknown_profile"]);
   assert.deepEqual(code(await stage.call(key, "eth_gasPrice", "nochain")), [400, -32602, "unknown_chain"]);
   const { key: own, id, token } = await stage.account();

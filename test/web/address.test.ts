@@ -34,7 +34,7 @@ interface Hints {
 }
 
 const resolve = (url: string, { provider, strategy }: Hints = {}): Address | Fault =>
-  newResolver().resolve({ url, home: null, within: null, provider, strategy });
+  newResolver().resolve({ url, home: null, within: null, provider, strategy }, null);
 
 /** Profile, chain, strategy, pin: how an address reads in the rows below. */
 function shown(address: Address | Fault): string {
@@ -196,16 +196,16 @@ test("a resolver that has seen a URL before gives the same answer, hints and rel
     fc.property(fc.array(fc.tuple(fc.constantFrom(...urls), fc.constantFrom(undefined, "alpha", "own")), { maxLength: 40 }), (asked) => {
       for (const [url, pin] of asked)
         assert.equal(
-          shown(resolver.resolve({ url, home: null, within: null, provider: pin, strategy: undefined })),
+          shown(resolver.resolve({ url, home: null, within: null, provider: pin, strategy: undefined }, null)),
           shown(resolve(url, pin === undefined ? {} : { provider: pin })),
         );
     }),
     { numRuns: 50 },
   );
-  const before = resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined });
-  assert.equal(resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined }), before, "remembered");
+  const before = resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined }, null);
+  assert.equal(resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined }, null), before, "remembered");
   directory.replace(config.profiles);
-  const after = resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined });
+  const after = resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined }, null);
   assert.ok(before.kind === "address" && after.kind === "address" && after.tracker !== before.tracker, "forgotten on reload");
 });
 

@@ -16,7 +16,7 @@ const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const world = simulatedWorld(1);
 const observer = createObserver(pino({ level: "silent" }), world);
 const resolver = createResolver(createDirectory(config.chains, config.profiles, world, config.selection), observer);
-const address = resolver.resolve({ url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined });
+const address = resolver.resolve({ url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined }, null);
 assert.ok(address.kind === "address");
 
 /** A call that waits for the test to answer it. */

@@ -10,6 +10,7 @@ import type { Outcome, Route, RouteRequest, Router } from "../../src/upstream/ro
 import type { SubscribeRequest, Subscriber } from "../../src/upstream/stream/subscriber.ts";
 import { createWheel } from "../../src/upstream/wheel.ts";
 import { trustedProxiesOf } from "../../src/web/client-address.ts";
+import { createOldForms } from "../../src/web/old-forms.ts";
 import { createPages } from "../../src/web/pages.ts";
 import { createResolver } from "../../src/web/rpc/address.ts";
 import type { RpcParts } from "../../src/web/rpc/door.ts";
@@ -53,6 +54,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
   const asked: Asked[] = [];
   const budget = { used: 0 };
   let ids = 0;
+  const oldForms = createOldForms(world, null);
   const rpc: RpcParts = {
     world,
     wheel: createWheel(world),
@@ -61,6 +63,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     budget,
     resolver: createResolver(directory, observer),
     gate: null,
+    oldForms,
     proxies: trustedProxiesOf([]),
     deadlineMs: () => 10_000,
     get limits() {
@@ -76,7 +79,17 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
       };
     },
   };
-  const page = createPages({ world, directory, observer, budget, version: "0", documents: { get: () => undefined }, isDraining: () => false, ...NO_STREAMS });
+  const page = createPages({
+    world,
+    directory,
+    observer,
+    budget,
+    version: "0",
+    documents: { get: () => undefined },
+    oldForms,
+    isDraining: () => false,
+    ...NO_STREAMS,
+  });
   const server = await listen(
     { world, limits: config.limits, rpc, subscriptions, page, api: null, baseUrl: () => "http://x", requestId: () => `req-${++ids}` },
     "127.0.0.1",

@@ -1,5 +1,5 @@
 // One keep-alive HTTP/1.1 connection: one request at a time, its answer read strictly. What leaves a doubt about framing ends the connection.
-import { connect, type Socket } from "node:net";
+import { connect, type LookupFunction, type Socket } from "node:net";
 import type { World } from "../../world.ts";
 import { type AnswerHead, ChunkedBody, readHead } from "./h1-head.ts";
 
@@ -22,7 +22,13 @@ export interface AnswerHandler {
 
 /** What a connection finds at home: where to connect, memory to read into, and somebody to tell how it fares. */
 export interface Home {
-  readonly options: { readonly host: string; readonly port: number; readonly connectTimeoutMs: number; readonly world: World };
+  readonly options: {
+    readonly host: string;
+    readonly port: number;
+    readonly connectTimeoutMs: number;
+    readonly world: World;
+    readonly lookup: LookupFunction | null;
+  };
   /** The buffer that short answers are read through; valid only while they are read. */
   readonly shared: Buffer;
   /** A buffer for a long answer; comes back by `recycle`. */
@@ -69,11 +75,12 @@ export class Connection implements Controller {
 
   constructor(home: Home) {
     this.#home = home;
-    const { host, port, connectTimeoutMs } = home.options;
+    const { host, port, connectTimeoutMs, lookup } = home.options;
     this.#socket = connect({
       host,
       port,
       noDelay: true,
+      ...(lookup === null ? {} : { lookup }),
       onread: { buffer: () => this.#nextBuffer(), callback: (bytes, buffer) => this.#read(bytes, buffer) },
     });
     this.#socket.setTimeout(connectTimeoutMs, () => this.abort(coded("no connection in time", "ETIMEDOUT")));

@@ -1,5 +1,6 @@
 // HTTP/1.1 to one plain-text origin: a bounded pool of keep-alive connections with one request at a time each, read through one shared buffer.
 // Accepts only answers whose framing leaves no doubt; anything else ends the connection. Knows nothing of JSON-RPC or providers.
+import type { LookupFunction } from "node:net";
 import type { World } from "../../world.ts";
 import { type AnswerHandler, Connection, coded, type Home, IDLE } from "./h1-connection.ts";
 
@@ -12,6 +13,8 @@ export interface OriginOptions {
   readonly queue: number;
   readonly connectTimeoutMs: number;
   readonly world: World;
+  /** How the host is resolved; null = as node does. */
+  readonly lookup: LookupFunction | null;
 }
 
 /** Connections to one origin. */

@@ -1,7 +1,11 @@
-// Providers over HTTP: which connections a request takes and what its head says. One pool per origin, shared by every profile that names it.
+// Providers over HTTP: which connections a request takes and what its head says. One pool per origin, shared by every profile that names it; users'
+// providers have pools of their own, so that none of them ever gets a connection that was not checked.
+import type { LookupFunction } from "node:net";
 import { Pool } from "undici";
 import type { Provider } from "../../core/profile.ts";
+import { bareHost } from "../../core/public-address.ts";
 import type { World } from "../../world.ts";
+import { createGuard, type Guard } from "../guard.ts";
 import type { Upstream } from "../transport.ts";
 import { type AnswerLimits, HttpDispatch, type Lender } from "./answer.ts";
 import { createOrigin } from "./h1.ts";
@@ -12,28 +16,47 @@ export interface HttpLimits extends AnswerLimits {
   /** Requests that may wait for a connection to one plain-text origin. */
   readonly maxWaiting: number;
   readonly connectTimeoutMs: number;
+  /** Longest answer of a user's provider held in one piece. */
+  readonly maxGuardedBytes: number;
 }
 
 /** The bounds used unless a test tightens them. */
-const HTTP_LIMITS: HttpLimits = {
+export const HTTP_LIMITS: HttpLimits = {
   connectionsPerOrigin: 128,
   maxWaiting: 10_000,
   connectTimeoutMs: 5_000,
   maxAnswerBytes: 1_073_741_824,
   maxWholeBytes: 134_217_728,
+  maxGuardedBytes: 33_554_432,
 };
 
 /** Reaches providers by their `url`: plain HTTP/1.1 through connections of our own, TLS (HTTP/1.1 and HTTP/2) through undici. */
-export function createHttpUpstream(world: World, limits: HttpLimits = HTTP_LIMITS): Upstream {
+export function createHttpUpstream(world: World, limits: HttpLimits = HTTP_LIMITS, guard: Guard = createGuard()): Upstream {
   const origins = new Map<string, Connections>();
   const routes = new WeakMap<Provider, Route>();
+  const keys = new WeakMap<Provider, string>();
+  const guardedLimits: HttpLimits = { ...limits, maxWholeBytes: Math.min(limits.maxWholeBytes, limits.maxGuardedBytes) };
+
+  function connect(url: URL, guarded: boolean): Connections {
+    const refusal = guarded ? guard.refusal(url.origin) : null;
+    if (refusal !== null) return noConnections(refusal);
+    const lookup = guarded ? guard.lookup : null;
+    return url.protocol === "https:" ? secureConnections(url.origin, limits, lookup) : plainConnections(url, { limits, world, lookup });
+  }
+
+  /** The key of the connections that a provider's requests take. */
+  function keyOf(provider: Provider): string {
+    const key = keys.get(provider) ?? originOf(provider);
+    keys.set(provider, key);
+    return key;
+  }
 
   function routeTo(provider: Provider): Route {
     const known = routes.get(provider);
     if (known !== undefined && origins.get(known.origin) === known.connections) return known;
     const url = new URL(provider.url ?? "");
-    const { origin } = url;
-    const connections = origins.get(origin) ?? (url.protocol === "https:" ? secureConnections(origin, limits) : plainConnections(url, limits, world));
+    const origin = keyOf(provider);
+    const connections = origins.get(origin) ?? connect(url, provider.guarded);
     origins.set(origin, connections);
     const headers = Object.entries({ "content-type": "application/json", accept: "application/json", "user-agent": "svc", ...lowerCased(provider.headers) });
     const route = { origin, connections, send: connections.prepare(url.pathname + url.search, headers) };
@@ -44,12 +67,12 @@ export function createHttpUpstream(world: World, limits: HttpLimits = HTTP_LIMIT
   return {
     send(outgoing, listener) {
       const { send, connections } = routeTo(outgoing.provider);
-      const attempt = new HttpDispatch(outgoing, listener, limits, connections);
+      const attempt = new HttpDispatch(outgoing, listener, outgoing.provider.guarded ? guardedLimits : limits, connections);
       send(outgoing.body, attempt);
       return attempt;
     },
     retain(providers) {
-      const used = new Set(providers.filter((it) => it.url !== null).map((it) => new URL(it.url ?? "").origin));
+      const used = new Set(providers.filter((it) => it.url !== null).map(keyOf));
       for (const [origin, connections] of origins) {
         if (used.has(origin)) continue;
         origins.delete(origin);
@@ -61,6 +84,12 @@ export function createHttpUpstream(world: World, limits: HttpLimits = HTTP_LIMIT
       origins.clear();
     },
   };
+}
+
+/** Where a provider is; users' providers are elsewhere than configured ones, also at the same place. */
+function originOf({ url, guarded }: Provider): string {
+  const { origin } = new URL(url ?? "");
+  return guarded ? `guarded ${origin}` : origin;
 }
 
 interface Route {
@@ -80,10 +109,27 @@ interface Connections extends Lender {
   destroy(): Promise<void>;
 }
 
-function plainConnections(url: URL, limits: HttpLimits, world: World): Connections {
-  const host = url.hostname.replace(/^\[|\]$/g, "");
+/** Nowhere to connect: every request fails before anything is sent. */
+function noConnections(refusal: Error): Connections {
+  return {
+    prepare: () => (_, handler) => queueMicrotask(() => handler.onResponseError(null, refusal)),
+    recycle() {},
+    retire() {},
+    async destroy() {},
+  };
+}
+
+/** What plain connections need besides an address; `lookup` null = node's own. */
+interface PlainParts {
+  readonly limits: HttpLimits;
+  readonly world: World;
+  readonly lookup: LookupFunction | null;
+}
+
+function plainConnections(url: URL, { limits, world, lookup }: PlainParts): Connections {
+  const host = bareHost(url.hostname);
   const { connectionsPerOrigin: connections, maxWaiting: queue, connectTimeoutMs } = limits;
-  const origin = createOrigin({ host, port: Number(url.port || "80"), connections, queue, connectTimeoutMs, world });
+  const origin = createOrigin({ host, port: Number(url.port || "80"), connections, queue, connectTimeoutMs, world, lookup });
   return {
     prepare(path, headers) {
       const lines = [["host", url.host] as const, ...headers].map(([name, value]) => `${name}: ${value}\r\n`).join("");
@@ -99,7 +145,7 @@ function plainConnections(url: URL, limits: HttpLimits, world: World): Connectio
 }
 
 // Timeouts are the router's: undici's own are off, so that there is one clock. 30 s of idle keep-alive, less where the node announces less.
-function secureConnections(origin: string, limits: HttpLimits): Connections {
+function secureConnections(origin: string, limits: HttpLimits, lookup: LookupFunction | null): Connections {
   const pool = new Pool(origin, {
     connections: limits.connectionsPerOrigin,
     pipelining: 1,
@@ -108,6 +154,7 @@ function secureConnections(origin: string, limits: HttpLimits): Connections {
     keepAliveTimeout: 30_000,
     keepAliveMaxTimeout: 120_000,
     connectTimeout: limits.connectTimeoutMs,
+    ...(lookup === null ? {} : { connect: { lookup } }),
   });
   return {
     prepare(path, headers) {

@@ -3,18 +3,23 @@ import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { WebSocket } from "ws";
 import { type Failure, plainFailure } from "../../core/attempt.ts";
+import type { Guard } from "../guard.ts";
 import type { Wheel } from "../wheel.ts";
 
 /** Where a socket leads. Secret: both may carry keys. */
 export interface Address {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Decides where it may lead; null = anywhere. */
+  readonly guard: Guard | null;
 }
 
 /** Bounds of a handshake and of the socket that comes of it. */
 export interface DialLimits {
   readonly handshakeTimeoutMs: number;
   readonly maxFrameBytes: number;
+  /** … from a user's provider. */
+  readonly maxGuardedFrameBytes: number;
   /** How long a polite close may take. */
   readonly closeTimeoutMs: number;
 }
@@ -27,7 +32,7 @@ export interface Caller {
 }
 
 /** Begins a handshake; the returned function cancels it. */
-export function dial({ url, headers }: Address, limits: DialLimits, wheel: Wheel, caller: Caller): () => void {
+export function dial(address: Address, limits: DialLimits, wheel: Wheel, caller: Caller): () => void {
   let over = false;
   let wire: Socket | null = null;
   let socket: WebSocket | null = null;
@@ -48,9 +53,11 @@ export function dial({ url, headers }: Address, limits: DialLimits, wheel: Wheel
   }
 
   try {
-    socket = new WebSocket(url, optionsOf(headers, limits));
+    const refusal = address.guard?.refusal(address.url) ?? null;
+    if (refusal !== null) throw refusal;
+    socket = new WebSocket(address.url, optionsOf(address, limits));
   } catch (error) {
-    // An address or header that cannot be used at all. Told later, as every refusal is.
+    // An address or header that cannot or must not be used at all. Told later, as every refusal is.
     alarm.clear();
     alarm = wheel.set(0, () => refuse(plainFailure("unsent", nameOf(error))));
     return () => void end();
@@ -81,14 +88,15 @@ export function nameOf(error: unknown): string {
 const EXCERPT_CHARS = 512;
 const EXCERPT_BYTES = 4 * EXCERPT_CHARS;
 
-function optionsOf(headers: Readonly<Record<string, string>>, limits: DialLimits) {
+function optionsOf({ headers, guard }: Address, limits: DialLimits) {
   const lowerCased = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   return {
     headers: { "user-agent": "svc", ...Object.fromEntries(lowerCased) },
     perMessageDeflate: false,
     followRedirects: false,
-    maxPayload: limits.maxFrameBytes,
+    maxPayload: guard === null ? limits.maxFrameBytes : Math.min(limits.maxFrameBytes, limits.maxGuardedFrameBytes),
     closeTimeout: limits.closeTimeoutMs,
+    ...(guard === null ? {} : { lookup: guard.lookup }),
   };
 }
 

@@ -3,6 +3,7 @@ import { plainFailure } from "../../core/attempt.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
 import type { Provider } from "../../core/profile.ts";
 import type { World } from "../../world.ts";
+import { createGuard, type Guard } from "../guard.ts";
 import type { Dispatch, SocketReport, Sockets } from "../transport.ts";
 import type { Wheel } from "../wheel.ts";
 import { ProviderSocket, type SocketLimits } from "./socket.ts";
@@ -11,6 +12,7 @@ import { ProviderSocket, type SocketLimits } from "./socket.ts";
 export const SOCKET_LIMITS: SocketLimits = {
   handshakeTimeoutMs: 5_000,
   maxFrameBytes: 134_217_728,
+  maxGuardedFrameBytes: 33_554_432,
   closeTimeoutMs: 1_000,
   maxWaiting: 1_000,
   maxPending: 10_000,
@@ -32,18 +34,26 @@ export const SOCKET_LIMITS: SocketLimits = {
 };
 
 /** Sockets to providers, each opened when it is first needed. */
-export function createSockets(parts: { readonly world: World; readonly wheel: Wheel; readonly limits?: SocketLimits }): Sockets {
-  const { world, wheel, limits = SOCKET_LIMITS } = parts;
+export function createSockets(parts: { readonly world: World; readonly wheel: Wheel; readonly limits?: SocketLimits; readonly guard?: Guard }): Sockets {
+  const { world, wheel, limits = SOCKET_LIMITS, guard = createGuard() } = parts;
   const sockets = new Map<string, ProviderSocket>();
   const known = new WeakMap<Provider, ProviderSocket>();
+  const keys = new WeakMap<Provider, string>();
   const retired = new Set<ProviderSocket>();
   let closed = false;
+
+  function keyOf(provider: Provider): string {
+    const key = keys.get(provider) ?? writeKey(provider);
+    keys.set(provider, key);
+    return key;
+  }
 
   function socketTo(provider: Provider): ProviderSocket {
     const mine = known.get(provider);
     if (mine !== undefined && !mine.retired) return mine;
     const key = keyOf(provider);
-    const socket = sockets.get(key) ?? new ProviderSocket({ url: provider.wsUrl ?? "", headers: provider.headers }, { world, wheel, limits });
+    const address = { url: provider.wsUrl ?? "", headers: provider.headers, guard: provider.guarded ? guard : null };
+    const socket = sockets.get(key) ?? new ProviderSocket(address, { world, wheel, limits });
     if (closed) socket.retire();
     sockets.set(key, socket);
     known.set(provider, socket);
@@ -85,8 +95,8 @@ export function createSockets(parts: { readonly world: World; readonly wheel: Wh
 const NEVER_SENT: Dispatch = { sent: false, cancel() {} };
 const NOTHING_YET: SocketReport = { state: "idle", subscriptions: 0, opened: 0, strayFrames: 0 };
 
-/** Equal for providers that share a socket: same address, same headers. */
-function keyOf({ wsUrl, headers }: Provider): string {
+/** Equal for providers that share a socket: same address, same headers, both guarded or neither. */
+function writeKey({ wsUrl, headers, guarded }: Provider): string {
   const sorted = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
-  return JSON.stringify([wsUrl, ...sorted.sort()]);
+  return JSON.stringify([wsUrl, guarded, ...sorted.sort()]);
 }

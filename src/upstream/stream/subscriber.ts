@@ -7,6 +7,7 @@ import type { Tracker } from "../tracker.ts";
 
 /** What a subscriber asks for. */
 export interface SubscribeRequest {
+  /** The `profileId`. */
   readonly profile: string;
   readonly tracker: Tracker;
   readonly subscription: Subscription;

@@ -1,5 +1,6 @@
 // Subscriptions as callers see them: one stream per profile, chain, kind and filter, whatever the number of its subscribers.
 import { fault } from "../../core/fault.ts";
+import { publicLabel } from "../../core/profile.ts";
 import type { SubscriptionKind } from "../../core/subscription.ts";
 import type { Directory } from "../directory.ts";
 import type { SourceParts } from "./source.ts";
@@ -8,6 +9,7 @@ import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from 
 
 /** What is known of one stream, for showing. */
 export interface SubscriptionReport extends StreamReport {
+  /** Slug of a configured profile; `custom` for those of accounts together, as in the counts. */
   readonly profile: string;
   readonly chain: string;
   readonly kind: SubscriptionKind;
@@ -67,7 +69,8 @@ export function createSubscriptions(parts: SourceParts): Subscriptions {
     return stream;
   }
 
-  function countsOf({ profile, tracker }: SubscribeRequest): SubscriptionCounts {
+  function countsOf({ profile: id, tracker }: SubscribeRequest): SubscriptionCounts {
+    const profile = publicLabel(id);
     const chain = tracker.set.chain.chainName;
     const key = `${profile} ${chain}`;
     const known = counted.get(key);
@@ -89,7 +92,7 @@ export function createSubscriptions(parts: SourceParts): Subscriptions {
     },
     rebind(directory) {
       for (const { stream, request } of [...entries.values()]) {
-        const tracker = directory.profile(request.profile)?.trackers.get(request.tracker.set.chain.chainName);
+        const tracker = directory.served(request.profile)?.trackers.get(request.tracker.set.chain.chainName);
         const pin = request.pin === null ? null : (tracker?.set.providers.find((it) => it.id === request.pin?.id) ?? null);
         if (tracker === undefined || (request.pin !== null && pin === null)) stream.end("the configuration no longer serves it");
         else stream.rebind(tracker, pin);
@@ -104,7 +107,7 @@ export function createSubscriptions(parts: SourceParts): Subscriptions {
 }
 
 function shown({ profile, tracker, subscription, pin }: SubscribeRequest): Pick<SubscriptionReport, "profile" | "chain" | "kind" | "pinned"> {
-  return { profile, chain: tracker.set.chain.chainName, kind: subscription.kind, pinned: pin !== null };
+  return { profile: publicLabel(profile), chain: tracker.set.chain.chainName, kind: subscription.kind, pinned: pin !== null };
 }
 
 function keyOf({ profile, tracker, subscription, pin }: SubscribeRequest): string {

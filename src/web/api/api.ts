@@ -12,6 +12,7 @@ import type { OperationMethod } from "../contract-types.ts";
 import { type Headers, headersOf } from "../respond.ts";
 import { readBody } from "./body.ts";
 import type { HandlerParts } from "./parts.ts";
+import { retiredAt } from "./retired.ts";
 import { createRoutes, type Route } from "./routes.ts";
 import { type AnyResult, createServing, type NamedOperation } from "./serve.ts";
 import { writeAnswer, writeApiFault } from "./write.ts";
@@ -83,10 +84,13 @@ export function createApi(parts: ApiParts): Api {
 
   /** What a request is answered; null = nobody is there any more. */
   async function answer({ request, headers, address, baseUrl }: Exchange): Promise<AnyResult | null> {
-    const found = operationOf(routeOf((request.url ?? "/").split("?", 1)[0] ?? "/"), request.method, headers);
+    const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+    const retired = retiredAt(path);
+    if (retired !== null) return retired;
+    const found = operationOf(routeOf(path), request.method, headers);
     if ("kind" in found) return found;
     const { operation, params } = found;
-    const bytes = operation.body === null ? NO_BYTES : await reading(() => readBody(request));
+    const bytes = operation.body === null ? NO_BYTES : await reading(() => readBody(request, operation.maxBodyBytes));
     return bytes === null || "kind" in bytes ? bytes : underWay(() => serve({ operation, params, request, bytes, address, baseUrl }));
   }
 
@@ -156,7 +160,7 @@ function createCatch(log: ApiParts["log"], world: World): (error: unknown, excha
 }
 
 function withoutSecrets(text: string): string {
-  return text.replace(/svc_(ak|mt)_\w+/g, "svc_$1_…");
+  return text.replace(/svc_([a-z]{2})_\w+/g, "svc_$1_…");
 }
 
 function finish({ request, response, headers, baseUrl }: Exchange, result: AnyResult | null): void {

@@ -4,24 +4,24 @@ import type { IncomingMessage } from "node:http";
 import { type ApiFault, apiFault } from "../../core/api-fault.ts";
 import { CLOSE_OBJECT, COMMA, isJson, MAX_DEPTH, OPEN_OBJECT, skipSpace, skipString, skipValue } from "../../core/json.ts";
 
-/** Largest body that is read. */
+/** Largest body that is read, where an operation says nothing else. */
 export const MAX_BODY_BYTES = 65_536;
 /** A body that is refused is still read, up to this many bytes, so that the refusal arrives. */
 const DISCARD_BYTES = 16_000_000;
 
 /** Reads a body; null = the caller went away. What comes after a refusal is thrown away. */
-export function readBody(request: IncomingMessage): Promise<Buffer | ApiFault<"body_too_large"> | null> {
+export function readBody(request: IncomingMessage, maxBytes: number = MAX_BODY_BYTES): Promise<Buffer | ApiFault<"body_too_large"> | null> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
     const tooLarge = (): void => {
       chunks.length = 0;
-      resolve(apiFault("body_too_large", `the body is larger than ${MAX_BODY_BYTES} bytes`));
+      resolve(apiFault("body_too_large", `the body is larger than ${maxBytes} bytes`));
     };
-    if (Number(request.headers["content-length"] ?? 0) > MAX_BODY_BYTES) tooLarge();
+    if (Number(request.headers["content-length"] ?? 0) > maxBytes) tooLarge();
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+      if (size <= maxBytes) chunks.push(chunk);
       else if (size > DISCARD_BYTES) request.destroy();
       else tooLarge();
     });

@@ -2,9 +2,10 @@
 import type { IncomingMessage } from "node:http";
 import { type ApiFault, apiFault } from "../../core/api-fault.ts";
 import { agentByToken, agentEnd } from "../../hosted/agents.ts";
+import { connectionByToken } from "../../hosted/connections.ts";
 import type { AddressLimit } from "../../hosted/creation-limit.ts";
 import { type KeyRecord, keyBySecret } from "../../hosted/keys.ts";
-import { isSameSecret, readSecret } from "../../hosted/secret.ts";
+import { isSameSecret, readSecret, type SecretKind } from "../../hosted/secret.ts";
 import type { Store } from "../../hosted/store.ts";
 import type { World } from "../../world.ts";
 import type { ApiCaller, Auth } from "../contract-types.ts";
@@ -47,10 +48,8 @@ export async function callerOf(
     const key = await keyOf(parts, presented, secret);
     return key === null ? missing(auth, "no key that works is like this one") : "code" in key ? key : { kind: "key", key };
   }
-  return missing(
-    auth,
-    kind === null ? "the credential is cut off or mistyped" : `a ${kind === "key" ? "key for RPC calls" : "management token"} does not open this`,
-  );
+  if (kind === "connection" && auth.includes("connection_token")) return connection(parts, presented, secret);
+  return missing(auth, kind === null ? "the credential is cut off or mistyped" : `a ${KIND_NAMES[kind]} does not open this`);
 }
 
 async function keyInPath(parts: CredentialParts, presented: Presented): Promise<ApiCaller | ApiFault<"not_found" | "rate_limited">> {
@@ -71,6 +70,14 @@ async function agent(parts: CredentialParts, { address }: Presented, token: stri
   if (found === null) return missing(["management_token"], "no management token is like this one");
   const end = agentEnd(found, parts.world.wallMs());
   return end === null ? { kind: "agent", agent: found } : missing(["management_token"], `the management token is ${end}`);
+}
+
+async function connection(parts: CredentialParts, { address }: Presented, token: string): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
+  const limited = missLimit(parts, address);
+  if (limited !== null) return limited;
+  if ((await connectionByToken(parts.store, token, parts.world.wallMs())) !== null) return { kind: "connection", token };
+  parts.misses.take(address, parts.world.now());
+  return missing(["connection_token"], "no connection has this token");
 }
 
 async function keyOf(parts: CredentialParts, { address }: Presented, secret: string): Promise<KeyRecord | ApiFault<"rate_limited"> | null> {
@@ -97,9 +104,21 @@ function operator(expected: string | null, given: string | null): ApiCaller | Ap
 
 const MANAGE = "send the management token as Authorization: Bearer <token>; POST /api/v1/keys without one creates an account and its token";
 const CALL = "send the RPC key as Authorization: Bearer <key> or X-Svc-Api-Key";
+const WAYS: readonly (readonly [Auth, string])[] = [
+  ["management_token", MANAGE],
+  ["rpc_key", CALL],
+  ["connection_token", "send the token that POST /api/v1/connections returned as Authorization: Bearer <token>"],
+];
+const KIND_NAMES: Readonly<Record<SecretKind, string>> = {
+  key: "key for RPC calls",
+  token: "management token",
+  claim: "claim link",
+  connection: "connection's token",
+  approval: "connection's approval",
+};
 
 function missing(auth: readonly Auth[], message: string): ApiFault<"unauthorized"> {
-  const ways = [...(auth.includes("management_token") ? [MANAGE] : []), ...(auth.includes("rpc_key") ? [CALL] : [])];
+  const ways = WAYS.flatMap(([way, advice]) => (auth.includes(way) ? [advice] : []));
   return apiFault("unauthorized", message, { nextAction: ways.join("; or ") });
 }
 

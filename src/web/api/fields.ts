@@ -41,11 +41,12 @@ function listed(names: readonly string[]): string {
 }
 
 /** A name that the caller chose, without what may be a secret or breaks a line. */
-function shownName(name: string): string {
-  return /^[\w.$ -]+$/.test(name) && !/svc_(ak|mt)_/.test(name) && name.length <= MAX_NAME_CHARS ? name : "(a name that is not shown)";
+export function shownName(name: string): string {
+  return /^[\w.$ -]+$/.test(name) && !/svc_[a-z]{2}_/.test(name) && name.length <= MAX_NAME_CHARS ? name : "(a name that is not shown)";
 }
 
-function pathText(path: readonly PropertyKey[]): string {
+/** The path of a field as text: `chains.base.providers[0]`. */
+export function pathText(path: readonly PropertyKey[]): string {
   return path.map((it, i) => (typeof it === "number" ? `[${it}]` : `${i === 0 ? "" : "."}${String(it)}`)).join("");
 }
 

@@ -1,12 +1,18 @@
 // What handlers of the HTTP API are made with.
 import type { Chain } from "../../core/chain.ts";
 import type { Tariff } from "../../core/price.ts";
+import type { Profile } from "../../core/profile.ts";
+import type { AddressRules } from "../../core/public-address.ts";
 import type { AccountTerms } from "../../hosted/accounts.ts";
 import type { Difference } from "../../hosted/audit.ts";
 import type { AddressLimit } from "../../hosted/creation-limit.ts";
 import type { Changes } from "../../hosted/keys.ts";
+import type { ProfileRef } from "../../hosted/profiles.ts";
+import type { Sealer } from "../../hosted/sealed.ts";
 import type { Store } from "../../hosted/store.ts";
+import type { ProviderCheck } from "../../upstream/check.ts";
 import type { World } from "../../world.ts";
+import type { StatusOf } from "../handlers/profiles-status.ts";
 
 /** What handlers are made with. */
 export interface HandlerParts {
@@ -19,12 +25,29 @@ export interface HandlerParts {
   /** Slugs of the profiles that every account can use. */
   readonly profiles: () => readonly string[];
   readonly settings: HandlerSettings;
+  readonly custom: CustomParts;
   /** Keys that an address creates. */
   readonly creations: AddressLimit;
   /** Changes that an account makes. */
   readonly writes: AddressLimit;
   /** What does not add up in the books; empty = nothing. */
   readonly audit: () => Promise<readonly Difference[]>;
+}
+
+/** What Custom profiles are written with. */
+export interface CustomParts {
+  readonly sealer: Sealer;
+  /** Where providers may be. */
+  readonly rules: AddressRules;
+  /** Profiles of one account. */
+  readonly maxProfiles: number;
+  /** On each Custom profile. */
+  readonly requestsPerSecond: number;
+  /** Asks every provider of a profile. */
+  readonly check: (profile: Profile) => Promise<readonly ProviderCheck[]>;
+  readonly status: StatusOf;
+  /** Hears that a profile was written or deleted; done when that has taken effect. */
+  readonly changed: (ref: ProfileRef) => Promise<void>;
 }
 
 /** Settings of the hosted service that handlers read. */

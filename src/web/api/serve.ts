@@ -1,15 +1,22 @@
 // Serves one request of an operation that was found: who sent it, whether what it carries is right, and what its handler says.
 // Knows rows and handlers, and nothing of what they are about.
 import type { IncomingMessage } from "node:http";
+import type { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/api-fault.ts";
 import type { CONTRACT, OperationId } from "../contract.ts";
 import type { ApiCaller, ApiHandlers, Operation } from "../contract-types.ts";
 import { accountHandlers } from "../handlers/accounts.ts";
 import { agentHandlers } from "../handlers/agent.ts";
+import { claimHandlers } from "../handlers/claims.ts";
+import { connectionHandlers } from "../handlers/connections.ts";
+import { feedbackHandlers } from "../handlers/feedback.ts";
 import { keyHandlers } from "../handlers/keys.ts";
 import { operatorHandlers } from "../handlers/operator.ts";
+import { operatorAccountHandlers } from "../handlers/operator-accounts.ts";
+import { profileHandlers } from "../handlers/profiles.ts";
 import { parseBody } from "./body.ts";
 import { type CredentialParts, callerOf } from "./credentials.ts";
+import { checkDocument } from "./document.ts";
 import { checkFields, queryOf } from "./fields.ts";
 import type { HandlerParts } from "./parts.ts";
 
@@ -47,7 +54,7 @@ export function createServing(parts: HandlerParts, credentials: CredentialParts)
     if (input.kind === "api_fault") return input;
     const handler = handlers.get(operation.id);
     if (handler === undefined) throw new Error(`no handler serves ${operation.id}`);
-    return handler({ ...input, caller, address, baseUrl });
+    return handler({ ...input, caller, ifMatch: request.headers["if-match"] ?? null, address, baseUrl });
   };
 }
 
@@ -60,6 +67,7 @@ async function settle({ settle }: HandlerParts, caller: ApiCaller | ApiFault): P
     case "operator":
       return settle(null);
     case "anyone":
+    case "connection":
     case "api_fault":
       return false;
   }
@@ -76,6 +84,7 @@ interface AnyInput {
   readonly query: unknown;
   readonly body: unknown;
   readonly caller: ApiCaller;
+  readonly ifMatch: string | null;
   readonly address: string;
   readonly baseUrl: string;
 }
@@ -83,7 +92,17 @@ interface AnyInput {
 type AnyHandler = (input: AnyInput) => AnyResult | Promise<AnyResult>;
 
 function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
-  return { ...agentHandlers(parts), ...keyHandlers(parts), ...accountHandlers(parts), ...operatorHandlers(parts) };
+  return {
+    ...agentHandlers(parts),
+    ...keyHandlers(parts),
+    ...accountHandlers(parts),
+    ...claimHandlers(parts),
+    ...connectionHandlers(parts),
+    ...profileHandlers(parts),
+    ...operatorAccountHandlers(parts),
+    ...operatorHandlers(parts),
+    ...feedbackHandlers(parts),
+  };
 }
 
 /** Handlers by the id of their operation. What each is given and returns was checked where it was written, against its row. */
@@ -99,7 +118,7 @@ function inputOf({ operation, request, params, bytes }: OperationRequest) {
   if (query.kind === "api_fault") return query;
   const object = operation.body === null ? NO_FIELDS : parseBody(bytes, request);
   if (object.kind === "api_fault") return object;
-  const body = operation.body === null ? NOTHING : checkFields(operation.body, object.value);
+  const body = operation.body === null ? NOTHING : checkBody(operation, operation.body, object.value);
   return body.kind === "api_fault" ? body : ({ kind: "input", params: given.value, query: query.value, body: body.value } as const);
 }
 
@@ -112,4 +131,8 @@ function wrongPath(operation: Operation, { details }: ApiFault): ApiFault<"inval
     details,
     nextAction: `replace ${names.join(", ")} with an id that the API returned`,
   });
+}
+
+function checkBody({ wrongBody }: NamedOperation, schema: z.ZodObject, given: object) {
+  return wrongBody === undefined ? checkFields(schema, given) : checkDocument(schema, given);
 }

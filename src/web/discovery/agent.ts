@@ -6,6 +6,7 @@ import { cuOf, estimatedRequests, notificationCuOf, type Tariff, usdText } from 
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import { MAX_BODY_BYTES } from "../api/body.ts";
 import type { OperationTag } from "../contract-types.ts";
+import { MAX_DOCUMENT_BYTES } from "../schemas-profiles.ts";
 import { type Facts, type HostedFacts, STRATEGIES } from "./facts.ts";
 import { INTERFACE_VERSION } from "./openapi.ts";
 import type { Json } from "./openapi-parts.ts";
@@ -118,16 +119,19 @@ function limits({ limits: it, hosted }: Facts): Json {
   };
 }
 
-function hostedLimits({ buckets, keysPerHour, maxKeys }: HostedFacts): Json {
+function hostedLimits({ buckets, keysPerHour, maxKeys, maxProfiles }: HostedFacts): Json {
   const size = ({ perSecond, burst }: BucketSize, name: string, applies: string) => ({ name, applies, per_second: perSecond, burst });
   return {
     management_body_bytes: MAX_BODY_BYTES,
     keys_per_account: maxKeys,
+    profiles_per_account: maxProfiles,
+    profile_document_bytes: MAX_DOCUMENT_BYTES,
     key_creations_per_hour_per_address: keysPerHour,
     rate_limits_per_account: [
       size(buckets.managed, "managed", "premium access"),
       size(buckets.reduced, "managed", "public providers by fallback or free allowance"),
       size(buckets.public, "public", "profile public when it was asked for"),
+      size(buckets.custom, "the slug of the profile", "each Custom profile"),
     ],
   };
 }
@@ -136,7 +140,7 @@ function hostedLimits({ buckets, keysPerHour, maxKeys }: HostedFacts): Json {
 const GROUPS: Readonly<Record<string, readonly OperationTag[]>> = {
   instance: ["instance"],
   agent: ["agent"],
-  account_resources: ["keys", "accounts"],
+  account_resources: ["keys", "accounts", "profiles"],
   operator: ["operator"],
 };
 

@@ -43,7 +43,15 @@ export function byStatus(entries: readonly ErrorEntry[]): readonly (readonly [nu
 const MANAGEMENT: readonly ErrorEntry[] = Object.keys(API_FAULTS).map((code) => managementError(parseApiCode(code)));
 
 /** Codes that only a caller with a key, or without the one it needs, can meet. */
-const HOSTED_ONLY: ReadonlySet<string> = new Set<FaultCode>(["unauthorized", "key_revoked", "forbidden", "balance_exhausted"]);
+const HOSTED_ONLY: ReadonlySet<string> = new Set<FaultCode>([
+  "gone",
+  "unauthorized",
+  "key_revoked",
+  "forbidden",
+  "balance_exhausted",
+  "not_prepared",
+  "profile_config_unavailable",
+]);
 
 /** When each JSON-RPC error arises. */
 const MEANINGS: Readonly<Record<FaultCode, string>> = {
@@ -55,6 +63,7 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   upgrade_required: "The path is for WebSockets, and the request is none.",
   request_timeout: "The request did not arrive in time.",
   not_found: "Nothing is served at this path.",
+  gone: "The request has an older form that is not served any more.",
   method_blocked: "The method would use keys that a node holds. It is served nowhere.",
   websocket_only: "The method needs a WebSocket.",
   unknown_chain: "No chain has this name or id, or the profile does not have it.",
@@ -65,6 +74,8 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   forbidden: "The key may not use this profile.",
   unavailable:
     "The service, or every provider that could serve the call, is not available now. The status is 200 where providers were looked for and none could be asked.",
+  not_prepared: "The Custom profile is being loaded.",
+  profile_config_unavailable: "The Custom profile cannot be read: it was sealed with a secret that the service does not have.",
   balance_exhausted: "Nothing is left that pays for the call.",
   rate_limit_exceeded: "Too many requests in a short time, or too many at once on one connection.",
   log_range_limit: "Every provider refuses the block range of eth_getLogs as too large.",

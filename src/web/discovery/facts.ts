@@ -44,8 +44,9 @@ export interface HostedFacts {
   readonly freeCuPerMonth: number;
   readonly fallbackMs: number;
   readonly tariff: Tariff;
-  readonly buckets: Readonly<Record<"managed" | "reduced" | "public", BucketSize>>;
+  readonly buckets: Readonly<Record<"managed" | "reduced" | "public" | "custom", BucketSize>>;
   readonly maxKeys: number;
+  readonly maxProfiles: number;
   readonly keysPerHour: number;
 }
 
@@ -114,7 +115,7 @@ function chainFacts({ chainName, name, chainId, aliases }: Chain, profiles: read
 }
 
 function hostedFacts(it: HostedSource): HostedFacts {
-  const { managed, reduced, public: open } = it.buckets;
+  const { managed, reduced, public: open, custom } = it.buckets;
   return {
     keyless: it.keyless,
     operator: it.operatorToken !== null,
@@ -122,8 +123,9 @@ function hostedFacts(it: HostedSource): HostedFacts {
     freeCuPerMonth: it.freeCuPerMonth,
     fallbackMs: it.fallbackMs,
     tariff: it.tariff,
-    buckets: { managed, reduced, public: open },
+    buckets: { managed, reduced, public: open, custom },
     maxKeys: it.maxKeys,
+    maxProfiles: it.maxProfiles,
     keysPerHour: it.keysPerHour,
   };
 }

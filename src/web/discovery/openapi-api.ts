@@ -45,7 +45,15 @@ function operationOf(it: NamedOperation, components: Components, refusals: Refus
   };
 }
 
-function parametersOf({ params, query }: NamedOperation, schemas: Schemas): Json {
+const IF_MATCH: Json = {
+  name: "If-Match",
+  in: "header",
+  required: false,
+  description: "The revision that is to be changed, or `*` for any that exists; another one is refused with `revision_conflict`.",
+  schema: { type: "string", examples: ['"3"'] },
+};
+
+function parametersOf({ params, query, faults }: NamedOperation, schemas: Schemas): Json {
   const places = [
     ["path", params],
     ["query", query],
@@ -56,7 +64,8 @@ function parametersOf({ params, query }: NamedOperation, schemas: Schemas): Json
       return { name, in: place, required: place === "path" || required, ...(description === undefined ? {} : { description }), schema };
     });
   });
-  return parameters.length === 0 ? {} : { parameters };
+  const all = faults.includes("revision_conflict") ? [...parameters, IF_MATCH] : parameters;
+  return all.length === 0 ? {} : { parameters: all };
 }
 
 function bodyOf(schemas: Schemas, shape: NonNullable<NamedOperation["body"]>): Json {

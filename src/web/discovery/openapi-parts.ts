@@ -53,6 +53,7 @@ export function securitySchemes(hosted: HostedFacts | null): Json {
     rpcKeyHeader: { type: "apiKey", in: "header", name: "x-svc-api-key", description: "The RPC key (`svc_ak_…`)." },
     managementToken: bearer("The management token (`svc_mt_…`) that `createKey` answers when it creates an account."),
     mpp: { type: "http", scheme: "Payment", description: "A payment credential. Reserved: no operation of this version takes one." },
+    connectionToken: bearer("The token of a connection that was asked for with `POST /api/v1/connections`, `svc_ct_…`."),
     ...(hosted.operator ? { operatorToken: bearer("The operator token of the instance.") } : {}),
   };
 }
@@ -78,6 +79,7 @@ const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
   management_token: [{ managementToken: [] }],
   rpc_key: RPC_KEY,
   operator: [{ operatorToken: [] }],
+  connection_token: [{ connectionToken: [] }],
 };
 
 /** Answers that several operations share. */

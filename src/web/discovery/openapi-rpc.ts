@@ -20,6 +20,9 @@ const FORMS: readonly RpcForm[] = [
   { id: "rpcProfile", path: "/rpc/profile/{slug}/{strategy}/{chain}", summary: "Call a chain within a profile" },
 ];
 
+/** Ids of the operations of JSON-RPC. */
+export const RPC_OPERATIONS: readonly string[] = [KEYED, ...FORMS].map((it) => it.id);
+
 /** The path items of JSON-RPC. */
 export function rpcPaths(facts: Facts, components: Components): Readonly<Record<string, Json>> {
   const shared = sharedParts(facts, components);

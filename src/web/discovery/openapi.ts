@@ -63,5 +63,6 @@ const TAGS: Readonly<Record<string, string>> = {
   agent: "Anonymous keys, chains and prices. No account.",
   keys: "Keys of an account.",
   accounts: "The account and its agents.",
+  profiles: "Custom profiles: your own providers behind this service.",
   operator: "For the operator of the instance.",
 };

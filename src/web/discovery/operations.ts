@@ -1,7 +1,7 @@
 // Which operations an instance serves, and the URL forms of JSON-RPC as documents name them. The rows themselves stand in the contract.
 import { CONTRACT, OPERATIONS, type OperationId } from "../contract.ts";
 import type { Operation } from "../contract-types.ts";
-import { URL_FORMS } from "../rpc/address.ts";
+import { CURRENT_FORMS } from "../rpc/address.ts";
 import type { Facts } from "./facts.ts";
 
 /** A row of the contract with its id. */
@@ -22,8 +22,8 @@ export function lineOf({ method, path }: Pick<Operation, "method" | "path">): st
   return `${method} ${path}`;
 }
 
-/** The URL forms of JSON-RPC over HTTP that carry no key. */
-export const PLAIN_FORMS: readonly string[] = URL_FORMS.filter((it) => it.startsWith("/rpc/"));
+/** The current URL forms of JSON-RPC over HTTP that carry no key. */
+export const PLAIN_FORMS: readonly string[] = CURRENT_FORMS;
 
 /** The URL forms of JSON-RPC over HTTP with a key in the path. */
 export const KEYED_FORMS: readonly string[] = PLAIN_FORMS.map((it) => it.replace("/rpc/", "/rpc/k/{key}/"));

@@ -1,4 +1,5 @@
 // `/docs/api`: the reference of every operation as Markdown, rendered from the contract. Adds nothing to what its rows say.
+import { OLD_FORMS } from "../../core/old-form.ts";
 import type { Auth } from "../contract-types.ts";
 import { rpcError } from "../schemas-open.ts";
 import { errorUrl } from "./errors.ts";
@@ -31,7 +32,23 @@ export function apiReference(operations: readonly NamedOperation[], baseUrl: str
 function rpcText(schemas: Schemas, keyed: boolean): string {
   for (const shape of [rpcBody, rpcAnswers, rpcError]) schemas.of(shape);
   const forms = [...(keyed ? KEYED_FORMS : []), ...PLAIN_FORMS].map((it) => `- \`POST ${it}\``);
-  return `## JSON-RPC\n\n${forms.join("\n")}\n\nBody: [JsonRpcBody](#jsonrpcbody). Answer: [JsonRpcAnswer](#jsonrpcanswer), or 204 to notifications. Refusals: [RpcError](#rpcerror). The same paths under \`/ws\` are WebSockets.\n`;
+  return `## JSON-RPC\n\n${forms.join("\n")}\n\nBody: [JsonRpcBody](#jsonrpcbody). Answer: [JsonRpcAnswer](#jsonrpcanswer), or 204 to notifications. Refusals: [RpcError](#rpcerror). The same paths under \`/ws\` are WebSockets.\n\n${oldFormsText(keyed)}`;
+}
+
+const OLDER =
+  "### Older forms\n\nThey are served as before. Their answers carry `Deprecation`, `Sunset` (a form that is used is served until then at least), `Link`";
+const OLDER_KEYED =
+  ", the headers of version 2 (`x-svc-profile`, `x-svc-downgraded`, `x-svc-balance-warning`, `x-svc-rate-limit-limit`, `x-svc-rate-limit-remaining`, `x-svc-rate-limit-reset`)";
+const OLDER_ERRORS = " and, where the service refuses, `error.data.error_type`.";
+
+const OLDER_OFF = " A form that is switched off answers `gone`.";
+
+function oldFormsText(keyed: boolean): string {
+  const rows = Object.entries(OLD_FORMS).filter(([name]) => keyed || (name !== "key-query" && name !== "version-header"));
+  return `${OLDER}${keyed ? OLDER_KEYED : ""}${OLDER_ERRORS}${keyed ? OLDER_OFF : ""}\n\n${table(
+    ["Form", "Was", "Use"],
+    rows.map(([name, { was, instead }]) => [name, cell(was), cell(instead)]),
+  )}`;
 }
 
 const CREDENTIALS: Readonly<Record<Auth, string>> = {
@@ -39,6 +56,7 @@ const CREDENTIALS: Readonly<Record<Auth, string>> = {
   management_token: "management token (`Authorization: Bearer`)",
   rpc_key: "RPC key (`Authorization: Bearer` or `X-Svc-Api-Key`)",
   key_in_path: "the key in the path",
+  connection_token: "the connection's token (`Authorization: Bearer`)",
   operator: "operator token (`Authorization: Bearer`)",
 };
 

@@ -7,6 +7,7 @@ import type { CONTRACT } from "../contract.ts";
 import type { ApiHandlers } from "../contract-types.ts";
 import type * as shape from "../schemas.ts";
 import { balanceView, instant, instantOrNull } from "./keys-view.ts";
+import { profilesOfAccount } from "./profiles-view.ts";
 
 type AccountHandlers = Pick<ApiHandlers<typeof CONTRACT>, "getCurrentAccount" | "getAccount" | "getCurrentAgent">;
 
@@ -49,7 +50,7 @@ export async function accountView(parts: HandlerParts, id: string, restriction: 
     fallback: fallbackUntilMs === null ? null : { until: instant(fallbackUntilMs) },
     included_usage: { allowance_cu: allowanceCu, used_cu: account.usedCu, resets_at: instant(resetsAtMs) },
     keys: account.keys,
-    profiles: parts.profiles().filter((it) => restriction === null || restriction.includes(it)),
+    profiles: (await profilesOfAccount(parts, id)).filter((it) => restriction === null || restriction.includes(it)),
     created_at: instant(account.createdAtMs),
   };
 }

@@ -9,6 +9,7 @@ import type { CONTRACT } from "../contract.ts";
 import type { ApiCaller, ApiHandlers } from "../contract-types.ts";
 import { accountView } from "./accounts.ts";
 import { instant, keyUrls, keyView } from "./keys-view.ts";
+import { profilesOfAccount } from "./profiles-view.ts";
 
 type KeyHandlers = Pick<ApiHandlers<typeof CONTRACT>, "createKey" | "listKeys" | "getCurrentKey" | "getKey" | "updateKey" | "deleteKey" | "rotateKey">;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
@@ -33,7 +34,7 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
     },
     async updateKey({ params, body, caller }) {
       const choice = { name: body.name, defaultProfile: body.default_profile, allowedProfiles: body.allowed_profiles };
-      const patched = await patchKey(changing(), refOf(params.id, caller), { ...choice, known: parts.profiles() });
+      const patched = await patchKey(changing(), refOf(params.id, caller), { ...choice, known: await profilesOfAccount(parts, caller.agent.accountId) });
       return "kind" in patched ? patched : { kind: "answer", status: 200, body: keyView(patched, settings.tariff) };
     },
     async deleteKey({ params, caller }) {
@@ -55,7 +56,10 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
   return async ({ body, caller, address, baseUrl }) => {
     const agent = caller.kind === "agent" ? caller.agent : null;
     const choice = { defaultProfile: body.default_profile, allowedProfiles: body.allowed_profiles };
-    const profiles = chosenProfiles(EVERY_PROFILE, choice, { known: parts.profiles(), restriction: agent?.profiles ?? null });
+    const profiles = chosenProfiles(EVERY_PROFILE, choice, {
+      known: await profilesOfAccount(parts, agent?.accountId ?? null),
+      restriction: agent?.profiles ?? null,
+    });
     if ("kind" in profiles) return profiles;
     const refusal = creationRefusal(parts, address);
     if (refusal !== null) return refusal;

@@ -7,6 +7,7 @@ import { LATENCY_BUCKETS_MS, type Observer, OUTCOMES, type Series } from "../../
 import type { Directory } from "../../upstream/directory.ts";
 import type { Tracker } from "../../upstream/tracker.ts";
 import type { SocketReport } from "../../upstream/transport.ts";
+import type { OldForms } from "../old-forms.ts";
 import { type StreamFacts, subscriptionMetrics } from "./streams.ts";
 
 /** What is told besides the counters. */
@@ -16,6 +17,7 @@ export interface ExpositionFacts extends StreamFacts {
   readonly cpuSeconds: number;
   readonly inFlightBytes: number;
   readonly version: string;
+  readonly oldForms: Pick<OldForms, "counts">;
 }
 
 const TRANSPORTS: readonly Transport[] = ["http", "ws"];
@@ -32,6 +34,8 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
   for (const series of observer.allSeries()) lines.push(...durationLines(series));
   metric("svc_refusals_total", "counter", "Requests refused before routing, by code.");
   for (const [code, n] of observer.refusals()) lines.push(`svc_refusals_total{code="${code}"} ${n}`);
+  metric("svc_old_form_requests_total", "counter", "Requests of older forms that were served, by form; a WebSocket counts once.");
+  for (const [form, n] of facts.oldForms.counts()) lines.push(`svc_old_form_requests_total{form="${form}"} ${n}`);
   metric("svc_sockets", "gauge", "Client WebSockets open.");
   lines.push(`svc_sockets ${observer.sockets.open}`);
   metric("svc_socket_closes_total", "counter", "Client WebSockets closed, by close code.");

@@ -2,7 +2,9 @@
 import type { Strategy } from "../../core/attempt.ts";
 import type { Chain } from "../../core/chain.ts";
 import { type Fault, fault } from "../../core/fault.ts";
-import type { Profile, Provider } from "../../core/profile.ts";
+import type { OldFormName } from "../../core/old-form.ts";
+import { type Profile, type Provider, profileId, publicLabel } from "../../core/profile.ts";
+import type { Payer } from "../../hosted/holder.ts";
 import type { Observer, Series } from "../../observe.ts";
 import type { Directory, ServedProfile } from "../../upstream/directory.ts";
 import type { Tracker } from "../../upstream/tracker.ts";
@@ -15,7 +17,7 @@ export interface Address {
   readonly kind: "address";
   /** What it was resolved from. */
   readonly input: AddressInput;
-  /** Slug of the profile that was asked for; `premium` is served by `public` where only that is configured. */
+  /** Slug of the profile that was asked for; `premium` is served by `public` where only that is configured, and a Custom profile that rests by either. */
   readonly named: string;
   readonly profile: Profile;
   readonly chain: Chain;
@@ -26,6 +28,8 @@ export interface Address {
   readonly meta: MetaMode;
   /** Path of the same address for WebSockets. */
   readonly socketPath: string;
+  /** Old forms of the request; null = it has none. */
+  readonly old: readonly OldFormName[] | null;
 }
 
 /** What of a request decides its address. */
@@ -40,6 +44,8 @@ export interface AddressInput {
   readonly provider: string | undefined;
   /** `X-Svc-Strategy`: the request-level assignment. */
   readonly strategy: string | undefined;
+  /** Old forms of the request that are not in the URL; absent = there are none. */
+  readonly old?: readonly OldFormName[];
 }
 
 /** Every URL form. `{strategy}` matches strategy names only; the first row that fits wins. With a key in the path, `/rpc/k/{key}/…` goes on as `/rpc/…`. */
@@ -68,9 +74,13 @@ const STRATEGY_NAMES: ReadonlyMap<string, Strategy> = new Map([
   ["priority", "priority"],
 ]);
 
+/** What of an account decides where its calls are bound for. */
+export type Account = Pick<Payer, "id" | "own">;
+
 /** Resolves addresses; remembers the most used ones. */
 export interface Resolver {
-  resolve(input: AddressInput): Address | Fault;
+  /** `account` = who calls, and so which Custom profiles there are; null = a caller without a key. */
+  resolve(input: AddressInput, account: Account | null): Address | Fault;
   /** Changes when addresses may resolve otherwise than before; whoever keeps one resolves it again then. */
   readonly revision: number;
 }
@@ -89,15 +99,16 @@ export function createResolver(directory: Directory, observer: Observer): Resolv
     get revision() {
       return directory.revision;
     },
-    resolve(input) {
-      const plain = input.provider === undefined && input.strategy === undefined;
+    resolve(input, account) {
+      const plain = input.provider === undefined && input.strategy === undefined && input.old === undefined;
       if (revision !== directory.revision) forget();
-      if (!plain) return resolve(directory, observer, input);
+      // What is remembered is the same for everyone.
+      if (!plain || (account !== null && account.own !== null)) return resolve({ directory, observer, account }, input);
       const group = input.within === null ? homes : withins;
       const slug = input.within ?? input.home;
       const remembered = group.get(slug)?.get(input.url);
       if (remembered !== undefined) return remembered;
-      const address = resolve(directory, observer, input);
+      const address = resolve({ directory, observer, account: null }, input);
       if (address.kind === "fault") return address;
       if (size >= REMEMBERED) forget();
       size++;
@@ -125,19 +136,28 @@ export function isSocketPath(url: string): boolean {
   return url.startsWith("/ws/");
 }
 
-type Parts = Partial<Record<"profile" | "strategy" | "chain" | "provider", string>>;
+/** The forms that are not old. */
+export const CURRENT_FORMS: readonly string[] = URL_FORMS.filter((form) => oldPathForms({ form }).length === 0);
+
+type Parts = Partial<Record<"form" | "profile" | "strategy" | "chain" | "provider", string>>;
 const FORMS: readonly (readonly string[])[] = URL_FORMS.map((form) => form.slice(1).split("/"));
 
-function resolve(directory: Directory, observer: Observer, input: AddressInput): Address | Fault {
+interface Scene {
+  readonly directory: Directory;
+  readonly observer: Observer;
+  readonly account: Account | null;
+}
+
+function resolve({ directory, observer, account }: Scene, input: AddressInput): Address | Fault {
   const mark = input.url.indexOf("?");
   const path = mark === -1 ? input.url : input.url.slice(0, mark);
   const query = new URLSearchParams(mark === -1 ? "" : input.url.slice(mark + 1));
   const segments = input.url.length > LONGEST_URL_CHARS ? null : segmentsOf(path);
   if (segments === null) return fault("invalid_request", "the URL is too long or not valid", { status: 400 });
-  const parts = FORMS.map((form) => match(form, segments)).find((it) => it !== null);
+  const parts = partsOf(segments);
   if (!parts) return fault("not_found", "no RPC endpoint has this path", { details: { forms: URL_FORMS } });
   const named = parts.profile ?? input.home ?? undefined;
-  const served = profileOf(directory, input.within ?? named, input.home !== null);
+  const served = profileOf(directory, input.within ?? named, { keyed: input.home !== null, account });
   if ("kind" in served) return served;
   const chain = directory.chain(parts.chain ?? "");
   const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
@@ -150,9 +170,11 @@ function resolve(directory: Directory, observer: Observer, input: AddressInput):
   if (meta !== "none" && meta !== "body" && meta !== "headers") {
     return fault("invalid_field", "include_meta is not known", { nextAction: "use include_meta=body or include_meta=headers" });
   }
-  const series = observer.series(served.profile.slug, chain.chainName);
+  const forms = [...oldPathForms(parts), ...(input.old ?? [])];
+  const old = forms.length === 0 ? null : forms;
+  const series = observer.series(publicLabel(profileId(served.profile)), chain.chainName);
   const { profile } = served;
-  return { kind: "address", input, named: named ?? profile.slug, profile, chain, tracker, series, strategy, pin, meta, socketPath: `/ws${path}` };
+  return { kind: "address", input, named: named ?? profile.slug, profile, chain, tracker, series, strategy, pin, meta, socketPath: `/ws${path}`, old };
 }
 
 /** The decoded segments of a path; null when it cannot be decoded. One trailing slash is forgiven. */
@@ -162,6 +184,29 @@ function segmentsOf(path: string): readonly string[] | null {
   } catch {
     return null;
   }
+}
+
+/** Old forms of a URL, whether or not it leads anywhere. */
+export function oldFormsOf(url: string): readonly OldFormName[] {
+  const segments = url.length > LONGEST_URL_CHARS ? null : segmentsOf(url.split("?", 1)[0] ?? "");
+  const parts = segments === null ? undefined : partsOf(segments);
+  return parts === undefined ? [] : oldPathForms(parts);
+}
+
+function oldPathForms({ form, strategy }: Parts): readonly OldFormName[] {
+  const forms: OldFormName[] = [];
+  if (form?.startsWith("/profile/") === true) forms.push("profile-prefix");
+  if (form?.endsWith("{chain}/{provider}") === true) forms.push("chain-provider");
+  if (strategy === "round-robin" || strategy === "round_robin") forms.push("round-robin");
+  return forms;
+}
+
+function partsOf(segments: readonly string[]): Parts | undefined {
+  for (const [i, form] of FORMS.entries()) {
+    const parts = match(form, segments);
+    if (parts !== null) return { ...parts, form: URL_FORMS[i] ?? "" };
+  }
+  return undefined;
 }
 
 function match(form: readonly string[], segments: readonly string[]): Parts | null {
@@ -178,12 +223,26 @@ function match(form: readonly string[], segments: readonly string[]): Parts | nu
   return parts;
 }
 
-function profileOf(directory: Directory, slug: string | undefined, keyed: boolean): ServedProfile | Fault {
+interface Caller {
+  readonly keyed: boolean;
+  readonly account: Account | null;
+}
+
+function profileOf(directory: Directory, slug: string | undefined, caller: Caller): ServedProfile | Fault {
+  const services = slug === undefined ? undefined : caller.account?.own?.servicesOf(slug)?.[0];
+  if (services === undefined || slug === undefined) return sharedProfile(directory, slug, caller);
+  if (services.access !== "custom") return sharedProfile(directory, services.profile, caller);
+  const served = directory.served(profileId({ owner: caller.account?.id ?? "", slug }));
+  return served ?? fault("not_prepared", "the profile is being loaded", { details: { profile: slug } });
+}
+
+/** A profile that does not belong to an account. The operator's own ones are not there for callers with a key. */
+function sharedProfile(directory: Directory, slug: string | undefined, { keyed, account }: Caller): ServedProfile | Fault {
   const served = slug === undefined ? directory.defaultProfile : directory.profile(slug);
-  if (served !== undefined) return served;
+  if (served !== undefined && (!keyed || served.profile.managed)) return served;
   const shared = keyed && slug === "premium" ? directory.profile("public") : undefined;
   if (shared !== undefined) return shared;
-  const known = directory.profiles.map((it) => it.profile.slug);
+  const known = keyed ? ["premium", "public", ...(account?.own?.slugs ?? [])] : directory.profiles.map((it) => it.profile.slug);
   return fault("unknown_profile", "no profile has this slug", { nextAction: `use one of: ${known.join(", ")}`, details: { known_profiles: known } });
 }
 

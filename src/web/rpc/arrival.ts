@@ -40,6 +40,7 @@ export function arrive({ resolver, gate, proxies }: ArrivalParts, letter: Letter
     done(bind(resolver, letter, letter.url, null));
     return null;
   }
+  const bound = (holder: Holder): (() => void) | null => bindHolder({ resolver, gate, letter, holder }, done);
   const { secret, digest, url } = letter.credential;
   if (secret === null) {
     done(gate.keyless ? bind(resolver, letter, url, null) : NO_KEY);
@@ -48,16 +49,49 @@ export function arrive({ resolver, gate, proxies }: ArrivalParts, letter: Letter
   const found = gate.holders.identify(secret, digest);
   if (found === null) {
     const address = addressBehind(letter.address, letter.header("x-forwarded-for") ?? "", proxies);
-    return gate.holders.find(digest, address, (it) => done(it.kind === "fault" ? it : bind(resolver, letter, url, it)));
+    let stop: (() => void) | null = null;
+    const forget = gate.holders.find(digest, address, (it) => {
+      if (it.kind === "fault") done(it);
+      else stop = bound(it);
+    });
+    return () => {
+      forget();
+      stop?.();
+    };
   }
-  done(found.kind === "fault" ? found : bind(resolver, letter, url, found));
+  if (found.kind !== "fault") return bound(found);
+  done(found);
+  return null;
+}
+
+interface Bound {
+  readonly resolver: Resolver;
+  readonly gate: Gate;
+  readonly letter: Letter;
+  readonly holder: Holder;
+}
+
+/** Binds a caller with a key; a Custom profile that is not in memory is got first, if the key may use it. */
+function bindHolder({ resolver, gate, letter, holder }: Bound, done: (it: Arrival | Fault) => void): (() => void) | null {
+  const { url } = letter.credential;
+  const found = bind(resolver, letter, url, holder);
+  const profile = found.kind === "fault" && found.code === "not_prepared" ? found.details["profile"] : undefined;
+  if (typeof profile !== "string") {
+    done(found);
+    return null;
+  }
+  const refused = gate.refusal(holder, profile);
+  if (refused === null) return gate.prepare(holder, profile, (why) => done(why ?? bind(resolver, letter, url, holder)));
+  done(refused);
   return null;
 }
 
 function bind(resolver: Resolver, letter: Letter, url: string, holder: Holder | null): Arrival | Fault {
   const provider = letter.header("x-svc-provider");
   const strategy = letter.header("x-svc-strategy");
-  const address = resolver.resolve({ url, home: holder === null ? null : holder.home, within: null, provider, strategy });
+  const input = { url, home: holder === null ? null : holder.home, within: null, provider, strategy };
+  const { old } = letter.credential;
+  const address = resolver.resolve(old === null ? input : { ...input, old }, holder?.payer ?? null);
   return address.kind === "fault" ? address : { kind: "arrival", address, holder };
 }
 

@@ -1,5 +1,6 @@
-// What a caller with a key is told beside the answer: how it was served, what it cost, what is left. Header names and syntax only; decides nothing.
+// What a caller is told beside the answer: how it was routed; with a key how it was served, what it cost, what is left. Header names and syntax only.
 import type { Bucket } from "../../core/access.ts";
+import type { Evidence } from "../../core/evidence.ts";
 import { usdText } from "../../core/price.ts";
 import type { Billing, Gate, Refusal } from "../../hosted/gate.ts";
 import type { Headers } from "../respond.ts";
@@ -41,4 +42,12 @@ export function addBilling(headers: Headers, gate: Gate, { last, cu, chargeN }: 
 function addQuota(headers: Headers, gate: Gate, { holder }: Pick<Refusal, "holder">, bucket: Bucket): void {
   const { name, burst, windowS, remaining, resetS } = gate.quota(holder, bucket);
   headers.push("RateLimit-Policy", `"${name}";q=${burst};w=${windowS}`, "RateLimit", `"${name}";r=${remaining};t=${resetS}`);
+}
+
+const LONGEST_META_HEADER_BYTES = 4_096;
+
+/** Adds evidence as `x-svc-meta`: unpadded base64url; left out when it would be too long. */
+export function addMeta(headers: Headers, meta: Evidence): void {
+  const text = Buffer.from(JSON.stringify(meta)).toString("base64url");
+  if (text.length <= LONGEST_META_HEADER_BYTES) headers.push("x-svc-meta", text);
 }

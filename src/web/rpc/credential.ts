@@ -1,4 +1,5 @@
 // Where a caller's key stands: in the path, in the query, or in a header. Takes it out of the URL, so that nothing behind this sees it there.
+import type { OldFormName } from "../../core/old-form.ts";
 import { digestOf } from "../../hosted/secret.ts";
 
 /** What a request says of its caller. */
@@ -9,6 +10,8 @@ export interface Credential {
   readonly digest: string;
   /** The URL without it. */
   readonly url: string;
+  /** Old forms of the request that are not in the URL behind this; null = there are none. */
+  readonly old: readonly OldFormName[] | null;
 }
 
 const IN_PATH = "/rpc/k/";
@@ -17,10 +20,19 @@ const BEARER = /(?:^|,)\s*bearer\s+([^\s,]+)/i;
 /** Reads a request's credential: path before query before `Authorization: Bearer` before `X-Svc-Api-Key`. */
 export function credentialOf(url: string, headers: { header(name: string): string | undefined }): Credential {
   const found = secretOf(url, headers);
-  return { ...found, digest: found.secret === null ? "" : digestOf(found.secret) };
+  const inQuery = found.url !== url && !url.startsWith(IN_PATH);
+  const old = OLD.get(`${inQuery} ${headers.header("x-svc-version") === "2"}`) ?? null;
+  return { ...found, digest: found.secret === null ? "" : digestOf(found.secret), old };
 }
 
-type Found = Omit<Credential, "digest">;
+/** By whether the key stands in the query, and whether version 2 is asked for. */
+const OLD: ReadonlyMap<string, readonly OldFormName[]> = new Map([
+  ["true false", ["key-query"]],
+  ["true true", ["key-query", "version-header"]],
+  ["false true", ["version-header"]],
+]);
+
+type Found = Omit<Credential, "digest" | "old">;
 
 function secretOf(url: string, headers: { header(name: string): string | undefined }): Found {
   if (url.startsWith(IN_PATH)) return inPath(url);

@@ -2,14 +2,16 @@
 import { isUtf8 } from "node:buffer";
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
+import { withErrorType } from "../../core/old-form.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { AnswerStream, StreamSink } from "../../upstream/transport.ts";
 import type { Alarm, Wheel } from "../../upstream/wheel.ts";
+import { addOldBilling, isOld, type OldForms } from "../old-forms.ts";
 import { type Headers, headersOf, retryAfter } from "../respond.ts";
 import type { Address } from "./address.ts";
 import { type Arrival, type ArrivalParts, arrive } from "./arrival.ts";
 import { runBatch } from "./batch.ts";
-import { addBilling, addTo, type Bill } from "./billing.ts";
+import { addBilling, addMeta, addTo, type Bill } from "./billing.ts";
 import type { Caller } from "./caller.ts";
 import { type ExchangeParts, evidenceOfReply, exchange, type Incoming, type Reply } from "./exchange.ts";
 import { closing, renderFault, renderReply } from "./render.ts";
@@ -38,6 +40,7 @@ export interface RpcParts extends ExchangeParts, ArrivalParts {
   readonly wheel: Wheel;
   readonly limits: RpcLimits;
   readonly budget: ByteBudget;
+  readonly oldForms: OldForms;
 }
 
 /** Bytes that may wait for a slow reader before its upstream is paused. */
@@ -95,6 +98,9 @@ export class Door implements StreamSink {
     this.#held = null;
     if (this.#over) return;
     if (it.kind === "fault") return this.refuse(it);
+    const { old } = it.address;
+    const gone = old === null ? null : this.#parts.oldForms.used(old);
+    if (gone !== null) return this.refuse(gone);
     this.#address = it.address;
     this.#holder = it.holder;
     if (held !== null) this.serve(held);
@@ -125,7 +131,7 @@ export class Door implements StreamSink {
     this.#over = true;
     this.#release();
     this.#parts.observer.refused(why.code);
-    this.#caller.send(why.status, this.#headers(why, null), [renderFault(why, "null")]);
+    this.#caller.send(why.status, this.#headers(why, null), [renderFault(isOld(this.#address, this.#caller) ? withErrorType(why) : why, "null")]);
   }
 
   /** The caller is gone, or has its answer. */
@@ -215,7 +221,7 @@ export class Door implements StreamSink {
       return this.#caller.send(204, headers, null);
     }
     const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.world.now());
-    if (address.meta === "headers" && meta !== null) addMeta(headers, JSON.stringify(meta));
+    if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
     this.#over = true;
     this.#caller.send(outcome.kind === "fault" ? outcome.fault.status : 200, headers, renderReply(reply, address.meta === "body" ? meta : null));
@@ -269,16 +275,12 @@ export class Door implements StreamSink {
     const headers = headersOf(this.#caller.requestId, this.#caller.header("x-request-id"));
     if (bill !== null && this.#parts.gate !== null) addBilling(headers, this.#parts.gate, bill);
     if (why !== null && why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));
+    if (isOld(this.#address, this.#caller)) {
+      this.#parts.oldForms.announce(headers);
+      addOldBilling(headers, this.#parts.gate, { address: this.#address, bill });
+    }
     return headers;
   }
-}
-
-const LONGEST_META_HEADER_BYTES = 4_096;
-
-/** `x-svc-meta`: unpadded base64url; left out when it would be too long. */
-function addMeta(headers: Headers, json: string): void {
-  const text = Buffer.from(json).toString("base64url");
-  if (text.length <= LONGEST_META_HEADER_BYTES) headers.push("x-svc-meta", text);
 }
 
 function isPlain(encoding: string | undefined): boolean {

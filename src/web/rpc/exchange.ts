@@ -15,6 +15,7 @@ import type { Observer } from "../../observe.ts";
 import type { Outcome, Route, Router } from "../../upstream/router.ts";
 import type { World } from "../../world.ts";
 import type { Address, Resolver } from "./address.ts";
+import { answerHere } from "./answer-here.ts";
 
 /** The end of one request, before it is written for the caller. */
 export interface Reply {
@@ -140,20 +141,39 @@ function admit(request: Request, done: Done, final: boolean): Cancel | null {
       done({ ...replyOf(incoming, envelope), outcome: { kind: "fault", fault: admission.fault }, billing: admission });
       return null;
     }
-    case "grant": {
-      const matter: Matter = { envelope, method, grant: admission };
-      const served = servedAt(parts, address, admission);
-      if (served.kind === "address") return serve(parts, served === address ? incoming : { ...incoming, address: served }, matter, done);
-      parts.observer.refused(served.code);
-      done(settled(parts, incoming, matter, { outcome: { kind: "fault", fault: served }, route: null, written: null }));
-      return null;
-    }
+    case "grant":
+      return serveAt(request, admission, servedAt(parts, address, admission), done);
   }
 }
 
+/** Serves a request where its grant allows it; a Custom profile that is not in memory is got first. */
+function serveAt({ parts, gate, incoming, envelope, method }: Request, grant: Grant, served: Address | Fault, done: Done): Cancel | null {
+  const matter: Matter = { envelope, method, grant };
+  const serveNow = (it: Address | Fault): Cancel | null => {
+    if (it.kind === "address") return serve(parts, it === incoming.address ? incoming : { ...incoming, address: it }, matter, done);
+    parts.observer.refused(it.code);
+    done(settled(parts, incoming, matter, { outcome: { kind: "fault", fault: it }, route: null, written: null }));
+    return null;
+  };
+  if (served.kind === "address" || served.code !== "not_prepared") return serveNow(served);
+  let waiting = true;
+  let cancel: Cancel | null = null;
+  const stop = gate.prepare(grant.holder, grant.service.profile, (why) => {
+    waiting = false;
+    cancel = serveNow(why ?? servedAt(parts, incoming.address, grant));
+  });
+  return () => {
+    cancel?.();
+    if (!waiting) return;
+    stop();
+    gate.settle(grant, false);
+  };
+}
+
 /** The address as the grant allows it: perhaps in another profile, perhaps with another strategy. */
-function servedAt({ resolver }: ExchangeParts, address: Address, { service, strategy }: Grant): Address | Fault {
-  const served = service.profile === address.named ? address : resolver.resolve({ ...address.input, within: service.profile });
+function servedAt({ resolver }: ExchangeParts, address: Address, { service, strategy, holder }: Grant): Address | Fault {
+  const isThere = service.profile === address.named && (service.access === "custom") === (address.profile.owner !== null);
+  const served = isThere ? address : resolver.resolve({ ...address.input, within: service.profile }, holder.payer);
   return served.kind === "fault" || served.strategy === strategy ? served : { ...served, strategy };
 }
 
@@ -261,22 +281,4 @@ function cancelled(parts: ExchangeParts, { address }: Incoming, { method, grant 
   cancel();
   if (grant !== null) parts.gate?.settle(grant, false);
   parts.observer.cancelled(address.series, method);
-}
-
-/** What needs no provider: facts of the configuration, and methods that are served nowhere or only on a socket. */
-function answerHere(method: Method, name: string, address: Address): Outcome | null {
-  switch (method.handling) {
-    case "route":
-      return null;
-    case "local": {
-      if (address.pin !== null) return null;
-      const { chainId } = address.chain;
-      const body = Buffer.from(name === "net_version" ? `"${chainId}"` : `"0x${chainId.toString(16)}"`);
-      return { kind: "result", body, start: 0, end: body.length, wireId: null };
-    }
-    case "blocked":
-      return { kind: "fault", fault: fault("method_blocked", `${name} would use keys held by a node and is not served`) };
-    case "socket_only":
-      return { kind: "fault", fault: fault("websocket_only", `${name} needs a WebSocket`, { details: { websocket_url: address.socketPath } }) };
-  }
 }

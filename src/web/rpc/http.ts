@@ -20,6 +20,8 @@ class HttpRequest implements Caller {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #door: Door;
+  /** Null = it was not asked for. */
+  #credential: Credential | null = null;
   /** False once it has been refused. */
   #wanted = false;
   #chunks: Buffer[] = [];
@@ -42,7 +44,8 @@ class HttpRequest implements Caller {
   }
 
   get credential(): Credential {
-    return credentialOf(this.url, this);
+    this.#credential ??= credentialOf(this.url, this);
+    return this.#credential;
   }
 
   get address(): string {

@@ -1,6 +1,7 @@
 // Replies as JSON bytes. Results and provider errors are passed on as they came; only the envelope around them is written here.
 import type { Evidence } from "../../core/evidence.ts";
 import { type Fault, faultError } from "../../core/fault.ts";
+import { withErrorType } from "../../core/old-form.ts";
 import type { Reply } from "./exchange.ts";
 
 /** The bytes of a reply that is here in one piece, as a chain of pieces; `meta` is added as `svc_meta`. */
@@ -16,7 +17,7 @@ export function renderReply(reply: Reply, meta: Evidence | null): readonly Buffe
     case "error":
       return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":`), outcome.raw, closing(meta)];
     case "fault":
-      return [renderFault(outcome.fault, id, meta)];
+      return [renderFault(reply.address.old === null ? outcome.fault : withErrorType(outcome.fault), id, meta)];
     case "stream":
       return [];
   }

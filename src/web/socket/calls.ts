@@ -3,6 +3,7 @@
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
+import { withErrorType } from "../../core/old-form.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { Address } from "../rpc/address.ts";
 import type { Arrival } from "../rpc/arrival.ts";
@@ -104,10 +105,18 @@ export class SocketCalls {
   /** The address of the socket as the profiles stand now. */
   #refreshed(): Address | Fault {
     const { resolver } = this.#parts.rpc;
-    if (this.#revision === resolver.revision) return this.#address;
+    if (this.#revision === resolver.revision && this.#address.kind === "address") return this.#address;
     this.#revision = resolver.revision;
-    this.#address = resolver.resolve(this.#arrival.address.input);
+    this.#address = resolver.resolve(this.#arrival.address.input, this.#arrival.holder?.payer ?? null);
+    if (this.#address.kind === "fault") this.#prepare(this.#address);
     return this.#address;
+  }
+
+  /** A Custom profile that is not in memory any more is got again, for the messages that follow. */
+  #prepare({ code, details }: Fault): void {
+    const { holder } = this.#arrival;
+    const profile = details["profile"];
+    if (code === "not_prepared" && holder !== null && typeof profile === "string") this.#parts.rpc.gate?.prepare(holder, profile, () => {});
   }
 
   /** Why a message of this size is more than may be under way; null = it is not. */
@@ -129,7 +138,7 @@ export class SocketCalls {
 
   #tell(id: string, why: Fault): void {
     this.#parts.rpc.observer.refused(why.code);
-    this.#outlet.send([renderFault(why, id)]);
+    this.#outlet.send([renderFault(this.#arrival.address.old === null ? why : withErrorType(why), id)]);
   }
 
   #replied(call: UnderWay, reply: Reply): void {

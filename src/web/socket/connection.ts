@@ -60,7 +60,7 @@ export class CallerSocket implements Outlet {
     this.#left = left;
     this.#calls = new SocketCalls(parts, this, arrival);
     const { holder } = arrival;
-    this.#unseat = holder === null ? null : (parts.rpc.gate?.holders.seat(holder, (reason) => this.close(END_CODE, reason)) ?? null);
+    this.#unseat = holder === null ? null : (parts.rpc.gate?.seat(holder, arrival.address.named, (reason) => this.close(END_CODE, reason)) ?? null);
     parts.rpc.observer.socketOpened();
     ws.on("message", (data: Buffer, binary: boolean) => this.#message(data, binary));
     ws.on("ping", (data: Buffer) => this.#ping(data));

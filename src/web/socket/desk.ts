@@ -1,6 +1,7 @@
 // The subscriptions of one caller's socket: subscribing, unsubscribing, ids of our own, and no event before its acknowledgement. Knows no frames
 // and no providers.
 import { type Fault, fault } from "../../core/fault.ts";
+import { profileId } from "../../core/profile.ts";
 import { readSubscription, SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import type { Gate } from "../../hosted/gate.ts";
 import type { Series } from "../../observe.ts";
@@ -64,7 +65,7 @@ export class SubscriptionDesk implements Desk {
     const place = { id, kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind), series: address.series, line: this.#line, meter: meterOf(rpc.gate, request) };
     const seat = new Seat({ ...place, maxHeldBytes: limits.maxSocketQueueBytes, left: () => this.#seats?.delete(id) }, done);
     this.#seats.set(id, seat);
-    const leave = subscriptions.open({ profile: profile.slug, tracker, subscription, strategy, pin, deadlineMs: rpc.deadlineMs(method) }, seat);
+    const leave = subscriptions.open({ profile: profileId(profile), tracker, subscription, strategy, pin, deadlineMs: rpc.deadlineMs(method) }, seat);
     return seat.keep(leave) ? () => seat.leave() : null;
   }
 

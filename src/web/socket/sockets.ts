@@ -5,6 +5,8 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { type Fault, fault } from "../../core/fault.ts";
+import { withErrorType } from "../../core/old-form.ts";
+import { isOld } from "../old-forms.ts";
 import { type Headers, headersOf, refusalText } from "../respond.ts";
 import { isSocketPath } from "../rpc/address.ts";
 import { type Arrival, arrive, type Letter } from "../rpc/arrival.ts";
@@ -77,10 +79,13 @@ export function createCallerSockets(calls: CallParts): CallerSockets {
       // A key may have to be looked up first. Until then nobody else listens to what becomes of the connection.
       const gone = (): void => stop?.();
       socket.on("error", gone).on("close", gone);
-      const stop = arrive(rpc, letterOf(request), (it) => {
+      const letter = letterOf(request);
+      const stop = arrive(rpc, letter, (it) => {
         socket.off("error", gone).off("close", gone);
         const refusal = it.kind === "fault" ? it : (notNow(parts, request) ?? refusalOf(parts, it));
-        if (refusal !== null) return refuse(socket, headers, refusal);
+        const old = isOld(it.kind === "arrival" ? it.address : null, letter);
+        if (old) rpc.oldForms.announce(headers);
+        if (refusal !== null) return refuse(socket, headers, old ? withErrorType(refusal) : refusal);
         if (it.kind === "arrival") greet({ request, socket, head, headers }, it);
       });
     },
@@ -131,7 +136,8 @@ function notNow({ activity }: SocketParts, request: IncomingMessage): Fault | nu
 function refusalOf({ rpc }: SocketParts, { address, holder }: Arrival): Fault | null {
   const nextAction = 'use include_meta=body, or send "svc_meta":"notify" in a request';
   if (address.meta === "headers") return fault("invalid_field", "messages of a WebSocket have no headers", { nextAction });
-  return holder === null ? null : (rpc.gate?.refusal(holder, address.named) ?? null);
+  const refusal = holder === null ? null : (rpc.gate?.refusal(holder, address.named) ?? null);
+  return refusal ?? (address.old === null ? null : rpc.oldForms.used(address.old));
 }
 
 function broken({ message }: Error): Fault {

@@ -1,0 +1,109 @@
+// One account becomes part of another: its keys and its money move, once. What nodes still hold of it follows when they return it.
+// Knows accounts and keys, not who asks.
+import { liveKeys } from "./keys.ts";
+import { type KeyProfiles, parseSlugs, slugsText } from "./keys-profiles.ts";
+import { lockAccounts, post, postAll, type Tx } from "./ledger.ts";
+
+/** What becomes part of what. */
+export interface Merge {
+  readonly sourceId: string;
+  readonly targetId: string;
+  /** Slugs that the keys may use from now on; null = every profile of the account. */
+  readonly profiles: readonly string[] | null;
+  /** Keys that an account may have. */
+  readonly maxKeys: number;
+  readonly nowMs: number;
+}
+
+/** Why nothing was merged: the source is part of an account already; the target is no account of somebody, or not any more; it would have too many keys; the source has Custom
+ * profiles, which do not move; both are the same. */
+export type MergeRefusal = "claimed" | "no_account" | "full" | "profiles" | "same";
+
+/** Makes an account part of another one. */
+export async function merge(tx: Tx, { sourceId, targetId, profiles, maxKeys, nowMs }: Merge): Promise<"merged" | MergeRefusal> {
+  if (sourceId === targetId) return "same";
+  await lockAccounts(tx, [sourceId, targetId]);
+  const rows = await tx.selectFrom("account").selectAll().where("id", "in", [sourceId, targetId]).execute();
+  const source = rows.find((it) => it.id === sourceId);
+  const target = rows.find((it) => it.id === targetId);
+  if (source === undefined || source.merged_into !== null) return "claimed";
+  if (target === undefined || target.merged_into !== null || target.kind !== "account") return "no_account";
+  if ((await liveKeys(tx, sourceId)) + (await liveKeys(tx, targetId)) > maxKeys) return "full";
+  if (await hasProfiles(tx, sourceId)) return "profiles";
+  if (source.balance_n > 0n)
+    await post(tx, { kind: "move", idemKey: `claim:${sourceId}`, fromId: sourceId, toId: targetId, amountN: source.balance_n, atMs: nowMs });
+  const paidAt = [source.first_paid_at, target.first_paid_at].filter((it) => it !== null).sort((a, b) => Number(a - b))[0] ?? null;
+  await tx
+    .updateTable("account")
+    .set((it) => ({ funded_n: it("funded_n", "+", source.funded_n), first_paid_at: paidAt }))
+    .where("id", "=", targetId)
+    .execute();
+  await moveKeys(tx, { sourceId, targetId, profiles });
+  await moveCustomAccess(tx, sourceId, targetId);
+  // Those that became part of the source before are part of the target now: nobody has to follow a chain.
+  await tx
+    .updateTable("account")
+    .set({ merged_into: targetId })
+    .where((it) => it.or([it("id", "=", sourceId), it("merged_into", "=", sourceId)]))
+    .execute();
+  return "merged";
+}
+
+async function moveKeys(tx: Tx, { sourceId, targetId, profiles }: Pick<Merge, "sourceId" | "targetId" | "profiles">): Promise<void> {
+  const keys = await tx.selectFrom("api_key").select(["id", "default_profile", "allowed_profiles"]).where("account_id", "=", sourceId).orderBy("id").execute();
+  for (const key of keys) {
+    const own = { defaultProfile: key.default_profile, allowedProfiles: parseSlugs(key.allowed_profiles) };
+    const { defaultProfile, allowedProfiles } = withinReach(own, profiles);
+    await tx
+      .updateTable("api_key")
+      .set((it) => ({
+        account_id: targetId,
+        agent_id: null,
+        default_profile: defaultProfile,
+        allowed_profiles: slugsText(allowedProfiles),
+        revision: it("revision", "+", 1n),
+      }))
+      .where("id", "=", key.id)
+      .execute();
+  }
+}
+
+async function hasProfiles(tx: Tx, accountId: string): Promise<boolean> {
+  const row = await tx.selectFrom("profile").select("id").where("account_id", "=", accountId).where("sealed", "is not", null).limit(1).executeTakeFirst();
+  return row !== undefined;
+}
+
+async function moveCustomAccess(tx: Tx, sourceId: string, targetId: string): Promise<void> {
+  const known = tx.selectFrom("custom_access").select("source").where("account_id", "=", targetId);
+  await tx.updateTable("custom_access").set({ account_id: targetId }).where("account_id", "=", sourceId).where("source", "not in", known).execute();
+}
+
+/** The profiles of a key that reaches no further than whoever claims it. */
+function withinReach(key: KeyProfiles, reach: readonly string[] | null): KeyProfiles {
+  if (reach === null) return key;
+  const shared = (key.allowedProfiles ?? reach).filter((it) => reach.includes(it));
+  const allowedProfiles = shared.length === 0 ? reach : shared;
+  return { allowedProfiles, defaultProfile: allowedProfiles.includes(key.defaultProfile ?? "premium") ? key.defaultProfile : (allowedProfiles[0] ?? null) };
+}
+
+/** Accounts together with those they became part of, in the order in which rows are locked. */
+export async function withTargets(tx: Tx, ids: readonly string[]): Promise<readonly string[]> {
+  const rows = await tx.selectFrom("account").select("merged_into").where("id", "in", ids).where("merged_into", "is not", null).execute();
+  return [...new Set([...ids, ...rows.flatMap((it) => it.merged_into ?? [])])].sort();
+}
+
+/** Sends what came back to accounts that are part of another one on to that. `names` says of each account what the event is called: it happens once. */
+export async function moveOn(tx: Tx, names: ReadonlyMap<string, string>, atMs: number): Promise<void> {
+  if (names.size === 0) return;
+  const rows = await tx
+    .selectFrom("account")
+    .select(["id", "merged_into", "balance_n"])
+    .where("id", "in", [...names.keys()])
+    .where("merged_into", "is not", null)
+    .where("balance_n", ">", 0n)
+    .execute();
+  const events = rows.flatMap(({ id, merged_into, balance_n }) =>
+    merged_into === null ? [] : [{ kind: "move", idemKey: `merged:${names.get(id)}`, fromId: id, toId: merged_into, amountN: balance_n, atMs } as const],
+  );
+  if ((await postAll(tx, events)) !== events.length) throw new Error("what came back to a merged account was moved on before");
+}

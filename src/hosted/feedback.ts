@@ -1,0 +1,52 @@
+// What people and agents tell the operator: kept without what looks like a secret, and not for ever. Knows no credential and no limit.
+import { redact } from "../core/redaction.ts";
+import { newId } from "./secret.ts";
+import type { Store } from "./store.ts";
+import type { FeedbackTable } from "./tables.ts";
+
+/** What somebody tells. */
+export interface Feedback {
+  /** May hold secrets until it is added. */
+  readonly message: string;
+  readonly category: string | null;
+  readonly requestId: string | null;
+  readonly operation: string | null;
+  /** Of the credential it came with; null = none did. */
+  readonly accountId: string | null;
+}
+
+/** Most reports that are kept; the oldest go first. */
+const MAX_FEEDBACK = 10_000;
+
+/** Adds a report, without what looks like a secret in its message, and deletes the oldest beyond `maxKept`. Returns its id. */
+export async function addFeedback(store: Store, it: Feedback, nowMs: number, maxKept: number = MAX_FEEDBACK): Promise<string> {
+  const id = newId("fbk", nowMs);
+  const message = redact(it.message.toWellFormed());
+  const row = { id, account_id: it.accountId, category: it.category, request_id: it.requestId, operation: it.operation, message, created_at: BigInt(nowMs) };
+  await store.transaction(async (tx) => {
+    await tx.insertInto("feedback").values(row).execute();
+    const beyond = await tx.selectFrom("feedback").select("id").orderBy("id", "desc").limit(1).offset(maxKept).executeTakeFirst();
+    if (beyond !== undefined) await tx.deleteFrom("feedback").where("id", "<=", beyond.id).execute();
+  });
+  return id;
+}
+
+/** Some of the reports, the newest first. */
+export interface FeedbackPage {
+  readonly reports: readonly FeedbackTable[];
+  /** Where the next page begins; null = there is none. */
+  readonly next: string | null;
+}
+
+/** Reads reports, the newest first, those that are older than `after`. */
+export async function readFeedback({ db }: Store, { limit, after }: { readonly limit: number; readonly after: string | undefined }): Promise<FeedbackPage> {
+  const rows = await db
+    .selectFrom("feedback")
+    .selectAll()
+    .$if(after !== undefined, (it) => it.where("id", "<", after ?? ""))
+    .orderBy("id", "desc")
+    .limit(limit + 1)
+    .execute();
+  const reports = rows.slice(0, limit);
+  return { reports, next: rows.length > limit ? (reports.at(-1)?.id ?? null) : null };
+}

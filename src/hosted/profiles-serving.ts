@@ -1,0 +1,224 @@
+// Custom profiles on their way into memory and out of it: loaded when first asked for, renewed when they change, gone after idle minutes.
+// Bounded in number; knows no provider: whoever serves them stands behind a port.
+import type { Chain } from "../core/chain.ts";
+import { type Fault, fault } from "../core/fault.ts";
+import { type Profile, profileId } from "../core/profile.ts";
+import type { AddressRules } from "../core/public-address.ts";
+import type { World } from "../world.ts";
+import { type ProfileRef, profileBySlug } from "./profiles.ts";
+import { readDocument, servedPart } from "./profiles-document.ts";
+import type { Sealer } from "./sealed.ts";
+import type { Store } from "./store.ts";
+
+/** Whoever serves profiles. */
+export interface Shelf {
+  /** Serves a profile from now on, new or in place of the one with its id. */
+  put(profile: Profile): void;
+  remove(id: string): void;
+  has(id: string): boolean;
+}
+
+/** Gets Custom profiles ready and keeps them so. */
+export interface Preparation {
+  /** Gets a profile ready to serve. Calls back once with why not, or null; the returned function cancels. */
+  prepare(ref: ProfileRef, done: (why: Fault | null) => void): () => void;
+  /** It is being used. */
+  touch(ref: ProfileRef): void;
+  /** It was written or deleted: what serves is renewed, if it is in memory. */
+  changed(ref: ProfileRef): Promise<void>;
+  /** Profiles in memory. */
+  readonly size: number;
+  close(): void;
+}
+
+/** Bounds of what is kept. */
+export interface PreparationLimits {
+  /** Profiles in memory. */
+  readonly maxLoaded: number;
+  readonly idleMs: number;
+  /** For how long a caller waits for a profile. */
+  readonly waitMs: number;
+  /** For how long one that could not be loaded is not tried again. */
+  readonly failedMs: number;
+}
+
+/** The bounds used unless a test tightens them. */
+export const PREPARATION_LIMITS: PreparationLimits = { maxLoaded: 1_000, idleMs: 600_000, waitMs: 2_000, failedMs: 5_000 };
+
+/** What profiles are loaded with. */
+export interface PreparationParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly sealer: Sealer;
+  readonly chains: readonly Chain[];
+  readonly rules: AddressRules;
+  readonly shelf: Shelf;
+  readonly limits: PreparationLimits;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Nothing is loaded yet. */
+export function createPreparation(parts: PreparationParts): Preparation {
+  return new ProfileLoader(parts);
+}
+
+interface Entry {
+  readonly id: string;
+  readonly ref: ProfileRef;
+  usedAtMs: number;
+  /** Under way; null = it is not. */
+  loading: Promise<void> | null;
+  /** It has changed since its loading began. */
+  stale: boolean;
+  /** Why it could not be loaded; null = it was. */
+  why: Fault | null;
+  failedAtMs: number;
+}
+
+const SWEEP_MS = 30_000;
+
+class ProfileLoader implements Preparation {
+  readonly #parts: PreparationParts;
+  /** In the order of use, longest unused first. */
+  readonly #entries = new Map<string, Entry>();
+  #cancelSweep: () => void;
+
+  constructor(parts: PreparationParts) {
+    this.#parts = parts;
+    this.#cancelSweep = parts.world.after(SWEEP_MS, () => this.#sweep());
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  prepare(ref: ProfileRef, done: (why: Fault | null) => void): () => void {
+    const { world, limits } = this.#parts;
+    const entry = this.#used(ref) ?? this.#begin(ref);
+    if (entry === null) {
+      done(CROWDED);
+      return () => {};
+    }
+    const settled = this.#settled(entry);
+    if (settled !== "unknown") {
+      done(settled);
+      return () => {};
+    }
+    let over = false;
+    const answer = (why: Fault | null): void => {
+      if (over) return;
+      over = true;
+      cancelWait();
+      done(why);
+    };
+    const cancelWait = world.after(limits.waitMs, () => answer(NOT_PREPARED));
+    void this.#load(entry).then(() => answer(entry.why));
+    return () => {
+      over = true;
+      cancelWait();
+    };
+  }
+
+  touch(ref: ProfileRef): void {
+    this.#used(ref);
+  }
+
+  async changed(ref: ProfileRef): Promise<void> {
+    const entry = this.#entries.get(idOf(ref));
+    if (entry === undefined) return;
+    entry.stale = true;
+    await this.#load(entry);
+  }
+
+  close(): void {
+    this.#cancelSweep();
+  }
+
+  /** What is known of a profile without loading it. */
+  #settled({ id, loading, why, failedAtMs }: Entry): Fault | null | "unknown" {
+    const { shelf, world, limits } = this.#parts;
+    if (shelf.has(id)) return null;
+    return loading === null && why !== null && world.now() - failedAtMs < limits.failedMs ? why : "unknown";
+  }
+
+  /** The entry of a profile, as the one used last. */
+  #used(ref: ProfileRef): Entry | undefined {
+    const id = idOf(ref);
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return undefined;
+    entry.usedAtMs = this.#parts.world.now();
+    this.#entries.delete(id);
+    this.#entries.set(id, entry);
+    return entry;
+  }
+
+  /** Takes a place; null = there is none. */
+  #begin(ref: ProfileRef): Entry | null {
+    const { world, limits } = this.#parts;
+    const nowMs = world.now();
+    const [oldest] = this.#entries.values();
+    if (this.#entries.size >= limits.maxLoaded && oldest !== undefined) {
+      if (nowMs - oldest.usedAtMs < SWEEP_MS || oldest.loading !== null) return null;
+      this.#forget(oldest);
+    }
+    const entry: Entry = { id: idOf(ref), ref, usedAtMs: nowMs, loading: null, stale: false, why: null, failedAtMs: 0 };
+    this.#entries.set(entry.id, entry);
+    return entry;
+  }
+
+  #load(entry: Entry): Promise<void> {
+    entry.loading ??= this.#loadUntilFresh(entry);
+    return entry.loading;
+  }
+
+  async #loadUntilFresh(entry: Entry): Promise<void> {
+    do {
+      entry.stale = false;
+      entry.why = await this.#loadOnce(entry).catch((error: unknown) => {
+        this.#parts.onError(error);
+        return NOT_PREPARED;
+      });
+    } while (entry.stale);
+    if (entry.why !== null) entry.failedAtMs = this.#parts.world.now();
+    entry.loading = null;
+  }
+
+  /** Reads a profile and hands it over. What cannot be read is not served any more; a store that fails changes nothing. */
+  async #loadOnce({ id, ref }: Entry): Promise<Fault | null> {
+    const { shelf } = this.#parts;
+    const record = await profileBySlug(this.#parts, ref);
+    if (this.#entries.get(id) === undefined) return NOT_PREPARED;
+    const profile = record?.document == null ? null : readDocument(this.#parts, ref, servedPart(record.document, this.#parts.chains));
+    if (profile === null || "kind" in profile) {
+      shelf.remove(id);
+      if (record === null) this.#entries.delete(id);
+      return record === null ? NOT_PREPARED : UNREADABLE;
+    }
+    shelf.put(profile);
+    return null;
+  }
+
+  #forget({ id }: Entry): void {
+    this.#entries.delete(id);
+    this.#parts.shelf.remove(id);
+  }
+
+  #sweep(): void {
+    const { world, limits, shelf } = this.#parts;
+    for (const entry of [...this.#entries.values()]) {
+      if (entry.loading !== null) continue;
+      if (world.now() - entry.usedAtMs >= limits.idleMs) this.#forget(entry);
+      // What serves is older than what is written down: the store failed when it should have been read.
+      else if (entry.why !== null && shelf.has(entry.id)) void this.#load(entry);
+    }
+    this.#cancelSweep = world.after(SWEEP_MS, () => this.#sweep());
+  }
+}
+
+function idOf({ accountId, slug }: ProfileRef): string {
+  return profileId({ owner: accountId, slug });
+}
+
+const CROWDED = fault("not_prepared", "too many Custom profiles are in use", { retryAfterMs: SWEEP_MS });
+const NOT_PREPARED = fault("not_prepared", "the profile is being loaded");
+const UNREADABLE = fault("profile_config_unavailable", "the profile cannot be read right now");

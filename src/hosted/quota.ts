@@ -1,0 +1,46 @@
+// The rate limits of an account: a token for each call from the bucket that binds it, and what is left there. Knows no price.
+import type { Bucket } from "../core/access.ts";
+import { type BucketSize, FULL_MS, remaining, take, waitMs } from "../core/bucket.ts";
+import { type Fault, fault } from "../core/fault.ts";
+import type { Payer } from "./holder.ts";
+
+/** What a bucket lets through, for the caller to know. */
+export interface Quota {
+  readonly name: string;
+  readonly burst: number;
+  readonly windowS: number;
+  readonly remaining: number;
+  /** Seconds until it is full. */
+  readonly resetS: number;
+}
+
+/** How large a bucket is, and the time. */
+export interface BucketNow {
+  readonly size: BucketSize;
+  readonly nowMs: number;
+}
+
+/** Takes a token; a fault = there is none. */
+export function takeToken(payer: Payer, { name }: Bucket, { size, nowMs }: BucketNow): Fault | null {
+  payer.fullAtMs ??= {};
+  const fullAtMs = payer.fullAtMs[name] ?? FULL_MS;
+  const next = take(fullAtMs, size, nowMs);
+  if (next !== null) {
+    payer.fullAtMs[name] = next;
+    return null;
+  }
+  const message = `more than ${size.perSecond} requests a second (${size.burst} at once)`;
+  return fault("rate_limit_exceeded", message, { retryAfterMs: Math.max(1, Math.ceil(waitMs(fullAtMs, size, nowMs))) });
+}
+
+/** What a bucket still lets through. */
+export function quotaOf(payer: Payer, { name }: Bucket, { size, nowMs }: BucketNow): Quota {
+  const fullAtMs = payer.fullAtMs?.[name] ?? FULL_MS;
+  return {
+    name,
+    burst: size.burst,
+    windowS: Math.max(1, Math.round(size.burst / size.perSecond)),
+    remaining: remaining(fullAtMs, size, nowMs),
+    resetS: Math.max(0, Math.ceil((fullAtMs - nowMs) / 1_000)),
+  };
+}

@@ -1,0 +1,83 @@
+// Secrets at rest: texts that only this service can read, with a key derived from the secret it was given. Knows no table, and never says why a text
+// does not open.
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import { closeSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+
+/** Seals texts and opens them again. */
+export interface Sealer {
+  /** `context` = what it belongs to; it opens nowhere else. */
+  seal(text: string, context: string): string;
+  /** Null = sealed with a secret that is not known any more, for something else, or damaged. */
+  open(sealed: string, context: string): string | null;
+  /** Whether it was sealed with the present secret. */
+  isCurrent(sealed: string): boolean;
+}
+
+const VERSION = "v1";
+const ALGORITHM = "aes-256-gcm";
+const KEY_BYTES = 32;
+const KEY_ID_BYTES = 6;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+interface SealingKey {
+  readonly id: string;
+  readonly key: Buffer;
+}
+
+/** Seals with `secret`, and still opens what was sealed with `previous` (null = there was none). */
+export function createSealer(secret: string, previous: string | null): Sealer {
+  const current = keyOf(secret);
+  const known = new Map([...(previous === null ? [] : [keyOf(previous)]), current].map((it) => [it.id, it.key]));
+  return {
+    seal(text, context) {
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv(ALGORITHM, current.key, iv, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(context));
+      const bytes = Buffer.concat([iv, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
+      return `${VERSION}.${current.id}.${bytes.toString("base64url")}`;
+    },
+    open(sealed, context) {
+      const [version, id = "", bytes = ""] = sealed.split(".");
+      const key = known.get(id);
+      return version === VERSION && key !== undefined ? opened(key, Buffer.from(bytes, "base64url"), context) : null;
+    },
+    isCurrent: (sealed) => sealed.startsWith(`${VERSION}.${current.id}.`),
+  };
+}
+
+/** The secret of an instance that was given none: made once, in a file of the data directory that only its owner may read. */
+export function localSecret(dataDir: string): string {
+  const path = join(dataDir, "svc.secret");
+  mkdirSync(dataDir, { recursive: true, mode: DIRECTORY_MODE });
+  try {
+    const file = openSync(path, "wx", FILE_MODE);
+    writeSync(file, randomBytes(KEY_BYTES).toString("base64url"));
+    closeSync(file);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
+  return readFileSync(path, "utf8");
+}
+
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+
+function keyOf(secret: string): SealingKey {
+  return { id: derived(secret, "svc sealing key id", KEY_ID_BYTES).toString("hex"), key: derived(secret, "svc sealing key", KEY_BYTES) };
+}
+
+function derived(secret: string, purpose: string, bytes: number): Buffer {
+  return Buffer.from(hkdfSync("sha256", secret, "", purpose, bytes));
+}
+
+function opened(key: Buffer, bytes: Buffer, context: string): string | null {
+  if (bytes.length < IV_BYTES + TAG_BYTES) return null;
+  const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES });
+  decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-TAG_BYTES));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]).toString("utf8");
+  } catch {
+    return null;
+  }
+}

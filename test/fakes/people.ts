@@ -1,0 +1,75 @@
+// The pages for people on a real socket over an embedded store, with a simulated clock: what walks with a browser open when time has to pass.
+import { createServer } from "node:http";
+import { createClaimLink } from "../../src/hosted/claims-links.ts";
+import { type NewConnection, requestConnection } from "../../src/hosted/connections.ts";
+import { createAnonymousKey, createAccount as createOwned, type NewKey } from "../../src/hosted/keys-create.ts";
+import { EVERY_PROFILE } from "../../src/hosted/keys-profiles.ts";
+import { openStore, type Store } from "../../src/hosted/store.ts";
+import { createPeople } from "../../src/web/people/people.ts";
+import { TARIFF } from "./hosted.ts";
+import { type Ending, newPlace } from "./stores.ts";
+import { type SimulatedWorld, simulatedWorld } from "./world.ts";
+
+/** Served pages. */
+export interface ServedPeople {
+  readonly url: string;
+  readonly store: Store;
+  readonly world: SimulatedWorld;
+  readonly log: () => string;
+  anonymousKey(name?: string): Promise<NewKey>;
+  account(): Promise<NewKey>;
+  /** The token of a new claim link of an account. */
+  claimToken(accountId: string): Promise<string>;
+  connection(name?: string): Promise<NewConnection>;
+  /** Sends a form as a browser would from the page itself. */
+  submit(path: string, fields: Readonly<Record<string, string>>, headers?: Readonly<Record<string, string>>): Promise<Response>;
+}
+
+/** Serves the pages until the test ends. */
+export async function servePeople(t: Ending, given: Partial<Parameters<typeof createPeople>[0]> = {}): Promise<ServedPeople> {
+  const { place, remove } = await newPlace("sqlite");
+  t.after(remove);
+  const store = await openStore(place);
+  t.after(() => store.close().catch(() => undefined));
+  const world = simulatedWorld(1);
+  let log = "";
+  const write = (fields: unknown, message?: unknown): void => {
+    log += `${JSON.stringify(fields)} ${String(message)}\n`;
+  };
+  const settings = { tariff: TARIFF, maxKeys: 5 };
+  const changes = { key: () => undefined, account: () => undefined };
+  const bounds = { publicUrl: null, trustedProxies: ["127.0.0.0/8"], keysPerHour: 5 };
+  const people = createPeople({ store, world, settings, changes, ...bounds, log: { error: write, warn: write }, ...given });
+  let requests = 0;
+  const server = createServer((request, response) => {
+    if (people.serves((request.url ?? "").split("?")[0] ?? "")) people.handle(request, response, `req-${++requests}`);
+    else response.writeHead(404).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;
+  return {
+    url,
+    store,
+    world,
+    log: () => log,
+    anonymousKey: (name = "research agent") => createAnonymousKey(store, { name, grantN: 25_000_000n }, world.wallMs()),
+    account: () => createOwned(store, { name: "first", profiles: EVERY_PROFILE }, world.wallMs()),
+    async claimToken(accountId) {
+      const link = await createClaimLink(store, accountId, world.wallMs());
+      if (link.kind === "api_fault") throw new Error(link.message);
+      return link.token;
+    },
+    async connection(name = "deploy bot") {
+      const made = await requestConnection(store, name, world.wallMs());
+      if (made.kind === "api_fault") throw new Error(made.message);
+      return made;
+    },
+    submit: (path, fields, headers = {}) =>
+      fetch(url + path, { method: "POST", body: new URLSearchParams(fields), headers: { origin: url, "sec-fetch-site": "same-origin", ...headers } }),
+  };
+}
