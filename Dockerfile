@@ -1,7 +1,7 @@
 # A production image: dependencies without development and local-node packages, the sources as they are, no build step.
 #
 #   docker build -t svc .
-#   docker run -p 4000:4000 -v ./svc.yml:/app/svc.yml:ro svc
+#   docker run -p 4000:4000 -v ./svc.yml:/app/svc.yml:ro -v svc-data:/app/.svc -e SVC_SECRET svc
 #
 # The image holds no configuration: mount one. The svc.yml of the repository says `devnet: true`, which production refuses; start from a copy without it.
 FROM node:24-slim AS dependencies
@@ -18,6 +18,8 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY package.json package-lock.json ./
 COPY bin bin
 COPY src src
+# data_dir, for a volume: keys, balances and sealed profiles lie there unless DATABASE_URL is set.
+RUN mkdir -m 700 .svc && chown node:node .svc
 USER node
 EXPOSE 4000
 HEALTHCHECK --interval=30s --timeout=3s --start-period=15s --retries=3 \

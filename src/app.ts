@@ -60,6 +60,8 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const subscriptions = createSubscriptions({ world, wheel, sockets, limits: () => live.limits });
   const roster = createRoster({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
   const serving = servingOf({ roster, directory, rules: addressRulesOf(config), check: (profile) => checkProviders({ world, wheel, guard }, profile) });
+  if (config.production && config.hosted?.keyless === true)
+    log.warn("hosted.keyless is true: whoever can reach this port is served without a key and unmetered");
   const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, world, log, serving });
   const oldForms = createOldForms(world, hosting?.oldForms ?? null);
   const budget = { used: 0 };
