@@ -86,7 +86,7 @@ export function next(breaker: Breaker, signal: Signal, at: Moment): Breaker {
     case "open":
       return breaker;
     case "half_open": {
-      if (isStray(breaker.openedAtMs, at)) return breaker;
+      if (isStray(breaker, at)) return breaker;
       if (signal === "ignored") return breaker.trialAtMs === null ? breaker : { ...breaker, trialAtMs: null };
       if (signal !== "success") return opened(breaker.openings + 1, at);
       const successes = breaker.successes + 1;
@@ -113,6 +113,8 @@ function opened(openings: number, at: Moment): Breaker {
   return { kind: "open", sinceMs: at.nowMs, waitMs: plainMs * (1 + OPEN_JITTER * (2 * at.chance - 1)), openings };
 }
 
-function isStray(openedAtMs: number, at: Moment): boolean {
+function isStray({ openedAtMs, trialAtMs }: Extract<Breaker, { kind: "half_open" }>, at: Moment): boolean {
+  // The trial itself never is, wherever the clock has been meanwhile.
+  if (trialAtMs !== null && at.startedAtMs >= trialAtMs) return false;
   return at.nowMs >= openedAtMs && at.startedAtMs < openedAtMs + STRAY_MARGIN_MS;
 }

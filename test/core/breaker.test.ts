@@ -144,6 +144,12 @@ test("a clock that jumps back wedges neither an open circuit nor a trial nor its
   assert.equal(hear(trialAt(hear(trialAt(taken, 10), ["success"], 20), 30), ["success"], 40), CLOSED);
 });
 
+test("a trial counts as one also where the clock has jumped back to just after the opening", () => {
+  const back = settled(openAt(5_000_000), 4_000_000);
+  const taken = trialAt(back, 5_009_999);
+  assert.equal(hear(trialAt(hear(taken, ["success"], 5_009_999), 5_009_999), ["success"], 5_009_999), CLOSED);
+});
+
 test("property: whatever happens and however the clock runs, a healthy provider closes again after a bounded wait", () => {
   const step = fc.record({
     signal: fc.constantFrom<Signal>("success", "ignored", ...CAUSES),

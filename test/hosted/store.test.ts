@@ -129,11 +129,14 @@ eachStore(({ engine, place }) => {
     t.after(() => store.close());
     for (const id of ["acc_a", "acc_b"]) await createAccount(store, id);
     const both = [0, 0];
+    const entered = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const cross = (first: string, second: string, index: number) =>
       store.transaction(async (tx) => {
         both[index] = (both[index] ?? 0) + 1;
         await tx.updateTable("account").set({ balance_n: sql<bigint>`balance_n + 1` }).where("id", "=", first).execute();
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        entered[index]?.resolve();
+        // Each holds its first account before either asks for the second; whoever is tried again finds the other gone.
+        await entered[1 - index]?.promise;
         await tx.updateTable("account").set({ balance_n: sql<bigint>`balance_n + 1` }).where("id", "=", second).execute();
       });
     await Promise.all([cross("acc_a", "acc_b", 0), cross("acc_b", "acc_a", 1)]);
