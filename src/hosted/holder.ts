@@ -9,7 +9,7 @@ import type { AccountKind } from "./tables.ts";
 /** An account as the hot path sees it. */
 export interface Payer {
   readonly id: string;
-  kind: AccountKind;
+  readonly kind: AccountKind;
   /** Null = nobody ever paid for it. */
   paid: Paid | null;
   /** Its Custom profiles; null = it never had any. */
@@ -103,7 +103,29 @@ export function keyRow({ db }: Pick<Store, "db">, digest: string) {
 
 /** An account nothing is known of yet. */
 export function payerOf(row: KeyRow): Payer {
-  return { id: row.account_id, kind: "anonymous", paid: null, own: null, fullAtMs: null };
+  return row.kind === "account" ? new AccountPayer(row.account_id) : new AnonymousPayer(row.account_id);
+}
+
+/** Classes only so that what all have in common is not stored with each: there are many. */
+class AnonymousPayer implements Payer {
+  readonly id: string;
+  paid: Paid | null = null;
+  own: OwnProfiles | null = null;
+  fullAtMs: Record<string, number> | null = null;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  get kind(): AccountKind {
+    return "anonymous";
+  }
+}
+
+class AccountPayer extends AnonymousPayer {
+  override get kind(): AccountKind {
+    return "account";
+  }
 }
 
 /** A caller nothing is known of yet but its key. */
@@ -111,7 +133,6 @@ export function holderOf(keyId: string, payer: Payer): Holder {
   return new KnownHolder(keyId, payer);
 }
 
-/** A class only so that what all have in common is not stored with each. */
 class KnownHolder implements Holder {
   readonly keyId: string;
   payer: Payer;
@@ -134,8 +155,6 @@ export function update(holder: Holder, row: KeyRow, own: OwnProfiles | null): vo
   const { payer } = holder;
   holder.home = row.default_profile ?? ("premium" satisfies ManagedSlug);
   holder.bounds = boundsOf(row);
-  // Not the row's own text, which would be kept for each.
-  payer.kind = row.kind === "account" ? "account" : "anonymous";
   payer.own = own;
   if (payer.fullAtMs !== null) payer.fullAtMs = bucketsLeft(payer.fullAtMs, own);
   payer.paid = row.first_paid_at === null ? null : { exhaustedAtMs: msOf(row.exhausted_at), fundedN: Number(row.funded_n) };
