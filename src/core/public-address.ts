@@ -60,6 +60,14 @@ export function isPublicAddress(ip: string): boolean {
   return v6 !== null && isPublicV6(v6);
 }
 
+/** The IPv4 address that an IPv6 one stands for (mapped, NAT64, 6to4), or the address itself: what a connection to it reaches. */
+export function reachedBy(ip: string): string {
+  const groups = readV6(ip);
+  const at = groups === null ? null : innerAt(groups);
+  if (groups === null || at === null) return ip;
+  return [groups[at] ?? 0, groups[at + 1] ?? 0].map((it) => `${it >> 8}.${it & 255}`).join(".");
+}
+
 function refused(reason: string): UserUrl {
   return { kind: "refused", reason };
 }
@@ -110,13 +118,18 @@ function isPublicV4(address: number): boolean {
 }
 
 /** Only what is assigned for global use is public; the addresses that carry an IPv4 address are what that one is. */
+/** Where an IPv4 address stands in an IPv6 one: mapped, NAT64 or 6to4; null = nowhere. */
+function innerAt(groups: readonly number[]): number | null {
+  const zeros = (from: number, to: number): boolean => groups.slice(from, to).every((it) => it === 0);
+  if (zeros(0, 5) && groups[5] === 0xffff) return 6;
+  if (groups[0] === 0x64 && groups[1] === 0xff9b && zeros(2, 6)) return 6;
+  return groups[0] === 0x2002 ? 1 : null;
+}
+
 function isPublicV6(groups: readonly number[]): boolean {
   const [first = 0, second = 0] = groups;
-  const inner = (at: number): boolean => isPublicV4((groups[at] ?? 0) * 65_536 + (groups[at + 1] ?? 0));
-  const zeros = (from: number, to: number): boolean => groups.slice(from, to).every((it) => it === 0);
-  if (zeros(0, 5) && groups[5] === 0xffff) return inner(6);
-  if (first === 0x64 && second === 0xff9b && zeros(2, 6)) return inner(6);
-  if (first === 0x2002) return inner(1);
+  const at = innerAt(groups);
+  if (at !== null) return isPublicV4((groups[at] ?? 0) * 65_536 + (groups[at + 1] ?? 0));
   // 2001::/23 is for protocols (Teredo, ORCHID, benchmarks), 2001:db8::/32 and 3fff::/20 are for books.
   if (first === 0x2001 && (second < 0x200 || second === 0xdb8)) return false;
   if (first === 0x3fff && second < 0x1000) return false;

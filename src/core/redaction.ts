@@ -16,7 +16,7 @@ export function redact(text: string): string {
 type Pass = (text: string) => string;
 
 /** Characters that nobody sees, which would part a secret so that it is not known as one. */
-const UNSEEN = /[\u00ad\u200b\u2060\ufeff]|(?![\t\n\r])\p{Cc}/gu;
+const UNSEEN = /[\u00ad\u200b\u2060\ufeff]|(?<=[!-~])\p{Cf}+(?=[!-~])|(?![\t\n\r])\p{Cc}/gu;
 
 /** Replaces what a pattern finds; with groups only the last one, which ends the match. */
 function taking(pattern: RegExp): Pass {

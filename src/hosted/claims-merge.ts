@@ -35,11 +35,16 @@ export async function merge(tx: Tx, { sourceId, targetId, profiles, maxKeys, now
   const paidAt = [source.first_paid_at, target.first_paid_at].filter((it) => it !== null).sort((a, b) => Number(a - b))[0] ?? null;
   await tx
     .updateTable("account")
-    .set((it) => ({ funded_n: it("funded_n", "+", source.funded_n), first_paid_at: paidAt }))
+    .set((it) => ({
+      funded_n: it("funded_n", "+", source.funded_n),
+      first_paid_at: paidAt,
+      // Grace that has begun goes on where it was; it does not begin anew because the account changes.
+      exhausted_at: source.balance_n > 0n ? null : (target.exhausted_at ?? (target.first_paid_at === null ? source.exhausted_at : null)),
+    }))
     .where("id", "=", targetId)
     .execute();
   await moveKeys(tx, { sourceId, targetId, profiles });
-  await moveCustomAccess(tx, sourceId, targetId);
+  await moveCustomAccess(tx, { sourceId, targetId, nowMs });
   // Those that became part of the source before are part of the target now: nobody has to follow a chain.
   await tx
     .updateTable("account")
@@ -73,9 +78,24 @@ async function hasProfiles(tx: Tx, accountId: string): Promise<boolean> {
   return row !== undefined;
 }
 
-async function moveCustomAccess(tx: Tx, sourceId: string, targetId: string): Promise<void> {
-  const known = tx.selectFrom("custom_access").select("source").where("account_id", "=", targetId);
-  await tx.updateTable("custom_access").set({ account_id: targetId }).where("account_id", "=", sourceId).where("source", "not in", known).execute();
+/** Days that are left are added behind those of the other account. */
+async function moveCustomAccess(tx: Tx, { sourceId, targetId, nowMs }: Pick<Merge, "sourceId" | "targetId"> & { readonly nowMs: number }): Promise<void> {
+  const now = BigInt(nowMs);
+  const endOf = async (id: string): Promise<bigint> => {
+    const row = await tx
+      .selectFrom("custom_access")
+      .select((it) => it.fn.max("until_at").as("until"))
+      .where("account_id", "=", id)
+      .executeTakeFirst();
+    return row?.until === null || row?.until === undefined || row.until < now ? now : row.until;
+  };
+  const leftMs = (await endOf(sourceId)) - now;
+  if (leftMs <= 0n) return;
+  const from = await endOf(targetId);
+  await tx
+    .insertInto("custom_access")
+    .values({ account_id: targetId, source: `claim:${sourceId}`, from_at: from, until_at: from + leftMs })
+    .execute();
 }
 
 /** The profiles of a key that reaches no further than whoever claims it. */

@@ -132,6 +132,11 @@ export function narrowed({ profiles, readOnly, expiresAtMs }: Restrictions, owne
   return { profiles: shared, readOnly: readOnly || !owner.manages, expiresAtMs: ends.length === 0 ? null : Math.min(...ends) };
 }
 
+/** Whether the token of an agent was lent by a connection, and so is not its account's own. */
+export async function cameByConnection({ db }: Store, agentId: string): Promise<boolean> {
+  return (await db.selectFrom("connection").select("id").where("agent_id", "=", agentId).limit(1).executeTakeFirst()) !== undefined;
+}
+
 /** What a poll is told. */
 export type Polled =
   | { readonly kind: "polled"; readonly status: ConnectionRecord["status"]; readonly token: string | null }

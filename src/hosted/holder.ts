@@ -15,7 +15,7 @@ export interface Payer {
   /** Its Custom profiles; null = it never had any. */
   own: OwnProfiles | null;
   /** When its buckets are full again, by their names; null = nothing was taken from them. */
-  fullAtMs: Record<string, number> | null;
+  fullAtMs: Map<string, number> | null;
 }
 
 /** What is known of an account that was paid for. */
@@ -111,7 +111,7 @@ class AnonymousPayer implements Payer {
   readonly id: string;
   paid: Paid | null = null;
   own: OwnProfiles | null = null;
-  fullAtMs: Record<string, number> | null = null;
+  fullAtMs: Map<string, number> | null = null;
 
   constructor(id: string) {
     this.id = id;
@@ -156,14 +156,14 @@ export function update(holder: Holder, row: KeyRow, own: OwnProfiles | null): vo
   holder.home = row.default_profile ?? ("premium" satisfies ManagedSlug);
   holder.bounds = boundsOf(row);
   payer.own = own;
-  if (payer.fullAtMs !== null) payer.fullAtMs = bucketsLeft(payer.fullAtMs, own);
+  if (payer.fullAtMs !== null) dropBuckets(payer.fullAtMs, own);
   payer.paid = row.first_paid_at === null ? null : { exhaustedAtMs: msOf(row.exhausted_at), fundedN: Number(row.funded_n) };
 }
 
-/** Without the buckets of profiles that are gone. */
-function bucketsLeft(fullAtMs: Record<string, number>, own: OwnProfiles | null): Record<string, number> {
+/** Drops the buckets of profiles that are gone. */
+function dropBuckets(fullAtMs: Map<string, number>, own: OwnProfiles | null): void {
   const names = ["managed", "public", ...(own?.slugs ?? [])];
-  return Object.fromEntries(Object.entries(fullAtMs).filter(([name]) => names.includes(name)));
+  for (const name of fullAtMs.keys()) if (!names.includes(name)) fullAtMs.delete(name);
 }
 
 function boundsOf(row: KeyRow): Bounds {

@@ -20,6 +20,9 @@ export interface Owner {
 /** Why a secret shows nothing: no secret of ours; nobody's; over; of an account that belongs to nobody or has become part of another; one that may only read. */
 export type NoOwner = "malformed" | "unknown" | "ended" | "no_account" | "read_only";
 
+/** A key may be in more hands than its account: what it gives leave to ends soon, whatever becomes of the key. */
+const KEY_LENDS_MS = 86_400_000;
+
 /** Whose account a management token or RPC key shows. */
 export async function ownerOf(store: Store, secret: string, nowMs: number): Promise<Owner | NoOwner> {
   const kind = readSecret(secret);
@@ -28,7 +31,7 @@ export async function ownerOf(store: Store, secret: string, nowMs: number): Prom
   const key = await keyBySecret(store, secret, nowMs);
   if (key === null) return "unknown";
   if (key.type !== "account") return "no_account";
-  return { kind: "owner", accountId: key.accountId, profiles: key.allowedProfiles, manages: false, expiresAtMs: null };
+  return { kind: "owner", accountId: key.accountId, profiles: key.allowedProfiles, manages: false, expiresAtMs: nowMs + KEY_LENDS_MS };
 }
 
 async function agentOwner(store: Store, token: string, nowMs: number): Promise<Owner | NoOwner> {

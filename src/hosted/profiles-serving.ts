@@ -14,7 +14,7 @@ import type { Store } from "./store.ts";
 export interface Shelf {
   /** Serves a profile from now on, new or in place of the one with its id. */
   put(profile: Profile): void;
-  remove(id: string): void;
+  remove(...ids: readonly string[]): void;
   has(id: string): boolean;
 }
 
@@ -43,7 +43,7 @@ export interface PreparationLimits {
 }
 
 /** The bounds used unless a test tightens them. */
-export const PREPARATION_LIMITS: PreparationLimits = { maxLoaded: 1_000, idleMs: 600_000, waitMs: 2_000, failedMs: 5_000 };
+export const PREPARATION_LIMITS: PreparationLimits = { maxLoaded: 500, idleMs: 600_000, waitMs: 2_000, failedMs: 5_000 };
 
 /** What profiles are loaded with. */
 export interface PreparationParts {
@@ -109,7 +109,11 @@ class ProfileLoader implements Preparation {
       if (over) return;
       over = true;
       cancelWait();
-      done(why);
+      try {
+        done(why);
+      } catch (error) {
+        this.#parts.onError(error);
+      }
     };
     const cancelWait = world.after(limits.waitMs, () => answer(NOT_PREPARED));
     void this.#load(entry).then(() => answer(entry.why));
@@ -205,13 +209,19 @@ class ProfileLoader implements Preparation {
 
   #sweep(): void {
     const { world, limits, shelf } = this.#parts;
+    const idle: string[] = [];
     for (const entry of [...this.#entries.values()]) {
       if (entry.loading !== null) continue;
-      if (world.now() - entry.usedAtMs >= limits.idleMs) this.#forget(entry);
+      if (world.now() - entry.usedAtMs >= limits.idleMs) {
+        this.#entries.delete(entry.id);
+        idle.push(entry.id);
+      }
       // What serves is older than what is written down: the store failed when it should have been read.
       else if (entry.why !== null && shelf.has(entry.id)) void this.#load(entry);
     }
     this.#cancelSweep = world.after(SWEEP_MS, () => this.#sweep());
+    // All at once: each change of the profiles being served is felt everywhere.
+    if (idle.length > 0) shelf.remove(...idle);
   }
 }
 

@@ -22,11 +22,11 @@ export interface BucketNow {
 
 /** Takes a token; a fault = there is none. */
 export function takeToken(payer: Payer, { name }: Bucket, { size, nowMs }: BucketNow): Fault | null {
-  payer.fullAtMs ??= {};
-  const fullAtMs = payer.fullAtMs[name] ?? FULL_MS;
+  payer.fullAtMs ??= new Map();
+  const fullAtMs = payer.fullAtMs.get(name) ?? FULL_MS;
   const next = take(fullAtMs, size, nowMs);
   if (next !== null) {
-    payer.fullAtMs[name] = next;
+    payer.fullAtMs.set(name, next);
     return null;
   }
   const message = `more than ${size.perSecond} requests a second (${size.burst} at once)`;
@@ -35,7 +35,7 @@ export function takeToken(payer: Payer, { name }: Bucket, { size, nowMs }: Bucke
 
 /** What a bucket still lets through. */
 export function quotaOf(payer: Payer, { name }: Bucket, { size, nowMs }: BucketNow): Quota {
-  const fullAtMs = payer.fullAtMs?.[name] ?? FULL_MS;
+  const fullAtMs = payer.fullAtMs?.get(name) ?? FULL_MS;
   return {
     name,
     burst: size.burst,

@@ -1,7 +1,7 @@
 // Secrets at rest: texts that only this service can read, with a key derived from the secret it was given. Knows no table, and never says why a text
 // does not open.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
-import { closeSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 /** Seals texts and opens them again. */
@@ -50,15 +50,31 @@ export function createSealer(secret: string, previous: string | null): Sealer {
 export function localSecret(dataDir: string): string {
   const path = join(dataDir, "svc.secret");
   mkdirSync(dataDir, { recursive: true, mode: DIRECTORY_MODE });
+  if (!existsSync(path)) createSecret(path);
+  const secret = readFileSync(path, "utf8");
+  if (secret.length < SECRET_CHARS)
+    throw new Error(`${path} holds no whole secret. Restore it from a backup, or delete it if no Custom profile was stored yet.`);
+  return secret;
+}
+
+/** Whole or not at all, whenever the process ends; one that is there meanwhile stays. */
+function createSecret(path: string): void {
+  const made = `${path}.${process.pid}`;
+  const file = openSync(made, "w", FILE_MODE);
   try {
-    const file = openSync(path, "wx", FILE_MODE);
     writeSync(file, randomBytes(KEY_BYTES).toString("base64url"));
-    closeSync(file);
+    fsyncSync(file);
+    linkSync(made, path);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  } finally {
+    closeSync(file);
+    unlinkSync(made);
   }
-  return readFileSync(path, "utf8");
 }
+
+/** 32 bytes in base64url. */
+const SECRET_CHARS = 43;
 
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;

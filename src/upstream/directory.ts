@@ -101,8 +101,7 @@ export function createDirectory(
       revision++;
     },
     remove(id) {
-      custom.delete(id);
-      configured = new Map([...configured].filter(([slug]) => slug !== id));
+      if (!custom.delete(id)) configured = new Map([...configured].filter(([slug]) => slug !== id));
       revision++;
     },
   };

@@ -3,7 +3,7 @@
 import { Resolver, lookup as systemLookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import { networkInterfaces } from "node:os";
-import { type AddressRules, isAddress, isPublicAddress, PUBLIC_ONLY, readUserUrl } from "../core/public-address.ts";
+import { type AddressRules, isAddress, isPublicAddress, PUBLIC_ONLY, reachedBy, readUserUrl } from "../core/public-address.ts";
 
 /** Finds every address of a name; `code` says why there is none. */
 export type Resolve = (host: string, done: (addresses: readonly string[], code: string | null) => void) => void;
@@ -77,7 +77,8 @@ export function createGuard({ rules = PUBLIC_ONLY, resolve = nameServers(), isAl
 /** Public, and not an address of this machine: what listens here may be meant for others than users. */
 function isElsewhere(address: string): boolean {
   if (!isPublicAddress(address)) return false;
-  return !Object.values(networkInterfaces()).some((all) => all?.some((it) => it.address === address));
+  const reached = reachedBy(address);
+  return !Object.values(networkInterfaces()).some((all) => all?.some((it) => it.address === address || it.address === reached));
 }
 
 /** Asks the name servers (null = those of the system), and them only: no hosts file, no search domains, no thread that a slow server could block. */

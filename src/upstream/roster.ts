@@ -14,8 +14,8 @@ export interface Roster {
   replace(profiles: readonly Profile[]): void;
   /** One profile more, or another version of one. */
   put(profile: Profile): void;
-  /** One profile less, by its `profileId`: its subscriptions end. */
-  remove(id: string): void;
+  /** Fewer profiles, by their `profileId`: their subscriptions end. */
+  remove(...ids: readonly string[]): void;
 }
 
 /** Everything that holds on to providers. */
@@ -48,8 +48,8 @@ export function createRoster({ directory, prober, headWatch, subscriptions, upst
       directory.put(profile);
       takeEffect();
     },
-    remove(id) {
-      directory.remove(id);
+    remove(...ids) {
+      for (const id of ids) directory.remove(id);
       takeEffect();
     },
   };

@@ -29,7 +29,10 @@ eachStore(({ engine, open }) => {
     const person = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, world.wallMs());
     const [caller, owner] = [await holderOf(holders, key.secret), await holderOf(holders, person.secret)];
     const before = caller.payer;
-    before.fullAtMs = { managed: 5, public: 5 };
+    before.fullAtMs = new Map([
+      ["managed", 5],
+      ["public", 5],
+    ]);
     await holders.keyChanged(key.id);
     assert.equal(caller.payer, before, "a key that was only read again keeps its buckets");
     const wallet = credit.wallet(key.accountId);

@@ -8,6 +8,7 @@ import { audit } from "../../src/hosted/audit.ts";
 import { type ClaimParts, claimByLink, claimKey } from "../../src/hosted/claims.ts";
 import { claimLinkOf, createClaimLink } from "../../src/hosted/claims-links.ts";
 import { type Credit, openCredit, type Wallet } from "../../src/hosted/credit.ts";
+import { customUntilMs, grantCustomAccess } from "../../src/hosted/custom-access.ts";
 import { keyBySecret, listKeys } from "../../src/hosted/keys.ts";
 import { createAccount, createAnonymousKey } from "../../src/hosted/keys-create.ts";
 import { EVERY_PROFILE } from "../../src/hosted/keys-profiles.ts";
@@ -41,6 +42,17 @@ const somebody = (store: Store) => createAccount(store, { name: "first", profile
 const balance = async (store: Store, id: string) => (await accountById(store, id, NOW_MS))?.balanceN;
 
 eachStore(({ engine, open }) => {
+  test(`days of Custom access add up, and grace that has begun goes on where it was (${engine})`, async (t) => {
+    const store = await open(t);
+    const [key, person] = [await anonymous(store), await somebody(store)];
+    for (const { accountId } of [key, person]) await grantCustomAccess(store, { accountId, days: 30, source: "same" }, NOW_MS);
+    await store.db.updateTable("account").set({ balance_n: 0n, first_paid_at: 1n, exhausted_at: 2n }).where("id", "=", key.accountId).execute();
+    assert.equal(typeof (await claimKey(partsOf(store), key.secret, ownerOf(person.accountId))), "object");
+    assert.equal(await customUntilMs(store.db, person.accountId), NOW_MS + 60 * 86_400_000);
+    const { first_paid_at, exhausted_at } = await accountOf(store, person.accountId);
+    assert.deepEqual([first_paid_at, exhausted_at], [1n, 2n]);
+  });
+
   test(`a claimed key belongs to the account with all that is left on it, and cannot be claimed again (${engine})`, async (t) => {
     const store = await open(t);
     const [key, person] = [await anonymous(store), await somebody(store)];

@@ -232,7 +232,9 @@ function serving(store: Store, limits: Partial<PreparationLimits> = {}, secret =
       shelf.puts++;
       profiles.set(`${profile.owner}/${profile.slug}`, profile.chains.get("ethereum")?.providers[0]?.url ?? "");
     },
-    remove: (id: string) => void profiles.delete(id),
+    remove: (...ids: readonly string[]) => {
+      for (const id of ids) profiles.delete(id);
+    },
     has: (id: string) => profiles.has(id),
     urlOf: (id: string) => profiles.get(id) ?? "",
   };

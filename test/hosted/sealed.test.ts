@@ -1,6 +1,6 @@
 // Secrets at rest: what opens what, and the secret of an instance that was given none.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -41,4 +41,9 @@ test("without SVC_SECRET the secret is made once and only its owner may read it"
   assert.ok(secret.length >= 40);
   assert.equal(localSecret(join(directory, "data")), secret);
   assert.equal(statSync(join(directory, "data", "svc.secret")).mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(join(directory, "data")), ["svc.secret"], "nothing else is left");
+  for (const torn of ["", secret.slice(0, 20)]) {
+    writeFileSync(join(directory, "data", "svc.secret"), torn);
+    assert.throws(() => localSecret(join(directory, "data")), /holds no whole secret/);
+  }
 });

@@ -73,6 +73,8 @@ eachStore(({ engine, open }) => {
       const account = await newAccount();
       const some = await agentOf(account.id, { profiles: ["public"] });
       assert.match((await api.call("POST /api/v1/accounts/current/claim-link", { token: some })).outcome, / forbidden$/);
+      const lent = await agentOf(account.id, { expiresAtMs: api.world.wallMs() + 86_400_000 });
+      assert.match((await api.call("POST /api/v1/accounts/current/claim-link", { token: lent })).outcome, / forbidden$/, "one that ends was lent");
       const { json } = await api.call("POST /api/v1/connections", { body: { name: "x" } });
       assert.match((await api.call(`DELETE /api/v1/connections/${json.id}`, { token: some })).outcome, / forbidden$/);
       assert.match((await api.call(`DELETE /api/v1/connections/${json.id}`, { token: account.token })).outcome, / not_found$/, "nobody has approved it");

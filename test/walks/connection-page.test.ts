@@ -1,5 +1,7 @@
 // The approval page in a real browser: a program asks, its owner decides, the program fetches its token; and what the page does with hostile names and late visitors.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { after, before, test } from "node:test";
 import { decideConnection } from "../../src/hosted/connections.ts";
 import { newSecret } from "../../src/hosted/secret.ts";
@@ -114,7 +116,26 @@ test("a key of the account gives leave to read at most; secrets that manage noth
   assert.match(await done.text(), /read only/);
   assert.equal((await approve(account.secret, approval)).status, 410, "once");
   const row = await people.store.db.selectFrom("connection").selectAll().executeTakeFirstOrThrow();
-  assert.deepEqual([row.read_only, row.account_id, row.agent_expires_at], [1n, account.accountId, null]);
+  assert.deepEqual([row.read_only, row.account_id], [1n, account.accountId]);
+  const daysMs = Number(row.agent_expires_at) - Number(row.decided_at);
+  assert.ok(daysMs > 0 && daysMs <= 86_400_000, "a key that got into other hands lends nothing for long");
+});
+
+test("who sends a form slowly takes nobody's place", async (t) => {
+  const people = await servePeople(t);
+  const { approval } = await people.connection();
+  const { hostname, port } = new URL(people.url);
+  const slow = Array.from({ length: 80 }, () => {
+    const socket = connect(Number(port), hostname);
+    socket.on("error", () => {});
+    socket.write("POST /connect/x HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\na");
+    return socket;
+  });
+  t.after(() => {
+    for (const socket of slow) socket.destroy();
+  });
+  await Promise.all(slow.map((it) => once(it, "connect")));
+  for (let n = 0; n < 20; n++) assert.equal((await fetch(`${people.url}/connect/${approval}`)).status, 200);
 });
 
 test("an unknown time is the default one, a form from elsewhere is refused, and two decisions are one", async (t) => {

@@ -75,7 +75,8 @@ async function settle({ settle }: HandlerParts, caller: ApiCaller | ApiFault): P
 
 /** Why an account may not change something now; null = it may, and one is counted. */
 function writeLimit({ writes, world }: HandlerParts, caller: ApiCaller): ApiFault | null {
-  const retryAfterMs = caller.kind === "agent" ? writes.take(caller.agent.accountId, world.now()) : 0;
+  const accountId = caller.kind === "agent" ? caller.agent.accountId : caller.kind === "key" ? caller.key.accountId : null;
+  const retryAfterMs = accountId === null ? 0 : writes.take(accountId, world.now());
   return retryAfterMs === 0 ? null : apiFault("rate_limited", "the account has been changed too often in the last minute", { retryAfterMs });
 }
 

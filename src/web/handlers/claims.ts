@@ -3,6 +3,8 @@ import { type ApiFault, apiFault } from "../../core/api-fault.ts";
 import { cuFor } from "../../core/price.ts";
 import { claimKey } from "../../hosted/claims.ts";
 import { CLAIM_LINK_MS, createClaimLink } from "../../hosted/claims-links.ts";
+import { cameByConnection } from "../../hosted/connections.ts";
+
 import type { KeyRecord } from "../../hosted/keys.ts";
 import type { HandlerParts } from "../api/parts.ts";
 import type { CONTRACT } from "../contract.ts";
@@ -46,9 +48,11 @@ export function claimHandlers(parts: HandlerParts): ClaimHandlers {
       if (link.kind === "answer") return link;
       return link.code === "key_revoked" ? NOT_CLAIMABLE : apiFault("already_claimed", link.message);
     },
-    createAccountClaimLink({ caller, baseUrl }) {
-      if (caller.kind === "agent" && caller.agent.profiles !== null)
-        return apiFault("forbidden", "the management token is restricted to some profiles, and a claim link hands over the whole account");
+    async createAccountClaimLink({ caller, baseUrl }) {
+      if (caller.kind === "agent" && (caller.agent.profiles !== null || caller.agent.expiresAtMs !== null || (await cameByConnection(store, caller.agent.id))))
+        return apiFault("forbidden", "the management token was lent or is restricted, and a claim link hands over the whole account", {
+          nextAction: "send the management token that came with the account",
+        });
       if (caller.kind === "key" && caller.key.type !== "anonymous")
         return apiFault("forbidden", "an RPC key does not hand over its account", { nextAction: "send the management token as Authorization: Bearer <token>" });
       return linkOf(caller.kind === "agent" ? caller.agent.accountId : caller.key.accountId, baseUrl);

@@ -40,34 +40,27 @@ const HOUR_S = 3_600;
 /** Secrets that open nothing which one address may type in a minute. */
 const MISSES = { perSecond: 0.2, burst: 10 };
 const MAX_UNDER_WAY = 64;
+const MAX_READING = 1_024;
 
 /** The pages over a store. */
 export function createPeople(parts: PeopleServingParts): Api {
   const proxies = trustedProxiesOf(parts.trustedProxies);
   const creations = createAddressLimit({ perSecond: parts.keysPerHour / HOUR_S, burst: parts.keysPerHour });
   const people: PeopleParts = { ...parts, creations, misses: createAddressLimit(MISSES) };
-  let underWay = 0;
+  const underWay = createBound(MAX_UNDER_WAY);
+  const reading = createBound(MAX_READING);
 
   async function pageOf(request: IncomingMessage): Promise<Page | null> {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     const room = ROOMS.find((it) => path.startsWith(it.path));
     if (room === undefined) return NOWHERE;
     const secret = path.slice(room.path.length);
-    if (request.method === "GET" || request.method === "HEAD") return room.show(people, secret);
+    if (request.method === "GET" || request.method === "HEAD") return underWay(() => room.show(people, secret));
     if (request.method !== "POST") return WRONG_METHOD;
-    const form = await readForm(request, parts.publicUrl ?? requestBaseUrl(request, proxies));
+    // Whoever sends slowly takes no place of those who are served.
+    const form = await reading(() => readForm(request, parts.publicUrl ?? requestBaseUrl(request, proxies)));
     if (!(form instanceof URLSearchParams)) return form;
-    return room.submit(people, secret, form, { address: clientAddress(request, proxies) });
-  }
-
-  async function bounded(request: IncomingMessage): Promise<Page | null> {
-    if (underWay >= MAX_UNDER_WAY) return BUSY;
-    underWay++;
-    try {
-      return await pageOf(request);
-    } finally {
-      underWay--;
-    }
+    return underWay(() => room.submit(people, secret, form, { address: clientAddress(request, proxies) }));
   }
 
   function failed(error: unknown, requestId: string): Page {
@@ -85,7 +78,7 @@ export function createPeople(parts: PeopleServingParts): Api {
     handle(request: IncomingMessage, response: ServerResponse, requestId: string): void {
       request.on("error", () => {});
       const headers = headersOf(requestId, request.headers["x-request-id"]);
-      void bounded(request)
+      void pageOf(request)
         .catch((error: unknown) => failed(error, requestId))
         .then((page) => {
           request.resume();
@@ -103,3 +96,17 @@ const BUSY: Page = {
   ...notice(503, "One moment", ["The service is busy right now. Nothing was changed. Load the page again in a few seconds."]),
   retryAfterS: 5,
 };
+
+/** Runs at most so many at a time; the rest is told to come again. */
+function createBound(most: number): <T>(run: () => Promise<T>) => Promise<T | Page> {
+  let running = 0;
+  return async (run) => {
+    if (running >= most) return BUSY;
+    running++;
+    try {
+      return await run();
+    } finally {
+      running--;
+    }
+  };
+}
