@@ -121,6 +121,11 @@ test("deleted: served as premium and charged as that, with x-svc-fallback: profi
   assert.deepEqual(served(await ask()), [200, "0xmine", "custom", null]);
   assert.equal((await it.manage(it.owner.token, "DELETE", "/api/v1/profiles/nodes")).status, 204);
   assert.deepEqual(served(await ask()), [200, "0x1", "premium", "profile"]);
+  assert.deepEqual(
+    served(await it.call(it.owner.key, "eth_gasPrice", "profile/nodes/provider/mine/1")),
+    [200, "0x1", "premium", "profile"],
+    "nor is its pin in the way",
+  );
   assert.equal((await it.manage(it.owner.token, "DELETE", "/api/v1/profiles/nodes")).status, 204, "deleting is idempotent");
   assert.equal((await it.manage(it.owner.token, "GET", "/api/v1/profiles/nodes")).status, 404);
   const again = await it.put("nodes", it.document());

@@ -164,7 +164,8 @@ function resolve({ directory, observer, account }: Scene, input: AddressInput): 
   if (chain === undefined || tracker === undefined) return unknownChain(directory, served, parts);
   const strategy = strategyOf(parts.strategy, query.get("strategy"), input.strategy);
   if (typeof strategy !== "string") return strategy;
-  const pin = pinOf(parts.provider ?? query.get("provider") ?? input.provider, served.profile, tracker);
+  const wanted = isElsewhere(account, named) ? undefined : (parts.provider ?? query.get("provider") ?? input.provider);
+  const pin = pinOf(wanted, served.profile, tracker);
   if (pin !== null && "kind" in pin) return pin;
   const meta = query.get("include_meta") ?? "none";
   if (meta !== "none" && meta !== "body" && meta !== "headers") {
@@ -234,6 +235,12 @@ function profileOf(directory: Directory, slug: string | undefined, caller: Calle
   if (services.access !== "custom") return sharedProfile(directory, services.profile, caller);
   const served = directory.served(profileId({ owner: caller.account?.id ?? "", slug }));
   return served ?? fault("not_prepared", "the profile is being loaded", { details: { profile: slug } });
+}
+
+/** Whether a Custom profile is served by others for now: its own providers cannot be pinned there. */
+function isElsewhere(account: Account | null, named: string | undefined): boolean {
+  const service = named === undefined ? undefined : account?.own?.servicesOf(named)?.[0];
+  return service !== undefined && service.access !== "custom";
 }
 
 /** A profile that does not belong to an account. The operator's own ones are not there for callers with a key. */
