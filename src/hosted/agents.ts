@@ -53,6 +53,12 @@ export async function agentByToken(store: Store, token: string): Promise<AgentRe
   return row === undefined ? null : agentOf(row);
 }
 
+/** Whether an agent's token still works. */
+export async function agentStands({ db }: Store, id: string, nowMs: number): Promise<boolean> {
+  const row = await db.selectFrom("agent").selectAll().where("id", "=", id).executeTakeFirst();
+  return row !== undefined && agentEnd(agentOf(row), nowMs) === null;
+}
+
 /** Why an agent's token opens nothing any more; null = it does. */
 export function agentEnd({ revokedAtMs, expiresAtMs }: AgentRecord, nowMs: number): "revoked" | "expired" | null {
   if (revokedAtMs !== null) return "revoked";

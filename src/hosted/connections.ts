@@ -104,7 +104,7 @@ export function decideConnection(store: Store, { approval, decision }: Deciding,
     if (decision.kind === "deny") return save(tx, { ...row, state: "denied", decided_at: BigInt(nowMs) }, nowMs);
     const { owner, restrictions } = decision;
     await lockAccount(tx, owner.accountId);
-    if ((await listed(tx, owner.accountId)).length >= MAX_CONNECTIONS) return "full";
+    if ((await listed(tx, owner.accountId, nowMs)).length >= MAX_CONNECTIONS) return "full";
     const { profiles, readOnly, expiresAtMs } = narrowed(restrictions, owner);
     const changed = {
       state: "approved",
@@ -166,7 +166,7 @@ export function pollConnection(store: Store, { id, token }: { readonly id: strin
 
 /** Approved connections of an account, oldest first. */
 export async function listConnections({ db }: Pick<Store, "db">, accountId: string, nowMs: number): Promise<readonly ConnectionRecord[]> {
-  return (await listed(db, accountId)).map((it) => recordOf(it, nowMs));
+  return (await listed(db, accountId, nowMs)).map((it) => recordOf(it, nowMs));
 }
 
 /** A connection, and whose it has to be. */
@@ -193,9 +193,20 @@ export function revokeConnection(store: Store, { id, accountId }: ConnectionRef,
   });
 }
 
-function listed(db: Store["db"], accountId: string): Promise<readonly ConnectionTable[]> {
+/** Those that are worth something: their token works, or may still be fetched. */
+function listed(db: Store["db"], accountId: string, nowMs: number): Promise<readonly ConnectionTable[]> {
+  const now = BigInt(nowMs);
   const rows = db.selectFrom("connection").selectAll().where("account_id", "=", accountId).where("state", "=", "approved");
-  return rows.orderBy("id").limit(MAX_CONNECTIONS).execute();
+  return rows
+    .where((it) =>
+      it.or([
+        it("agent_id", "is", null).and("expires_at", ">", now),
+        it("agent_id", "is not", null).and(it.or([it("agent_expires_at", "is", null), it("agent_expires_at", ">", now)])),
+      ]),
+    )
+    .orderBy("id")
+    .limit(MAX_CONNECTIONS)
+    .execute();
 }
 
 function lockedRow(tx: Tx, column: "id" | "token_hash" | "approval_hash", value: string) {

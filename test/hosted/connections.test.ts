@@ -131,5 +131,9 @@ eachStore(({ engine, open }) => {
     const { approval } = await request(store);
     assert.equal(await decideConnection(store, { approval, decision: approve(accountId) }, NOW_MS), "full");
     assert.equal((await connectionToDecide(store, approval, NOW_MS))?.status, "pending");
+    // A quarter of an hour later nobody can fetch their tokens any more.
+    const laterMs = NOW_MS + 16 * 60_000;
+    const later = await request(store, laterMs);
+    assert.equal(typeof (await decideConnection(store, { approval: later.approval, decision: approve(accountId) }, laterMs)), "object");
   });
 });

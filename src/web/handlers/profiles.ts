@@ -1,6 +1,7 @@
 // Custom profiles: listed, read, written after a live look at their providers, deleted.
 import { type ApiFault, apiFault } from "../../core/api-fault.ts";
 import type { Profile } from "../../core/profile.ts";
+import { agentStands } from "../../hosted/agents.ts";
 import { customUntilMs } from "../../hosted/custom-access.ts";
 import {
   deleteProfile,
@@ -79,6 +80,8 @@ function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
     const change: ProfileChange = { accountId, slug, expected: expectedOf(ifMatch), nowMs: world.wallMs() };
     const refusal = (await writeRefusal(kept, change)) ?? (await seat(accountId, () => checkRefusal(custom.check, profile)));
     if (refusal !== null) return refusal;
+    if (!(await agentStands(parts.store, caller.agent.id, world.wallMs())))
+      return apiFault("unauthorized", "the management token ended while the providers were being asked");
     const document: ProfileDocument = namedByChain(chains, body);
     if (query.dry_run === "true") return { kind: "answer", status: 200, body: dryView(slug, document) };
     const saved = await saveProfile(kept, { ...change, nowMs: world.wallMs() }, document);
