@@ -80,7 +80,7 @@ export const hosted = z
     max_profiles: count(0, 1_000, 5).describe("Custom profiles of one account."),
     old_forms: z
       .enum(["on", "auto", "off"])
-      .default("on")
+      .default("auto")
       .describe(
         "Older forms of requests: `on` = they are served, `auto` = those that nobody has used for 30 days are not any more from the next start on, `off` = none is.",
       ),
