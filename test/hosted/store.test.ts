@@ -141,7 +141,8 @@ eachStore(({ engine, place }) => {
       });
     await Promise.all([cross("acc_a", "acc_b", 0), cross("acc_b", "acc_a", 1)]);
     assert.deepEqual([await balanceOf(store, "acc_a"), await balanceOf(store, "acc_b")], [2n, 2n]);
-    assert.deepEqual(both.toSorted(), [1, 2]);
+    const tries = both.reduce((sum, it) => sum + it, 0);
+    assert.ok(tries >= 3 && tries <= 4, "one is given up, or each finds the other in its way");
   });
 });
 
