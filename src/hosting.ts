@@ -106,13 +106,13 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
     oldForms,
     async close() {
       cancelAudit();
-      await oldForms.close();
       gate.close();
       custom.preparation.close();
       await within(world, CLOSE_MS, credit.close()).catch((error: unknown) => {
         const unwritten = `${usdText(credit.unwrittenN())} USD`;
         log.error({ problem: textOf(error), unwritten }, "the store cannot be written: what was served since the last write is not billed");
       });
+      await within(world, CLOSE_MS, oldForms.close()).catch(onError);
       await within(world, CLOSE_MS, store.close()).catch(onError);
     },
   };

@@ -6,6 +6,7 @@ import { type ApiFault, apiFault } from "../../core/api-fault.ts";
 import { createAddressLimit } from "../../hosted/creation-limit.ts";
 import { isStoreTrouble } from "../../hosted/store-trouble.ts";
 import type { World } from "../../world.ts";
+import { createBound } from "../bound.ts";
 import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../client-address.ts";
 import { OPERATIONS } from "../contract.ts";
 import type { OperationMethod } from "../contract-types.ts";
@@ -78,8 +79,8 @@ export function createApi(parts: ApiParts): Api {
   const writes = createAddressLimit({ perSecond: writesPerMinute / MINUTE_S, burst: writesPerMinute });
   const serve = createServing({ ...parts, creations, writes }, { ...parts, misses });
   const routeOf = createRoutes(OPERATIONS.filter((it) => it.servedBy === "api"));
-  const reading = createBound(maxReading, "too many requests are arriving");
-  const underWay = createBound(maxUnderWay, "too many requests are under way");
+  const reading = createBound(maxReading, apiFault("unavailable", "too many requests are arriving"));
+  const underWay = createBound(maxUnderWay, apiFault("unavailable", "too many requests are under way"));
   const failed = createCatch(parts.log, parts.world);
 
   /** What a request is answered; null = nobody is there any more. */
@@ -123,20 +124,6 @@ function operationOf(route: Route<NamedOperation> | undefined, method: string | 
 /** A request's method as rows name it; one that no row has finds none. */
 function parseMethod(method: string | undefined): OperationMethod {
   return (method === "HEAD" ? "GET" : method) as OperationMethod;
-}
-
-/** Lets at most `max` run at once and refuses the others. */
-function createBound(max: number, message: string): <T>(run: () => Promise<T>) => Promise<T | ApiFault<"unavailable">> {
-  let running = 0;
-  return async (run) => {
-    if (running >= max) return apiFault("unavailable", message);
-    running++;
-    try {
-      return await run();
-    } finally {
-      running--;
-    }
-  };
 }
 
 const TROUBLE_LOG_MS = 10_000;

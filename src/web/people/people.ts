@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { createAddressLimit } from "../../hosted/creation-limit.ts";
 import { isStoreTrouble } from "../../hosted/store-trouble.ts";
 import type { Api } from "../api/api.ts";
+import { createBound } from "../bound.ts";
 import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../client-address.ts";
 import { CLAIM_PAGE } from "../handlers/claims.ts";
 import { CONNECTION_PAGE } from "../handlers/connections.ts";
@@ -47,8 +48,8 @@ export function createPeople(parts: PeopleServingParts): Api {
   const proxies = trustedProxiesOf(parts.trustedProxies);
   const creations = createAddressLimit({ perSecond: parts.keysPerHour / HOUR_S, burst: parts.keysPerHour });
   const people: PeopleParts = { ...parts, creations, misses: createAddressLimit(MISSES) };
-  const underWay = createBound(MAX_UNDER_WAY);
-  const reading = createBound(MAX_READING);
+  const underWay = createBound(MAX_UNDER_WAY, BUSY);
+  const reading = createBound(MAX_READING, BUSY);
 
   async function pageOf(request: IncomingMessage): Promise<Page | null> {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
@@ -96,17 +97,3 @@ const BUSY: Page = {
   ...notice(503, "One moment", ["The service is busy right now. Nothing was changed. Load the page again in a few seconds."]),
   retryAfterS: 5,
 };
-
-/** Runs at most so many at a time; the rest is told to come again. */
-function createBound(most: number): <T>(run: () => Promise<T>) => Promise<T | Page> {
-  let running = 0;
-  return async (run) => {
-    if (running >= most) return BUSY;
-    running++;
-    try {
-      return await run();
-    } finally {
-      running--;
-    }
-  };
-}
