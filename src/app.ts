@@ -1,10 +1,12 @@
 // The composition root: builds the service from a configuration and the outside, and owns its beginning, its reload and its end.
 import type { IncomingMessage } from "node:http";
+import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import type { Chain } from "./core/chain.ts";
 import { type AddressRules, bareHost } from "./core/public-address.ts";
-import { openHosting } from "./hosting.ts";
+import type { Sessions } from "./hosted/payments/session/sessions.ts";
+import { type Hosting, openHosting } from "./hosting.ts";
 import type { CustomServing } from "./hosting-profiles.ts";
 import { createObserver } from "./observe.ts";
 import { checkProviders } from "./upstream/check.ts";
@@ -24,8 +26,12 @@ import { type Facts, factsOf } from "./web/discovery/facts.ts";
 import { statusIn } from "./web/handlers/profiles-status.ts";
 import { createOldForms } from "./web/old-forms.ts";
 import { createPages } from "./web/pages.ts";
+import { createPaywall } from "./web/paywall.ts";
 import { createResolver } from "./web/rpc/address.ts";
-import type { RpcParts } from "./web/rpc/door.ts";
+import type { ArrivalParts } from "./web/rpc/arrival.ts";
+import type { RpcParts } from "./web/rpc/parts.ts";
+import type { PayPerCall } from "./web/rpc/session.ts";
+import { createToll } from "./web/rpc/toll.ts";
 import { listen } from "./web/server.ts";
 import type { World } from "./world.ts";
 
@@ -66,23 +72,23 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const oldForms = createOldForms(world, hosting?.oldForms ?? null);
   const budget = { used: 0 };
   const proxies = trustedProxiesOf(config.server.trustedProxies);
+  const arrival = { resolver: createResolver(directory, observer), gate: hosting?.gate ?? null, proxies };
   const rpc: RpcParts = {
+    ...arrival,
     world,
     wheel,
     router,
     observer,
     budget,
-    resolver: createResolver(directory, observer),
-    gate: hosting?.gate ?? null,
     oldForms,
-    proxies,
+    ...payingOf(hosting, config, { ...arrival, world }),
     deadlineMs: (method) => live.deadlines[method.deadline],
     get limits() {
       return live.limits;
     },
   };
   const state = { draining: false };
-  const facts = { subscriptions, socketOf: sockets.report };
+  const facts = { subscriptions, socketOf: sockets.report, payments: () => hosting?.payments?.gauges() ?? null };
   const documents = createDocuments(factsIn(() => live, config.hosted, version));
   const page = createPages({ world, directory, observer, budget, version, documents, oldForms, isDraining: () => state.draining, ...facts });
   const requestId = requestIds(world);
@@ -99,7 +105,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     port: server.port,
     reload(next) {
       if (chainsOf(next.chains) !== chainsOf(config.chains)) return "the chains differ, and chains are fixed until restart";
-      if (JSON.stringify(next.hosted) !== JSON.stringify(config.hosted)) log.warn("`hosted` differs, and takes effect at restart; the rest is reloaded");
+      if (!isDeepStrictEqual(next.hosted, config.hosted)) log.warn("`hosted` differs, and takes effect at restart; the rest is reloaded");
       live = next;
       roster.replace(next.profiles);
       return null;
@@ -114,6 +120,19 @@ export async function build(config: Config, { world, log, version }: Outside): P
       await Promise.all(Object.values(upstreams).map((it) => it.close()));
     },
   };
+}
+
+/** How calls are paid for: at their URLs, or by themselves; null = not so. */
+function payingOf(hosting: Hosting | null, { server, hosted }: Config, { world, ...arrival }: ArrivalParts & { readonly world: World }) {
+  if (hosting === null) return { toll: null, payPerCall: null };
+  const { payments, sessions, keyOf } = hosting;
+  const toll = payments === null ? null : createToll({ ...arrival, keyOf, paywall: createPaywall({ payments, world }), publicUrl: server.publicUrl });
+  return { toll, payPerCall: payPerCallOf(sessions, hosted) };
+}
+
+/** Calls that are paid for by themselves; null = there are none. */
+function payPerCallOf(sessions: Sessions | null, hosted: Config["hosted"]): PayPerCall | null {
+  return sessions === null || hosted === null ? null : { sessions, tariff: hosted.tariff };
 }
 
 /** The facts of the configuration that is live, but for `hosted`, which a reload leaves alone; the same record while that is the same. */

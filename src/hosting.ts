@@ -9,13 +9,18 @@ import { createAddressLimit } from "./hosted/creation-limit.ts";
 import { type Credit, openCredit } from "./hosted/credit.ts";
 import { exportStore } from "./hosted/export.ts";
 import { createGate, type Gate } from "./hosted/gate.ts";
+import { keyRow } from "./hosted/holder.ts";
 import { createHolders, HOLDER_LIMITS } from "./hosted/holders.ts";
 import type { Changes } from "./hosted/keys.ts";
 import { type OldFormRecord, openOldFormRecord } from "./hosted/old-form-record.ts";
-import { openStore } from "./hosted/store.ts";
+import type { Payments } from "./hosted/payments/payments.ts";
+import type { Sessions } from "./hosted/payments/session/sessions.ts";
+import { localSecret } from "./hosted/sealed.ts";
+import { openStore, type Store } from "./hosted/store.ts";
 import { type CustomServing, openCustomProfiles } from "./hosting-profiles.ts";
 import { type Api, createApi } from "./web/api/api.ts";
 import { createPeople } from "./web/people/people.ts";
+import type { PaidKey } from "./web/rpc/toll.ts";
 import type { World } from "./world.ts";
 
 /** The hosted service, running. */
@@ -23,6 +28,12 @@ export interface Hosting {
   readonly gate: Gate;
   readonly api: Api;
   readonly oldForms: OldFormRecord;
+  /** Null = nothing can be bought. */
+  readonly payments: Payments | null;
+  /** Whose a secret is or was, by its digest. */
+  readonly keyOf: (digest: string) => Promise<PaidKey | null>;
+  /** Null = no call is paid for by itself. */
+  readonly sessions: Sessions | null;
   /** Writes what was used, gives unspent credit back, and closes the store. */
   close(): Promise<void>;
 }
@@ -59,11 +70,12 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
   const oldForms = await openOldFormRecord({ store, world, policy: settings.oldForms, onError }).catch(closing);
   if (oldForms.off.size > 0) log.info({ forms: [...oldForms.off] }, "older forms of requests that are not served");
   const custom = await openCustomProfiles({ config, settings, world, log, store, serving, onError }).catch(closing);
+  const node = nodeId(config, world);
   const credit = await openCredit({
     store,
     world,
     onError,
-    node: { id: nodeId(config, world), region: config.cluster.region },
+    node: { id: node, region: config.cluster.region },
     settings: {
       flushIntervalMs: settings.flushIntervalMs,
       nodeTimeoutMs: settings.nodeTimeoutMs,
@@ -73,6 +85,8 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
   const holders = createHolders({ store, world, credit, misses: createAddressLimit(MISSES), limits: HOLDER_LIMITS, onError });
   const gate = createGate({ world, settings, credit, holders, profiles: custom.preparation });
   const changes: Changes = { key: (id) => holders.keyChanged(id), account: (id) => holders.accountChanged(id) };
+  const payments = await paymentsOf({ config, settings, world, log, store, changes, node }).catch(closing);
+  const sessions = await sessionsOf({ config, settings, world, log, store }).catch(closing);
   const { publicUrl, trustedProxies } = config.server;
   const people = createPeople({ world, store, log, settings, changes, publicUrl, trustedProxies, keysPerHour: settings.keysPerHour });
   const api = createApi({
@@ -84,30 +98,30 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
     profiles: () => MANAGED,
     custom: custom.partsWith(holders),
     changes,
+    payments,
     audit: () => audit(store),
     settle: settling(credit, world),
-    publicUrl: config.server.publicUrl,
-    trustedProxies: config.server.trustedProxies,
+    publicUrl,
+    trustedProxies,
     operatorToken: settings.operatorToken,
     keysPerHour: settings.keysPerHour,
   });
-  let cancelAudit = world.after(AUDIT_MS, auditAgain);
-
-  function auditAgain(): void {
-    cancelAudit = world.after(AUDIT_MS, auditAgain);
-    audit(store).then((differences) => {
-      if (differences.length > 0) log.error({ differences: differences.slice(0, 10).map((it) => `${it.check} ${it.id}`) }, "the books do not agree");
-    }, onError);
-  }
+  const cancelAudit = auditAgain({ store, world, log, onError });
 
   return {
     gate,
     api: whoeverServes([people, api]),
     oldForms,
+    payments,
+    sessions,
+    keyOf: (digest) => keyOf(store, digest),
     async close() {
       cancelAudit();
       gate.close();
       custom.preparation.close();
+      // What is under way is written down: the next start goes on with it.
+      await within(world, CLOSE_MS, payments?.close() ?? Promise.resolve()).catch(onError);
+      await within(world, CLOSE_MS, sessions?.close() ?? Promise.resolve()).catch(onError);
       await within(world, CLOSE_MS, credit.close()).catch((error: unknown) => {
         const unwritten = `${usdText(credit.unwrittenN())} USD`;
         log.error({ problem: textOf(error), unwritten }, "the store cannot be written: what was served since the last write is not billed");
@@ -116,6 +130,64 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
       await within(world, CLOSE_MS, store.close()).catch(onError);
     },
   };
+}
+
+interface AuditParts extends Pick<HostingParts, "world" | "log"> {
+  readonly store: Store;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Checks the books from time to time; the returned function ends that. */
+function auditAgain(parts: AuditParts): () => void {
+  const { store, world, log, onError } = parts;
+  let cancel = world.after(AUDIT_MS, () => {
+    cancel = auditAgain(parts);
+    audit(store).then((differences) => {
+      if (differences.length > 0) log.error({ differences: differences.slice(0, 10).map((it) => `${it.check} ${it.id}`) }, "the books do not agree");
+    }, onError);
+  });
+  return () => cancel();
+}
+
+interface PaymentHostingParts extends Omit<HostingParts, "serving"> {
+  readonly store: Store;
+  readonly changes: Changes;
+  readonly node: string;
+}
+
+/** Payments, where there are rails; null = nothing can be bought. What they need is loaded here, so that nobody else waits for it. */
+async function paymentsOf({ config, settings, node, ...parts }: PaymentHostingParts): Promise<Payments | null> {
+  if (settings.payments === null) return null;
+  const { openPayments } = await import("./hosted/payments/open.ts");
+  return openPayments({
+    ...parts,
+    node,
+    settings: settings.payments,
+    ...askerOf(config),
+  });
+}
+
+/** Pay-per-call, where there is a rail for it; null = there is none. Loaded like payments. */
+async function sessionsOf({ config, settings, ...parts }: Omit<PaymentHostingParts, "changes" | "node">): Promise<Sessions | null> {
+  const { payments } = settings;
+  const rails = payments?.rails.filter((it) => it.kind === "session") ?? [];
+  if (payments === null || rails.length === 0) return null;
+  const { openSessions } = await import("./hosted/payments/session/open.ts");
+  const { offerMs, waitMs } = payments;
+  return openSessions({ ...parts, rails, offerMs, waitMs, bucket: settings.buckets.managed, ...askerOf(config) });
+}
+
+/** Who asks for payment, and what the offers are signed with. */
+function askerOf({ server, secret, previousSecret, dataDir }: Config) {
+  return { realm: server.publicUrl === null ? REALM : new URL(server.publicUrl).host, secret: secret ?? localSecret(dataDir), previousSecret };
+}
+
+/** Who asks for payment, where the service does not know its own name. */
+const REALM = "svc";
+
+async function keyOf(store: Store, digest: string): Promise<PaidKey | null> {
+  const row = await keyRow(store, digest);
+  return row === undefined ? null : { accountId: row.account_id, keyId: row.key_id };
 }
 
 /** Sends a request to the first that serves its path. */

@@ -2,8 +2,10 @@
 import { z } from "zod";
 import type { BucketSize } from "../core/bucket.ts";
 import { METHODS } from "../core/method.ts";
+import type { PaymentSettings } from "../core/payment.ts";
 import { type Tariff, tariffOf } from "../core/price.ts";
 import { count, intervalMs } from "./kinds.ts";
+import { payments, paymentsOf } from "./payments.ts";
 
 const rate = (perSecond: number, burst: number, purpose: string) =>
   z
@@ -91,6 +93,7 @@ export const hosted = z
     node_timeout_ms: intervalMs(30_000, 3_600_000).describe(
       "A process that was not heard of for this long is taken for dead, and its unspent credit is returned.",
     ),
+    payments,
   })
   .prefault({})
   .describe("Keys, credit and payment.");
@@ -117,6 +120,8 @@ export interface HostedConfig {
   readonly keysPerHour: number;
   readonly flushIntervalMs: number;
   readonly nodeTimeoutMs: number;
+  /** Null = nothing can be bought. */
+  readonly payments: PaymentSettings | null;
 }
 
 const DAY_MS = 86_400_000;
@@ -152,5 +157,6 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
     keysPerHour: file.keys_per_hour,
     flushIntervalMs: file.flush_interval_ms,
     nodeTimeoutMs: file.node_timeout_ms,
+    payments: paymentsOf(file.payments),
   };
 }

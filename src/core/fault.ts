@@ -14,7 +14,7 @@ const row = (rpcCode: number, status: number, retryable: boolean, nextAction: st
 
 const EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}';
 
-// Sources: the service specification's tables "JSON-RPC errors" and "Headers", and JSON-RPC 2.0 for parse errors.
+// Sources: the service specification's tables "JSON-RPC errors" and "Headers", its management table for payments, and JSON-RPC 2.0 for parse errors.
 const ROWS = {
   parse_error: row(-32700, 400, false, "send one valid JSON document in UTF-8"),
   invalid_request: row(-32600, 400, false, `send ${EXAMPLE}`),
@@ -37,6 +37,12 @@ const ROWS = {
   not_prepared: row(-32002, 503, true, "retry shortly"),
   profile_config_unavailable: row(-32002, 503, true, "retry shortly; if it stays so, send the profile again with PUT /api/v1/profiles/{slug}"),
   balance_exhausted: row(-32003, 402, false, "credit the account or restore its allowance"),
+  payment_required: row(-32000, 402, false, "sign one challenge of WWW-Authenticate and repeat with Authorization: Payment"),
+  payment_invalid: row(-32000, 402, false, "repeat without payment for a fresh challenge, sign it, and send the same body with the signature"),
+  payment_conflict: row(-32000, 409, false, "check the first payment at its status_url; never sign a second while one is pending"),
+  payment_failed: row(-32000, 409, false, "repeat without payment for a fresh challenge"),
+  beneficiary_conflict: row(-32000, 409, false, "do not pay again; keep purchase ID and signed payment, report via feedback, retry the same request"),
+  payment_pending: row(-32000, 503, true, "do not pay again; it completes in the background; check status_url"),
   rate_limit_exceeded: row(-32005, 429, true, "retry after the indicated delay"),
   log_range_limit: row(-32005, 200, false, "split the block range and retry"),
   subscription_not_found: row(-32000, 200, false, "use an id that eth_subscribe returned on this connection"),

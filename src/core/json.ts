@@ -61,6 +61,13 @@ export function elements(bytes: Buffer, start: number, end: number, limit: numbe
   return spans;
 }
 
+/** Where a message ends but for white space. */
+export function endOf(bytes: Buffer): number {
+  let end = bytes.length;
+  while (end > 0 && (bytes[end - 1] ?? 0) <= SPACE) end--;
+  return end;
+}
+
 /** True when the bytes at `at` spell `text` (ASCII). */
 export function startsWith(bytes: Buffer, at: number, text: string): boolean {
   for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;

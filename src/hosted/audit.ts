@@ -2,14 +2,16 @@
 // Knows nothing of what to do about a difference.
 import { type Kysely, sql } from "kysely";
 import { ACCOUNT_IDS, type Books, booksOf, type Excess, excesses, unequalBooks } from "./audit-books.ts";
+import { PURCHASE_IDS, strayPayments, type UnequalPurchase, unequalPurchases } from "./audit-purchases.ts";
+import { CHANNEL_IDS, strayTakings, type UnequalChannel, unequalChannels } from "./audit-sessions.ts";
 import { type IdColumn, type IdRange, isBetween, rangesOf, rowsOf } from "./pages.ts";
 import type { Store } from "./store.ts";
 import type { Tables } from "./tables.ts";
 
 /** Something that does not add up, or money in the name of an event or account that does not exist. */
 export interface Difference {
-  readonly check: "event" | "balance" | "usage" | "lease";
-  /** Id of the ledger event or account. */
+  readonly check: "event" | "balance" | "usage" | "lease" | "purchase" | "channel";
+  /** Id of the ledger event, account, purchase or channel. */
   readonly id: string;
   /** What it is and what it should be, in nano-USD. */
   readonly isN: bigint;
@@ -21,21 +23,31 @@ export const DIFFERENCES_PER_CHECK = 250;
 
 /** Adds everything up; an empty list = the books agree. What is posted meanwhile makes no difference: whatever is compared was read at one moment. */
 export async function audit(store: Store): Promise<readonly Difference[]> {
-  const found: Record<Difference["check"], Difference[]> = { event: [], balance: [], usage: [], lease: [] };
+  const found: Record<Difference["check"], Difference[]> = { event: [], balance: [], usage: [], lease: [], purchase: [], channel: [] };
   const isFull = (check: Difference["check"]) => found[check].length >= DIFFERENCES_PER_CHECK;
   const add = (differences: readonly Difference[]) => {
     for (const difference of differences) if (!isFull(difference.check)) found[difference.check].push(difference);
   };
   for await (const range of rangesOf(store.db, EVENT_IDS)) {
     add(await events(store.db, range));
-    if (isFull("event")) break;
+    add((await strayPayments(store.db, range)).map(purchaseOf));
+    add((await strayTakings(store.db, range)).map(channelOf));
+    if (isFull("event") && isFull("purchase") && isFull("channel")) break;
   }
   for await (const range of rangesOf(store.db, ACCOUNT_IDS)) {
     add(await accounts(store.db, range));
     if (range.end !== null) add(await account(store, range.end));
     if (isFull("balance") && isFull("usage") && isFull("lease")) break;
   }
-  return [...found.event, ...found.balance, ...found.usage, ...found.lease];
+  for await (const range of rangesOf(store.db, PURCHASE_IDS)) {
+    add((await unequalPurchases(store.db, range)).map(purchaseOf));
+    if (isFull("purchase")) break;
+  }
+  for await (const range of rangesOf(store.db, CHANNEL_IDS)) {
+    add((await unequalChannels(store.db, range)).map(channelOf));
+    if (isFull("channel")) break;
+  }
+  return [...found.event, ...found.balance, ...found.usage, ...found.lease, ...found.purchase, ...found.channel];
 }
 
 const EVENT_IDS: readonly IdColumn[] = [
@@ -89,4 +101,14 @@ function differencesOf({ id, accounts, claims, held_n, booked_n, counted_n, take
 /** No lease is overspent and no balance below zero, whatever the engine enforces. */
 function excessOf({ id, is_n, should_n }: Excess): Difference {
   return { check: "lease", id, isN: is_n, shouldN: should_n };
+}
+
+/** Money came in for every purchase that has settled, once, and for nothing else. */
+function purchaseOf({ id, is_n, should_n }: UnequalPurchase): Difference {
+  return { check: "purchase", id, isN: is_n, shouldN: should_n };
+}
+
+/** What came out of a channel is booked once, and nothing for channels that do not exist. */
+function channelOf({ id, is_n, should_n }: UnequalChannel): Difference {
+  return { check: "channel", id, isN: is_n, shouldN: should_n };
 }

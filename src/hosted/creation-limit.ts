@@ -8,6 +8,8 @@ export interface AddressLimit {
   take(address: string, nowMs: number): number;
   /** After how many milliseconds one may be taken; 0 = now. Takes nothing. */
   waitMs(address: string, nowMs: number): number;
+  /** Returns one that was taken. */
+  giveBack(address: string): void;
   readonly size: number;
 }
 
@@ -32,6 +34,11 @@ export function createAddressLimit(size: BucketSize, maxAddresses: number = MAX_
     },
     waitMs(address, nowMs) {
       return waitMs(fullAtMs.get(networkOf(address)) ?? nowMs, size, nowMs);
+    },
+    giveBack(address) {
+      const whose = networkOf(address);
+      const before = fullAtMs.get(whose);
+      if (before !== undefined) fullAtMs.set(whose, before - 1_000 / size.perSecond);
     },
     get size() {
       return fullAtMs.size;

@@ -3,6 +3,7 @@
 
 import { customServices, lapsedServices, type Service } from "../core/access.ts";
 import { type ApiFault, apiFault } from "../core/api-fault.ts";
+import { lockAccount, type Tx } from "./ledger.ts";
 import type { Store } from "./store.ts";
 
 /** The Custom profiles of an account, as the hot path sees them. Replaced when they change. */
@@ -41,6 +42,21 @@ export async function customUntilMs(db: Pick<Store["db"], "selectFrom">, account
   return Number(row?.until_at ?? 0n);
 }
 
+/** Whether the operator has given an account Custom access that covers this moment: it need not buy days. */
+export async function isSubscribed(db: Pick<Store["db"], "selectFrom">, accountId: string, nowMs: number): Promise<boolean> {
+  const now = BigInt(Math.floor(nowMs));
+  const row = await db
+    .selectFrom("custom_access")
+    .select("source")
+    .where("account_id", "=", accountId)
+    .where("source", "like", "operator%")
+    .where("from_at", "<=", now)
+    .where("until_at", ">", now)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Days to give. */
 export interface CustomDays {
   readonly accountId: string;
@@ -57,31 +73,30 @@ export interface CustomTime {
 }
 
 /** Gives an account days of Custom access, from now or after those that it has. */
-export function grantCustomAccess(
-  store: Store,
+export function grantCustomAccess(store: Store, days: CustomDays, nowMs: number): Promise<CustomTime | ApiFault<"not_found" | "account_merged">> {
+  return store.transaction((tx) => grantCustomAccessIn(tx, days, nowMs));
+}
+
+/** Gives days within a transaction that does more. */
+export async function grantCustomAccessIn(
+  tx: Tx,
   { accountId, days, source }: CustomDays,
   nowMs: number,
 ): Promise<CustomTime | ApiFault<"not_found" | "account_merged">> {
-  return store.transaction(async (tx) => {
-    // Two that are given at once wait for each other here, so that they follow each other.
-    const account = await tx
-      .selectFrom("account")
-      .select("merged_into")
-      .where("id", "=", accountId)
-      .$if(store.engine === "postgres", (it) => it.forNoKeyUpdate())
-      .executeTakeFirst();
-    if (account === undefined) return apiFault("not_found", "no account has this id");
-    if (account.merged_into !== null) return apiFault("account_merged", "the account was merged into another one");
-    const before = await tx.selectFrom("custom_access").selectAll().where("account_id", "=", accountId).where("source", "=", source).executeTakeFirst();
-    if (before !== undefined) return { kind: "custom_time", fromMs: Number(before.from_at), untilMs: Number(before.until_at) };
-    const fromMs = Math.max(Math.floor(nowMs), await customUntilMs(tx, accountId));
-    const untilMs = fromMs + days * DAY_MS;
-    await tx
-      .insertInto("custom_access")
-      .values({ account_id: accountId, source, from_at: BigInt(fromMs), until_at: BigInt(untilMs) })
-      .execute();
-    return { kind: "custom_time", fromMs, untilMs };
-  });
+  // Two that are given at once wait for each other here, so that they follow each other.
+  await lockAccount(tx, accountId);
+  const account = await tx.selectFrom("account").select("merged_into").where("id", "=", accountId).executeTakeFirst();
+  if (account === undefined) return apiFault("not_found", "no account has this id");
+  if (account.merged_into !== null) return apiFault("account_merged", "the account was merged into another one");
+  const before = await tx.selectFrom("custom_access").selectAll().where("account_id", "=", accountId).where("source", "=", source).executeTakeFirst();
+  if (before !== undefined) return { kind: "custom_time", fromMs: Number(before.from_at), untilMs: Number(before.until_at) };
+  const fromMs = Math.max(Math.floor(nowMs), await customUntilMs(tx, accountId));
+  const untilMs = fromMs + days * DAY_MS;
+  await tx
+    .insertInto("custom_access")
+    .values({ account_id: accountId, source, from_at: BigInt(fromMs), until_at: BigInt(untilMs) })
+    .execute();
+  return { kind: "custom_time", fromMs, untilMs };
 }
 
 const DAY_MS = 86_400_000;

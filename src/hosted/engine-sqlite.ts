@@ -1,4 +1,5 @@
 // The embedded engine: node's own SQLite under Kysely's dialect for it. One connection, and Kysely lets nobody into a transaction of someone else.
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from "kysely";
@@ -36,10 +37,25 @@ export function openSqlite(directory: string): OpenEngine {
   }
 }
 
-function openFile(path: string): DatabaseSync {
-  const file = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true });
+/** Opens `svc.db` in a directory for reading only, whoever else has it open. Throws where there is none. */
+export function readSqlite(directory: string): OpenEngine {
+  const path = join(directory, "svc.db");
+  if (!existsSync(path)) throw new Error(`There is no store in ${directory}: svc has not been started with this data_dir yet.`);
+  const file = openFile(path, true);
+  const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database: adapted(file) }) });
+  return {
+    db,
+    async close() {
+      await db.destroy();
+      if (file.isOpen) file.close();
+    },
+  };
+}
+
+function openFile(path: string, readOnly = false): DatabaseSync {
+  const file = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true, readOnly });
   try {
-    file.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    if (!readOnly) file.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     return file;
   } catch (error) {
     file.close();

@@ -28,6 +28,12 @@ const TABLES: readonly (keyof Tables)[] = Object.keys({
   custom_access: true,
   feedback: true,
   old_form: true,
+  purchase: true,
+  purchase_submission: true,
+  settlement_wallet: true,
+  session_channel: true,
+  session_transaction: true,
+  session_call: true,
 } satisfies Record<keyof Tables, true>).map(parseTable);
 
 /** Copies a store into an empty one. Throws, and leaves the target as it was, when the target holds accounts or anything does not add up. */

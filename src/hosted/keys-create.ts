@@ -23,11 +23,17 @@ export interface NewKey {
 /** Makes an anonymous key: an account of its own with a starting grant in nano-USD. */
 export function createAnonymousKey(store: Store, { name, grantN }: { readonly name: string; readonly grantN: bigint }, nowMs: number): Promise<NewKey> {
   return store.transaction(async (tx) => {
-    const accountId = await insertAccount(tx, "anonymous", nowMs);
-    const key = await insertKey(tx, { accountId, agentId: null, name, profiles: EVERY_PROFILE }, nowMs);
+    const key = await insertAnonymousKey(tx, name, nowMs);
+    const { accountId } = key;
     if (grantN > 0n) await post(tx, { kind: "grant", idemKey: `grant:${accountId}`, accountId, amountN: grantN, atMs: nowMs });
     return key;
   });
+}
+
+/** Makes an anonymous key and its account with nothing in it, within a transaction that does more. */
+export async function insertAnonymousKey(tx: Transaction<Tables>, name: string, nowMs: number): Promise<NewKey> {
+  const accountId = await insertAccount(tx, "anonymous", nowMs);
+  return insertKey(tx, { accountId, agentId: null, name, profiles: EVERY_PROFILE }, nowMs);
 }
 
 /** Makes an account with nothing in it, its agent and its first key. */

@@ -55,6 +55,15 @@ export async function keyBySecret(store: Store, secret: string, nowMs: number): 
   return row === undefined ? null : keyOf(row);
 }
 
+/** The same of a secret that may have ended, or whose key was deleted: for money that was paid for it. */
+export async function endedKeyBySecret(store: Pick<Store, "db">, secret: string, nowMs: number): Promise<KeyRecord | null> {
+  const row = await keyRows(store.db, nowMs)
+    .innerJoin("key_secret", "key_secret.key_id", "api_key.id")
+    .where("key_secret.secret_hash", "=", hashOf(secret))
+    .executeTakeFirst();
+  return row === undefined ? null : keyOf(row);
+}
+
 /** A part of a list of keys. */
 export interface KeyPage {
   readonly limit: number;

@@ -16,6 +16,13 @@ export type LedgerEvent =
       readonly atMs: number;
     }
   | { readonly kind: "usage"; readonly idemKey: string; readonly accountId: string; readonly amountN: bigint; readonly atMs: number }
+  /** Money that came in for Custom access, or for somebody who is gone. It is no account's. */
+  | { readonly kind: "access" | "hold"; readonly idemKey: string; readonly amountN: bigint; readonly atMs: number }
+  /** Money that was held for somebody goes where it was meant to go after all: to an account, or into Custom access. */
+  | { readonly kind: "release"; readonly idemKey: string; readonly accountId: string; readonly amountN: bigint; readonly atMs: number }
+  /** Money that a payer's channel paid out for calls. */
+  | { readonly kind: "session"; readonly idemKey: string; readonly amountN: bigint; readonly atMs: number }
+  | { readonly kind: "release_access"; readonly idemKey: string; readonly amountN: bigint; readonly atMs: number }
   | { readonly kind: "move"; readonly idemKey: string; readonly fromId: string; readonly toId: string; readonly amountN: bigint; readonly atMs: number };
 
 /** An open transaction of the store. */
@@ -109,6 +116,15 @@ function entriesOf(event: LedgerEvent): readonly LedgerEntryTable[] {
       return [line(0n, "account", event.accountId, amountN), line(1n, "payments", null, -amountN)];
     case "usage":
       return [line(0n, "account", event.accountId, -amountN), line(1n, "revenue", null, amountN)];
+    case "access":
+    case "session":
+      return [line(0n, "revenue", null, amountN), line(1n, "payments", null, -amountN)];
+    case "hold":
+      return [line(0n, "held", null, amountN), line(1n, "payments", null, -amountN)];
+    case "release":
+      return [line(0n, "account", event.accountId, amountN), line(1n, "held", null, -amountN)];
+    case "release_access":
+      return [line(0n, "revenue", null, amountN), line(1n, "held", null, -amountN)];
     case "move":
       return [line(0n, "account", event.fromId, -amountN), line(1n, "account", event.toId, amountN)];
   }
@@ -123,6 +139,7 @@ interface Change {
 async function changeBalances(tx: Tx, events: readonly LedgerEvent[]): Promise<void> {
   if (events.length === 0) return;
   const changes = changesOf(events);
+  if (changes.size === 0) return;
   const ids = [...changes.keys()].sort();
   await lockAccounts(tx, ids);
   const rows = [...changes].map(
@@ -149,13 +166,19 @@ function changesOf(events: readonly LedgerEvent[]): ReadonlyMap<string, Change> 
   for (const event of events) {
     switch (event.kind) {
       case "grant":
-      case "payment": {
+      case "payment":
+      case "release": {
         const change = of(event.accountId);
         change.balanceN += event.amountN;
         change.fundedN += event.amountN;
-        if (event.kind === "payment") change.paidAt ??= BigInt(Math.floor(event.atMs));
+        if (event.kind !== "grant") change.paidAt ??= BigInt(Math.floor(event.atMs));
         break;
       }
+      case "access":
+      case "session":
+      case "hold":
+      case "release_access":
+        break;
       case "usage":
         of(event.accountId).balanceN -= event.amountN;
         break;

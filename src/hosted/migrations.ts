@@ -2,6 +2,8 @@
 // Knows tables and bounds; what they mean stands in `tables.ts`.
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
+import { createPurchases } from "./migrations-payments.ts";
+import { createSessions } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
 
 /** Every step by its name, in the order of the names. */
@@ -13,6 +15,8 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "005_profiles": { up: createProfiles },
   "006_claims": { up: createClaims },
   "007_feedback": { up: createFeedback },
+  "008_purchases": { up: createPurchases },
+  "009_sessions": { up: createSessions },
 };
 
 /** Takes the steps that a store lacks; another process may do so at the same time. Returns why not when the store is newer than this program. */
@@ -23,6 +27,13 @@ export async function migrate(db: Kysely<Tables>): Promise<string | null> {
   const newer = (await stepsTaken(db)).find((name) => !(name in MIGRATIONS));
   if (newer === undefined) throw error;
   return `The store was last used by a newer version of svc (it has step ${newer}). Start that version, or go back to a backup from before it.`;
+}
+
+/** Whether a store has taken exactly the steps of this program. */
+export async function isMigrated(db: Kysely<Tables>): Promise<boolean> {
+  const taken = new Set(await stepsTaken(db));
+  const steps = Object.keys(MIGRATIONS);
+  return taken.size === steps.length && steps.every((name) => taken.has(name));
 }
 
 async function stepsTaken(db: Kysely<Tables>): Promise<readonly string[]> {

@@ -1,4 +1,4 @@
-// The rate limits of an account: a token for each call from the bucket that binds it, and what is left there. Knows no price.
+// The rate limits of an account or a channel: a token for each call from the bucket that binds it, and what is left there. Knows no price.
 import type { Bucket } from "../core/access.ts";
 import { type BucketSize, FULL_MS, remaining, take, waitMs } from "../core/bucket.ts";
 import { type Fault, fault } from "../core/fault.ts";
@@ -14,6 +14,9 @@ export interface Quota {
   readonly resetS: number;
 }
 
+/** Whoever has buckets: an account, or a channel of pay-per-call. */
+export type BucketOwner = Pick<Payer, "fullAtMs">;
+
 /** How large a bucket is, and the time. */
 export interface BucketNow {
   readonly size: BucketSize;
@@ -21,7 +24,7 @@ export interface BucketNow {
 }
 
 /** Takes a token; a fault = there is none. */
-export function takeToken(payer: Payer, { name }: Bucket, { size, nowMs }: BucketNow): Fault | null {
+export function takeToken(payer: BucketOwner, { name }: Bucket, { size, nowMs }: BucketNow): Fault | null {
   payer.fullAtMs ??= new Map();
   const fullAtMs = payer.fullAtMs.get(name) ?? FULL_MS;
   const next = take(fullAtMs, size, nowMs);
@@ -34,7 +37,7 @@ export function takeToken(payer: Payer, { name }: Bucket, { size, nowMs }: Bucke
 }
 
 /** What a bucket still lets through. */
-export function quotaOf(payer: Payer, { name }: Bucket, { size, nowMs }: BucketNow): Quota {
+export function quotaOf(payer: BucketOwner, { name }: Bucket, { size, nowMs }: BucketNow): Quota {
   const fullAtMs = payer.fullAtMs?.get(name) ?? FULL_MS;
   return {
     name,

@@ -55,7 +55,7 @@ export function isSameSecret(given: string, expected: string): boolean {
 }
 
 /** A new id, for example `key_…`: later ones come later in order, and none can be guessed. */
-export function newId(mark: "acc" | "key" | "agt" | "con" | "prf" | "fbk", wallMs: number): string {
+export function newId(mark: "acc" | "key" | "agt" | "con" | "prf" | "fbk" | "pur", wallMs: number): string {
   const time = Math.max(0, Math.floor(wallMs)).toString(36).padStart(TIME_CHARS, "0").slice(-TIME_CHARS);
   return `${mark}_${time}${randomText(BASE36, ID_RANDOM_CHARS)}`;
 }

@@ -2,8 +2,8 @@
 // A failing database throws; whoever calls catches at one place.
 import type { Kysely, Transaction } from "kysely";
 import { openPostgres } from "./engine-postgres.ts";
-import { openSqlite } from "./engine-sqlite.ts";
-import { migrate } from "./migrations.ts";
+import { openSqlite, readSqlite } from "./engine-sqlite.ts";
+import { isMigrated, migrate } from "./migrations.ts";
 import type { Tables } from "./tables.ts";
 
 /** An open store. */
@@ -33,6 +33,19 @@ export async function openStore({ url, dataDir }: StorePlace): Promise<Store> {
   const engine: Engine = url === "" ? "sqlite" : "postgres";
   const { db, close } = engine === "sqlite" ? openSqlite(dataDir) : openPostgres(url);
   const refusal = await migrate(db).catch((error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE[engine]}`);
+  if (refusal === null) return { engine, db, transaction: (run) => transact(db, run), close };
+  await close();
+  throw new Error(refusal);
+}
+
+/** Opens a store that a service may have open at the same time, to read it; throws with a text for the operator when it cannot. */
+export async function readStore({ url, dataDir }: StorePlace): Promise<Store> {
+  const engine: Engine = url === "" ? "sqlite" : "postgres";
+  const { db, close } = engine === "sqlite" ? readSqlite(dataDir) : openPostgres(url);
+  const refusal = await isMigrated(db).then(
+    (it) => (it ? null : "The store was written by another version of svc. Start this version once, then read it."),
+    (error: unknown) => `The store cannot be read: ${reasonOf(error)}. ${ADVICE[engine]}`,
+  );
   if (refusal === null) return { engine, db, transaction: (run) => transact(db, run), close };
   await close();
   throw new Error(refusal);

@@ -1,5 +1,7 @@
 // The tables of the store as types: the one description that queries are checked against. Every integer is a bigint on both engines;
 // names that end in `_n` are nano-USD, in `_at` and `_until` milliseconds since the epoch.
+import type { PurchaseSubmissionTable, PurchaseTable, SettlementWalletTable } from "./tables-payments.ts";
+import type { SessionCallTable, SessionChannelTable, SessionTransactionTable } from "./tables-sessions.ts";
 
 /** Whether an account is only as old as its anonymous key, or has an owner. */
 export type AccountKind = "anonymous" | "account";
@@ -22,6 +24,12 @@ export interface Tables {
   readonly custom_access: CustomAccessTable;
   readonly feedback: FeedbackTable;
   readonly old_form: OldFormTable;
+  readonly purchase: PurchaseTable;
+  readonly purchase_submission: PurchaseSubmissionTable;
+  readonly settlement_wallet: SettlementWalletTable;
+  readonly session_channel: SessionChannelTable;
+  readonly session_transaction: SessionTransactionTable;
+  readonly session_call: SessionCallTable;
 }
 
 /** Who pays. */
@@ -93,7 +101,7 @@ export interface LedgerTxTable {
   readonly id: string;
   /** What makes a repetition the same event; unique. */
   readonly idem_key: string;
-  readonly kind: "grant" | "payment" | "usage" | "move";
+  readonly kind: "grant" | "payment" | "usage" | "move" | "access" | "hold" | "release" | "release_access" | "session";
   readonly created_at: bigint;
 }
 
@@ -102,7 +110,7 @@ export interface LedgerEntryTable {
   readonly tx_id: string;
   readonly position: bigint;
   /** `account` for money of an account, else a book of the operator. */
-  readonly book: "account" | "grants" | "payments" | "revenue";
+  readonly book: "account" | "grants" | "payments" | "revenue" | "held";
   readonly account_id: string | null;
   readonly amount_n: bigint;
 }

@@ -38,13 +38,27 @@ export function addressBehind(remoteAddress: string, forwardedFor: string, proxi
 
 /** The base URL that the caller used, without a slash at the end; what it sent is used only where it is a plain host. */
 export function requestBaseUrl(request: IncomingMessage, proxies: TrustedProxies): string {
-  const { host } = request.headers;
-  const viaProxy = isTrusted(plain(request.socket.remoteAddress ?? ""), proxies);
-  const scheme = viaProxy && headerOf(request, "x-forwarded-proto").trim().toLowerCase() === "https" ? "https" : "http";
-  if (host !== undefined && host.length <= MAX_HOST_CHARS && HOST.test(host)) return `${scheme}://${host.toLowerCase()}`;
   const { localAddress = "localhost", localPort = 80 } = request.socket;
   const own = plain(localAddress);
-  return `${scheme}://${isIP(own) === 6 ? `[${own}]` : own}:${localPort}`;
+  const here = `${isIP(own) === 6 ? `[${own}]` : own}:${localPort}`;
+  const remote = request.socket.remoteAddress ?? "";
+  return letterBaseUrl({ address: remote, header: (name) => headerOf(request, name) }, proxies, here);
+}
+
+/** The same of a request whose connection is known by its address and headers alone. */
+export function letterBaseUrl(letter: Addressed, proxies: TrustedProxies, here = "localhost"): string {
+  const host = letter.header("host") ?? "";
+  const isSecure = isTrusted(plain(letter.address), proxies) && (letter.header("x-forwarded-proto") ?? "").trim().toLowerCase() === "https";
+  const named = host.length <= MAX_HOST_CHARS && HOST.test(host) ? host.toLowerCase() : here;
+  return `${isSecure ? "https" : "http"}://${named}`;
+}
+
+/** What of a request says where it came from and where to. */
+export interface Addressed {
+  /** IP address of the connection. */
+  readonly address: string;
+  /** Value of a header, by lower-case name. */
+  header(name: string): string | undefined;
 }
 
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;

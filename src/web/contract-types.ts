@@ -1,8 +1,10 @@
 // What a row of the contract is, and the types of handlers that follow from it: a handler that answers what its row does not declare does not compile.
 import type { z } from "zod";
 import type { ApiFault, ApiFaultCode } from "../core/api-fault.ts";
+import type { PurposeKind } from "../core/payment.ts";
 import type { AgentRecord } from "../hosted/agents.ts";
 import type { KeyRecord } from "../hosted/keys.ts";
+import type { Order, Paid } from "../hosted/payments/payments.ts";
 
 /**
  * How a caller may show who it is. `management_token`, `operator`: `Authorization: Bearer`. `rpc_key`: the same, or `X-Svc-Api-Key`.
@@ -49,6 +51,8 @@ export interface Operation {
   readonly faults: readonly ApiFaultCode[];
   /** Whether sending it again changes nothing more. */
   readonly idempotent: boolean;
+  /** What a payment with it buys; left out = it takes none. */
+  readonly pays?: PurposeKind;
 }
 
 /** Who sent a request. */
@@ -100,7 +104,25 @@ export type ApiResult<O extends Operation> = ApiAnswer<O> | ApiFault<O["faults"]
 /** Serves one operation. */
 export type ApiHandler<O extends Operation> = (input: ApiInput<O>) => ApiResult<O> | Promise<ApiResult<O>>;
 
+/** What is to be paid for, but for the request that says so. */
+export type Terms = Pick<Order, "purpose" | "amountN" | "description">;
+
+/** Serves one operation that is paid for. */
+export interface PaidHandler<O extends Operation> {
+  /** What to do where payments are not taken. */
+  readonly instead: string;
+  /** Requests that need no payment; null = each of them does. */
+  readonly free: { includes(body: ApiInput<O>["body"]): boolean; readonly serve: ApiHandler<O> } | null;
+  /** What is to be paid for, or why that is not sold. Gives nothing away. */
+  order(input: ApiInput<O>): Promise<Terms | ApiFault<O["faults"][number]>> | Terms | ApiFault<O["faults"][number]>;
+  /** What a payment that has settled is answered, the first time and again. Whose request it was is not asked any more. */
+  answer(paid: Paid, input: Omit<ApiInput<O>, "caller">): ApiResult<O> | Promise<ApiResult<O>>;
+}
+
+/** Serves an operation in the way that its row asks for. */
+export type HandlerOf<O extends Operation> = O extends { readonly pays: PurposeKind } ? PaidHandler<O> : ApiHandler<O>;
+
 /** Handlers of every operation of a contract that the API serves itself. */
 export type ApiHandlers<Contract extends Readonly<Record<string, Operation>>> = {
-  readonly [Id in keyof Contract as Contract[Id]["servedBy"] extends "api" ? Id : never]: ApiHandler<Contract[Id]>;
+  readonly [Id in keyof Contract as Contract[Id]["servedBy"] extends "api" ? Id : never]: HandlerOf<Contract[Id]>;
 };

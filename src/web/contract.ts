@@ -2,6 +2,7 @@
 // An operation's id is its key here and never changes.
 import { CLAIM_OPERATIONS } from "./contract-claims.ts";
 import { FEEDBACK_OPERATIONS } from "./contract-feedback.ts";
+import { PAYING, PAYMENT_OPERATIONS } from "./contract-payments.ts";
 import { PROFILE_OPERATIONS } from "./contract-profiles.ts";
 import type { Operation } from "./contract-types.ts";
 import * as shape from "./schemas.ts";
@@ -65,12 +66,14 @@ export const CONTRACT = {
     ...AGENT,
     method: "POST",
     path: "/api/v1/agent/keys",
-    summary: "Create an anonymous key with a free grant",
-    description: "Needs no credential. The key is shown once. Repeating it creates another key.",
+    summary: "Create an anonymous key with a free grant, or one that is paid for",
+    description:
+      "Needs no credential. The key is shown once. Repeating it creates another key; with `initial_fund_usd` and the same payment, the same key is shown again for 7 days.",
     body: shape.agentKeyRequest,
     answers: { 201: { description: "The key and a URL that is ready to use.", schema: shape.createdAgentKey } },
-    faults: [...BODY, "rate_limited", ...ANY],
+    faults: [...BODY, "rate_limited", ...PAYING, ...ANY],
     idempotent: false,
+    pays: "create_key",
   },
   getAgentKey: {
     ...AGENT,
@@ -83,19 +86,6 @@ export const CONTRACT = {
     answers: { 200: { description: "The key.", schema: shape.key } },
     faults: ["not_found", "rate_limited", ...ANY],
     idempotent: true,
-  },
-  fundAgentKey: {
-    ...AGENT,
-    method: "POST",
-    path: "/api/v1/agent/keys/{key}/fund",
-    summary: "Pay in for a key",
-    description: "Payments are not open yet: it answers `unavailable`.",
-    auth: ["key_in_path"],
-    params: shape.secretParams,
-    body: shape.fundRequest,
-    answers: {},
-    faults: [...BODY, "not_found", "rate_limited", ...ANY],
-    idempotent: false,
   },
   getPricing: {
     ...AGENT,
@@ -213,6 +203,7 @@ export const CONTRACT = {
     answers: { 200: { description: "The agent.", schema: shape.agent } },
     faults: [...KNOWN, ...ANY],
   },
+  ...PAYMENT_OPERATIONS,
   ...CLAIM_OPERATIONS,
   ...PROFILE_OPERATIONS,
   getOperatorUsage: {

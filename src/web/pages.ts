@@ -1,6 +1,7 @@
 // Every page that answers a GET, as rows of one table: path and handler. Pages read memory only and answer at once.
 import { readFileSync } from "node:fs";
 import { fault } from "../core/fault.ts";
+import type { PaymentGauges } from "../hosted/payments/payments.ts";
 import type { Observer } from "../observe.ts";
 import type { Directory } from "../upstream/directory.ts";
 import type { World } from "../world.ts";
@@ -11,7 +12,7 @@ import { prometheusText } from "./handlers/prometheus.ts";
 import type { StreamFacts } from "./handlers/streams.ts";
 import type { OldForms } from "./old-forms.ts";
 import { type Headers, write, writeDocument, writeFault, writeUnchanged } from "./respond.ts";
-import type { ByteBudget } from "./rpc/door.ts";
+import type { ByteBudget } from "./rpc/limits.ts";
 import type { PageHandler, PageRequest } from "./server.ts";
 
 /** What the pages tell of. */
@@ -24,6 +25,8 @@ export interface PageParts extends StreamFacts {
   readonly isDraining: () => boolean;
   readonly documents: Documents;
   readonly oldForms: Pick<OldForms, "counts">;
+  /** How payments stand; null = none are taken. */
+  readonly payments: () => PaymentGauges | null;
 }
 
 const CHAIN_METRICS = "/api/metrics/";

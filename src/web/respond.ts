@@ -49,7 +49,8 @@ const PREFLIGHT: readonly string[] = [
   "Access-Control-Allow-Methods",
   "GET, POST, PUT, PATCH, DELETE, OPTIONS",
   "Access-Control-Allow-Headers",
-  "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, X-Svc-Strategy, X-Svc-Version, PAYMENT-SIGNATURE",
+  // The last one: x402's client for browsers sends it with the payment.
+  "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, X-Svc-Strategy, X-Svc-Version, PAYMENT-SIGNATURE, Payment-Authorization, Payment-Session, Accept-Payment, Access-Control-Expose-Headers",
   "Access-Control-Max-Age",
   "86400",
 ];

@@ -123,7 +123,13 @@ export const errorEnvelope = z
       next_action: z.string().describe("What to do about it."),
       docs_url: z.string().describe("Where the code is explained."),
       details: z.array(z.string()).optional().describe("Paths of the fields that are wrong."),
+      purchase_id: z.string().optional().describe("The payment that it is about, where one was recorded."),
+      status_url: z.string().optional().describe("Where that payment is read. Needs no credential."),
     }),
+    type: z.string().optional().describe("MPP's problem type, where a payment is missing or not right (RFC 9457)."),
+    title: z.string().optional(),
+    status: z.int().optional(),
+    detail: z.string().optional(),
   })
   .meta({ id: "Error", description: "A refusal." });
 
@@ -151,7 +157,7 @@ export const operatorAudit = z
     differences: z
       .array(
         z.object({
-          check: z.enum(["event", "balance", "usage", "lease"]),
+          check: z.enum(["event", "balance", "usage", "lease", "purchase", "channel"]),
           id: z.string().describe("Of the ledger event or account."),
           is_usd: usd,
           should_be_usd: usd,

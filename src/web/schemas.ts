@@ -35,14 +35,17 @@ const allowedProfiles = z.array(profileName).min(1).max(50).nullable().describe(
 const amountUsd = z
   .string()
   .regex(/^\d{1,9}(\.\d{1,9})?$/)
-  .describe("An amount in US dollars, as a plain decimal.");
+  .describe("An amount in US dollars, as a plain decimal with at most six places. `payments` in /agent.json tells the range.");
 
 /** Body of `createAgentKey`. */
 export const agentKeyRequest = z
-  .strictObject({ name: name.optional(), initial_fund_usd: amountUsd.optional().describe("Pays this amount in at once. Leave it out for the free grant.") })
+  .strictObject({
+    name: name.optional(),
+    initial_fund_usd: amountUsd
+      .optional()
+      .describe("The key is paid for and has this amount, and no free grant. `payments` in /agent.json tells the range. Leave it out for the free grant."),
+  })
   .meta({ id: "AgentKeyRequest", description: "An anonymous key to create." });
-/** Body of `fundAgentKey`. */
-export const fundRequest = z.strictObject({ amount_usd: amountUsd }).meta({ id: "FundRequest", description: "An amount to pay in." });
 /** Body of `createKey`. */
 export const keyRequest = z
   .strictObject({ name: name.optional(), default_profile: defaultProfile.optional(), allowed_profiles: allowedProfiles.optional() })
@@ -116,6 +119,7 @@ export const createdAgentKey = z
     key_prefix: z.string(),
     estimated_requests: estimatedRequests,
     balance_usd: usd,
+    purchase_id: z.string().optional().describe("The payment that made it."),
   })
   .meta({ id: "CreatedAgentKey", description: "A new anonymous key." });
 /** Answer of `createKey`. */

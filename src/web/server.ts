@@ -7,9 +7,9 @@ import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
 import type { World } from "../world.ts";
 import { type Headers, headersOf, refusalText, writeFault, writePreflight } from "./respond.ts";
 import { isRpcPath, isSocketPath } from "./rpc/address.ts";
-import type { RpcParts } from "./rpc/door.ts";
 import { serveRpc } from "./rpc/http.ts";
 import { type Activity, createLeanDoor, type LeanDoor } from "./rpc/lean.ts";
+import type { RpcParts } from "./rpc/parts.ts";
 import { type CallerSockets, createCallerSockets, isHandshake, notASocket } from "./socket/sockets.ts";
 
 /** Bounds of the server. */

@@ -17,7 +17,7 @@ const provider = (id: string, ws: boolean) => ({
 });
 
 /** A configuration as an operator writes it, with other values than the defaults where `hosted` and `extra` say so. */
-function configuration(hosted: Readonly<Record<string, unknown>>, extra: Readonly<Record<string, unknown>> = {}): string {
+export function configuration(hosted: Readonly<Record<string, unknown>>, extra: Readonly<Record<string, unknown>> = {}): string {
   return JSON.stringify({
     storage: { url: `postgres://svc:${SECRET}@db.example/svc` },
     chains: { ethereum: { chain_id: 1, name: "Ethereum Mainnet", aliases: ["mainnet"] }, base: { chain_id: 8453, name: "Base" } },

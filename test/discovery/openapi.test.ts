@@ -15,6 +15,9 @@ type Entry = readonly [operation: string, Document];
 const INSTANCE_IDS = ["getChainMetrics", "getHealth", "getReadiness", "listChains"];
 const RPC_IDS = ["rpc", "rpcProfile", "rpcProvider", "rpcStrategy"];
 const HOSTED_IDS = [
+  "buyCredit",
+  "buyCustomAccess",
+  "getPurchase",
   "claimAgentKey",
   "createAccountClaimLink",
   "createAgentClaimLink",
@@ -115,11 +118,11 @@ test("the catalogue has every code of both tables, as the tables say", () => {
   assert.ok(catalog.every((it) => it.meaning.length > 10));
 });
 
-test("calls tell how they are refused: with a key 401, 402, 403, 410 and 429; without keys none of these", () => {
+test("calls tell how they are refused: with a key 401, 402, 403, 409, 410 and 429; without keys none of these", () => {
   const keyed: Document = openApiDocument(HOSTED, SITE);
   const plain: Document = openApiDocument(ROUTER, SITE);
   const statuses = (document: Document, path: string) => Object.keys(document.paths[path].post.responses).join(" ");
-  assert.equal(statuses(keyed, "/rpc/k/{key}/{strategy}/{chain}"), "200 204 400 401 402 403 404 408 410 413 415 429 500 503");
+  assert.equal(statuses(keyed, "/rpc/k/{key}/{strategy}/{chain}"), "200 204 400 401 402 403 404 408 409 410 413 415 429 500 503");
   assert.equal(statuses(plain, "/rpc/{strategy}/{chain}"), "200 204 400 404 408 413 415 500 503");
   assert.deepEqual(keyed.paths["/rpc/{chain}"].post.security, [{ rpcKey: [] }, { rpcKeyHeader: [] }, { apiKey: [] }]);
   assert.deepEqual(plain.paths["/rpc/{chain}"].post.security, []);

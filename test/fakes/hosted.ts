@@ -91,6 +91,7 @@ export async function serveApi(t: Ending, store: Store, overrides: Partial<ApiPa
     operatorToken: OPERATOR_TOKEN,
     keysPerHour: 8,
     limits: { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 3, writesPerMinute: 10_000 },
+    payments: null,
     audit: () => audit(store),
     ...overrides,
   });
@@ -140,7 +141,8 @@ export async function serveApi(t: Ending, store: Store, overrides: Partial<ApiPa
 function checked(method: string, path: string, response: Response, text: string): ApiAnswered {
   const { status, headers } = response;
   const json = method === "HEAD" || text === "" ? undefined : JSON.parse(text);
-  assert.equal(headers.get("cache-control"), "no-store");
+  const isPaid = headers.has("payment-receipt") || headers.has("payment-response");
+  assert.equal(headers.get("cache-control"), isPaid ? "private, no-store" : "no-store");
   assert.match(headers.get("x-svc-request-id") ?? "", /^req-\d+$/);
   assert.equal(headers.get("access-control-allow-origin"), "*");
   const route = routeOf(path.split("?")[0] ?? "/");
@@ -161,6 +163,7 @@ function refusalOf(json: unknown, response: Response, faults: readonly string[] 
   const code = Object.keys(API_FAULTS).find((it): it is ApiFaultCode => it === error.code);
   assert.ok(code !== undefined, `${error.code} is no row of the table`);
   assert.equal(response.status, API_FAULTS[code].status);
+  if (response.status === 402) assert.match(response.headers.get("www-authenticate") ?? "", /^Payment /, "clients throw at a 402 without a challenge");
   assert.equal(response.headers.has("retry-after"), API_FAULTS[code].retryable, "Retry-After stands on what may be retried, and on nothing else");
   assert.match(error.docs_url, new RegExp(`^http.*/docs/errors#${code}$`));
   assert.ok(error.message.length > 10 && error.next_action.length > 5);

@@ -54,9 +54,9 @@ export function configOf(text: string): Config {
   return result.config;
 }
 
-/** Starts the service. Close it in the test's `after`. */
-export async function startService(text: string, world: World = realWorld): Promise<Service> {
-  const config = configOf(text);
+/** Starts the service, with its configuration changed where a file cannot say it. Close it in the test's `after`. */
+export async function startService(text: string, world: World = realWorld, complete = (config: Config): Config => config): Promise<Service> {
+  const config = complete(configOf(text));
   let lines = "";
   const sink = new Writable({
     write(chunk: Buffer, _encoding, done) {

@@ -9,6 +9,7 @@ import { newId, newSecret } from "../../src/hosted/secret.ts";
 import { OPERATIONS } from "../../src/web/contract.ts";
 import type { Operation } from "../../src/web/contract-types.ts";
 import { type ApiAnswered, failingStore, OPERATOR_TOKEN, type Sent, type ServedApi, serveApi, TARIFF, testCustom } from "../fakes/hosted.ts";
+import { fakePayments } from "../fakes/payments.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 interface Call extends Sent {
@@ -26,6 +27,10 @@ interface Scene {
   readonly anonymousKey: string;
   /** Approved by the account. */
   readonly connection: { readonly id: string; readonly token: string };
+  /** Of a payment for the anonymous key. */
+  readonly purchaseId: string;
+  /** A payment that was not sent yet, as headers; what becomes of it stands in its name. */
+  readonly pay: (fate?: string) => Readonly<Record<string, string>>;
 }
 
 type Case = (scene: Scene, good: Call) => Promise<ApiAnswered>;
@@ -35,7 +40,15 @@ const GOOD: Readonly<Record<string, (scene: Scene) => Call>> = {
   listAgentChains: () => ({ what: "GET /api/v1/agent/chains" }),
   createAgentKey: () => ({ what: "POST /api/v1/agent/keys", body: { name: "mine" } }),
   getAgentKey: ({ anonymousKey }) => ({ what: `GET /api/v1/agent/keys/${anonymousKey}` }),
-  fundAgentKey: ({ anonymousKey }) => ({ what: `POST /api/v1/agent/keys/${anonymousKey}/fund`, body: { amount_usd: "0.10" } }),
+  fundAgentKey: ({ anonymousKey, pay }) => ({ what: `POST /api/v1/agent/keys/${anonymousKey}/fund`, body: { amount_usd: "0.10" }, headers: pay() }),
+  buyCredit: ({ account, pay }) => ({ what: `POST /api/v1/accounts/${account.id}/credit`, token: account.token, body: { usd: "5" }, headers: pay() }),
+  buyCustomAccess: ({ account, pay }) => ({
+    what: `POST /api/v1/accounts/${account.id}/custom-access`,
+    token: account.token,
+    body: { days: 2, key_id: account.keyId },
+    headers: pay(),
+  }),
+  getPurchase: ({ purchaseId }) => ({ what: `GET /api/v1/purchases/${purchaseId}` }),
   getPricing: () => ({ what: "GET /api/v1/agent/pricing" }),
   createKey: () => ({ what: "POST /api/v1/keys", body: { name: "mine" } }),
   listKeys: ({ account }) => ({ what: "GET /api/v1/keys", token: account.token }),
@@ -94,8 +107,8 @@ const CASES: Readonly<Record<string, Case>> = {
   body_too_large: ({ api }, good) => send(api, { ...good, body: JSON.stringify({ name: "x".repeat(70_000) }) }),
   unsupported_media_type: ({ api }, good) => send(api, { ...good, headers: { "content-encoding": "gzip" } }),
   unknown_field: ({ api }, good) => send(api, { ...good, body: { ...Object(good.body), nope: 1 } }),
-  invalid_field: ({ api }, good) => send(api, { ...good, what: good.what.replace(/\/(key|acc|con)_\w+/, "/{id}") }),
-  not_found: ({ api }, good) => send(api, { ...good, what: good.what.replace(/(key|acc|con)_\w+/, (_, mark) => newId(mark, 1)) }),
+  invalid_field: ({ api }, good) => send(api, { ...good, what: good.what.replace(/\/(key|acc|con|pur)_\w+/, "/{id}") }),
+  not_found: ({ api }, good) => send(api, { ...good, what: good.what.replace(/(key|acc|con|pur)_\w+/, (_, mark) => newId(mark, 1)) }),
   forbidden: async ({ api, account }, good) => {
     const agent = { accountId: account.id, name: "", profiles: null, readOnly: true, expiresAtMs: null };
     const { token } = await api.store.transaction((tx) => insertAgent(tx, agent, 1));
@@ -105,6 +118,32 @@ const CASES: Readonly<Record<string, Case>> = {
     await api.call(`DELETE /api/v1/keys/${account.keyId}`, { token: account.token });
     return send(api, good);
   },
+};
+
+const fated =
+  (fate: string): Case =>
+  ({ api, pay }, good) =>
+    send(api, { ...good, headers: pay(fate) });
+
+/** What comes of payments, where `body` has to be paid for and `other` is another such body. */
+const payingCases = (body: object, { other, beyond }: { readonly other: object; readonly beyond: object }): Readonly<Record<string, Case>> => {
+  const paid =
+    (run: Case): Case =>
+    (scene, good) =>
+      run(scene, { ...good, body: { ...Object(good.body), ...body } });
+  return {
+    payment_required: paid(({ api }, good) => send(api, { ...good, headers: {} })),
+    payment_invalid: paid(fated("bad")),
+    payment_failed: paid(fated("failed")),
+    payment_pending: paid(fated("pending")),
+    beneficiary_conflict: paid(fated("gone")),
+    payment_conflict: paid(async ({ api, pay }, good) => {
+      const once = { ...good, headers: pay() };
+      assert.match((await send(api, once)).outcome, / 20[01]$/);
+      return send(api, { ...once, body: { ...Object(once.body), ...other } });
+    }),
+    amount_out_of_range: paid(({ api, pay }, good) => send(api, { ...good, headers: pay(), body: { ...Object(good.body), ...beyond } })),
+  };
 };
 
 const unknownPathKey: Case = ({ api }, good) => send(api, { ...good, what: good.what.replace(/svc_ak_\w+/, newSecret("key")) });
@@ -167,9 +206,27 @@ const merged: Case = async (scene, good) => {
 };
 
 const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
-  createAgentKey: { rate_limited: manyKeys, invalid_field: invalidBody({ name: 7 }) },
+  createAgentKey: {
+    ...payingCases({ initial_fund_usd: "1" }, { other: { initial_fund_usd: "2" }, beyond: { initial_fund_usd: "100.000001" } }),
+    rate_limited: manyKeys,
+    invalid_field: invalidBody({ name: 7 }),
+  },
   getAgentKey: { not_found: unknownPathKey, rate_limited: wrongPathKeys },
-  fundAgentKey: { not_found: unknownPathKey, rate_limited: wrongPathKeys, unavailable: succeeds, invalid_field: invalidBody({ amount_usd: "1e3" }) },
+  fundAgentKey: {
+    ...payingCases({}, { other: { amount_usd: "0.2" }, beyond: { amount_usd: "0.099999" } }),
+    not_found: unknownPathKey,
+    rate_limited: wrongPathKeys,
+    invalid_field: invalidBody({ amount_usd: "1e3" }),
+  },
+  buyCredit: { ...payingCases({}, { other: { usd: "6" }, beyond: { usd: "0" } }), already_claimed: merged },
+  buyCustomAccess: {
+    ...payingCases({}, { other: { days: 3 }, beyond: { days: 31 } }),
+    already_claimed: merged,
+    async already_subscribed({ api, account }, good) {
+      await grantCustomAccess(api.store, { accountId: account.id, days: 1, source: "operator:invoice" }, api.world.wallMs());
+      return send(api, good);
+    },
+  },
   createKey: {
     rate_limited: manyKeys,
     invalid_field: invalidBody({ allowed_profiles: ["no-such"] }),
@@ -247,6 +304,7 @@ eachStore(({ engine, open }) => {
     const endings: (() => Promise<void>)[] = [];
     const t = { after: (run: () => Promise<void>) => void endings.unshift(run) };
     const tried = new Set<string>();
+    let payments = 0;
     let services: Pick<Scene, "api" | "full" | "broken">;
 
     before(async () => {
@@ -255,8 +313,9 @@ eachStore(({ engine, open }) => {
         throw new TypeError("a bug of this program");
       };
       const settings = new Proxy({ startingGrantCu: 1, tariff: TARIFF, maxKeys: 1, freeCuPerMonth: 1, fallbackMs: 1 }, { get: bug });
+      const payments = fakePayments({ store, changes: { key: () => undefined, account: () => undefined }, wallMs: () => services.api.world.wallMs() });
       services = {
-        api: await serveApi(t, store),
+        api: await serveApi(t, store, { payments }),
         full: await serveApi(t, store, { limits: { maxReading: 1_024, maxUnderWay: 0, missesPerMinute: 3, writesPerMinute: 10_000 } }),
         broken: await serveApi(
           t,
@@ -264,6 +323,7 @@ eachStore(({ engine, open }) => {
           {
             settings,
             audit: bug,
+            payments: new Proxy(payments, { get: bug }),
             custom: {
               ...testCustom(),
               get requestsPerSecond() {
@@ -288,7 +348,10 @@ eachStore(({ engine, open }) => {
           const { json: anonymous } = await services.api.call("POST /api/v1/agent/keys");
           const account = { id: made.account_id, token: made.management_token, keyId: made.id, key: made.key };
           const connection = await approvedConnection(services.api, account.id);
-          const scene = { ...services, account, connection, anonymousKey: anonymous.key };
+          const pay = (fate = "good") => ({ "payment-signature": `${fate}-${++payments}` });
+          const funding = { body: { amount_usd: "0.1" }, headers: pay() };
+          const { json: funded } = await services.api.call(`POST /api/v1/agent/keys/${anonymous.key}/fund`, funding);
+          const scene = { ...services, account, connection, anonymousKey: anonymous.key, purchaseId: funded.purchase_id, pay };
           const answer = await run(scene, good(scene));
           assert.equal(answer.outcome, `${operation.id} ${outcome}`, answer.text);
           tried.add(answer.outcome);

@@ -308,7 +308,8 @@ describe("pages and methods", { timeout: 10_000 }, () => {
       assert.equal(status, 204, path);
       assert.equal(headers["access-control-max-age"], "86400");
       const allowed = (headers["access-control-allow-headers"] ?? "").toLowerCase().split(", ");
-      for (const name of ["authorization", "content-type", "x-svc-provider", "x-svc-strategy", "payment-signature", "x-request-id"])
+      const paying = ["payment-signature", "payment-authorization", "accept-payment", "access-control-expose-headers"];
+      for (const name of ["authorization", "content-type", "x-svc-provider", "x-svc-strategy", "x-request-id", ...paying])
         assert.ok(allowed.includes(name), name);
       const methods = (headers["access-control-allow-methods"] ?? "").split(", ");
       for (const name of ["GET", "POST", "OPTIONS"]) assert.ok(methods.includes(name), name);

@@ -257,6 +257,15 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
     "Proxy-Connection: keep-alive",
   ].map((it) => withLines(it)),
   "what changes how the message is sent": ["Expect: 100-continue", "expect:", "TE: trailers", "Trailer: X"].map((it) => withLines(it)),
+  "what carries a payment": [
+    "PAYMENT-SIGNATURE: a",
+    "payment-signature:",
+    "Payment-Authorization: Payment a",
+    "Authorization: Payment a",
+    "authorization:pAYMENT a",
+    "Authorization: Bearer a, Payment b",
+    "Authorization: Payment",
+  ].map((it) => withLines(it)),
   "a field that occurs twice": [withLines("X-Svc-Provider: a", "x-svc-provider: b"), withLines("X: a", "X: a"), withLines("__proto__: a", "__PROTO__: a")],
   "a host that is missing, empty or double": [
     headOf(["Content-Length: 5"]),

@@ -13,7 +13,7 @@ import { trustedProxiesOf } from "../../src/web/client-address.ts";
 import { createOldForms } from "../../src/web/old-forms.ts";
 import { createPages } from "../../src/web/pages.ts";
 import { createResolver } from "../../src/web/rpc/address.ts";
-import type { RpcParts } from "../../src/web/rpc/door.ts";
+import type { RpcParts } from "../../src/web/rpc/parts.ts";
 import { listen, type WebServer } from "../../src/web/server.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { configOf, configText } from "../fakes/service.ts";
@@ -64,6 +64,8 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     resolver: createResolver(directory, observer),
     gate: null,
     oldForms,
+    toll: null,
+    payPerCall: null,
     proxies: trustedProxiesOf([]),
     deadlineMs: () => 10_000,
     get limits() {
@@ -88,6 +90,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     documents: { get: () => undefined },
     oldForms,
     isDraining: () => false,
+    payments: () => null,
     ...NO_STREAMS,
   });
   const server = await listen(

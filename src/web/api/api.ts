@@ -12,11 +12,12 @@ import { OPERATIONS } from "../contract.ts";
 import type { OperationMethod } from "../contract-types.ts";
 import { type Headers, headersOf } from "../respond.ts";
 import { readBody } from "./body.ts";
+import type { AnyResult, NamedOperation } from "./operation.ts";
 import type { HandlerParts } from "./parts.ts";
 import { retiredAt } from "./retired.ts";
 import { createRoutes, type Route } from "./routes.ts";
-import { type AnyResult, createServing, type NamedOperation } from "./serve.ts";
-import { writeAnswer, writeApiFault } from "./write.ts";
+import { createServing } from "./serve.ts";
+import { writeAnswer, writeApiFault, writePaid, writePaymentRefusal } from "./write.ts";
 
 /** What the API is served with. */
 export interface ApiParts extends Omit<HandlerParts, "creations" | "writes"> {
@@ -152,7 +153,17 @@ function withoutSecrets(text: string): string {
 
 function finish({ request, response, headers, baseUrl }: Exchange, result: AnyResult | null): void {
   request.resume();
-  if (result === null) response.destroy();
-  else if (result.kind === "answer") writeAnswer(response, headers, result.status, result.body);
-  else writeApiFault(response, headers, result, baseUrl);
+  if (result === null) {
+    response.destroy();
+    return;
+  }
+  switch (result.kind) {
+    case "answer":
+      if (result.receipt === undefined) return writeAnswer(response, headers, result.status, result.body);
+      return writePaid(response, headers, { ...result, receipt: result.receipt });
+    case "api_fault":
+      return writeApiFault(response, headers, result, baseUrl);
+    case "payment_refusal":
+      return writePaymentRefusal(response, headers, result, baseUrl);
+  }
 }

@@ -4,11 +4,12 @@ import { type ApiFault, apiFault } from "../../core/api-fault.ts";
 import { agentByToken, agentEnd } from "../../hosted/agents.ts";
 import { connectionByToken } from "../../hosted/connections.ts";
 import type { AddressLimit } from "../../hosted/creation-limit.ts";
-import { type KeyRecord, keyBySecret } from "../../hosted/keys.ts";
+import { endedKeyBySecret, type KeyRecord, keyBySecret } from "../../hosted/keys.ts";
 import { isSameSecret, readSecret, type SecretKind } from "../../hosted/secret.ts";
 import type { Store } from "../../hosted/store.ts";
 import type { World } from "../../world.ts";
 import type { ApiCaller, Auth } from "../contract-types.ts";
+import { withoutPayment } from "../payment-headers.ts";
 
 /** What credentials are checked with. */
 export interface CredentialParts {
@@ -26,6 +27,8 @@ export interface Presented {
   readonly address: string;
   /** The key in the path; null = there is none. */
   readonly pathKey: string | null;
+  /** True = a key in the path that does not work any more will do: it has been paid for. */
+  readonly paid?: boolean;
 }
 
 /** Who sent a request, by one of the ways that its operation allows; or why that is not known. */
@@ -36,7 +39,7 @@ export async function callerOf(
 ): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited" | "not_found">> {
   if (auth.includes("key_in_path")) return keyInPath(parts, presented);
   if (auth.every((it) => it === "none")) return { kind: "anyone" };
-  const { authorization } = presented.request.headers;
+  const authorization = withoutPayment(presented.request.headers.authorization);
   const bearer = bearerOf(authorization);
   if (auth.includes("operator")) return operator(parts.operatorToken, bearer);
   const apiKey = presented.request.headers["x-svc-api-key"];
@@ -80,10 +83,11 @@ async function connection(parts: CredentialParts, { address }: Presented, token:
   return missing(["connection_token"], "no connection has this token");
 }
 
-async function keyOf(parts: CredentialParts, { address }: Presented, secret: string): Promise<KeyRecord | ApiFault<"rate_limited"> | null> {
+async function keyOf(parts: CredentialParts, { address, paid }: Presented, secret: string): Promise<KeyRecord | ApiFault<"rate_limited"> | null> {
   const limited = missLimit(parts, address);
   if (limited !== null) return limited;
-  const found = await keyBySecret(parts.store, secret, parts.world.wallMs());
+  const find = paid === true ? endedKeyBySecret : keyBySecret;
+  const found = await find(parts.store, secret, parts.world.wallMs());
   if (found === null) parts.misses.take(address, parts.world.now());
   return found;
 }

@@ -7,6 +7,7 @@ import type { AccountTerms } from "../../hosted/accounts.ts";
 import type { Difference } from "../../hosted/audit.ts";
 import type { AddressLimit } from "../../hosted/creation-limit.ts";
 import type { Changes } from "../../hosted/keys.ts";
+import type { Payments } from "../../hosted/payments/payments.ts";
 import type { ProfileRef } from "../../hosted/profiles.ts";
 import type { Sealer } from "../../hosted/sealed.ts";
 import type { Store } from "../../hosted/store.ts";
@@ -30,6 +31,8 @@ export interface HandlerParts {
   readonly creations: AddressLimit;
   /** Changes that an account makes. */
   readonly writes: AddressLimit;
+  /** Null = nothing can be bought. */
+  readonly payments: Payments | null;
   /** What does not add up in the books; empty = nothing. */
   readonly audit: () => Promise<readonly Difference[]>;
 }

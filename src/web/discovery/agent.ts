@@ -10,7 +10,8 @@ import { MAX_DOCUMENT_BYTES } from "../schemas-profiles.ts";
 import { type Facts, type HostedFacts, STRATEGIES } from "./facts.ts";
 import { INTERFACE_VERSION } from "./openapi.ts";
 import type { Json } from "./openapi-parts.ts";
-import { DOCUMENT_PATHS, rpcForms, servedOperations } from "./operations.ts";
+import { DOCUMENT_PATHS, rpcForms, SESSION_FORM, servedOperations } from "./operations.ts";
+import { paymentsJson, sellsCalls } from "./payment-terms.ts";
 import type { Site } from "./site.ts";
 
 const DAY_MS = 86_400_000;
@@ -52,13 +53,13 @@ export function agentDocument(facts: Facts, site: Site): Json {
       keyless_rpc: hosted === null || hosted.keyless,
       routing_evidence: true,
       batches: true,
-      payments: false,
-      custom_profiles: false,
-      key_claims: false,
+      payments: hosted !== null && hosted.payments !== null,
+      custom_profiles: hosted !== null,
+      key_claims: hosted !== null,
     },
     ...(hosted === null ? {} : terms(hosted)),
     limits: limits(facts),
-    payments: { enabled: false, rails: [] },
+    payments: paymentsJson(hosted?.payments ?? null, site.baseUrl),
     endpoints: endpoints(facts, site),
   };
 }
@@ -98,7 +99,8 @@ function terms({ tariff, startingGrantCu, freeCuPerMonth, fallbackMs }: HostedFa
 
 function urlForms(facts: Facts, { baseUrl, socketUrl }: Site): Json {
   const forms = rpcForms(facts);
-  return { http: forms.map((it) => baseUrl + it), websocket: forms.map((it) => `${socketUrl}/ws${it}`) };
+  const paid = sellsCalls(facts.hosted?.payments ?? null) ? [SESSION_FORM] : [];
+  return { http: [...forms, ...paid].map((it) => baseUrl + it), websocket: forms.map((it) => `${socketUrl}/ws${it}`) };
 }
 
 function authentication(hosted: HostedFacts | null): Json {

@@ -2,8 +2,10 @@
 import type { Strategy } from "../../core/attempt.ts";
 import type { BucketSize } from "../../core/bucket.ts";
 import type { Chain } from "../../core/chain.ts";
+import type { PaymentSettings } from "../../core/payment.ts";
 import type { Tariff } from "../../core/price.ts";
 import type { Profile } from "../../core/profile.ts";
+import { type PaymentTerms, termsOf } from "./payment-terms.ts";
 
 /** The strategies, the default one first. */
 export const STRATEGIES: readonly Strategy[] = ["load-balanced", "latency-weighted", "fastest", "priority"];
@@ -48,6 +50,8 @@ export interface HostedFacts {
   readonly maxKeys: number;
   readonly maxProfiles: number;
   readonly keysPerHour: number;
+  /** Null = nothing can be bought. */
+  readonly payments: PaymentTerms | null;
 }
 
 /** Everything that documents tell of an instance. Every document is a function of this and of the address it is reached by. */
@@ -72,8 +76,9 @@ export interface FactsSource {
 }
 
 /** The part of the hosted settings that facts are read from. */
-export interface HostedSource extends Omit<HostedFacts, "operator"> {
+export interface HostedSource extends Omit<HostedFacts, "operator" | "payments"> {
   readonly operatorToken: string | null;
+  readonly payments: PaymentSettings | null;
 }
 
 /** Reads the facts of a configuration. */
@@ -127,5 +132,6 @@ function hostedFacts(it: HostedSource): HostedFacts {
     maxKeys: it.maxKeys,
     maxProfiles: it.maxProfiles,
     keysPerHour: it.keysPerHour,
+    payments: it.payments === null ? null : termsOf(it.payments),
   };
 }

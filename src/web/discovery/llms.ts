@@ -1,6 +1,7 @@
 // `/llms.txt`: what an instance is and where everything stands, in the form of llmstxt.org. A pure function of its facts and address.
 import type { Facts } from "./facts.ts";
 import { DOCUMENT_PATHS, lineOf, servedOperations } from "./operations.ts";
+import { paymentSteps, salesText } from "./payment-walk.ts";
 import type { Site } from "./site.ts";
 import { firstSteps, refusalNotes } from "./walk.ts";
 
@@ -14,6 +15,9 @@ export function llmsText(facts: Facts, site: Site): string {
     }\n`,
     `Chains: ${facts.chains.map((it) => `${it.name} (${it.chainId})`).join(", ")}. Live values stand in ${site.baseUrl}${DOCUMENT_PATHS.agent}; where anything differs, that and ${site.baseUrl}${DOCUMENT_PATHS.openapi} are right.\n`,
     walk(facts, site),
+    ...(hosted === null || hosted.payments === null
+      ? []
+      : [`${salesText(facts)} What to do when a payment is not through at once: ${site.baseUrl}${DOCUMENT_PATHS.skill}\n`]),
     refusals(facts, site),
     links(facts, site),
   ]
@@ -22,7 +26,9 @@ export function llmsText(facts: Facts, site: Site): string {
 }
 
 function walk(facts: Facts, site: Site): string {
-  const steps = firstSteps(facts, site).map(({ title, shell, note }, i) => `${i + 1}. ${title}. ${note}\n\n\`\`\`sh\n${shell}\n\`\`\`\n`);
+  const steps = [...firstSteps(facts, site), ...paymentSteps(facts, site)].map(
+    ({ title, shell, note }, i) => `${i + 1}. ${title}. ${note}\n\n\`\`\`sh\n${shell}\n\`\`\`\n`,
+  );
   return ["## First steps\n", ...steps].join("\n");
 }
 

@@ -4,6 +4,7 @@ import { errorUrl, managementError } from "./errors.ts";
 import { fieldsOf, type Schemas } from "./json-schema.ts";
 import { headersOf, type Json, type Refusals, refusalResponses, type SharedAnswers, securityOf } from "./openapi-parts.ts";
 import type { NamedOperation } from "./operations.ts";
+import { type PaymentTerms, paymentInfo } from "./payment-terms.ts";
 
 /** Where the named parts of a document are collected. */
 export interface Components {
@@ -11,13 +12,25 @@ export interface Components {
   readonly answers: SharedAnswers;
 }
 
+/** An instance, as far as its operations depend on it. */
+export interface Instance {
+  readonly baseUrl: string;
+  readonly payments: PaymentTerms | null;
+}
+
 /** The path items of operations. */
-export function apiPaths(operations: readonly NamedOperation[], components: Components, baseUrl: string): Readonly<Record<string, Json>> {
+export function apiPaths(operations: readonly NamedOperation[], components: Components, { baseUrl, payments }: Instance): Readonly<Record<string, Json>> {
   const refusals = managementRefusals(baseUrl);
   const paths: Record<string, Json> = {};
   if (operations.some((it) => it.faults.length > 0)) components.schemas.of(errorEnvelope);
-  for (const it of operations) paths[it.path] = { ...paths[it.path], [it.method.toLowerCase()]: operationOf(it, components, refusals) };
+  for (const it of operations)
+    paths[it.path] = { ...paths[it.path], [it.method.toLowerCase()]: { ...operationOf(it, components, refusals), ...infoOf(it, payments) } };
   return paths;
+}
+
+function infoOf({ pays }: NamedOperation, payments: PaymentTerms | null): Json {
+  const info = pays === undefined ? null : paymentInfo(payments, pays);
+  return info === null ? {} : { "x-payment-info": info };
 }
 
 function managementRefusals(baseUrl: string): Refusals {
@@ -37,7 +50,7 @@ function operationOf(it: NamedOperation, components: Components, refusals: Refus
     tags: [it.tag],
     summary: it.summary,
     description: it.description,
-    security: securityOf(it.auth),
+    security: securityOf(it.auth, it.pays),
     "x-idempotent": it.idempotent,
     ...parametersOf(it, schemas),
     ...(it.body === null ? {} : { requestBody: bodyOf(schemas, it.body) }),
@@ -73,9 +86,10 @@ function bodyOf(schemas: Schemas, shape: NonNullable<NamedOperation["body"]>): J
   return { required, content: { "application/json": { schema: schemas.of(shape) } } };
 }
 
-function responsesOf({ answers, faults }: NamedOperation, { schemas, answers: shared }: Components, refusals: Refusals): Json {
+function responsesOf({ answers, faults, pays }: NamedOperation, { schemas, answers: shared }: Components, refusals: Refusals): Json {
   const good = Object.entries(answers).map(([status, { description, schema }]): readonly [string, Json] => {
-    const headers = headersOf(status === "503" ? ["RequestId", "RetryAfter"] : ["RequestId"]);
+    const receipts = pays === undefined ? [] : (["Receipt", "PaymentResponse"] as const);
+    const headers = headersOf(["RequestId", ...(status === "503" ? (["RetryAfter"] as const) : []), ...receipts]);
     return [status, { description, headers, ...(schema === null ? {} : { content: { "application/json": { schema: schemas.of(schema) } } }) }];
   });
   return { ...Object.fromEntries(good), ...refusalResponses([...new Set(faults)].map(managementError), refusals, shared) };

@@ -1,4 +1,5 @@
 // Parts that OpenAPI operations share: headers, security schemes, references to them, and refusals by status. Knows no operation.
+import type { PurposeKind } from "../../core/payment.ts";
 import type { Auth } from "../contract-types.ts";
 import { byStatus, type ErrorEntry } from "./errors.ts";
 import type { HostedFacts } from "./facts.ts";
@@ -21,6 +22,10 @@ const HEADERS = {
   BalanceUsd: ["x-svc-balance-usd", text("Estimated balance after the charge, in US dollars.")],
   RateLimitPolicy: ["RateLimit-Policy", text("The bucket that binds: `q` requests in `w` seconds.", { examples: ['"managed";q=200;w=2'] })],
   RateLimit: ["RateLimit", text("What the bucket still lets through: `r` requests; full again in `t` seconds.", { examples: ['"managed";r=199;t=1'] })],
+  Challenge: ["WWW-Authenticate", text("`Payment …`: an MPP challenge, one line for each offer. Sign one.")],
+  PaymentRequired: ["PAYMENT-REQUIRED", text("The offers of x402 v2, as JSON in base64. Only where there are any.")],
+  Receipt: ["Payment-Receipt", text("MPP's receipt, where the request was paid for by MPP.")],
+  PaymentResponse: ["PAYMENT-RESPONSE", text("x402's settlement, where the request was paid for by x402.")],
 } as const satisfies Readonly<Record<string, readonly [string, Json]>>;
 
 /** A header of answers, by its name in the components. */
@@ -52,7 +57,13 @@ export function securitySchemes(hosted: HostedFacts | null): Json {
     rpcKey: bearer("The RPC key (`svc_ak_…`)."),
     rpcKeyHeader: { type: "apiKey", in: "header", name: "x-svc-api-key", description: "The RPC key (`svc_ak_…`)." },
     managementToken: bearer("The management token (`svc_mt_…`) that `createKey` answers when it creates an account."),
-    mpp: { type: "http", scheme: "Payment", description: "A payment credential. Reserved: no operation of this version takes one." },
+    mpp: {
+      type: "http",
+      scheme: "Payment",
+      description:
+        "An MPP credential that answers a challenge of a 402. Beside another `Authorization` it stands in `Payment-Authorization`, or in one list with it.",
+    },
+    paymentSignature: { type: "apiKey", in: "header", name: "PAYMENT-SIGNATURE", description: "A signed payment: x402 v2, or an MPP credential." },
     connectionToken: bearer("The token of a connection that was asked for with `POST /api/v1/connections`, `svc_ct_…`."),
     ...(hosted.operator ? { operatorToken: bearer("The operator token of the instance.") } : {}),
   };
@@ -67,9 +78,17 @@ export function rpcSecurity(hosted: HostedFacts | null): readonly Json[] {
   return [...(hosted.keyless ? [{}] : []), ...RPC_KEY, { apiKey: [] }];
 }
 
-/** The `security` of an operation. A key in the path is a parameter of it. */
-export function securityOf(auth: readonly Auth[]): readonly Json[] {
-  const ways = auth.flatMap((it): readonly Json[] => SECURITY[it]);
+/** The `security` of an operation. A key in the path is a parameter of it. A payment comes beside what else is asked for; keys are created without one too. */
+export function securityOf(auth: readonly Auth[], pays: PurposeKind | undefined): readonly Json[] {
+  const others = auth.flatMap((it): readonly Json[] => SECURITY[it]);
+  const paid =
+    pays === undefined
+      ? []
+      : others.flatMap((it) => [
+          { ...it, mpp: [] },
+          { ...it, paymentSignature: [] },
+        ]);
+  const ways = pays === undefined || pays === "create_key" ? [...others, ...paid] : paid;
   return ways.every((it) => Object.keys(it).length === 0) ? [] : ways;
 }
 
@@ -122,12 +141,15 @@ export function refusalResponses(entries: readonly ErrorEntry[], how: Refusals, 
   return Object.fromEntries(answers);
 }
 
+const PAYMENT_REQUIRED = 402;
+
 function refusalResponse(entries: readonly ErrorEntry[], { envelope, narrow, example, headers }: Refusals): Json {
   const waits = entries.some((it) => it.retryable);
+  const asks = entries.some((it) => it.status === PAYMENT_REQUIRED);
   const codes = entries.map((it) => it.code);
   return {
     description: entries.map((it) => `\`${it.code}\`: ${it.meaning}`).join(" "),
-    headers: headersOf(["RequestId", ...(waits ? (["RetryAfter"] as const) : []), ...headers]),
+    headers: headersOf(["RequestId", ...(waits ? (["RetryAfter"] as const) : []), ...(asks ? (["Challenge", "PaymentRequired"] as const) : []), ...headers]),
     content: {
       "application/json": {
         schema: { allOf: [{ $ref: COMPONENTS + envelope }, narrow({ enum: codes })] },

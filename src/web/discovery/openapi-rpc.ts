@@ -4,6 +4,8 @@ import { type ErrorEntry, errorEntries } from "./errors.ts";
 import { type Facts, STRATEGIES } from "./facts.ts";
 import type { Components } from "./openapi-api.ts";
 import { type HeaderName, headersOf, type Json, type Refusals, refusalResponses, rpcSecurity } from "./openapi-parts.ts";
+import { SESSION_FORM } from "./operations.ts";
+import { paymentInfo, sellsCalls } from "./payment-terms.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
 
 interface RpcForm {
@@ -13,6 +15,7 @@ interface RpcForm {
 }
 
 const KEYED: RpcForm = { id: "rpcKeyed", path: "/rpc/k/{key}/{strategy}/{chain}", summary: "Call a chain with the key in the path" };
+const SESSION: RpcForm = { id: "rpcSession", path: SESSION_FORM, summary: "Call a chain and pay for each call" };
 const FORMS: readonly RpcForm[] = [
   { id: "rpc", path: "/rpc/{chain}", summary: "Call a chain with the default strategy" },
   { id: "rpcStrategy", path: "/rpc/{strategy}/{chain}", summary: "Call a chain with a strategy" },
@@ -21,12 +24,12 @@ const FORMS: readonly RpcForm[] = [
 ];
 
 /** Ids of the operations of JSON-RPC. */
-export const RPC_OPERATIONS: readonly string[] = [KEYED, ...FORMS].map((it) => it.id);
+export const RPC_OPERATIONS: readonly string[] = [KEYED, SESSION, ...FORMS].map((it) => it.id);
 
 /** The path items of JSON-RPC. */
 export function rpcPaths(facts: Facts, components: Components): Readonly<Record<string, Json>> {
   const shared = sharedParts(facts, components);
-  const forms = facts.hosted === null ? FORMS : [KEYED, ...FORMS];
+  const forms = facts.hosted === null ? FORMS : [KEYED, ...(sellsCalls(facts.hosted.payments) ? [SESSION] : []), ...FORMS];
   return Object.fromEntries(forms.map((form) => [form.path, { post: operationOf(form, facts, shared) }]));
 }
 
@@ -56,7 +59,7 @@ function sharedParts(facts: Facts, { schemas, answers }: Components): { readonly
   };
 }
 
-const BILLED: readonly HeaderName[] = ["Access", "Fallback", "Cu", "Usd", "BalanceUsd", "RateLimitPolicy", "RateLimit"];
+const BILLED: readonly HeaderName[] = ["Access", "Fallback", "Cu", "Usd", "BalanceUsd", "RateLimitPolicy", "RateLimit", "Receipt", "PaymentResponse"];
 
 const REFUSALS: Omit<Refusals, "headers"> = {
   prefix: "Rpc",
@@ -76,18 +79,24 @@ function operationOf({ id, path, summary }: RpcForm, facts: Facts, shared: Retur
   const inPath = named.map((name) => ({ name, in: "path", required: true, ...pathParameter(name, facts) }));
   const strategy = named.includes("strategy") ? [] : [STRATEGY];
   const keyed = named.includes("key");
+  const pays = id === SESSION.id ? "call" : keyed ? "fund_key" : null;
+  const info = pays === null ? null : paymentInfo(facts.hosted?.payments ?? null, pays);
   return {
     operationId: id,
     tags: ["rpc"],
     summary,
-    description: `${DESCRIPTION}${keyed ? " Security: the key in the path." : ""}`,
-    security: keyed ? [] : rpcSecurity(facts.hosted),
+    description: `${DESCRIPTION}${keyed ? KEY_IN_PATH : pays === "call" ? PAID_EACH : ""}`,
+    security: pays === "call" ? [{ mpp: [] }] : keyed ? [] : rpcSecurity(facts.hosted),
+    ...(info === null ? {} : { "x-payment-info": info }),
     parameters: [...inPath, ...strategy, ...(named.includes("provider_id") ? [] : [PROVIDER]), META],
     ...shared,
   };
 }
 
 const DESCRIPTION = "A JSON-RPC 2.0 call or a batch. The same path under `/ws` is a WebSocket.";
+const KEY_IN_PATH =
+  " Security: the key in the path. Where payments are taken, a 402 `balance_exhausted` offers to fund the key: the same request with the payment is credited and served.";
+const PAID_EACH = " Needs no key: every call is paid for from a channel (MPP `tempo`/`session`), after it was answered. Not for WebSockets.";
 const STRATEGY = {
   name: "strategy",
   in: "query",

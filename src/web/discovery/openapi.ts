@@ -19,7 +19,7 @@ export function openApiDocument(facts: Facts, { baseUrl, socketUrl }: Site): Jso
   const answers = createSharedAnswers();
   const components = { schemas, answers };
   const operations = servedOperations(facts);
-  const paths = { ...apiPaths(operations, components, baseUrl), ...rpcPaths(facts, components) };
+  const paths = { ...apiPaths(operations, components, { baseUrl, payments: facts.hosted?.payments ?? null }), ...rpcPaths(facts, components) };
   const tags = new Set(["rpc", ...operations.map((it) => it.tag)]);
   return {
     openapi: "3.1.0",

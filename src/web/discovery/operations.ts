@@ -22,8 +22,11 @@ export function lineOf({ method, path }: Pick<Operation, "method" | "path">): st
   return `${method} ${path}`;
 }
 
-/** The current URL forms of JSON-RPC over HTTP that carry no key. */
-export const PLAIN_FORMS: readonly string[] = CURRENT_FORMS;
+/** The URL form of calls that are paid for one by one: over HTTP only, and without a key. */
+export const SESSION_FORM = "/rpc/session/{strategy}/{chain}";
+
+/** The other current URL forms of JSON-RPC over HTTP that carry no key. */
+export const PLAIN_FORMS: readonly string[] = CURRENT_FORMS.filter((it) => it !== SESSION_FORM);
 
 /** The URL forms of JSON-RPC over HTTP with a key in the path. */
 export const KEYED_FORMS: readonly string[] = PLAIN_FORMS.map((it) => it.replace("/rpc/", "/rpc/k/{key}/"));

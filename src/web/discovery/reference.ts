@@ -5,7 +5,7 @@ import { rpcError } from "../schemas-open.ts";
 import { errorUrl } from "./errors.ts";
 import { createSchemas, type SchemaNode, type Schemas } from "./json-schema.ts";
 import { cell, table } from "./markdown.ts";
-import { KEYED_FORMS, lineOf, type NamedOperation, PLAIN_FORMS } from "./operations.ts";
+import { KEYED_FORMS, lineOf, type NamedOperation, PLAIN_FORMS, SESSION_FORM } from "./operations.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
 import { fieldRows, typeText } from "./schema-text.ts";
 
@@ -32,6 +32,7 @@ export function apiReference(operations: readonly NamedOperation[], baseUrl: str
 function rpcText(schemas: Schemas, keyed: boolean): string {
   for (const shape of [rpcBody, rpcAnswers, rpcError]) schemas.of(shape);
   const forms = [...(keyed ? KEYED_FORMS : []), ...PLAIN_FORMS].map((it) => `- \`POST ${it}\``);
+  if (keyed) forms.push(`- \`POST ${SESSION_FORM}\`: paid for call by call, where the instance has a rail for that`);
   return `## JSON-RPC\n\n${forms.join("\n")}\n\nBody: [JsonRpcBody](#jsonrpcbody). Answer: [JsonRpcAnswer](#jsonrpcanswer), or 204 to notifications. Refusals: [RpcError](#rpcerror). The same paths under \`/ws\` are WebSockets.\n\n${oldFormsText(keyed)}`;
 }
 
@@ -60,13 +61,15 @@ const CREDENTIALS: Readonly<Record<Auth, string>> = {
   operator: "operator token (`Authorization: Bearer`)",
 };
 
+const PAYMENT = "; a payment (`Authorization: Payment`, `Payment-Authorization` or `PAYMENT-SIGNATURE`) pays";
+
 function operationText(it: NamedOperation, schemas: Schemas, baseUrl: string): string {
   const faults = [...new Set(it.faults)].map((code) => `[${code}](${errorUrl(baseUrl, code)})`);
   return [
     `### ${it.id}\n`,
     `\`${lineOf(it)}\`\n`,
     `${it.summary}. ${it.description}\n`,
-    `- Credential: ${it.auth.map((way) => CREDENTIALS[way]).join(", or ")}`,
+    `- Credential: ${it.auth.map((way) => CREDENTIALS[way]).join(", or ")}${it.pays === undefined ? "" : PAYMENT}`,
     `- Idempotent: ${it.idempotent ? "yes" : "no"}`,
     ...(faults.length === 0 ? [] : [`- Refusals: ${faults.join(", ")}`]),
     "",

@@ -7,8 +7,9 @@ import { errorEntries } from "./errors.ts";
 import { type Facts, type HostedFacts, STRATEGIES } from "./facts.ts";
 import { cell, prose, table } from "./markdown.ts";
 import { DOCUMENT_PATHS, pathOf, rpcForms } from "./operations.ts";
+import { PAYMENT_NOTES, paymentSteps, salesText } from "./payment-walk.ts";
 import type { Site } from "./site.ts";
-import { firstSteps, refusalNotes } from "./walk.ts";
+import { firstSteps, refusalNotes, type Step } from "./walk.ts";
 
 /** The document. */
 export function skillText(facts: Facts, site: Site): string {
@@ -19,6 +20,7 @@ export function skillText(facts: Facts, site: Site): string {
     `Base URL: ${site.baseUrl}. Live values: ${site.baseUrl}${DOCUMENT_PATHS.agent} and ${site.baseUrl}${DOCUMENT_PATHS.openapi}; where this text differs, they are right.\n`,
     chains(facts),
     steps(facts, site),
+    ...(hosted === null ? [] : [payments(facts, site)]),
     urls(facts),
     subscribing(facts, site),
     EVIDENCE,
@@ -39,8 +41,17 @@ function chains({ chains }: Facts): string {
 }
 
 function steps(facts: Facts, site: Site): string {
-  const parts = firstSteps(facts, site).map(({ title, shell, note }, i) => `### ${i + 1}. ${title}\n\n\`\`\`sh\n${shell}\n\`\`\`\n\n${note}\n`);
-  return ["## First steps\n", ...parts].join("\n");
+  return ["## First steps\n", ...numbered(firstSteps(facts, site))].join("\n");
+}
+
+function numbered(steps: readonly Step[]): readonly string[] {
+  return steps.map(({ title, shell, note }, i) => `### ${i + 1}. ${title}\n\n\`\`\`sh\n${shell}\n\`\`\`\n\n${note}\n`);
+}
+
+function payments(facts: Facts, site: Site): string {
+  const steps = paymentSteps(facts, site);
+  const notes = steps.length === 0 ? [] : [`### When a payment is not through\n\n${PAYMENT_NOTES.map((it) => `- ${it}\n`).join("")}`];
+  return [`## Pay\n\n${salesText(facts)}\n`, ...numbered(steps), ...notes].join("\n");
 }
 
 function urls(facts: Facts): string {

@@ -53,13 +53,17 @@ function keyedSteps({ startingGrantCu, tariff, keysPerHour }: HostedFacts, chain
 /** What to do about the refusals that every caller with a key meets; empty where there are no keys. */
 export function refusalNotes({ hosted }: Facts): readonly string[] {
   if (hosted === null) return [];
-  const { freeCuPerMonth, buckets } = hosted;
+  const { freeCuPerMonth, buckets, payments } = hosted;
+  const paying =
+    payments === null
+      ? "Payments are not open on this instance."
+      : "The answer carries offers to fund the key: sign one and send the same request again with it. WebSockets take no payment: fund the key over HTTP.";
   const allowance =
     freeCuPerMonth === 0
       ? ""
       : ` An account made with \`POST ${pathOf("createKey")}\` may use ${freeCuPerMonth} CU a month on public providers, at load-balanced; \`included_usage.resets_at\` of \`GET ${pathOf("getCurrentAccount")}\` tells when it begins anew. Anonymous keys have no such allowance.`;
   return [
-    `**402 \`balance_exhausted\`**: nothing is left that pays for the call. Repeating it does not help.${allowance} Payments are not open in this version.`,
+    `**402 \`balance_exhausted\`**: nothing is left that pays for the call. Repeating it does not help.${allowance} ${paying}`,
     `**429 \`rate_limit_exceeded\`**: wait the seconds that \`Retry-After\` names, then send the same request. An account has ${buckets.managed.perSecond} requests a second (${buckets.managed.burst} at once) with premium access, ${buckets.reduced.perSecond} (${buckets.reduced.burst}) where public providers stand in for it, and ${buckets.public.perSecond} (${buckets.public.burst}) on profile \`public\`. Each item of a batch counts. \`RateLimit\` tells what is left.`,
     "**401 `unauthorized` or `key_revoked`**: the key does not exist, is mistyped, or was deleted or replaced. Use the current key or create another one.",
     "**503 `unavailable`**: wait for `Retry-After`, then send the same request.",

@@ -3,40 +3,29 @@ import { apiFault } from "../../core/api-fault.ts";
 import type { Strategy } from "../../core/attempt.ts";
 import { METHODS, type Method, UNKNOWN_METHOD } from "../../core/method.ts";
 import { cuOf, notificationCuOf, type Tariff, usdText } from "../../core/price.ts";
-import { createAnonymousKey } from "../../hosted/keys-create.ts";
+import { createAnonymousKey, type NewKey } from "../../hosted/keys-create.ts";
 import { DEFAULT_PROFILE } from "../../hosted/keys-profiles.ts";
 import type { HandlerParts } from "../api/parts.ts";
 import type { CONTRACT } from "../contract.ts";
 import type { ApiHandlers } from "../contract-types.ts";
 import { creationRefusal } from "./keys.ts";
 import { balanceView, keyUrls, keyView } from "./keys-view.ts";
+import { orderedN } from "./order-amount.ts";
 
-type AgentHandlers = Pick<ApiHandlers<typeof CONTRACT>, "listAgentChains" | "createAgentKey" | "getAgentKey" | "fundAgentKey" | "getPricing">;
+type AgentHandlers = Pick<ApiHandlers<typeof CONTRACT>, "listAgentChains" | "createAgentKey" | "getAgentKey" | "getPricing">;
 
-const PAYMENT_RETRY_MS = 3_600_000;
 const NANO_PER_USD = 1_000_000_000;
 
 /** Handlers of the endpoints for agents. */
 export function agentHandlers(parts: HandlerParts): AgentHandlers {
-  const { store, world, settings } = parts;
-  const noPayments = (nextAction: string) => apiFault("unavailable", "payments are not open yet", { nextAction, retryAfterMs: PAYMENT_RETRY_MS });
+  const { settings } = parts;
   return {
     listAgentChains() {
       const strategies = Object.keys(settings.tariff.factors);
       return { kind: "answer", status: 200, body: parts.chains.map((it) => ({ name: it.chainName, chain_id: it.chainId, strategies })) };
     },
-    async createAgentKey({ body, address, baseUrl }) {
-      if (body.initial_fund_usd !== undefined) return noPayments("leave initial_fund_usd out for the free grant");
-      const refusal = creationRefusal(parts, address);
-      if (refusal !== null) return refusal;
-      const grantN = BigInt(settings.startingGrantCu) * BigInt(settings.tariff.nanoPerCu);
-      const made = await createAnonymousKey(store, { name: body.name ?? "", grantN }, world.wallMs());
-      const endpoint = keyUrls(baseUrl, made.secret, parts.chains).rpc_url;
-      const view = { key: made.secret, endpoint, profile: DEFAULT_PROFILE, key_prefix: made.prefix, ...balanceView(grantN, settings.tariff) };
-      return { kind: "answer", status: 201, body: view };
-    },
+    createAgentKey: keyCreation(parts),
     getAgentKey: ({ caller }) => ({ kind: "answer", status: 200, body: keyView(caller.key, settings.tariff) }),
-    fundAgentKey: () => noPayments("create another key with POST /api/v1/agent/keys, or try again later"),
     getPricing: () => ({
       kind: "answer",
       status: 200,
@@ -52,6 +41,42 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
         },
       },
     }),
+  };
+}
+
+function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
+  const { store, world, settings, payments } = parts;
+
+  function view({ secret, prefix }: Pick<NewKey, "secret" | "prefix">, balanceN: bigint, baseUrl: string) {
+    const endpoint = keyUrls(baseUrl, secret, parts.chains).rpc_url;
+    return { key: secret, endpoint, profile: DEFAULT_PROFILE, key_prefix: prefix, ...balanceView(balanceN, settings.tariff) };
+  }
+
+  return {
+    instead: "leave initial_fund_usd out for the free grant",
+    free: {
+      includes: ({ initial_fund_usd }) => initial_fund_usd === undefined,
+      async serve({ body, address, baseUrl }) {
+        const refusal = creationRefusal(parts, address);
+        if (refusal !== null) return refusal;
+        const grantN = BigInt(settings.startingGrantCu) * BigInt(settings.tariff.nanoPerCu);
+        const made = await createAnonymousKey(store, { name: body.name ?? "", grantN }, world.wallMs());
+        return { kind: "answer", status: 201, body: view(made, grantN, baseUrl) };
+      },
+    },
+    order({ body }) {
+      const amountN = orderedN(payments, "initial_fund_usd", body.initial_fund_usd ?? "");
+      if (typeof amountN !== "bigint") return amountN;
+      return { purpose: { kind: "create_key", name: body.name ?? "" }, amountN, description: `A new key with ${usdText(amountN)} USD` };
+    },
+    answer({ fulfilment, purchase }, { baseUrl }) {
+      if (fulfilment.kind !== "create_key") throw new Error(`purchase ${purchase.id} bought something else than was asked for`);
+      if (fulfilment.secret !== "")
+        return { kind: "answer", status: 201, body: { ...view(fulfilment, fulfilment.balanceN, baseUrl), purchase_id: purchase.id } };
+      return apiFault("payment_conflict", `this payment bought the key ${fulfilment.prefix}… more than 7 days ago, and it is not shown any more`, {
+        nextAction: "use the key as it was shown then; for another one, repeat without payment for a fresh challenge",
+      });
+    },
   };
 }
 

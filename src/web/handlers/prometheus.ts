@@ -3,6 +3,7 @@
 import { METHODS } from "../../core/method.ts";
 import type { Provider, Transport } from "../../core/profile.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
+import type { PaymentGauges } from "../../hosted/payments/payments.ts";
 import { LATENCY_BUCKETS_MS, type Observer, OUTCOMES, type Series } from "../../observe.ts";
 import type { Directory } from "../../upstream/directory.ts";
 import type { Tracker } from "../../upstream/tracker.ts";
@@ -18,6 +19,8 @@ export interface ExpositionFacts extends StreamFacts {
   readonly inFlightBytes: number;
   readonly version: string;
   readonly oldForms: Pick<OldForms, "counts">;
+  /** How payments stand; null = none are taken. */
+  readonly payments: () => PaymentGauges | null;
 }
 
 const TRANSPORTS: readonly Transport[] = ["http", "ws"];
@@ -57,6 +60,10 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
       if (head !== null) lines.push(`svc_head_block{profile="${labelValue(served.profile.slug)}",chain="${labelValue(tracker.set.chain.chainName)}"} ${head}`);
     }
   }
+  for (const it of paymentMetrics(facts.payments())) {
+    metric(it.name, "gauge", it.help);
+    for (const [labels, value] of it.samples) lines.push(`${it.name}{${labels}} ${value}`);
+  }
   metric("svc_in_flight_bytes", "gauge", "Bytes held for requests under way.");
   lines.push(`svc_in_flight_bytes ${facts.inFlightBytes}`);
   metric("process_resident_memory_bytes", "gauge", "Resident memory.");
@@ -68,6 +75,31 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
   metric("svc_build_info", "gauge", "Always 1.");
   lines.push(`svc_build_info{version="${labelValue(facts.version)}"} 1`);
   return `${lines.join("\n")}\n`;
+}
+
+interface Gauge {
+  readonly name: string;
+  readonly help: string;
+  readonly samples: readonly (readonly [labels: string, value: number])[];
+}
+
+function paymentMetrics(payments: PaymentGauges | null): readonly Gauge[] {
+  if (payments === null) return [];
+  const { accepted, submitted, held, wallets } = payments;
+  const flag = (of: "low" | "empty"): Gauge["samples"] => wallets.map((it) => [`chain_id="${it.chainId}"`, it[of] ? 1 : 0]);
+  return [
+    {
+      name: "svc_purchases",
+      help: "Payments that are under way, by state, and those whose money is held for somebody who is gone.",
+      samples: [
+        ['state="accepted"', accepted],
+        ['state="submitted"', submitted],
+        ['state="held"', held],
+      ],
+    },
+    { name: "svc_settlement_wallet_low", help: "1 while a wallet that pays for gas has too little.", samples: flag("low") },
+    { name: "svc_settlement_wallet_empty", help: "1 while it has nothing, and payments by its rail are not offered.", samples: flag("empty") },
+  ];
 }
 
 interface OneProvider {

@@ -30,6 +30,8 @@ export interface Address {
   readonly socketPath: string;
   /** Old forms of the request; null = it has none. */
   readonly old: readonly OldFormName[] | null;
+  /** True = each call is paid for by itself, and nobody needs a key. */
+  readonly payPerCall: boolean;
 }
 
 /** What of a request decides its address. */
@@ -50,6 +52,7 @@ export interface AddressInput {
 
 /** Every URL form. `{strategy}` matches strategy names only; the first row that fits wins. With a key in the path, `/rpc/k/{key}/…` goes on as `/rpc/…`. */
 export const URL_FORMS: readonly string[] = [
+  "/rpc/session/{strategy}/{chain}",
   "/rpc/provider/{provider}/{chain}",
   "/rpc/profile/{profile}/provider/{provider}/{chain}",
   "/rpc/profile/{profile}/{strategy}/{chain}",
@@ -61,6 +64,8 @@ export const URL_FORMS: readonly string[] = [
   "/rpc/{chain}/{provider}",
   "/rpc/{chain}",
 ];
+
+const SESSIONS = "/rpc/session/";
 
 /** Strategy names as callers may write them. */
 const STRATEGY_NAMES: ReadonlyMap<string, Strategy> = new Map([
@@ -131,6 +136,11 @@ export function isRpcPath(url: string): boolean {
   return url.startsWith("/rpc/") || url.startsWith("/profile/");
 }
 
+/** True when calls on the path are paid for one by one. */
+export function isSessionPath(url: string): boolean {
+  return url.startsWith(SESSIONS);
+}
+
 /** True when the path belongs to the RPC surface for WebSockets, whether or not it leads anywhere. */
 export function isSocketPath(url: string): boolean {
   return url.startsWith("/ws/");
@@ -175,7 +185,9 @@ function resolve({ directory, observer, account }: Scene, input: AddressInput): 
   const old = forms.length === 0 ? null : forms;
   const series = observer.series(publicLabel(profileId(served.profile)), chain.chainName);
   const { profile } = served;
-  return { kind: "address", input, named: named ?? profile.slug, profile, chain, tracker, series, strategy, pin, meta, socketPath: `/ws${path}`, old };
+  const payPerCall = parts.form?.startsWith(SESSIONS) === true;
+  const socketPath = `/ws${payPerCall ? path.replace(SESSIONS, "/rpc/") : path}`;
+  return { kind: "address", input, named: named ?? profile.slug, profile, chain, tracker, series, strategy, pin, meta, socketPath, old, payPerCall };
 }
 
 /** The decoded segments of a path; null when it cannot be decoded. One trailing slash is forgiven. */

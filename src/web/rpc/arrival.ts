@@ -3,7 +3,7 @@ import { type Fault, fault } from "../../core/fault.ts";
 import type { Gate } from "../../hosted/gate.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import { addressBehind, type TrustedProxies } from "../client-address.ts";
-import type { Address, Resolver } from "./address.ts";
+import { type Address, isSessionPath, type Resolver } from "./address.ts";
 import type { Credential } from "./credential.ts";
 
 /** What of a request says who calls, and where to. */
@@ -38,6 +38,10 @@ export interface ArrivalParts {
 export function arrive({ resolver, gate, proxies }: ArrivalParts, letter: Letter, done: (it: Arrival | Fault) => void): (() => void) | null {
   if (gate === null) {
     done(bind(resolver, letter, letter.url, null));
+    return null;
+  }
+  if (isSessionPath(letter.url)) {
+    done(bindPayer(resolver, letter));
     return null;
   }
   const bound = (holder: Holder): (() => void) | null => bindHolder({ resolver, gate, letter, holder }, done);
@@ -94,6 +98,16 @@ function bind(resolver: Resolver, letter: Letter, url: string, holder: Holder | 
   const address = resolver.resolve(old === null ? input : { ...input, old }, holder?.payer ?? null);
   return address.kind === "fault" ? address : { kind: "arrival", address, holder };
 }
+
+/** A caller who pays for each call: served where keys of no other profile are, whatever key comes along. */
+function bindPayer(resolver: Resolver, letter: Letter): Arrival | Fault {
+  const { url, old } = letter.credential;
+  const input = { url, home: PAYERS_HOME, within: null, provider: letter.header("x-svc-provider"), strategy: letter.header("x-svc-strategy") };
+  const address = resolver.resolve(old === null ? input : { ...input, old }, null);
+  return address.kind === "fault" ? address : { kind: "arrival", address, holder: null };
+}
+
+const PAYERS_HOME = "premium";
 
 const NO_KEY = fault("unauthorized", "this request has no RPC key", {
   nextAction: "create a key with POST /api/v1/agent/keys and send it in the path (/rpc/k/{key}/…), as Authorization: Bearer or as X-Svc-Api-Key",

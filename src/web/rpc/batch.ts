@@ -20,8 +20,8 @@ export interface Batch {
   readonly reserve: (bytes: number) => boolean;
   readonly transport: Transport;
   readonly desk: Desk | null;
-  /** Hears each reply when it is in, and whether it stands in the answer as it is. */
-  readonly heard: (reply: Reply, shown: boolean) => void;
+  /** Hears each reply when it is in, whether it stands in the answer as it is, and of which item it is. */
+  readonly heard: (reply: Reply, shown: boolean, index: number) => void;
 }
 
 /** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
@@ -56,18 +56,18 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
 
   function keep(index: number, reply: Reply): void {
     open--;
-    if (reply.id === null) batch.heard(reply, false);
-    else replies[index] = bounded(reply);
+    if (reply.id === null) batch.heard(reply, false, index);
+    else replies[index] = bounded(reply, index);
     if (open > 0) return start();
     done(join(replies));
   }
 
-  function bounded(reply: Reply): readonly Buffer[] {
+  function bounded(reply: Reply, index: number): readonly Buffer[] {
     const meta = address.meta === "body" ? evidenceOfReply(reply, parts.world.now()) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, it) => sum + it.length, 0);
     const shown = batch.reserve(bytes);
-    batch.heard(reply, shown);
+    batch.heard(reply, shown, index);
     if (shown) return pieces;
     const tooLarge = fault("response_too_large", "this answer does not fit beside the others");
     return renderReply({ ...reply, outcome: { kind: "fault", fault: tooLarge } }, meta);

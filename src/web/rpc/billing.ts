@@ -3,6 +3,7 @@ import type { Bucket } from "../../core/access.ts";
 import type { Evidence } from "../../core/evidence.ts";
 import { usdText } from "../../core/price.ts";
 import type { Billing, Gate, Refusal } from "../../hosted/gate.ts";
+import type { Quota } from "../../hosted/quota.ts";
 import type { Headers } from "../respond.ts";
 
 /** The sum over the calls of one request. */
@@ -40,7 +41,11 @@ export function addBilling(headers: Headers, gate: Gate, { last, cu, chargeN }: 
 }
 
 function addQuota(headers: Headers, gate: Gate, { holder }: Pick<Refusal, "holder">, bucket: Bucket): void {
-  const { name, burst, windowS, remaining, resetS } = gate.quota(holder, bucket);
+  addQuotaOf(headers, gate.quota(holder, bucket));
+}
+
+/** Adds what a bucket still lets through. */
+export function addQuotaOf(headers: Headers, { name, burst, windowS, remaining, resetS }: Quota): void {
   headers.push("RateLimit-Policy", `"${name}";q=${burst};w=${windowS}`, "RateLimit", `"${name}";r=${remaining};t=${resetS}`);
 }
 

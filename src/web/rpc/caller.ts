@@ -1,10 +1,13 @@
 // The port between the RPC surface and a connection: what a request's sender can be told, whichever server holds the connection.
+import type { Paid } from "../../hosted/payments/payments.ts";
 import type { Headers } from "../respond.ts";
 import type { Letter } from "./arrival.ts";
 
 /** One request's way back. Exactly one of `send` and `begin` is used, once. */
 export interface Caller extends Letter {
   readonly requestId: string;
+  /** The payment that came with the request, once it is credited; null = none did. */
+  readonly paid: Paid | null;
   /** A whole answer; null = no body. The headers that every answer carries are added. */
   send(status: number, headers: Headers, body: readonly Buffer[] | null): void;
   /** Starts a 200 answer whose body follows; `sizeBytes` null = of unknown length. */
@@ -18,4 +21,10 @@ export interface Caller extends Letter {
   readonly open: boolean;
   /** Cuts the connection, so that a half-sent answer cannot be taken for a whole one. */
   destroy(): void;
+}
+
+/** Whether the body of a request is sent as it is. */
+export function isPlain(caller: Pick<Caller, "header">): boolean {
+  const encoding = caller.header("content-encoding");
+  return encoding === undefined || encoding === "identity";
 }

@@ -1,47 +1,22 @@
 // The RPC surface for HTTP: takes a complete request body, sends it through the spine once or once per batch item, and answers the caller.
 import { isUtf8 } from "node:buffer";
 import { type Fault, fault } from "../../core/fault.ts";
-import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
+import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { withErrorType } from "../../core/old-form.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { AnswerStream, StreamSink } from "../../upstream/transport.ts";
-import type { Alarm, Wheel } from "../../upstream/wheel.ts";
-import { addOldBilling, isOld, type OldForms } from "../old-forms.ts";
+import type { Alarm } from "../../upstream/wheel.ts";
+import { addOldBilling, isOld } from "../old-forms.ts";
 import { type Headers, headersOf, retryAfter } from "../respond.ts";
 import type { Address } from "./address.ts";
-import { type Arrival, type ArrivalParts, arrive } from "./arrival.ts";
+import { type Arrival, arrive } from "./arrival.ts";
 import { runBatch } from "./batch.ts";
 import { addBilling, addMeta, addTo, type Bill } from "./billing.ts";
-import type { Caller } from "./caller.ts";
-import { type ExchangeParts, evidenceOfReply, exchange, type Incoming, type Reply } from "./exchange.ts";
+import { type Caller, isPlain } from "./caller.ts";
+import { evidenceOfReply, exchange, type Incoming, type Reply } from "./exchange.ts";
+import type { RpcParts } from "./parts.ts";
 import { closing, renderFault, renderReply } from "./render.ts";
-
-/** Bounds of the RPC surface. */
-export interface RpcLimits {
-  readonly maxBodyBytes: number;
-  readonly maxBatchItems: number;
-  readonly batchConcurrency: number;
-  /** Request bodies and batch answers held at one time, by all requests together. */
-  readonly maxInFlightBytes: number;
-  readonly maxSocketRequests: number;
-  readonly maxSocketBytes: number;
-  readonly maxSocketSubscriptions: number;
-  readonly maxSocketQueueBytes: number;
-  readonly socketPingMs: number;
-}
-
-/** Counts bytes that are held for requests under way. */
-export interface ByteBudget {
-  used: number;
-}
-
-/** What the RPC surface works with. */
-export interface RpcParts extends ExchangeParts, ArrivalParts {
-  readonly wheel: Wheel;
-  readonly limits: RpcLimits;
-  readonly budget: ByteBudget;
-  readonly oldForms: OldForms;
-}
+import { refusalOfSession, type SessionAnswer, serveSession } from "./session.ts";
 
 /** Bytes that may wait for a slow reader before its upstream is paused. */
 const UNSENT_BYTES = 524_288;
@@ -65,6 +40,8 @@ export class Door implements StreamSink {
   #paused = false;
   #reserved = 0;
   #over = false;
+  /** Told beside a refusal, names and values in turn; null = nothing is. */
+  #offers: readonly string[] | null = null;
 
   constructor(parts: RpcParts, caller: Caller) {
     this.#parts = parts;
@@ -73,7 +50,7 @@ export class Door implements StreamSink {
 
   /** Reads who calls, and where to; false = it has been refused. */
   accept(): boolean {
-    if (isPlain(this.#caller.header("content-encoding"))) this.#cancel = arrive(this.#parts, this.#caller, (it) => this.#arrived(it));
+    if (isPlain(this.#caller)) this.#cancel = arrive(this.#parts, this.#caller, (it) => this.#arrived(it));
     else this.refuse(fault("unsupported_media_type", "the body is compressed"));
     return !this.#over;
   }
@@ -88,7 +65,7 @@ export class Door implements StreamSink {
     try {
       this.#serve(bytes, this.#address);
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
     }
   }
 
@@ -99,7 +76,7 @@ export class Door implements StreamSink {
     if (this.#over) return;
     if (it.kind === "fault") return this.refuse(it);
     const { old } = it.address;
-    const gone = old === null ? null : this.#parts.oldForms.used(old);
+    const gone = refusalOfSession(this.#parts.payPerCall, it) ?? (old === null ? null : this.#parts.oldForms.used(old));
     if (gone !== null) return this.refuse(gone);
     this.#address = it.address;
     this.#holder = it.holder;
@@ -107,13 +84,14 @@ export class Door implements StreamSink {
   }
 
   #serve(bytes: Buffer, address: Address): void {
+    if (address.payPerCall) return this.#payPerCall(bytes, address);
     if (!isUtf8(bytes) || !isJson(bytes)) return this.refuse(fault("parse_error", "the body is not valid JSON"));
     const start = skipSpace(bytes, 0, bytes.length);
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
     const span: Span = { start, end: endOf(bytes) };
     const { requestId } = this.#caller;
     const incoming: Incoming = { bytes, span, address, holder: this.#holder, requestId, mayStream: true, transport: "http", desk: null };
-    const cancel = exchange(this.#parts, incoming, (reply) => this.#reply(reply));
+    const cancel = exchange(this.#parts, incoming, (reply) => this.#reply(reply, bytes));
     if (!this.#over && this.#stream === null) this.#cancel = cancel;
   }
 
@@ -126,9 +104,10 @@ export class Door implements StreamSink {
     return true;
   }
 
-  /** Refuses the request before it is bound for a chain. */
-  refuse(why: Fault): void {
+  /** Refuses the request before it is bound for a chain. `offers`: names and values in turn, told beside that. */
+  refuse(why: Fault, offers: readonly string[] | null = null): void {
     this.#over = true;
+    this.#offers = offers;
     this.#release();
     this.#parts.observer.refused(why.code);
     this.#caller.send(why.status, this.#headers(why, null), [renderFault(isOld(this.#address, this.#caller) ? withErrorType(why) : why, "null")]);
@@ -196,16 +175,49 @@ export class Door implements StreamSink {
     if (!this.#over) this.#cancel = cancel;
   }
 
-  #reply(reply: Reply): void {
+  /** A request that is paid for by itself. */
+  #payPerCall(bytes: Buffer, address: Address): void {
+    const { payPerCall } = this.#parts;
+    if (payPerCall === null) return;
+    const request = { caller: this.#caller, bytes, address, reserve: (size: number) => this.reserve(size) };
+    const sink = { answered: (it: SessionAnswer) => this.#answer(it), failed: (error: unknown) => this.fail(error) };
+    this.#cancel = serveSession({ ...this.#parts, payPerCall }, request, sink);
+  }
+
+  #answer({ status, fault: why, headers, body }: SessionAnswer): void {
+    this.#over = true;
+    this.#cancel = null;
+    this.#caller.send(status, [...this.#headers(why, null), ...headers], body);
+  }
+
+  #reply(reply: Reply, body: Buffer): void {
+    const { outcome } = reply;
     try {
-      this.#write(reply);
+      if (outcome.kind === "fault" && outcome.fault.code === "balance_exhausted" && reply.id !== null) this.#exhausted(reply, outcome.fault, body);
+      else this.#write(reply);
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
     }
   }
 
+  /** Nothing is left to pay for the call: what it can be paid with is told beside that. */
+  #exhausted(reply: Reply, why: Fault, body: Buffer): void {
+    const { toll } = this.#parts;
+    if (toll === null || this.#holder === null) return this.#write(reply);
+    this.#cancel = null;
+    const { paid } = this.#caller;
+    toll.exhausted({ letter: this.#caller, holder: this.#holder, body, why, paid }).then(
+      ({ fault: refusal, headers }) => {
+        if (this.#over) return;
+        this.#offers = headers;
+        this.#write({ ...reply, outcome: { kind: "fault", fault: refusal } });
+      },
+      (error: unknown) => this.fail(error),
+    );
+  }
+
   /** A throw is a bug: it is logged and costs this request, nothing else. */
-  #fail(error: unknown): void {
+  fail(error: unknown): void {
     this.#parts.observer.log.error({ request_id: this.#caller.requestId, err: error }, "bug");
     if (this.#over || this.#stream !== null) this.#caller.destroy();
     else this.refuse(fault("internal", "the service failed to serve this request"));
@@ -275,23 +287,13 @@ export class Door implements StreamSink {
     const headers = headersOf(this.#caller.requestId, this.#caller.header("x-request-id"));
     if (bill !== null && this.#parts.gate !== null) addBilling(headers, this.#parts.gate, bill);
     if (why !== null && why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));
+    if (this.#offers !== null) headers.push(...this.#offers, "Cache-Control", "no-store");
     if (isOld(this.#address, this.#caller)) {
       this.#parts.oldForms.announce(headers);
       addOldBilling(headers, this.#parts.gate, { address: this.#address, bill });
     }
     return headers;
   }
-}
-
-function isPlain(encoding: string | undefined): boolean {
-  return encoding === undefined || encoding === "identity";
-}
-
-/** Where a message ends but for white space. */
-export function endOf(bytes: Buffer): number {
-  let end = bytes.length;
-  while (end > 0 && (bytes[end - 1] ?? 0) <= 0x20) end--;
-  return end;
 }
 
 function nothing(): void {}

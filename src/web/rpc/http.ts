@@ -1,10 +1,15 @@
 // The RPC door of node's HTTP server: reads a bounded body, then hands it to the RPC surface. Serves every request that the lean door leaves.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/fault.ts";
+import type { Paid, PaymentHeaders } from "../../hosted/payments/payments.ts";
 import { begin, type Headers, write } from "../respond.ts";
-import type { Caller } from "./caller.ts";
+import { type Caller, isPlain } from "./caller.ts";
 import { type Credential, credentialOf } from "./credential.ts";
-import { Door, type RpcParts, STALL_MS } from "./door.ts";
+import { Door, STALL_MS } from "./door.ts";
+import type { RpcParts } from "./parts.ts";
+
+/** Statuses from here on say that a request was not served. */
+const REFUSED = 300;
 
 /** Serves one POST on an RPC path. */
 export function serveRpc(parts: RpcParts, request: IncomingMessage, response: ServerResponse, requestId: string): void {
@@ -16,6 +21,9 @@ const DISCARD_BYTES = 16_000_000;
 
 class HttpRequest implements Caller {
   readonly requestId: string;
+  paid: Paid | null = null;
+  /** What it carries to pay with; null = nothing. */
+  #payment: PaymentHeaders | null = null;
   readonly #parts: RpcParts;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
@@ -58,11 +66,13 @@ class HttpRequest implements Caller {
   }
 
   send(status: number, headers: Headers, body: readonly Buffer[] | null): void {
+    if (status < REFUSED) this.#addReceipt(headers);
     write(this.#response, status, headers, body);
     this.#boundReading();
   }
 
   begin(headers: Headers, sizeBytes: number | null): void {
+    this.#addReceipt(headers);
     begin(this.#response, headers, sizeBytes);
   }
 
@@ -90,7 +100,11 @@ class HttpRequest implements Caller {
     this.#request.on("error", () => {});
     this.#request.on("data", (chunk: Buffer) => this.#take(chunk));
     this.#request.on("end", () => this.#complete());
-    this.#wanted = this.#door.accept();
+    const payment = this.#parts.toll?.paymentOf(this, this.#request.headersDistinct) ?? null;
+    if (payment?.kind === "unclear") return this.#refuse(fault("invalid_request", payment.message, { nextAction: "send one payment, in one header" }));
+    this.#payment = payment?.given ?? null;
+    // A payment is looked at before its caller is: whatever became of the key, what was paid for it is known.
+    this.#wanted = this.#payment !== null || this.#door.accept();
     if (this.#wanted && Number(this.header("content-length") ?? 0) > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
   }
 
@@ -115,7 +129,30 @@ class HttpRequest implements Caller {
     const [only] = this.#chunks;
     const bytes = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
     this.#chunks = [];
-    if (this.#wanted) this.#door.serve(bytes);
+    if (!this.#wanted) return;
+    if (this.#payment === null) this.#door.serve(bytes);
+    else this.#pay(bytes, this.#payment);
+  }
+
+  /** Takes the payment, then serves the call. */
+  #pay(body: Buffer, given: PaymentHeaders): void {
+    const { toll } = this.#parts;
+    if (toll === null) return;
+    if (!isPlain(this)) return this.#refuse(fault("unsupported_media_type", "the body is compressed"));
+    toll.take({ letter: this, body, given }).then(
+      (taken) => {
+        if (!this.open) return;
+        if (taken.kind === "toll_refusal") return this.#door.refuse(taken.fault, taken.headers);
+        this.paid = taken;
+        if (this.#door.accept()) this.#door.serve(body);
+      },
+      (error: unknown) => this.#door.fail(error),
+    );
+  }
+
+  /** Whoever gets what was paid for gets the receipt with it. */
+  #addReceipt(headers: Headers): void {
+    if (this.paid !== null) headers.push(...this.paid.headers, "Cache-Control", "private");
   }
 
   #refuse(why: Fault): void {

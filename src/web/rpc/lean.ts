@@ -8,8 +8,9 @@ import { ALWAYS, dateLines, type Headers } from "../respond.ts";
 import { isRpcPath } from "./address.ts";
 import type { Caller } from "./caller.ts";
 import { type Credential, credentialOf } from "./credential.ts";
-import { Door, type RpcParts, STALL_MS } from "./door.ts";
+import { Door, STALL_MS } from "./door.ts";
 import { type RequestHead, readRequestHead } from "./lean-head.ts";
+import type { RpcParts } from "./parts.ts";
 
 /** What the lean door works with. */
 export interface LeanParts {
@@ -123,6 +124,11 @@ class Connection implements Caller {
 
   get address(): string {
     return this.#socket.remoteAddress ?? "";
+  }
+
+  /** Requests with payments are left to node. */
+  get paid(): null {
+    return null;
   }
 
   header(name: string): string | undefined {

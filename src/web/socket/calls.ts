@@ -1,16 +1,16 @@
 // The requests of one caller's socket: each message through the spine, once or once per batch item, within what one socket may have under way.
 // Knows no frames and no connection beyond where its answers go.
 import { type Fault, fault } from "../../core/fault.ts";
-import { elements, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
+import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
 import { withErrorType } from "../../core/old-form.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { Address } from "../rpc/address.ts";
 import type { Arrival } from "../rpc/arrival.ts";
 import { type Batch, runBatch } from "../rpc/batch.ts";
-import { endOf, type RpcParts } from "../rpc/door.ts";
 import { evidenceOfReply, exchange, type Reply } from "../rpc/exchange.ts";
 import type { Activity } from "../rpc/lean.ts";
+import type { RpcParts } from "../rpc/parts.ts";
 import { renderFault, renderReply } from "../rpc/render.ts";
 import { type Line, SubscriptionDesk } from "./desk.ts";
 import { metaNotification } from "./notification.ts";

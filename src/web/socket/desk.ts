@@ -9,8 +9,8 @@ import type { Outcome, Route } from "../../upstream/router.ts";
 import type { Subscriber } from "../../upstream/stream/subscriber.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { World } from "../../world.ts";
-import type { RpcParts } from "../rpc/door.ts";
 import type { Desk, DeskAnswer, DeskRequest } from "../rpc/exchange.ts";
+import type { RpcParts } from "../rpc/parts.ts";
 
 /** What a desk works with. */
 export interface DeskParts {

@@ -135,6 +135,7 @@ function notNow({ activity }: SocketParts, request: IncomingMessage): Fault | nu
 /** Why this caller gets no socket here; null = it does. */
 function refusalOf({ rpc }: SocketParts, { address, holder }: Arrival): Fault | null {
   const nextAction = 'use include_meta=body, or send "svc_meta":"notify" in a request';
+  if (address.payPerCall) return fault("not_found", "calls are paid for one by one over HTTP only", { nextAction: "POST to the same path without /ws" });
   if (address.meta === "headers") return fault("invalid_field", "messages of a WebSocket have no headers", { nextAction });
   const refusal = holder === null ? null : (rpc.gate?.refusal(holder, address.named) ?? null);
   return refusal ?? (address.old === null ? null : rpc.oldForms.used(address.old));

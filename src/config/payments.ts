@@ -1,0 +1,142 @@
+// The settings of payments: which rails, in which ranges, with their defaults and bounds.
+import { z } from "zod";
+import type { PaymentSettings, RailSettings } from "../core/payment.ts";
+import { parseUsd } from "../core/price.ts";
+import { count, intervalMs } from "./kinds.ts";
+
+const usd = (fallback: string) =>
+  z
+    .string()
+    .refine((text) => (parseUsd(text) ?? 0n) > 0n && (parseUsd(text) ?? 0n) % 1_000n === 0n)
+    .meta({ title: 'USD as text, like "0.10", with at most six places' })
+    .default(fallback);
+
+const address = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/)
+  .meta({ title: "an address, 0x and 40 hex digits" });
+
+const walletKey = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{64}$/)
+  .meta({ title: "a private key, 0x and 64 hex digits" });
+
+const wei = z
+  .string()
+  .regex(/^\d{1,30}$/)
+  .meta({ title: "wei as text of digits" });
+
+const common = {
+  rpc_url: z
+    .url({ protocol: /^https?$/ })
+    .max(2_048)
+    .describe("A node of the payment chain."),
+  chain_id: z.int().min(1).max(Number.MAX_SAFE_INTEGER),
+  recipient: address.describe("Address that receives payments."),
+};
+
+const tempo = z
+  .strictObject({
+    kind: z.literal("tempo"),
+    ...common,
+    token: address.describe("TIP-20 token that is paid in, a stablecoin in USD."),
+    modes: z
+      .array(z.enum(["pull", "push"]))
+      .min(1)
+      .max(2)
+      .default(["pull", "push"])
+      .describe("`pull` = the service sends the transaction that the client signed; `push` = the client sends it and shows its hash."),
+    confirmations: count(0, 1_000, 0).describe("Blocks that have to follow before money counts as received."),
+  })
+  .describe("MPP `tempo`/`charge`.");
+
+const evm = z
+  .strictObject({
+    kind: z.literal("evm"),
+    ...common,
+    token: z
+      .strictObject({ address, name: z.string().min(1).max(64), version: z.string().min(1).max(16) })
+      .describe("Token with EIP-3009, and the name and version of its EIP-712 domain."),
+    wallet_key: walletKey.describe("Secret key of the settlement wallet, which holds nothing but gas."),
+    confirmations: count(0, 1_000, 3).describe("Blocks that have to follow before money counts as received."),
+    low_gas_wei: wei.default("10000000000000000").describe("Below this much in the settlement wallet the operator is alarmed."),
+  })
+  .describe("EIP-3009 authorizations: MPP `evm`/`charge` and x402 `exact`.");
+
+const session = z
+  .strictObject({
+    kind: z.literal("session"),
+    ...common,
+    token: address.describe("TIP-20 token that is paid in, a stablecoin in USD."),
+    wallet_key: walletKey.describe("Secret key of the recipient's wallet, which settles and closes channels."),
+    confirmations: count(0, 1_000, 0).describe("Blocks that have to follow before money counts as received."),
+    escrow: address.optional().describe("Channel contract. Default: the precompile of the chain."),
+    deposit_usd: usd("1").describe("Deposit that is suggested to clients."),
+    settle_usd: usd("0.5").describe("A channel is settled once this much is owed."),
+    settle_after_ms: intervalMs(600_000).describe("A channel is settled when something has been owed for this long."),
+  })
+  .describe("MPP `tempo`/`session`, for pay-per-call at `/rpc/session/…`.");
+
+/** Payments by machines. */
+export const payments = z
+  .strictObject({
+    rails: z
+      .array(z.discriminatedUnion("kind", [tempo, evm, session]))
+      .max(8)
+      .refine((rails) => new Set(rails.map((it) => `${it.kind} ${it.chain_id}`)).size === rails.length)
+      .meta({ title: "at most 8 rails, each of its kind once for a chain" })
+      .default([])
+      .describe("Ways to pay. None = nothing can be bought."),
+    min_usd: usd("0.1").describe("Smallest purchase."),
+    max_usd: usd("100").describe("Largest purchase."),
+    custom_day_usd: usd("1.3").describe("Price of a day of Custom access."),
+    max_custom_days: count(1, 366, 30).describe("Days of Custom access in one purchase."),
+    wait_ms: intervalMs(5_000, 60_000).describe("How long a paying request waits for its chain before it is answered `payment_pending`."),
+    offer_ms: intervalMs(300_000, 3_600_000).describe("How long an offer may be taken up."),
+  })
+  .prefault({})
+  .describe("Payments by machines: MPP and x402.");
+
+/** The settings as the service uses them; null = nothing can be bought. */
+export function paymentsOf(file: z.output<typeof payments>): PaymentSettings | null {
+  return file.rails.length === 0 ? null : settingsOf(file, file.rails.map(railOf));
+}
+
+/** Every setting at its default, with these rails. */
+export function paymentsWith(rails: readonly RailSettings[]): PaymentSettings {
+  return settingsOf(payments.parse({}), rails);
+}
+
+function settingsOf(file: z.output<typeof payments>, rails: readonly RailSettings[]): PaymentSettings {
+  return {
+    rails,
+    minN: parseUsd(file.min_usd) ?? 0n,
+    maxN: parseUsd(file.max_usd) ?? 0n,
+    customDayN: parseUsd(file.custom_day_usd) ?? 0n,
+    maxCustomDays: file.max_custom_days,
+    waitMs: file.wait_ms,
+    offerMs: file.offer_ms,
+  };
+}
+
+function railOf(file: z.output<typeof payments>["rails"][number]): RailSettings {
+  const base = { rpcUrl: file.rpc_url, chainId: file.chain_id, recipient: file.recipient, confirmations: file.confirmations, local: false };
+  const token = (it: string) => ({ address: it, name: "", version: "" });
+  switch (file.kind) {
+    case "tempo":
+      return { ...base, kind: "tempo", token: token(file.token), modes: file.modes };
+    case "evm":
+      return { ...base, kind: "evm", token: file.token, walletKey: file.wallet_key, lowGasWei: BigInt(file.low_gas_wei) };
+    case "session":
+      return {
+        ...base,
+        kind: "session",
+        token: token(file.token),
+        walletKey: file.wallet_key,
+        escrow: file.escrow ?? null,
+        depositN: parseUsd(file.deposit_usd) ?? 0n,
+        settleN: parseUsd(file.settle_usd) ?? 0n,
+        settleMs: file.settle_after_ms,
+      };
+  }
+}

@@ -1,0 +1,104 @@
+// Payments as values: what they buy, which states a purchase goes through, the units of tokens, and what the rails are told. Knows no protocol and no chain.
+
+/** What settled money does. Ids, never secrets. */
+export type Purpose =
+  /** Credits the account of a key. */
+  | { readonly kind: "fund_key"; readonly accountId: string; readonly keyId: string }
+  /** Makes an anonymous key with the whole amount as its balance. */
+  | { readonly kind: "create_key"; readonly name: string }
+  /** Credits an account. */
+  | { readonly kind: "credit_account"; readonly accountId: string }
+  /** Days of Custom access, asked for one key of the account. */
+  | { readonly kind: "custom_access"; readonly accountId: string; readonly keyId: string; readonly days: number };
+
+/** Kinds of purchases. */
+export type PurposeKind = Purpose["kind"];
+
+/** How far a purchase has come. Each is written before the act that it names: `submitted` before anything is sent to a chain. */
+export type PurchaseState = "accepted" | "submitted" | "settled" | "failed";
+
+/** Protocols that a payment arrives by. */
+export type PaymentProtocol = "mpp" | "x402";
+
+/** A token that payments are made in: a stablecoin in USD with six decimals. */
+export interface PaymentToken {
+  /** Address on its chain. */
+  readonly address: string;
+  /** Of its EIP-712 domain; empty where the rail does not need it. */
+  readonly name: string;
+  readonly version: string;
+}
+
+interface RailBase {
+  /** Of a node of the payment chain. May hold a secret: never log or show it. */
+  readonly rpcUrl: string;
+  readonly chainId: number;
+  readonly token: PaymentToken;
+  /** Address that receives payments. */
+  readonly recipient: string;
+  /** Blocks that have to follow before money counts as received; 0 = none. */
+  readonly confirmations: number;
+  /** True for a chain that lives as long as this process: money on it is worth nothing. */
+  readonly local: boolean;
+}
+
+/** MPP `tempo`/`charge`: the payer's wallet makes the transaction and pays its fee. */
+export interface TempoRailSettings extends RailBase {
+  readonly kind: "tempo";
+  /** `pull` = the service sends what the client signed; `push` = the client sends it and shows the hash. */
+  readonly modes: readonly ("pull" | "push")[];
+}
+
+/** EIP-3009 authorizations, as MPP `evm`/`charge` and x402 `exact`: a wallet of the service sends them and pays for gas. */
+export interface EvmRailSettings extends RailBase {
+  readonly kind: "evm";
+  /** Private key of the settlement wallet, 0x and 64 hex digits. Secret. */
+  readonly walletKey: string;
+  /** Below this much wei in the settlement wallet the operator is alarmed. */
+  readonly lowGasWei: bigint;
+}
+
+/** MPP `tempo`/`session`: a channel of the payer's, and a cumulative voucher with every call. */
+export interface SessionRailSettings extends RailBase {
+  readonly kind: "session";
+  /** Private key of the wallet that settles and closes channels; `recipient` is its address or lets it. Secret. */
+  readonly walletKey: string;
+  /** Address of the channel contract; null = the precompile of the chain. */
+  readonly escrow: string | null;
+  /** Deposit that is suggested to clients, nano-USD. */
+  readonly depositN: bigint;
+  /** A channel is settled once this much is owed, nano-USD, or after this time. */
+  readonly settleN: bigint;
+  readonly settleMs: number;
+}
+
+/** One configured way to pay. */
+export type RailSettings = TempoRailSettings | EvmRailSettings | SessionRailSettings;
+
+/** How payments are taken. Holds secrets: never log it. */
+export interface PaymentSettings {
+  readonly rails: readonly RailSettings[];
+  /** Of one purchase, nano-USD. */
+  readonly minN: bigint;
+  readonly maxN: bigint;
+  /** Price of a day of Custom access, nano-USD, and days of one purchase. */
+  readonly customDayN: bigint;
+  readonly maxCustomDays: number;
+  /** How long a paying request waits for its chain before it is told to ask again. */
+  readonly waitMs: number;
+  /** How long an offer may be taken up. */
+  readonly offerMs: number;
+}
+
+/** Nano-USD of one base unit of a token with six decimals. */
+export const NANO_PER_UNIT = 1_000n;
+
+/** An amount in base units of a token; null = it is finer than those are. */
+export function unitsOf(nanoUsd: bigint): bigint | null {
+  return nanoUsd % NANO_PER_UNIT === 0n ? nanoUsd / NANO_PER_UNIT : null;
+}
+
+/** Base units of a token in nano-USD. */
+export function nanoOf(units: bigint): bigint {
+  return units * NANO_PER_UNIT;
+}

@@ -1,0 +1,86 @@
+// The stand-in for Tempo's channel reserve (TIP-1034) on a chain that ends before the fork that has it. FOR DEVELOPMENT ONLY: a contract of ours, not Tempo's.
+// Knows what the stand-in needs that only a node can tell it; knows nothing of vouchers and of who is paid.
+import type { Hex } from "viem";
+import { concatHex, decodeFunctionData, encodeAbiParameters, fromRlp, isHex, keccak256, pad, parseAbi, toRlp } from "viem/utils";
+import { z } from "zod";
+import { type Ask, codeOf } from "./token.ts";
+
+/** A channel that a transaction opens: whose, by which salt, and the hash of the transaction that belongs into its identifier. */
+export interface Opening {
+  readonly payer: Hex;
+  readonly salt: Hex;
+  readonly context: Hex;
+}
+
+/** Where Tempo has its channel reserve, and the stand-in is put. */
+const CHANNEL_RESERVE = "0x4d50500000000000000000000000000000000000";
+
+const ABI = parseAbi([
+  "function open(address payee, address operator, address token, uint96 deposit, bytes32 salt, address authorizedSigner) returns (bytes32)",
+]);
+const APPROVE = "0x095ea7b3";
+const NOTHING: Hex = "0x";
+const ANYTHING = "f".repeat(64);
+const GAS = "0x100000";
+/** Of a Tempo transaction: what its list of fields has where. */
+const FIELD = { feeToken: 10, feePayer: 11 };
+const TEMPO_TYPE: Hex = "0x76";
+/** What the payer signs in the place of a sponsor's signature. */
+const SPONSORED: Hex = "0x00";
+
+const Accounts = z.array(z.string());
+const hex = z.custom<Hex>((it) => isHex(it));
+const Sent = z.object({ from: hex, calls: z.array(z.object({ to: hex.optional(), data: hex.optional() })) });
+
+/** Places the stand-in, and has every development account approve it, as the real one needs no approval. False = the node has the real one: nothing was done. */
+export async function placeStandIn(ask: Ask, token: string): Promise<boolean> {
+  if ((await ask("eth_getCode", CHANNEL_RESERVE, "latest")) !== NOTHING) return false;
+  await ask("anvil_setCode", CHANNEL_RESERVE, codeOf("ChannelReserve.bin-runtime"));
+  const data = `${APPROVE}${pad(CHANNEL_RESERVE).slice(2)}${ANYTHING}`;
+  const accounts = Accounts.parse(await ask("eth_accounts"));
+  await Promise.all(accounts.map((from) => ask("eth_sendTransaction", { from, to: token, data, gas: GAS })));
+  return true;
+}
+
+/** The channels that a raw transaction opens; most open none, and none is found in what cannot be read. */
+export async function openingsOf(raw: Hex): Promise<readonly Opening[]> {
+  if (!raw.startsWith(TEMPO_TYPE) || !raw.toLowerCase().includes(CHANNEL_RESERVE.slice(2))) return [];
+  // Loaded by the first channel that is opened: it takes a third of a second.
+  const { Transaction } = await import("viem/tempo");
+  try {
+    const { from, calls } = Sent.parse(Transaction.deserialize(raw));
+    const fields = fromRlp(`0x${raw.slice(TEMPO_TYPE.length)}`);
+    if (!Array.isArray(fields)) return [];
+    const context = keccak256(concatHex([signedPart(fields), from]));
+    return calls.flatMap(({ to, data }) => {
+      const salt = to?.toLowerCase() === CHANNEL_RESERVE && data !== undefined ? saltOf(data) : null;
+      return salt === null ? [] : [{ payer: from, salt, context }];
+    });
+  } catch {
+    return [];
+  }
+}
+
+/** Tells the stand-in the context of a channel before the block that opens it. */
+export async function tellContext(ask: Ask, { payer, salt, context }: Opening): Promise<void> {
+  const ofPayer = keccak256(encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [payer, 0n]));
+  await ask("anvil_setStorageAt", CHANNEL_RESERVE, keccak256(concatHex([salt, ofPayer])), context);
+}
+
+/** What the payer signed: everything but its signature, and of a sponsored transaction also not who pays the fee and in what. */
+function signedPart(fields: readonly RlpItem[]): Hex {
+  const signed = fields.slice(0, -1);
+  const sponsored = fields[FIELD.feePayer] !== NOTHING;
+  const normal = signed.map((field, at) => (sponsored && at === FIELD.feePayer ? SPONSORED : sponsored && at === FIELD.feeToken ? NOTHING : field));
+  return concatHex([TEMPO_TYPE, toRlp(normal)]);
+}
+
+type RlpItem = Hex | readonly RlpItem[];
+
+function saltOf(data: Hex): Hex | null {
+  try {
+    return decodeFunctionData({ abi: ABI, data }).args[4];
+  } catch {
+    return null;
+  }
+}

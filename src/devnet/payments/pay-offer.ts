@@ -1,0 +1,89 @@
+// What a server asks to be paid by EIP-3009, and the token that it names: read and bounded before anything is signed. Knows no key.
+import { Challenge } from "mppx";
+import type { charge } from "mppx/evm/client";
+import { createClient, getAddress, type Hex, http, isAddress, parseAbi } from "viem";
+import { getChainId, readContract } from "viem/actions";
+import { z } from "zod";
+import { DEVNET_CHAIN } from "../../core/chain.ts";
+import { LOCAL_TOKEN } from "./token.ts";
+
+/** An offer to pay by MPP `evm`/`charge`. */
+export interface Offer {
+  readonly challenge: EvmChallenge;
+  /** Base units of the token. */
+  readonly amount: bigint;
+  readonly currency: Hex;
+  readonly recipient: Hex;
+  readonly chainId: number;
+}
+
+type EvmChallenge = Parameters<ReturnType<typeof charge>["createCredential"]>[0]["challenge"];
+
+/** What of a token is signed, and what a person reads. */
+export interface TokenFacts {
+  readonly name: string;
+  readonly version: string;
+  readonly decimals: number;
+}
+
+const RPC_TIMEOUT_MS = 10_000;
+const ABI = parseAbi(["function name() view returns (string)", "function version() view returns (string)", "function decimals() view returns (uint8)"]);
+
+const address = z
+  .string()
+  .refine((it) => isAddress(it, { strict: false }))
+  .transform((it) => getAddress(it));
+const Asked = z.object({
+  amount: z.string().regex(/^\d{1,38}$/),
+  currency: address,
+  recipient: address,
+  methodDetails: z.object({
+    chainId: z.int().positive(),
+    credentialTypes: z.array(z.string()).refine((it) => it.includes("authorization")),
+    splits: z.array(z.unknown()).max(0).optional(),
+  }),
+});
+
+/** The first offer that can be paid, or the names of what is offered instead. */
+export function offerIn(headers: Headers): Offer | readonly string[] {
+  const challenges = challengesIn(headers);
+  const offers = challenges.map(parseOffer).filter((it) => it !== null);
+  if (offers[0] !== undefined) return offers[0];
+  return challenges.map(({ method, intent }) => `${method}/${intent}`);
+}
+
+/** Asks the chain of an offer for its token; of the local chain it is known. Null = there is nobody to ask. Throws with a text where the chain does not answer. */
+export async function tokenOf({ chainId, currency }: Offer, rpcUrl: string | null): Promise<TokenFacts | null> {
+  if (rpcUrl === null) return chainId === DEVNET_CHAIN.chainId ? { ...LOCAL_TOKEN, decimals: 6 } : null;
+  const client = createClient({ transport: http(rpcUrl, { timeout: RPC_TIMEOUT_MS, retryCount: 1 }) });
+  try {
+    const found = await getChainId(client);
+    if (found !== chainId) throw new Error(`the node given by --rpc is on chain ${found}, and the offer is for chain ${chainId}`);
+    const [name, version, decimals] = await Promise.all([
+      readContract(client, { address: currency, abi: ABI, functionName: "name" }),
+      readContract(client, { address: currency, abi: ABI, functionName: "version" }),
+      readContract(client, { address: currency, abi: ABI, functionName: "decimals" }),
+    ]);
+    return { name, version, decimals };
+  } catch (error) {
+    if (error instanceof Error && error.message.startsWith("the node given")) throw error;
+    // The library's own text repeats the node's address, which may hold a secret.
+    throw new Error(`the node given by --rpc does not tell name, version and decimals of the token ${currency}`);
+  }
+}
+
+function parseOffer(challenge: Challenge.Challenge): Offer | null {
+  const asked = challenge.method === "evm" && challenge.intent === "charge" ? Asked.safeParse(challenge.request).data : undefined;
+  if (asked === undefined) return null;
+  const { amount, currency, recipient, methodDetails } = asked;
+  // The challenge goes back to the server as it came, with fields that are unknown here.
+  return { challenge: challenge as EvmChallenge, amount: BigInt(amount), currency, recipient, chainId: methodDetails.chainId };
+}
+
+function challengesIn(headers: Headers): readonly Challenge.Challenge[] {
+  try {
+    return Challenge.fromHeadersList(headers);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,125 @@
+// `svc pay`: pays an offer by MPP `evm` (EIP-3009), which the stock command line refuses on the local chain. Signs once, after it has said what; repeats the same
+// payment where the answer is late. Never prints a key or a signature.
+import { Receipt } from "mppx";
+import { charge } from "mppx/evm/client";
+import { formatUnits, type Hex } from "viem";
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { DEVNET_CHAIN } from "../../core/chain.ts";
+import { parseUsd } from "../../core/price.ts";
+import { type Offer, offerIn, type TokenFacts, tokenOf } from "./pay-offer.ts";
+import { PAYER } from "./wallets.ts";
+
+/** What is to be paid, by whom, and how much at most. */
+export interface PayOptions {
+  readonly url: string;
+  readonly method: string;
+  /** JSON; null = no body. */
+  readonly data: string | null;
+  /** Secret. Null = the wallet of the local chain, on that chain only. */
+  readonly key: Hex | null;
+  /** A node of the offer's chain, which tells about the token; null = none. */
+  readonly rpcUrl: string | null;
+  readonly maxUsd: string;
+  /** Waits, and keeps the process alive meanwhile. */
+  readonly pause: (ms: number) => Promise<unknown>;
+  /** The answer's body. */
+  readonly print: (text: string) => void;
+  /** What happens, one line each. */
+  readonly say: (line: string) => void;
+}
+
+const REQUEST_TIMEOUT_MS = 60_000;
+const MAX_TRIES = 6;
+const RETRY_MS = 2_000;
+const MAX_RETRY_MS = 10_000;
+const UNAVAILABLE = 503;
+const PAYMENT_REQUIRED = 402;
+const NANO_DECIMALS = 9;
+
+/** Sends a request and pays for it. False = it was not answered as it should; why has been said. */
+export async function pay(options: PayOptions): Promise<boolean> {
+  const { say, print } = options;
+  const first = await send(options, null);
+  if (first === null) return fail(options, "the server does not answer: check the URL");
+  if (first.status !== PAYMENT_REQUIRED) {
+    print(await first.text());
+    say(`not paid: the server answered ${first.status} without asking for it`);
+    return first.ok;
+  }
+  const offer = offerIn(first.headers);
+  await first.body?.cancel();
+  if (!("challenge" in offer)) return fail(options, `no offer by MPP evm: ${offer.join(", ") || "none at all"}. \`npx mppx\` pays other ones`);
+  const token = await tokenOf(offer, options.rpcUrl).catch((error: Error) => error.message);
+  if (token === null) return fail(options, `name a node of chain ${offer.chainId} with --rpc: what is signed has to be asked there`);
+  if (typeof token === "string") return fail(options, token);
+  const key = options.key ?? (offer.chainId === DEVNET_CHAIN.chainId ? PAYER.key : null);
+  if (key === null) return fail(options, `the offer is for chain ${offer.chainId}: give the wallet's key in SVC_PAY_KEY or in a file named by --key-file`);
+  const account = accountOf(key);
+  if (account === null) return fail(options, "the wallet's key is no private key");
+  const tooMuch = refusalOf(offer, token, options.maxUsd);
+  if (tooMuch !== null) return fail(options, tooMuch);
+  say(`paying ${formatUnits(offer.amount, token.decimals)} ${JSON.stringify(token.name)} to ${offer.recipient} on chain ${offer.chainId}`);
+  return settle(options, await credentialFor(offer, token, account));
+}
+
+/** Sends the signed payment; the same one again while the server says that it is under way, or its answer is lost. */
+async function settle(options: PayOptions, credential: string): Promise<boolean> {
+  const { say, print, pause } = options;
+  for (let tries = 1; ; tries++) {
+    const response = await send(options, credential);
+    if (response !== null && (response.status !== UNAVAILABLE || tries === MAX_TRIES)) {
+      print(await response.text());
+      if (!response.ok) return fail(options, `not paid: the server answered ${response.status}`);
+      say(`paid: ${referenceIn(response)}`);
+      return true;
+    }
+    await response?.body?.cancel();
+    if (tries === MAX_TRIES) return fail(options, "the server does not answer any more. The payment may be under way: do not sign another one before you know");
+    say("the payment is under way: asking again with the same one");
+    const seconds = Number(response?.headers.get("retry-after") ?? 0);
+    await pause(Math.min(MAX_RETRY_MS, seconds > 0 ? seconds * 1_000 : RETRY_MS));
+  }
+}
+
+/** Null = no answer came. */
+async function send({ url, method, data }: PayOptions, credential: string | null): Promise<Response | null> {
+  const headers = { ...(data === null ? {} : { "content-type": "application/json" }), ...(credential === null ? {} : { authorization: credential }) };
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  return fetch(url, { method, headers, body: data, redirect: "manual", signal }).catch(() => null);
+}
+
+async function credentialFor(offer: Offer, { name, version }: TokenFacts, account: PrivateKeyAccount): Promise<string> {
+  const method = charge({ account, networks: [offer.chainId], currencies: [offer.currency], authorization: { name, version } });
+  return method.createCredential({ challenge: offer.challenge, context: {} });
+}
+
+/** Null = the library refuses the key; its own text may repeat it. */
+function accountOf(key: Hex): PrivateKeyAccount | null {
+  try {
+    return privateKeyToAccount(key);
+  } catch {
+    return null;
+  }
+}
+
+/** Why an offer is too dear; null = it is not. A token is taken for a dollar. */
+function refusalOf({ amount }: Offer, { decimals }: TokenFacts, maxUsd: string): string | null {
+  const max = parseUsd(maxUsd);
+  if (max === null) return `--max-usd ${maxUsd} is no amount, like 1.50`;
+  const asked = amount * 10n ** BigInt(NANO_DECIMALS);
+  return asked <= max * 10n ** BigInt(decimals) ? null : `the offer is for ${formatUnits(amount, decimals)}, more than ${maxUsd}: allow it with --max-usd`;
+}
+
+function referenceIn(response: Response): string {
+  try {
+    const { reference, timestamp } = Receipt.fromResponse(response);
+    return `receipt ${JSON.stringify(reference)} of ${timestamp}`;
+  } catch {
+    return "the server gave no receipt";
+  }
+}
+
+function fail({ say }: PayOptions, why: string): false {
+  say(why);
+  return false;
+}

@@ -1,0 +1,49 @@
+// Puts the token with EIP-3009 onto an EVM chain whose node holds the development accounts, by an ordinary transaction. Knows nothing of rails.
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import type { PaymentToken } from "../../core/payment.ts";
+import type { World } from "../../world.ts";
+import { MINTER, OTHER_PAYERS, PAYER } from "./wallets.ts";
+
+/** Asks a node; throws when it answers with an error or not at all. */
+export type Ask = (method: string, ...params: readonly unknown[]) => Promise<unknown>;
+
+/** What each payer holds at the start, in base units: a million dollars that are worth nothing. */
+export const FUNDS_UNITS = 1_000_000_000_000n;
+
+/** What the EIP-712 domain of the token says. */
+export const LOCAL_TOKEN = { name: "Development Dollar", version: "1" };
+
+const GAS = "0x300000";
+const WAIT_MS = 10_000;
+const POLL_MS = 20;
+
+const Hash = z.string().regex(/^0x[0-9a-f]{64}$/);
+const Receipt = z.object({ status: z.string(), contractAddress: z.string() }).nullable();
+
+/** Deploys the token, with funds for every payer; rejects when the chain does not take it within ten seconds. */
+export async function deployToken(ask: Ask, world: World): Promise<PaymentToken> {
+  const holders = [PAYER, ...OTHER_PAYERS].map(({ address }) => word(BigInt(address)));
+  const data = `${codeOf("DevelopmentDollar.bin")}${word(64n)}${word(FUNDS_UNITS)}${word(BigInt(holders.length))}${holders.join("")}`;
+  const hash = Hash.parse(await ask("eth_sendTransaction", { from: MINTER.address, data, gas: GAS }));
+  for (const deadline = world.now() + WAIT_MS; world.now() < deadline; await pause(world)) {
+    const receipt = Receipt.parse(await ask("eth_getTransactionReceipt", hash));
+    if (receipt === null) continue;
+    if (receipt.status !== "0x1") throw new Error("the token of the local payment chain was not deployed: its transaction was reverted");
+    return { address: receipt.contractAddress, ...LOCAL_TOKEN };
+  }
+  throw new Error(`the token of the local payment chain was not deployed within ${WAIT_MS / 1000} s`);
+}
+
+/** Code of a contract as it lies beside its source, 0x…. */
+export function codeOf(file: string): string {
+  return readFileSync(new URL(`contracts/${file}`, import.meta.url), "utf8").trim();
+}
+
+function word(value: bigint): string {
+  return value.toString(16).padStart(64, "0");
+}
+
+function pause(world: World): Promise<void> {
+  return new Promise((resolve) => world.after(POLL_MS, resolve));
+}

@@ -1,0 +1,81 @@
+// The steps of a store that are about pay-per-call, in the order of `migrations.ts`. A step that was released is never changed.
+import { type Kysely, sql } from "kysely";
+
+/** Channels, the transactions about them, and the calls that they paid for. */
+export async function createSessions(db: Kysely<unknown>): Promise<void> {
+  await createChannels(db);
+  await createTransactions(db);
+  await createCalls(db);
+}
+
+async function createChannels(db: Kysely<unknown>): Promise<void> {
+  const isOpen = sql<boolean>`ended_at is null`;
+  await db.schema
+    .createTable("session_channel")
+    .addColumn("id", "text", (it) => it.primaryKey())
+    .addColumn("chain_id", "bigint", (it) => it.notNull())
+    .addColumn("network", "text", (it) => it.notNull())
+    .addColumn("payer", "text", (it) => it.notNull())
+    .addColumn("descriptor", "text", (it) => it.notNull())
+    .addColumn("state", "text", (it) => it.notNull())
+    .addColumn("reason", "text")
+    .addColumn("deposit_units", "bigint", (it) => it.notNull())
+    .addColumn("spent_units", "bigint", (it) => it.notNull())
+    .addColumn("settled_units", "bigint", (it) => it.notNull())
+    .addColumn("vouchers", "text", (it) => it.notNull())
+    .addColumn("calls", "bigint", (it) => it.notNull())
+    .addColumn("owed_since", "bigint")
+    .addColumn("close_requested_at", "bigint")
+    .addColumn("seen_block", "bigint", (it) => it.notNull())
+    .addColumn("look_at", "bigint", (it) => it.notNull())
+    .addColumn("looks", "bigint", (it) => it.notNull())
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("ended_at", "bigint")
+    .addCheckConstraint("session_channel_money", sql`0 <= settled_units and settled_units <= spent_units and spent_units <= deposit_units`)
+    .addCheckConstraint("session_channel_ended", sql`(ended_at is not null) = (state in ('closed', 'failed'))`)
+    .execute();
+  await db.schema.createIndex("session_channel_due").on("session_channel").columns(["look_at", "id"]).where(isOpen).execute();
+  await db.schema.createIndex("session_channel_of_payer").on("session_channel").column("payer").where(isOpen).execute();
+}
+
+async function createTransactions(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("session_transaction")
+    .addColumn("tx_hash", "text", (it) => it.primaryKey())
+    .addColumn("channel_id", "text", (it) => it.notNull().references("session_channel.id"))
+    .addColumn("kind", "text", (it) => it.notNull())
+    .addColumn("raw", "text", (it) => it.notNull())
+    .addColumn("units", "bigint", (it) => it.notNull())
+    .addColumn("moved_units", "bigint", (it) => it.notNull().check(sql`moved_units >= 0`))
+    .addColumn("valid_until", "bigint", (it) => it.notNull())
+    .addColumn("state", "text", (it) => it.notNull())
+    .addColumn("reason", "text")
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("ended_at", "bigint")
+    .addCheckConstraint("session_transaction_ended", sql`(ended_at is null) = (state = 'written')`)
+    .execute();
+  const isOpen = sql<boolean>`ended_at is null`;
+  await db.schema.createIndex("session_transaction_open").on("session_transaction").column("created_at").where(isOpen).execute();
+  await db.schema.createIndex("session_transaction_of_channel").on("session_transaction").column("channel_id").execute();
+}
+
+async function createCalls(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("session_call")
+    .addColumn("channel_id", "text", (it) => it.notNull().references("session_channel.id"))
+    .addColumn("position", "bigint", (it) => it.notNull())
+    .addColumn("voucher_units", "bigint", (it) => it.notNull())
+    .addColumn("fingerprint", "text", (it) => it.notNull())
+    .addColumn("challenge_id", "text", (it) => it.notNull())
+    .addColumn("charged_units", "bigint", (it) => it.notNull())
+    .addColumn("accepted_units", "bigint", (it) => it.notNull())
+    .addColumn("spent_units", "bigint", (it) => it.notNull())
+    .addColumn("cu", "bigint", (it) => it.notNull())
+    .addColumn("status", "bigint", (it) => it.notNull())
+    .addColumn("body", "text")
+    .addColumn("reruns", "bigint", (it) => it.notNull())
+    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addPrimaryKeyConstraint("session_call_pk", ["channel_id", "position"])
+    .execute();
+  await db.schema.createIndex("session_call_by_age").on("session_call").column("created_at").execute();
+}

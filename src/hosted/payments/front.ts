@@ -1,0 +1,144 @@
+// Payments, put together: offers, the taking of payments, and the worker behind them. Knows rails by their port only.
+import type { Logger } from "pino";
+import { type PaymentSettings, unitsOf } from "../../core/payment.ts";
+import type { World } from "../../world.ts";
+import type { Changes } from "../keys.ts";
+import type { Sealer } from "../sealed.ts";
+import type { Store } from "../store.ts";
+import { createDriver } from "./driver.ts";
+import { countPurchases, NO_PURCHASES } from "./gauges.ts";
+import { blankSecrets } from "./keeping.ts";
+import type { OfferMarks } from "./offer-marks.ts";
+import type { Order, PaymentChallenge, PaymentFacts, Payments } from "./payments.ts";
+import type { Protocol } from "./protocol.ts";
+import { viewOf } from "./purchase-record.ts";
+import { byId, resumeAll } from "./purchase-rows.ts";
+import type { WalkParts } from "./purchase-walk.ts";
+import { createRailAsks } from "./rail-asks.ts";
+import type { Rail } from "./rails/rail.ts";
+import { type TakingParts, take } from "./taking.ts";
+import { unavailable } from "./unpaid.ts";
+import { createWallets, type Wallets } from "./wallets.ts";
+import { startWorker } from "./worker.ts";
+
+/** What payments are made of. */
+export interface PaymentParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Pick<Logger, "error" | "warn" | "info">;
+  readonly sealer: Sealer;
+  readonly changes: Changes;
+  /** Who leases purchases: the same after a restart where that is known. */
+  readonly node: string;
+  readonly rails: readonly Rail[];
+  readonly protocol: Protocol;
+  readonly marks: OfferMarks;
+  readonly facts: PaymentFacts;
+  readonly settings: Pick<PaymentSettings, "waitMs" | "offerMs">;
+}
+
+/** Requests that may be taking payments at once. */
+const MAX_TAKING = 512;
+const TICK_MS = 1_000;
+const SWEEP_MS = 15_000;
+const COUNT_MS = 10_000;
+const BLANK_MS = 60_000;
+
+/** Payments of which some may be under way already: the worker goes on with them. Throws where the store does. */
+export async function startPayments(parts: PaymentParts): Promise<Payments> {
+  const { store, world, log, rails, settings, facts } = parts;
+  await resumeAll(parts, world.wallMs());
+  const onError = (error: unknown): void => log.warn({ problem: nameOf(error) }, "purchases are under way, and the store does not answer as it should");
+  const walking: WalkParts = { ...parts, asks: createRailAsks(parts), notice: noticing(log) };
+  const driver = createDriver({ ...walking, onError });
+  const wallets = createWallets(walking);
+  let counts = NO_PURCHASES;
+  const count = async (): Promise<void> => {
+    counts = await countPurchases(store);
+  };
+  const tasks = [
+    { everyMs: TICK_MS, run: () => driver.tick() },
+    { everyMs: SWEEP_MS, run: () => wallets.sweep() },
+    { everyMs: COUNT_MS, run: count },
+    { everyMs: BLANK_MS, run: () => blankSecrets(parts, world.wallMs()) },
+  ];
+  const worker = startWorker(world, tasks, onError);
+  const canSettle = (rail: Rail): boolean => wallets.states.get(rail)?.empty !== true;
+  const taking: TakingParts = { ...walking, protocol: parts.protocol, marks: parts.marks, driver, waitMs: settings.waitMs, canSettle };
+  let underWay = 0;
+  let isClosed = false;
+  return {
+    facts,
+    challenge: (order) => challenge({ ...parts, asks: walking.asks }, order, canSettle),
+    async take(given, request, order) {
+      if (isClosed) return unavailable("the service is ending");
+      if (underWay >= MAX_TAKING) return unavailable("too many payments are being taken");
+      underWay++;
+      try {
+        return await take(taking, { given, request }, order);
+      } finally {
+        underWay--;
+      }
+    },
+    async purchase(id) {
+      const row = await byId(store, id);
+      return row === null ? null : viewOf(row);
+    },
+    gauges: () => ({ ...counts, wallets: walletGauges(rails, wallets) }),
+    async close() {
+      isClosed = true;
+      await Promise.all([driver.close(), worker.close()]);
+    },
+  };
+}
+
+function walletGauges(rails: readonly Rail[], { states }: Wallets) {
+  return rails.flatMap((rail) => {
+    const state = states.get(rail);
+    return state === undefined ? [] : [{ chainId: rail.chainId, low: state.low, empty: state.empty }];
+  });
+}
+
+/** Offers by every rail that can settle them as far as is known; null = there is none. */
+async function challenge(
+  { rails, asks, protocol, marks, world, settings }: PaymentParts & Pick<WalkParts, "asks">,
+  order: Order,
+  canSettle: (rail: Rail) => boolean,
+): Promise<PaymentChallenge | null> {
+  const units = unitsOf(order.amountN);
+  if (units === null || units <= 0n) throw new RangeError(`an order of ${order.amountN} nano-USD is no amount of whole base units`);
+  const able = rails.filter(canSettle);
+  const reached = await Promise.all(able.map(async (rail) => !(await asks.isOut(rail)) && (await asks.ask(rail, () => rail.network())).kind === "told"));
+  const offering = able.filter((_, index) => reached[index]);
+  if (offering.length === 0) return null;
+  const { request, description, keepsAuthorization } = order;
+  const expiresAtMs = world.wallMs() + settings.offerMs;
+  const x402 = offering.map((it) => it.x402Offer(units, settings.offerMs)).filter((it) => it !== null);
+  const headers = protocol.challenge({
+    ...request,
+    description,
+    keepsAuthorization,
+    expiresAtMs,
+    offers: offering.map((it) => it.offer(units)),
+    x402: x402.map((it) => marks.marked(it, request.fingerprint, expiresAtMs)),
+  });
+  return { headers };
+}
+
+/** Occasions that are told once each. */
+const MAX_OCCASIONS = 64;
+
+function noticing(log: PaymentParts["log"]): (occasion: string, text: string) => void {
+  const told = new Set<string>();
+  return (occasion, text) => {
+    if (told.has(occasion) || told.size >= MAX_OCCASIONS) return;
+    told.add(occasion);
+    log.error({ occasion }, text);
+  };
+}
+
+/** Which kind of trouble; texts of the store may hold what was to be written. */
+function nameOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  return "code" in error ? `${error.name} ${String(error.code)}` : error.name;
+}

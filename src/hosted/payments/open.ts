@@ -1,0 +1,77 @@
+// Payments opened from their settings. What rails and protocols need is heavy: this file is loaded only where rails are configured, and each rail only where
+// it is one of them.
+import { hkdfSync } from "node:crypto";
+import type { Logger } from "pino";
+import type { PaymentSettings, RailSettings } from "../../core/payment.ts";
+import type { World } from "../../world.ts";
+import type { Changes } from "../keys.ts";
+import { createSealer } from "../sealed.ts";
+import type { Store } from "../store.ts";
+import { startPayments } from "./front.ts";
+import { resealPurchases } from "./keeping.ts";
+import { createOfferMarks } from "./offer-marks.ts";
+import type { PaymentFacts, Payments } from "./payments.ts";
+import { createProtocol } from "./protocol.ts";
+import type { Rail } from "./rails/rail.ts";
+
+/** What payments are opened with. */
+export interface OpenPaymentsParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Pick<Logger, "error" | "warn" | "info">;
+  readonly changes: Changes;
+  /** Who leases purchases. */
+  readonly node: string;
+  readonly settings: PaymentSettings;
+  /** Who asks for payment, as MPP's realm. */
+  readonly realm: string;
+  /** Of the service; what is derived from it signs offers and seals purchases. */
+  readonly secret: string;
+  readonly previousSecret: string | null;
+}
+
+/** Opens payments. Asks no chain before it returns; throws where the store does. */
+export async function openPayments({ settings, realm, secret, previousSecret, ...parts }: OpenPaymentsParts): Promise<Payments> {
+  const sealer = createSealer(secret, previousSecret);
+  if (previousSecret !== null) parts.log.info({ resealed: await resealPurchases({ ...parts, sealer }) }, "purchases are sealed with the present secret");
+  const rails = (await Promise.all(settings.rails.map((it) => railOf(it, parts.world, realm)))).filter((it) => it !== null);
+  const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
+  return startPayments({ ...parts, settings, sealer, rails, protocol, marks: createOfferMarks(secret, previousSecret), facts: factsOf(settings) });
+}
+
+/** The rail of some settings; null = its payments are no purchases. */
+async function railOf(settings: RailSettings, world: World, realm: string): Promise<Rail | null> {
+  switch (settings.kind) {
+    case "tempo":
+      return (await import("./rails/tempo.ts")).createTempoRail(settings, { world, realm });
+    case "evm":
+      return (await import("./rails/evm.ts")).createEvmRail(settings, { world });
+    case "session":
+      return null;
+  }
+}
+
+const SECRET_BYTES = 32;
+
+/** What challenges are signed with: derived from the secret of the service, so that neither tells the other. */
+export function challengeSecrets(secret: string, previousSecret: string | null): { readonly secret: string; readonly previousSecret: string | null } {
+  const derived = (from: string) => Buffer.from(hkdfSync("sha256", from, "", "svc payment challenges", SECRET_BYTES)).toString("base64url");
+  return { secret: derived(secret), previousSecret: previousSecret === null ? null : derived(previousSecret) };
+}
+
+const OFFERS: Readonly<Record<RailSettings["kind"], readonly string[]>> = {
+  tempo: ["mpp:tempo/charge"],
+  evm: ["mpp:evm/charge", "x402:exact"],
+  session: ["mpp:tempo/session"],
+};
+
+/** What documents tell of payments. */
+export function factsOf({ rails, minN, maxN, customDayN, maxCustomDays }: PaymentSettings): PaymentFacts {
+  return {
+    rails: rails.map(({ kind, chainId, token, recipient, local }) => ({ kind, offers: OFFERS[kind], chainId, token: token.address, recipient, local })),
+    minN,
+    maxN,
+    customDayN,
+    maxCustomDays,
+  };
+}

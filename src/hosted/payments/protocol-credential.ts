@@ -1,0 +1,172 @@
+// What a client sends to pay, read from text: bounded in size and depth, no name twice, every field of its type. Knows the forms of MPP and x402 and checks
+// nothing that they say.
+import { z } from "zod";
+import type { X402Offer } from "./rails/rail.ts";
+
+/** Longest header value that is read. */
+export const MAX_CREDENTIAL_CHARS = 16_384;
+
+/** An MPP credential as it was written. */
+export interface MppCredential {
+  readonly kind: "mpp";
+  readonly challenge: {
+    readonly id: string;
+    readonly realm: string;
+    readonly method: string;
+    readonly intent: string;
+    readonly request: Readonly<Record<string, unknown>>;
+    readonly expires: string | null;
+    readonly digest: string | null;
+    readonly header: string | null;
+    /** As it is signed: base64url. */
+    readonly opaque: string | null;
+  };
+  readonly payload: unknown;
+  readonly source: string | null;
+}
+
+/** An x402 v2 payment as it was written. */
+export interface X402Credential {
+  readonly kind: "x402";
+  readonly accepted: X402Offer;
+  readonly payload: unknown;
+}
+
+/** Text that is neither; the reason is for the payer. */
+export interface Unreadable {
+  readonly kind: "unreadable";
+  readonly reason: string;
+}
+
+/** What the server put into a challenge for itself. */
+export interface Correlation {
+  readonly fingerprint: string;
+}
+
+/** Reads a header value: `Payment <base64url>` or bare base64. Never throws. */
+export function parseCredential(text: string): MppCredential | X402Credential | Unreadable {
+  if (text.length > MAX_CREDENTIAL_CHARS) return unreadable(`is longer than ${MAX_CREDENTIAL_CHARS} characters`);
+  const json = parseBase64Json(text.trim().replace(/^Payment[ \t]+/i, ""));
+  if (json === UNREADABLE) return unreadable("is no base64 of JSON text without repeated names");
+  const form = formShape.safeParse(json);
+  if (!form.success) return unreadable("is neither an MPP credential (`challenge`, `payload`) nor an x402 v2 payment (`x402Version`, `accepted`, `payload`)");
+  return form.data.challenge === undefined ? x402Credential(form.data) : mppCredential(form.data);
+}
+
+/** What a challenge carries for the server; null = it is not of our making. */
+export function parseCorrelation(opaque: string | null): Correlation | null {
+  if (opaque === null) return null;
+  const read = correlationShape.safeParse(parseBase64Json(opaque));
+  return read.success ? read.data : null;
+}
+
+const SHORT = 256;
+const label = z.string().regex(/^[a-z][a-z0-9:_-]{0,63}$/);
+const base64url = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]+$/)
+  .max(MAX_CREDENTIAL_CHARS);
+
+const formShape = z.union([
+  z.object({ challenge: z.record(z.string(), z.unknown()), payload: z.unknown(), source: z.unknown().optional(), x402Version: z.undefined().optional() }),
+  z.object({ x402Version: z.literal(2), accepted: z.unknown(), payload: z.unknown(), challenge: z.undefined().optional() }),
+]);
+
+const challengeShape = z.object({
+  id: z.string().min(1).max(SHORT),
+  realm: z.string().max(SHORT),
+  method: label,
+  intent: label,
+  request: base64url,
+  // Without separators of the signed text, so that no field can be moved into another one.
+  expires: z
+    .string()
+    .regex(/^[0-9TZ:.+-]{1,40}$/)
+    .nullish(),
+  digest: z
+    .string()
+    .regex(/^sha-256=:?[A-Za-z0-9+/]{43}=:?$/)
+    .nullish(),
+  header: z
+    .string()
+    .regex(/^[A-Za-z-]{1,64}$/)
+    .nullish(),
+  opaque: base64url.nullish(),
+});
+
+const sourceShape = z.string().max(SHORT).nullish();
+const requestShape = z.record(z.string(), z.unknown());
+const correlationShape = z.object({ fingerprint: z.string().max(SHORT) });
+
+const acceptedShape = z.object({
+  scheme: z.literal("exact"),
+  network: z.string().regex(/^eip155:\d{1,16}$/),
+  amount: z.string().regex(/^\d{1,78}$/),
+  asset: z.string().max(SHORT),
+  payTo: z.string().max(SHORT),
+  maxTimeoutSeconds: z.number().positive(),
+  extra: z.record(z.string(), z.unknown()).default({}),
+});
+
+function mppCredential(form: { readonly challenge: unknown; readonly payload?: unknown; readonly source?: unknown }): MppCredential | Unreadable {
+  const challenge = challengeShape.safeParse(form.challenge);
+  if (!challenge.success) return unreadable("has a `challenge` that is none: send it back as it came");
+  const request = requestShape.safeParse(parseBase64Json(challenge.data.request));
+  if (!request.success) return unreadable("has a `challenge.request` that is no base64url of a JSON object");
+  const source = sourceShape.safeParse(form.source);
+  if (!source.success) return unreadable("has a `source` that is no DID");
+  const { expires = null, digest = null, header = null, opaque = null, ...rest } = challenge.data;
+  return {
+    kind: "mpp",
+    challenge: { ...rest, request: request.data, expires, digest, header, opaque },
+    payload: form.payload ?? null,
+    source: source.data ?? null,
+  };
+}
+
+function x402Credential(form: { readonly accepted?: unknown; readonly payload?: unknown }): X402Credential | Unreadable {
+  const accepted = acceptedShape.safeParse(form.accepted);
+  if (!accepted.success) return unreadable("has an `accepted` that is no entry of `accepts` in PAYMENT-REQUIRED with scheme `exact`");
+  return { kind: "x402", accepted: accepted.data, payload: form.payload ?? null };
+}
+
+function unreadable(what: string): Unreadable {
+  return { kind: "unreadable", reason: `The payment ${what}.` };
+}
+
+/** Tells "cannot be read" from JSON's null. */
+const UNREADABLE: unique symbol = Symbol("unreadable");
+
+const MAX_DEPTH = 12;
+
+function parseBase64Json(text: string): unknown {
+  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(text)) return UNREADABLE;
+  try {
+    const json = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(text, "base64"));
+    const value: unknown = JSON.parse(json);
+    const names = namesIn(json);
+    // A name that stands twice is kept once.
+    return names !== null && names === namesOf(value) ? value : UNREADABLE;
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+/** Names of all objects in a JSON text, each as often as it stands; null = it is nested too deep. */
+function namesIn(json: string): number | null {
+  let depth = 0;
+  let names = 0;
+  for (const [mark] of json.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}:]/g)) {
+    if (mark === ":") names += 1;
+    else if (mark === "{" || mark === "[") depth += 1;
+    else if (mark === "}" || mark === "]") depth -= 1;
+    if (depth > MAX_DEPTH) return null;
+  }
+  return names;
+}
+
+function namesOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const held: readonly unknown[] = Object.values(value);
+  return held.reduce<number>((sum, it) => sum + namesOf(it), Array.isArray(value) ? 0 : held.length);
+}

@@ -1,0 +1,138 @@
+// What a channel's id is made of, and what a client sends about a channel, read from JSON that nobody has checked. Knows no store and asks no chain.
+import { encodeAbiParameters, keccak256 } from "viem";
+import { z } from "zod";
+
+/** 0x and hex digits. */
+export type Hex = `0x${string}`;
+
+/** What names a channel: all in lower case. */
+export interface Descriptor {
+  readonly payer: Hex;
+  readonly payee: Hex;
+  /** Who may settle beside the payee; zero = nobody. */
+  readonly operator: Hex;
+  readonly token: Hex;
+  readonly salt: Hex;
+  /** Who signs vouchers; zero = the payer. */
+  readonly authorizedSigner: Hex;
+  /** Binds the id to the transaction that opens the channel. */
+  readonly expiringNonceHash: Hex;
+}
+
+/** What a session credential asks for. */
+export type SessionPayload =
+  | { readonly action: "voucher" | "close"; readonly channelId: Hex; readonly descriptor: Descriptor; readonly units: bigint; readonly signature: Hex }
+  | {
+      readonly action: "open";
+      readonly channelId: Hex;
+      readonly descriptor: Descriptor;
+      readonly units: bigint;
+      readonly signature: Hex;
+      readonly transaction: Hex;
+    }
+  | { readonly action: "top_up"; readonly channelId: Hex; readonly descriptor: Descriptor; readonly units: bigint; readonly transaction: Hex };
+
+/** Nobody. */
+export const ZERO_ADDRESS: Hex = "0x0000000000000000000000000000000000000000";
+
+const MAX_SIGNATURE_CHARS = 8_192;
+const MAX_TRANSACTION_CHARS = 12_000;
+
+const hex = (digits: number) =>
+  z
+    .string()
+    .regex(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`))
+    .transform(parseHex);
+const bytes = (maxChars: number) =>
+  z
+    .string()
+    .max(maxChars)
+    .regex(/^0x(?:[0-9a-fA-F]{2})+$/)
+    .transform(parseHex);
+const address = hex(40);
+const word = hex(64);
+/** Amounts of channels have 96 bits. */
+const units = z
+  .string()
+  .regex(/^\d{1,29}$/)
+  .transform(BigInt)
+  .refine((it) => it < 1n << 96n);
+
+const descriptorShape = z.object({
+  payer: address,
+  payee: address,
+  operator: address,
+  token: address,
+  salt: word,
+  authorizedSigner: address,
+  expiringNonceHash: word,
+});
+
+const common = { channelId: word, descriptor: descriptorShape };
+const signed = { ...common, cumulativeAmount: units, signature: bytes(MAX_SIGNATURE_CHARS) };
+const sent = { type: z.literal("transaction"), transaction: bytes(MAX_TRANSACTION_CHARS) };
+
+const payloadShape = z.discriminatedUnion("action", [
+  z.object({ action: z.literal("voucher"), ...signed }),
+  z.object({ action: z.literal("close"), ...signed }),
+  z.object({ action: z.literal("open"), ...signed, ...sent, authorizedSigner: address.optional() }),
+  z.object({ action: z.literal("topUp"), ...common, ...sent, additionalDeposit: units }),
+]);
+
+/** Reads the payload of a session credential; null = it is none. */
+export function parsePayload(payload: unknown): SessionPayload | null {
+  const read = payloadShape.safeParse(payload);
+  if (!read.success) return null;
+  const { data } = read;
+  const { channelId, descriptor } = data;
+  switch (data.action) {
+    case "voucher":
+    case "close":
+      return { action: data.action, channelId, descriptor, units: data.cumulativeAmount, signature: data.signature };
+    case "open":
+      if (data.authorizedSigner !== undefined && data.authorizedSigner !== descriptor.authorizedSigner) return null;
+      return { action: "open", channelId, descriptor, units: data.cumulativeAmount, signature: data.signature, transaction: data.transaction };
+    case "topUp":
+      return { action: "top_up", channelId, descriptor, units: data.additionalDeposit, transaction: data.transaction };
+  }
+}
+
+/** Reads a descriptor that this service wrote; null = it is none. */
+export function parseDescriptor(text: string): Descriptor | null {
+  const read = descriptorShape.safeParse(JSON.parse(text));
+  return read.success ? read.data : null;
+}
+
+/** A descriptor as JSON: equal ones are the same text. */
+export function descriptorText({ payer, payee, operator, token, salt, authorizedSigner, expiringNonceHash }: Descriptor): string {
+  return JSON.stringify({ payer, payee, operator, token, salt, authorizedSigner, expiringNonceHash });
+}
+
+/** Who has to sign the vouchers of a channel. */
+export function signerOf({ authorizedSigner, payer }: Descriptor): Hex {
+  return authorizedSigner === ZERO_ADDRESS ? payer : authorizedSigner;
+}
+
+/** The id that a descriptor has at a contract of a chain. Source: TIP-1034, `computeChannelId`. */
+export function channelIdOf(it: Descriptor, escrow: Hex, chainId: number): Hex {
+  return keccak256(
+    encodeAbiParameters(ID_PARTS, [it.payer, it.payee, it.operator, it.token, it.salt, it.authorizedSigner, it.expiringNonceHash, escrow, BigInt(chainId)]),
+  );
+}
+
+const ID_PARTS = [
+  { type: "address" },
+  { type: "address" },
+  { type: "address" },
+  { type: "address" },
+  { type: "bytes32" },
+  { type: "address" },
+  { type: "bytes32" },
+  { type: "address" },
+  { type: "uint256" },
+] as const;
+
+/** Hex digits that a pattern has found to be that, in lower case. */
+export function parseHex(text: string): Hex {
+  return text.toLowerCase() as Hex;
+}

@@ -1,0 +1,198 @@
+// The contract that holds channels, as it is asked and told: states, receipts, what we settle and close. Every question has a deadline. Writes nothing to the
+// store and knows no call. Source of the interface: TIP-1034.
+import { decodeEventLog, decodeFunctionResult, encodeFunctionData } from "viem";
+import { Abis } from "viem/tempo";
+import { z } from "zod";
+import type { World } from "../../../world.ts";
+import { type Chain, ChainTrouble, type NodeError, parseQuantity, troubleOf } from "../rails/chain.ts";
+import { type Hex, parseHex } from "./descriptor.ts";
+import type { SessionTerms } from "./terms.ts";
+
+/** A channel as the chain has it; a deposit of nothing = the chain knows none, or none any more. */
+export interface OnChain {
+  readonly deposit: bigint;
+  readonly settled: bigint;
+  /** When the payer told it to give the deposit back, on the chain's clock; null = not. */
+  readonly closeRequestedAtMs: number | null;
+}
+
+/** A block that counts: as many follow it as are configured. */
+export interface Head {
+  readonly number: bigint;
+  readonly timeMs: number;
+}
+
+/** What a transaction did to a channel, by the name of its event; amounts in base units. */
+export interface ChannelEvent {
+  readonly name: "ChannelOpened" | "TopUp" | "Settled" | "ChannelClosed";
+  /** The deposit after it, or what was taken out in all. */
+  readonly units: bigint;
+}
+
+/** A transaction that the chain has taken. */
+export interface Taken {
+  readonly ok: boolean;
+  readonly block: bigint;
+  readonly events: readonly ChannelEvent[];
+  /** What of the token came from the contract to the recipient. */
+  readonly movedUnits: bigint;
+}
+
+/** Asks and tells the contract. Everything throws `ChainTrouble` where the chain cannot be asked. */
+export interface Escrow {
+  network(): Promise<string>;
+  head(): Promise<Head>;
+  /** At a block, in the order of the ids. */
+  states(ids: readonly Hex[], block: bigint): Promise<readonly OnChain[]>;
+  /** Null = no block has it. */
+  taken(hash: Hex, channelId: Hex): Promise<Taken | null>;
+  /** How a channel ended between two blocks; null = it is not to be found there. */
+  ended(channelId: Hex, from: bigint, to: bigint): Promise<ChannelEvent | null>;
+  /** Whether the chain would carry out a call; the answer of the node where it would not. */
+  simulate(call: Readonly<Record<string, unknown>>): Promise<NodeError | null>;
+  /** Sends signed bytes; harmless when they were sent before. */
+  send(raw: Hex): Promise<void>;
+  /** How long a payer who wants the deposit back has to wait. */
+  graceMs(): Promise<number>;
+  /** What an address holds of the token. */
+  balance(address: Hex): Promise<bigint>;
+}
+
+/** What it is asked with. */
+export interface EscrowParts {
+  readonly chain: Chain;
+  readonly terms: SessionTerms;
+  readonly confirmations: number;
+  readonly world: Pick<World, "now">;
+}
+
+const ABI = Abis.tip20ChannelReserve;
+/** After this a chain that is shorter than before is believed: it was reorganised. */
+const BEHIND_MS = 60_000;
+
+/** The contract of `terms`. */
+export function createEscrow({ chain, terms, confirmations, world }: EscrowParts): Escrow {
+  const call = async <T>(data: Hex, block: string, read: (result: Hex) => T, to: Hex = terms.escrow): Promise<T> =>
+    chain.get("eth_call", [{ to, data }, block], (result) => read(hexShape.parse(result)));
+  /** Nodes behind one address need not be at the same height: none is believed that is behind another one. */
+  let highest = { number: 0n, atMs: 0 };
+
+  return {
+    network: () => chain.network(),
+    async head() {
+      const latest = await chain.get("eth_getBlockByNumber", ["latest", false], parseBlock);
+      if (latest.number < highest.number && world.now() - highest.atMs < BEHIND_MS)
+        throw new ChainTrouble(`The payment chain's node is at block ${latest.number}, and one was at ${highest.number} before`);
+      highest = { number: latest.number, atMs: world.now() };
+      const depth = BigInt(confirmations);
+      if (depth === 0n) return latest;
+      const number = latest.number > depth ? latest.number - depth : 0n;
+      return chain.get("eth_getBlockByNumber", [quantityOf(number), false], parseBlock);
+    },
+    async states(ids, block) {
+      const data = encodeFunctionData({ abi: ABI, functionName: "getChannelStatesBatch", args: [ids] });
+      const states = await call(data, quantityOf(block), (result) => decodeFunctionResult({ abi: ABI, functionName: "getChannelStatesBatch", data: result }));
+      if (states.length !== ids.length) throw new ChainTrouble(`The payment chain's node answered for ${states.length} channels instead of ${ids.length}`);
+      return states.map(({ deposit, settled, closeRequestedAt }) => ({
+        deposit,
+        settled,
+        closeRequestedAtMs: closeRequestedAt === 0 ? null : closeRequestedAt * 1_000,
+      }));
+    },
+    async taken(hash, channelId) {
+      const receipt = await chain.get("eth_getTransactionReceipt", [hash], parseReceipt);
+      if (receipt === null) return null;
+      const { logs, status, blockNumber } = receipt;
+      return { ok: status === "0x1", block: blockNumber, events: eventsOf(logs, terms.escrow, channelId), movedUnits: movedIn(logs, terms) };
+    },
+    async ended(channelId, from, to) {
+      const filter = { address: terms.escrow, topics: [null, channelId], fromBlock: quantityOf(from), toBlock: quantityOf(to) };
+      const logs = await chain.get("eth_getLogs", [filter], (result) => z.array(logShape).parse(result));
+      return eventsOf(logs, terms.escrow, channelId).findLast((it) => it.name === "ChannelClosed") ?? null;
+    },
+    async simulate(request) {
+      const answer = await chain.ask("eth_call", [request, "latest"], (result) => hexShape.parse(result));
+      return answer.kind === "result" ? null : answer;
+    },
+    async send(raw) {
+      // What the node says of it decides nothing: the receipt does.
+      await chain.ask("eth_sendRawTransaction", [raw], (result) => result);
+    },
+    async graceMs() {
+      const data = encodeFunctionData({ abi: ABI, functionName: "CLOSE_GRACE_PERIOD" });
+      return Number(await call(data, "latest", (result) => decodeFunctionResult({ abi: ABI, functionName: "CLOSE_GRACE_PERIOD", data: result }))) * 1_000;
+    },
+    balance(address) {
+      const data = encodeFunctionData({ abi: Abis.tip20, functionName: "balanceOf", args: [address] });
+      return call(data, "latest", (result) => decodeFunctionResult({ abi: Abis.tip20, functionName: "balanceOf", data: result }), terms.token);
+    },
+  };
+}
+
+/** Reads the parts of a block that fees and times come from. */
+export function parseBlock(value: unknown): Head & { readonly baseFee: bigint } {
+  const { number, timestamp, baseFeePerGas } = blockShape.parse(value);
+  return { number: parseQuantity(number), timeMs: Number(parseQuantity(timestamp)) * 1_000, baseFee: parseQuantity(baseFeePerGas ?? "0x0") };
+}
+
+/** A number as nodes take it. */
+export function quantityOf(value: bigint): Hex {
+  return `0x${value.toString(16)}`;
+}
+
+/** The node's refusal as trouble, where it is not about the transaction itself. */
+export function refusalOf(error: NodeError, method: string): NodeError {
+  if (!error.reverted) throw troubleOf(error, method);
+  return error;
+}
+
+const hexShape = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]*$/)
+  .transform(parseHex);
+const blockShape = z.object({ number: z.string(), timestamp: z.string(), baseFeePerGas: z.string().optional() });
+const logShape = z.object({ address: hexShape, topics: z.array(hexShape), data: hexShape });
+const receiptShape = z.object({ status: z.string(), blockNumber: z.string().transform(parseQuantity), logs: z.array(logShape) }).nullable();
+
+type Log = z.output<typeof logShape>;
+
+function parseReceipt(value: unknown): z.output<typeof receiptShape> {
+  return receiptShape.parse(value);
+}
+
+function eventsOf(logs: readonly Log[], escrow: Hex, channelId: Hex): readonly ChannelEvent[] {
+  return logs.filter((it) => it.address === escrow && it.topics[1] === channelId).flatMap(({ topics, data }) => eventOf(topics, data) ?? []);
+}
+
+/** `Transfer(address,address,uint256)` */
+const TRANSFER: Hex = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+const ADDRESS_CHARS = 40;
+
+function movedIn(logs: readonly Log[], { token, escrow, recipient }: SessionTerms): bigint {
+  const isAbout = (topic: Hex | undefined, address: Hex): boolean => topic?.slice(-ADDRESS_CHARS) === address.slice(-ADDRESS_CHARS);
+  const paid = logs.filter(
+    ({ address, topics: [name, from, to] }) => address === token && name === TRANSFER && isAbout(from, escrow) && isAbout(to, recipient),
+  );
+  return paid.reduce((sum, { data }) => sum + parseQuantity(data), 0n);
+}
+
+function eventOf([signature, ...indexed]: readonly Hex[], data: Hex): ChannelEvent | null {
+  if (signature === undefined) return null;
+  try {
+    const event = decodeEventLog({ abi: ABI, topics: [signature, ...indexed], data });
+    switch (event.eventName) {
+      case "ChannelOpened":
+        return { name: "ChannelOpened", units: event.args.deposit };
+      case "TopUp":
+        return { name: "TopUp", units: event.args.newDeposit };
+      case "Settled":
+        return { name: "Settled", units: event.args.newSettled };
+      case "ChannelClosed":
+        return { name: "ChannelClosed", units: event.args.settledToPayee };
+      default:
+        return null;
+    }
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,231 @@
+// Opens pay-per-call: what each session rail works with, and one door to all of them. Loaded only where a session rail is configured, and brings the libraries
+// of its chains along.
+import type { Logger } from "pino";
+import type { BucketSize } from "../../../core/bucket.ts";
+import { type Fault, fault } from "../../../core/fault.ts";
+import { NANO_PER_UNIT, type SessionRailSettings } from "../../../core/payment.ts";
+import type { World } from "../../../world.ts";
+import { createAddressLimit } from "../../creation-limit.ts";
+import { createSealer } from "../../sealed.ts";
+import type { Store } from "../../store.ts";
+import { challengeSecrets } from "../open.ts";
+import { createProtocol, type Protocol, type ReadPayment } from "../protocol.ts";
+import { createChain } from "../rails/chain.ts";
+import { createChannelRecord } from "./channel-record.ts";
+import { createCharges } from "./charges.ts";
+import { createClientReader } from "./client-transaction.ts";
+import { type Counter, createCounter, type PresentedCredential } from "./counter.ts";
+import { parseHex } from "./descriptor.ts";
+import { createEscrow } from "./escrow.ts";
+import { createLiveChannels } from "./live.ts";
+import { createOpenings } from "./openings.ts";
+import type { SessionParts } from "./parts.ts";
+import { invalid, invalidAs, refused } from "./refusals.ts";
+import { resealChannels } from "./reseal.ts";
+import { DECLARED_UNITS, type Hold, type PricedCall, type SessionCaller, type SessionRefusal, type Sessions } from "./sessions.ts";
+import { addressOf, createSettler } from "./settler.ts";
+import { isOffered, offerOf, type Snapshot, termsOf } from "./terms.ts";
+import { createTill } from "./till.ts";
+import { createTransactionRecord } from "./transaction-record.ts";
+import { createVoucherCheck, type VoucherCheck } from "./voucher-check.ts";
+import { startWatch, type Watch } from "./watch.ts";
+
+/** What pay-per-call is opened with. */
+export interface SessionsParts {
+  readonly world: World;
+  readonly store: Store;
+  readonly log: Pick<Logger, "info" | "warn" | "error">;
+  /** At least one. */
+  readonly rails: readonly SessionRailSettings[];
+  readonly realm: string;
+  /** Of the service; what is derived from it signs challenges and seals channels. */
+  readonly secret: string;
+  readonly previousSecret: string | null;
+  /** How long an offer may be taken up, and how long a request waits for its chain. */
+  readonly offerMs: number;
+  readonly waitMs: number;
+  /** Requests of each channel. */
+  readonly bucket: BucketSize;
+  /** Between two looks at a channel that owes something. */
+  readonly watchMs?: number;
+}
+
+/** Challenges that one address may ask for without paying; each call that is paid for gives one back. */
+const CHALLENGES: BucketSize = { perSecond: 10, burst: 200 };
+/** Credentials that are not right which one address may send. */
+const INVALID: BucketSize = { perSecond: 0.5, burst: 30 };
+/** Far shorter than the quarter of an hour for which a payer has to wait for a deposit. */
+const WATCH_MS = 30_000;
+const MARK = "session";
+
+/** Starts pay-per-call. Asks no chain; throws where the store does. */
+export async function openSessions(parts: SessionsParts): Promise<Sessions> {
+  const { world, log, realm, secret, previousSecret, store } = parts;
+  const resealed = previousSecret === null ? 0 : await resealChannels(store, createSealer(secret, previousSecret));
+  if (resealed > 0) log.info({ resealed }, "channels of pay-per-call are sealed with the present secret");
+  const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
+  const vouchers = createVoucherCheck({
+    world,
+    onError: (error) => log.error({ problem: error instanceof Error ? error.message : String(error) }, "the thread that checks vouchers ended"),
+  });
+  const rails = parts.rails.map((settings) => openRail(parts, settings, vouchers));
+  return new AllRails(parts, { protocol, rails, vouchers });
+}
+
+interface OpenRail {
+  readonly session: SessionParts;
+  readonly counter: Counter;
+  readonly watch: Watch;
+}
+
+function openRail(parts: SessionsParts, settings: SessionRailSettings, vouchers: VoucherCheck): OpenRail {
+  const { world, store, log, waitMs } = parts;
+  const { walletKey, rpcUrl, chainId, confirmations, settleN, settleMs } = settings;
+  const sealer = createSealer(parts.secret, parts.previousSecret);
+  const terms = termsOf(settings, addressOf(walletKey));
+  const chain = createChain({ rpcUrl, chainId, world });
+  const channels = createChannelRecord(sealer);
+  const session: SessionParts = {
+    world,
+    store,
+    log,
+    settings,
+    terms,
+    policy: { settleUnits: settleN / NANO_PER_UNIT, settleMs, watchMs: parts.watchMs ?? WATCH_MS },
+    escrow: createEscrow({ chain, terms, confirmations, world }),
+    settler: createSettler({ chain, terms, walletKey }),
+    vouchers,
+    channels,
+    transactions: createTransactionRecord(sealer),
+    live: createLiveChannels({ store, channels }),
+    waitMs,
+  };
+  const till = createTill({ session, charges: createCharges(session), bucket: parts.bucket });
+  return {
+    session,
+    counter: createCounter({ session, till, openings: createOpenings({ session, reader: createClientReader(terms, chain) }) }),
+    watch: startWatch(session),
+  };
+}
+
+interface Opened {
+  readonly protocol: Protocol;
+  readonly rails: readonly OpenRail[];
+  readonly vouchers: VoucherCheck;
+}
+
+class AllRails implements Sessions {
+  readonly #parts: SessionsParts;
+  readonly #opened: Opened;
+  readonly #challenges = createAddressLimit(CHALLENGES);
+  readonly #invalid = createAddressLimit(INVALID);
+
+  constructor(parts: SessionsParts, opened: Opened) {
+    this.#parts = parts;
+    this.#opened = opened;
+  }
+
+  async ask(call: PricedCall | null, caller: SessionCaller): Promise<SessionRefusal> {
+    const retryAfterMs = this.#challenges.take(caller.address, this.#parts.world.now());
+    if (retryAfterMs > 0)
+      return { kind: "refusal", fault: fault("rate_limit_exceeded", "this address has asked for too many challenges", { retryAfterMs }), headers: [] };
+    const units = call?.units ?? DECLARED_UNITS;
+    const snapshot = await this.#snapshot(caller.hint, units);
+    return this.#challenged(fault("payment_required", `this call costs ${units} base units of a stablecoin`), { units, snapshot });
+  }
+
+  async take(...[given, call, caller]: Parameters<Sessions["take"]>): ReturnType<Sessions["take"]> {
+    const { world } = this.#parts;
+    const retryAfterMs = this.#invalid.waitMs(caller.address, world.now());
+    if (retryAfterMs > 0) return { kind: "refusal", fault: tooManyWrong(retryAfterMs), headers: [] };
+    const taken = await this.#take(this.#opened.protocol.read(given), call);
+    switch (taken.kind) {
+      case "refused":
+        // A payer who is reminded of a channel has signed for it: what was wrong is not a guess.
+        if (taken.fault.code === "payment_invalid" && taken.snapshot === null) this.#invalid.take(caller.address, world.now());
+        return this.#challenged(taken.fault, { units: call?.units ?? DECLARED_UNITS, snapshot: taken.snapshot });
+      case "hold":
+        this.#challenges.giveBack(caller.address);
+        return this.#hold(taken, call);
+      case "recorded":
+      case "managed":
+        return taken;
+    }
+  }
+
+  gauges(): ReturnType<Sessions["gauges"]> {
+    const { rails } = this.#opened;
+    const sum = (of: (rail: OpenRail) => number): number => rails.reduce((total, it) => total + of(it), 0);
+    return {
+      channels: sum((it) => it.session.live.size),
+      held: sum((it) => it.session.live.held),
+      chainDown: rails.some((it) => it.watch.chainDown),
+      walletLow: rails.some((it) => it.watch.walletLow),
+    };
+  }
+
+  async close(): Promise<void> {
+    const { rails, vouchers } = this.#opened;
+    await Promise.all([...rails.map((it) => it.watch.close()), vouchers.close()]);
+  }
+
+  async #take(read: ReadPayment | { readonly kind: "bad_payment"; readonly problem: string; readonly reason: string }, call: PricedCall | null) {
+    if ("kind" in read) return invalidAs(read);
+    if (read.protocol !== "mpp") return refused(fault("payment_invalid", "calls are paid for by MPP `tempo`/`session`, not by x402"));
+    const { challenge, payload } = read;
+    const rail = this.#opened.rails.find((it) => isOffered(it.session.terms, challenge));
+    if (rail === undefined) return invalid("invalid-challenge", "The challenge is not for pay-per-call: answer a challenge of this response.");
+    const expiresMs = challenge.expires === null ? Number.NaN : Date.parse(challenge.expires);
+    const presented: PresentedCredential = { payload, challengeId: challenge.id, expired: !(this.#parts.world.wallMs() < expiresMs), call };
+    return rail.counter.take(presented);
+  }
+
+  /** A hold whose refusals carry challenges as well. */
+  #hold(hold: Extract<Awaited<ReturnType<Counter["take"]>>, { readonly kind: "hold" }>, call: PricedCall | null): Hold {
+    return {
+      kind: "hold",
+      release: () => hold.release(),
+      end: async (end) => {
+        const ended = await hold.end(end);
+        return ended.kind === "refused" ? this.#challenged(ended.fault, { units: call?.units ?? DECLARED_UNITS, snapshot: ended.snapshot }) : ended;
+      },
+    };
+  }
+
+  /** The channel that a caller says to have, as it is reminded of it; null = there is none to be used. */
+  async #snapshot(hint: string | null, units: bigint): Promise<Snapshot | null> {
+    if (hint === null || !/^0x[0-9a-fA-F]{64}$/.test(hint)) return null;
+    for (const { counter } of this.#opened.rails) {
+      const found = await counter.remind(parseHex(hint), units);
+      if (found !== null) return found;
+    }
+    return null;
+  }
+
+  #challenged(why: Fault, { units, snapshot }: { readonly units: bigint; readonly snapshot: Snapshot | null }): SessionRefusal {
+    if (why.status !== PAYMENT_REQUIRED) return { kind: "refusal", fault: why, headers: [] };
+    const { protocol, rails } = this.#opened;
+    const offers = rails.map(({ session: { terms } }) => offerOf(terms, units > 0n ? units : 1n, isOf(terms.chainId, snapshot) ? snapshot : null));
+    const headers = protocol.challenge({
+      offers,
+      x402: [],
+      digest: null,
+      fingerprint: MARK,
+      resourceUrl: "",
+      description: "One call",
+      expiresAtMs: this.#parts.world.wallMs() + this.#parts.offerMs,
+      keepsAuthorization: false,
+    });
+    return { kind: "refusal", fault: why, headers };
+  }
+}
+
+const PAYMENT_REQUIRED = 402;
+
+function isOf(chainId: number, snapshot: Snapshot | null): boolean {
+  return snapshot !== null && snapshot.chainId === chainId;
+}
+
+function tooManyWrong(retryAfterMs: number): Fault {
+  return fault("rate_limit_exceeded", "too many payments from this address were not right", { retryAfterMs });
+}

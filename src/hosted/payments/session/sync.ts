@@ -1,0 +1,100 @@
+// What the chain says of channels, brought into the store: money that came out, deposits, a payer who wants the deposit back, channels that are no more.
+import { ChainTrouble } from "../rails/chain.ts";
+import { greaterOf } from "./channel.ts";
+import type { ChannelChange, SessionChannel } from "./channel-record.ts";
+import type { Hex } from "./descriptor.ts";
+import type { Head, OnChain } from "./escrow.ts";
+import type { LiveChannel } from "./live.ts";
+import type { SessionParts } from "./parts.ts";
+import { received } from "./pursuit.ts";
+
+/** For this long what the chain said last is good enough to serve a call: far shorter than a payer has to wait for a deposit. */
+export const FRESH_MS = 60_000;
+/** Blocks in which the end of a channel is looked for at most, but for a long time without any look. */
+const MAX_UNSEEN = 1_000n;
+/** A deposit may have grown meanwhile. */
+export const FRESH_DEPOSIT_MS = 1_000;
+
+/** Looks at a channel that is open or closing, where that was not done within `maxAgeMs`. False = the chain cannot be asked. */
+export async function refresh(parts: SessionParts, live: LiveChannel, maxAgeMs: number): Promise<boolean> {
+  if (parts.world.now() - live.checkedMs < maxAgeMs) return true;
+  try {
+    const head = await parts.escrow.head();
+    const [onChain] = await parts.escrow.states([live.record.id], head.number);
+    if (onChain !== undefined) await sync(parts, live.record.id, { onChain, head });
+    return true;
+  } catch (error) {
+    if (error instanceof ChainTrouble) return false;
+    throw error;
+  }
+}
+
+/** What was seen, and at which block. */
+export interface Seen {
+  readonly onChain: OnChain;
+  readonly head: Head;
+}
+
+/** Writes what was seen where it is news; returns the channel as it is then. Throws `ChainTrouble` where it has ended and the chain cannot say how. */
+export async function sync(parts: SessionParts, id: Hex, { onChain, head }: Seen): Promise<SessionChannel | null> {
+  const { store, channels, live, world } = parts;
+  const before = await channels.read(store.db, id);
+  if (before === null || before.state === "closed" || before.state === "failed" || before.state === "opening") return before;
+  const checkedMs = world.now();
+  const after = onChain.deposit === 0n ? await end(parts, before, head) : await update(parts, before, { onChain, head });
+  live.note(after);
+  const there = live.peek(id);
+  if (there !== null) there.checkedMs = checkedMs;
+  return after;
+}
+
+async function update(parts: SessionParts, before: SessionChannel, { onChain, head }: Seen): Promise<SessionChannel> {
+  const { settled, deposit, closeRequestedAtMs } = onChain;
+  const isNews = settled > before.settled || deposit > before.deposit || closeRequestedAtMs !== before.closeRequestedAtMs;
+  if (head.number < before.seenBlock || (!isNews && head.number - before.seenBlock < MAX_UNSEEN)) return before;
+  if (closeRequestedAtMs !== null && before.closeRequestedAtMs === null)
+    parts.log.info({ channel: before.id }, "the payer of a channel wants the deposit back: it is closed");
+  return write(parts, before.id, (channel) => ({
+    units: settled,
+    change: {
+      deposit: greaterOf(deposit, channel.deposit),
+      closeRequestedAtMs,
+      seenBlock: greaterOf(head.number, channel.seenBlock),
+    },
+  }));
+}
+
+/** The chain has no such channel any more, and it was not a transaction of ours that is known to have ended it. */
+async function end(parts: SessionParts, before: SessionChannel, head: Head): Promise<SessionChannel> {
+  const { escrow, transactions, store, world, log } = parts;
+  // One of ours may have: then its receipt says how much came in.
+  const ours = await transactions.open(store.db, before.id);
+  if (ours.some((it) => it.kind === "close" && it.state === "written")) return before;
+  // What was seen is from before it was opened.
+  if (head.number <= before.seenBlock) return before;
+  const ended = await escrow.ended(before.id, before.seenBlock, head.number);
+  if (ended === null) throw new ChainTrouble("The payment chain does not say how a channel ended");
+  const lost = before.spent - ended.units;
+  if (lost > 0n) log.error({ channel: before.id, lost_units: String(lost) }, "a deposit was withdrawn before all that was spent of it was taken out");
+  return write(parts, before.id, () => ({
+    units: ended.units,
+    change: { state: "closed", reason: "its payer has withdrawn the deposit", endedAtMs: world.wallMs() },
+  }));
+}
+
+async function write(
+  parts: SessionParts,
+  id: Hex,
+  news: (channel: SessionChannel) => { readonly units: bigint; readonly change: ChannelChange },
+): Promise<SessionChannel> {
+  const { store, channels, world } = parts;
+  return store.transaction(async (tx) => {
+    const channel = await channels.lock(tx, id);
+    if (channel === null) throw new Error(`channel ${id} is gone from the store`);
+    if (channel.state === "closed") return channel;
+    const { units, change } = news(channel);
+    if (units > channel.settled) return received(parts, tx, channel, { units, atMs: world.wallMs(), change });
+    await channels.write(tx, id, change);
+    return { ...channel, ...change };
+  });
+}

@@ -1,0 +1,244 @@
+// The worker: looks after every channel that is not over, whoever opened it and whichever process did. Takes out what is owed, closes channels whose payers
+// want the deposit back, ends what was begun before a crash. Trouble with one channel stops no other.
+import { ChainTrouble } from "../rails/chain.ts";
+import { forgetCalls } from "./call-record.ts";
+import { collectable } from "./channel.ts";
+import type { SessionChannel } from "./channel-record.ts";
+import { beginClose } from "./closings.ts";
+import type { Head, OnChain } from "./escrow.ts";
+import { pause, type SessionParts } from "./parts.ts";
+import { pursue } from "./pursuit.ts";
+import { sync } from "./sync.ts";
+import type { WrittenTransaction } from "./transaction-record.ts";
+
+/** Looks after channels. */
+export interface Watch {
+  readonly chainDown: boolean;
+  readonly walletLow: boolean;
+  /** Stops; resolves when nothing is under way any more. */
+  close(): Promise<void>;
+}
+
+const TICK_MS = 1_000;
+const AT_ONCE = 32;
+const ROUNDS_A_TICK = 4;
+/** A channel that was taken by an instance which then ended is looked at again after this. */
+const TAKEN_MS = 60_000;
+const IDLE_MS = 600_000;
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 60_000;
+const KEPT_MS = 3_600_000;
+const FORGET_MS = 60_000;
+const WALLET_MS = 60_000;
+/** Ten cents: some tens of transactions. */
+const LOW_UNITS = 100_000n;
+
+/** Starts looking. */
+export function startWatch(parts: SessionParts): Watch {
+  const { world } = parts;
+  const state = { closed: false, chainDown: false, walletLow: false, forgetMs: world.now(), walletMs: world.now() };
+  let cancel = world.after(0, next);
+  let running: Promise<void> = Promise.resolve();
+
+  function next(): void {
+    running = tick(parts, state)
+      .catch((error: unknown) => parts.log.warn({ problem: textOf(error) }, "channels of pay-per-call cannot be looked after right now"))
+      .finally(() => {
+        if (!state.closed) cancel = world.after(TICK_MS, next);
+      });
+  }
+
+  return {
+    get chainDown() {
+      return state.chainDown;
+    },
+    get walletLow() {
+      return state.walletLow;
+    },
+    async close() {
+      state.closed = true;
+      cancel();
+      await running;
+    },
+  };
+}
+
+interface State {
+  closed: boolean;
+  chainDown: boolean;
+  walletLow: boolean;
+  forgetMs: number;
+  walletMs: number;
+}
+
+async function tick(parts: SessionParts, state: State): Promise<void> {
+  const { world, store, transactions, terms } = parts;
+  for (let rounds = 0; rounds < ROUNDS_A_TICK && !state.closed; rounds++) if ((await round(parts, state)) < AT_ONCE) break;
+  for (const transaction of await transactions.leftOver(store.db, terms.chainId)) await pursue(parts, transaction, false).catch(unlessTrouble);
+  if (world.now() >= state.forgetMs) {
+    state.forgetMs = world.now() + FORGET_MS;
+    while (!state.closed && (await forgetCalls(store, world.wallMs() - KEPT_MS))) await pause(world, 0);
+  }
+  if (world.now() < state.walletMs) return;
+  state.walletMs = world.now() + WALLET_MS;
+  await lookAtWallet(parts, state).catch(unlessTrouble);
+}
+
+/** Looks at the channels that are due, a bounded number. */
+async function round(parts: SessionParts, state: State): Promise<number> {
+  const { world, store, channels, terms, escrow } = parts;
+  const nowMs = world.wallMs();
+  const due = await store.transaction((tx) => channels.takeDue(tx, { chainId: terms.chainId, nowMs, untilMs: nowMs + TAKEN_MS, count: AT_ONCE }));
+  if (due.length === 0) return 0;
+  try {
+    const network = await escrow.network();
+    const head = await escrow.head();
+    const states = await escrow.states(
+      due.map((it) => it.id),
+      head.number,
+    );
+    report(parts, state, false);
+    for (const [at, channel] of due.entries()) {
+      const onChain = states[at];
+      if (onChain === undefined || state.closed) break;
+      if (channel.network === network) await lookAt(parts, channel, { onChain, head, takenMs: Math.floor(nowMs + TAKEN_MS) });
+      else await endOtherNetwork(parts, channel);
+    }
+  } catch (error) {
+    unlessTrouble(error);
+    report(parts, state, true);
+    await store.transaction(async (tx) => {
+      for (const { id } of due) await channels.write(tx, id, { lookAtMs: world.wallMs() + LAST_RETRY_MS / 10 });
+    });
+  }
+  return due.length;
+}
+
+interface Seen {
+  readonly onChain: OnChain;
+  readonly head: Head;
+  /** Until when nobody else looks. */
+  readonly takenMs: number;
+}
+
+/** What is wrong with one channel puts only that one off. */
+async function lookAt(parts: SessionParts, channel: SessionChannel, seen: Seen): Promise<void> {
+  const { store, channels, world } = parts;
+  let afterMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(channel.looks, 10));
+  let looks = channel.looks + 1;
+  try {
+    const waitMs = await lookAfter(parts, channel, seen);
+    if (waitMs !== null) {
+      afterMs = waitMs;
+      looks = 0;
+    }
+  } catch (error) {
+    if (!(error instanceof ChainTrouble)) parts.log.error({ channel: channel.id, problem: textOf(error) }, "bug: a channel could not be looked after");
+  }
+  const atMs = world.wallMs();
+  await store.transaction(async (tx) => {
+    const now = await channels.lock(tx, channel.id);
+    if (now === null) return;
+    // A call may have made it due meanwhile.
+    const soonestMs = now.lookAtMs === seen.takenMs ? Number.POSITIVE_INFINITY : now.lookAtMs;
+    await channels.write(tx, channel.id, { looks, lookAtMs: Math.min(soonestMs, atMs + afterMs) });
+  });
+}
+
+/** Does what is next for a channel. Returns when to look again; null = soon, since something is on its way. */
+async function lookAfter(parts: SessionParts, channel: SessionChannel, seen: Seen): Promise<number | null> {
+  const { store, transactions, live } = parts;
+  for (const transaction of await transactions.open(store.db, channel.id)) await pursue(parts, transaction);
+  const now = await sync(parts, channel.id, seen);
+  if (now === null || now.state === "closed" || now.state === "failed") return IDLE_MS;
+  const open = await transactions.open(store.db, channel.id);
+  if (now.state === "opening") return null;
+  if (now.state === "closing" || now.closeRequestedAtMs !== null) {
+    // Calls that are under way are still charged: there is time.
+    if (now.state === "open" && (live.peek(channel.id)?.underWay.size ?? 0) > 0) return null;
+    if (!open.some((it) => it.kind === "close")) await send(parts, await beginClose(parts, channel.id));
+    return null;
+  }
+  if (isDue(parts, now)) {
+    if (!open.some((it) => it.kind === "settle")) await send(parts, await beginSettle(parts, now));
+    return null;
+  }
+  return open.length > 0 ? null : nextLookMs(parts, now);
+}
+
+function isDue({ policy, world }: SessionParts, channel: SessionChannel): boolean {
+  if (channel.owedSinceMs === null || collectable(channel) === null) return false;
+  return channel.spent - channel.settled >= policy.settleUnits || world.wallMs() - channel.owedSinceMs >= policy.settleMs;
+}
+
+function nextLookMs({ policy, world }: SessionParts, { owedSinceMs }: SessionChannel): number {
+  if (owedSinceMs === null) return IDLE_MS;
+  return Math.max(FIRST_RETRY_MS, Math.min(policy.watchMs, owedSinceMs + policy.settleMs - world.wallMs()));
+}
+
+/** Signs for what can be taken out exactly, and writes it down; null = the chain would not carry it out. */
+async function beginSettle({ settler, store, channels, transactions, world }: SessionParts, channel: SessionChannel): Promise<WrittenTransaction | null> {
+  const voucher = collectable(channel);
+  if (voucher === null) return null;
+  const signed = await settler.sign({ kind: "settle", descriptor: channel.descriptor, voucher });
+  if (signed.kind === "node_error") return null;
+  const { hash, raw, validUntilMs } = signed;
+  const transaction: WrittenTransaction = {
+    hash,
+    channelId: channel.id,
+    kind: "settle",
+    raw,
+    units: voucher.units,
+    validUntilMs,
+    state: "written",
+    reason: null,
+  };
+  return store.transaction(async (tx) => {
+    const now = await channels.lock(tx, channel.id);
+    const open = await transactions.open(tx, channel.id);
+    if (now?.state !== "open" || open.some((it) => it.kind === "settle" || it.kind === "close")) return null;
+    return (await transactions.insert(tx, transaction, world.wallMs())) ? transaction : null;
+  });
+}
+
+async function send(parts: SessionParts, transaction: WrittenTransaction | null): Promise<void> {
+  if (transaction !== null) await pursue(parts, transaction);
+}
+
+/** A development chain was started anew: what was on the one before is gone, and was worth nothing. */
+async function endOtherNetwork(parts: SessionParts, { id }: SessionChannel): Promise<void> {
+  const { store, channels, transactions, world, live, log, settings } = parts;
+  if (!settings.local) return log.error({ channel: id }, "a channel is on another chain than the one that is configured with its number: it is left alone");
+  const reason = "its local chain was started anew";
+  const ended = await store.transaction(async (tx) => {
+    const channel = await channels.lock(tx, id);
+    if (channel === null) return null;
+    const atMs = world.wallMs();
+    const change = { state: channel.state === "opening" ? ("failed" as const) : ("closed" as const), reason, endedAtMs: atMs };
+    for (const { hash } of await transactions.open(tx, id)) await transactions.end(tx, hash, { kind: "failed", reason }, atMs);
+    await channels.write(tx, id, change);
+    return { ...channel, ...change };
+  });
+  if (ended !== null) live.note(ended);
+}
+
+async function lookAtWallet({ escrow, settler, log }: SessionParts, state: State): Promise<void> {
+  const low = (await escrow.balance(settler.address)) < LOW_UNITS;
+  if (low && !state.walletLow) log.error({ wallet: settler.address }, "the wallet that settles pay-per-call holds too little to pay for its transactions");
+  if (!low && state.walletLow) log.info({ wallet: settler.address }, "the wallet that settles pay-per-call can pay for its transactions again");
+  state.walletLow = low;
+}
+
+function report({ log, terms }: SessionParts, state: State, down: boolean): void {
+  if (down && !state.chainDown) log.error({ chain_id: terms.chainId }, "the chain of pay-per-call cannot be asked: nothing is settled until it can");
+  if (!down && state.chainDown) log.info({ chain_id: terms.chainId }, "the chain of pay-per-call answers again");
+  state.chainDown = down;
+}
+
+function unlessTrouble(error: unknown): void {
+  if (!(error instanceof ChainTrouble)) throw error;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

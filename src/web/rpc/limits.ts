@@ -1,0 +1,20 @@
+// Bounds of the RPC surface.
+
+/** Bounds of the RPC surface. */
+export interface RpcLimits {
+  readonly maxBodyBytes: number;
+  readonly maxBatchItems: number;
+  readonly batchConcurrency: number;
+  /** Request bodies and batch answers held at one time, by all requests together. */
+  readonly maxInFlightBytes: number;
+  readonly maxSocketRequests: number;
+  readonly maxSocketBytes: number;
+  readonly maxSocketSubscriptions: number;
+  readonly maxSocketQueueBytes: number;
+  readonly socketPingMs: number;
+}
+
+/** Counts bytes that are held for requests under way. */
+export interface ByteBudget {
+  used: number;
+}

@@ -1,0 +1,20 @@
+// What the RPC surface works with, over HTTP and on sockets.
+import type { Wheel } from "../../upstream/wheel.ts";
+import type { OldForms } from "../old-forms.ts";
+import type { ArrivalParts } from "./arrival.ts";
+import type { ExchangeParts } from "./exchange.ts";
+import type { ByteBudget, RpcLimits } from "./limits.ts";
+import type { PayPerCall } from "./session.ts";
+import type { Toll } from "./toll.ts";
+
+/** What the RPC surface works with. */
+export interface RpcParts extends ExchangeParts, ArrivalParts {
+  readonly wheel: Wheel;
+  readonly limits: RpcLimits;
+  readonly budget: ByteBudget;
+  readonly oldForms: OldForms;
+  /** Null = calls take no payment. */
+  readonly toll: Toll | null;
+  /** Null = no call is paid for by itself. */
+  readonly payPerCall: PayPerCall | null;
+}

@@ -1,0 +1,78 @@
+// What a request costs that is paid for by itself: the sum over its calls, each as whole base units of the token, rounded up. Reads envelopes only.
+import type { Strategy } from "../../core/attempt.ts";
+import { type Fault, fault } from "../../core/fault.ts";
+import { elements, endOf, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
+import { readRequest } from "../../core/jsonrpc.ts";
+import { methodOf } from "../../core/method.ts";
+import { cuOf, type Tariff } from "../../core/price.ts";
+import { unitsFor } from "../../hosted/payments/session/sessions.ts";
+
+/** A call and what it costs. */
+export interface PricedItem {
+  readonly span: Span;
+  /** Base units; 0 = it is no valid request, and answered as such. */
+  readonly units: bigint;
+}
+
+/** A request and what it costs. */
+export interface PricedRequest {
+  readonly kind: "priced";
+  readonly items: readonly PricedItem[];
+  readonly isBatch: boolean;
+  readonly units: bigint;
+  readonly cu: number;
+  /** The caller's id as JSON text; "null" for batches and notifications. */
+  readonly id: string;
+}
+
+/** A request that is not made, and so costs nothing. */
+export interface RefusedRequest {
+  readonly kind: "refused";
+  readonly fault: Fault;
+  readonly id: string;
+}
+
+/** By which prices, and within which bounds. */
+export interface Pricing {
+  readonly tariff: Tariff;
+  readonly strategy: Strategy;
+  readonly maxItems: number;
+}
+
+/** The price of a body that is known to be valid JSON. */
+export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | RefusedRequest {
+  const start = skipSpace(bytes, 0, bytes.length);
+  if (bytes[start] === OPEN_ARRAY) return pricedBatch(bytes, start, pricing);
+  const span = { start, end: endOf(bytes) };
+  const envelope = readRequest(bytes, span.start, span.end);
+  if (envelope.kind === "invalid") return { kind: "refused", fault: fault("invalid_request", envelope.message), id: envelope.id };
+  const { units, cu } = priceOf(envelope.method, pricing);
+  return { kind: "priced", items: [{ span, units }], isBatch: false, units, cu, id: envelope.id ?? "null" };
+}
+
+function pricedBatch(bytes: Buffer, start: number, pricing: Pricing): PricedRequest | RefusedRequest {
+  const { maxItems } = pricing;
+  const spans = elements(bytes, start, bytes.length, maxItems + 1);
+  if (spans.length === 0) return { kind: "refused", fault: fault("invalid_request", "the batch is empty"), id: "null" };
+  if (spans.length > maxItems) {
+    const why = fault("invalid_request", `a batch may hold ${maxItems} items`, { nextAction: "send several smaller batches" });
+    return { kind: "refused", fault: why, id: "null" };
+  }
+  let units = 0n;
+  let cu = 0;
+  const items = spans.map((span): PricedItem => {
+    const envelope = readRequest(bytes, span.start, span.end);
+    if (envelope.kind === "invalid") return { span, units: 0n };
+    const price = priceOf(envelope.method, pricing);
+    units += price.units;
+    cu += price.cu;
+    return { span, units: price.units };
+  });
+  if (units === 0n) return { kind: "refused", fault: fault("invalid_request", "the batch holds no valid request"), id: "null" };
+  return { kind: "priced", items, isBatch: true, units, cu, id: "null" };
+}
+
+function priceOf(name: string, { tariff, strategy }: Pricing): { readonly units: bigint; readonly cu: number } {
+  const cu = cuOf(tariff, methodOf(name), strategy);
+  return { units: unitsFor(cu * tariff.nanoPerCu), cu };
+}

@@ -1,0 +1,264 @@
+// Calls that are paid for one by one, at /rpc/session/{strategy}/{chain}: priced before they are made, held, made through the spine, and charged for what
+// providers delivered. Knows calls and headers; what a credential is worth is said behind the port of sessions.
+import { isUtf8 } from "node:buffer";
+import { createHash } from "node:crypto";
+import { type Fault, fault } from "../../core/fault.ts";
+import { isJson, type Span } from "../../core/json.ts";
+import { nanoOf } from "../../core/payment.ts";
+import { type Tariff, usdText } from "../../core/price.ts";
+import type { CallBill, CallEnd, Hold, Managed, RecordedAnswer, SessionCaller, SessionRefusal, Sessions } from "../../hosted/payments/session/sessions.ts";
+import { isStoreTrouble } from "../../hosted/store-trouble.ts";
+import { addressBehind } from "../client-address.ts";
+import { type GivenPayment, paymentOf } from "../payment-headers.ts";
+import type { Headers } from "../respond.ts";
+import type { Address } from "./address.ts";
+import type { Arrival, ArrivalParts } from "./arrival.ts";
+import { runBatch } from "./batch.ts";
+import { addMeta, addQuotaOf } from "./billing.ts";
+import type { Caller } from "./caller.ts";
+import { type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
+import type { RpcLimits } from "./limits.ts";
+import { renderFault, renderReply } from "./render.ts";
+import { type PricedRequest, pricedRequest } from "./session-price.ts";
+
+/** What pay-per-call needs. */
+export interface PayPerCall {
+  readonly sessions: Sessions;
+  readonly tariff: Tariff;
+}
+
+/** What it works with. */
+export interface SessionParts extends ExchangeParts, Pick<ArrivalParts, "proxies"> {
+  readonly limits: RpcLimits;
+  readonly payPerCall: PayPerCall;
+}
+
+/** A request with its whole body. */
+export interface SessionRequest {
+  readonly caller: Caller;
+  readonly bytes: Buffer;
+  readonly address: Address;
+  /** Takes room for bytes of the answer until it has been sent; false = there is none. */
+  readonly reserve: (bytes: number) => boolean;
+}
+
+/** What is answered. */
+export interface SessionAnswer {
+  readonly status: number;
+  /** Null = it was served. */
+  readonly fault: Fault | null;
+  readonly headers: Headers;
+  readonly body: readonly Buffer[] | null;
+}
+
+/** Hears the answer, or what went wrong: one of both, once, or none after a cancel. */
+export interface SessionSink {
+  answered(answer: SessionAnswer): void;
+  failed(error: unknown): void;
+}
+
+/** Why a request for a paid call is refused before its body is read; null = it is not, or is no such request. */
+export function refusalOfSession(payPerCall: PayPerCall | null, { address, holder }: Pick<Arrival, "address" | "holder">): Fault | null {
+  if (!address.payPerCall) return null;
+  if (payPerCall === null) return fault("not_found", "calls are not paid for one by one here", { nextAction: "create a key with POST /api/v1/agent/keys" });
+  const nextAction = "send the request to /rpc/session/{strategy}/{chain}, or leave `session` out";
+  return holder === null ? null : fault("invalid_request", "a call that is paid for by itself takes no key", { nextAction });
+}
+
+/** Serves a request for paid calls. Returns the way to cancel it. */
+export function serveSession(parts: SessionParts, request: SessionRequest, sink: SessionSink): () => void {
+  const paid = new PaidRequest(parts, request, sink);
+  paid.serve().catch((error: unknown) => paid.fail(error));
+  return () => paid.cancel();
+}
+
+const PAYMENT_REQUIRED = 402;
+const REFUSED = 300;
+const NO_CONTENT = 204;
+
+class PaidRequest {
+  readonly #parts: SessionParts;
+  readonly #request: SessionRequest;
+  readonly #sink: SessionSink;
+  #cancelled = false;
+  #cancelCall: (() => void) | null = null;
+
+  constructor(parts: SessionParts, request: SessionRequest, sink: SessionSink) {
+    this.#parts = parts;
+    this.#request = request;
+    this.#sink = sink;
+  }
+
+  async serve(): Promise<void> {
+    const { sessions, tariff } = this.#parts.payPerCall;
+    const { caller, bytes, address } = this.#request;
+    const isEmpty = bytes.length === 0;
+    if (!isEmpty && (!isUtf8(bytes) || !isJson(bytes))) return this.#refuse(fault("parse_error", "the body is not valid JSON"), "null");
+    const priced = isEmpty ? null : pricedRequest(bytes, { tariff, strategy: address.strategy, maxItems: this.#parts.limits.maxBatchItems });
+    if (priced?.kind === "refused") return this.#refuse(priced.fault, priced.id);
+    const payment = paymentIn(caller);
+    if (payment?.kind === "unclear")
+      return this.#refuse(fault("invalid_request", payment.message, { nextAction: "send one payment, in one header" }), idOf(priced));
+    const call = priced === null ? null : { units: priced.units, calls: priced.items.length, fingerprint: fingerprintOf(caller.url, bytes) };
+    const taken = payment === null ? await sessions.ask(call, this.#caller()) : await sessions.take(payment.given, call, this.#caller());
+    if (this.#cancelled) return void (taken.kind === "hold" && taken.release());
+    switch (taken.kind) {
+      case "hold":
+        return priced === null ? taken.release() : this.#call(priced, taken);
+      case "recorded":
+        return this.#recorded(taken);
+      case "managed":
+        return this.#managed(taken);
+      case "refusal":
+        return this.#refused(taken, idOf(priced));
+    }
+  }
+
+  /** The caller is gone: what is under way is not delivered. What has been delivered is charged. */
+  cancel(): void {
+    this.#cancelled = true;
+    this.#cancelCall?.();
+    this.#cancelCall = null;
+  }
+
+  fail(error: unknown): void {
+    if (this.#cancelled) return;
+    if (isStoreTrouble(error)) this.#refuse(fault("unavailable", "channels cannot be looked up right now"), "null");
+    else this.#sink.failed(error);
+  }
+
+  #caller(): SessionCaller {
+    const { caller } = this.#request;
+    const address = addressBehind(caller.address, caller.header("x-forwarded-for") ?? "", this.#parts.proxies);
+    return { address, hint: caller.header("payment-session") ?? null };
+  }
+
+  /** Makes the calls, then charges for what was delivered. */
+  #call(priced: PricedRequest, hold: Hold): void {
+    const make = priced.isBatch ? this.#batch.bind(this) : this.#single.bind(this);
+    const stop = make(priced, (made) => {
+      this.#cancelCall = null;
+      this.#end(priced, hold, made).catch((error: unknown) => this.fail(error));
+    });
+    if (stop !== null)
+      this.#cancelCall = () => {
+        stop();
+        hold.release();
+      };
+  }
+
+  #single({ items }: PricedRequest, done: (made: Made) => void): (() => void) | null {
+    const { bytes, address, caller } = this.#request;
+    const [item] = items;
+    if (item === undefined) return null;
+    let over = false;
+    const incoming = { bytes, span: item.span, address, holder: null, requestId: caller.requestId, mayStream: false, transport: "http" as const, desk: null };
+    const stop = exchange(this.#parts, incoming, (reply) => {
+      over = true;
+      done(this.#rendered(reply, item.units));
+    });
+    return over ? null : stop;
+  }
+
+  #rendered(reply: Reply, units: bigint): Made {
+    const { address } = this.#request;
+    const headers: Headers = [];
+    const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.world.now());
+    if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
+    if (reply.id === null) return { status: NO_CONTENT, fault: null, units: isDelivered(reply) ? units : 0n, headers, body: null };
+    const inBody = address.meta === "body" ? meta : null;
+    const body = Buffer.concat(renderReply(reply, inBody));
+    if (!this.#request.reserve(body.length)) {
+      const why = fault("response_too_large", "the answer does not fit beside the others that are under way");
+      return { status: why.status, fault: why, units: 0n, headers, body: renderFault(why, reply.id) };
+    }
+    const { outcome } = reply;
+    const why = outcome.kind === "fault" ? outcome.fault : null;
+    return { status: why?.status ?? 200, fault: why, units: isDelivered(reply) ? units : 0n, headers, body };
+  }
+
+  #batch({ items }: PricedRequest, done: (made: Made) => void): (() => void) | null {
+    const { bytes, address, caller, reserve } = this.#request;
+    const spans: readonly Span[] = items.map((it) => it.span);
+    let units = 0n;
+    let over = false;
+    const heard = (reply: Reply, shown: boolean, index: number): void => {
+      if (isDelivered(reply) && (shown || reply.id === null)) units += items[index]?.units ?? 0n;
+    };
+    const ways = { holder: null, transport: "http" as const, desk: null, heard, reserve };
+    const batch = { bytes, spans, address, requestId: caller.requestId, concurrency: this.#parts.limits.batchConcurrency, ...ways };
+    const stop = runBatch(this.#parts, batch, (body) => {
+      over = true;
+      done({ status: body === null ? NO_CONTENT : 200, fault: null, units, headers: [], body: body === null ? null : Buffer.concat(body) });
+    });
+    return over ? null : stop;
+  }
+
+  async #end(priced: PricedRequest, hold: Hold, made: Made): Promise<void> {
+    const end: CallEnd = { units: made.units, cu: priced.cu, status: made.status, body: made.body };
+    const ended = await hold.end(end);
+    if (this.#cancelled) return;
+    if (ended.kind === "refusal") return this.#refused(ended, idOf(priced));
+    if (ended.kind === "recorded") return this.#recorded(ended);
+    const headers = [...made.headers];
+    addBill(headers, ended, made.status);
+    this.#sink.answered({ status: made.status, fault: made.fault, headers, body: made.body === null ? null : [made.body] });
+  }
+
+  #recorded({ status, body, bill }: RecordedAnswer): void {
+    const headers: Headers = [];
+    addBill(headers, bill, status);
+    this.#sink.answered({ status, fault: null, headers, body: status === NO_CONTENT ? null : [Buffer.from(body)] });
+  }
+
+  #managed({ headers }: Managed): void {
+    this.#sink.answered({ status: NO_CONTENT, fault: null, headers: [...headers, "Cache-Control", "private"], body: null });
+  }
+
+  #refused({ fault: why, headers }: SessionRefusal, id: string): void {
+    const noStore = why.status === PAYMENT_REQUIRED ? ["Cache-Control", "no-store"] : [];
+    this.#parts.observer.refused(why.code);
+    this.#sink.answered({ status: why.status, fault: why, headers: [...headers, ...noStore], body: [renderFault(why, id)] });
+  }
+
+  #refuse(why: Fault, id: string): void {
+    this.#refused({ kind: "refusal", fault: why, headers: [] }, id);
+  }
+}
+
+/** How calls ended, before they are charged. */
+interface Made {
+  readonly status: number;
+  readonly fault: Fault | null;
+  /** What was delivered costs. */
+  readonly units: bigint;
+  readonly headers: Headers;
+  readonly body: Buffer | null;
+}
+
+function paymentIn(caller: Caller): GivenPayment | null {
+  const names = ["authorization", "payment-authorization", "payment-signature"];
+  return paymentOf(Object.fromEntries(names.flatMap((name) => (caller.header(name) === undefined ? [] : [[name, [caller.header(name) ?? ""]]]))));
+}
+
+function addBill(headers: Headers, { cu, chargedUnits, leftUnits, quota, headers: receipt }: CallBill, status: number): void {
+  headers.push("x-svc-access", "premium", "x-svc-cu", String(cu), "x-svc-usd", usdText(nanoOf(chargedUnits)), "x-svc-balance-usd", usdText(nanoOf(leftUnits)));
+  addQuotaOf(headers, quota);
+  // Clients take a receipt for a call that was served.
+  if (status < REFUSED) headers.push(...receipt);
+  headers.push("Cache-Control", "private");
+}
+
+/** Whether a provider delivered a result or an error. */
+function isDelivered({ outcome, route }: Reply): boolean {
+  return outcome.kind !== "fault" && route !== null && route.answeredBy !== null;
+}
+
+/** The same for the same request. */
+function fingerprintOf(url: string, body: Buffer): string {
+  return createHash("sha256").update(url).update("\n").update(body).digest("base64url");
+}
+
+function idOf(priced: PricedRequest | null): string {
+  return priced?.id ?? "null";
+}

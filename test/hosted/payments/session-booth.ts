@@ -1,0 +1,242 @@
+// Pay-per-call over the fake chain, as one process after the other would run it on the same store; and its payers. Time is simulated and moves only in `run`.
+import assert from "node:assert/strict";
+import type { KyselyPlugin } from "kysely";
+import { createChannelRecord } from "../../../src/hosted/payments/session/channel-record.ts";
+import { createCharges } from "../../../src/hosted/payments/session/charges.ts";
+import { type Counter, createCounter } from "../../../src/hosted/payments/session/counter.ts";
+import { channelIdOf, type Descriptor, type Hex, ZERO_ADDRESS } from "../../../src/hosted/payments/session/descriptor.ts";
+import { createLiveChannels } from "../../../src/hosted/payments/session/live.ts";
+import { createOpenings } from "../../../src/hosted/payments/session/openings.ts";
+import type { SessionParts } from "../../../src/hosted/payments/session/parts.ts";
+import { termsOf } from "../../../src/hosted/payments/session/terms.ts";
+import { createTill } from "../../../src/hosted/payments/session/till.ts";
+import { createTransactionRecord } from "../../../src/hosted/payments/session/transaction-record.ts";
+import { startWatch, type Watch } from "../../../src/hosted/payments/session/watch.ts";
+import { createSealer } from "../../../src/hosted/sealed.ts";
+import type { Store } from "../../../src/hosted/store.ts";
+import type { World } from "../../../src/world.ts";
+import { type SimulatedWorld, simulatedWorld } from "../../fakes/world.ts";
+import { escrowOf, FakeReserve, Lost, type Outside, rawOf, readerOf, settlerOf, signatureOf } from "./fake-reserve.ts";
+
+/** A secret of tests. */
+export const SECRET = "a secret of 32 bytes, for tests only";
+/** Where what is spent of it is paid out. */
+export const RECIPIENT = "0x00000000000000000000000000000000000000aa";
+const TOKEN = "0x20c0000000000000000000000000000000000000";
+const CHAIN_ID = 1337;
+
+/** What happens at a call that leaves the process: nothing, or trouble before or after the act. */
+export type Fate = (call: number, name: string) => "fine" | "lost request" | "lost answer" | "crash before" | "crash after";
+
+/** What outlives processes. */
+export interface Booth {
+  readonly store: Store;
+  readonly world: SimulatedWorld;
+  readonly chain: FakeReserve;
+  start(options?: LifeOptions): Life;
+  /** Lets time go by until something has happened. */
+  run<T>(work: Promise<T>): Promise<T>;
+  /** Lets time go by; blocks are made. */
+  pass(ms: number, stepMs?: number): Promise<void>;
+}
+
+/** How a process runs. */
+export interface LifeOptions {
+  readonly fate?: Fate;
+  readonly settleUnits?: bigint;
+  readonly settleMs?: number;
+  readonly waitMs?: number;
+  readonly perSecond?: number;
+}
+
+/** One process. */
+export interface Life {
+  readonly counter: Counter;
+  readonly session: SessionParts;
+  readonly watch: Watch;
+  readonly log: () => string;
+  isDead(): boolean;
+  /** Nothing that it does takes effect any more. */
+  kill(): void;
+  calls(): number;
+  /** Rejects when it is dead. */
+  readonly end: Promise<never>;
+}
+
+/** The process has ended. */
+export class Dead extends Error {}
+
+const BLOCK_MS = 1_000;
+const STEP_MS = 25;
+const MAX_STEPS = 200_000;
+const TERMS = termsOf(
+  {
+    kind: "session",
+    rpcUrl: "http://127.0.0.1:1",
+    chainId: CHAIN_ID,
+    token: { address: TOKEN, name: "", version: "" },
+    recipient: RECIPIENT,
+    confirmations: 0,
+    local: true,
+    walletKey: "",
+    escrow: null,
+    depositN: 1_000_000n,
+    settleN: 1n,
+    settleMs: 1,
+  },
+  RECIPIENT,
+);
+
+/** A booth with an empty chain. */
+export function openBooth(store: Store, seed = 1): Booth {
+  const world = simulatedWorld(seed);
+  const chain = new FakeReserve(() => world.wallMs());
+  const mine = (): void => {
+    chain.mine();
+    world.after(BLOCK_MS, mine);
+  };
+  mine();
+  const turn = (): Promise<void> => new Promise((resolve) => (store.engine === "sqlite" ? setImmediate(resolve) : setTimeout(resolve, 1)));
+  return {
+    store,
+    world,
+    chain,
+    start: (options = {}) => startLife({ store, world, chain }, options),
+    async run<T>(work: Promise<T>): Promise<T> {
+      let isOver = false;
+      const end = (): void => {
+        isOver = true;
+      };
+      work.then(end, end);
+      for (let steps = 0; !isOver; steps++) {
+        assert.ok(steps < MAX_STEPS, "it does not end");
+        await turn();
+        await turn();
+        if (!isOver) world.advance(STEP_MS);
+      }
+      return work;
+    },
+    async pass(ms, stepMs = STEP_MS) {
+      for (let passed = 0; passed < ms; passed += stepMs) {
+        await turn();
+        world.advance(stepMs);
+      }
+      await turn();
+    },
+  };
+}
+
+function startLife({ store, world, chain }: Pick<Booth, "store" | "world" | "chain">, options: LifeOptions): Life {
+  const fate = options.fate ?? (() => "fine");
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => {});
+  const state = { isDead: false, calls: 0 };
+  const die = (): void => {
+    state.isDead = true;
+    ended.reject(new Dead("the process has ended"));
+  };
+  const outside: Outside = async (name, act) => {
+    await Promise.resolve();
+    if (state.isDead) throw new Dead("the process has ended");
+    const what = fate(++state.calls, name);
+    if (what === "crash before") die();
+    if (what === "crash before") throw new Dead(what);
+    if (what === "lost request") throw new Lost(what);
+    const value = await act();
+    if (what === "crash after") die();
+    if (what === "crash after" || state.isDead) throw new Dead(what);
+    if (what === "lost answer") throw new Lost(what);
+    return value;
+  };
+  const alive: World = { ...world, after: (ms, run) => world.after(ms, () => (state.isDead ? undefined : run())) };
+  let log = "";
+  const write = (fields: unknown, message?: unknown): void => {
+    log += `${JSON.stringify(fields)} ${String(message)}\n`;
+  };
+  const sealer = createSealer(SECRET, null);
+  const mine = mortal(store, state, outside);
+  const channels = createChannelRecord(sealer);
+  const { settleUnits = 1_000_000n, settleMs = 600_000, waitMs = 5_000, perSecond = 1_000 } = options;
+  const session: SessionParts = {
+    world: alive,
+    store: mine,
+    log: { error: write, warn: write, info: write },
+    settings: { local: true } as SessionParts["settings"],
+    terms: TERMS,
+    policy: { settleUnits, settleMs, watchMs: 30_000 },
+    escrow: escrowOf(chain, outside),
+    settler: settlerOf(chain, outside, (salt) => channelOf(parseSalt(salt)).id),
+    vouchers: { isSigned: async ({ channelId, units, signature }) => signature === signatureOf(channelId, units), close: async () => {} },
+    channels,
+    transactions: createTransactionRecord(sealer),
+    live: createLiveChannels({ store: mine, channels }),
+    waitMs,
+  };
+  const till = createTill({ session, charges: createCharges(session), bucket: { perSecond, burst: perSecond } });
+  return {
+    counter: createCounter({ session, till, openings: createOpenings({ session, reader: readerOf(chain, outside) }) }),
+    session,
+    watch: startWatch(session),
+    log: () => log,
+    isDead: () => state.isDead,
+    kill: die,
+    calls: () => state.calls,
+    end: ended.promise,
+  };
+}
+
+/** A store that a dead process cannot reach, and whose transactions are calls to the outside like all others. */
+function mortal(store: Store, state: { readonly isDead: boolean }, outside: Outside): Store {
+  const plugin: KyselyPlugin = {
+    transformQuery({ node }) {
+      if (state.isDead) throw new Dead("the process has ended");
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+  // A transaction that has begun goes on to its end, as in a database whose client dies while it commits.
+  return { ...store, db: store.db.withPlugin(plugin), transaction: async (run) => await outside("transaction", () => store.transaction(run)) };
+}
+
+/** A channel by a number of the test's. */
+export function channelOf(number: number): { readonly id: Hex; readonly descriptor: Descriptor } {
+  const word = number.toString(16).padStart(64, "0");
+  const address = number.toString(16).padStart(40, "0");
+  const descriptor: Descriptor = {
+    payer: `0x${address}`,
+    payee: RECIPIENT,
+    operator: ZERO_ADDRESS,
+    token: TOKEN,
+    salt: `0x${word}`,
+    authorizedSigner: ZERO_ADDRESS,
+    expiringNonceHash: `0x${word}`,
+  };
+  return { id: channelIdOf(descriptor, TERMS.escrow, CHAIN_ID), descriptor };
+}
+
+function parseSalt(salt: string): number {
+  return Number.parseInt(salt.slice(2), 16);
+}
+
+/** The payload of a voucher. */
+export function voucherOf(number: number, units: bigint, action: "voucher" | "close" = "voucher"): unknown {
+  const { id, descriptor } = channelOf(number);
+  return { action, channelId: id, descriptor, cumulativeAmount: String(units), signature: signatureOf(id, units) };
+}
+
+/** The payload that opens a channel. */
+export function openingOf(
+  number: number,
+  { deposit, units, validUntilMs }: { readonly deposit: bigint; readonly units: bigint; readonly validUntilMs: number },
+): unknown {
+  const { id, descriptor } = channelOf(number);
+  const transaction = rawOf({ kind: "open", channel: id, units: String(deposit), validUntilMs });
+  return { action: "open", type: "transaction", channelId: id, descriptor, cumulativeAmount: String(units), signature: signatureOf(id, units), transaction };
+}
+
+/** The payload that puts more into one. */
+export function topUpOf(number: number, { units, validUntilMs }: { readonly units: bigint; readonly validUntilMs: number }): unknown {
+  const { id, descriptor } = channelOf(number);
+  const transaction = rawOf({ kind: "top_up", channel: id, units: String(units), validUntilMs });
+  return { action: "topUp", type: "transaction", channelId: id, descriptor, additionalDeposit: String(units), transaction };
+}

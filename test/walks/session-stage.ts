@@ -1,0 +1,139 @@
+// Pay-per-call end to end: the real service before a scripted provider or an anvil node, a local Tempo chain with the stand-in for channels, stock clients.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { tempo } from "mppx/client";
+import { createClient, http } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { tempoLocalnet } from "viem/chains";
+import type { SessionRailSettings } from "../../src/core/payment.ts";
+import { nanoOf } from "../../src/core/payment.ts";
+import type { LocalWallet } from "../../src/devnet/payments/wallets.ts";
+import { audit } from "../../src/hosted/audit.ts";
+import { openStore, type Store } from "../../src/hosted/store.ts";
+import { type PaymentChains, startPaymentChains } from "../fakes/payment-chains.ts";
+import { type Service, startService } from "../fakes/service.ts";
+import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
+
+/** Whoever ends what was started. */
+export interface Ending {
+  after(run: () => Promise<void>): void;
+}
+
+/** A service that sells calls. */
+export interface SessionStage {
+  readonly chains: PaymentChains;
+  readonly service: () => Service;
+  readonly upstream: ScriptedUpstream;
+  /** Where calls are paid for. */
+  readonly url: () => string;
+  /** Ends the service as an operator would, and starts it over the same store. */
+  restart(): Promise<void>;
+  /** Reads the store beside the service. */
+  read<T>(run: (store: Store) => Promise<T>): Promise<T>;
+}
+
+/** What may be different. */
+export interface SessionStageOptions {
+  readonly rail?: Partial<SessionRailSettings>;
+  readonly waitMs?: number;
+  /** URL of the provider; default = the scripted one. */
+  readonly provider?: (chains: PaymentChains, upstream: ScriptedUpstream) => string;
+  readonly hosted?: Record<string, unknown>;
+}
+
+/** The chains of a file of tests: started once. */
+export async function paymentChains(t: Ending): Promise<PaymentChains> {
+  const chains = await startPaymentChains();
+  t.after(() => chains.close());
+  return chains;
+}
+
+/** Starts it. */
+export async function sessionStage(t: Ending, chains: PaymentChains, options: SessionStageOptions = {}): Promise<SessionStage> {
+  const upstream = await scriptedUpstream();
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-session-"));
+  const url = options.provider?.(chains, upstream) ?? upstream.url;
+  const profile = (id: string, at: string) => ({ chains: { ethereum: { providers: [{ id, url: at }] } } });
+  const text = JSON.stringify({
+    server: { port: 0 },
+    data_dir: dataDir,
+    log_level: "debug",
+    chains: { ethereum: { chain_id: options.provider === undefined ? 1 : chains.evm.chainId, name: "Ethereum", block_time_ms: 12_000 } },
+    profiles: { premium: profile("paid", url), public: profile("open", url) },
+    hosted: { enabled: true, ...options.hosted },
+  });
+  const rail: SessionRailSettings = { ...chains.rails.session, ...options.rail };
+  const start = (): Promise<Service> =>
+    startService(text, undefined, (config) => {
+      assert.ok(config.hosted !== null);
+      const payments = {
+        rails: [rail],
+        minN: 100_000_000n,
+        maxN: 100_000_000_000n,
+        customDayN: 1n,
+        maxCustomDays: 30,
+        waitMs: options.waitMs ?? 5_000,
+        offerMs: 300_000,
+      };
+      return { ...config, hosted: { ...config.hosted, payments } };
+    });
+  t.after(async () => {
+    await upstream.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  let service = await start();
+  t.after(() => service.close());
+  return {
+    chains,
+    upstream,
+    service: () => service,
+    url: () => `${service.url}/rpc/session/load-balanced/ethereum`,
+    async restart() {
+      await service.close();
+      service = await start();
+    },
+    async read(run) {
+      await service.close();
+      const store = await openStore({ url: "", dataDir });
+      try {
+        return await run(store);
+      } finally {
+        await store.close();
+        service = await start();
+      }
+    },
+  };
+}
+
+/** A stock client with a wallet. */
+export function stockClient(chains: PaymentChains, wallet: LocalWallet, options: { readonly maxDeposit?: string; readonly topUpAmount?: string } = {}) {
+  const account = privateKeyToAccount(wallet.key);
+  const chain = { ...tempoLocalnet, id: chains.tempo.chainId, rpcUrls: { default: { http: [chains.tempo.rpcUrl] } } };
+  const client = createClient({ account, chain, transport: http(chains.tempo.rpcUrl), pollingInterval: 50 });
+  return { manager: tempo.session.manager({ account, client, ...options }), client, account };
+}
+
+/** A call as a client sends it. */
+export function callOf(method: string, id = 1, params: readonly unknown[] = []): RequestInit {
+  return { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ jsonrpc: "2.0", id, method, params }) };
+}
+
+/** That the books agree, and that what is booked for channels is what came out of them. */
+export async function assertBooked(store: Store): Promise<{ readonly bookedUnits: bigint; readonly spentUnits: bigint; readonly settledUnits: bigint }> {
+  assert.deepEqual(await audit(store), []);
+  const channels = await store.db.selectFrom("session_channel").selectAll().execute();
+  const spentUnits = channels.reduce((sum, it) => sum + it.spent_units, 0n);
+  const settledUnits = channels.reduce((sum, it) => sum + it.settled_units, 0n);
+  const entries = await store.db
+    .selectFrom("ledger_entry")
+    .innerJoin("ledger_tx", "ledger_tx.id", "ledger_entry.tx_id")
+    .select("ledger_entry.amount_n")
+    .where("ledger_tx.kind", "=", "session")
+    .where("ledger_entry.book", "=", "revenue")
+    .execute();
+  const bookedN = entries.reduce((sum, it) => sum + it.amount_n, 0n);
+  assert.equal(bookedN, nanoOf(settledUnits));
+  return { bookedUnits: settledUnits, spentUnits, settledUnits };
+}
