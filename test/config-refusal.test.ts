@@ -7,6 +7,25 @@ import { type Env, refused, VALID, withProviders } from "./config-fixture.ts";
 
 type Refusal = readonly [what: string, text: string, line: number, path: string, message: RegExp, env?: Env];
 
+const KEY = `"0x${"11".repeat(32)}"`;
+const ADDRESS = `"0x${"22".repeat(20)}"`;
+const TEMPO = `{ kind: tempo, rpc_url: "https://a", chain_id: 5, token: ${ADDRESS}, recipient: ${ADDRESS} }`;
+const EVM_TOKEN = `token: { address: ${ADDRESS}, name: a, version: "1" }`;
+const EVM = `{ kind: evm, rpc_url: "https://a", chain_id: 5, ${EVM_TOKEN}, recipient: ${ADDRESS}, wallet_key: ${KEY} }`;
+const SESSION = `{ kind: session, rpc_url: "https://a", chain_id: 5, token: ${ADDRESS}, recipient: ${ADDRESS}, wallet_key: ${KEY} }`;
+
+/** Faults of payments: their YAML, and the path below `hosted.payments` of the fault. */
+const PAYMENT_REFUSALS: readonly (readonly [what: string, yaml: string, path: string, message: RegExp])[] = [
+  ["a rail of no kind", "{ rails: [{ kind: cash }] }", ".rails[0].kind", /one of|tempo/],
+  ["an EIP-3009 rail without a wallet", `{ rails: [${EVM.replace(`, wallet_key: ${KEY}`, "")}] }`, ".rails[0].wallet_key", /is missing/],
+  ["a recipient that is no address", `{ rails: [${TEMPO.replace(`recipient: ${ADDRESS}`, 'recipient: "0x12"')}] }`, ".rails[0].recipient", /40 hex digits/],
+  ["a wallet's key that is none", `{ rails: [${EVM.replace(KEY, '"0x12"')}] }`, ".rails[0].wallet_key", /64 hex digits/],
+  ["a rail twice for one chain", `{ rails: [${TEMPO}, ${TEMPO}] }`, ".rails", /once for a chain/],
+  ["two rails with one wallet", `{ rails: [${EVM}, ${SESSION}] }`, ".rails", /a wallet of its own/],
+  ["a purchase finer than a token", '{ min_usd: "0.0000001" }', ".min_usd", /six places/],
+  ["a range the wrong way round", '{ min_usd: "5", max_usd: "1" }', "", /not above/],
+];
+
 /** Faults of a provider: its YAML from line 8 on, the line and the path below `providers` of the fault. */
 const PROVIDER_REFUSALS: readonly (readonly [what: string, yaml: readonly string[], line: number, path: string, message: RegExp])[] = [
   ["an unknown key of a provider", ["{ id: a, url: 'https://a', archive: true }"], 8, "[0].archive", /did you mean `archival`/],
@@ -146,6 +165,9 @@ const REFUSALS: readonly Refusal[] = [
   ["a trusted proxy that is no address", "devnet: true\nserver: { trusted_proxies: [10.0.0.0/33] }", 2, "server.trusted_proxies[0]", /IP address or a range/],
   ["hosted mode without a public profile", "chains: { a: { chain_id: 1 } }\nhosted: { enabled: true }", 2, "hosted.enabled", /without profile `public`/],
   ["a price that is no whole number", "devnet: true\nhosted: { tariff: { cu_per_usd: 300000 } }", 2, "hosted.tariff.cu_per_usd", /whole nano-USD/],
+  ...PAYMENT_REFUSALS.map(
+    ([what, payments, path, message]): Refusal => [what, `devnet: true\nhosted: { payments: ${payments} }`, 2, `hosted.payments${path}`, message],
+  ),
   ["a weight of a method nobody knows", "devnet: true\nhosted: { tariff: { methods: { eth_cal: 3 } } }", 2, "hosted.tariff.methods.eth_cal", /./],
   ["clustering", "devnet: true\ncluster: { enabled: true }", 2, "cluster.enabled", /not available in this version/],
   [

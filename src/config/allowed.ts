@@ -15,14 +15,38 @@ export function schemaOf(table: z.ZodType): SchemaNode {
   return z.toJSONSchema(table, { io: "input" });
 }
 
-/** The node that describes a path; null where nothing does. */
-export function nodeAt(root: SchemaNode, path: readonly (string | number)[]): SchemaNode | null {
+/** The node that describes a path in `data`, which decides between records of several kinds; null where nothing does. */
+export function nodeAt(root: SchemaNode, path: readonly (string | number)[], data: unknown): SchemaNode | null {
   let node: SchemaNode | null = root;
+  let value = data;
   for (const step of path) {
     if (node === null) return null;
+    value = memberOf(value, step);
     node = asNode(typeof step === "number" ? itemOf(node) : (node.properties?.[step] ?? node.additionalProperties));
+    node = node === null ? null : variantFor(node, memberOf(value, "kind"));
   }
   return node;
+}
+
+/** The records that a setting may be, told apart by their `kind`; empty where it is none of several. */
+export function variantsOf(node: SchemaNode): readonly { readonly kind: string; readonly node: SchemaNode }[] {
+  return (node.oneOf ?? []).flatMap((option) => {
+    const variant = asNode(option);
+    const kind = asNode(variant?.properties?.["kind"])?.const;
+    return variant === null || typeof kind !== "string" ? [] : [{ kind, node: variant }];
+  });
+}
+
+/** A record of several kinds as the one that it says it is; else as one that has nothing but a kind. */
+function variantFor(node: SchemaNode, kind: unknown): SchemaNode {
+  const variants = variantsOf(node);
+  if (variants.length === 0) return node;
+  const choice = { type: "object", properties: { kind: { enum: variants.map((it) => it.kind) } } } as const;
+  return variants.find((it) => it.kind === kind)?.node ?? choice;
+}
+
+function memberOf(value: unknown, step: string | number): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, step) : undefined;
 }
 
 /** The node of a list's items. */
@@ -39,6 +63,7 @@ export function asNode(value: SchemaNode | boolean | null | undefined): SchemaNo
 export function allowedText(node: SchemaNode | null): string {
   if (node === null) return "valid";
   if (node.title !== undefined) return node.title;
+  if (node.const !== undefined) return String(node.const);
   if (node.enum !== undefined) return `one of ${node.enum.join(", ")}`;
   if (node.anyOf !== undefined) return node.anyOf.map((option) => allowedText(asNode(option))).join(", or ");
   switch (node.type) {

@@ -46,12 +46,12 @@ export function pathText(path: readonly (string | number)[]): string {
 export function tableFaults(issues: readonly z.core.$ZodIssue[], schema: SchemaNode, data: unknown): readonly TableFault[] {
   return issues.flatMap((issue): readonly TableFault[] => {
     const path = issue.path.map((step) => (typeof step === "number" ? step : String(step)));
-    const node = nodeAt(schema, path);
+    const node = nodeAt(schema, path, data);
     switch (issue.code) {
       case "unrecognized_keys":
         return issue.keys.slice(0, MAX_KEYS).map((key) => ({ path: [...path, key], at: "key", message: unknownKey(key, Object.keys(node?.properties ?? {})) }));
       case "invalid_key":
-        return [{ path, at: "key", message: `must be ${allowedText(asNode(nodeAt(schema, path.slice(0, -1))?.propertyNames))}` }];
+        return [{ path, at: "key", message: `must be ${allowedText(asNode(nodeAt(schema, path.slice(0, -1), data)?.propertyNames))}` }];
       case "invalid_type":
         return [{ path, at: "value", message: `${kindText(valueAt(data, path), node)}must be ${allowedText(node)}` }];
       default:

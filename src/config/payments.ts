@@ -77,14 +77,25 @@ const session = z
   })
   .describe("MPP `tempo`/`session`, for pay-per-call at `/rpc/session/…`.");
 
+type RailFile = z.output<typeof tempo> | z.output<typeof evm> | z.output<typeof session>;
+
+/** Two rails that counted the nonces of one wallet would get into each other's way. */
+function walletOf(rail: RailFile): readonly string[] {
+  return rail.kind === "tempo" ? [] : [`${rail.wallet_key.toLowerCase()} ${rail.chain_id}`];
+}
+
+function isDistinct(texts: readonly string[]): boolean {
+  return new Set(texts).size === texts.length;
+}
+
 /** Payments by machines. */
 export const payments = z
   .strictObject({
     rails: z
       .array(z.discriminatedUnion("kind", [tempo, evm, session]))
       .max(8)
-      .refine((rails) => new Set(rails.map((it) => `${it.kind} ${it.chain_id}`)).size === rails.length)
-      .meta({ title: "at most 8 rails, each of its kind once for a chain" })
+      .refine((rails) => isDistinct(rails.map((it) => `${it.kind} ${it.chain_id}`)) && isDistinct(rails.flatMap(walletOf)))
+      .meta({ title: "at most 8 rails, each of its kind once for a chain, and each with a wallet of its own there" })
       .default([])
       .describe("Ways to pay. None = nothing can be bought."),
     min_usd: usd("0.1").describe("Smallest purchase."),
@@ -94,6 +105,8 @@ export const payments = z
     wait_ms: intervalMs(5_000, 60_000).describe("How long a paying request waits for its chain before it is answered `payment_pending`."),
     offer_ms: intervalMs(300_000, 3_600_000).describe("How long an offer may be taken up."),
   })
+  .refine((it) => (parseUsd(it.min_usd) ?? 0n) <= (parseUsd(it.max_usd) ?? 0n))
+  .meta({ title: "ranges whose `min_usd` is not above `max_usd`" })
   .prefault({})
   .describe("Payments by machines: MPP and x402.");
 

@@ -1,5 +1,5 @@
 // The reference of the configuration as Markdown, rendered from the configuration table. Knows no setting of its own.
-import { allowedText, asNode, configJsonSchema, itemOf, type SchemaNode, schemaOf } from "./allowed.ts";
+import { allowedText, asNode, configJsonSchema, itemOf, type SchemaNode, schemaOf, variantsOf } from "./allowed.ts";
 import { environment } from "./schema.ts";
 
 const INTRODUCTION = `# Configuration
@@ -59,7 +59,8 @@ function sections(node: SchemaNode, path: string): readonly string[] {
   const members = membersOf(node).map(({ key, child }) => ({ key, child, path: path === "" ? key : `${path}.${key}` }));
   const nested = members.flatMap(({ child, path: at }): readonly string[] => {
     const inner = innerOf(child);
-    return inner === null ? [] : sections(inner.node, `${at}${inner.suffix}`);
+    if (inner !== null) return sections(inner.node, `${at}${inner.suffix}`);
+    return variantsOf(itemOf(child) ?? child).flatMap(({ kind, node: variant }) => sections(variant, `${at}[] of kind ${kind}`));
   });
   const rows = members.map(({ key, child }) => row(key, child, node.required?.includes(key) ?? false));
   const table = ["| Key | May be | Default | Meaning |", "|---|---|---|---|", ...rows].join("\n");

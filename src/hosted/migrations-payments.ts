@@ -74,6 +74,7 @@ async function createSubmissions(db: Kysely<unknown>): Promise<void> {
     .columns(["wallet_id", "nonce"])
     .where(sql<boolean>`wallet_id is not null and passed_at is null`)
     .execute();
+  await db.schema.createIndex("purchase_submission_of_wallet").on("purchase_submission").columns(["wallet_id", "nonce"]).execute();
   await db.schema
     .createTable("settlement_wallet")
     .addColumn("id", "text", (it) => it.primaryKey())

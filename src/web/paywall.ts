@@ -46,12 +46,15 @@ export interface PaywallParts {
 const OFFERS = { perSecond: 5, burst: 100 };
 /** Payments that are not right which one address may send: each costs a look at the chain. */
 const INVALID = { perSecond: 0.5, burst: 20 };
+/** Payments of which the chain says nothing yet: those cost looks at it too, and a payer can make them. */
+const UNTOLD = { perSecond: 1, burst: 60 };
 const RETRY_MS = 5_000;
 
 /** A paywall that has seen nobody. */
 export function createPaywall({ payments, world }: PaywallParts): Paywall {
   const offers = createAddressLimit(OFFERS);
   const invalid = createAddressLimit(INVALID);
+  const untold = createAddressLimit(UNTOLD);
 
   /** `why` with an offer beside it. */
   async function offered(order: Order, why: Pick<PaymentRefusal, "fault" | "problem">): Promise<PaymentRefusal> {
@@ -69,8 +72,8 @@ export function createPaywall({ payments, world }: PaywallParts): Paywall {
       return offered(order, { fault: apiFault("payment_required", `this is paid for: ${order.description}`), problem: "payment-required" });
     },
     async take<F extends { readonly kind: string }>(given: PaymentHeaders, { request, address }: Payer, order: () => Promise<Order | F>) {
-      const retryAfterMs = invalid.waitMs(address, world.now());
-      if (retryAfterMs > 0) return limited("too many payments from this address were not right", retryAfterMs);
+      const retryAfterMs = Math.max(invalid.waitMs(address, world.now()), untold.waitMs(address, world.now()));
+      if (retryAfterMs > 0) return limited("too many payments from this address could not be taken", retryAfterMs);
       let ordered: Promise<Order | F> | null = null;
       const once = (): Promise<Order | F> => {
         ordered ??= order();
@@ -79,6 +82,7 @@ export function createPaywall({ payments, world }: PaywallParts): Paywall {
       const taken = await payments.take(given, request, once);
       if (!isUnpaid(taken)) return taken;
       const why = { ...NOTHING, fault: taken.fault, purchaseId: taken.purchaseId, problem: taken.problem };
+      if (taken.fault.code === "unavailable" && taken.purchaseId === null) untold.take(address, world.now());
       if (taken.fault.code !== "payment_invalid") return why;
       invalid.take(address, world.now());
       const asked = await once();

@@ -5,6 +5,8 @@ import { audit } from "../../src/hosted/audit.ts";
 import { openCredit } from "../../src/hosted/credit.ts";
 import { exportStore } from "../../src/hosted/export.ts";
 import { openStore, type Store } from "../../src/hosted/store.ts";
+import type { Tables } from "../../src/hosted/tables.ts";
+import type { PurchaseTable } from "../../src/hosted/tables-payments.ts";
 import { eachStore, newPlace } from "../fakes/stores.ts";
 import { simulatedWorld } from "../fakes/world.ts";
 import { balanceOf, createAccount, createPaid } from "./accounts.ts";
@@ -30,13 +32,20 @@ eachStore(({ engine, open }) => {
       .values({ id: "key_1", account_id: "acc_1", ...names, ...key })
       .execute();
     await from.db.insertInto("key_secret").values({ secret_hash: "s", key_id: "key_1", valid_until: 7n, created_at: 1n }).execute();
+    await from.db.insertInto("purchase").values(failedPurchase("pur_1", "acc_1")).execute();
+    const sent = { position: 0n, tx_hash: "0x1", raw: "sealed", wallet_id: "77:0x5:0x1", nonce: 9n, created_at: 1n, passed_at: null };
+    await from.db
+      .insertInto("purchase_submission")
+      .values({ purchase_id: "pur_1", ...sent })
+      .execute();
+    await from.db.insertInto("settlement_wallet").values({ id: "77:0x5:0x1", next_nonce: 10n }).execute();
     await spendAndDie(from);
     const counts = await exportStore(from, to, 1_000);
     assert.equal(counts.account, 450n);
     assert.equal(counts.ledger_entry, 902n);
     assert.equal(counts.credit_lease, 0n);
     assert.equal(await balanceOf(to, "acc_7"), 1_000_000_007n - BigInt(9 * CU));
-    for (const table of ["account", "agent", "api_key", "key_secret", "ledger_tx", "ledger_entry", "usage_hour", "node"] as const) {
+    for (const table of ["account", "agent", "api_key", "key_secret", "ledger_tx", "ledger_entry", "usage_hour", "node", ...PAYMENTS] as const) {
       const [here, there] = await Promise.all([rowsOf(from, table), rowsOf(to, table)]);
       assert.deepEqual(there, here, table);
     }
@@ -77,7 +86,18 @@ async function spendAndDie(store: Store): Promise<void> {
   await credit.flush();
 }
 
-async function rowsOf(store: Store, table: "account" | "agent" | "api_key" | "key_secret" | "ledger_tx" | "ledger_entry" | "usage_hour" | "node") {
+const PAYMENTS = ["purchase", "purchase_submission", "settlement_wallet"] as const;
+
+async function rowsOf(store: Store, table: keyof Tables) {
   const rows = await store.db.selectFrom(table).selectAll().execute();
   return rows.map((row) => JSON.stringify(row, (_, value) => (typeof value === "bigint" ? `${value}n` : value))).sort();
+}
+
+function failedPurchase(id: string, accountId: string): PurchaseTable {
+  const place = { rail: "evm", protocol: "x402", chain_id: 77n, network: "0x1", token: "0x2", recipient: "0x3", payer: "0x4" } as const;
+  const times = { valid_until: null, blank_at: null, created_at: 1n, ended_at: 2n, look_at: 1n, looks: 3n, lease_node: null, lease_until: null };
+  const purpose = JSON.stringify({ kind: "credit_account", accountId });
+  const offer = { payment_key: `key ${id}`, offer_id: `offer ${id}`, offer_claim: null, fingerprint: "f", material: "sealed", is_sent: 0n };
+  const end = { state: "failed", reason: "expired", tx_hash: "0x1", settled_ref: null, fulfilment: null } as const;
+  return { id, purpose, units: 100_000n, amount_n: 100_000_000n, ...place, ...times, ...offer, ...end };
 }

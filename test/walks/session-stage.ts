@@ -11,7 +11,8 @@ import type { SessionRailSettings } from "../../src/core/payment.ts";
 import { nanoOf } from "../../src/core/payment.ts";
 import type { LocalWallet } from "../../src/devnet/payments/wallets.ts";
 import { audit } from "../../src/hosted/audit.ts";
-import { openStore, type Store } from "../../src/hosted/store.ts";
+import { openStore, readStore, type Store } from "../../src/hosted/store.ts";
+import { realWorld, type World } from "../../src/world.ts";
 import { type PaymentChains, startPaymentChains } from "../fakes/payment-chains.ts";
 import { type Service, startService } from "../fakes/service.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
@@ -30,7 +31,9 @@ export interface SessionStage {
   readonly url: () => string;
   /** Ends the service as an operator would, and starts it over the same store. */
   restart(): Promise<void>;
-  /** Reads the store beside the service. */
+  /** Reads the store beside the running service. */
+  peek<T>(run: (store: Store) => Promise<T>): Promise<T>;
+  /** Reads the store while the service rests. */
   read<T>(run: (store: Store) => Promise<T>): Promise<T>;
 }
 
@@ -41,6 +44,8 @@ export interface SessionStageOptions {
   /** URL of the provider; default = the scripted one. */
   readonly provider?: (chains: PaymentChains, upstream: ScriptedUpstream) => string;
   readonly hosted?: Record<string, unknown>;
+  /** How many times as fast as here the service's time goes by. */
+  readonly speed?: number;
 }
 
 /** The chains of a file of tests: started once. */
@@ -66,7 +71,7 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
   });
   const rail: SessionRailSettings = { ...chains.rails.session, ...options.rail };
   const start = (): Promise<Service> =>
-    startService(text, undefined, (config) => {
+    startService(text, fasterWorld(options.speed ?? 1), (config) => {
       assert.ok(config.hosted !== null);
       const payments = {
         rails: [rail],
@@ -94,6 +99,14 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
       await service.close();
       service = await start();
     },
+    async peek(run) {
+      const store = await readStore({ url: "", dataDir });
+      try {
+        return await run(store);
+      } finally {
+        await store.close();
+      }
+    },
     async read(run) {
       await service.close();
       const store = await openStore({ url: "", dataDir });
@@ -108,7 +121,7 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
 }
 
 /** A stock client with a wallet. */
-export function stockClient(chains: PaymentChains, wallet: LocalWallet, options: { readonly maxDeposit?: string; readonly topUpAmount?: string } = {}) {
+export function stockClient(chains: PaymentChains, wallet: LocalWallet, options: { readonly maxDeposit?: string; readonly fetch?: typeof fetch } = {}) {
   const account = privateKeyToAccount(wallet.key);
   const chain = { ...tempoLocalnet, id: chains.tempo.chainId, rpcUrls: { default: { http: [chains.tempo.rpcUrl] } } };
   const client = createClient({ account, chain, transport: http(chains.tempo.rpcUrl), pollingInterval: 50 });
@@ -136,4 +149,31 @@ export async function assertBooked(store: Store): Promise<{ readonly bookedUnits
   const bookedN = entries.reduce((sum, it) => sum + it.amount_n, 0n);
   assert.equal(bookedN, nanoOf(settledUnits));
   return { bookedUnits: settledUnits, spentUnits, settledUnits };
+}
+
+/** Waits until something is so. */
+export async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (let tries = 0; !(await isSo()); tries++) {
+    assert.ok(tries < 400, `${what}: not within 20 s`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** The row of a channel. */
+export function rowOf(stage: SessionStage, id: string) {
+  return stage.peek((store) => store.db.selectFrom("session_channel").selectAll().where("id", "=", id.toLowerCase()).executeTakeFirstOrThrow());
+}
+
+/** Waits until nothing is on its way to the chain. */
+export async function quiet(stage: SessionStage): Promise<void> {
+  const open = (store: Store) => store.db.selectFrom("session_transaction").select("tx_hash").where("ended_at", "is", null).execute();
+  await until(async () => (await stage.peek(open)).length === 0, "every transaction has ended");
+}
+
+/** A world in which everything comes sooner. */
+function fasterWorld(speed: number): World {
+  const { now, wallMs, after } = realWorld;
+  const [startMs, startWallMs] = [now(), wallMs()];
+  const passedMs = (): number => (now() - startMs) * speed;
+  return { ...realWorld, now: () => startMs + passedMs(), wallMs: () => Math.floor(startWallMs + passedMs()), after: (ms, run) => after(ms / speed, run) };
 }

@@ -18,6 +18,7 @@ import { createRailAsks } from "./rail-asks.ts";
 import type { Rail } from "./rails/rail.ts";
 import { type TakingParts, take } from "./taking.ts";
 import { unavailable } from "./unpaid.ts";
+import { createWaiting } from "./waiting.ts";
 import { createWallets, type Wallets } from "./wallets.ts";
 import { startWorker } from "./worker.ts";
 
@@ -39,6 +40,8 @@ export interface PaymentParts {
 
 /** Requests that may be taking payments at once. */
 const MAX_TAKING = 512;
+/** Of those, how many may wait for payments that were recorded before. */
+const REPEATS = { each: 4, all: 128 };
 const TICK_MS = 1_000;
 const SWEEP_MS = 15_000;
 const COUNT_MS = 10_000;
@@ -64,7 +67,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
   ];
   const worker = startWorker(world, tasks, onError);
   const canSettle = (rail: Rail): boolean => wallets.states.get(rail)?.empty !== true;
-  const taking: TakingParts = { ...walking, protocol: parts.protocol, marks: parts.marks, driver, waitMs: settings.waitMs, canSettle };
+  const taking: TakingParts = { ...walking, protocol: parts.protocol, marks: parts.marks, driver, waitMs: settings.waitMs, waiting: createWaiting(REPEATS), canSettle };
   let underWay = 0;
   let isClosed = false;
   return {

@@ -9,6 +9,8 @@ export interface OfferMarks {
   marked(offer: X402Offer, fingerprint: string, expiresAtMs: number): X402Offer;
   /** The mark of an offer that came back; null = it is not one of ours. */
   read(offer: X402Offer): OfferMark | null;
+  /** What stands where the id of a mark does, unchecked; empty = nothing does. */
+  idIn(offer: X402Offer): string;
 }
 
 /** What the mark of an offer says. */
@@ -46,6 +48,10 @@ export function createOfferMarks(secret: string, previous: string | null): Offer
         expiresAtMs: Number.parseInt(expires, 36),
         isFor: (fingerprint) => isSame(requestMac, macOf(key, { id, expires, offer }, fingerprint)),
       };
+    },
+    idIn({ extra }) {
+      const mark = extra[FIELD];
+      return typeof mark === "string" ? (mark.split(".", 1)[0] ?? "") : "";
     },
   };
 }

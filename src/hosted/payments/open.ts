@@ -66,7 +66,7 @@ const OFFERS: Readonly<Record<RailSettings["kind"], readonly string[]>> = {
 };
 
 /** What documents tell of payments. */
-export function factsOf({ rails, minN, maxN, customDayN, maxCustomDays }: PaymentSettings): PaymentFacts {
+function factsOf({ rails, minN, maxN, customDayN, maxCustomDays }: PaymentSettings): PaymentFacts {
   return {
     rails: rails.map(({ kind, chainId, token, recipient, local }) => ({ kind, offers: OFFERS[kind], chainId, token: token.address, recipient, local })),
     minN,

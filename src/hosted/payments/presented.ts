@@ -23,7 +23,7 @@ export function present(protocol: Pick<Protocol, "read">, marks: OfferMarks, giv
   if ("kind" in read) return read;
   if (read.protocol === "x402") {
     const mark = marks.read(read.accepted);
-    if (mark === null) return NOT_OFFERED;
+    if (mark === null) return { ...NOT_OFFERED, offerId: marks.idIn(read.accepted) };
     return { kind: "presented", read, offerId: mark.id, offeredUntilMs: mark.expiresAtMs, isFor: ({ fingerprint }) => mark.isFor(fingerprint) };
   }
   const { bound } = read;

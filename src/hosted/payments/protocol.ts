@@ -78,7 +78,7 @@ export function createProtocol({ realm, secret, previousSecret }: ProtocolParts)
       const credential = parseCredential(given.text);
       if (credential.kind === "unreadable") return { kind: "bad_payment", problem: "malformed-credential", reason: credential.reason };
       if (credential.kind === "x402") return { protocol: "x402", accepted: credential.accepted, payload: credential.payload, bound: null };
-      return isOurs(credential, realm, secrets) ? presented(credential) : NOT_OURS;
+      return isOurs(credential, realm, secrets) ? presented(credential) : { ...NOT_OURS, offerId: credential.challenge.id };
     },
     receipt: (parts) => (parts.protocol === "mpp" ? [Constants.Headers.paymentReceipt, mppReceipt(parts)] : ["PAYMENT-RESPONSE", x402Receipt(parts)]),
   };

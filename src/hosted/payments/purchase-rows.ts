@@ -36,10 +36,10 @@ export type Recorded =
   | { readonly kind: "too_many" };
 
 /** Purchases of one payer that may be under way. */
-export const MAX_OPEN_OF_PAYER = 16;
+const MAX_OPEN_OF_PAYER = 16;
 
 /** How long a node has a purchase for itself without saying so again: longer than any question to a chain. */
-export const LEASE_MS = 30_000;
+const LEASE_MS = 30_000;
 
 /** Writes a payment down before anything is done with it, leased to this node; of two that are the same one is written. */
 export function record({ store, sealer, node }: RowParts, purchase: NewPurchase, nowMs: number): Promise<Recorded> {

@@ -11,7 +11,7 @@ import type { Draft, Submission, Truth } from "./rails/rail.ts";
 export const MAX_SUBMISSIONS = 16;
 
 /** How long a key that was bought is shown to whoever brings its payment again. */
-export const SECRET_MS = 7 * 86_400_000;
+const SECRET_MS = 7 * 86_400_000;
 
 /** What is to be sent next for a purchase. */
 export interface NextSubmission {
@@ -114,13 +114,13 @@ export function giveHeld({ store, sealer }: RowParts, id: string, nowMs: number)
   });
 }
 
-/** Notes that a wallet's chain has gone past its nonces below one: what was sent with those need not be sent again. */
+/**
+ * Notes how far a wallet's chain has come: what was sent with nonces below need not be sent again. What has those from there on has to be, also where it was
+ * there before: the chain has gone back further than it should, and whatever follows waits for it.
+ */
 export async function markPassed({ store }: Pick<RowParts, "store">, walletId: string, { below, nowMs }: { readonly below: bigint; readonly nowMs: number }) {
-  await store.db
-    .updateTable("purchase_submission")
-    .set({ passed_at: BigInt(Math.floor(nowMs)) })
-    .where("wallet_id", "=", walletId)
-    .where("nonce", "<", below)
-    .where("passed_at", "is", null)
-    .execute();
+  const ofWallet = () => store.db.updateTable("purchase_submission").where("wallet_id", "=", walletId);
+  const passed = ofWallet().set({ passed_at: BigInt(Math.floor(nowMs)) });
+  await passed.where("nonce", "<", below).where("passed_at", "is", null).execute();
+  await ofWallet().set({ passed_at: null }).where("nonce", ">=", below).where("passed_at", "is not", null).execute();
 }

@@ -10,8 +10,9 @@ import { openFulfilment, type PurchaseRow, viewOf } from "./purchase-record.ts";
 import { byKeys, type Recorded, record, usedOffer } from "./purchase-rows.ts";
 import { giveHeld } from "./purchase-steps.ts";
 import { announce, type WalkParts } from "./purchase-walk.ts";
-import type { Payment, Rail } from "./rails/rail.ts";
+import type { BadPayment, Payment, Rail } from "./rails/rail.ts";
 import { conflict, invalid, standing, tooMany, unavailable, unreadable } from "./unpaid.ts";
+import type { Waiting } from "./waiting.ts";
 
 /** What payments are taken with. */
 export interface TakingParts extends WalkParts {
@@ -20,22 +21,30 @@ export interface TakingParts extends WalkParts {
   readonly driver: Pick<Driver, "follow">;
   /** How long a request waits for its chain. */
   readonly waitMs: number;
+  /** Where those who repeat a payment wait; whoever finds no place hears at once how it stands. */
+  readonly waiting: Waiting;
   /** Whether a rail can settle now, as far as is known. */
   readonly canSettle: (rail: Rail) => boolean;
 }
 
-/** Takes a payment; see the port. `waitMs` may be shorter than it is configured where many wait. */
+/** Takes a payment; see the port. */
 export async function take<F>(
   parts: TakingParts,
   { given, request }: { readonly given: PaymentHeaders; readonly request: RequestMark },
   order: () => Promise<Order | F>,
 ): Promise<Paid | Unpaid | F> {
   const presented = present(parts.protocol, parts.marks, given);
-  if (presented.kind === "bad_payment") return invalid(presented);
+  if (presented.kind === "bad_payment") return notOurs(parts, presented);
   const there = await byKeys(parts.store, keysOf(parts.rails, presented.read));
   if (there !== null) return found(parts, there, { presented, request });
   const ordered = await order();
   return isOrder(ordered) ? takeNew(parts, { presented, request }, ordered) : ordered;
+}
+
+/** Its offer may have been ours under a secret or a name of before: where it was taken up nobody is asked to pay once more. */
+async function notOurs({ store }: TakingParts, { offerId = "", ...bad }: BadPayment): Promise<Unpaid> {
+  const isUsed = offerId !== "" && (await usedOffer(store, offerId)) !== null;
+  return isUsed ? conflict("a payment for this offer is recorded, and it cannot be told any more that this is it: do not pay again, see its status_url", null) : invalid(bad);
 }
 
 interface Shown {
@@ -52,7 +61,7 @@ async function found(parts: TakingParts, row: PurchaseRow, { presented, request 
   // All else of a payment stands on its chain for everybody to read.
   if (row.offer_id !== presented.offerId) return conflict("this payment was recorded with another offer: repeat exactly what was sent first", null);
   if (row.fingerprint !== request.fingerprint) return conflict("this payment was recorded with another request: repeat that one for its result", row.id);
-  const now = row.ended_at === null ? await parts.driver.follow(row, parts.waitMs) : row;
+  const now = row.ended_at === null ? ((await parts.waiting.at(row.id, () => parts.driver.follow(row, parts.waitMs))) ?? row) : row;
   return result(parts, now, true);
 }
 

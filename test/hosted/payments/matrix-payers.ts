@@ -133,19 +133,21 @@ const MAX_TRIES = 300;
  */
 export async function buy(payer: Payer, { mayExpire = false } = {}): Promise<Paid | Unpaid> {
   const { stage, wish, next } = payer;
+  let last = "no answer";
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const life = await next();
     const result = await tried(payer, life);
     if (result?.kind === "paid") return result;
     if (result?.kind === "unpaid") {
-      const { code } = result.fault;
+      const { code, message } = result.fault;
+      last = `${code}: ${message} (${result.purchaseId})`;
       if (code === "payment_invalid") await assertExpired(payer, mayExpire, result);
       if (code !== "payment_pending" && code !== "unavailable") return result;
     }
     await pause(stage, result?.kind === "unpaid" ? (result.fault.retryAfterMs ?? AGAIN_MS) : AGAIN_MS);
     if (payer.isPatient && payer.given !== undefined) await endOf(payer);
   }
-  throw new assert.AssertionError({ message: `${wish.request} by ${payer.way}: no result after ${MAX_TRIES} tries` });
+  throw new assert.AssertionError({ message: `${wish.request} by ${payer.way}: no result after ${MAX_TRIES} tries; ${last}` });
 }
 
 async function assertExpired({ stage, wish }: Payer, mayExpire: boolean, { problem, fault }: Unpaid): Promise<void> {

@@ -74,6 +74,7 @@ export interface MatrixStage {
   pass(ms: number): Promise<void>;
   /** Base units that the recipient has got on both chains since the stage began. */
   received(): Promise<bigint>;
+  /** Ends every process, and the chains. */
   close(): Promise<void>;
 }
 
@@ -109,13 +110,13 @@ export async function startMatrixStage(store: Store): Promise<MatrixStage> {
   world.jump((Math.max(...heads) + 1) * 1_000 - world.wallMs());
   const received = async () => sum(await Promise.all(all.map((it) => it.balanceOf(chains.recipient.address))));
   const had = await received();
-  const lives = new Set<() => boolean>();
+  const lives = new Map<() => boolean, () => void>();
   let outside = 0;
   let log = "";
   const write = (line: string): void => {
     log += line;
   };
-  const isBusy = (): boolean => outside > 0 || Array.from(lives).some((it) => it());
+  const isBusy = (): boolean => outside > 0 || Array.from(lives.keys()).some((it) => it());
 
   async function away<T>(work: Promise<T>): Promise<T> {
     outside += 1;
@@ -146,7 +147,10 @@ export async function startMatrixStage(store: Store): Promise<MatrixStage> {
     run: (work) => run(world, isBusy, work),
     pass: (ms) => run(world, isBusy, new Promise((resolve) => void world.after(ms, resolve))),
     received: async () => (await away(received())) - had,
-    close: () => chains.close(),
+    async close() {
+      for (const kill of lives.values()) kill();
+      await chains.close();
+    },
   };
   return stage;
 }
@@ -172,8 +176,8 @@ function turn(): Promise<void> {
 }
 
 interface LifeParts extends Pick<MatrixStage, "store" | "world" | "chains"> {
-  /** Whether the processes that live wait for something that is not time. */
-  readonly lives: Set<() => boolean>;
+  /** Whether the processes that live wait for something that is not time, and what ends them. */
+  readonly lives: Map<() => boolean, () => void>;
   readonly write: (line: string) => void;
 }
 
@@ -192,7 +196,7 @@ async function startLife({ store, world, chains, lives, write }: LifeParts, opti
     for (const proxy of all) void proxy.close();
     ended.reject(new Dead("the process has ended"));
   };
-  lives.add(isBusy);
+  lives.set(isBusy, kill);
   for (const proxy of all) fated(proxy, { mind, kill, decide: options.fates?.question ?? (() => "pass") });
   const rails = options.rails.map((rail) => railAt(chains, rail, { rpcUrl: proxies.get(rail)?.url ?? "", confirmations: options.confirmations }));
   const changed: string[] = [];

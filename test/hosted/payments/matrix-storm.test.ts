@@ -55,15 +55,17 @@ async function storm(stage: MatrixStage, seed: number, see: (what: string) => vo
   const fates: Fates = {
     question: () => {
       const chance = isOver() ? 1 : random();
-      if (chance < 0.004) return dying(chance < 0.002 ? "die before" : "die after");
+      if (chance < 0.008) return dying(chance < 0.004 ? "die before" : "die after");
       return chance < 0.06 ? pick(QUESTION_FATES) : "pass";
     },
     write: () => {
       const chance = isOver() ? 1 : random();
-      if (chance < 0.01) return dying(chance < 0.005 ? "die before" : "die after");
-      return chance < 0.03 ? pick(["fail", "lose"]) : "fine";
+      if (chance < 0.02) return dying(chance < 0.01 ? "die before" : "die after");
+      return chance < 0.05 ? pick(["fail", "lose"]) : "fine";
     },
   };
+  // A reorganization takes away neither the token nor what the recipient had.
+  for (let blocks = 0; blocks <= DEPTH; blocks += 1) await stage.block();
   const next = survivors(() => stage.start({ rails: RAILS, fates }));
   const till = await tillOf(stage);
   const payers: Payer[] = [];

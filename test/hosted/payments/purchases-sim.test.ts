@@ -19,7 +19,7 @@ const WAYS: readonly How[] = ["mpp", "x402", "pull", "push"];
 const REPEAT_MS = 1_000;
 /** Of one request; far more than the longest wait for an end. */
 const MAX_REPEATS = 400;
-const RUNS = { sqlite: 30, postgres: 3 } as const;
+const RUNS = { sqlite: 16, postgres: 2 } as const;
 /** On the server every so many-th point is tried. */
 const STRIDE = { sqlite: 1, postgres: 23 } as const;
 

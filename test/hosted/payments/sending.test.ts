@@ -63,7 +63,7 @@ eachStore(({ engine, open }) => {
     shop.chain.perBlock = 1;
     shop.chain.send({ kind: "stranger", authorization: JSON.parse(given.text).payload.authorization, salt: 1 });
     await shop.pass(40_000);
-    assert.equal(wordOf(await insist(shop, life, { given: given, wish: WISH })), "paid");
+    assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
     for (let passes = 0; passes < 60 && shop.chain.at(0).state.walletNonce < 1n; passes++) await shop.pass(5_000);
     assert.equal(shop.chain.at(0).state.walletNonce, 1n);
     assert.equal(shop.chain.received(), UNITS);
@@ -80,7 +80,7 @@ eachStore(({ engine, open }) => {
     shop.chain.baseFee = 12;
     shop.chain.perBlock = 100;
     await shop.pass(20_000);
-    assert.equal(wordOf(await insist(shop, life, { given: given, wish: WISH })), "paid");
+    assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
     const sent = await shop.store.db.selectFrom("purchase_submission").select(["position", "nonce"]).orderBy("position").execute();
     assert.ok(sent.length > 1);
     assert.ok(sent.every(({ nonce }) => nonce === 0n));
@@ -107,13 +107,30 @@ eachStore(({ engine, open }) => {
     for (const nonce of ["0", "1"]) shop.chain.send({ kind: "wallet", nonce, fee: 1_000, authorization: foreign });
     shop.chain.perBlock = 100;
     await shop.pass(30_000);
-    assert.equal(wordOf(await insist(shop, life, { given: given, wish: WISH })), "paid");
+    assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
     const nonces = await shop.store.db.selectFrom("purchase_submission").select("nonce").orderBy("position").execute();
     assert.deepEqual(
       nonces.map(({ nonce }) => nonce),
       [0n, 2n],
     );
     assert.equal(shop.chain.received(), UNITS);
+  });
+
+  test(`a chain that goes back further than it should: what it has lost is sent again, and nothing waits for ever (${engine})`, async (t) => {
+    const shop = await opened(await open(t));
+    const life = await shop.start();
+    const wish = WISH;
+    const first = sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from: "0xa", units: UNITS, validMs: 900_000 });
+    assert.equal(wordOf(await insist(shop, life, { given: first, wish })), "paid");
+    await shop.pass(20_000);
+    shop.chain.reorg(shop.chain.head - 1, true);
+    assert.equal(shop.chain.received(), 0n);
+    for (let passes = 0; passes < 60 && shop.chain.received() < UNITS; passes++) await shop.pass(5_000);
+    assert.equal(shop.chain.received(), UNITS);
+    const second = sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from: "0xa", units: UNITS, validMs: 900_000 });
+    assert.equal(wordOf(await insist(shop, life, { given: second, wish })), "paid");
+    assert.equal(shop.chain.received(), 2n * UNITS);
+    assert.deepEqual(await audit(shop.store), []);
   });
 
   test(`nonces are counted here while something is open, and by the chain where nothing is (${engine})`, async (t) => {

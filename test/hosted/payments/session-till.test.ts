@@ -169,11 +169,12 @@ eachStore(({ engine, open }) => {
     const second = await booth.run(holds[1]?.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("two") }) ?? Promise.reject());
     assert.equal(first.kind, "bill");
     assert.equal(second.kind === "recorded" && second.body, "one");
-    const exact = voucherOf(1, 3n * PRICE);
+    await opened(booth, lives[0], 2);
+    const exact = voucherOf(2, 2n * PRICE);
     const stale = [await booth.run(holdOf(lives[0], exact, { request: "x" })), await booth.run(holdOf(lives[1], exact, { request: "y" }))];
     assert.equal((await booth.run(stale[0]?.end({ units: PRICE, cu: 3, status: 200, body: null }) ?? Promise.reject())).kind, "bill");
     assert.equal(codeOf(await booth.run(stale[1]?.end({ units: PRICE, cu: 3, status: 200, body: null }) ?? Promise.reject())), "payment_invalid");
-    assert.equal((await rowOf(booth, 1)).spent_units, 3n * PRICE);
+    assert.deepEqual([(await rowOf(booth, 1)).spent_units, (await rowOf(booth, 2)).spent_units], [2n * PRICE, 2n * PRICE]);
     for (const life of lives) life.kill();
   });
 

@@ -20,7 +20,7 @@ eachStore(({ engine, open }) => {
       const shop = openShop(await open(t));
       const { wish, life } = await opened(shop);
       const given = sign(shop, await shop.run(offersFor(life, wish)), { how, from: "0xa", units: UNITS });
-      const first = paid(await insist(shop, life, { given: given, wish }));
+      const first = paid(await insist(shop, life, { given, wish }));
       assert.equal(first.repeated, false, how);
       assert.deepEqual(first.fulfilment, { kind: "credit_account", accountId: "acc_a", balanceN: UNITS * NANO_PER_UNIT, fundedN: UNITS * NANO_PER_UNIT });
       assert.deepEqual(life.changed, ["acc_a"]);
@@ -28,7 +28,7 @@ eachStore(({ engine, open }) => {
       assert.deepEqual({ ...again, repeated: false }, first, "whatever the order would say by now");
       life.kill();
       const later = await shop.start();
-      assert.deepEqual({ ...paid(await insist(shop, later, { given: given, wish })), repeated: false }, first);
+      assert.deepEqual({ ...paid(await insist(shop, later, { given, wish })), repeated: false }, first);
       assert.deepEqual(later.changed, ["acc_a"], "the process that credited it may have ended before memory heard of it");
       assert.equal(await balanceOf(shop.store, "acc_a"), UNITS * NANO_PER_UNIT);
       assert.equal(shop.chain.received(), UNITS);
@@ -49,7 +49,7 @@ eachStore(({ engine, open }) => {
       const ids = new Set(all.map((it) => (it.kind === "paid" ? it.purchase.id : it.kind === "unpaid" ? it.purchaseId : null)));
       assert.equal(ids.size, 1, how);
       for (const it of all) assert.ok(["paid", "payment_pending"].includes(wordOf(it)), `${how}: ${wordOf(it)}`);
-      paid(await insist(shop, other, { given: given, wish }));
+      paid(await insist(shop, other, { given, wish }));
       assert.equal(await balanceOf(shop.store, "acc_a"), UNITS * NANO_PER_UNIT);
       assert.equal((await shop.store.db.selectFrom("purchase").select("id").execute()).length, 1);
       assert.deepEqual(await audit(shop.store), []);
@@ -65,7 +65,7 @@ eachStore(({ engine, open }) => {
       const elsewhere = await shop.run(bring(life, sign(shop, offers, signing), { ...wish, request: "another body" }));
       assert.equal(wordOf(elsewhere), "payment_invalid", `${how}: an offer is for one request`);
       const given = sign(shop, await shop.run(offersFor(life, wish)), signing);
-      const first = paid(await insist(shop, life, { given: given, wish }));
+      const first = paid(await insist(shop, life, { given, wish }));
       const other = unpaid(await shop.run(bring(life, given, { ...wish, request: "another body" })));
       assert.equal(other.fault.code, "payment_conflict");
       assert.equal(other.purchaseId, first.purchase.id);
@@ -87,7 +87,7 @@ eachStore(({ engine, open }) => {
       ["an offer without its mark", withoutMark(sign(shop, offers, { ...signing, how: "x402" })), "invalid-challenge"],
     ] as const;
     for (const [what, given, problem] of cases) {
-      const refused = unpaid(await insist(shop, life, { given: given, wish }));
+      const refused = unpaid(await insist(shop, life, { given, wish }));
       assert.deepEqual([refused.fault.code, refused.problem, refused.purchaseId], ["payment_invalid", problem, null], what);
       assert.equal(refused.fault.status, 402);
     }
@@ -136,7 +136,7 @@ eachStore(({ engine, open }) => {
     const { wish, life } = await opened(shop, { kind: "create_key", name: "" });
     for (const how of ["x402", "mpp"] as const) {
       const given = sign(shop, await shop.run(offersFor(life, wish)), { how, from: "0xa", units: UNITS });
-      const first = paid(await insist(shop, life, { given: given, wish }));
+      const first = paid(await insist(shop, life, { given, wish }));
       assert.ok(first.fulfilment.kind === "create_key" && first.fulfilment.secret.startsWith("svc_ak_"));
       // An onlooker knows the authorization with its signature, and gets offers for the same request.
       const own = await shop.run(offersFor(life, wish));
@@ -145,7 +145,7 @@ eachStore(({ engine, open }) => {
       const taken = unpaid(await shop.run(bring(life, { protocol: how, text: JSON.stringify(copied) }, wish)));
       assert.deepEqual([taken.fault.code, taken.purchaseId], ["payment_conflict", null]);
       assert.ok(!JSON.stringify(taken).includes("svc_ak_"));
-      const again = paid(await insist(shop, life, { given: given, wish }));
+      const again = paid(await insist(shop, life, { given, wish }));
       assert.deepEqual(again.fulfilment, first.fulfilment, "its payer sees the key again");
     }
   });
@@ -158,14 +158,14 @@ eachStore(({ engine, open }) => {
     const offers = await shop.run(offersFor(life, wish));
     const given = sign(shop, offers, { how: "mpp", from: "0xa", units: UNITS });
     isGone = true;
-    const refused = unpaid(await insist(shop, life, { given: given, wish }));
+    const refused = unpaid(await insist(shop, life, { given, wish }));
     assert.deepEqual([refused.fault.code, refused.purchaseId], ["unavailable", null]);
     assert.ok((refused.fault.retryAfterMs ?? 0) > 0);
     await shop.pass(20_000);
     assert.equal(await shop.run(life.payments.challenge({ ...orderLike(wish) })), null, "nothing is offered that could not be settled");
     isGone = false;
     await shop.pass(3_000);
-    paid(await insist(shop, life, { given: given, wish }));
+    paid(await insist(shop, life, { given, wish }));
     await shop.run(offersFor(life, wish));
     assert.ok(!life.log().includes("signed by"), "signatures are not logged");
   });
@@ -175,13 +175,13 @@ eachStore(({ engine, open }) => {
     const { wish } = await opened(shop);
     const life = await shop.start({ waitMs: 500 });
     const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from: "0xa", units: UNITS });
-    const pending = unpaid(await insist(shop, life, { given: given, wish }));
+    const pending = unpaid(await shop.run(bring(life, given, wish)));
     assert.deepEqual([pending.fault.code, pending.fault.status], ["payment_pending", 503]);
     assert.ok(["accepted", "submitted"].includes((await stateOf(life, pending)) ?? ""));
     for (let passes = 0; passes < 60 && (await stateOf(life, pending)) !== "settled"; passes++) await shop.pass(2_000);
     assert.equal(await stateOf(life, pending), "settled", "without anybody asking");
     assert.equal(await balanceOf(shop.store, "acc_a"), UNITS * NANO_PER_UNIT);
-    assert.equal(paid(await insist(shop, life, { given: given, wish })).repeated, true);
+    assert.equal(paid(await insist(shop, life, { given, wish })).repeated, true);
   });
 
   test(`money for a beneficiary that is gone is held, and given when it can be (${engine})`, async (t) => {
@@ -190,7 +190,7 @@ eachStore(({ engine, open }) => {
     const { wish, life } = await opened(shop, { kind: "fund_key", accountId: key.accountId, keyId: key.id });
     const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from: "0xa", units: UNITS });
     await shop.store.db.updateTable("api_key").set({ revoked_at: 1n }).where("id", "=", key.id).execute();
-    const held = unpaid(await insist(shop, life, { given: given, wish }));
+    const held = unpaid(await insist(shop, life, { given, wish }));
     assert.deepEqual([held.fault.code, held.fault.status], ["beneficiary_conflict", 409]);
     assert.equal(await balanceOf(shop.store, key.accountId), 0n);
     assert.deepEqual(await audit(shop.store), []);
@@ -198,7 +198,7 @@ eachStore(({ engine, open }) => {
     assert.equal(life.payments.gauges().held, 1);
     assert.equal(wordOf(await shop.run(bring(life, given, wish))), "beneficiary_conflict");
     await shop.store.db.updateTable("api_key").set({ revoked_at: null }).where("id", "=", key.id).execute();
-    const given2 = paid(await insist(shop, life, { given: given, wish }));
+    const given2 = paid(await insist(shop, life, { given, wish }));
     assert.equal(given2.fulfilment.kind === "fund_key" && given2.fulfilment.balanceN, UNITS * NANO_PER_UNIT);
     assert.equal(wordOf(await shop.run(bring(life, given, wish))), "paid");
     assert.equal(await balanceOf(shop.store, key.accountId), UNITS * NANO_PER_UNIT);
@@ -213,7 +213,7 @@ eachStore(({ engine, open }) => {
       await createAccount(shop.store, "acc_owner");
       const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from: "0xa", units: UNITS });
       await shop.store.db.updateTable("account").set({ merged_into: "acc_owner" }).where("id", "=", "acc_a").execute();
-      const done = paid(await insist(shop, life, { given: given, wish }));
+      const done = paid(await insist(shop, life, { given, wish }));
       assert.equal("accountId" in done.fulfilment && done.fulfilment.accountId, "acc_owner");
       assert.equal(await balanceOf(shop.store, "acc_owner"), kind === "credit_account" ? UNITS * NANO_PER_UNIT : 0n);
       const days = await shop.store.db.selectFrom("custom_access").selectAll().where("account_id", "=", "acc_owner").execute();
@@ -227,17 +227,17 @@ eachStore(({ engine, open }) => {
     const shop = openShop(await open(t));
     const { wish, life } = await opened(shop, { kind: "create_key", name: "of an agent" });
     const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from: "0xa", units: UNITS });
-    const first = paid(await insist(shop, life, { given: given, wish })).fulfilment;
+    const first = paid(await insist(shop, life, { given, wish })).fulfilment;
     assert.ok(first.kind === "create_key" && first.secret !== "");
     assert.equal(await balanceOf(shop.store, first.accountId), UNITS * NANO_PER_UNIT, "the whole amount, and no grant");
     const rows = await shop.store.db.selectFrom("purchase").selectAll().execute();
     assert.ok(!JSON.stringify(rows, (_, it) => (typeof it === "bigint" ? `${it}` : it)).includes(first.secret), "the store holds it sealed only");
     shop.world.jump(7 * 86_400_000 - 60_000);
     await shop.pass(2_000);
-    const before = paid(await insist(shop, life, { given: given, wish })).fulfilment;
+    const before = paid(await insist(shop, life, { given, wish })).fulfilment;
     assert.equal(before.kind === "create_key" && before.secret, first.secret);
     await shop.pass(180_000);
-    const after = paid(await insist(shop, life, { given: given, wish })).fulfilment;
+    const after = paid(await insist(shop, life, { given, wish })).fulfilment;
     assert.deepEqual(after, { ...first, secret: "" });
   });
 
@@ -284,7 +284,7 @@ eachStore(({ engine, open }) => {
     none.kill();
     const local = await shop.start({ local: true });
     await shop.pass(5_000);
-    const failed = unpaid(await insist(shop, local, { given: given, wish }));
+    const failed = unpaid(await insist(shop, local, { given, wish }));
     assert.equal(failed.fault.code, "payment_failed");
     assert.match(failed.fault.message, /started anew/);
     // The wallet counts from the chain's own number again.
@@ -311,7 +311,7 @@ eachStore(({ engine, open }) => {
     assert.equal(wordOf(await shop.run(bring(life, given, wish))), "unavailable", "nothing is recorded that could not be settled");
     isEmpty = false;
     await shop.pass(16_000);
-    paid(await insist(shop, life, { given: given, wish }));
+    paid(await insist(shop, life, { given, wish }));
     await shop.run(life.payments.close());
     assert.equal(wordOf(await shop.run(bring(life, given, wish))), "unavailable");
   });

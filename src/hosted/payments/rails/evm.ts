@@ -8,7 +8,7 @@ import { parseMaterial, type TokenDomain } from "./evm-authorization.ts";
 import { checkPayment, type LookParts, lookAt } from "./evm-look.ts";
 import { createEvmNode, type EvmNode } from "./evm-node.ts";
 import { type EvmTerms, isInToken, keyOf, mppOffer, readPayment, x402Offer } from "./evm-offer.ts";
-import { decimalsData, separatorData, transferData } from "./evm-token.ts";
+import { balanceData, decimalsData, separatorData, transferData } from "./evm-token.ts";
 import { createEvmWallet } from "./evm-wallet.ts";
 import type { Rail } from "./rail.ts";
 
@@ -55,7 +55,9 @@ export function createEvmRail(settings: EvmRailSettings, { world }: { readonly w
     async draft(purchase) {
       await node.network();
       const { token, authorization } = parseMaterial(purchase.payment.material);
-      return wallet.draft(purchase, { to: token, data: transferData(authorization) });
+      const [draft, head] = await Promise.all([wallet.draft(purchase, { to: token, data: transferData(authorization) }), node.head()]);
+      if (draft === null || purchase.submissions.length > 0) return draft;
+      return { ...draft, heldUnits: await node.word({ to: token, data: balanceData(authorization.from) }, head.number) };
     },
     async send({ raw }) {
       if (raw !== null) await node.send(raw);

@@ -68,6 +68,8 @@ export interface BadPayment {
   /** The last part of MPP's problem type: `verification-failed`, `payment-expired`, `malformed-credential`, … */
   readonly problem: string;
   readonly reason: string;
+  /** Of the offer that it says to answer, where that is not known to be ours (any more): checked by nobody. */
+  readonly offerId?: string;
 }
 
 /** A purchase as its rail sees it. */
@@ -92,6 +94,11 @@ export interface Submission {
 export interface Draft {
   /** Wallet whose nonce it takes, by `<chain id>:<address>`, and what the chain says is its next one; null = it takes none. */
   readonly wallet: { readonly id: string; readonly chainNonce: bigint } | null;
+  /**
+   * Base units that the payer holds, where what is sent for it at once has to fit into that: what reverts is paid for by our wallet. Absent = it is the payer's
+   * own to pay.
+   */
+  readonly heldUnits?: bigint;
   /** Signs it; asks nobody. `nonce` is null exactly where `wallet` is. */
   sign(nonce: bigint | null): Promise<Submission>;
 }

@@ -2,12 +2,13 @@
 // trouble, and never the payer's fault.
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis, Addresses } from "viem/tempo";
+import { z } from "zod";
 import { type Chain, ChainTrouble, type NodeError, troubleOf } from "./chain.ts";
 import { type EvmBlock, type EvmNode, type EvmReceipt, resultOf } from "./evm-node.ts";
 import type { BadPayment } from "./rail.ts";
 import type { PullMaterial, TempoMaterial } from "./tempo-payment.ts";
 import { EXPIRING_NONCE_KEY, parseTransaction, type TempoTransaction } from "./tempo-transaction.ts";
-import { paidBy } from "./tempo-transfer.ts";
+import { type Call, memoOfCalls, paidBy } from "./tempo-transfer.ts";
 
 /** Whom to ask. */
 export interface Asking {
@@ -21,9 +22,19 @@ export async function checkMaterial(asking: Asking, material: TempoMaterial): Pr
   // It is there: whoever has sent it, the money has moved.
   if (receipt !== null) return wrongIn(receipt, material);
   if (material.kind === "pull") return checkPull(asking, material);
-  if (await asking.node.knows(material.hash)) return null;
+  const calls = await asking.chain.get("eth_getTransactionByHash", [material.hash], parseCalls);
+  // What does not show that it pays may wait for ever, and be shown for any number of challenges: it is not taken before a block tells what it does.
+  if (calls !== null && "memo" in memoOfCalls(calls, material.due)) return null;
   // The payer's node may be ahead of this one. To refuse it would make a client pay once more.
-  throw new ChainTrouble("The payment chain's node does not know the transaction yet");
+  throw new ChainTrouble("The payment chain's node does not know the transaction yet, or it is in no block and does not show that it pays");
+}
+
+const callShape = z.object({ to: z.string().nullish(), input: z.string().nullish(), data: z.string().nullish() });
+const transactionShape = z.union([z.object({ calls: z.array(callShape).min(1) }), callShape.transform((it) => ({ calls: [it] }))]).nullable();
+
+/** The calls of a transaction as a node tells them; null = it does not know it. */
+function parseCalls(value: unknown): readonly Call[] | null {
+  return transactionShape.parse(value)?.calls.map(({ to, input, data }) => ({ to: to ?? undefined, data: input ?? data ?? undefined })) ?? null;
 }
 
 /** Why a transaction that is in a block does not pay what is due; null = it does. */

@@ -50,12 +50,15 @@ export function withVoucher(money: ChannelMoney, voucher: Voucher): ChannelMoney
   return { ...money, vouchers: useful(vouchers, money.spent) };
 }
 
-/** Charges a call that `promised` pays for; null = it does not, or the deposit does not. */
-export function withCharge(money: ChannelMoney, units: bigint, promised: Voucher): ChannelMoney | null {
+/**
+ * Charges a call, where all that was promised by now pays for it; null = it does not. Calls end in another order than they began: one that began with a lower
+ * voucher is paid for by the higher one of another, as long as that one's own price was held beside it.
+ */
+export function withCharge(money: ChannelMoney, units: bigint, vouchers: readonly Voucher[]): ChannelMoney | null {
   const spent = money.spent + units;
-  if (spent > promised.units || promised.units > money.deposit) return null;
-  const charged = withVoucher({ ...money, spent }, promised);
-  return { ...charged, vouchers: useful(charged.vouchers, spent) };
+  const promised = vouchers.reduce(withVoucher, money);
+  const accepted = acceptedOf(promised);
+  return spent > accepted || accepted > money.deposit ? null : { ...promised, spent, vouchers: useful(promised.vouchers, spent) };
 }
 
 /** What a voucher has to promise at least for a call of `units`, while others are under way that hold `held`. */

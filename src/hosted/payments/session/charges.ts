@@ -11,7 +11,10 @@ import type { SessionParts, SettlePolicy } from "./parts.ts";
 export interface Charge {
   readonly channelId: Hex;
   readonly units: bigint;
+  /** The voucher that it came with. */
   readonly promised: Voucher;
+  /** The highest one that is known. */
+  readonly accepted: Voucher | null;
   readonly fingerprint: string;
   readonly challengeId: string;
   readonly cu: number;
@@ -89,7 +92,7 @@ function inOrder<T extends Charge | Waiting>(list: readonly T[]): readonly T[] {
 async function chargeIn({ channels, world, policy }: Pick<SessionParts, "channels" | "world" | "policy">, tx: Tx, charge: Charge): Promise<Charged> {
   const channel = await channels.lock(tx, charge.channelId);
   if (channel === null) throw new Error(`channel ${charge.channelId} is gone from the store`);
-  const money = channel.state === "open" ? withCharge(channel, charge.units, charge.promised) : null;
+  const money = channel.state === "open" ? withCharge(channel, charge.units, vouchersOf(charge)) : null;
   if (money === null || (await isCharged(tx, charge))) return { channel, call: null };
   const atMs = world.wallMs();
   const change = { ...money, calls: channel.calls + 1n, owedSinceMs: channel.owedSinceMs ?? atMs };
@@ -99,6 +102,10 @@ async function chargeIn({ channels, world, policy }: Pick<SessionParts, "channel
   const call = callOf(charge, next);
   await insertCall(tx, call, atMs);
   return { channel: next, call };
+}
+
+function vouchersOf({ promised, accepted }: Charge): readonly Voucher[] {
+  return accepted === null ? [promised] : [promised, accepted];
 }
 
 async function isCharged(tx: Tx, { channelId, promised, fingerprint, challengeId }: Charge): Promise<boolean> {

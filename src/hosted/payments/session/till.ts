@@ -195,7 +195,7 @@ async function charged(parts: TillParts, live: LiveChannel, { asked, end }: Ende
   const { units, cu, status } = end;
   const body = end.body === null ? "" : end.body.length > MAX_KEPT_BYTES ? null : end.body.toString("utf8");
   const promised: Voucher = { units: payload.units, signature: payload.signature };
-  const charge = { channelId: live.record.id, units, promised, fingerprint: call.fingerprint, challengeId, cu, status, body };
+  const charge = { channelId: live.record.id, units, promised, accepted: live.accepted, fingerprint: call.fingerprint, challengeId, cu, status, body };
   const written = await charges.write(charge).catch((error: unknown) => {
     session.log.warn(
       { channel: live.record.id, problem: error instanceof Error ? error.message : String(error) },

@@ -47,67 +47,24 @@ export const MAX_OPEN_TRANSACTIONS = 8;
 
 /** Transactions in a store; `sealer` keeps their bytes. */
 export function createTransactionRecord(sealer: Sealer): TransactionRecord {
-  const record: TransactionRecord = {
+  const one = (row: SessionTransactionTable | undefined): WrittenTransaction | null => (row === undefined ? null : parseTransaction(row, sealer));
+  const many = (rows: readonly SessionTransactionTable[]): readonly WrittenTransaction[] => rows.map((row) => parseTransaction(row, sealer));
+  return {
     async insert(tx, it, atMs) {
-      const row: SessionTransactionTable = {
-        tx_hash: it.hash,
-        channel_id: it.channelId,
-        kind: it.kind,
-        raw: sealer.seal(it.raw, contextOf(it.hash)),
-        units: it.units,
-        moved_units: 0n,
-        valid_until: BigInt(Math.floor(it.validUntilMs)),
-        state: it.state,
-        reason: it.reason,
-        created_at: BigInt(Math.floor(atMs)),
-        ended_at: null,
-      };
       const inserted = await tx
         .insertInto("session_transaction")
-        .values(row)
+        .values(rowOf(it, sealer, atMs))
         .onConflict((conflict) => conflict.doNothing())
         .returning("tx_hash")
         .execute();
       return inserted.length > 0;
     },
-    async read(db, hash) {
-      const row = await db.selectFrom("session_transaction").selectAll().where("tx_hash", "=", hash).executeTakeFirst();
-      return row === undefined ? null : parseTransaction(row, sealer);
-    },
-    async open(db, channelId) {
-      const rows = await db
-        .selectFrom("session_transaction")
-        .selectAll()
-        .where("channel_id", "=", channelId)
-        .where("ended_at", "is", null)
-        .orderBy("created_at")
-        .limit(MAX_OPEN_TRANSACTIONS)
-        .execute();
-      return rows.map((row) => parseTransaction(row, sealer));
-    },
-    async leftOver(db, chainId) {
-      const rows = await db
-        .selectFrom("session_transaction")
-        .innerJoin("session_channel", "session_channel.id", "session_transaction.channel_id")
-        .selectAll("session_transaction")
-        .where("session_transaction.ended_at", "is", null)
-        .where("session_channel.ended_at", "is not", null)
-        .where("session_channel.chain_id", "=", BigInt(chainId))
-        .orderBy("session_transaction.created_at")
-        .limit(MAX_OPEN_TRANSACTIONS)
-        .execute();
-      return rows.map((row) => parseTransaction(row, sealer));
-    },
+    read: async (db, hash) => one(await db.selectFrom("session_transaction").selectAll().where("tx_hash", "=", hash).executeTakeFirst()),
+    open: async (db, channelId) => many(await openRows(db, channelId)),
+    leftOver: async (db, chainId) => many(await leftOverRows(db, chainId)),
     async last(db, channelId, kind) {
-      const row = await db
-        .selectFrom("session_transaction")
-        .selectAll()
-        .where("channel_id", "=", channelId)
-        .where("kind", "=", kind)
-        .orderBy("created_at", "desc")
-        .limit(1)
-        .executeTakeFirst();
-      return row === undefined ? null : parseTransaction(row, sealer);
+      const ofKind = db.selectFrom("session_transaction").selectAll().where("channel_id", "=", channelId).where("kind", "=", kind);
+      return one(await ofKind.orderBy("created_at", "desc").limit(1).executeTakeFirst());
     },
     async end(tx, hash, end, atMs) {
       const { numUpdatedRows } = await tx
@@ -119,16 +76,54 @@ export function createTransactionRecord(sealer: Sealer): TransactionRecord {
       return numUpdatedRows > 0n;
     },
     async reseal(tx, channelId) {
-      for (const { hash, raw } of await record.open(tx, channelId)) {
-        await tx
-          .updateTable("session_transaction")
-          .set({ raw: sealer.seal(raw, contextOf(hash)) })
-          .where("tx_hash", "=", hash)
-          .execute();
+      for (const { hash, raw } of many(await openRows(tx, channelId))) {
+        const sealed = sealer.seal(raw, contextOf(hash));
+        await tx.updateTable("session_transaction").set({ raw: sealed }).where("tx_hash", "=", hash).execute();
       }
     },
   };
-  return record;
+}
+
+type Reader = Pick<Store["db"], "selectFrom">;
+
+function openRows(db: Reader, channelId: Hex): Promise<readonly SessionTransactionTable[]> {
+  return db
+    .selectFrom("session_transaction")
+    .selectAll()
+    .where("channel_id", "=", channelId)
+    .where("ended_at", "is", null)
+    .orderBy("created_at")
+    .limit(MAX_OPEN_TRANSACTIONS)
+    .execute();
+}
+
+function leftOverRows(db: Reader, chainId: number): Promise<readonly SessionTransactionTable[]> {
+  return db
+    .selectFrom("session_transaction")
+    .innerJoin("session_channel", "session_channel.id", "session_transaction.channel_id")
+    .selectAll("session_transaction")
+    .where("session_transaction.ended_at", "is", null)
+    .where("session_channel.ended_at", "is not", null)
+    .where("session_channel.chain_id", "=", BigInt(chainId))
+    .orderBy("session_transaction.created_at")
+    .limit(MAX_OPEN_TRANSACTIONS)
+    .execute();
+}
+
+function rowOf(it: WrittenTransaction, sealer: Sealer, atMs: number): SessionTransactionTable {
+  return {
+    tx_hash: it.hash,
+    channel_id: it.channelId,
+    kind: it.kind,
+    raw: sealer.seal(it.raw, contextOf(it.hash)),
+    units: it.units,
+    moved_units: 0n,
+    valid_until: BigInt(Math.floor(it.validUntilMs)),
+    state: it.state,
+    reason: it.reason,
+    created_at: BigInt(Math.floor(atMs)),
+    ended_at: null,
+  };
 }
 
 function endOf(end: TransactionEnd): Pick<SessionTransactionTable, "reason" | "moved_units"> {

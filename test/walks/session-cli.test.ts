@@ -1,0 +1,28 @@
+// Pay-per-call with mppx's own command line, as a newcomer would: two calls over one channel, then its end.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { assertBooked, paymentChains, sessionStage } from "./session-stage.ts";
+
+const run = promisify(execFile);
+const CLI = new URL("../../node_modules/mppx/dist/bin.js", import.meta.url).pathname;
+
+test("mppx on the command line pays for two calls over one channel and closes it", async (t) => {
+  const chains = await paymentChains(t);
+  const stage = await sessionStage(t, chains);
+  const home = mkdtempSync(join(tmpdir(), "svc-mppx-"));
+  t.after(() => rmSync(home, { recursive: true, force: true }));
+  const env = { PATH: process.env["PATH"] ?? "", HOME: home, NO_COLOR: "1", MPPX_PRIVATE_KEY: chains.payer.key };
+  const mppx = async (...args: readonly string[]) => run(process.execPath, [CLI, ...args, "-r", chains.tempo.rpcUrl], { env, timeout: 40_000 });
+  const call = (id: number) => mppx(stage.url(), "-X", "POST", "-J", JSON.stringify({ jsonrpc: "2.0", id, method: "eth_gasPrice", params: [] }));
+  assert.equal(JSON.parse((await call(1)).stdout).result, "0x1");
+  assert.equal(JSON.parse((await call(2)).stdout).id, 2);
+  const [channel, ...others] = await stage.peek((store) => store.db.selectFrom("session_channel").selectAll().execute());
+  assert.deepEqual([others.length, channel?.spent_units, channel?.calls], [0, 30n, 2n]);
+  await mppx("sessions", "close", channel?.id ?? "");
+  await stage.read(async (store) => assert.equal((await assertBooked(store)).settledUnits, 30n));
+});
