@@ -88,7 +88,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     },
   };
   const state = { draining: false };
-  const facts = { subscriptions, socketOf: sockets.report, payments: () => hosting?.payments?.gauges() ?? null };
+  const facts = { subscriptions, socketOf: sockets.report, ...gaugesOf(hosting) };
   const documents = createDocuments(factsIn(() => live, config.hosted, version));
   const page = createPages({ world, directory, observer, budget, version, documents, oldForms, isDraining: () => state.draining, ...facts });
   const requestId = requestIds(world);
@@ -120,6 +120,11 @@ export async function build(config: Config, { world, log, version }: Outside): P
       await Promise.all(Object.values(upstreams).map((it) => it.close()));
     },
   };
+}
+
+/** How payments stand. */
+function gaugesOf(hosting: Hosting | null) {
+  return { payments: () => hosting?.payments?.gauges() ?? null, sessions: () => hosting?.sessions?.gauges() ?? null };
 }
 
 /** How calls are paid for: at their URLs, or by themselves; null = not so. */

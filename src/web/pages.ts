@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { fault } from "../core/fault.ts";
 import type { PaymentGauges } from "../hosted/payments/payments.ts";
+import type { SessionGauges } from "../hosted/payments/session/sessions.ts";
 import type { Observer } from "../observe.ts";
 import type { Directory } from "../upstream/directory.ts";
 import type { World } from "../world.ts";
@@ -27,6 +28,8 @@ export interface PageParts extends StreamFacts {
   readonly oldForms: Pick<OldForms, "counts">;
   /** How payments stand; null = none are taken. */
   readonly payments: () => PaymentGauges | null;
+  /** How pay-per-call stands; null = there is none. */
+  readonly sessions: () => SessionGauges | null;
 }
 
 const CHAIN_METRICS = "/api/metrics/";

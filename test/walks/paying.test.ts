@@ -7,24 +7,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
-import { ExactEvmScheme } from "@x402/evm/exact/client";
-import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from "@x402/fetch";
+import { decodePaymentResponseHeader } from "@x402/fetch";
 import { Receipt } from "mppx";
-import { Mppx, tempo } from "mppx/client";
-import { charge as evmCharge } from "mppx/evm/client";
-import { createClient, http } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
-import { tempoLocalnet } from "viem/chains";
 import { type PaidService, startPaidService } from "../fakes/paid-service.ts";
 import type { Service } from "../fakes/service.ts";
+import { evmClient, type Paying, tempoClient, x402Fetch } from "../fakes/stock-clients.ts";
 
 const CALL = { jsonrpc: "2.0", id: 7, method: "eth_getBalance", params: ["0x00000000000000000000000000000000000b0b01", "latest"] };
 const ROOT = join(import.meta.dirname, "../..");
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of any shape
 const jsonOf = (response: Response): Promise<any> => response.json();
-
-type Fetch = (input: string, init?: RequestInit) => Promise<Response>;
 
 describe("stock clients pay the service", { timeout: 120_000 }, () => {
   let stage: PaidService;
@@ -48,33 +41,9 @@ describe("stock clients pay the service", { timeout: 120_000 }, () => {
     { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) },
   ];
 
-  /** mppx with a wallet on the Tempo chain. */
-  function tempoClient(mode: "pull" | "push" = "pull"): Fetch {
-    const account = privateKeyToAccount(stage.chains.payer.key);
-    const client = createClient({ chain: tempoLocalnet, transport: http(stage.chains.tempo.rpcUrl), account, pollingInterval: 20 });
-    const mppx = Mppx.create({ methods: [tempo.charge({ account, mode, getClient: () => client })], polyfill: false });
-    return (input, init) => mppx.fetch(input, init);
-  }
-
-  /** mppx with a wallet on the EVM chain. */
-  function evmClient(): Fetch {
-    const { name, version } = stage.chains.evm.token;
-    const account = privateKeyToAccount(stage.chains.payer.key);
-    const method = evmCharge({ account, authorization: { name, version }, maxAtomicAmount: "100000000" });
-    const mppx = Mppx.create({ methods: [method], polyfill: false });
-    return (input, init) => mppx.fetch(input, init);
-  }
-
-  /** @x402/fetch with the same. */
-  function x402Fetch(): Fetch {
-    const network = "eip155:31337" as const;
-    const client = x402Client.fromConfig({
-      schemes: [{ network, client: new ExactEvmScheme(privateKeyToAccount(stage.chains.payer.key)) }],
-      spendControls: { allowedAssets: [{ network, asset: stage.chains.evm.token.address }] },
-    });
-    const paying = wrapFetchWithPayment(fetch, client);
-    return (input, init) => paying(input, init);
-  }
+  const byTempo = (mode: "pull" | "push" = "pull"): Paying => tempoClient(stage.chains, mode);
+  const byEvm = (): Paying => evmClient(stage.chains);
+  const byX402 = (): Paying => x402Fetch(stage.chains);
 
   const secrets: string[] = [];
   let credited = 0n;
@@ -88,7 +57,7 @@ describe("stock clients pay the service", { timeout: 120_000 }, () => {
 
   for (const mode of ["pull", "push"] as const)
     it(`mppx makes and funds a key on Tempo (${mode})`, async () => {
-      const paying = tempoClient(mode);
+      const paying = byTempo(mode);
       const made = await paying(...post("/api/v1/agent/keys", { name: "walk", initial_fund_usd: "0.25" }));
       const { key, balance_usd } = await jsonOf(made);
       assert.deepEqual([made.status, balance_usd], [201, "0.25"]);
@@ -102,9 +71,9 @@ describe("stock clients pay the service", { timeout: 120_000 }, () => {
     });
 
   for (const [name, client] of [
-    ["mppx on EVM", evmClient],
-    ["@x402/fetch", x402Fetch],
-    ["mppx on Tempo", tempoClient],
+    ["mppx on EVM", byEvm],
+    ["@x402/fetch", byX402],
+    ["mppx on Tempo", byTempo],
   ] as const)
     it(`${name} pays at the URL of a call whose key is used up, and gets the call's answer`, async () => {
       const { json } = await service.post("/api/v1/keys", {});
@@ -120,7 +89,7 @@ describe("stock clients pay the service", { timeout: 120_000 }, () => {
 
   it("@x402/fetch funds a key and reads where the money went", async () => {
     const { json } = await service.post("/api/v1/agent/keys", {});
-    const response = await x402Fetch()(...post(`/api/v1/agent/keys/${json.key}/fund`, { amount_usd: "0.125" }));
+    const response = await byX402()(...post(`/api/v1/agent/keys/${json.key}/fund`, { amount_usd: "0.125" }));
     const { funded_usd, purchase_id, receipt } = await jsonOf(response);
     assert.deepEqual([response.status, funded_usd, receipt.protocol, receipt.rail], [200, "0.125", "x402", "evm"]);
     const settled = decodePaymentResponseHeader(response.headers.get("PAYMENT-RESPONSE") ?? "");
@@ -132,27 +101,21 @@ describe("stock clients pay the service", { timeout: 120_000 }, () => {
   it("mppx credits an account beside its management token, which stays where it is", async () => {
     const { json } = await service.post("/api/v1/keys", {});
     const authorization = `Bearer ${json.management_token}`;
-    const response = await tempoClient()(...post(`/api/v1/accounts/${json.account_id}/credit`, { usd: "1.5" }, { authorization }));
+    const response = await byTempo()(...post(`/api/v1/accounts/${json.account_id}/credit`, { usd: "1.5" }, { authorization }));
     assert.deepEqual([response.status, (await jsonOf(response)).balance_usd], [200, "1.5"]);
-    const days = await evmClient()(...post(`/api/v1/accounts/${json.account_id}/custom-access`, { days: 2, key_id: json.id }, { authorization }));
+    const days = await byEvm()(...post(`/api/v1/accounts/${json.account_id}/custom-access`, { days: 2, key_id: json.id }, { authorization }));
     assert.deepEqual([days.status, (await jsonOf(days)).days], [200, 2]);
     assert.equal(await moved(), 1_500_000n + 2_600_000n);
   });
 
   it("whoever sends a payment again, byte for byte, gets the first result and pays nothing", async () => {
     const sent: [string, RequestInit][] = [];
-    const recording: Fetch = (input, init) => {
+    const recording: typeof fetch = (input, init) => {
       sent.push([String(input), { ...init }]);
       return fetch(input, init);
     };
-    const account = privateKeyToAccount(stage.chains.payer.key);
-    const client = createClient({ chain: tempoLocalnet, transport: http(stage.chains.tempo.rpcUrl), account, pollingInterval: 20 });
-    const mppx = Mppx.create({
-      methods: [tempo.charge({ account, mode: "pull", getClient: () => client })],
-      polyfill: false,
-      fetch: recording as typeof fetch,
-    });
-    const first = await mppx.fetch(...post("/api/v1/agent/keys", { initial_fund_usd: "0.1" }));
+    const paying = tempoClient(stage.chains, "pull", recording);
+    const first = await paying(...post("/api/v1/agent/keys", { initial_fund_usd: "0.1" }));
     const body = await jsonOf(first);
     const again = sent.at(-1);
     assert.ok(again !== undefined && sent.length === 2);
@@ -245,14 +208,12 @@ describe("a payment whose chain is slow", { timeout: 60_000 }, () => {
       sent.push({ ...init });
       return fetch(input, init);
     };
-    const account = privateKeyToAccount(chains.payer.key);
-    const client = createClient({ chain: tempoLocalnet, transport: http(chains.tempo.rpcUrl), account, pollingInterval: 20 });
-    const mppx = Mppx.create({ methods: [tempo.charge({ account, mode: "pull", getClient: () => client })], polyfill: false, fetch: recording });
+    const paying = tempoClient(chains, "pull", recording);
     const { json } = await service.post("/api/v1/agent/keys", {});
     const fund = `${service.url}/api/v1/agent/keys/${json.key}/fund`;
     const had = await chains.tempo.balanceOf(chains.recipient.address);
     await chains.holdTempo(true);
-    const pending = await mppx.fetch(fund, { method: "POST", body: JSON.stringify({ amount_usd: "0.5" }) });
+    const pending = await paying(fund, { method: "POST", body: JSON.stringify({ amount_usd: "0.5" }) });
     const { error } = await jsonOf(pending);
     assert.deepEqual([pending.status, error.code, sent.length, pending.headers.has("retry-after")], [503, "payment_pending", 2, true]);
     assert.equal((await service.get("/metrics")).text.includes("svc_purchases{state="), true);

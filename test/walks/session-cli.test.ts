@@ -6,12 +6,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { SESSION } from "../../src/devnet/payments/wallets.ts";
+import { createChain } from "../../src/hosted/payments/rails/chain.ts";
+import { reconcile } from "../../src/hosted/payments/reconcile.ts";
+import { recordsAt } from "../../src/hosted/payments/reconcile-records.ts";
+import { realWorld } from "../../src/world.ts";
 import { assertBooked, paymentChains, sessionStage } from "./session-stage.ts";
 
 const run = promisify(execFile);
 const CLI = new URL("../../node_modules/mppx/dist/bin.js", import.meta.url).pathname;
 
 test("mppx on the command line pays for two calls over one channel and closes it", async (t) => {
+  const startedMs = Date.now();
   const chains = await paymentChains(t);
   const stage = await sessionStage(t, chains);
   const home = mkdtempSync(join(tmpdir(), "svc-mppx-"));
@@ -24,5 +30,14 @@ test("mppx on the command line pays for two calls over one channel and closes it
   const [channel, ...others] = await stage.peek((store) => store.db.selectFrom("session_channel").selectAll().execute());
   assert.deepEqual([others.length, channel?.spent_units, channel?.calls], [0, 30n, 2n]);
   await mppx("sessions", "close", channel?.id ?? "");
-  await stage.read(async (store) => assert.equal((await assertBooked(store)).settledUnits, 30n));
+  await stage.read(async (store) => {
+    assert.equal((await assertBooked(store)).settledUnits, 30n);
+    // The chain, asked by itself, says the same.
+    const { chainId, rpcUrl, token } = chains.tempo;
+    const chain = createChain({ rpcUrl, chainId, world: realWorld });
+    const at = { token: token.address, recipient: SESSION.address };
+    const records = recordsAt({ store, chainId, network: await chain.network(), ...at });
+    const report = await reconcile({ till: { chain, ...at, confirmations: 0 }, records, sinceMs: startedMs, onProgress: () => {} });
+    assert.deepEqual([report.movedUnits, report.recordedUnits, report.differences], [30n, 30n, []]);
+  });
 });

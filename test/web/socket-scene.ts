@@ -91,6 +91,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     oldForms,
     isDraining: () => false,
     payments: () => null,
+    sessions: () => null,
     ...NO_STREAMS,
   });
   const server = await listen(

@@ -104,7 +104,7 @@ export function createDriver(parts: DriverParts): Driver {
       }
     },
     async tick() {
-      const ids = (await due(store, { limit: MAX_DUE, nowMs: world.wallMs() })).filter((id) => !underWay.has(id));
+      const ids = await due(parts, { limit: MAX_DUE, nowMs: world.wallMs(), except: underWay.keys() });
       for (let from = 0; from < ids.length && !isClosed; from += MAX_STEPS) {
         await Promise.all(ids.slice(from, from + MAX_STEPS).map((id) => underWay.get(id) ?? start(id, () => stepOnce(id))));
       }

@@ -67,7 +67,15 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
   ];
   const worker = startWorker(world, tasks, onError);
   const canSettle = (rail: Rail): boolean => wallets.states.get(rail)?.empty !== true;
-  const taking: TakingParts = { ...walking, protocol: parts.protocol, marks: parts.marks, driver, waitMs: settings.waitMs, waiting: createWaiting(REPEATS), canSettle };
+  const taking: TakingParts = {
+    ...walking,
+    protocol: parts.protocol,
+    marks: parts.marks,
+    driver,
+    waitMs: settings.waitMs,
+    waiting: createWaiting(REPEATS),
+    canSettle,
+  };
   let underWay = 0;
   let isClosed = false;
   return {

@@ -8,27 +8,30 @@ export interface WalletNonce {
   readonly walletId: string;
   /** Its next nonce, as the chain says. */
   readonly chainNonce: bigint;
-  /** Whether something that was sent from it may have to be sent again. Asked after the wallet was taken for this transaction. */
-  readonly isAnyOpen: () => Promise<boolean>;
+  /** The first nonce from one on that nothing has which may have to be sent again. Asked after the wallet was taken for this transaction. */
+  readonly freeFrom: (nonce: bigint) => Promise<bigint>;
 }
 
-/** Takes the next nonce of a wallet. Where nothing is open the chain's own number counts: whatever was counted here is over then. */
-export async function takeNonce(tx: Tx, { walletId, chainNonce, isAnyOpen }: WalletNonce): Promise<bigint> {
+/**
+ * Takes the first nonce of a wallet that is free by the chain's own number and by what is open here. What was counted before is no bound: where a node was
+ * wrong once, or a transaction got lost, it would leave a nonce out for ever, and everything that comes after that one waits.
+ */
+export async function takeNonce(tx: Tx, { walletId, chainNonce, freeFrom }: WalletNonce): Promise<bigint> {
   await tx
     .insertInto("settlement_wallet")
     .values({ id: walletId, next_nonce: chainNonce })
     .onConflict((it) => it.doNothing())
     .execute();
-  const { next_nonce } = await tx
+  await tx
     .selectFrom("settlement_wallet")
-    .select("next_nonce")
+    .select("id")
     .where("id", "=", walletId)
     .$if(!isEmbedded(tx), (it) => it.forUpdate())
     .executeTakeFirstOrThrow();
-  const nonce = chainNonce > next_nonce || !(await isAnyOpen()) ? chainNonce : next_nonce;
+  const nonce = await freeFrom(chainNonce);
   await tx
     .updateTable("settlement_wallet")
-    .set({ next_nonce: nonce + 1n })
+    .set({ next_nonce: await freeFrom(nonce + 1n) })
     .where("id", "=", walletId)
     .execute();
   return nonce;

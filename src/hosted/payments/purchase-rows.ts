@@ -1,10 +1,12 @@
 // Rows of purchases: found, written for the first time, and leased, so that one node at a time looks after each. What becomes of them stands in
 // `purchase-steps.ts`.
+import type { ExpressionBuilder } from "kysely";
 import type { Purpose } from "../../core/payment.ts";
 import { isEmbedded, type Tx } from "../ledger.ts";
 import type { Sealer } from "../sealed.ts";
 import { newId } from "../secret.ts";
 import type { Store } from "../store.ts";
+import type { Tables } from "../tables.ts";
 import { contextOf, type PurchaseRow, purposeText, type SubmissionRow } from "./purchase-record.ts";
 import type { Payment, Rail } from "./rails/rail.ts";
 
@@ -35,11 +37,14 @@ export type Recorded =
   | { readonly kind: "offer_used"; readonly id: string }
   | { readonly kind: "too_many" };
 
-/** Purchases of one payer that may be under way. */
+/** Purchases of one payer that may be under way. What a payer says to have sent itself is not counted: nothing proves who that is, and its money moves. */
 const MAX_OPEN_OF_PAYER = 16;
 
 /** How long a node has a purchase for itself without saying so again: longer than any question to a chain. */
 const LEASE_MS = 30_000;
+
+/** Times that are further ahead were written by a clock that was set back since: they count as past. Every purchase is looked at more often than this. */
+const MAX_AHEAD_MS = 120_000n;
 
 /** Writes a payment down before anything is done with it, leased to this node; of two that are the same one is written. */
 export function record({ store, sealer, node }: RowParts, purchase: NewPurchase, nowMs: number): Promise<Recorded> {
@@ -49,7 +54,7 @@ export function record({ store, sealer, node }: RowParts, purchase: NewPurchase,
     if (there !== undefined) return { kind: "there", row: there };
     const used = await usedOffer({ db: tx }, offerId);
     if (used !== null && !payment.isSent) return { kind: "offer_used", id: used };
-    if ((await openOf(tx, payment.payer)) >= MAX_OPEN_OF_PAYER) return { kind: "too_many" };
+    if (!payment.isSent && (await openOf(tx, payment.payer)) >= MAX_OPEN_OF_PAYER) return { kind: "too_many" };
     const row = await tx
       .insertInto("purchase")
       .values(rowOf(purchase, { sealer, node, nowMs }))
@@ -121,6 +126,7 @@ async function openOf(tx: Tx, payer: string): Promise<bigint> {
     .selectFrom("purchase")
     .select((it) => it.fn.countAll<bigint>().as("open"))
     .where("payer", "=", payer)
+    .where("is_sent", "=", 0n)
     .where("ended_at", "is", null)
     .executeTakeFirstOrThrow();
   return open;
@@ -137,20 +143,35 @@ export async function byId({ db }: Pick<Store, "db">, id: string): Promise<Purch
   return (await db.selectFrom("purchase").selectAll().where("id", "=", id).executeTakeFirst()) ?? null;
 }
 
+/** Which purchases are looked for. */
+export interface DueQuery {
+  readonly limit: number;
+  readonly nowMs: number;
+  /** Those that this process looks after right now. What else is leased to its node it has left behind: an answer of the store was lost. */
+  readonly except: Iterable<string>;
+}
+
 /** Purchases that are to be looked at and that nobody looks after, those first that have waited for longest. */
-export async function due({ db }: Pick<Store, "db">, { limit, nowMs }: { readonly limit: number; readonly nowMs: number }): Promise<readonly string[]> {
+export async function due({ store, node }: Pick<RowParts, "store" | "node">, { limit, nowMs, except }: DueQuery): Promise<readonly string[]> {
   const now = BigInt(Math.floor(nowMs));
-  const rows = await db
+  const own = [...except];
+  const rows = await store.db
     .selectFrom("purchase")
     .select("id")
     .where("ended_at", "is", null)
-    .where("look_at", "<=", now)
-    .where((it) => it.or([it("lease_until", "is", null), it("lease_until", "<=", now)]))
+    .where((it) => it.or([it("look_at", "<=", now), it("look_at", ">", now + MAX_AHEAD_MS)]))
+    .where((it) => it.or([...isFree(it, now), it("lease_node", "=", node)]))
+    .$if(own.length > 0, (it) => it.where("id", "not in", own))
     .orderBy("look_at")
     .orderBy("id")
     .limit(limit)
     .execute();
   return rows.map(({ id }) => id);
+}
+
+/** When nobody has a purchase, be it that the one who had it has ended. */
+function isFree(it: ExpressionBuilder<Tables, "purchase">, now: bigint) {
+  return [it("lease_until", "is", null), it("lease_until", "<=", now), it("lease_until", ">", now + MAX_AHEAD_MS)];
 }
 
 /** Takes a purchase for this node, or goes on having it; null = another one has it, or it has ended. */
@@ -161,7 +182,7 @@ export async function lease({ store, node }: RowParts, id: string, nowMs: number
     .set({ lease_node: node, lease_until: now + BigInt(LEASE_MS) })
     .where("id", "=", id)
     .where("ended_at", "is", null)
-    .where((it) => it.or([it("lease_until", "is", null), it("lease_until", "<=", now), it("lease_node", "=", node)]))
+    .where((it) => it.or([...isFree(it, now), it("lease_node", "=", node)]))
     .returningAll()
     .executeTakeFirst();
   return row ?? null;

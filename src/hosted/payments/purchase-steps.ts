@@ -24,7 +24,7 @@ export interface NextSubmission {
   readonly nowMs: number;
 }
 
-/** Signs a transaction and writes it down; only then may it be sent. Null = somebody else went on with the purchase meanwhile. */
+/** Signs a transaction and writes it down; only then may it be sent. Null = somebody else went on with the purchase meanwhile, or it has to wait. */
 export function submit({ store, sealer }: RowParts, { id, position, draft, replaces, nowMs }: NextSubmission): Promise<Submission | null> {
   return store.transaction(async (tx) => {
     const row = await locked(tx, id);
@@ -32,6 +32,8 @@ export function submit({ store, sealer }: RowParts, { id, position, draft, repla
     if ((await submissionsOf(tx, id)).length !== position || position >= MAX_SUBMISSIONS) return null;
     const walletId = draft.wallet === null ? null : (replaces?.wallet_id ?? walletIdOf(draft.wallet.id, row.network));
     const nonce = draft.wallet === null || walletId === null ? null : (replaces?.nonce ?? (await newNonce(tx, walletId, draft.wallet.chainNonce)));
+    // Only now: whoever sends for the same payer at this moment has waited for the wallet.
+    if (draft.heldUnits !== undefined && replaces === null && !(await isCovered(tx, row, draft.heldUnits))) return null;
     const submission = await draft.sign(nonce);
     const at = BigInt(Math.floor(nowMs));
     const raw = submission.raw === null ? null : sealer.seal(submission.raw, contextOf("raw", id));
@@ -51,12 +53,36 @@ export function walletIdOf(wallet: string, network: string): string {
 }
 
 function newNonce(tx: Tx, walletId: string, chainNonce: bigint): Promise<bigint> {
-  return takeNonce(tx, { walletId, chainNonce, isAnyOpen: () => isAnyOpen(tx, walletId) });
+  return takeNonce(tx, { walletId, chainNonce, freeFrom: (nonce) => freeFrom(tx, walletId, nonce) });
 }
 
-async function isAnyOpen(tx: Tx, walletId: string): Promise<boolean> {
-  const query = tx.selectFrom("purchase_submission").select("nonce").where("wallet_id", "=", walletId).where("passed_at", "is", null);
-  return (await query.limit(1).executeTakeFirst()) !== undefined;
+/** Counted in pages: a wallet has few that are open, and mostly none. */
+async function freeFrom(tx: Tx, walletId: string, from: bigint): Promise<bigint> {
+  for (let free = from; ; ) {
+    const query = tx.selectFrom("purchase_submission").select("nonce").distinct().where("wallet_id", "=", walletId).where("passed_at", "is", null);
+    const rows = await query.where("nonce", ">=", free).orderBy("nonce").limit(NONCES_PER_PAGE).execute();
+    const first = free;
+    for (const { nonce } of rows) if (nonce === free) free++;
+    if (free - first < BigInt(NONCES_PER_PAGE)) return free;
+  }
+}
+
+const NONCES_PER_PAGE = 200;
+
+/** Whether the payer holds enough for this payment beside those that were sent for it and have not ended. Asked after the wallet was taken. */
+async function isCovered(tx: Tx, { id, payer, chain_id, network, token, units }: PurchaseRow, heldUnits: bigint): Promise<boolean> {
+  const { sent } = await tx
+    .selectFrom("purchase")
+    .select((it) => it.fn.sum<bigint | string | null>("units").as("sent"))
+    .where("payer", "=", payer)
+    .where("chain_id", "=", chain_id)
+    .where("network", "=", network)
+    .where("token", "=", token)
+    .where("state", "=", "submitted")
+    .where("ended_at", "is", null)
+    .where("id", "!=", id)
+    .executeTakeFirstOrThrow();
+  return units + BigInt(sent ?? 0n) <= heldUnits;
 }
 
 /** The money has moved: what it was for happens in the same transaction. Returns the row as it is then. */

@@ -44,7 +44,9 @@ export async function take<F>(
 /** Its offer may have been ours under a secret or a name of before: where it was taken up nobody is asked to pay once more. */
 async function notOurs({ store }: TakingParts, { offerId = "", ...bad }: BadPayment): Promise<Unpaid> {
   const isUsed = offerId !== "" && (await usedOffer(store, offerId)) !== null;
-  return isUsed ? conflict("a payment for this offer is recorded, and it cannot be told any more that this is it: do not pay again, see its status_url", null) : invalid(bad);
+  return isUsed
+    ? conflict("a payment for this offer is recorded, and it cannot be told any more that this is it: do not pay again, see its status_url", null)
+    : invalid(bad);
 }
 
 interface Shown {

@@ -4,6 +4,7 @@ import { METHODS } from "../../core/method.ts";
 import type { Provider, Transport } from "../../core/profile.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import type { PaymentGauges } from "../../hosted/payments/payments.ts";
+import type { SessionGauges } from "../../hosted/payments/session/sessions.ts";
 import { LATENCY_BUCKETS_MS, type Observer, OUTCOMES, type Series } from "../../observe.ts";
 import type { Directory } from "../../upstream/directory.ts";
 import type { Tracker } from "../../upstream/tracker.ts";
@@ -21,6 +22,8 @@ export interface ExpositionFacts extends StreamFacts {
   readonly oldForms: Pick<OldForms, "counts">;
   /** How payments stand; null = none are taken. */
   readonly payments: () => PaymentGauges | null;
+  /** How pay-per-call stands; null = there is none. */
+  readonly sessions: () => SessionGauges | null;
 }
 
 const TRANSPORTS: readonly Transport[] = ["http", "ws"];
@@ -60,9 +63,9 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
       if (head !== null) lines.push(`svc_head_block{profile="${labelValue(served.profile.slug)}",chain="${labelValue(tracker.set.chain.chainName)}"} ${head}`);
     }
   }
-  for (const it of paymentMetrics(facts.payments())) {
+  for (const it of [...paymentMetrics(facts.payments()), ...sessionMetrics(facts.sessions())]) {
     metric(it.name, "gauge", it.help);
-    for (const [labels, value] of it.samples) lines.push(`${it.name}{${labels}} ${value}`);
+    for (const [labels, value] of it.samples) lines.push(`${it.name}${labels === "" ? "" : `{${labels}}`} ${value}`);
   }
   metric("svc_in_flight_bytes", "gauge", "Bytes held for requests under way.");
   lines.push(`svc_in_flight_bytes ${facts.inFlightBytes}`);
@@ -99,6 +102,17 @@ function paymentMetrics(payments: PaymentGauges | null): readonly Gauge[] {
     },
     { name: "svc_settlement_wallet_low", help: "1 while a wallet that pays for gas has too little.", samples: flag("low") },
     { name: "svc_settlement_wallet_empty", help: "1 while it has nothing, and payments by its rail are not offered.", samples: flag("empty") },
+  ];
+}
+
+function sessionMetrics(sessions: SessionGauges | null): readonly Gauge[] {
+  if (sessions === null) return [];
+  const { channels, held, chainDown, walletLow } = sessions;
+  return [
+    { name: "svc_session_channels", help: "Channels of pay-per-call in memory.", samples: [["", channels]] },
+    { name: "svc_session_calls_held", help: "Paid requests under way.", samples: [["", held]] },
+    { name: "svc_session_chain_down", help: "1 while the chain of pay-per-call cannot be asked, and nothing is settled.", samples: [["", chainDown ? 1 : 0]] },
+    { name: "svc_session_wallet_low", help: "1 while the wallet that settles can hardly pay for its transactions.", samples: [["", walletLow ? 1 : 0]] },
   ];
 }
 

@@ -35,6 +35,11 @@ export function moving(to: string, units: bigint): Hex {
   return encodeFunctionData({ abi: TOKEN, functionName: "transfer", args: [parseHex(to), units] });
 }
 
+/** What names the authorization of a payment, in lower case. */
+export function nonceIn(given: PaymentHeaders): string {
+  return parseSigned(given).nonce.toLowerCase();
+}
+
 /** Does what a payment asks for; anybody may. */
 export function carryingOut(given: PaymentHeaders): Hex {
   const { from, to, value, validAfter, validBefore, nonce, signature } = parseSigned(given);

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { Challenge, Credential } from "mppx";
 import { Types } from "mppx/evm";
+import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { NANO_PER_UNIT, type Purpose } from "../../../src/core/payment.ts";
 import type { LocalWallet } from "../../../src/devnet/payments/wallets.ts";
@@ -14,7 +15,7 @@ import { randomNonce, signed } from "./evm-stage.ts";
 import type { Life, MatrixStage } from "./matrix-stage.ts";
 import { markOf, orderOf, type Wish } from "./shop.ts";
 import { memoFor } from "./tempo-memo.ts";
-import { clientOf, signedTransaction, transfer } from "./tempo-stage.ts";
+import { clientOf, OTHER_TOKEN, signedTransaction, transfer } from "./tempo-stage.ts";
 
 /** Ways to pay. */
 export const WAYS = ["tempo pull", "tempo push", "evm by MPP", "evm by x402"] as const;
@@ -76,11 +77,16 @@ function challengesIn(headers: readonly string[]): readonly Challenge.Challenge[
 
 async function tempoPayload(stage: MatrixStage, challenge: Challenge.Challenge, { way, payer }: { readonly way: Way; readonly payer: LocalWallet }) {
   const { tempo } = stage.chains;
-  const call = transfer({ client: clientOf(tempo.rpcUrl) }, { units: UNITS, memo: memoFor(challenge) });
-  const validBefore = Math.floor(stage.world.wallMs() / 1_000) + TEMPO_S;
-  const signature = await signedTransaction({ payer: privateKeyToAccount(payer.key) }, [call], { validBefore });
+  const signature = await tempoTransfer(stage, payer, { units: UNITS, memo: memoFor(challenge) });
   if (way === "tempo pull") return { payload: { type: "transaction", signature }, sent: null };
   return { payload: { type: "hash", hash: String(await stage.ask(tempo, "eth_sendRawTransaction", signature)) }, sent: signature };
+}
+
+/** A transfer on the Tempo chain that is signed and not sent; its fee is paid in another token. */
+export function tempoTransfer({ chains, world }: MatrixStage, payer: LocalWallet, what: { readonly units: bigint; readonly to?: Hex; readonly memo?: Hex }) {
+  const call = transfer({ client: clientOf(chains.tempo.rpcUrl) }, what);
+  const validBefore = Math.floor(world.wallMs() / 1_000) + TEMPO_S;
+  return signedTransaction({ payer: privateKeyToAccount(payer.key) }, [call], { validBefore, feeToken: OTHER_TOKEN });
 }
 
 async function evmPayload(stage: MatrixStage, challenge: Challenge.Challenge, payer: LocalWallet) {

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { openStore } from "../../../src/hosted/store.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { cancelling, carryingOut, moving } from "./evm-deeds.ts";
-import { bring, buy, type Payer, pause, railOf, signedPayment, WAYS, type Way, wishFor } from "./matrix-payers.ts";
+import { bring, buy, type Payer, pause, railOf, signedPayment, tempoTransfer, WAYS, type Way, wishFor } from "./matrix-payers.ts";
 import { type Bought, checkBooks, reckon, type Till, tillOf } from "./matrix-reckoning.ts";
 import { type Life, type LifeOptions, type MatrixStage, startMatrixStage } from "./matrix-stage.ts";
 import { markOf, orderOf, type Wish, wordOf } from "./shop.ts";
@@ -161,6 +161,17 @@ for (const way of EVM_WAYS) {
     await scene.reckon(first);
   });
 
+  row(way, "an authorization that a stranger has carried out before it was brought is paid all the same", async (scene) => {
+    const { stage, payer } = scene;
+    const given = await signIn(scene);
+    const [stranger = payer.wallet] = stage.chains.otherPayers;
+    await deed(scene, stranger.address, carryingOut(given));
+    await stage.pass(2_000);
+    const first = await stage.run(buy(payer));
+    assert.equal(first.kind, "paid");
+    await scene.reckon(first);
+  });
+
   for (const isBack of [true, false])
     row(way, `money that is gone when the payment arrives ${isBack ? "and comes back in time is paid" : "for good is a failed payment"}`, async (scene) => {
       const { stage } = scene;
@@ -209,6 +220,22 @@ for (const way of EVM_WAYS) {
     await scene.reckon(first);
   });
 }
+
+for (const way of ["tempo pull", "tempo push"] as const)
+  row(way, "a transaction that is reverted, since the money is gone, is a failed payment", async (scene) => {
+    const { stage, payer } = scene;
+    const { tempo, otherPayers } = stage.chains;
+    const [other = payer.wallet] = otherPayers;
+    const { buying, given } = await lost(scene);
+    const all = await tempo.balanceOf(payer.wallet.address);
+    await stage.ask(tempo, "eth_sendRawTransaction", await tempoTransfer(stage, payer.wallet, { units: all, to: other.address }));
+    await goOn(scene);
+    if (given.sent !== null) await stage.ask(tempo, "eth_sendRawTransaction", given.sent);
+    const first = await stage.run(buying);
+    assert.equal(wordOf(first), "payment_failed");
+    assert.match(first.kind === "unpaid" ? first.fault.message : "", /reverted/);
+    await scene.reckon(first);
+  });
 
 for (const way of PULLED)
   row(

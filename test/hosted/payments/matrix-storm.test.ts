@@ -7,7 +7,7 @@ import type { PurposeKind } from "../../../src/core/payment.ts";
 import { openStore } from "../../../src/hosted/store.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { seededRandom } from "../../fakes/world.ts";
-import { carryingOut } from "./evm-deeds.ts";
+import { carryingOut, nonceIn } from "./evm-deeds.ts";
 import { buy, type Payer, pause, railOf, WAYS, wishFor } from "./matrix-payers.ts";
 import { type Bought, checkBooks, reckon, tillOf } from "./matrix-reckoning.ts";
 import { DEPTH, type Fates, type Life, type MatrixStage, startMatrixStage } from "./matrix-stage.ts";
@@ -124,7 +124,8 @@ async function weather(stage: MatrixStage, { payers, pick, isOver, see }: Weathe
         await stage.ask(evm, "anvil_dropAllTransactions");
         break;
       case "stranger":
-        if (given === undefined || railOf(way) !== "evm") break;
+        // Nobody else can know it before it was sent.
+        if (given === undefined || railOf(way) !== "evm" || !(await isSent(stage, nonceIn(given)))) break;
         see("stranger");
         await stage.ask(evm, "eth_sendTransaction", {
           from: (otherPayers[0] ?? payer).address,
@@ -137,4 +138,9 @@ async function weather(stage: MatrixStage, { payers, pick, isOver, see }: Weathe
         break;
     }
   }
+}
+
+async function isSent({ store }: MatrixStage, nonce: string): Promise<boolean> {
+  const query = store.db.selectFrom("purchase").select("id").where("payment_key", "like", `evm:%:${nonce}`).where("state", "!=", "accepted");
+  return (await query.executeTakeFirst()) !== undefined;
 }

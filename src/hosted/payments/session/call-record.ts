@@ -29,15 +29,16 @@ export interface RecordedCall extends CallKey {
 /** Answers up to this many bytes are kept. */
 export const MAX_KEPT_BYTES = 65_536;
 
-/** Calls of one channel that are kept. */
+/** Calls of one channel that are kept at least; twice as many at most. */
 const KEPT_CALLS = 4n;
 /** How often a call whose answer was not kept is made again for nothing. */
 const MAX_RERUNS = 3n;
 const DELETED_AT_ONCE = 500;
 
-/** Writes a call, and forgets those that came long before. */
+/** Writes a call, and now and then forgets those that came long before. */
 export async function insertCall(tx: Tx, call: RecordedCall, atMs: number): Promise<void> {
   await tx.insertInto("session_call").values(rowOf(call, atMs)).execute();
+  if (call.position % KEPT_CALLS !== 0n) return;
   await tx
     .deleteFrom("session_call")
     .where("channel_id", "=", call.channelId)
@@ -60,6 +61,20 @@ export async function findCall(
     .limit(1)
     .executeTakeFirst();
   return row === undefined ? null : parseCall(row);
+}
+
+/** Whether the very same request was charged: equal in everything. */
+export async function isCharged(tx: Tx, { channelId, voucherUnits, fingerprint, challengeId }: CallKey): Promise<boolean> {
+  const row = await tx
+    .selectFrom("session_call")
+    .select("position")
+    .where("channel_id", "=", channelId)
+    .where("voucher_units", "=", voucherUnits)
+    .where("fingerprint", "=", fingerprint)
+    .where("challenge_id", "=", challengeId)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
 /** Takes one of the times that a call is made again for nothing; false = they are used up. */

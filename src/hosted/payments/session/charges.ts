@@ -1,7 +1,7 @@
 // Charges as they are written: many calls in one transaction of the store where many end at once, each of them only as far as its voucher pays. What is
 // written here decides; what memory held was a guess.
 import type { Tx } from "../../ledger.ts";
-import { findCall, insertCall, type RecordedCall } from "./call-record.ts";
+import { insertCall, isCharged, type RecordedCall } from "./call-record.ts";
 import { type ChannelMoney, type Voucher, withCharge } from "./channel.ts";
 import type { SessionChannel } from "./channel-record.ts";
 import type { Hex } from "./descriptor.ts";
@@ -53,6 +53,8 @@ export function createCharges(parts: Pick<SessionParts, "store" | "channels" | "
   async function writeAll(): Promise<void> {
     writing = true;
     while (waiting.length > 0) {
+      // Whatever has ended by now shares one commit.
+      await new Promise(setImmediate);
       const group = waiting.splice(0, MAX_AT_ONCE);
       const charges = group.map((it) => it.charge);
       try {
@@ -93,7 +95,7 @@ async function chargeIn({ channels, world, policy }: Pick<SessionParts, "channel
   const channel = await channels.lock(tx, charge.channelId);
   if (channel === null) throw new Error(`channel ${charge.channelId} is gone from the store`);
   const money = channel.state === "open" ? withCharge(channel, charge.units, vouchersOf(charge)) : null;
-  if (money === null || (await isCharged(tx, charge))) return { channel, call: null };
+  if (money === null || (await isCharged(tx, { ...charge, voucherUnits: charge.promised.units }))) return { channel, call: null };
   const atMs = world.wallMs();
   const change = { ...money, calls: channel.calls + 1n, owedSinceMs: channel.owedSinceMs ?? atMs };
   const next = { ...channel, ...change, lookAtMs: lookAtOf({ ...channel, ...change }, policy, atMs) };
@@ -106,11 +108,6 @@ async function chargeIn({ channels, world, policy }: Pick<SessionParts, "channel
 
 function vouchersOf({ promised, accepted }: Charge): readonly Voucher[] {
   return accepted === null ? [promised] : [promised, accepted];
-}
-
-async function isCharged(tx: Tx, { channelId, promised, fingerprint, challengeId }: Charge): Promise<boolean> {
-  const found = await findCall(tx, { channelId, voucherUnits: promised.units, fingerprint });
-  return found !== null && found.challengeId === challengeId;
 }
 
 /** When a channel that something was spent of is to be looked at: now if enough is owed, else in time to see that its payer wants the deposit back. */
