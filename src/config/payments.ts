@@ -60,6 +60,9 @@ const evm = z
     wallet_key: walletKey.describe("Secret key of the settlement wallet, which holds nothing but gas."),
     confirmations: count(0, 1_000, 3).describe("Blocks that have to follow before money counts as received."),
     low_gas_wei: wei.default("10000000000000000").describe("Below this much in the settlement wallet the operator is alarmed."),
+    max_gas_wei: wei
+      .default("2000000000000000")
+      .describe("The most that the gas of one settlement may cost; while it costs more, payments wait and nothing is offered by this rail."),
   })
   .describe("EIP-3009 authorizations: MPP `evm`/`charge` and x402 `exact`.");
 
@@ -139,7 +142,7 @@ function railOf(file: z.output<typeof payments>["rails"][number]): RailSettings 
     case "tempo":
       return { ...base, kind: "tempo", token: token(file.token), modes: file.modes };
     case "evm":
-      return { ...base, kind: "evm", token: file.token, walletKey: file.wallet_key, lowGasWei: BigInt(file.low_gas_wei) };
+      return { ...base, kind: "evm", token: file.token, walletKey: file.wallet_key, lowGasWei: BigInt(file.low_gas_wei), maxGasWei: BigInt(file.max_gas_wei) };
     case "session":
       return {
         ...base,

@@ -56,6 +56,8 @@ export interface EvmRailSettings extends RailBase {
   readonly walletKey: string;
   /** Below this much wei in the settlement wallet the operator is alarmed. */
   readonly lowGasWei: bigint;
+  /** The most wei that the gas of one settlement may cost. */
+  readonly maxGasWei: bigint;
 }
 
 /** MPP `tempo`/`session`: a channel of the payer's, and a cumulative voucher with every call. */

@@ -89,7 +89,7 @@ function railsOf(tempo: PaymentChain, evm: PaymentChain): PaymentChains["rails"]
   });
   return {
     tempo: { ...base(tempo), kind: "tempo", modes: ["pull", "push"] },
-    evm: { ...base(evm), kind: "evm", walletKey: SETTLEMENT.key, lowGasWei: 10n ** 16n },
+    evm: { ...base(evm), kind: "evm", walletKey: SETTLEMENT.key, lowGasWei: 10n ** 16n, maxGasWei: 10n ** 19n },
     session: {
       ...base(tempo),
       kind: "session",

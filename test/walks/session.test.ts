@@ -34,6 +34,7 @@ test("a stock client pays for 120 calls over one channel, is settled by amount w
     assert.equal(response.headers.get("cache-control"), "private");
   }
   await until(() => /"kind":"settle"/.test(stage.service().log()), "it is settled while it calls");
+  assert.match((await stage.service().get("/metrics")).text, /^svc_session_channels 1$/m);
   const receipt = await manager.close();
   assert.equal(receipt?.spent, String(120n * PRICE));
   await quiet(stage);
@@ -112,6 +113,21 @@ test("many calls at one time over one channel are each paid for once, whatever o
     const row = await store.db.selectFrom("session_channel").select(["spent_units", "calls"]).executeTakeFirstOrThrow();
     assert.deepEqual([row.spent_units, row.calls], [25n * PRICE, 25n]);
   });
+});
+
+test("where blocks have to follow, a channel counts after them; until then it is pending, and the same opening is served later", async (t) => {
+  const stage = await sessionStage(t, chains, { rail: { confirmations: 3 }, waitMs: 300 });
+  let credential = "";
+  const keep: typeof fetch = async (input, init) => {
+    credential = new Headers(init?.headers).get("authorization") ?? credential;
+    return fetch(input, init);
+  };
+  const { manager } = stockClient(chains, chains.payer, { fetch: keep });
+  assert.equal((await manager.fetch(stage.url(), callOf("eth_gasPrice"))).status, 503);
+  assert.equal(stage.upstream.asked.length, 0);
+  const again = () => fetch(stage.url(), { ...callOf("eth_gasPrice"), headers: { "content-type": "application/json", authorization: credential } });
+  await until(async () => (await again()).status === 200, "it is served");
+  assert.equal(stage.upstream.asked.length, 1);
 });
 
 test("a payer who tells the chain to give the deposit back is not served any more; what was spent is taken out, the rest goes back", async (t) => {

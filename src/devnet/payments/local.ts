@@ -35,6 +35,8 @@ const RPC_TIMEOUT_MS = 5_000;
 const MAX_TRIES = 100;
 const PAUSE_MS = 50;
 const LOW_GAS_WEI = 10n ** 16n;
+/** Gas costs nothing here. */
+const MAX_GAS_WEI = 10n ** 19n;
 const NANO_PER_USD = 1_000_000_000n;
 const SETTLE_MS = 600_000;
 
@@ -89,7 +91,7 @@ async function evmRail({ chain, providers }: Devnet, world: World): Promise<Rail
   const token = await deployToken(asking(first), world);
   await arrived(asking(last), token.address, world);
   const rail = { rpcUrl: last.url, chainId: chain.chainId, token, recipient: RECIPIENT.address, confirmations: 0, local: true };
-  return { ...rail, kind: "evm", walletKey: SETTLEMENT.key, lowGasWei: LOW_GAS_WEI };
+  return { ...rail, kind: "evm", walletKey: SETTLEMENT.key, lowGasWei: LOW_GAS_WEI, maxGasWei: MAX_GAS_WEI };
 }
 
 /** The other nodes make the block of the deployment a moment later. */

@@ -1,15 +1,18 @@
 // Who goes on with purchases, and when: a request that waits for its own, and a worker that comes back to every open one. Each is driven by one at a time:
 // in this process by a map, among processes by leases. Bounds how many are driven at once.
 import type { PurchaseRow } from "./purchase-record.ts";
-import { byId, due, giveBack, lease } from "./purchase-rows.ts";
+import { byId, type DueRails, due, giveBack, lease } from "./purchase-rows.ts";
 import { isRailOf, type WalkParts, walk } from "./purchase-walk.ts";
 
 /** What drives purchases. */
 export interface Driver {
   /** Waits for the end of a purchase, and goes on with it meanwhile; returns its row when it has ended or the time is over. Throws where the store does. */
   follow(row: PurchaseRow, waitMs: number): Promise<PurchaseRow>;
-  /** Takes one step with every purchase that is due, as far as bounds allow. Throws where the store does. */
-  tick(): Promise<void>;
+  /**
+   * One for each rail, and one for purchases whose rail is not there: takes a step with those that are due, as far as bounds allow. A slow chain holds up
+   * nothing but its own. Each throws where the store does.
+   */
+  readonly ticks: readonly (() => Promise<void>)[];
   /** Begins nothing any more, and waits for the steps that are under way. */
   close(): Promise<void>;
 }
@@ -21,7 +24,7 @@ export interface DriverParts extends WalkParts {
 
 /** Purchases that requests of this process drive at once. */
 const MAX_DRIVEN = 64;
-/** Purchases that the worker takes a step with at once, and those that it finds at a time. */
+/** Purchases of a rail that the worker takes a step with at once, and those that it finds at a time. */
 const MAX_STEPS = 8;
 const MAX_DUE = 64;
 /** Between two looks of a request that waits. */
@@ -74,6 +77,13 @@ export function createDriver(parts: DriverParts): Driver {
     if (after.ended_at === null) await giveBack(parts, id, { lookAtMs: world.wallMs() + backoffMs, looks: looks + 1 });
   }
 
+  async function tick(which: DueRails): Promise<void> {
+    const ids = await due(parts, { which, limit: MAX_DUE, nowMs: world.wallMs(), except: underWay.keys() });
+    for (let from = 0; from < ids.length && !isClosed; from += MAX_STEPS) {
+      await Promise.all(ids.slice(from, from + MAX_STEPS).map((id) => underWay.get(id) ?? start(id, () => stepOnce(id))));
+    }
+  }
+
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void world.after(Math.max(1, ms), resolve));
 
   /** Resolves when `work` has ended, or the time is over. */
@@ -103,12 +113,7 @@ export function createDriver(parts: DriverParts): Driver {
         if (row.ended_at === null) await pause(Math.min(pauseMs, untilMs - world.now()));
       }
     },
-    async tick() {
-      const ids = await due(parts, { limit: MAX_DUE, nowMs: world.wallMs(), except: underWay.keys() });
-      for (let from = 0; from < ids.length && !isClosed; from += MAX_STEPS) {
-        await Promise.all(ids.slice(from, from + MAX_STEPS).map((id) => underWay.get(id) ?? start(id, () => stepOnce(id))));
-      }
-    },
+    ticks: [...parts.rails.map((it) => () => tick({ kind: "of", rail: it })), () => tick({ kind: "of_none", rails: parts.rails })],
     async close() {
       isClosed = true;
       await Promise.all(underWay.values());

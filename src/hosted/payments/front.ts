@@ -60,13 +60,13 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
     counts = await countPurchases(store);
   };
   const tasks = [
-    { everyMs: TICK_MS, run: () => driver.tick() },
-    { everyMs: SWEEP_MS, run: () => wallets.sweep() },
+    ...driver.ticks.map((run) => ({ everyMs: TICK_MS, run })),
+    ...rails.map((rail) => ({ everyMs: SWEEP_MS, run: () => wallets.sweep(rail) })),
     { everyMs: COUNT_MS, run: count },
     { everyMs: BLANK_MS, run: () => blankSecrets(parts, world.wallMs()) },
   ];
   const worker = startWorker(world, tasks, onError);
-  const canSettle = (rail: Rail): boolean => wallets.states.get(rail)?.empty !== true;
+  const { canSettle } = wallets;
   const taking: TakingParts = {
     ...walking,
     protocol: parts.protocol,

@@ -41,7 +41,7 @@ export type Recorded =
 const MAX_OPEN_OF_PAYER = 16;
 
 /** How long a node has a purchase for itself without saying so again: longer than any question to a chain. */
-const LEASE_MS = 30_000;
+export const LEASE_MS = 30_000;
 
 /** Times that are further ahead were written by a clock that was set back since: they count as past. Every purchase is looked at more often than this. */
 const MAX_AHEAD_MS = 120_000n;
@@ -143,8 +143,15 @@ export async function byId({ db }: Pick<Store, "db">, id: string): Promise<Purch
   return (await db.selectFrom("purchase").selectAll().where("id", "=", id).executeTakeFirst()) ?? null;
 }
 
+/** A rail by its name and chain. */
+type RailName = Pick<Rail, "method" | "chainId">;
+
+/** Purchases by one rail, or by none of some. */
+export type DueRails = { readonly kind: "of"; readonly rail: RailName } | { readonly kind: "of_none"; readonly rails: readonly RailName[] };
+
 /** Which purchases are looked for. */
 export interface DueQuery {
+  readonly which: DueRails;
   readonly limit: number;
   readonly nowMs: number;
   /** Those that this process looks after right now. What else is leased to its node it has left behind: an answer of the store was lost. */
@@ -152,13 +159,14 @@ export interface DueQuery {
 }
 
 /** Purchases that are to be looked at and that nobody looks after, those first that have waited for longest. */
-export async function due({ store, node }: Pick<RowParts, "store" | "node">, { limit, nowMs, except }: DueQuery): Promise<readonly string[]> {
+export async function due({ store, node }: Pick<RowParts, "store" | "node">, { which, limit, nowMs, except }: DueQuery): Promise<readonly string[]> {
   const now = BigInt(Math.floor(nowMs));
   const own = [...except];
   const rows = await store.db
     .selectFrom("purchase")
     .select("id")
     .where("ended_at", "is", null)
+    .where((it) => isOf(it, which))
     .where((it) => it.or([it("look_at", "<=", now), it("look_at", ">", now + MAX_AHEAD_MS)]))
     .where((it) => it.or([...isFree(it, now), it("lease_node", "=", node)]))
     .$if(own.length > 0, (it) => it.where("id", "not in", own))
@@ -167,6 +175,11 @@ export async function due({ store, node }: Pick<RowParts, "store" | "node">, { l
     .limit(limit)
     .execute();
   return rows.map(({ id }) => id);
+}
+
+function isOf(it: ExpressionBuilder<Tables, "purchase">, which: DueRails) {
+  const isBy = ({ method, chainId }: RailName) => it.and([it("rail", "=", method), it("chain_id", "=", BigInt(chainId))]);
+  return which.kind === "of" ? isBy(which.rail) : it.not(it.or(which.rails.map(isBy)));
 }
 
 /** When nobody has a purchase, be it that the one who had it has ended. */

@@ -1,5 +1,5 @@
-// The steps of a purchase: accepted → submitted → settled | failed. Each is one transaction, written before the act that it names; a step that was taken
-// meanwhile is not taken twice. Talks to no chain.
+// The steps of a purchase: accepted → submitted → settled | failed, and from failed to settled where its money has moved after all. Each is one transaction,
+// written before the act that it names; a step that was taken meanwhile is not taken twice. Talks to no chain.
 import type { Tx } from "../ledger.ts";
 import { fulfil } from "./fulfilment.ts";
 import { takeNonce } from "./nonces.ts";
@@ -85,7 +85,7 @@ async function isCovered(tx: Tx, { id, payer, chain_id, network, token, units }:
   return units + BigInt(sent ?? 0n) <= heldUnits;
 }
 
-/** The money has moved: what it was for happens in the same transaction. Returns the row as it is then. */
+/** The money has moved, be it after all: what it was for happens in the same transaction. Returns the row as it is then. */
 export function settle(
   { store, sealer }: RowParts,
   id: string,
@@ -93,14 +93,15 @@ export function settle(
 ) {
   return store.transaction(async (tx): Promise<PurchaseRow> => {
     const row = await locked(tx, id);
-    if (row.ended_at !== null) return row;
+    if (row.state === "settled") return row;
     const settledRef = `${row.chain_id}:${row.network}:${truth.txHash.toLowerCase()}:${truth.logIndex}`;
     const other = await tx.selectFrom("purchase").select("id").where("settled_ref", "=", settledRef).executeTakeFirst();
+    if (other !== undefined && row.state === "failed") return row;
     if (other !== undefined) return ended(tx, id, { state: "failed", reason: `this transfer has paid for ${other.id} already`, offer_claim: null }, nowMs);
     const money = { purchaseId: id, purpose: parsePurpose(row.purpose), amountN: row.amount_n, atMs: nowMs, from: "chain" } as const;
     const fulfilment = await fulfil(tx, money);
     const given = fulfilment === null ? NOTHING : givenAs(sealFulfilment(sealer, id, fulfilment), fulfilment.kind === "create_key", nowMs);
-    return ended(tx, id, { state: "settled", settled_ref: settledRef, tx_hash: truth.txHash, ...given }, nowMs);
+    return ended(tx, id, { state: "settled", reason: null, settled_ref: settledRef, tx_hash: truth.txHash, ...given }, nowMs);
   });
 }
 

@@ -4,9 +4,10 @@ import type { Logger } from "pino";
 import type { World } from "../../world.ts";
 import type { Changes } from "../keys.ts";
 import { openFulfilment, type PurchaseRow, railPurchaseOf, type SubmissionRow } from "./purchase-record.ts";
-import { type RowParts, submissionsOf } from "./purchase-rows.ts";
+import { LEASE_MS, type RowParts, submissionsOf } from "./purchase-rows.ts";
 import { fail, MAX_SUBMISSIONS, settle, submit } from "./purchase-steps.ts";
-import type { RailAsks } from "./rail-asks.ts";
+import type { RailAsks, Told } from "./rail-asks.ts";
+import { ChainTrouble } from "./rails/chain.ts";
 import type { Rail, RailPurchase, Submission, Truth } from "./rails/rail.ts";
 
 /** What purchases are walked with. */
@@ -48,8 +49,41 @@ export async function walk(parts: WalkParts, row: PurchaseRow): Promise<Purchase
     notice("sealed", "purchases are under way that were sealed with a secret which is not known any more: start with it as SVC_SECRET_PREVIOUS");
     return row;
   }
-  const truth = await asks.ask(rail, () => rail.look(purchase));
+  const truth = await look(parts, rail, purchase);
   return truth.kind === "trouble" ? row : act(parts, { rail, row, purchase, rows }, { truth: truth.value, nowMs: world.wallMs() });
+}
+
+/**
+ * Looks once more at a purchase that has failed. Some failures are impatience: a transaction that nothing but its nonce ends may get into a block later, and
+ * the money has moved then. Sends nothing; returns the row as it is then. Throws only where the store does.
+ */
+export async function revisit(parts: WalkParts, row: PurchaseRow): Promise<PurchaseRow> {
+  const { store, sealer, asks, rails, world } = parts;
+  const rail = rails.find((it) => isRailOf(it, row));
+  if (rail === undefined || asks.isTroubled(rail)) return row;
+  const network = await asks.ask(rail, () => rail.network());
+  if (network.kind === "trouble" || network.value !== row.network) return row;
+  const purchase = railPurchaseOf(sealer, row, await submissionsOf(store.db, row.id));
+  const truth = purchase === null ? null : await look(parts, rail, purchase);
+  if (truth?.kind !== "told" || truth.value.kind !== "settled") return row;
+  const settled = await settle(parts, row.id, { truth: truth.value, nowMs: world.wallMs() });
+  await announce(parts, settled);
+  return settled;
+}
+
+/** A look may be many questions; all of them together end before the lease of the purchase does. */
+const MAX_LOOK_MS = (LEASE_MS * 2) / 3;
+
+function look({ asks, world }: WalkParts, rail: Rail, purchase: RailPurchase): Promise<Told<Truth>> {
+  return asks.ask(
+    rail,
+    () =>
+      new Promise<Truth>((resolve, reject) => {
+        const late = () => reject(new ChainTrouble(`The payment chain did not say within ${MAX_LOOK_MS} ms what became of a payment`));
+        const cancel = world.after(MAX_LOOK_MS, late);
+        void rail.look(purchase).then(resolve, reject).finally(cancel);
+      }),
+  );
 }
 
 /** Whether a rail is the one that a purchase came by, with the same token and recipient. */
@@ -114,7 +148,7 @@ async function resend(parts: WalkParts, standing: Standing, newest: SubmissionRo
 /** The nonce is used up for good. If the payment was still not carried out it is sent once more, where it could be by now. */
 async function sendAnew(parts: WalkParts, standing: Standing): Promise<void> {
   const { rail, purchase } = standing;
-  const truth = await parts.asks.ask(rail, () => rail.look(purchase));
+  const truth = await look(parts, rail, purchase);
   if (truth.kind === "trouble" || truth.value.kind !== "open") return;
   const bad = await parts.asks.ask(rail, () => rail.check(purchase.payment));
   if (bad.kind === "told" && bad.value === null) await sendNext(parts, standing, null);

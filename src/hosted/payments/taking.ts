@@ -9,7 +9,7 @@ import type { Protocol } from "./protocol.ts";
 import { openFulfilment, type PurchaseRow, viewOf } from "./purchase-record.ts";
 import { byKeys, type Recorded, record, usedOffer } from "./purchase-rows.ts";
 import { giveHeld } from "./purchase-steps.ts";
-import { announce, type WalkParts } from "./purchase-walk.ts";
+import { announce, revisit, type WalkParts } from "./purchase-walk.ts";
 import type { BadPayment, Payment, Rail } from "./rails/rail.ts";
 import { conflict, invalid, standing, tooMany, unavailable, unreadable } from "./unpaid.ts";
 import type { Waiting } from "./waiting.ts";
@@ -63,8 +63,13 @@ async function found(parts: TakingParts, row: PurchaseRow, { presented, request 
   // All else of a payment stands on its chain for everybody to read.
   if (row.offer_id !== presented.offerId) return conflict("this payment was recorded with another offer: repeat exactly what was sent first", null);
   if (row.fingerprint !== request.fingerprint) return conflict("this payment was recorded with another request: repeat that one for its result", row.id);
-  const now = row.ended_at === null ? ((await parts.waiting.at(row.id, () => parts.driver.follow(row, parts.waitMs))) ?? row) : row;
+  const now = row.state === "settled" ? row : ((await parts.waiting.at(row.id, () => goneOn(parts, row))) ?? row);
   return result(parts, now, true);
+}
+
+/** Follows what is under way. What has failed may be on its chain after all: nobody loses money that came late. */
+function goneOn(parts: TakingParts, row: PurchaseRow): Promise<PurchaseRow> {
+  return row.ended_at === null ? parts.driver.follow(row, parts.waitMs) : revisit(parts, row);
 }
 
 async function takeNew(parts: TakingParts, shown: Shown, order: Order): Promise<Paid | Unpaid> {

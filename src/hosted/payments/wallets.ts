@@ -10,8 +10,10 @@ import type { Rail, WalletState } from "./rails/rail.ts";
 export interface Wallets {
   /** As they were seen last, by rail; a rail that has none or was never reached is not in it. */
   readonly states: ReadonlyMap<Rail, WalletState>;
-  /** Finds out whether every rail's chain is reached, looks at every wallet, and sends again what is left of ended purchases. Throws only where the store does. */
-  sweep(): Promise<void>;
+  /** Whether a rail's wallet can pay for a settlement at what gas costs, as far as is known. Asks nobody. */
+  canSettle(rail: Rail): boolean;
+  /** Finds out whether a rail's chain is reached, looks at its wallet, and sends again what is left of ended purchases. Throws only where the store does. */
+  sweep(rail: Rail): Promise<void>;
 }
 
 /** Purchases that one sweep sends for again. */
@@ -24,18 +26,20 @@ export function createWallets(parts: WalkParts): Wallets {
   const states = new Map<Rail, WalletState>();
   return {
     states,
-    async sweep() {
-      for (const rail of parts.rails) {
-        if (!(await parts.asks.reach(rail))) continue;
-        const state = await parts.asks.ask(rail, () => rail.wallet());
-        const network = await parts.asks.ask(rail, () => rail.network());
-        if (state.kind === "trouble" || network.kind === "trouble" || state.value === null) continue;
-        tell(parts, rail, { before: states.get(rail), now: state.value });
-        states.set(rail, state.value);
-        const walletId = walletIdOf(state.value.id, network.value);
-        await markPassed(parts, walletId, { below: state.value.nonce, nowMs: parts.world.wallMs() });
-        for (const id of await leftOf(parts, walletId)) await sendLeft(parts, rail, id);
-      }
+    canSettle(rail) {
+      const state = states.get(rail);
+      return state === undefined || !(state.empty || state.dear);
+    },
+    async sweep(rail) {
+      if (!(await parts.asks.reach(rail))) return;
+      const state = await parts.asks.ask(rail, () => rail.wallet());
+      const network = await parts.asks.ask(rail, () => rail.network());
+      if (state.kind === "trouble" || network.kind === "trouble" || state.value === null) return;
+      tell(parts, rail, { before: states.get(rail), now: state.value });
+      states.set(rail, state.value);
+      const walletId = walletIdOf(state.value.id, network.value);
+      await markPassed(parts, walletId, { below: state.value.nonce, nowMs: parts.world.wallMs() });
+      for (const id of await leftOf(parts, walletId)) await sendLeft(parts, rail, id);
     },
   };
 }
@@ -46,6 +50,8 @@ function tell({ log }: Pick<WalkParts, "log">, rail: Rail, { before, now }: { re
   if (now.empty && before?.empty !== true) log.error(about, "the settlement wallet cannot pay for gas: nothing is offered by this rail until it is refilled");
   else if (now.low && before?.low !== true) log.error(about, "the settlement wallet is low on gas: refill it");
   else if (!now.low && before?.low === true) log.info(about, "the settlement wallet has enough gas again");
+  if (now.dear && before?.dear !== true) log.warn(about, "gas costs more than max_gas_wei lets a settlement cost: nothing is offered by this rail meanwhile");
+  else if (!now.dear && before?.dear === true) log.info(about, "gas costs no more than a settlement may cost again");
 }
 
 /** Purchases that have ended while something of theirs may still have to be sent; the lowest nonces first. */

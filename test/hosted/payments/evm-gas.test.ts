@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { privateKeyToAccount } from "viem/accounts";
 import { SETTLEMENT } from "../../../src/devnet/payments/wallets.ts";
-import { feesFor, feesToReplace, gasFor, parseSigned, signedBy } from "../../../src/hosted/payments/rails/evm-gas.ts";
+import { feesFor, feesToReplace, feesWithin, gasFor, parseSigned, signedBy } from "../../../src/hosted/payments/rails/evm-gas.ts";
 
 const GWEI = 10n ** 9n;
 const anyFee = fc.bigInt({ min: 0n, max: 10n ** 30n });
@@ -38,6 +38,20 @@ test("a replacement offers an eighth more of both at least, and there is an end 
 test("gas has a margin and a bound", () => {
   assert.equal(gasFor(80_000n), 110_000n);
   assert.equal(gasFor(10n ** 12n), 1_000_000n);
+});
+
+test("gas never costs more than it may, and is paid for as long as the base fee leaves it at that", () => {
+  const price = (baseFeeWei: bigint) => ({ baseFeeWei, fees: feesFor(baseFeeWei, GWEI) });
+  assert.deepEqual(feesWithin(price(10n * GWEI), 100_000n, 10n ** 16n), { maxWei: 21n * GWEI, tipWei: GWEI });
+  assert.deepEqual(feesWithin(price(10n * GWEI), 100_000n, 10n ** 15n), { maxWei: 10n * GWEI, tipWei: GWEI });
+  assert.equal(feesWithin(price(10n * GWEI + 1n), 100_000n, 10n ** 15n), null);
+  fc.assert(
+    fc.property(anyFee, fc.bigInt({ min: 10_000n, max: 1_000_000n }), anyFee, (base, gas, mostWei) => {
+      const fees = feesWithin(price(base), gas, mostWei);
+      assert.ok(fees === null || (fees.maxWei * gas <= mostWei && fees.tipWei <= fees.maxWei));
+      assert.equal(fees === null, base * gas > mostWei);
+    }),
+  );
 });
 
 test("what was signed is read back as it was", async () => {

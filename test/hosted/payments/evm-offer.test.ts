@@ -26,6 +26,7 @@ const SETTINGS: EvmRailSettings = {
   local: true,
   walletKey: SETTLEMENT.key,
   lowGasWei: 1n,
+  maxGasWei: 1n,
 };
 const rail = createEvmRail(SETTINGS, { world: realWorld });
 const BASE = { key: PAYER.key, settings: SETTINGS, value: UNITS };

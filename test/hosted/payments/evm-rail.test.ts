@@ -397,6 +397,38 @@ describe("the settlement wallet", () => {
     assert.equal((await railWith().wallet())?.id, `31337:${address.toLowerCase()}`);
   });
 
+  test("pays no more gas for a settlement than it may: what costs more is not offered, not taken and not sent until it costs less", async () => {
+    const mostWei = 120_000n * 20n * 10n ** 9n;
+    const rail = railWith({ maxGasWei: mostWei });
+    const baseFee = async (gwei: bigint) => {
+      await stage.chains.evm.rpc("anvil_setNextBlockBaseFeePerGas", `0x${(gwei * 10n ** 9n).toString(16)}`);
+      await stage.mine();
+    };
+    await baseFee(18n);
+    const purchase = await bought(rail);
+    assert.equal(await rail.check(purchase.payment), null);
+    await baseFee(40n);
+    assert.deepEqual([(await rail.wallet())?.dear, (await rail.wallet())?.empty], [true, false]);
+    await assert.rejects(rail.check(purchase.payment), { name: "ChainTrouble" });
+    assert.deepEqual(await step(rail, purchase), OPEN);
+    assert.equal(purchase.submissions.length, 0);
+    await baseFee(18n);
+    assert.equal((await rail.wallet())?.dear, false);
+    await step(rail, purchase);
+    const sent = parseTransaction(parseHex(purchase.submissions[0]?.raw ?? ""));
+    assert.ok((sent.gas ?? 0n) * (sent.maxFeePerGas ?? 0n) <= mostWei, "twice the base fee would be more");
+    // What was sent is not raised above it either.
+    await baseFee(40n);
+    await step(rail, purchase);
+    assert.equal(purchase.submissions.length, 1);
+    await baseFee(10n);
+    // The node may have dropped it meanwhile.
+    await step(rail, purchase);
+    await stage.mine();
+    assert.equal((await rail.look(purchase)).kind, "settled");
+    assert.equal(await received(), UNITS);
+  });
+
   test("tells its nonce as of the depth", async () => {
     const rail = railWith({ confirmations: 1 });
     const purchase = await bought(rail);

@@ -75,7 +75,8 @@ export function authorizationRail({ chain, outside, now, confirmations, local = 
       }),
     send: ({ raw }) => outside("send", () => void (raw === null ? undefined : chain.send(parsed(raw)))),
     look: (purchase) => outside("look", () => lookAtAuthorization(chain, confirmations, purchase)),
-    wallet: () => outside("wallet", () => ({ id: WALLET, balanceWei: 1n, low: false, empty: false, nonce: chain.at(confirmations).state.walletNonce })),
+    wallet: () =>
+      outside("wallet", () => ({ id: WALLET, balanceWei: 1n, low: false, empty: false, dear: false, nonce: chain.at(confirmations).state.walletNonce })),
   };
 }
 

@@ -179,7 +179,6 @@ export function escrowOf(chain: FakeReserve, outside: Outside): Escrow {
         const end = chain.ended(id);
         return end !== null && end.block >= from && end.block <= to ? { name: "ChannelClosed", units: end.units } : null;
       }),
-    simulate: () => ask("simulate", () => null),
     send: (raw) => ask("send", () => chain.send(raw)),
     graceMs: () => ask("grace", () => GRACE_MS),
     balance: () => ask("balance", () => 1_000_000n),

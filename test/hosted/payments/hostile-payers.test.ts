@@ -47,6 +47,48 @@ eachStore(({ engine, open }) => {
     await shop.run(Promise.all([...slow, paying]));
   });
 
+  test(`a chain that does not say what became of payments holds up none on another one, nor its own for longer than that (${engine})`, async (t) => {
+    const shop = openShop(await open(t));
+    let isHanging = true;
+    const rails = (parts: FakeRailParts): readonly Rail[] => {
+      const slow = authorizationRail(parts);
+      return [{ ...slow, look: (it) => (isHanging ? new Promise(() => {}) : slow.look(it)) }, payerRail(parts)];
+    };
+    const { wish, life } = await opened(shop, { rails, waitMs: 50 });
+    const bought = async (how: "mpp" | "pull") => {
+      const given = sign(shop, await shop.run(offersFor(life, wish)), { how, from: how === "mpp" ? "0xa" : "0xb", units: UNITS, validMs: 600_000 });
+      const taken = await shop.run(bring(life, given, wish));
+      assert.equal(wordOf(taken), "payment_pending");
+      return taken.kind === "unpaid" ? (taken.purchaseId ?? "") : "";
+    };
+    const slow = [];
+    for (let index = 0; index < 12; index++) slow.push(await bought("mpp"));
+    const stateOf = async (id: string) => (await life.payments.purchase(id))?.state;
+    // Leases of requests are over, and the worker has the slow ones.
+    await shop.pass(25_000);
+    const quick = await bought("pull");
+    const seconds = engine === "sqlite" ? 10 : 100;
+    for (let passed = 0; passed < seconds && (await stateOf(quick)) !== "settled"; passed++) await shop.pass(1_000);
+    assert.equal(await stateOf(quick), "settled");
+    isHanging = false;
+    for (const id of slow) {
+      for (let passed = 0; passed < 200 && (await stateOf(id)) !== "settled"; passed++) await shop.pass(1_000);
+      assert.equal(await stateOf(id), "settled");
+    }
+  });
+
+  test(`an instance whose rails take no purchases looks after those that are there without trouble (${engine})`, async (t) => {
+    const shop = openShop(await open(t));
+    const { wish, life } = await opened(shop, { waitMs: 50 });
+    const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "pull", from: "0xa", units: UNITS, validMs: 600_000 });
+    assert.equal(wordOf(await shop.run(bring(life, given, wish))), "payment_pending");
+    await shop.run(life.payments.close());
+    const without = await shop.start({ rails: () => [] });
+    await shop.pass(10_000);
+    assert.match(without.log(), /no such rail is configured/);
+    assert.doesNotMatch(without.log(), /store does not answer/);
+  });
+
   test(`a clock that is set back holds up no purchase (${engine})`, async (t) => {
     const shop = openShop(await open(t));
     const { wish, life } = await opened(shop, { waitMs: 500 });

@@ -44,17 +44,19 @@ export async function reckon(
     paid.reduce((sum, it) => sum + it, 0n),
     `${note}: what was paid for has moved, and nothing else`,
   );
-  for (const { payer, first } of all) {
-    const { given } = payer;
-    assert.ok(given !== undefined);
-    const again = await stage.run(bring(life, given, payer.wish));
-    assert.deepEqual(resultOf(again), resultOf(first), `${note}: the first result again`);
-    assert.equal(again.kind === "paid" ? again.repeated : true, true);
-  }
+  for (const it of all) await assertRepeats(stage, life, it);
   const { evm, settlement } = stage.chains;
   const used = BigInt(String(await stage.ask(evm, "eth_getTransactionCount", settlement.address, "latest")));
   const wallet = await stage.store.db.selectFrom("settlement_wallet").select("next_nonce").executeTakeFirst();
   if (wallet !== undefined) assert.equal(used, wallet.next_nonce, `${note}: every nonce was used`);
+}
+
+/** Whoever brings the same payment again gets what it came to first. */
+export async function assertRepeats(stage: MatrixStage, life: Life, { payer: { given, wish, way }, first }: Bought): Promise<void> {
+  assert.ok(given !== undefined);
+  const again = await stage.run(bring(life, given, wish));
+  assert.deepEqual(resultOf(again), resultOf(first), `${wish.request} by ${way}: the first result again`);
+  assert.equal(again.kind === "paid" ? again.repeated : true, true);
 }
 
 /** The books of the whole store agree, and the log told nobody what it may not. */

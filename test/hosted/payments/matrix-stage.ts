@@ -83,6 +83,7 @@ const QUESTION_MS = 5_000;
 /** No other timer may be as long. */
 const WAIT_MS = 4_000;
 const BLOCK_MS = 1_000;
+const FIRST_BLOCKS = 5;
 const STEP_MS = 25;
 const MAX_STEPS = 400_000;
 const SECRET = "a secret of 32 bytes, for tests only";
@@ -104,6 +105,8 @@ export async function startMatrixStage(store: Store): Promise<MatrixStage> {
   for (const { rpc } of all) {
     await rpc("evm_setIntervalMining", 0);
     await rpc("evm_setAutomine", false);
+    // A reorganization takes away neither the token nor what its holders had.
+    for (let blocks = 0; blocks < FIRST_BLOCKS; blocks += 1) await rpc("evm_mine");
   }
   const world = simulatedWorld(1);
   const heads = await Promise.all(all.map(timeOf));

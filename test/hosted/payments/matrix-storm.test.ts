@@ -64,8 +64,6 @@ async function storm(stage: MatrixStage, seed: number, see: (what: string) => vo
       return chance < 0.05 ? pick(["fail", "lose"]) : "fine";
     },
   };
-  // A reorganization takes away neither the token nor what the recipient had.
-  for (let blocks = 0; blocks <= DEPTH; blocks += 1) await stage.block();
   const next = survivors(() => stage.start({ rails: RAILS, fates }));
   const till = await tillOf(stage);
   const payers: Payer[] = [];

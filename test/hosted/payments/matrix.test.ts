@@ -4,11 +4,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { PurposeKind } from "../../../src/core/payment.ts";
-import type { PaymentHeaders } from "../../../src/hosted/payments/payments.ts";
 import { openStore, type Store } from "../../../src/hosted/store.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { buy, type Payer, railOf, WAYS, type Way, wishFor } from "./matrix-payers.ts";
-import { checkBooks, reckon, tillOf } from "./matrix-reckoning.ts";
+import { assertRepeats, type Bought, checkBooks, reckon, tillOf } from "./matrix-reckoning.ts";
 import { type Fates, type Life, type MatrixStage, startMatrixStage } from "./matrix-stage.ts";
 
 const SEED = Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
@@ -18,6 +17,9 @@ const STRIDE = { question: IS_ALL ? 1 : 11, write: IS_ALL ? 1 : 3 };
 /** For so long a chain is not reached where its node is `gone`. */
 const GONE_MS = 10_000;
 
+/** Longer than an offer lasts. */
+const OVER_MS = 400_000;
+
 const QUESTION_FATES = ["drop", "lose", "cut", "late", "status", "junk", "limit", "gone", "die before", "die after"] as const;
 const WRITE_FATES = ["fail", "lose", "die before", "die after"] as const;
 const PURPOSES: readonly PurposeKind[] = ["fund_key", "create_key", "credit_account", "custom_access"];
@@ -26,7 +28,7 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
   let stage: MatrixStage;
   let store: Store;
   let remove: () => Promise<void>;
-  const given: PaymentHeaders[] = [];
+  const all: Bought[] = [];
   let runs = 0;
 
   before(async () => {
@@ -58,7 +60,16 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
     });
   }
 
-  it("at the end the books agree, and no secret was logged", () => checkBooks(stage, given));
+  it("long after its offer is over every payment still has its first result, the books agree, and no secret was logged", async () => {
+    stage.areBlocksMade = false;
+    await stage.pass(OVER_MS);
+    const life = await stage.run(stage.start({ rails: ["tempo", "evm"] }));
+    for (const it of all) await assertRepeats(stage, life, it);
+    await checkBooks(
+      stage,
+      all.map(({ payer }) => payer.given),
+    );
+  });
 
   function asking(fate: (typeof QUESTION_FATES)[number], at: number): Fates {
     let untilMs = Number.POSITIVE_INFINITY;
@@ -94,7 +105,7 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
     const fresh = await stage.run(stage.start({ rails }));
     await reckon(stage, { life: fresh, all: [{ payer, first: bought }], before: till, note });
     fresh.kill();
-    if (payer.given !== undefined) given.push(payer.given);
+    all.push({ payer, first: bought });
     return reached;
   }
 });

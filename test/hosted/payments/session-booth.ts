@@ -21,7 +21,7 @@ import { escrowOf, FakeReserve, Lost, type Outside, rawOf, readerOf, settlerOf, 
 /** A secret of tests. */
 export const SECRET = "a secret of 32 bytes, for tests only";
 /** Where what is spent of it is paid out. */
-export const RECIPIENT = "0x00000000000000000000000000000000000000aa";
+const RECIPIENT = "0x00000000000000000000000000000000000000aa";
 const TOKEN = "0x20c0000000000000000000000000000000000000";
 const CHAIN_ID = 1337;
 
@@ -38,6 +38,8 @@ export interface Booth {
   run<T>(work: Promise<T>): Promise<T>;
   /** Lets time go by; blocks are made. */
   pass(ms: number, stepMs?: number): Promise<void>;
+  /** Lets time go by until something is so, at most ten minutes of it, however slow the store is. */
+  until(isSo: () => unknown): Promise<void>;
 }
 
 /** How a process runs. */
@@ -47,6 +49,7 @@ export interface LifeOptions {
   readonly settleMs?: number;
   readonly waitMs?: number;
   readonly perSecond?: number;
+  readonly secret?: string;
 }
 
 /** One process. */
@@ -68,6 +71,8 @@ export class Dead extends Error {}
 
 const BLOCK_MS = 1_000;
 const STEP_MS = 25;
+const LONG_STEP_MS = 250;
+const MOST_MS = 600_000;
 const MAX_STEPS = 200_000;
 const TERMS = termsOf(
   {
@@ -116,6 +121,13 @@ export function openBooth(store: Store, seed = 1): Booth {
       }
       return work;
     },
+    async until(isSo) {
+      for (let passedMs = 0; !(await isSo()); passedMs += LONG_STEP_MS) {
+        assert.ok(passedMs < MOST_MS, "it does not come to be");
+        await turn();
+        world.advance(LONG_STEP_MS);
+      }
+    },
     async pass(ms, stepMs = STEP_MS) {
       for (let passed = 0; passed < ms; passed += stepMs) {
         await turn();
@@ -153,7 +165,7 @@ function startLife({ store, world, chain }: Pick<Booth, "store" | "world" | "cha
   const write = (fields: unknown, message?: unknown): void => {
     log += `${JSON.stringify(fields)} ${String(message)}\n`;
   };
-  const sealer = createSealer(SECRET, null);
+  const sealer = createSealer(options.secret ?? SECRET, null);
   const mine = mortal(store, state, outside);
   const channels = createChannelRecord(sealer);
   const { settleUnits = 1_000_000n, settleMs = 600_000, waitMs = 5_000, perSecond = 1_000 } = options;

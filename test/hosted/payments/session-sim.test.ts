@@ -242,8 +242,14 @@ async function storm(store: Store, seed: number): Promise<void> {
     else await booth.run(payer.close());
   }
   // A channel of which nothing is owed is looked at every ten minutes.
-  await booth.pass(60_000);
-  await booth.pass(700_000, 250);
+  await booth.pass(610_000, 250);
+  const isOver = async (): Promise<boolean> => {
+    const { db } = store;
+    const open = await db.selectFrom("session_channel").select("id").where("ended_at", "is", null).execute();
+    const sent = await db.selectFrom("session_transaction").select("tx_hash").where("ended_at", "is", null).execute();
+    return open.length + sent.length === 0;
+  };
+  await booth.until(isOver);
   for (const [at, payer] of payers.entries()) if (results[at] !== "never opened") await reckon(booth, payer, `seed ${seed}, payer ${at + 1}`);
   for (const [at, payer] of payers.entries()) if (results[at] !== "never opened") await booth.run(payer.repeat());
   for (const life of shared.lives) life.kill();

@@ -299,7 +299,7 @@ eachStore(({ engine, open }) => {
     let isEmpty = false;
     const rails = (parts: FakeRailParts) => {
       const rail = authorizationRail(parts);
-      return [{ ...rail, wallet: async () => ({ id: "77:0xwallet", balanceWei: 0n, low: isEmpty, empty: isEmpty, nonce: 0n }) }];
+      return [{ ...rail, wallet: async () => ({ id: "77:0xwallet", balanceWei: 0n, low: isEmpty, empty: isEmpty, dear: false, nonce: 0n }) }];
     };
     const life = await shop.start({ rails });
     const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from: "0xa", units: UNITS });
@@ -314,6 +314,23 @@ eachStore(({ engine, open }) => {
     paid(await insist(shop, life, { given, wish }));
     await shop.run(life.payments.close());
     assert.equal(wordOf(await shop.run(bring(life, given, wish))), "unavailable");
+  });
+
+  test(`gas that costs more than a settlement may: its rail is not offered meanwhile, and nobody is told to refill (${engine})`, async (t) => {
+    const shop = openShop(await open(t));
+    const { wish } = await opened(shop);
+    let dear = true;
+    const rails = (parts: FakeRailParts) => {
+      return [{ ...authorizationRail(parts), wallet: async () => ({ id: "77:0xwallet", balanceWei: 9n, low: false, empty: false, dear, nonce: 0n }) }];
+    };
+    const life = await shop.start({ rails });
+    await shop.pass(20_000);
+    assert.equal(await shop.run(life.payments.challenge(orderLike(wish))), null);
+    assert.equal(life.log().split("max_gas_wei").length, 2);
+    assert.deepEqual(life.payments.gauges().wallets, [{ chainId: 77, low: false, empty: false }]);
+    dear = false;
+    await shop.pass(16_000);
+    assert.notEqual(await shop.run(life.payments.challenge(orderLike(wish))), null);
   });
 });
 

@@ -41,6 +41,20 @@ export function feesToReplace(before: Fees, now: Fees): Fees | null {
   return maxWei <= MAX_FEE_WEI && tipWei <= least(maxWei, MAX_TIP_WEI) ? { maxWei, tipWei } : null;
 }
 
+/** What a block asks for now. */
+export interface GasPrice {
+  readonly baseFeeWei: bigint;
+  /** Fees that are taken soon. */
+  readonly fees: Fees;
+}
+
+/** Fees at which so much gas costs `mostWei` at most; null = the base fee alone makes it dearer. */
+export function feesWithin({ baseFeeWei, fees }: GasPrice, gas: bigint, mostWei: bigint): Fees | null {
+  if (gas * baseFeeWei > mostWei) return null;
+  const maxWei = least(fees.maxWei, mostWei / gas);
+  return { maxWei, tipWei: least(fees.tipWei, maxWei) };
+}
+
 /** Gas for what was estimated: state may change before it runs. */
 export function gasFor(estimate: bigint): bigint {
   return least((estimate * 5n) / 4n + 10_000n, MAX_GAS);

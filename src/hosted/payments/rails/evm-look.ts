@@ -39,7 +39,8 @@ export async function checkPayment({ node, world, wallet }: LookParts, payment: 
     return bad("payment-insufficient", "The payer does not hold that much of the token. Fund the account, or pay from another one.");
   if (tried.kind === "node_error") return refusedBy(tried);
   // No fault of the payer's, and nothing is to be taken that cannot be settled.
-  if (!hasGas) throw new ChainTrouble("The settlement wallet holds too little to pay for a settlement: send it gas");
+  if (!hasGas)
+    throw new ChainTrouble("The settlement wallet holds too little to pay for a settlement, or gas costs more than it may: send it gas, or see max_gas_wei");
   return null;
 }
 

@@ -18,14 +18,16 @@ export interface Search {
 const MAX_BLOCKS = 5_000n;
 const RECENT_BLOCKS = 500n;
 const MAX_QUESTIONS = 64;
-const MAX_SEARCH_MS = 30_000;
+/** Less than a whole look may take. */
+const MAX_SEARCH_MS = 15_000;
 /** An offer lasts an hour at most: nothing that was read now was signed and used before. Clocks differ by less. */
 const BEFORE_READ_S = 3_600n;
 
 /** What became of an authorization of which the token says that it is used or cancelled; null = nothing since an offer could be made that it answers. */
 export async function searchUse(search: Search): Promise<Use | null> {
-  const { node, material } = search;
-  const end = (await recentEnd(search)) ?? (await earlierEnd(search));
+  const { node, world, material } = search;
+  const untilMs = world.now() + MAX_SEARCH_MS;
+  const end = (await recentEnd(search)) ?? (await earlierEnd(search, untilMs));
   if (end === null) return null;
   const receipt = await node.receipt(end.txHash);
   const use = receipt === null ? null : useIn(receipt, material.token, material.authorization);
@@ -40,10 +42,9 @@ async function recentEnd(search: Search): Promise<EvmLog | null> {
 }
 
 /** From the oldest block that can hold it, in ranges as wide as the node takes them. */
-async function earlierEnd(search: Search): Promise<EvmLog | null> {
-  const { node, world, material, head } = search;
-  const untilMs = world.now() + MAX_SEARCH_MS;
-  let from = await blockAt(node, head, BigInt(Math.floor(material.readAtMs / 1000)) - BEFORE_READ_S);
+async function earlierEnd(search: Search, untilMs: number): Promise<EvmLog | null> {
+  const { world, material, head } = search;
+  let from = await blockAt(search, BigInt(Math.floor(material.readAtMs / 1000)) - BEFORE_READ_S, untilMs);
   let blocks = MAX_BLOCKS;
   for (let asked = 0; asked < MAX_QUESTIONS && from <= head.number && world.now() < untilMs; asked += 1) {
     const last = from + blocks - 1n < head.number ? from + blocks - 1n : head.number;
@@ -54,21 +55,26 @@ async function earlierEnd(search: Search): Promise<EvmLog | null> {
     } else if (answer.end !== null) return answer.end;
     else from = last + 1n;
   }
-  if (from <= head.number) throw new ChainTrouble("The payment chain's node takes too long, or too few blocks at once, to find what used an authorization");
+  if (from <= head.number) throw tooSlow();
   return null;
 }
 
 /** The first block that is not older than `timeS`; the oldest that the node has, where it has not all. */
-async function blockAt(node: EvmNode, head: EvmBlock, timeS: bigint): Promise<bigint> {
+async function blockAt({ node, world, head }: Search, timeS: bigint, untilMs: number): Promise<bigint> {
   let low = 0n;
   let high = head.number;
   for (let asked = 0; asked < MAX_QUESTIONS && low < high; asked += 1) {
+    if (world.now() >= untilMs) throw tooSlow();
     const middle = (low + high) / 2n;
     const block = await node.block(middle);
     if (block === null || block.timeS < timeS) low = middle + 1n;
     else high = middle;
   }
   return low;
+}
+
+function tooSlow(): ChainTrouble {
+  return new ChainTrouble("The payment chain's node takes too long, or too few blocks at once, to find what used an authorization");
 }
 
 async function endIn(

@@ -4,7 +4,7 @@ import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { World } from "../../../world.ts";
 import { ChainTrouble } from "./chain.ts";
-import { type Deed, type Fees, feesFor, feesToReplace, gasFor, parseSigned, signedBy, USUAL_GAS } from "./evm-gas.ts";
+import { type Deed, type Fees, feesFor, feesToReplace, feesWithin, type GasPrice, gasFor, parseSigned, signedBy, USUAL_GAS } from "./evm-gas.ts";
 import { type EvmBlock, type EvmNode, resultOf } from "./evm-node.ts";
 import type { Draft, RailPurchase, Submission, WalletState } from "./rail.ts";
 
@@ -16,15 +16,17 @@ export interface EvmWalletParts {
   /** Secret. */
   readonly walletKey: string;
   readonly lowGasWei: bigint;
+  /** The most that the gas of one settlement may cost. */
+  readonly maxGasWei: bigint;
   readonly confirmations: number;
 }
 
 /** The wallet that pays for gas. */
 export interface EvmWallet {
   readonly address: Hex;
-  /** Whether it can pay for one more settlement. */
+  /** Whether it can pay for one more settlement, and would at the present fees. */
   canPay(head: EvmBlock): Promise<boolean>;
-  /** Null = the call would be reverted, or costs more than the wallet holds or ever pays. */
+  /** Null = the call would be reverted, or costs more than the wallet holds or may pay. */
   draft(purchase: RailPurchase, call: Call): Promise<Draft | null>;
   /** What is to be done about the newest submission, which has not done its work as of `head`. */
   waiting(newest: Submission, head: EvmBlock): Promise<{ readonly resend: boolean; readonly replace: boolean }>;
@@ -37,22 +39,25 @@ const MAX_WATCHED = 1_000;
 
 /** The wallet of this key. */
 export function createEvmWallet(parts: EvmWalletParts): EvmWallet {
-  const { node, chainId } = parts;
+  const { node, chainId, maxGasWei } = parts;
   const account = privateKeyToAccount(`0x${parts.walletKey.slice(2)}`);
   const id = `${chainId}:${account.address}`.toLowerCase();
   const isStuck = createPatience(parts.world);
   return {
     address: account.address,
-    canPay: async (head) => (await node.balance(account.address)) >= costOfOne(await presentFees(node, head)),
+    async canPay(head) {
+      const [balance, price] = await Promise.all([node.balance(account.address), priceAt(node, head)]);
+      return !isDear(price, maxGasWei) && balance >= costOfOne(price, maxGasWei);
+    },
     async draft({ submissions }, call) {
       const before = submissions.at(-1)?.raw ?? null;
       const [now, balance, nonce, gas] = await Promise.all([
-        presentFees(node, await node.head()),
+        priceAt(node, await node.head()),
         node.balance(account.address),
         node.nonce(account.address, "pending"),
         gasOf(node, account.address, call),
       ]);
-      const made = madeOf(call, gas, { before, now });
+      const made = madeOf(call, gas, { before, now, maxGasWei });
       if (made === null || balance < made.deed.gas * made.fees.maxWei) return null;
       return {
         wallet: { id, chainNonce: resultOf(nonce, "eth_getTransactionCount") },
@@ -65,28 +70,36 @@ export function createEvmWallet(parts: EvmWalletParts): EvmWallet {
       const [isKnown, place] = await Promise.all([node.knows(txHash), node.nonce(account.address, head.number)]);
       // Its place is taken: by another transaction, or by itself, and it was reverted.
       if (place.kind === "result" && place.value > nonce) return { resend: true, replace: false };
-      const { fees } = parseSigned(raw);
+      const { deed, fees } = parseSigned(raw);
       const isCheap = head.baseFeeWei !== null && fees.maxWei < head.baseFeeWei;
       const isLate = place.kind === "result" && place.value === nonce && isStuck(txHash);
-      const replace = (isCheap || isLate) && feesToReplace(fees, await presentFees(node, head)) !== null;
+      const replace = (isCheap || isLate) && raisedFees(fees, deed.gas, { now: await priceAt(node, head), maxGasWei }) !== null;
       // What pays too little is not sent again as it is.
       return { resend: !isKnown && !replace, replace };
     },
     async state() {
       const head = await node.head();
-      const [balanceWei, fees, nonce] = await Promise.all([node.balance(account.address), presentFees(node, head), nonceAtDepth(parts, account.address, head)]);
-      return { id, balanceWei, low: balanceWei < parts.lowGasWei, empty: balanceWei < costOfOne(fees), nonce };
+      const [balanceWei, price, nonce] = await Promise.all([node.balance(account.address), priceAt(node, head), nonceAtDepth(parts, account.address, head)]);
+      const empty = balanceWei < costOfOne(price, maxGasWei);
+      return { id, balanceWei, low: balanceWei < parts.lowGasWei, empty, dear: isDear(price, maxGasWei), nonce };
     },
   };
 }
 
-function costOfOne({ maxWei }: Fees): bigint {
-  return USUAL_GAS * maxWei;
+/** What a settlement may take from the wallet; never more than it may cost. */
+function costOfOne({ fees }: GasPrice, maxGasWei: bigint): bigint {
+  const cost = USUAL_GAS * fees.maxWei;
+  return cost < maxGasWei ? cost : maxGasWei;
 }
 
-async function presentFees(node: EvmNode, { baseFeeWei }: EvmBlock): Promise<Fees> {
+/** Whether a settlement would cost more than it may. */
+function isDear(price: GasPrice, maxGasWei: bigint): boolean {
+  return feesWithin(price, USUAL_GAS, maxGasWei) === null;
+}
+
+async function priceAt(node: EvmNode, { baseFeeWei }: EvmBlock): Promise<GasPrice> {
   if (baseFeeWei === null) throw new ChainTrouble("The payment chain has no base fee: the EIP-3009 rail needs a chain with EIP-1559");
-  return feesFor(baseFeeWei, await node.tip());
+  return { baseFeeWei, fees: feesFor(baseFeeWei, await node.tip()) };
 }
 
 interface Call {
@@ -99,12 +112,28 @@ interface Made {
   readonly fees: Fees;
 }
 
+interface Bounds {
+  readonly now: GasPrice;
+  readonly maxGasWei: bigint;
+}
+
 /** The first transaction, or the same once more for more. No gas is spent on finding out that a call would be reverted; but what has a nonce needs it no more. */
-function madeOf(call: Call, gas: bigint | null, { before, now }: { readonly before: string | null; readonly now: Fees }): Made | null {
-  if (before === null) return gas === null ? null : { deed: { ...call, gas }, fees: now };
+function madeOf(call: Call, gas: bigint | null, { before, ...bounds }: Bounds & { readonly before: string | null }): Made | null {
+  if (before === null) {
+    const fees = gas === null ? null : feesWithin(bounds.now, gas, bounds.maxGasWei);
+    return gas === null || fees === null ? null : { deed: { ...call, gas }, fees };
+  }
   const { deed, fees } = parseSigned(before);
-  const raised = feesToReplace(fees, now);
-  return raised === null ? null : { deed: { ...deed, gas: gas === null || gas < deed.gas ? deed.gas : gas }, fees: raised };
+  const enough = gas === null || gas < deed.gas ? deed.gas : gas;
+  const raised = raisedFees(fees, enough, bounds);
+  return raised === null ? null : { deed: { ...deed, gas: enough }, fees: raised };
+}
+
+/** Fees that replace `before`; null = so much gas would cost more than it may. */
+function raisedFees(before: Fees, gas: bigint, { now, maxGasWei }: Bounds): Fees | null {
+  const present = feesWithin(now, gas, maxGasWei);
+  const raised = present === null ? null : feesToReplace(before, present);
+  return raised === null || gas * raised.maxWei > maxGasWei ? null : raised;
 }
 
 /** Null = it would be reverted. */

@@ -128,6 +128,8 @@ export interface WalletState {
   readonly low: boolean;
   /** True where it cannot pay for one more settlement at the present fees. */
   readonly empty: boolean;
+  /** True where a settlement would cost more gas at the present fees than it may. */
+  readonly dear: boolean;
   /** Its next nonce as of the block at the configured depth: lower ones are used up, by whatever transaction. */
   readonly nonce: bigint;
 }

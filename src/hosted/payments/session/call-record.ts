@@ -29,8 +29,8 @@ export interface RecordedCall extends CallKey {
 /** Answers up to this many bytes are kept. */
 export const MAX_KEPT_BYTES = 65_536;
 
-/** Calls of one channel that are kept at least; twice as many at most. */
-const KEPT_CALLS = 4n;
+/** Calls of one channel that are kept at least, as many as are under way at one time; twice as many at most. */
+const KEPT_CALLS = 32n;
 /** How often a call whose answer was not kept is made again for nothing. */
 const MAX_RERUNS = 3n;
 const DELETED_AT_ONCE = 500;

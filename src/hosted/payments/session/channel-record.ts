@@ -33,6 +33,13 @@ export type ChannelChange = Partial<
   >
 > & { readonly endedAtMs?: number };
 
+/** Channels to look after. */
+export interface DueChannels {
+  readonly channels: readonly SessionChannel[];
+  /** Ids of those that were sealed with a secret that is not known. */
+  readonly unreadable: readonly string[];
+}
+
 /** Reads and writes channels. */
 export interface ChannelRecord {
   /** Null = there is none. */
@@ -44,12 +51,9 @@ export interface ChannelRecord {
   write(tx: Tx, id: Hex, change: ChannelChange): Promise<void>;
   /**
    * Takes channels that are due, at most `count`, and puts them off: nobody else takes them before `untilMs`. Only one instance looks after each, and one that
-   * ends meanwhile holds nothing up for longer.
+   * ends meanwhile holds nothing up for longer. Those that cannot be read are put off as well, and told by their ids.
    */
-  takeDue(
-    tx: Tx,
-    due: { readonly chainId: number; readonly nowMs: number; readonly untilMs: number; readonly count: number },
-  ): Promise<readonly SessionChannel[]>;
+  takeDue(tx: Tx, due: { readonly chainId: number; readonly nowMs: number; readonly untilMs: number; readonly count: number }): Promise<DueChannels>;
 }
 
 /** Channels in a store; `sealer` keeps their vouchers. */
@@ -87,7 +91,7 @@ export function createChannelRecord(sealer: Sealer): ChannelRecord {
         .orderBy("look_at")
         .limit(count);
       const rows = await (isEmbedded(tx) ? query : query.forUpdate().skipLocked()).execute();
-      if (rows.length === 0) return [];
+      if (rows.length === 0) return { channels: [], unreadable: [] };
       await tx
         .updateTable("session_channel")
         .set({ look_at: BigInt(Math.floor(untilMs)) })
@@ -97,9 +101,18 @@ export function createChannelRecord(sealer: Sealer): ChannelRecord {
           rows.map((it) => it.id),
         )
         .execute();
-      return rows.map((row) => parseChannel(row, sealer));
+      const read = rows.map((row) => [row.id, readable(row, sealer)] as const);
+      return { channels: read.flatMap(([, it]) => it ?? []), unreadable: read.flatMap(([id, it]) => (it === null ? [id] : [])) };
     },
   };
+}
+
+function readable(row: SessionChannelTable, sealer: Sealer): SessionChannel | null {
+  try {
+    return parseChannel(row, sealer);
+  } catch {
+    return null;
+  }
 }
 
 /** What a voucher opens as elsewhere than at its channel is nothing. */

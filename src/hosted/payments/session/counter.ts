@@ -41,8 +41,11 @@ export function createCounter(parts: CounterParts): Counter {
   return {
     take: (presented) => take(parts, presented),
     async remind(channelId, units) {
+      // Another rail's channel must not come into memory here: it would be taken for one of ours.
+      const record = session.live.peek(channelId)?.record ?? (await session.channels.read(session.store.db, channelId));
+      if (record === null || wrongChannel(session, { channelId, descriptor: record.descriptor }) !== null) return null;
       const live = await session.live.find(channelId);
-      return live === null || live === "full" || live.record.chainId !== session.terms.chainId ? null : snapshotOf(live, units);
+      return live === null || live === "full" ? null : snapshotOf(live, units);
     },
   };
 }
@@ -82,7 +85,7 @@ async function take(parts: CounterParts, { payload: given, ...presented }: Prese
 }
 
 /** Whether a channel is one that could be ours; what is in memory was found to be. */
-function wrongChannel({ terms, live }: SessionParts, { channelId, descriptor }: SessionPayload): Refused | null {
+function wrongChannel({ terms, live }: SessionParts, { channelId, descriptor }: Pick<SessionPayload, "channelId" | "descriptor">): Refused | null {
   if (live.peek(channelId)?.descriptor === descriptorText(descriptor)) return null;
   if (!isOurs(terms, descriptor)) return invalid("verification-failed", "The channel is not to the recipient, token and operator of the challenge.");
   if (channelIdOf(descriptor, terms.escrow, terms.chainId) !== channelId)

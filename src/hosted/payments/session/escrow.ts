@@ -48,8 +48,6 @@ export interface Escrow {
   taken(hash: Hex, channelId: Hex): Promise<Taken | null>;
   /** How a channel ended between two blocks; null = it is not to be found there. */
   ended(channelId: Hex, from: bigint, to: bigint): Promise<ChannelEvent | null>;
-  /** Whether the chain would carry out a call; the answer of the node where it would not. */
-  simulate(call: Readonly<Record<string, unknown>>): Promise<NodeError | null>;
   /** Sends signed bytes; harmless when they were sent before. */
   send(raw: Hex): Promise<void>;
   /** How long a payer who wants the deposit back has to wait. */
@@ -69,13 +67,15 @@ export interface EscrowParts {
 const ABI = Abis.tip20ChannelReserve;
 /** After this a chain that is shorter than before is believed: it was reorganised. */
 const BEHIND_MS = 60_000;
+/** A node without a new block for so long does not see its chain any more: far shorter than a payer has to wait for a deposit. */
+const STANDS_MS = 300_000;
 
 /** The contract of `terms`. */
 export function createEscrow({ chain, terms, confirmations, world }: EscrowParts): Escrow {
   const call = async <T>(data: Hex, block: string, read: (result: Hex) => T, to: Hex = terms.escrow): Promise<T> =>
     chain.get("eth_call", [{ to, data }, block], (result) => read(hexShape.parse(result)));
   /** Nodes behind one address need not be at the same height: none is believed that is behind another one. */
-  let highest = { number: 0n, atMs: 0 };
+  let highest = { number: -1n, atMs: 0, sinceMs: 0 };
 
   return {
     network: () => chain.network(),
@@ -83,7 +83,10 @@ export function createEscrow({ chain, terms, confirmations, world }: EscrowParts
       const latest = await chain.get("eth_getBlockByNumber", ["latest", false], parseBlock);
       if (latest.number < highest.number && world.now() - highest.atMs < BEHIND_MS)
         throw new ChainTrouble(`The payment chain's node is at block ${latest.number}, and one was at ${highest.number} before`);
-      highest = { number: latest.number, atMs: world.now() };
+      const atMs = world.now();
+      highest = { number: latest.number, atMs, sinceMs: latest.number === highest.number ? highest.sinceMs : atMs };
+      if (atMs - highest.sinceMs >= STANDS_MS)
+        throw new ChainTrouble(`The payment chain's node stands at block ${latest.number} for ${Math.floor((atMs - highest.sinceMs) / 1_000)} seconds`);
       const depth = BigInt(confirmations);
       if (depth === 0n) return latest;
       const number = latest.number > depth ? latest.number - depth : 0n;
@@ -109,10 +112,6 @@ export function createEscrow({ chain, terms, confirmations, world }: EscrowParts
       const filter = { address: terms.escrow, topics: [null, channelId], fromBlock: quantityOf(from), toBlock: quantityOf(to) };
       const logs = await chain.get("eth_getLogs", [filter], (result) => z.array(logShape).parse(result));
       return eventsOf(logs, terms.escrow, channelId).findLast((it) => it.name === "ChannelClosed") ?? null;
-    },
-    async simulate(request) {
-      const answer = await chain.ask("eth_call", [request, "latest"], (result) => hexShape.parse(result));
-      return answer.kind === "result" ? null : answer;
     },
     async send(raw) {
       // What the node says of it decides nothing: the receipt does.

@@ -21,6 +21,8 @@ export interface LiveChannel extends BucketOwner {
   readonly underWay: Map<string, Promise<void>>;
   /** When the chain was last asked for it, on the monotonic clock. */
   checkedMs: number;
+  /** A look at the chain that is under way: whoever wants one meanwhile waits for it. */
+  checking: Promise<boolean> | null;
   /** True = it is about to be closed, and takes no calls. */
   ending: boolean;
   /** Called when nothing is held any more. */
@@ -67,6 +69,7 @@ export function createLiveChannels({ store, channels, maxChannels = MAX_CHANNELS
       held: 0n,
       underWay: new Map(),
       checkedMs: NEVER,
+      checking: null,
       ending: false,
       idle: new Set(),
       fullAtMs: null,

@@ -157,14 +157,20 @@ async function topUp(session: SessionParts, { live, payload, reader }: ToppingUp
     if (live.record.state !== "open") return invalid("session/channel-finalized", "The channel is closed, or about to be: open another one.");
     const wrong = refusalOf(await reader.trial(read).catch(orTrouble));
     if (wrong !== null) return wrong;
-    const open = await transactions.open(store.db, live.record.id);
-    if (open.length >= MAX_OPEN_TRANSACTIONS - 1)
+    if (!(await store.transaction((tx) => writeTopUp(session, tx, writtenOf(live.record.id, "top_up", read)))))
       return refused(fault("rate_limit_exceeded", "too much is being put into this channel", { retryAfterMs: LIMIT_MS }));
-    await store.transaction((tx) => transactions.insert(tx, writtenOf(live.record.id, "top_up", read), session.world.wallMs()));
   }
   const transaction = there ?? (await transactions.read(store.db, read.hash));
   if (transaction === null) throw new Error(`transaction ${read.hash} was not written`);
   return refusalIn(await pursueFor(session, transaction), "the transaction that tops up the channel") ?? { kind: "put_in", hash: read.hash };
+}
+
+/** False = too many are under way. With the channel locked: many that come at one time are counted one after the other. */
+async function writeTopUp({ channels, transactions, world }: SessionParts, tx: Tx, transaction: WrittenTransaction): Promise<boolean> {
+  await channels.lock(tx, transaction.channelId);
+  if ((await transactions.open(tx, transaction.channelId)).length >= MAX_OPEN_TRANSACTIONS - 1) return false;
+  await transactions.insert(tx, transaction, world.wallMs());
+  return true;
 }
 
 function writtenOf(channelId: Hex, kind: WrittenTransaction["kind"], { hash, raw, units, validUntilMs }: ClientTransaction): WrittenTransaction {

@@ -58,7 +58,7 @@ export async function pursueFor(parts: SessionParts, transaction: WrittenTransac
 }
 
 /** Trouble of the chain as something that is not decided yet; anything else is thrown on. */
-export function pendingIfTrouble(error: unknown): Standing {
+function pendingIfTrouble(error: unknown): Standing {
   if (error instanceof ChainTrouble) return PENDING;
   throw error;
 }

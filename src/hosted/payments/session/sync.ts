@@ -18,6 +18,13 @@ export const FRESH_DEPOSIT_MS = 1_000;
 /** Looks at a channel that is open or closing, where that was not done within `maxAgeMs`. False = the chain cannot be asked. */
 export async function refresh(parts: SessionParts, live: LiveChannel, maxAgeMs: number): Promise<boolean> {
   if (parts.world.now() - live.checkedMs < maxAgeMs) return true;
+  live.checking ??= look(parts, live).finally(() => {
+    live.checking = null;
+  });
+  return live.checking;
+}
+
+async function look(parts: SessionParts, live: LiveChannel): Promise<boolean> {
   try {
     const head = await parts.escrow.head();
     const [onChain] = await parts.escrow.states([live.record.id], head.number);

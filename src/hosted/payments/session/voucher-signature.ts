@@ -40,7 +40,7 @@ export async function isVoucherSigned(voucher: SignedVoucher): Promise<boolean> 
 }
 
 /** What is signed. */
-export function voucherDigest({ chainId, escrow, channelId, units }: Pick<SignedVoucher, "chainId" | "escrow" | "channelId" | "units">): Hex {
+function voucherDigest({ chainId, escrow, channelId, units }: Pick<SignedVoucher, "chainId" | "escrow" | "channelId" | "units">): Hex {
   const type = (text: string): Hex => keccak256(stringToHex(text));
   const domain = encodeAbiParameters(DOMAIN_PARTS, [type(DOMAIN_TYPE), type(NAME), type(VERSION), BigInt(chainId), escrow]);
   const voucher = concatHex([type(VOUCHER_TYPE), channelId, numberToHex(units, { size: WORD_BYTES })]);

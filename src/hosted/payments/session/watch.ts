@@ -22,6 +22,7 @@ export interface Watch {
 const TICK_MS = 1_000;
 const AT_ONCE = 32;
 const ROUNDS_A_TICK = 4;
+const SIDE_BY_SIDE = 8;
 /** A channel that was taken by an instance which then ended is looked at again after this. */
 const TAKEN_MS = 60_000;
 const IDLE_MS = 600_000;
@@ -30,13 +31,15 @@ const LAST_RETRY_MS = 60_000;
 const KEPT_MS = 3_600_000;
 const FORGET_MS = 60_000;
 const WALLET_MS = 60_000;
+/** A payer who may have the deposit back sooner than this may have it before the channel is closed. */
+const SHORTEST_GRACE_MS = 300_000;
 /** Ten cents: some tens of transactions. */
 const LOW_UNITS = 100_000n;
 
 /** Starts looking. */
 export function startWatch(parts: SessionParts): Watch {
   const { world } = parts;
-  const state = { closed: false, chainDown: false, walletLow: false, forgetMs: world.now(), walletMs: world.now() };
+  const state = { closed: false, chainDown: false, walletLow: false, graceKnown: false, forgetMs: world.now(), walletMs: world.now() };
   let cancel = world.after(0, next);
   let running: Promise<void> = Promise.resolve();
 
@@ -67,6 +70,7 @@ interface State {
   closed: boolean;
   chainDown: boolean;
   walletLow: boolean;
+  graceKnown: boolean;
   forgetMs: number;
   walletMs: number;
 }
@@ -74,22 +78,25 @@ interface State {
 async function tick(parts: SessionParts, state: State): Promise<void> {
   const { world, store, transactions, terms } = parts;
   for (let rounds = 0; rounds < ROUNDS_A_TICK && !state.closed; rounds++) if ((await round(parts, state)) < AT_ONCE) break;
-  for (const transaction of await transactions.leftOver(store.db, terms.chainId)) await pursue(parts, transaction, false).catch(unlessTrouble);
   if (world.now() >= state.forgetMs) {
     state.forgetMs = world.now() + FORGET_MS;
     while (!state.closed && (await forgetCalls(store, world.wallMs() - KEPT_MS))) await pause(world, 0);
   }
-  if (world.now() < state.walletMs) return;
-  state.walletMs = world.now() + WALLET_MS;
-  await lookAtWallet(parts, state).catch(unlessTrouble);
+  if (world.now() >= state.walletMs) {
+    state.walletMs = world.now() + WALLET_MS;
+    await lookAround(parts, state).catch(unlessTrouble);
+  }
+  for (const transaction of await transactions.leftOver(store.db, terms.chainId)) await pursue(parts, transaction, false).catch(unlessTrouble);
 }
 
 /** Looks at the channels that are due, a bounded number. */
 async function round(parts: SessionParts, state: State): Promise<number> {
   const { world, store, channels, terms, escrow } = parts;
   const nowMs = world.wallMs();
-  const due = await store.transaction((tx) => channels.takeDue(tx, { chainId: terms.chainId, nowMs, untilMs: nowMs + TAKEN_MS, count: AT_ONCE }));
-  if (due.length === 0) return 0;
+  const taken = await store.transaction((tx) => channels.takeDue(tx, { chainId: terms.chainId, nowMs, untilMs: nowMs + TAKEN_MS, count: AT_ONCE }));
+  const due = taken.channels;
+  for (const id of taken.unreadable) parts.log.error({ channel: id }, "a channel cannot be read: start svc with the secret that it was written with");
+  if (due.length === 0) return taken.unreadable.length;
   try {
     const network = await escrow.network();
     const head = await escrow.head();
@@ -98,12 +105,12 @@ async function round(parts: SessionParts, state: State): Promise<number> {
       head.number,
     );
     report(parts, state, false);
-    for (const [at, channel] of due.entries()) {
+    await sideBySide(due, async (channel, at) => {
       const onChain = states[at];
-      if (onChain === undefined || state.closed) break;
+      if (onChain === undefined || state.closed) return;
       if (channel.network === network) await lookAt(parts, channel, { onChain, head, takenMs: Math.floor(nowMs + TAKEN_MS) });
       else await endOtherNetwork(parts, channel);
-    }
+    });
   } catch (error) {
     unlessTrouble(error);
     report(parts, state, true);
@@ -112,6 +119,16 @@ async function round(parts: SessionParts, state: State): Promise<number> {
     });
   }
   return due.length;
+}
+
+/** A bounded number at one time: channels whose transactions hang hold up few others. Throws after all have ended. */
+async function sideBySide<T>(list: readonly T[], run: (it: T, at: number) => Promise<void>): Promise<void> {
+  const left = list.entries();
+  const lane = async (): Promise<void> => {
+    for (const [at, it] of left) await run(it, at);
+  };
+  const ends = await Promise.allSettled(Array.from({ length: SIDE_BY_SIDE }, lane));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
 interface Seen {
@@ -173,7 +190,9 @@ function isDue({ policy, world }: SessionParts, channel: SessionChannel): boolea
 
 function nextLookMs({ policy, world }: SessionParts, { owedSinceMs }: SessionChannel): number {
   if (owedSinceMs === null) return IDLE_MS;
-  return Math.max(FIRST_RETRY_MS, Math.min(policy.watchMs, owedSinceMs + policy.settleMs - world.wallMs()));
+  const leftMs = owedSinceMs + policy.settleMs - world.wallMs();
+  // Where the time is up and nothing can be taken out, the payer has promised far ahead: that is only watched.
+  return leftMs <= 0 ? policy.watchMs : Math.max(FIRST_RETRY_MS, Math.min(policy.watchMs, leftMs));
 }
 
 /** Signs for what can be taken out exactly, and writes it down; null = the chain would not carry it out. */
@@ -222,7 +241,13 @@ async function endOtherNetwork(parts: SessionParts, { id }: SessionChannel): Pro
   if (ended !== null) live.note(ended);
 }
 
-async function lookAtWallet({ escrow, settler, log }: SessionParts, state: State): Promise<void> {
+/** What cannot be seen of single channels: whether the contract leaves time enough, and whether the wallet can pay for what it sends. */
+async function lookAround({ escrow, settler, log }: SessionParts, state: State): Promise<void> {
+  if (!state.graceKnown) {
+    const graceMs = await escrow.graceMs();
+    state.graceKnown = true;
+    if (graceMs < SHORTEST_GRACE_MS) log.error({ grace_ms: graceMs }, "the contract of pay-per-call gives deposits back too soon: calls may go unpaid");
+  }
   const low = (await escrow.balance(settler.address)) < LOW_UNITS;
   if (low && !state.walletLow) log.error({ wallet: settler.address }, "the wallet that settles pay-per-call holds too little to pay for its transactions");
   if (!low && state.walletLow) log.info({ wallet: settler.address }, "the wallet that settles pay-per-call can pay for its transactions again");

@@ -1,0 +1,161 @@
+// Pay-per-call against payers and nodes who mean it badly: another rail's channel, top-ups by the dozen, promises far ahead, a node that stands still.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Chain, ChainTrouble } from "../../../src/hosted/payments/rails/chain.ts";
+import { createCounter } from "../../../src/hosted/payments/session/counter.ts";
+import type { Hex } from "../../../src/hosted/payments/session/descriptor.ts";
+import { createEscrow } from "../../../src/hosted/payments/session/escrow.ts";
+import { createLiveChannels } from "../../../src/hosted/payments/session/live.ts";
+import type { Till } from "../../../src/hosted/payments/session/till.ts";
+import { eachStore } from "../../fakes/stores.ts";
+import { simulatedWorld } from "../../fakes/world.ts";
+import { type Booth, channelOf, type Life, openBooth, openingOf, topUpOf, voucherOf } from "./session-booth.ts";
+
+const PRICE = 15n;
+const DEPOSIT = 10n * PRICE;
+const VALID_MS = 25_000;
+
+/** A channel that has paid for one call, and promised `units` for it. */
+async function opened(booth: Booth, life: Life, units = PRICE, number = 1): Promise<void> {
+  const payload = openingOf(number, { deposit: DEPOSIT, units, validUntilMs: booth.world.wallMs() + VALID_MS });
+  const call = { units: PRICE, calls: 1, fingerprint: "first" };
+  const taken = await booth.run(life.counter.take({ payload, challengeId: "open", expired: false, call }));
+  assert.ok(taken.kind === "hold");
+  assert.equal((await booth.run(taken.end({ units: PRICE, cu: 3, status: 200, body: null }))).kind, "bill");
+}
+
+eachStore(({ engine, open }) => {
+  test(`a channel of one rail is neither shown nor taken by another one, whose chain knows nothing of it (${engine})`, async (t) => {
+    const booth = openBooth(await open(t));
+    const life = booth.start();
+    await opened(booth, life);
+    const { session } = life;
+    const other = { ...session, terms: { ...session.terms, chainId: 4217 }, live: createLiveChannels({ store: session.store, channels: session.channels }) };
+    const reached: string[] = [];
+    const till: Till = {
+      take: async () => {
+        reached.push("till");
+        return { kind: "managed", headers: [] };
+      },
+    };
+    const openings = { open: async () => null, topUp: async () => assert.fail("it tops up") };
+    const counter = createCounter({ session: other, till, openings });
+    assert.equal(await booth.run(counter.remind(channelOf(1).id, PRICE)), null);
+    const taken = await booth.run(counter.take({ payload: voucherOf(1, 2n * PRICE), challengeId: "c", expired: false, call: null }));
+    assert.deepEqual([taken.kind, reached], ["refused", []]);
+    life.kill();
+  });
+
+  test(`however many top-ups are sent at one time, few are written down and waited for (${engine})`, async (t) => {
+    const booth = openBooth(await open(t));
+    let isLost = false;
+    const life = booth.start({ fate: (_, name) => (isLost && name === "send" ? "lost request" : "fine") });
+    await opened(booth, life);
+    isLost = true;
+    const nowMs = booth.world.wallMs();
+    const payloads = Array.from({ length: 20 }, (_, at) => topUpOf(1, { units: 1n, validUntilMs: nowMs + VALID_MS + at }));
+    const all = payloads.map((payload) => life.counter.take({ payload, challengeId: "c", expired: false, call: null }));
+    const kinds = (await booth.run(Promise.all(all))).map((it) => (it.kind === "refused" ? it.fault.code : it.kind));
+    const { length } = await booth.store.db.selectFrom("session_transaction").select("tx_hash").where("kind", "=", "top_up").execute();
+    assert.deepEqual([length, kinds.filter((it) => it === "payment_pending").length, kinds.filter((it) => it === "rate_limit_exceeded").length], [7, 7, 13]);
+    life.kill();
+  });
+
+  test(`whoever loses the answers of many calls at one time gets each of them again, and is not asked to pay once more (${engine})`, async (t) => {
+    const booth = openBooth(await open(t));
+    const life = booth.start();
+    await opened(booth, life);
+    const put = topUpOf(1, { units: 100n * PRICE, validUntilMs: booth.world.wallMs() + VALID_MS });
+    assert.equal((await booth.run(life.counter.take({ payload: put, challengeId: "c", expired: false, call: null }))).kind, "managed");
+    const numbers = Array.from({ length: 32 }, (_, at) => BigInt(at + 2));
+    const ask = (number: bigint) => {
+      const call = { units: PRICE, calls: 1, fingerprint: `r${number}` };
+      return booth.run(life.counter.take({ payload: voucherOf(1, number * PRICE), challengeId: "c", expired: false, call }));
+    };
+    const ends: (() => Promise<unknown>)[] = [];
+    for (const number of numbers) {
+      const hold = await ask(number);
+      assert.ok(hold.kind === "hold");
+      ends.push(() => hold.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from(`answer ${number}`) }));
+    }
+    await booth.run(Promise.all(ends.map((end) => end())));
+    for (const number of numbers) {
+      const again = await ask(number);
+      assert.equal(again.kind === "recorded" ? again.body : again.kind, `answer ${number}`);
+    }
+    life.kill();
+  });
+
+  test(`many vouchers beyond the deposit at one time ask the chain once (${engine})`, async (t) => {
+    const booth = openBooth(await open(t));
+    let heads = 0;
+    const fate = (_: number, name: string) => {
+      if (name === "head") heads++;
+      return "fine" as const;
+    };
+    const life = booth.start({ fate });
+    await opened(booth, life);
+    await booth.pass(2_000);
+    heads = 0;
+    const all = Array.from({ length: 50 }, (_, at) =>
+      life.counter.take({ payload: voucherOf(1, DEPOSIT + 1n + BigInt(at)), challengeId: "c", expired: false, call: null }),
+    );
+    const problems = (await booth.run(Promise.all(all))).map((it) => it.kind === "refused" && it.fault.details["problem"]);
+    assert.deepEqual([...new Set(problems)], ["https://paymentauth.org/problems/session/amount-exceeds-deposit"]);
+    assert.ok(heads <= 3, `the chain was asked ${heads} times`);
+    life.kill();
+  });
+
+  test(`a channel whose transaction the chain does not answer for holds up no other one (${engine})`, async (t) => {
+    const booth = openBooth(await open(t));
+    const life = booth.start();
+    const { escrow } = life.session;
+    const { taken } = escrow;
+    const silent = Promise.withResolvers<null>();
+    let isSilent = false;
+    Object.assign(escrow, { taken: (hash: Hex, id: Hex) => (isSilent && id === channelOf(1).id ? silent.promise : taken(hash, id)) });
+    await opened(booth, life, PRICE, 1);
+    await opened(booth, life, PRICE, 2);
+    isSilent = true;
+    const lookAt = BigInt(Math.floor(booth.world.wallMs()) + 3_000);
+    await booth.store.db.updateTable("session_channel").set({ look_at: lookAt, owed_since: 0n }).execute();
+    await booth.pass(10_000);
+    assert.equal(booth.chain.paid.get(channelOf(2).id), PRICE);
+    silent.resolve(null);
+    life.kill();
+  });
+
+  test(`a promise far ahead, of which nothing can be taken out yet, is not looked at every second (${engine})`, async (t) => {
+    const booth = openBooth(await open(t));
+    let looks = 0;
+    const fate = (_: number, name: string) => {
+      if (name === "states") looks++;
+      return "fine" as const;
+    };
+    const life = booth.start({ fate, settleMs: 5_000 });
+    await opened(booth, life, DEPOSIT);
+    await booth.pass(60_000);
+    looks = 0;
+    await booth.pass(120_000);
+    assert.ok(looks > 0 && looks <= 6, `${looks} looks in 2 minutes`);
+    life.kill();
+  });
+});
+
+test("a node that stands still is trouble: what it says of a deposit is not believed", async () => {
+  const world = simulatedWorld(1);
+  let height = 7;
+  const chain = {
+    get: async (_method: string, _params: readonly unknown[], read: (it: unknown) => unknown) => read({ number: `0x${height.toString(16)}`, timestamp: "0x1" }),
+  } as unknown as Chain;
+  const terms = { chainId: 1, escrow: "0x0", token: "0x0", recipient: "0x0", operator: "0x0", depositUnits: 1n } as const;
+  const escrow = createEscrow({ chain, terms, confirmations: 0, world });
+  assert.equal((await escrow.head()).number, 7n);
+  world.advance(120_000);
+  assert.equal((await escrow.head()).number, 7n);
+  world.advance(200_000);
+  await assert.rejects(escrow.head(), ChainTrouble);
+  await assert.rejects(escrow.head(), ChainTrouble);
+  height = 8;
+  assert.equal((await escrow.head()).number, 8n);
+});
