@@ -84,7 +84,7 @@ const QUESTION_MS = 5_000;
 const WAIT_MS = 4_000;
 const BLOCK_MS = 1_000;
 const FIRST_BLOCKS = 5;
-const STEP_MS = 25;
+const STEP_MS = 100;
 const MAX_STEPS = 400_000;
 const SECRET = "a secret of 32 bytes, for tests only";
 
