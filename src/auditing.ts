@@ -9,7 +9,7 @@ import { readStore, type Store } from "./hosted/store.ts";
 import type { World } from "./world.ts";
 
 /** What it takes to look at what a rail has received. */
-type AuditedRail = Pick<RailSettings, "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local">;
+type AuditedRail = Pick<RailSettings, "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local">;
 
 /** What is audited, and whom it tells. */
 export interface Auditing {
@@ -28,6 +28,11 @@ export interface AuditReport {
   readonly clean: boolean;
   /** What to tell the operator. */
   readonly lines: readonly string[];
+}
+
+/** A report with the kinds of rails that it is about. */
+interface NamedReport extends TillReport {
+  readonly name: string;
 }
 
 const HOUR_MS = 3_600_000;
@@ -72,18 +77,19 @@ async function recordedUnits({ db }: Store): Promise<bigint> {
 }
 
 /** One report for each token and address that receives it, however many rails share them. */
-async function tillReports({ world, sinceMs, onProgress }: Auditing, store: Store, rails: readonly AuditedRail[]): Promise<readonly TillReport[]> {
+async function tillReports({ world, sinceMs, onProgress }: Auditing, store: Store, rails: readonly AuditedRail[]): Promise<readonly NamedReport[]> {
   if (rails.length === 0) return [];
   const [{ reconcile }, { recordsAt }, { createChain }] = await Promise.all([
     import("./hosted/payments/reconcile.ts"),
     import("./hosted/payments/reconcile-records.ts"),
     import("./hosted/payments/rails/chain.ts"),
   ]);
-  const reports: TillReport[] = [];
+  const reports: NamedReport[] = [];
   for (const same of Map.groupBy(rails, (it) => `${it.chainId} ${it.token.address} ${it.recipient}`.toLowerCase()).values()) {
     const [first] = same;
     if (first === undefined) continue;
     const { chainId, recipient, rpcUrl, local } = first;
+    const name = [...new Set(same.map((it) => it.kind))].join(" and ");
     const chain = createChain({ rpcUrl, chainId, world });
     const network = await chain.network().catch((error: unknown) => {
       // A local chain ends with its service, and takes its money with it.
@@ -95,7 +101,8 @@ async function tillReports({ world, sinceMs, onProgress }: Auditing, store: Stor
     onProgress(`reading the transfers to ${recipient} on chain ${chainId}`);
     const records = recordsAt({ store, chainId, network, token: till.token, recipient });
     const since = sinceMs ?? (await firstDayMs(store)) - HOUR_MS;
-    reports.push(await reconcile({ till, records, sinceMs: since, onProgress: (block, to) => onProgress(`chain ${chainId}: block ${block} of ${to}`) }));
+    const onBlock = (block: bigint, to: bigint): void => onProgress(`chain ${chainId}: block ${block} of ${to}`);
+    reports.push({ name, ...(await reconcile({ till, records, sinceMs: since, onProgress: onBlock })) });
   }
   return reports;
 }
@@ -109,9 +116,20 @@ async function firstDayMs(store: Store): Promise<number> {
   return Number(row?.created_at ?? 0n);
 }
 
-function linesOf({ chainId, fromBlock, toBlock, transfers, movedUnits, recordedUnits, underWay, differences, differing }: TillReport): readonly string[] {
+function linesOf({
+  name,
+  chainId,
+  fromBlock,
+  toBlock,
+  transfers,
+  movedUnits,
+  recordedUnits,
+  underWay,
+  differences,
+  differing,
+}: NamedReport): readonly string[] {
   const usd = (units: bigint): string => `${usdText(nanoOf(units))} USD`;
-  const head = `chain ${chainId}, blocks ${fromBlock} to ${toBlock}: ${transfers} transfers, ${usd(movedUnits)} moved, ${usd(recordedUnits)} recorded`;
+  const head = `${name} (chain ${chainId}), blocks ${fromBlock} to ${toBlock}: ${transfers} transfers, ${usd(movedUnits)} moved, ${usd(recordedUnits)} recorded`;
   return [
     `${head}, ${underWay} under way, ${differing} differences`,
     ...differences.map((it) => {

@@ -293,6 +293,6 @@ const MOST_OWING = 10_000;
 const LATER = -1;
 
 const EXHAUSTED = fault("balance_exhausted", "nothing is left to pay for this call", {
-  nextAction: "credit the account, or wait for its free allowance if it has one (GET /api/v1/keys/current tells)",
+  nextAction: "fund the key (POST /api/v1/agent/keys/{key}/fund) or credit its account; GET /api/v1/accounts/current tells whether it has a free allowance",
 });
 const NOT_NOW = fault("unavailable", "the balance cannot be read right now");

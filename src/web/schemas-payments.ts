@@ -3,9 +3,11 @@ import { z } from "zod";
 
 const instant = z.iso.datetime();
 const usd = z.string();
-const amountUsd = z
+/** A price that is paid or an amount that is bought. */
+export const amountUsd = z
   .string()
   .regex(/^\d{1,9}(\.\d{1,9})?$/)
+  .meta({ title: 'a decimal in text, such as "0.1"' })
   .describe("An amount in US dollars, as a plain decimal with at most six places. `payments` in /agent.json tells the range.");
 const keyId = z.string().regex(/^key_[0-9a-z]{20}$/);
 const accountId = z.string().regex(/^acc_[0-9a-z]{20}$/);

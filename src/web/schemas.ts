@@ -1,6 +1,7 @@
 // The shapes of the HTTP API: what requests may carry and what answers hold. Each shape with an id is a component of the OpenAPI document.
 // Knows no operation: those are rows of `contract.ts`.
 import { z } from "zod";
+import { amountUsd } from "./schemas-payments.ts";
 
 const instant = z.iso.datetime().meta({ id: "Instant", description: "A date and time in UTC, ISO 8601.", examples: ["2026-01-31T12:00:00.000Z"] });
 const usd = z
@@ -32,10 +33,6 @@ const name = z
 const profileName = z.string().min(1).max(63);
 const defaultProfile = profileName.nullable().describe("Profile that serves requests that name none; null = `premium`, or the first allowed one.");
 const allowedProfiles = z.array(profileName).min(1).max(50).nullable().describe("Profiles that the key may use; null = every profile of the account.");
-const amountUsd = z
-  .string()
-  .regex(/^\d{1,9}(\.\d{1,9})?$/)
-  .describe("An amount in US dollars, as a plain decimal with at most six places. `payments` in /agent.json tells the range.");
 
 /** Body of `createAgentKey`. */
 export const agentKeyRequest = z

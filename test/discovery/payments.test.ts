@@ -93,8 +93,8 @@ test("agent.json tells rails, networks, tokens, recipient, ranges and days in li
   const tempo = { ...rail, network: "eip155:4217", chain_id: 4217 };
   assert.deepEqual(rails, [
     { ...tempo, kind: "tempo", offers: ["mpp:tempo/charge"] },
-    { ...rail, kind: "evm", offers: ["mpp:evm/charge", "x402:exact"], network: "eip155:8453", chain_id: 8453 },
-    { ...tempo, kind: "session", offers: ["mpp:tempo/session"] },
+    { ...rail, kind: "evm", offers: ["mpp:evm/charge", "x402:exact"], network: "eip155:8453", chain_id: 8453, token_name: "USD Coin", token_version: "2" },
+    { ...tempo, kind: "session", offers: ["mpp:tempo/session"], suggested_deposit_usd: "1" },
   ]);
   assert.deepEqual([enabled, purchase_usd, custom_access], [true, { min: "0.25", max: "40" }, { usd_per_day: "2.5", days: { min: 1, max: 7 } }]);
   assert.equal(calls.session, `${SITE.baseUrl}${SESSION_PATH}`);
@@ -135,4 +135,13 @@ test("SKILL.md and llms.txt walk through paying where anything is sold, and say 
 test("no document tells a node's address, a wallet's key or a path to either", () => {
   for (const path of ["/openapi.json", "/agent.json", "/llms.txt", "/SKILL.md", "/docs/errors", "/docs/api"])
     assert.doesNotMatch(text(ALL, path), new RegExp(`${SECRET}|node\\.example|${WALLET_KEY.slice(2)}`), path);
+});
+
+test("SKILL.md tells how to pay from code and for an account, and where a wallet with local money comes from", () => {
+  const skill = text(ALL, "/SKILL.md");
+  for (const it of ["mppx/client", "spendControls", "/credit", "/custom-access", "/api/v1/purchases/{id}", "/rpc/session/{strategy}/{chain}"]) {
+    assert.ok(skill.includes(it), it);
+  }
+  assert.equal(skill.includes("npm start"), false, "no local wallet where money is real");
+  assert.equal(text(HOSTED, "/SKILL.md").includes("### From code"), false);
 });

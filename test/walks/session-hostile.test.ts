@@ -151,10 +151,29 @@ test("wrong credentials: each is refused with a fresh challenge, and none is cha
   }
 });
 
+test("one payer's right signatures that pay for nothing are checked a bounded number of times, too", async (t) => {
+  const stage = await sessionStage(t, chains);
+  const { manager, sent } = keptClient(stage);
+  await manager.fetch(stage.url(), callOf("eth_gasPrice", 1));
+  const credential = sent[0]?.credential ?? "";
+  const statuses = new Set<number>();
+  for (let round = 0; round < 40 && !statuses.has(429); round++) {
+    const wrong = changed(credential, (it) => {
+      it.payload.action = "voucher";
+    });
+    const responses = await Promise.all(Array.from({ length: 20 }, () => send(stage, wrong, callOf("eth_getLogs", 2))));
+    for (const it of responses) {
+      statuses.add(it.status);
+      await it.text();
+    }
+  }
+  assert.deepEqual([...statuses], [402, 429]);
+});
+
 test("whoever sends wrong payments again and again is told to wait", async (t) => {
   const stage = await sessionStage(t, chains);
   const statuses: number[] = [];
-  for (let tries = 0; tries < 40; tries++) statuses.push((await send(stage, "Payment e30")).status);
+  for (let tries = 0; tries < 80; tries++) statuses.push((await send(stage, "Payment e30")).status);
   assert.ok(statuses.slice(0, 20).every((it) => it === 402) && statuses.at(-1) === 429);
   const response = await send(stage, "Payment e30");
   assert.ok(Number(response.headers.get("retry-after")) > 0);

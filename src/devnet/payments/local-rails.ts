@@ -5,15 +5,35 @@ import { z } from "zod";
 import type { RailSettings } from "../../core/payment.ts";
 
 /** What it takes to look at what a rail has received. */
-export type LocalRail = Pick<RailSettings, "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local">;
+export type LocalRail = Pick<RailSettings, "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local">;
 
 const token = z.object({ address: z.string(), name: z.string(), version: z.string() });
-const rails = z.array(z.object({ rpcUrl: z.url(), chainId: z.int(), token, recipient: z.string(), confirmations: z.int(), local: z.literal(true) })).max(8);
+const rails = z
+  .array(
+    z.object({
+      kind: z.enum(["tempo", "evm", "session"]),
+      rpcUrl: z.url(),
+      chainId: z.int(),
+      token,
+      recipient: z.string(),
+      confirmations: z.int(),
+      local: z.literal(true),
+    }),
+  )
+  .max(8);
 
 /** Leaves them; the returned function takes them away again. */
 export function leaveLocalRails(dataDir: string, all: readonly RailSettings[]): () => void {
   const path = pathIn(dataDir);
-  const shown = all.map(({ rpcUrl, chainId, token, recipient, confirmations, local }) => ({ rpcUrl, chainId, token, recipient, confirmations, local }));
+  const shown = all.map(({ kind, rpcUrl, chainId, token, recipient, confirmations, local }) => ({
+    kind,
+    rpcUrl,
+    chainId,
+    token,
+    recipient,
+    confirmations,
+    local,
+  }));
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   writeFileSync(path, JSON.stringify(shown), { mode: 0o600 });
   return () => rmSync(path, { force: true });

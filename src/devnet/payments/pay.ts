@@ -43,7 +43,7 @@ export async function pay(options: PayOptions): Promise<boolean> {
   if (first === null) return fail(options, "the server does not answer: check the URL");
   if (first.status !== PAYMENT_REQUIRED) {
     print(await first.text());
-    say(`not paid: the server answered ${first.status} without asking for it`);
+    say(`nothing was paid: the server answered ${first.status} and asked for no payment`);
     return first.ok;
   }
   const offer = offerIn(first.headers);

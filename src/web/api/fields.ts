@@ -57,6 +57,8 @@ interface Allowed {
   readonly pattern?: string;
   readonly minimum?: number;
   readonly maximum?: number;
+  /** What is allowed, in words. */
+  readonly title?: string;
   readonly minItems?: number;
   readonly maxItems?: number;
   readonly items?: Allowed;
@@ -70,6 +72,7 @@ function allowedIn(schema: z.ZodObject, name: string): string {
 }
 
 function allowedText(it: Allowed): string {
+  if (it.title !== undefined) return it.title;
   if (it.anyOf !== undefined) return it.anyOf.map(allowedText).join(", or ");
   switch (it.type) {
     case "string":

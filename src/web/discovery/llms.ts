@@ -37,7 +37,7 @@ function refusals(facts: Facts, { baseUrl }: Site): string {
   return [
     "## Refusals\n",
     ...notes,
-    `- Errors of the service name \`next_action\` and \`retryable\`. Errors of a provider pass unchanged, with HTTP status 200. All codes: ${baseUrl}${DOCUMENT_PATHS.errors}\n`,
+    `- Errors of the service name \`next_action\`, those of calls \`retryable\` too. Errors of a provider pass unchanged, with HTTP status 200. All codes: ${baseUrl}${DOCUMENT_PATHS.errors}\n`,
   ].join("\n");
 }
 

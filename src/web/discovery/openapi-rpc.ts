@@ -85,7 +85,7 @@ function operationOf({ id, path, summary }: RpcForm, facts: Facts, shared: Retur
     operationId: id,
     tags: ["rpc"],
     summary,
-    description: `${DESCRIPTION}${keyed ? KEY_IN_PATH : pays === "call" ? PAID_EACH : ""}`,
+    description: pays === "call" ? PAID_EACH : `${DESCRIPTION}${keyed ? KEY_IN_PATH : ""}`,
     security: pays === "call" ? [{ mpp: [] }] : keyed ? [] : rpcSecurity(facts.hosted),
     ...(info === null ? {} : { "x-payment-info": info }),
     parameters: [...inPath, ...strategy, ...(named.includes("provider_id") ? [] : [PROVIDER]), META],
@@ -96,7 +96,8 @@ function operationOf({ id, path, summary }: RpcForm, facts: Facts, shared: Retur
 const DESCRIPTION = "A JSON-RPC 2.0 call or a batch. The same path under `/ws` is a WebSocket.";
 const KEY_IN_PATH =
   " Security: the key in the path. Where payments are taken, a 402 `balance_exhausted` offers to fund the key: the same request with the payment is credited and served.";
-const PAID_EACH = " Needs no key: every call is paid for from a channel (MPP `tempo`/`session`), after it was answered. Not for WebSockets.";
+const PAID_EACH =
+  "A JSON-RPC 2.0 call or a batch, over HTTP. Needs no key: every call is paid for from a channel (MPP `tempo`/`session`), after it was answered. The challenge says what it costs.";
 const STRATEGY = {
   name: "strategy",
   in: "query",

@@ -54,7 +54,7 @@ function errorCatalog({ hosted }: Facts, baseUrl: string): readonly Json[] {
 }
 
 const DESCRIPTION =
-  "Every operation has a stable `operationId`. Errors of the service carry a code, `next_action` and whether to retry; `x-error-catalog` lists them all. " +
+  "Every operation has a stable `operationId`. Errors of the service carry a code and `next_action`, those of calls also whether to retry; `x-error-catalog` lists them all. " +
   "Unknown query parameters are ignored. Fields may be added to answers.";
 
 const TAGS: Readonly<Record<string, string>> = {

@@ -14,7 +14,12 @@ export interface RailTerms {
   readonly offers: readonly string[];
   readonly chainId: number;
   readonly token: string;
+  /** Of the token's EIP-712 domain; empty where nobody needs it. */
+  readonly tokenName: string;
+  readonly tokenVersion: string;
   readonly recipient: string;
+  /** Deposit of a channel that is suggested, nano-USD; null = there are no channels. */
+  readonly depositN: bigint | null;
   /** Money on a local chain is worth nothing. */
   readonly local: boolean;
   /** A node of it, where it is local: of other chains everyone knows one, and ours may have a secret in its URL. */
@@ -42,8 +47,11 @@ const OFFERS: Readonly<Record<RailSettings["kind"], Pick<RailTerms, "method" | "
   session: { method: "tempo", intent: "session", offers: ["mpp:tempo/session"] },
 };
 
-function railTerms({ kind, chainId, token, recipient, local, rpcUrl }: RailSettings): RailTerms {
-  return { ...OFFERS[kind], kind, chainId, token: token.address, recipient, local, rpcUrl: local ? rpcUrl : null };
+function railTerms(rail: RailSettings): RailTerms {
+  const { kind, chainId, token, recipient, local, rpcUrl } = rail;
+  const named = { token: token.address, tokenName: token.name, tokenVersion: token.version };
+  const depositN = rail.kind === "session" ? rail.depositN : null;
+  return { ...OFFERS[kind], ...named, kind, chainId, recipient, local, depositN, rpcUrl: local ? rpcUrl : null };
 }
 
 /** Whether calls can be paid for one by one. */
@@ -94,8 +102,10 @@ export function paymentsJson(terms: PaymentTerms | null, baseUrl: string): Json 
   };
 }
 
-function railJson({ kind, offers, chainId, token, recipient, local, rpcUrl }: RailTerms): Json {
-  const rail = { kind, offers, network: `eip155:${chainId}`, chain_id: chainId, token, recipient, local };
+function railJson({ kind, offers, chainId, token, tokenName, tokenVersion, recipient, local, rpcUrl, depositN }: RailTerms): Json {
+  const named = tokenName === "" ? {} : { token_name: tokenName, token_version: tokenVersion };
+  const deposit = depositN === null ? {} : { suggested_deposit_usd: usdText(depositN) };
+  const rail = { kind, offers, network: `eip155:${chainId}`, chain_id: chainId, token, ...named, recipient, ...deposit, local };
   if (!local) return rail;
   const note = kind === "session" ? `${WORTHLESS} Its channel contract is a stand-in for development.` : WORTHLESS;
   return { ...rail, rpc_url: rpcUrl, note, ...(kind === "session" ? { stand_in: true } : {}) };

@@ -22,7 +22,7 @@ function sessionSteps({ hosted, chains }: Facts, { baseUrl }: Site): readonly St
     {
       title: "Pay call by call, without a key",
       shell: `npx mppx "${url}" --json-body '${call}' --silent${nodeOf(rail)}`,
-      note: `The first call opens a payment channel with a deposit; each call after that is paid for with a voucher, once it was answered. \`npx mppx sessions close\` ends a channel and returns what is left. A key is cheaper and faster: it needs no signature for each call.${standIn}`,
+      note: `The first call opens a payment channel with a deposit${rail.depositN === null ? "" : ` (${usdText(rail.depositN)} USD, unless you say otherwise)`}; each call after that is paid for with a voucher, once it was answered. Calls cost what they cost with a key, in whole units of 0.000001 USD. \`npx mppx sessions list${nodeOf(rail)}\` shows your channels, \`npx mppx sessions close 0x…${nodeOf(rail)}\` ends one and returns what is left. A key is faster, and spares the fees of opening and closing: it needs no signature for each call.${standIn}`,
     },
   ];
 }
@@ -42,13 +42,20 @@ function purchaseSteps({ hosted }: Facts, { baseUrl }: Site): readonly Step[] {
   const paid = {
     title: "Pay in for the key",
     shell: `npx mppx "${fund}" --json-body ${body} --silent${node}`,
-    note: `The first answer is 402 with an offer in each \`WWW-Authenticate: Payment …\`${hasX402(terms) ? " and in `PAYMENT-REQUIRED` (x402)" : ""}; the client signs one and sends the same request again. ${WALLET}`,
+    note: `The first answer is 402 with an offer in each \`WWW-Authenticate: Payment …\`${hasX402(terms) ? " and in `PAYMENT-REQUIRED` (x402)" : ""}; the client signs one and sends the same request again. ${WALLET}${rail.local ? ` ${LOCAL_WALLET}` : ""}`,
   };
-  return [paid, byHand({ fund, body, node })];
+  const made = {
+    title: "Or make a new key that is paid for",
+    shell: `npx mppx "${baseUrl}${pathOf("createAgentKey")}" --json-body '{"initial_fund_usd":"${usdText(terms.minN)}"}' --silent${node}`,
+    note: "Amounts are decimals in text. The key has the whole amount as its balance, and no free grant. `purchase_id` in the answer names the purchase: `GET /api/v1/purchases/{id}` shows it.",
+  };
+  return [paid, made, byHand({ fund, body, node })];
 }
 
 const WALLET =
   "The private key of the wallet stands in `MPPX_PRIVATE_KEY`, or in an account of `npx mppx account create`. `@x402/fetch` and any other client of these protocols does as well.";
+
+const LOCAL_WALLET = "Money on this development chain is worth nothing: `npm start` prints a wallet that has some, `export MPPX_PRIVATE_KEY=0x…` takes it.";
 
 /** Where there is no rail that the command pays by MPP. It pays x402 at the URL that the offer names, and there no key stands: so a key is made. */
 function madeByX402({ minN }: PaymentTerms, rail: RailTerms, baseUrl: string): Step {
@@ -69,7 +76,7 @@ function byHand({ fund, body, node }: { readonly fund: string; readonly body: st
       `SIGNED=$(npx mppx sign --challenge "$OFFER"${node})`,
       `${post} -H "PAYMENT-SIGNATURE: $SIGNED"`,
     ].join("\n"),
-    note: "Sign one offer and send the same method, path and body with it: in `PAYMENT-SIGNATURE`, in `Authorization: Payment …`, or in `Payment-Authorization` where `Authorization` has to keep a token. The answer carries `Payment-Receipt` (`PAYMENT-RESPONSE` for x402). Sent once more, the same payment gets its first answer again and costs nothing.",
+    note: "Sign one offer and send the same method, path and body with it: in `PAYMENT-SIGNATURE`, in `Authorization: Payment …`, or in `Payment-Authorization` where `Authorization` has to keep a token. The answer carries `Payment-Receipt` (`PAYMENT-RESPONSE` for x402). Sent once more, the same payment gets its first answer again and costs nothing. At the URL of a call it is credited once, and the call is made again and charged as usual.",
   };
 }
 
@@ -81,6 +88,28 @@ function railOf({ rails }: PaymentTerms): RailTerms | undefined {
 
 function hasX402({ rails }: PaymentTerms): boolean {
   return rails.some((it) => it.kind === "evm");
+}
+
+/** How to pay from a program, and for an account; empty where nothing is sold. */
+export function paymentFromCode({ hosted }: Facts, { baseUrl }: Site): string {
+  const terms = hosted?.payments ?? null;
+  const rail = terms === null ? undefined : railOf(terms);
+  if (rail === undefined) return "";
+  const node = nodeOf(rail);
+  const rpc = rail.rpcUrl === null ? "" : "\n  // for chains that viem does not know:\n  getClient: () => createPublicClient({ transport: http(RPC_URL) }),";
+  const account = (path: string, body: string) => `\`npx mppx "${baseUrl}${path}" -H "Authorization: Bearer $TOKEN" -J '${body}'${node}\``;
+  return `### From code
+
+\`\`\`ts
+import { Mppx, tempo } from "mppx/client"; // with createPublicClient, http from "viem"
+const mppx = Mppx.create({ polyfill: false, methods: [tempo({ account,${rpc} })] });
+const answer = await mppx.fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
+\`\`\`
+
+\`tempo.session.manager({ account, maxDeposit: "1" })\` of the same module pays call by call; its \`close()\` returns the deposit. \`@x402/fetch\` pays by EIP-3009: it refuses tokens that it does not know, and more than 1 USD, unless \`spendControls\` allows them. mppx's \`evm\` wants \`authorization: { name, version }\` of the token, as \`${baseUrl}/agent.json\` tells them.
+
+For an account (\`POST ${pathOf("createKey")}\` answers \`account_id\`, \`id\` of the key and \`management_token\`): credit with ${account(pathOf("buyCredit").replace("{id}", "$ACCOUNT"), '{"usd":"0.5"}')}; a day of Custom access, with which the account brings its own providers (\`GET /api/v1/profiles\` shows until when), with ${account(pathOf("buyCustomAccess").replace("{id}", "$ACCOUNT"), '{"days":1,"key_id":"key_…"}')}.
+`;
 }
 
 /** What is sold and within which range, in one paragraph. */

@@ -6,8 +6,9 @@ import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent.ts";
 import { errorEntries } from "./errors.ts";
 import { type Facts, type HostedFacts, STRATEGIES } from "./facts.ts";
 import { cell, prose, table } from "./markdown.ts";
-import { DOCUMENT_PATHS, pathOf, rpcForms } from "./operations.ts";
-import { PAYMENT_NOTES, paymentSteps, salesText } from "./payment-walk.ts";
+import { DOCUMENT_PATHS, pathOf, rpcForms, SESSION_FORM } from "./operations.ts";
+import { sellsCalls } from "./payment-terms.ts";
+import { PAYMENT_NOTES, paymentFromCode, paymentSteps, salesText } from "./payment-walk.ts";
 import type { Site } from "./site.ts";
 import { firstSteps, refusalNotes, type Step } from "./walk.ts";
 
@@ -51,7 +52,7 @@ function numbered(steps: readonly Step[]): readonly string[] {
 function payments(facts: Facts, site: Site): string {
   const steps = paymentSteps(facts, site);
   const notes = steps.length === 0 ? [] : [`### When a payment is not through\n\n${PAYMENT_NOTES.map((it) => `- ${it}\n`).join("")}`];
-  return [`## Pay\n\n${salesText(facts)}\n`, ...numbered(steps), ...notes].join("\n");
+  return [`## Pay\n\n${salesText(facts)}\n`, ...numbered(steps), paymentFromCode(facts, site), ...notes].join("\n");
 }
 
 function urls(facts: Facts): string {
@@ -66,7 +67,7 @@ POST JSON-RPC 2.0, one call or a batch of up to ${facts.limits.maxBatchItems}, i
 
 ${rpcForms(facts)
   .map((it) => `- \`${it}\``)
-  .join("\n")}
+  .join("\n")}${sellsCalls(hosted?.payments ?? null) ? `\n- \`${SESSION_FORM}\` (paid for call by call, without a key)` : ""}
 
 Strategies: ${STRATEGIES.map((it) => `\`${it}\``).join(", ")}; \`load-balanced\` where none is named. ${key}
 

@@ -57,7 +57,7 @@ export function refusalNotes({ hosted }: Facts): readonly string[] {
   const paying =
     payments === null
       ? "Payments are not open on this instance."
-      : "The answer carries offers to fund the key: sign one and send the same request again with it. WebSockets take no payment: fund the key over HTTP.";
+      : "The answer carries offers to fund the key: sign one and send the same request again with it. A batch answers 200 with this error in each item and carries no offer: send one call, or fund the key. WebSockets take no payment: fund the key over HTTP.";
   const allowance =
     freeCuPerMonth === 0
       ? ""

@@ -31,7 +31,7 @@ function funding({ settings, payments }: HandlerParts): PurchaseHandlers["fundAg
       const amountN = orderedN(payments, "amount_usd", body.amount_usd);
       if (typeof amountN !== "bigint") return amountN;
       const { accountId, id, prefix } = caller.key;
-      return { purpose: { kind: "fund_key", accountId, keyId: id }, amountN, description: `${usdText(amountN)} USD for the key ${prefix}…` };
+      return { purpose: { kind: "fund_key", accountId, keyId: id }, amountN, description: `${usdText(amountN)} USD for the key ${prefix}...` };
     },
     answer(paid, { params }) {
       const { amountN, id } = paid.purchase;

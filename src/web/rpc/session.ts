@@ -254,9 +254,10 @@ function isDelivered({ outcome, route }: Reply): boolean {
   return outcome.kind !== "fault" && route !== null && route.answeredBy !== null;
 }
 
-/** The same for the same request. */
-function fingerprintOf(url: string, body: Buffer): string {
-  return createHash("sha256").update(url).update("\n").update(body).digest("base64url");
+/** The same for the same request: method, path without query, body. */
+export function fingerprintOf(url: string, body: Buffer): string {
+  const [path = ""] = url.split("?", 1);
+  return createHash("sha256").update(`POST\n${path}\n\n`).update(body).digest("base64url");
 }
 
 function idOf(priced: PricedRequest | null): string {

@@ -42,7 +42,7 @@ export function rawOf(tx: ReserveTx): Hex {
 }
 
 /** The hash of bytes. */
-export function hashOf(raw: Hex): Hex {
+function hashOf(raw: Hex): Hex {
   return `0x${createHash("sha256").update(raw).digest("hex")}`;
 }
 

@@ -5,14 +5,15 @@ import { Challenge, Credential } from "mppx";
 import { Types } from "mppx/evm";
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { NANO_PER_UNIT, type Purpose } from "../../../src/core/payment.ts";
+import type { Purpose } from "../../../src/core/payment.ts";
 import type { LocalWallet } from "../../../src/devnet/payments/wallets.ts";
 import { createAnonymousKey } from "../../../src/hosted/keys-create.ts";
 import type { Paid, PaymentHeaders, Unpaid } from "../../../src/hosted/payments/payments.ts";
 import type { X402Offer } from "../../../src/hosted/payments/rails/rail.ts";
 import { createAccount } from "../accounts.ts";
 import { randomNonce, signed } from "./evm-stage.ts";
-import type { Life, MatrixStage } from "./matrix-stage.ts";
+import type { Life } from "./matrix-life.ts";
+import type { MatrixStage } from "./matrix-stage.ts";
 import { markOf, orderOf, type Wish } from "./shop.ts";
 import { memoFor } from "./tempo-memo.ts";
 import { clientOf, OTHER_TOKEN, signedTransaction, transfer } from "./tempo-stage.ts";
@@ -22,7 +23,7 @@ export const WAYS = ["tempo pull", "tempo push", "evm by MPP", "evm by x402"] as
 export type Way = (typeof WAYS)[number];
 
 /** Base units of every payment. */
-export const UNITS = 250_000n;
+const UNITS = 250_000n;
 
 /** Wallets sign for so long. */
 const TEMPO_S = 25;
@@ -51,9 +52,6 @@ export async function wishFor({ store }: Pick<MatrixStage, "store">, kind: Purpo
       return wish({ kind, accountId: `acc_${name}`, keyId: "key_x", days: 2 });
   }
 }
-
-/** Nano-USD of every payment. */
-export const AMOUNT_N = UNITS * NANO_PER_UNIT;
 
 /** What a payer brings, and what it has sent to the chain itself; null = nothing. */
 export interface SignedPayment extends PaymentHeaders {

@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { NANO_PER_UNIT } from "../../../src/core/payment.ts";
 import { audit } from "../../../src/hosted/audit.ts";
 import type { Paid, PaymentHeaders, Unpaid } from "../../../src/hosted/payments/payments.ts";
+import type { Life } from "./matrix-life.ts";
 import { bring, type Payer } from "./matrix-payers.ts";
-import type { Life, MatrixStage } from "./matrix-stage.ts";
+import type { MatrixStage } from "./matrix-stage.ts";
 import { wordOf } from "./shop.ts";
 
 /** Money as it stands at one moment. */

@@ -5,9 +5,10 @@ import { test } from "node:test";
 import { openStore } from "../../../src/hosted/store.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { cancelling, carryingOut, moving } from "./evm-deeds.ts";
+import type { Life, LifeOptions } from "./matrix-life.ts";
 import { bring, buy, type Payer, pause, railOf, signedPayment, tempoTransfer, WAYS, type Way, wishFor } from "./matrix-payers.ts";
 import { type Bought, checkBooks, reckon, type Till, tillOf } from "./matrix-reckoning.ts";
-import { type Life, type LifeOptions, type MatrixStage, startMatrixStage } from "./matrix-stage.ts";
+import { type MatrixStage, startMatrixStage } from "./matrix-stage.ts";
 import { markOf, orderOf, type Wish, wordOf } from "./shop.ts";
 
 const EVM_WAYS = ["evm by MPP", "evm by x402"] as const;

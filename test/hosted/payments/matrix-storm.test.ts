@@ -8,9 +8,10 @@ import { openStore } from "../../../src/hosted/store.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { seededRandom } from "../../fakes/world.ts";
 import { carryingOut, nonceIn } from "./evm-deeds.ts";
+import { DEPTH, type Fates, type Life } from "./matrix-life.ts";
 import { buy, type Payer, pause, railOf, WAYS, wishFor } from "./matrix-payers.ts";
 import { type Bought, checkBooks, reckon, tillOf } from "./matrix-reckoning.ts";
-import { DEPTH, type Fates, type Life, type MatrixStage, startMatrixStage } from "./matrix-stage.ts";
+import { type MatrixStage, startMatrixStage } from "./matrix-stage.ts";
 import { wordOf } from "./shop.ts";
 
 const SEED = Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);

@@ -6,9 +6,10 @@ import { after, before, describe, it } from "node:test";
 import type { PurposeKind } from "../../../src/core/payment.ts";
 import { openStore, type Store } from "../../../src/hosted/store.ts";
 import { newPlace } from "../../fakes/stores.ts";
+import type { Fates, Life } from "./matrix-life.ts";
 import { buy, type Payer, railOf, WAYS, type Way, wishFor } from "./matrix-payers.ts";
 import { assertRepeats, type Bought, checkBooks, reckon, tillOf } from "./matrix-reckoning.ts";
-import { type Fates, type Life, type MatrixStage, startMatrixStage } from "./matrix-stage.ts";
+import { type MatrixStage, startMatrixStage } from "./matrix-stage.ts";
 
 const SEED = Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
 const IS_ALL = process.env["SVC_MATRIX"] === "all";

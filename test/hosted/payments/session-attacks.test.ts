@@ -6,7 +6,9 @@ import { createCounter } from "../../../src/hosted/payments/session/counter.ts";
 import type { Hex } from "../../../src/hosted/payments/session/descriptor.ts";
 import { createEscrow } from "../../../src/hosted/payments/session/escrow.ts";
 import { createLiveChannels } from "../../../src/hosted/payments/session/live.ts";
+import { sync } from "../../../src/hosted/payments/session/sync.ts";
 import type { Till } from "../../../src/hosted/payments/session/till.ts";
+import { fingerprintOf } from "../../../src/web/rpc/session.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { simulatedWorld } from "../../fakes/world.ts";
 import { type Booth, channelOf, type Life, openBooth, openingOf, topUpOf, voucherOf } from "./session-booth.ts";
@@ -125,6 +127,86 @@ eachStore(({ engine, open }) => {
     life.kill();
   });
 
+  test(`after the wallet was changed its channels are left alone and told of once; nothing is signed for them (${engine})`, async (t) => {
+    const booth = openBooth(await open(t));
+    const first = booth.start();
+    await opened(booth, first);
+    first.kill();
+    await booth.store.db.updateTable("session_channel").set({ look_at: 0n, owed_since: 0n }).execute();
+    const operator: Hex = `0x${"9".repeat(40)}`;
+    let signed = 0;
+    const fate = (_: number, name: string) => {
+      if (name === "sign") signed++;
+      return "fine" as const;
+    };
+    const life = booth.start({ fate, settleMs: 1_000, terms: { operator } });
+    await booth.pass(5_000);
+    await booth.store.db.updateTable("session_channel").set({ look_at: 0n }).execute();
+    await booth.pass(5_000);
+    assert.equal(signed, 0);
+    assert.equal(life.log().match(/it is left alone/g)?.length, 1);
+    assert.match(life.log(), new RegExp(channelOf(1).id));
+    life.kill();
+  });
+
+  test(`a channel that is looked at in vain again and again is told of once (${engine})`, async (t) => {
+    const booth = openBooth(await open(t));
+    const life = booth.start({ settleMs: 1_000 });
+    const { settler } = life.session;
+    Object.assign(settler, { sign: async () => ({ kind: "node_error", reverted: true, message: "" }) });
+    await opened(booth, life);
+    await booth.store.db.updateTable("session_channel").set({ look_at: 0n }).execute();
+    await booth.pass(120_000, 250);
+    assert.equal(life.log().match(/several times in vain/g)?.length, 1);
+    assert.equal(booth.chain.paid.size, 0);
+    life.kill();
+  });
+
+  test(`the end of a channel is looked for a bounded number of blocks at a time, and the next look goes on there (${engine})`, async (t) => {
+    const booth = openBooth(await open(t));
+    const life = booth.start();
+    await opened(booth, life);
+    await life.watch.close();
+    const { session } = life;
+    const ranges: bigint[] = [];
+    const end = 250_000n;
+    const ended = async (_: Hex, from: bigint, to: bigint) => {
+      ranges.push(to - from);
+      return from <= end && end <= to ? { name: "ChannelClosed" as const, units: PRICE } : null;
+    };
+    Object.assign(session.escrow, { ended });
+    const seen = { onChain: { deposit: 0n, settled: 0n, closeRequestedAtMs: null }, head: { number: 300_000n, timeMs: 0 } };
+    const looks: string[] = [];
+    for (let look = 0; look < 3; look++) {
+      const before = ranges.length;
+      looks.push(
+        await booth.run(
+          sync(session, channelOf(1).id, seen).then(
+            (it) => it?.state ?? "none",
+            () => "trouble",
+          ),
+        ),
+      );
+      assert.ok(ranges.length - before <= 20, "questions of one look");
+    }
+    assert.deepEqual(looks, ["trouble", "trouble", "closed"]);
+    assert.ok(ranges.every((it) => it < 5_000n));
+    life.kill();
+  });
+
+  test(`a block number that was a lie does not keep later news of a channel out (${engine})`, async (t) => {
+    const booth = openBooth(await open(t));
+    const life = booth.start();
+    await opened(booth, life);
+    await life.watch.close();
+    const news = { deposit: 2n * DEPOSIT, settled: 0n, closeRequestedAtMs: null };
+    const id = channelOf(1).id;
+    await booth.run(sync(life.session, id, { onChain: news, head: { number: 10n ** 15n, timeMs: 0 } }));
+    const after = await booth.run(sync(life.session, id, { onChain: { ...news, deposit: 3n * DEPOSIT }, head: { number: 50n, timeMs: 0 } }));
+    assert.deepEqual([after?.deposit, after?.seenBlock], [3n * DEPOSIT, 50n]);
+    life.kill();
+  });
+
   test(`a promise far ahead, of which nothing can be taken out yet, is not looked at every second (${engine})`, async (t) => {
     const booth = openBooth(await open(t));
     let looks = 0;
@@ -140,6 +222,32 @@ eachStore(({ engine, open }) => {
     assert.ok(looks > 0 && looks <= 6, `${looks} looks in 2 minutes`);
     life.kill();
   });
+});
+
+test("a node that is suddenly far above all that was seen is believed only after minutes", async () => {
+  const world = simulatedWorld(1);
+  let height = 7n;
+  const chain = {
+    get: async (_method: string, _params: readonly unknown[], read: (it: unknown) => unknown) => read({ number: `0x${height.toString(16)}`, timestamp: "0x1" }),
+  } as unknown as Chain;
+  const terms = { chainId: 1, escrow: "0x0", token: "0x0", recipient: "0x0", operator: "0x0", depositUnits: 1n } as const;
+  const escrow = createEscrow({ chain, terms, confirmations: 0, world });
+  assert.equal((await escrow.head()).number, 7n);
+  height = 10n ** 15n;
+  await assert.rejects(escrow.head(), ChainTrouble);
+  height = 8n;
+  assert.equal((await escrow.head()).number, 8n, "one lie stops nobody");
+  height = 10n ** 15n;
+  await assert.rejects(escrow.head(), ChainTrouble);
+  world.advance(181_000);
+  assert.equal((await escrow.head()).number, height);
+});
+
+test("a paid request is the same one whatever its query says, and another one at another path or with another body", () => {
+  const body = Buffer.from("{}");
+  assert.equal(fingerprintOf("/rpc/session/best/ethereum?meta=body", body), fingerprintOf("/rpc/session/best/ethereum", body));
+  assert.notEqual(fingerprintOf("/rpc/session/best/base", body), fingerprintOf("/rpc/session/best/ethereum", body));
+  assert.notEqual(fingerprintOf("/rpc/session/best/ethereum", Buffer.from("[]")), fingerprintOf("/rpc/session/best/ethereum", body));
 });
 
 test("a node that stands still is trouble: what it says of a deposit is not believed", async () => {

@@ -8,7 +8,7 @@ import { channelIdOf, type Descriptor, type Hex, ZERO_ADDRESS } from "../../../s
 import { createLiveChannels } from "../../../src/hosted/payments/session/live.ts";
 import { createOpenings } from "../../../src/hosted/payments/session/openings.ts";
 import type { SessionParts } from "../../../src/hosted/payments/session/parts.ts";
-import { termsOf } from "../../../src/hosted/payments/session/terms.ts";
+import { type SessionTerms, termsOf } from "../../../src/hosted/payments/session/terms.ts";
 import { createTill } from "../../../src/hosted/payments/session/till.ts";
 import { createTransactionRecord } from "../../../src/hosted/payments/session/transaction-record.ts";
 import { startWatch, type Watch } from "../../../src/hosted/payments/session/watch.ts";
@@ -50,6 +50,8 @@ export interface LifeOptions {
   readonly waitMs?: number;
   readonly perSecond?: number;
   readonly secret?: string;
+  /** What is configured otherwise. */
+  readonly terms?: Partial<SessionTerms>;
 }
 
 /** One process. */
@@ -174,7 +176,7 @@ function startLife({ store, world, chain }: Pick<Booth, "store" | "world" | "cha
     store: mine,
     log: { error: write, warn: write, info: write },
     settings: { local: true } as SessionParts["settings"],
-    terms: TERMS,
+    terms: { ...TERMS, ...options.terms },
     policy: { settleUnits, settleMs, watchMs: 30_000 },
     escrow: escrowOf(chain, outside),
     settler: settlerOf(chain, outside, (salt) => channelOf(parseSalt(salt)).id),

@@ -144,17 +144,19 @@ eachStore(({ engine, open }) => {
     life.kill();
   });
 
-  test(say("an answer that is too long to be kept is made again for nothing, three times"), async (t) => {
+  test(say("an answer that is too long to be kept is made again for nothing, once, and takes a token"), async (t) => {
     const booth = openBooth(await open(t));
-    const life = booth.start();
+    const life = booth.start({ perSecond: 1 });
     await opened(booth, life, 1);
+    await booth.pass(2_000);
     const voucher = voucherOf(1, 2n * PRICE);
     const body = "x".repeat(MAX_KEPT_BYTES + 1);
     await booth.run(pay(life, voucher, { body }));
-    for (let times = 0; times < 3; times++) {
-      const bill = await booth.run(pay(life, voucher, { body }));
-      assert.equal(bill.kind === "bill" && bill.chargedUnits, 0n);
-    }
+    assert.equal(codeOf(await booth.run(take(life, voucher))), "rate_limit_exceeded");
+    await booth.pass(2_000);
+    const bill = await booth.run(pay(life, voucher, { body }));
+    assert.equal(bill.kind === "bill" && bill.chargedUnits, 0n);
+    await booth.pass(2_000);
     assert.equal(codeOf(await booth.run(take(life, voucher))), "payment_conflict");
     assert.equal((await rowOf(booth, 1)).spent_units, 2n * PRICE);
     life.kill();
@@ -377,10 +379,29 @@ eachStore(({ engine, open }) => {
     assert.equal((await booth.run(pay(life, voucherOf(1, 3n * PRICE), { request: "3" }))).kind, "bill", "it goes on");
     const closing = manage(life, voucherOf(1, 3n * PRICE, "close"));
     await booth.pass(200);
-    assert.equal(codeOf(await booth.run(take(life, voucherOf(1, 4n * PRICE), { request: "4" }))), "payment_invalid", "no new call while it is closing");
+    assert.equal(
+      codeOf(await booth.run(take(life, voucherOf(1, 4n * PRICE), { request: "4" }))),
+      "unavailable",
+      "whoever calls meanwhile opens no other channel",
+    );
     await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null }));
     assert.equal((await booth.run(closing)).kind, "managed");
     assert.equal(booth.chain.paid.get(channelOf(1).id), 3n * PRICE);
+    life.kill();
+  });
+
+  test(say("a batch takes a token for each call or none, and one that can never pass is told so"), async (t) => {
+    const booth = openBooth(await open(t));
+    const life = booth.start({ perSecond: 4 });
+    await opened(booth, life, 1);
+    await booth.pass(5_000);
+    const ahead = voucherOf(1, 9n * PRICE);
+    const large = await booth.run(take(life, ahead, { request: "large", calls: 5 }));
+    assert.equal(codeOf(large), "invalid_request");
+    await booth.run(pay(life, ahead, { request: "two", calls: 2 }));
+    const empty = await booth.run(take(life, ahead, { request: "four", calls: 4 }));
+    assert.equal(codeOf(empty), "rate_limit_exceeded");
+    assert.equal((await booth.run(pay(life, ahead, { request: "two more", calls: 2 }))).kind, "bill", "what was refused took nothing");
     life.kill();
   });
 

@@ -15,10 +15,10 @@ import { createTempoRail } from "../../../src/hosted/payments/rails/tempo.ts";
 import { realWorld } from "../../../src/world.ts";
 import { type ChainProxy, startChainProxy } from "../../fakes/chain-proxy.ts";
 
-export const REALM = "svc.test";
+const REALM = "svc.test";
 export const TOKEN = "0x20c0000000000000000000000000000000000000";
 export const OTHER_TOKEN = "0x20c0000000000000000000000000000000000001";
-export const CHAIN_ID = 1337;
+const CHAIN_ID = 1337;
 export const UNITS = 100_000n;
 export const protocol = createProtocol({ realm: REALM, secret: "a secret of this test, long enough to be one", previousSecret: null });
 

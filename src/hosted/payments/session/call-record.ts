@@ -32,7 +32,7 @@ export const MAX_KEPT_BYTES = 65_536;
 /** Calls of one channel that are kept at least, as many as are under way at one time; twice as many at most. */
 const KEPT_CALLS = 32n;
 /** How often a call whose answer was not kept is made again for nothing. */
-const MAX_RERUNS = 3n;
+const MAX_RERUNS = 1n;
 const DELETED_AT_ONCE = 500;
 
 /** Writes a call, and now and then forgets those that came long before. */

@@ -67,6 +67,10 @@ export interface EscrowParts {
 const ABI = Abis.tip20ChannelReserve;
 /** After this a chain that is shorter than before is believed: it was reorganised. */
 const BEHIND_MS = 60_000;
+/** Blocks that may come between two looks beside those that time explains: a node that is further ahead is believed once it has said so for some minutes. */
+const MAX_JUMP = 1_000n;
+const MAX_BLOCKS_PER_SECOND = 100;
+const JUMP_MS = 180_000;
 /** A node without a new block for so long does not see its chain any more: far shorter than a payer has to wait for a deposit. */
 const STANDS_MS = 300_000;
 
@@ -76,6 +80,15 @@ export function createEscrow({ chain, terms, confirmations, world }: EscrowParts
     chain.get("eth_call", [{ to, data }, block], (result) => read(hexShape.parse(result)));
   /** Nodes behind one address need not be at the same height: none is believed that is behind another one. */
   let highest = { number: -1n, atMs: 0, sinceMs: 0 };
+  let jumpedMs: number | null = null;
+  const checkJump = (number: bigint): void => {
+    const likely = MAX_JUMP + BigInt(Math.ceil(((world.now() - highest.atMs) / 1_000) * MAX_BLOCKS_PER_SECOND));
+    const isLikely = highest.number < 0n || number <= highest.number + likely;
+    if (!isLikely) jumpedMs ??= world.now();
+    if (!isLikely && jumpedMs !== null && world.now() - jumpedMs < JUMP_MS)
+      throw new ChainTrouble(`The payment chain's node is at block ${number}, far above the ${highest.number} before`);
+    jumpedMs = null;
+  };
 
   return {
     network: () => chain.network(),
@@ -83,6 +96,7 @@ export function createEscrow({ chain, terms, confirmations, world }: EscrowParts
       const latest = await chain.get("eth_getBlockByNumber", ["latest", false], parseBlock);
       if (latest.number < highest.number && world.now() - highest.atMs < BEHIND_MS)
         throw new ChainTrouble(`The payment chain's node is at block ${latest.number}, and one was at ${highest.number} before`);
+      checkJump(latest.number);
       const atMs = world.now();
       highest = { number: latest.number, atMs, sinceMs: latest.number === highest.number ? highest.sinceMs : atMs };
       if (atMs - highest.sinceMs >= STANDS_MS)

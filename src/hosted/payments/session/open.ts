@@ -53,7 +53,9 @@ export interface SessionsParts {
 /** Challenges that one address may ask for without paying; each call that is paid for gives one back. */
 const CHALLENGES: BucketSize = { perSecond: 10, burst: 200 };
 /** Credentials that are not right which one address may send. */
-const INVALID: BucketSize = { perSecond: 0.5, burst: 30 };
+const INVALID: BucketSize = { perSecond: 0.5, burst: 64 };
+/** Credentials whose signatures are checked for one address; each call that is paid for gives one back. */
+const CREDENTIALS: BucketSize = { perSecond: 20, burst: 400 };
 /** Far shorter than the quarter of an hour for which a payer has to wait for a deposit. */
 const WATCH_MS = 30_000;
 const MARK = "session";
@@ -119,6 +121,7 @@ class AllRails implements Sessions {
   readonly #opened: Opened;
   readonly #challenges = createAddressLimit(CHALLENGES);
   readonly #invalid = createAddressLimit(INVALID);
+  readonly #credentials = createAddressLimit(CREDENTIALS);
 
   constructor(parts: SessionsParts, opened: Opened) {
     this.#parts = parts;
@@ -135,22 +138,39 @@ class AllRails implements Sessions {
   }
 
   async take(...[given, call, caller]: Parameters<Sessions["take"]>): ReturnType<Sessions["take"]> {
-    const { world } = this.#parts;
-    const retryAfterMs = this.#invalid.waitMs(caller.address, world.now());
-    if (retryAfterMs > 0) return { kind: "refusal", fault: tooManyWrong(retryAfterMs), headers: [] };
-    const taken = await this.#take(this.#opened.protocol.read(given), call);
+    const tooMany = this.#enter(caller.address);
+    if (tooMany !== null) return { kind: "refusal", fault: tooMany, headers: [] };
+    let isWrong = false;
+    const taken = await this.#take(this.#opened.protocol.read(given), call)
+      .then((it) => {
+        // A payer who is reminded of a channel has signed for it: what was wrong is not a guess.
+        isWrong = it.kind === "refused" && it.fault.code === "payment_invalid" && it.snapshot === null;
+        return it;
+      })
+      .finally(() => {
+        if (!isWrong) this.#invalid.giveBack(caller.address);
+      });
     switch (taken.kind) {
       case "refused":
-        // A payer who is reminded of a channel has signed for it: what was wrong is not a guess.
-        if (taken.fault.code === "payment_invalid" && taken.snapshot === null) this.#invalid.take(caller.address, world.now());
         return this.#challenged(taken.fault, { units: call?.units ?? DECLARED_UNITS, snapshot: taken.snapshot });
       case "hold":
         this.#challenges.giveBack(caller.address);
-        return this.#hold(taken, call);
+        return this.#hold(taken, call, caller.address);
       case "recorded":
       case "managed":
         return taken;
     }
+  }
+
+  /** Counts a credential as wrong until it is found to be right: many that come at one time are counted before any is checked. */
+  #enter(address: string): Fault | null {
+    const nowMs = this.#parts.world.now();
+    const wrongMs = this.#invalid.take(address, nowMs);
+    if (wrongMs > 0) return fault("rate_limit_exceeded", "too many payments from this address were not right", { retryAfterMs: wrongMs });
+    const retryAfterMs = this.#credentials.take(address, nowMs);
+    if (retryAfterMs === 0) return null;
+    this.#invalid.giveBack(address);
+    return fault("rate_limit_exceeded", "too many payments from this address paid for nothing", { retryAfterMs });
   }
 
   gauges(): ReturnType<Sessions["gauges"]> {
@@ -181,12 +201,13 @@ class AllRails implements Sessions {
   }
 
   /** A hold whose refusals carry challenges as well. */
-  #hold(hold: Extract<Awaited<ReturnType<Counter["take"]>>, { readonly kind: "hold" }>, call: PricedCall | null): Hold {
+  #hold(hold: Extract<Awaited<ReturnType<Counter["take"]>>, { readonly kind: "hold" }>, call: PricedCall | null, address: string): Hold {
     return {
       kind: "hold",
       release: () => hold.release(),
       end: async (end) => {
         const ended = await hold.end(end);
+        if (ended.kind === "bill" && ended.chargedUnits > 0n) this.#credentials.giveBack(address);
         return ended.kind === "refused" ? this.#challenged(ended.fault, { units: call?.units ?? DECLARED_UNITS, snapshot: ended.snapshot }) : ended;
       },
     };
@@ -224,8 +245,4 @@ const PAYMENT_REQUIRED = 402;
 
 function isOf(chainId: number, snapshot: Snapshot | null): boolean {
   return snapshot !== null && snapshot.chainId === chainId;
-}
-
-function tooManyWrong(retryAfterMs: number): Fault {
-  return fault("rate_limit_exceeded", "too many payments from this address were not right", { retryAfterMs });
 }

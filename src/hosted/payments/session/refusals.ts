@@ -43,6 +43,11 @@ export function chainDown(): Refused {
   return refused(fault("unavailable", "the payment chain cannot be asked right now; nothing was charged", { retryAfterMs: TROUBLE_MS }));
 }
 
+/** A channel waits for its last calls, to be closed then: no new one is taken meanwhile. */
+export function beingClosed(): Refused {
+  return refused(fault("unavailable", "the channel is being closed and takes no calls meanwhile; nothing was charged", { retryAfterMs: AGAIN_MS }));
+}
+
 /** This process cannot do it now: nothing was done. */
 export function busy(message: string): Refused {
   return refused(fault("unavailable", message));

@@ -1,9 +1,9 @@
 // What the chain says of channels, brought into the store: money that came out, deposits, a payer who wants the deposit back, channels that are no more.
 import { ChainTrouble } from "../rails/chain.ts";
-import { greaterOf } from "./channel.ts";
+import { greaterOf, lesserOf } from "./channel.ts";
 import type { ChannelChange, SessionChannel } from "./channel-record.ts";
 import type { Hex } from "./descriptor.ts";
-import type { Head, OnChain } from "./escrow.ts";
+import type { ChannelEvent, Head, OnChain } from "./escrow.ts";
 import type { LiveChannel } from "./live.ts";
 import type { SessionParts } from "./parts.ts";
 import { received } from "./pursuit.ts";
@@ -12,6 +12,9 @@ import { received } from "./pursuit.ts";
 export const FRESH_MS = 60_000;
 /** Blocks in which the end of a channel is looked for at most, but for a long time without any look. */
 const MAX_UNSEEN = 1_000n;
+/** Blocks whose events are asked for at once, and how often in one look. */
+const BLOCKS_AT_ONCE = 5_000n;
+const MAX_QUESTIONS = 20n;
 /** A deposit may have grown meanwhile. */
 export const FRESH_DEPOSIT_MS = 1_000;
 
@@ -58,7 +61,8 @@ export async function sync(parts: SessionParts, id: Hex, { onChain, head }: Seen
 async function update(parts: SessionParts, before: SessionChannel, { onChain, head }: Seen): Promise<SessionChannel> {
   const { settled, deposit, closeRequestedAtMs } = onChain;
   const isNews = settled > before.settled || deposit > before.deposit || closeRequestedAtMs !== before.closeRequestedAtMs;
-  if (head.number < before.seenBlock || (!isNews && head.number - before.seenBlock < MAX_UNSEEN)) return before;
+  const wasLie = isFarAbove(before.seenBlock, head);
+  if (!wasLie && (head.number < before.seenBlock || (!isNews && head.number - before.seenBlock < MAX_UNSEEN))) return before;
   if (closeRequestedAtMs !== null && before.closeRequestedAtMs === null)
     parts.log.info({ channel: before.id }, "the payer of a channel wants the deposit back: it is closed");
   return write(parts, before.id, (channel) => ({
@@ -66,27 +70,48 @@ async function update(parts: SessionParts, before: SessionChannel, { onChain, he
     change: {
       deposit: greaterOf(deposit, channel.deposit),
       closeRequestedAtMs,
-      seenBlock: greaterOf(head.number, channel.seenBlock),
+      seenBlock: isFarAbove(channel.seenBlock, head) ? head.number : greaterOf(head.number, channel.seenBlock),
     },
   }));
 }
 
+/** No node lags by so much: a block that was seen so far ahead was a lie. */
+function isFarAbove(seenBlock: bigint, head: Head): boolean {
+  return seenBlock - head.number > MAX_UNSEEN;
+}
+
 /** The chain has no such channel any more, and it was not a transaction of ours that is known to have ended it. */
 async function end(parts: SessionParts, before: SessionChannel, head: Head): Promise<SessionChannel> {
-  const { escrow, transactions, store, world, log } = parts;
+  const { transactions, store, world, log } = parts;
   // One of ours may have: then its receipt says how much came in.
   const ours = await transactions.open(store.db, before.id);
   if (ours.some((it) => it.kind === "close" && it.state === "written")) return before;
   // What was seen is from before it was opened.
-  if (head.number <= before.seenBlock) return before;
-  const ended = await escrow.ended(before.id, before.seenBlock, head.number);
-  if (ended === null) throw new ChainTrouble("The payment chain does not say how a channel ended");
+  if (head.number <= before.seenBlock && !isFarAbove(before.seenBlock, head)) return before;
+  const ended = await findEnd(parts, before, head);
   const lost = before.spent - ended.units;
   if (lost > 0n) log.error({ channel: before.id, lost_units: String(lost) }, "a deposit was withdrawn before all that was spent of it was taken out");
   return write(parts, before.id, () => ({
     units: ended.units,
     change: { state: "closed", reason: "its payer has withdrawn the deposit", endedAtMs: world.wallMs() },
   }));
+}
+
+/** Looks for the end of a channel a bounded number of blocks at a time; how far that came is kept, so that the next look goes on there. */
+async function findEnd(parts: SessionParts, before: SessionChannel, head: Head): Promise<ChannelEvent> {
+  const { escrow } = parts;
+  const latest = head.number - BLOCKS_AT_ONCE * MAX_QUESTIONS;
+  let from = isFarAbove(before.seenBlock, head) ? greaterOf(latest, 0n) : before.seenBlock;
+  for (let questions = 0n; questions < MAX_QUESTIONS && from <= head.number; questions++) {
+    const to = lesserOf(from + BLOCKS_AT_ONCE - 1n, head.number);
+    const ended = await escrow.ended(before.id, from, to);
+    if (ended !== null) return ended;
+    from = to + 1n;
+    // A node may not have the events of its newest blocks yet: those are asked for again.
+    const seenBlock = lesserOf(from, greaterOf(head.number - MAX_UNSEEN, 0n));
+    if (seenBlock > before.seenBlock || isFarAbove(before.seenBlock, head)) await write(parts, before.id, () => ({ units: 0n, change: { seenBlock } }));
+  }
+  throw new ChainTrouble("The payment chain does not say how a channel ended, as far as it was asked: the next look goes on");
 }
 
 async function write(

@@ -12,7 +12,7 @@ import { descriptorText, type Hex, type SessionPayload, signerOf } from "./descr
 import type { LiveChannel } from "./live.ts";
 import type { SessionParts } from "./parts.ts";
 import { receiptHeaders } from "./receipt.ts";
-import { busy, chainDown, invalid, type Refused, refused, snapshotOf } from "./refusals.ts";
+import { beingClosed, busy, chainDown, invalid, type Refused, refused, snapshotOf } from "./refusals.ts";
 import type { CallBill, CallEnd, Managed, PricedCall, RecordedAnswer } from "./sessions.ts";
 import { FRESH_DEPOSIT_MS, FRESH_MS, refresh } from "./sync.ts";
 
@@ -89,14 +89,29 @@ async function take(parts: TillParts, live: LiveChannel, presented: PresentedVou
 /** Takes note of a voucher, and holds what the call may cost. Does both at once: nothing can come between. */
 function accept(parts: TillParts, live: LiveChannel, { payload, call, challengeId }: PresentedVoucher): TillHold | Managed | Refused {
   const { session } = parts;
+  const { burst } = parts.bucket;
+  if (call !== null && call.calls > burst) return refused(fault("invalid_request", `a batch of a channel may hold ${burst} calls`, { nextAction: SMALLER }));
   const refusal = note(live, payload, call?.units ?? 0n);
   if (refusal !== null) return refusal;
   if (call === null) return { kind: "managed", headers: receiptOf(session.world, live, challengeId) };
-  for (let calls = 0; calls < call.calls; calls++) {
-    const empty = takeToken(live, BUCKET, { size: parts.bucket, nowMs: session.world.now() });
-    if (empty !== null) return refused(empty);
+  return takeTokens(parts, live, call.calls) ?? hold(parts, live, { payload, call, challengeId });
+}
+
+const SMALLER = "send several smaller batches";
+
+/** Takes a token for each of so many calls, or none. */
+function takeTokens({ session, bucket: size }: TillParts, live: LiveChannel, calls: number): Refused | null {
+  const nowMs = session.world.now();
+  const before = new Map(live.fullAtMs ?? []);
+  const missing = calls - quotaOf(live, BUCKET, { size, nowMs }).remaining;
+  for (let taken = 0; taken < calls; taken++) {
+    const empty = takeToken(live, BUCKET, { size, nowMs });
+    if (empty === null) continue;
+    live.fullAtMs = before;
+    const retryAfterMs = Math.max(empty.retryAfterMs ?? 1, Math.ceil(((missing - 1) * 1_000) / size.perSecond));
+    return refused(fault("rate_limit_exceeded", empty.message, { retryAfterMs }));
   }
-  return hold(parts, live, { payload, call, challengeId });
+  return null;
 }
 
 interface Asked {
@@ -120,11 +135,13 @@ async function again(parts: TillParts, live: LiveChannel, asked: Asked): Promise
 async function repeated(parts: TillParts, live: LiveChannel, { found, asked }: { readonly found: RecordedCall; readonly asked: Asked }) {
   const answer = recorded(parts, live, { found, challengeId: asked.challengeId });
   if (answer !== null) return answer;
+  const empty = takeTokens(parts, live, asked.call.calls);
+  if (empty !== null) return empty;
   if (await parts.session.store.transaction((tx) => takeRerun(tx, found))) return hold(parts, live, { ...asked, call: { ...asked.call, units: 0n } });
   return refused(fault("payment_conflict", TOO_OFTEN, { nextAction: "sign a new voucher for another call" }));
 }
 
-const TOO_OFTEN = "this call was paid for and made again several times; its answer is too long to be kept";
+const TOO_OFTEN = "this call was paid for and made again once; its answer is too long to be kept";
 
 /** The answer as it was given; null = it was too long to be kept. */
 function recorded(
@@ -141,6 +158,8 @@ function recorded(
 /** Takes note of a voucher that is right; the refusal = it does not pay for a call of `units`. */
 function note(live: LiveChannel, { units: promised, signature }: Voucher, units: bigint): Refused | null {
   const { record, held } = live;
+  // Its payer closes it, and that may yet come to nothing: nobody is to open another one meanwhile.
+  if (live.ending && record.state === "open") return beingClosed();
   const snapshot = snapshotOf(live, units);
   if (snapshot === null) return invalid("session/channel-finalized", "The channel is closed, or about to be: open another one.");
   if (promised > record.deposit)

@@ -6,6 +6,7 @@ import { collectable } from "./channel.ts";
 import type { SessionChannel } from "./channel-record.ts";
 import { beginClose } from "./closings.ts";
 import type { Head, OnChain } from "./escrow.ts";
+import { leaveForeign } from "./foreign.ts";
 import { pause, type SessionParts } from "./parts.ts";
 import { pursue } from "./pursuit.ts";
 import { sync } from "./sync.ts";
@@ -28,6 +29,8 @@ const TAKEN_MS = 60_000;
 const IDLE_MS = 600_000;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
+/** Looks at a channel in a row that brought nothing to an end, after which the log is told. */
+const MAX_VAIN = 5;
 const KEPT_MS = 3_600_000;
 const FORGET_MS = 60_000;
 const WALLET_MS = 60_000;
@@ -39,7 +42,15 @@ const LOW_UNITS = 100_000n;
 /** Starts looking. */
 export function startWatch(parts: SessionParts): Watch {
   const { world } = parts;
-  const state = { closed: false, chainDown: false, walletLow: false, graceKnown: false, forgetMs: world.now(), walletMs: world.now() };
+  const state = {
+    closed: false,
+    chainDown: false,
+    walletLow: false,
+    graceKnown: false,
+    foreign: new Set<string>(),
+    forgetMs: world.now(),
+    walletMs: world.now(),
+  };
   let cancel = world.after(0, next);
   let running: Promise<void> = Promise.resolve();
 
@@ -71,6 +82,8 @@ interface State {
   chainDown: boolean;
   walletLow: boolean;
   graceKnown: boolean;
+  /** Channels that are not ours any more, of which the log was told. */
+  readonly foreign: Set<string>;
   forgetMs: number;
   walletMs: number;
 }
@@ -94,11 +107,12 @@ async function round(parts: SessionParts, state: State): Promise<number> {
   const { world, store, channels, terms, escrow } = parts;
   const nowMs = world.wallMs();
   const taken = await store.transaction((tx) => channels.takeDue(tx, { chainId: terms.chainId, nowMs, untilMs: nowMs + TAKEN_MS, count: AT_ONCE }));
-  const due = taken.channels;
   for (const id of taken.unreadable) parts.log.error({ channel: id }, "a channel cannot be read: start svc with the secret that it was written with");
-  if (due.length === 0) return taken.unreadable.length;
+  if (taken.channels.length === 0) return taken.unreadable.length;
   try {
-    const network = await escrow.network();
+    const due = await leaveForeign(parts, state.foreign, taken.channels);
+    const network = due.length === 0 ? null : await escrow.network();
+    if (network === null) return taken.channels.length;
     const head = await escrow.head();
     const states = await escrow.states(
       due.map((it) => it.id),
@@ -115,10 +129,10 @@ async function round(parts: SessionParts, state: State): Promise<number> {
     unlessTrouble(error);
     report(parts, state, true);
     await store.transaction(async (tx) => {
-      for (const { id } of due) await channels.write(tx, id, { lookAtMs: world.wallMs() + LAST_RETRY_MS / 10 });
+      for (const { id } of taken.channels) await channels.write(tx, id, { lookAtMs: world.wallMs() + LAST_RETRY_MS / 10 });
     });
   }
-  return due.length;
+  return taken.channels.length;
 }
 
 /** A bounded number at one time: channels whose transactions hang hold up few others. Throws after all have ended. */
@@ -152,6 +166,8 @@ async function lookAt(parts: SessionParts, channel: SessionChannel, seen: Seen):
   } catch (error) {
     if (!(error instanceof ChainTrouble)) parts.log.error({ channel: channel.id, problem: textOf(error) }, "bug: a channel could not be looked after");
   }
+  if (looks === MAX_VAIN + 1)
+    parts.log.warn({ channel: channel.id, looks }, "a channel was looked at several times in vain: its chain does not do what is next for it");
   const atMs = world.wallMs();
   await store.transaction(async (tx) => {
     const now = await channels.lock(tx, channel.id);
