@@ -1,6 +1,6 @@
 // Purchases against the ledger: what has settled came in once, and went where its purchase says. Adds up only, a bounded number of rows in a statement.
 import { type Kysely, sql } from "kysely";
-import { type IdColumn, type IdRange, isBetween, rowsOf } from "./pages.ts";
+import { type IdColumn, type IdRange, isWithin, rowsOf } from "./pages.ts";
 import type { Tables } from "./tables.ts";
 
 /** Where ids of purchases stand. */
@@ -63,7 +63,3 @@ export function strayPayments(db: Kysely<Tables>, range: IdRange): Promise<reado
 
 /** `pur_`, nine characters of time and eleven of chance. */
 const ID_CHARS = sql.lit(24);
-
-function isWithin(column: string, { after, end }: IdRange) {
-  return sql`${isBetween(column, { after, end: null })} ${end === null ? sql`` : sql`and ${sql.ref(column)} <= ${end}`}`;
-}

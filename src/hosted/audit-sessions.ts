@@ -1,6 +1,6 @@
 // Channels of pay-per-call against the ledger: what came out of each is booked once, and nothing else is. Adds up only, a bounded number of rows in a statement.
 import { type Kysely, sql } from "kysely";
-import { type IdColumn, type IdRange, isBetween, rowsOf } from "./pages.ts";
+import { type IdColumn, type IdRange, isWithin, rowsOf } from "./pages.ts";
 import type { Tables } from "./tables.ts";
 
 /** Where ids of channels stand. */
@@ -44,7 +44,3 @@ export function strayTakings(db: Kysely<Tables>, range: IdRange): Promise<readon
 
 /** 0x and 64 hex digits. */
 const ID_CHARS = sql.lit(66);
-
-function isWithin(column: string, { after, end }: IdRange) {
-  return sql`${isBetween(column, { after, end: null })} ${end === null ? sql`` : sql`and ${sql.ref(column)} <= ${end}`}`;
-}

@@ -4,7 +4,7 @@ import { type Kysely, sql } from "kysely";
 import { ACCOUNT_IDS, type Books, booksOf, type Excess, excesses, unequalBooks } from "./audit-books.ts";
 import { PURCHASE_IDS, strayPayments, type UnequalPurchase, unequalPurchases } from "./audit-purchases.ts";
 import { CHANNEL_IDS, strayTakings, type UnequalChannel, unequalChannels } from "./audit-sessions.ts";
-import { type IdColumn, type IdRange, isBetween, rangesOf, rowsOf } from "./pages.ts";
+import { type IdColumn, type IdRange, isWithin, rangesOf, rowsOf } from "./pages.ts";
 import type { Store } from "./store.ts";
 import type { Tables } from "./tables.ts";
 
@@ -56,13 +56,12 @@ const EVENT_IDS: readonly IdColumn[] = [
 ];
 
 /** The lines of an event sum to zero, there are some, and there is an event; the end of the range included, since an event has few lines. */
-async function events(db: Kysely<Tables>, { after, end }: IdRange): Promise<readonly Difference[]> {
-  const isHere = (column: string) => sql`${isBetween(column, { after, end: null })} ${end === null ? sql`` : sql`and ${sql.ref(column)} <= ${end}`}`;
+async function events(db: Kysely<Tables>, range: IdRange): Promise<readonly Difference[]> {
   const rows = await rowsOf(
     db,
     sql<{ readonly id: string; readonly total: bigint }>`select id, cast(sum(amount_n) as bigint) as total from (
-      select id, 1 as events, 0 as lines, 0 as amount_n from ledger_tx where ${isHere("id")}
-      union all select tx_id, 0, 1, amount_n from ledger_entry where ${isHere("tx_id")}
+      select id, 1 as events, 0 as lines, 0 as amount_n from ledger_tx where ${isWithin("id", range)}
+      union all select tx_id, 0, 1, amount_n from ledger_entry where ${isWithin("tx_id", range)}
     ) parts group by id having sum(events) = 0 or sum(lines) < 2 or sum(amount_n) <> 0 order by id`,
   );
   return rows.map(({ id, total }) => ({ check: "event", id, isN: total, shouldN: 0n }));

@@ -48,6 +48,7 @@ async function createPurchase(db: Kysely<unknown>): Promise<void> {
     .addCheckConstraint("purchase_fulfilled", sql`fulfilment is null or state = 'settled'`)
     .execute();
   await db.schema.createIndex("purchase_due").on("purchase").columns(["look_at", "id"]).where(isOpen).execute();
+  await db.schema.createIndex("purchase_of_transaction").on("purchase").expression(sql`lower(tx_hash)`).execute();
   await db.schema.createIndex("purchase_of_offer").on("purchase").column("offer_id").execute();
   await db.schema.createIndex("purchase_open_of_payer").on("purchase").column("payer").where(isOpen).execute();
   await db.schema.createIndex("purchase_held").on("purchase").column("id").where(sql<boolean>`state = 'settled' and fulfilment is null`).execute();

@@ -36,6 +36,11 @@ export function isBetween(column: string, { after, end }: IdRange): RawBuilder<b
   return end === null ? isAbove : sql<boolean>`${isAbove} and ${id} < ${end}`;
 }
 
+/** As `isBetween`, the end of the range included. */
+export function isWithin(column: string, { after, end }: IdRange): RawBuilder<boolean> {
+  return sql<boolean>`${isBetween(column, { after, end: null })} ${end === null ? sql`` : sql`and ${sql.ref(column)} <= ${end}`}`;
+}
+
 /** Reads the rows of a query page by page; `next` asks for those after a row, in an order, and no more than a page. */
 export async function* pagesOf<T>(db: Kysely<Tables>, next: (last: T | null) => RawBuilder<T>): AsyncGenerator<readonly T[]> {
   for (let last: T | null = null; ; ) {

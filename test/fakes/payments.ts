@@ -7,7 +7,7 @@ import { grantCustomAccess } from "../../src/hosted/custom-access.ts";
 import type { Changes } from "../../src/hosted/keys.ts";
 import { createAnonymousKey } from "../../src/hosted/keys-create.ts";
 import { post } from "../../src/hosted/ledger.ts";
-import type { Fulfilment, Order, Paid, PaymentFacts, PaymentHeaders, Payments, PurchaseView, RequestMark, Unpaid } from "../../src/hosted/payments/payments.ts";
+import type { Fulfilment, Order, Paid, PaymentHeaders, PaymentRange, Payments, PurchaseView, RequestMark, Unpaid } from "../../src/hosted/payments/payments.ts";
 import { newId } from "../../src/hosted/secret.ts";
 import type { Store } from "../../src/hosted/store.ts";
 
@@ -27,12 +27,8 @@ export interface FakePayments extends Payments {
 /** What becomes of a payment, by how its text begins. */
 export type Fate = "good" | "bad" | "pending" | "failed" | "gone" | "down" | "busy";
 
-/** Facts of the fake: a rail of each protocol. */
-const PAYMENT_FACTS: PaymentFacts = {
-  rails: [
-    { kind: "tempo", offers: ["mpp:tempo/charge"], chainId: 1337, token: `0x${"20".repeat(20)}`, recipient: `0x${"11".repeat(20)}`, local: true },
-    { kind: "evm", offers: ["mpp:evm/charge", "x402:exact"], chainId: 31_337, token: `0x${"30".repeat(20)}`, recipient: `0x${"11".repeat(20)}`, local: true },
-  ],
+/** What one purchase may cost here. */
+const RANGE: PaymentRange = {
   minN: 100_000_000n,
   maxN: 100_000_000_000n,
   customDayN: 1_300_000_000n,
@@ -134,7 +130,7 @@ export function fakePayments({ store, changes, wallMs }: FakePaymentParts): Fake
   }
 
   const it: FakePayments = {
-    facts: PAYMENT_FACTS,
+    range: RANGE,
     offered,
     ordered,
     given,

@@ -9,7 +9,7 @@ import { createDriver } from "./driver.ts";
 import { countPurchases, NO_PURCHASES } from "./gauges.ts";
 import { blankSecrets } from "./keeping.ts";
 import type { OfferMarks } from "./offer-marks.ts";
-import type { Order, PaymentChallenge, PaymentFacts, Payments } from "./payments.ts";
+import type { Order, PaymentChallenge, PaymentRange, Payments } from "./payments.ts";
 import type { Protocol } from "./protocol.ts";
 import { viewOf } from "./purchase-record.ts";
 import { byId, resumeAll } from "./purchase-rows.ts";
@@ -34,8 +34,7 @@ export interface PaymentParts {
   readonly rails: readonly Rail[];
   readonly protocol: Protocol;
   readonly marks: OfferMarks;
-  readonly facts: PaymentFacts;
-  readonly settings: Pick<PaymentSettings, "waitMs" | "offerMs">;
+  readonly settings: Pick<PaymentSettings, "waitMs" | "offerMs"> & PaymentRange;
 }
 
 /** Requests that may be taking payments at once. */
@@ -49,7 +48,7 @@ const BLANK_MS = 60_000;
 
 /** Payments of which some may be under way already: the worker goes on with them. Throws where the store does. */
 export async function startPayments(parts: PaymentParts): Promise<Payments> {
-  const { store, world, log, rails, settings, facts } = parts;
+  const { store, world, log, rails, settings } = parts;
   await resumeAll(parts, world.wallMs());
   const onError = (error: unknown): void => log.warn({ problem: nameOf(error) }, "purchases are under way, and the store does not answer as it should");
   const walking: WalkParts = { ...parts, asks: createRailAsks(parts), notice: noticing(log) };
@@ -79,7 +78,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
   let underWay = 0;
   let isClosed = false;
   return {
-    facts,
+    range: settings,
     challenge: (order) => challenge({ ...parts, asks: walking.asks }, order, canSettle),
     async take(given, request, order) {
       if (isClosed) return unavailable("the service is ending");

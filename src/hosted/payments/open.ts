@@ -10,7 +10,7 @@ import type { Store } from "../store.ts";
 import { startPayments } from "./front.ts";
 import { resealPurchases } from "./keeping.ts";
 import { createOfferMarks } from "./offer-marks.ts";
-import type { PaymentFacts, Payments } from "./payments.ts";
+import type { Payments } from "./payments.ts";
 import { createProtocol } from "./protocol.ts";
 import type { Rail } from "./rails/rail.ts";
 
@@ -36,7 +36,7 @@ export async function openPayments({ settings, realm, secret, previousSecret, ..
   if (previousSecret !== null) parts.log.info({ resealed: await resealPurchases({ ...parts, sealer }) }, "purchases are sealed with the present secret");
   const rails = (await Promise.all(settings.rails.map((it) => railOf(it, parts.world, realm)))).filter((it) => it !== null);
   const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
-  return startPayments({ ...parts, settings, sealer, rails, protocol, marks: createOfferMarks(secret, previousSecret), facts: factsOf(settings) });
+  return startPayments({ ...parts, settings, sealer, rails, protocol, marks: createOfferMarks(secret, previousSecret) });
 }
 
 /** The rail of some settings; null = its payments are no purchases. */
@@ -57,21 +57,4 @@ const SECRET_BYTES = 32;
 export function challengeSecrets(secret: string, previousSecret: string | null): { readonly secret: string; readonly previousSecret: string | null } {
   const derived = (from: string) => Buffer.from(hkdfSync("sha256", from, "", "svc payment challenges", SECRET_BYTES)).toString("base64url");
   return { secret: derived(secret), previousSecret: previousSecret === null ? null : derived(previousSecret) };
-}
-
-const OFFERS: Readonly<Record<RailSettings["kind"], readonly string[]>> = {
-  tempo: ["mpp:tempo/charge"],
-  evm: ["mpp:evm/charge", "x402:exact"],
-  session: ["mpp:tempo/session"],
-};
-
-/** What documents tell of payments. */
-function factsOf({ rails, minN, maxN, customDayN, maxCustomDays }: PaymentSettings): PaymentFacts {
-  return {
-    rails: rails.map(({ kind, chainId, token, recipient, local }) => ({ kind, offers: OFFERS[kind], chainId, token: token.address, recipient, local })),
-    minN,
-    maxN,
-    customDayN,
-    maxCustomDays,
-  };
 }

@@ -1,13 +1,13 @@
 // Payments as the rest of the service sees them: offers for an order, a payment taken once and for all, purchases to look up.
 // This is the port; what is behind it is loaded only where rails are configured.
 import type { ApiFault } from "../../core/api-fault.ts";
-import type { PaymentProtocol, PurchaseState, Purpose } from "../../core/payment.ts";
+import type { PaymentProtocol, PaymentSettings, PurchaseState, Purpose } from "../../core/payment.ts";
 
 /** The request that an order came with: a payment buys what this one asked for, and nothing else. */
 export interface RequestMark {
   /** SHA-256 of method, path and body, base64url. Never holds what the path holds: that may be a key. */
   readonly fingerprint: string;
-  /** `Content-Digest` of the body, as MPP's `digest`: `sha-256=:…:`. */
+  /** `Content-Digest` of the body, as MPP's `digest`: `sha-256=<base64>`. */
   readonly digest: string;
   /** URL of the request for x402's `resource`, without secrets. */
   readonly resourceUrl: string;
@@ -100,23 +100,8 @@ export interface Unpaid {
   readonly problem: string;
 }
 
-/** What is told in documents: no secrets. */
-export interface PaymentFacts {
-  readonly rails: readonly {
-    readonly kind: "tempo" | "evm" | "session";
-    /** `mpp:tempo/charge`, `mpp:evm/charge`, `x402:exact`, `mpp:tempo/session`. */
-    readonly offers: readonly string[];
-    readonly chainId: number;
-    readonly token: string;
-    readonly recipient: string;
-    /** Money on a local chain is worth nothing. */
-    readonly local: boolean;
-  }[];
-  readonly minN: bigint;
-  readonly maxN: bigint;
-  readonly customDayN: bigint;
-  readonly maxCustomDays: number;
-}
+/** What one purchase may cost, and what a day of Custom access does. */
+export type PaymentRange = Pick<PaymentSettings, "minN" | "maxN" | "customDayN" | "maxCustomDays">;
 
 /** How payments stand, for metrics: as of some seconds ago. */
 export interface PaymentGauges {
@@ -131,7 +116,7 @@ export interface PaymentGauges {
 
 /** Takes payments. */
 export interface Payments {
-  readonly facts: PaymentFacts;
+  readonly range: PaymentRange;
   /** Every offer for an order; null = it cannot be offered now (no rail reaches its chain). */
   challenge(order: Order): Promise<PaymentChallenge | null>;
   /**

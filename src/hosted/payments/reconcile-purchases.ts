@@ -1,6 +1,7 @@
 // What purchases say has arrived at one till: settled ones by the transaction that paid, open ones as under way. Reads only.
 import { sql } from "kysely";
-import { pagesOf } from "../pages.ts";
+import { chunks } from "../ledger.ts";
+import { pagesOf, ROWS_PER_PAGE } from "../pages.ts";
 import type { Store } from "../store.ts";
 import type { Records } from "./reconcile.ts";
 
@@ -28,8 +29,7 @@ export function purchaseRecords(at: PurchasesAt): Records {
   return {
     async recorded(txHashes) {
       const found = new Map<string, bigint>();
-      for (let start = 0; start < txHashes.length; start += HASHES_PER_STATEMENT) {
-        const some = txHashes.slice(start, start + HASHES_PER_STATEMENT);
+      for (const some of chunks(txHashes)) {
         const { rows } = await sql<{ readonly tx_hash: string; readonly units: bigint }>`
           select lower(tx_hash) as tx_hash, cast(sum(units) as bigint) as units from purchase
           where lower(tx_hash) in (${sql.join(some)}) and state = 'settled' and ${isHere} group by lower(tx_hash)`.execute(store.db);
@@ -44,7 +44,7 @@ export function purchaseRecords(at: PurchasesAt): Records {
     },
     async *pages() {
       const next = (last: { readonly id: string } | null) => sql<{ readonly id: string; readonly tx_hash: string | null; readonly units: bigint }>`
-        select id, tx_hash, units from purchase where state = 'settled' and ${isHere} and id > ${last?.id ?? ""} order by id limit ${PURCHASES_PER_PAGE}`;
+        select id, tx_hash, units from purchase where state = 'settled' and ${isHere} and id > ${last?.id ?? ""} order by id limit ${ROWS_PER_PAGE}`;
       for await (const rows of pagesOf(store.db, next)) yield mergedOf(rows);
     },
     async isUnderWay({ txHash, units, from }) {
@@ -55,11 +55,6 @@ export function purchaseRecords(at: PurchasesAt): Records {
     },
   };
 }
-
-/** Bound of one statement's parameters. */
-const HASHES_PER_STATEMENT = 200;
-/** As many as `pagesOf` takes for a full page. */
-const PURCHASES_PER_PAGE = 500;
 
 /** Several purchases may have been paid by one transaction. */
 function mergedOf(rows: readonly { readonly id: string; readonly tx_hash: string | null; readonly units: bigint }[]): readonly Paid[] {

@@ -2,13 +2,13 @@
 import { type ApiFault, apiFault } from "../../core/api-fault.ts";
 import { unitsOf } from "../../core/payment.ts";
 import { parseUsd, usdText } from "../../core/price.ts";
-import type { Payments } from "../../hosted/payments/payments.ts";
+import type { PaymentRange, Payments } from "../../hosted/payments/payments.ts";
 
-type Selling = Pick<Payments, "facts"> | null;
+type Selling = Pick<Payments, "range"> | null;
 
 /** Nano-USD of an amount that a field names. */
 export function orderedN(payments: Selling, field: string, usd: string): bigint | ApiFault<"invalid_field" | "amount_out_of_range"> {
-  const { minN, maxN } = factsOf(payments);
+  const { minN, maxN } = rangeOf(payments);
   const amountN = parseUsd(usd);
   if (amountN === null || unitsOf(amountN) === null)
     return apiFault("invalid_field", `invalid value: ${field}`, { details: [field], nextAction: `${field}: US dollars with at most six places, like 0.10` });
@@ -21,7 +21,7 @@ export function orderedN(payments: Selling, field: string, usd: string): bigint 
 
 /** Nano-USD of days of Custom access. */
 export function daysN(payments: Selling, days: number): bigint | ApiFault<"amount_out_of_range"> {
-  const { customDayN, maxCustomDays } = factsOf(payments);
+  const { customDayN, maxCustomDays } = rangeOf(payments);
   if (days >= 1 && days <= maxCustomDays) return customDayN * BigInt(days);
   return apiFault("amount_out_of_range", "the days are outside of what one purchase may have", {
     details: ["days"],
@@ -29,7 +29,7 @@ export function daysN(payments: Selling, days: number): bigint | ApiFault<"amoun
   });
 }
 
-function factsOf(payments: Selling): Payments["facts"] {
+function rangeOf(payments: Selling): PaymentRange {
   if (payments === null) throw new Error("something was ordered where payments are not taken");
-  return payments.facts;
+  return payments.range;
 }

@@ -79,7 +79,7 @@ export function createToll(parts: TollParts): Toll {
 
   /** The smallest purchase there is, for the key of the call. */
   function orderOf(letter: Letter, { accountId, keyId }: PaidKey, request: RequestMark): Order {
-    const amountN = paywall.payments.facts.minN;
+    const amountN = paywall.payments.range.minN;
     const keepsAuthorization = withoutPayment(letter.header("authorization")) !== undefined;
     const description = `${usdText(amountN)} USD for the key of this call`;
     return { purpose: { kind: "fund_key", accountId, keyId }, amountN, request, description, keepsAuthorization };

@@ -153,8 +153,7 @@ async function startLife({ store, world, chain, made }: LifeParts, options: Life
     rails: options.rails?.(parts) ?? [authorizationRail(parts), payerRail(parts)],
     protocol: fakeProtocol(made),
     marks: createOfferMarks(SECRET, null),
-    facts: { rails: [], minN: 0n, maxN: 0n, customDayN: 0n, maxCustomDays: 0 },
-    settings: { waitMs: options.waitMs ?? 5_000, offerMs: 60_000 },
+    settings: { waitMs: options.waitMs ?? 5_000, offerMs: 60_000, minN: 0n, maxN: 0n, customDayN: 0n, maxCustomDays: 0 },
   });
   return {
     payments,

@@ -1,6 +1,7 @@
 // What channels say has arrived at one address: by the transaction of ours that took it out. Reads only; the same questions as purchases answer.
 import { sql } from "kysely";
-import { pagesOf } from "../../pages.ts";
+import { chunks } from "../../ledger.ts";
+import { pagesOf, ROWS_PER_PAGE } from "../../pages.ts";
 import type { Store } from "../../store.ts";
 import type { Records } from "../reconcile.ts";
 
@@ -20,11 +21,6 @@ interface Moved {
   readonly moved_units: bigint;
 }
 
-/** Bound of one statement's parameters. */
-const HASHES_PER_STATEMENT = 200;
-/** As many as `pagesOf` takes for a full page. */
-const ROWS_PER_PAGE = 500;
-
 /** What came out of channels, as records of an address. */
 export function sessionRecords(at: ChannelsAt): Records {
   const { db } = at.store;
@@ -34,8 +30,7 @@ export function sessionRecords(at: ChannelsAt): Records {
   return {
     async recorded(txHashes) {
       const found = new Map<string, bigint>();
-      for (let start = 0; start < txHashes.length; start += HASHES_PER_STATEMENT) {
-        const some = txHashes.slice(start, start + HASHES_PER_STATEMENT);
+      for (const some of chunks(txHashes)) {
         const { rows } = await sql<Moved>`select tx_hash, channel_id, moved_units from ${transactions}
           where tx_hash in (${sql.join(some)}) and moved_units > 0 and ${isHere}`.execute(db);
         for (const { tx_hash, moved_units } of rows) found.set(tx_hash, moved_units);
