@@ -19,8 +19,10 @@ COPY package.json package-lock.json ./
 COPY bin bin
 COPY src src
 # data_dir, for a volume: keys, balances and sealed profiles lie there unless DATABASE_URL is set.
-RUN mkdir -m 700 .svc && chown node:node .svc
+RUN mkdir -m 700 .svc node_modules/.compile-cache && chown node:node .svc node_modules/.compile-cache
 USER node
+# Compiles every module once, so that no start has to.
+RUN node bin/svc.mjs version
 EXPOSE 4000
 HEALTHCHECK --interval=30s --timeout=3s --start-period=15s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/api/health`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]

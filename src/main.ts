@@ -25,13 +25,13 @@ const REPEATED_MS = 1_000;
 const version = String((JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: unknown }).version);
 
 const [command = "serve", ...rest] = process.argv.slice(2);
-if (command === "serve") await serve(rest);
+if (command === "help" || process.argv.includes("--help")) console.log(USAGE);
+else if (command === "serve") await serve(rest);
 else if (command === "check-config") checkConfig(rest[0]);
 else if (command === "export") await exportTo(rest);
 else if (command === "audit") await auditAll(rest);
 else if (command === "pay") await payFor(rest);
 else if (command === "version" || command === "--version") console.log(version);
-else if (command === "help" || command === "--help") console.log(USAGE);
 else refuse(`svc: unknown command ${command}\n${USAGE}`);
 
 async function serve(args: readonly string[]): Promise<void> {

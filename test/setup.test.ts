@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -118,6 +118,17 @@ for (const [name, node] of new Map([["this Node", process.execPath], ...(older =
   });
 }
 
+test("launcher: what was compiled is kept beside the dependencies, and where it cannot be kept the file runs all the same", async (t) => {
+  const script = project(t, "console.log('ran');");
+  const modules = join(script, "../../node_modules");
+  const run = async () => ended(launch(process.execPath, script, ["--run", "job.mjs"]));
+  writeFileSync(join(modules, ".compile-cache"), "a file, where a folder should be");
+  assert.deepEqual(await run(), [0, null]);
+  rmSync(join(modules, ".compile-cache"));
+  assert.deepEqual(await run(), [0, null]);
+  assert.equal(readdirSync(join(modules, ".compile-cache")).length, 1);
+});
+
 test("launcher: a file that does not exist is named, without a stack trace", async (t) => {
   const child = launch(process.execPath, project(t, ""), ["--run", "absent.ts"]);
   const [output] = await once(child.stderr ?? child, "data");
@@ -140,7 +151,8 @@ function project(t: { readonly after: (run: () => void) => void }, job: string):
 }
 
 function launch(node: string, script: string, args: readonly string[]): ChildProcess {
-  return spawn(node, [script, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const { NODE_COMPILE_CACHE: _, ...env } = process.env;
+  return spawn(node, [script, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
 async function ended(child: ChildProcess): Promise<readonly unknown[]> {
