@@ -15,6 +15,7 @@ import { startWatch, type Watch } from "../../../src/hosted/payments/session/wat
 import { createSealer } from "../../../src/hosted/sealed.ts";
 import type { Store } from "../../../src/hosted/store.ts";
 import type { World } from "../../../src/world.ts";
+import { quiet } from "../../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/world.ts";
 import { escrowOf, FakeReserve, Lost, type Outside, rawOf, readerOf, settlerOf, signatureOf } from "./fake-reserve.ts";
 
@@ -103,7 +104,6 @@ export function openBooth(store: Store, seed = 1): Booth {
     world.after(BLOCK_MS, mine);
   };
   mine();
-  const turn = (): Promise<void> => new Promise((resolve) => (store.engine === "sqlite" ? setImmediate(resolve) : setTimeout(resolve, 1)));
   return {
     store,
     world,
@@ -117,8 +117,7 @@ export function openBooth(store: Store, seed = 1): Booth {
       work.then(end, end);
       for (let steps = 0; !isOver; steps++) {
         assert.ok(steps < MAX_STEPS, "it does not end");
-        await turn();
-        await turn();
+        await quiet();
         if (!isOver) world.advance(STEP_MS);
       }
       return work;
@@ -126,16 +125,16 @@ export function openBooth(store: Store, seed = 1): Booth {
     async until(isSo) {
       for (let passedMs = 0; !(await isSo()); passedMs += LONG_STEP_MS) {
         assert.ok(passedMs < MOST_MS, "it does not come to be");
-        await turn();
+        await quiet();
         world.advance(LONG_STEP_MS);
       }
     },
     async pass(ms, stepMs = STEP_MS) {
       for (let passed = 0; passed < ms; passed += stepMs) {
-        await turn();
+        await quiet();
         world.advance(stepMs);
       }
-      await turn();
+      await quiet();
     },
   };
 }

@@ -10,6 +10,7 @@ import type { Rail } from "../../../src/hosted/payments/rails/rail.ts";
 import { createSealer } from "../../../src/hosted/sealed.ts";
 import type { Store } from "../../../src/hosted/store.ts";
 import type { World } from "../../../src/world.ts";
+import { quiet } from "../../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/world.ts";
 import { FakeChain } from "./fake-chain.ts";
 import { type FakeOffers, fakeProtocol } from "./fake-protocol.ts";
@@ -79,7 +80,6 @@ export function openShop(store: Store, seed = 1): Shop {
     world.after(BLOCK_MS, mine);
   };
   mine();
-  const turn = (): Promise<void> => new Promise((resolve) => (store.engine === "sqlite" ? setImmediate(resolve) : setTimeout(resolve, 1)));
   return {
     store,
     world,
@@ -93,8 +93,7 @@ export function openShop(store: Store, seed = 1): Shop {
       work.then(end, end);
       for (let steps = 0; !isOver; steps++) {
         assert.ok(steps < MAX_STEPS, "it does not end");
-        await turn();
-        await turn();
+        await quiet();
         if (!isOver) world.advance(STEP_MS);
       }
       return work;
@@ -102,10 +101,10 @@ export function openShop(store: Store, seed = 1): Shop {
     async pass(ms) {
       const stepMs = Math.max(STEP_MS, ms / MAX_PASSES);
       for (let passed = 0; passed < ms; passed += stepMs) {
-        await turn();
+        await quiet();
         world.advance(stepMs);
       }
-      await turn();
+      await quiet();
     },
   };
 }
