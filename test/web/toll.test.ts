@@ -107,7 +107,7 @@ test("what is not through is told as JSON-RPC, with the status of its code, when
   for (const [payment, status, code, retryable, recorded] of rows) {
     const response = await post(pathOf(made.secret), pay(payment));
     const { error, id } = await jsonOf(response);
-    assert.deepEqual([response.status, error.data.code, error.data.retryable, id], [status, code, retryable, null], payment);
+    assert.deepEqual([response.status, error.data.code, error.data.retryable, id], [status, code, retryable, CALL.id], payment);
     assert.equal(response.headers.has("retry-after"), retryable, payment);
     assert.equal(/^http:\/\/.*\/api\/v1\/purchases\/pur_/.test(error.data.status_url ?? ""), recorded, payment);
     assert.equal(response.headers.has("www-authenticate"), status === 402, payment);

@@ -104,13 +104,13 @@ export class Door implements StreamSink {
     return true;
   }
 
-  /** Refuses the request before it is bound for a chain. `offers`: names and values in turn, told beside that. */
-  refuse(why: Fault, offers: readonly string[] | null = null): void {
+  /** Refuses the request before it is bound for a chain. `offers`: names and values in turn, told beside that; `id`: the one to answer to, as JSON. */
+  refuse(why: Fault, offers: readonly string[] | null = null, id = "null"): void {
     this.#over = true;
     this.#offers = offers;
     this.#release();
     this.#parts.observer.refused(why.code);
-    this.#caller.send(why.status, this.#headers(why, null), [renderFault(isOld(this.#address, this.#caller) ? withErrorType(why) : why, "null")]);
+    this.#caller.send(why.status, this.#headers(why, null), [renderFault(isOld(this.#address, this.#caller) ? withErrorType(why) : why, id)]);
   }
 
   /** The caller is gone, or has its answer. */

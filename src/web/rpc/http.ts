@@ -142,7 +142,7 @@ class HttpRequest implements Caller {
     toll.take({ letter: this, body, given }).then(
       (taken) => {
         if (!this.open) return;
-        if (taken.kind === "toll_refusal") return this.#door.refuse(taken.fault, taken.headers);
+        if (taken.kind === "toll_refusal") return this.#door.refuse(taken.fault, taken.headers, taken.id);
         this.paid = taken;
         if (this.#door.accept()) this.#door.serve(body);
       },

@@ -3,7 +3,8 @@
 import { isUtf8 } from "node:buffer";
 import type { ApiFault } from "../../core/api-fault.ts";
 import { type Fault, type FaultCode, fault } from "../../core/fault.ts";
-import { isJson } from "../../core/json.ts";
+import { endOf, isJson, skipSpace } from "../../core/json.ts";
+import { readRequest } from "../../core/jsonrpc.ts";
 import { usdText } from "../../core/price.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { Order, Paid, PaymentHeaders, RequestMark } from "../../hosted/payments/payments.ts";
@@ -37,6 +38,8 @@ export interface TollRefusal {
   readonly fault: Fault;
   /** Names and values in turn. */
   readonly headers: readonly string[];
+  /** Of the call, as JSON text; `null` where it has none that can be answered to, as a batch has. */
+  readonly id: string;
 }
 
 /** Takes payments for calls with a key. */
@@ -44,7 +47,7 @@ export interface Toll {
   /** The payment that a call carries for its key; null = it carries none, or names no key. */
   paymentOf(letter: Letter, headers: HeaderValues): GivenPayment | null;
   /** What a call is answered whose key has nothing left. */
-  exhausted(call: UnpaidCall): Promise<TollRefusal>;
+  exhausted(call: UnpaidCall): Promise<Refusal>;
   /** Takes the payment of a call: when it has settled, the key has it. */
   take(call: PayingCall): Promise<Paid | TollRefusal>;
 }
@@ -114,17 +117,28 @@ export function createToll(parts: TollParts): Toll {
       }
     },
     async take({ letter, body, given }) {
-      if (!isUtf8(body) || !isJson(body)) return { kind: "toll_refusal", fault: fault("parse_error", "the body is not valid JSON"), headers: [] };
+      if (!isUtf8(body) || !isJson(body)) return { ...refusalBy(fault("parse_error", "the body is not valid JSON")), id: "null" };
+      const id = idOf(body);
       const request = markOf(letter, body);
       try {
         const taken = await paywall.take(given, { request, address: addressOf(letter) }, () => ordered(letter, request));
         if (taken.kind === "paid") return taken;
-        return taken.kind === "fault" ? { kind: "toll_refusal", fault: taken, headers: [] } : refusalOf(taken, baseUrlOf(letter));
+        return { ...(taken.kind === "fault" ? refusalBy(taken) : refusalOf(taken, baseUrlOf(letter))), id };
       } catch (error) {
-        return troubleOf(error);
+        return { ...troubleOf(error), id };
       }
     },
   };
+}
+
+type Refusal = Omit<TollRefusal, "id">;
+
+function refusalBy(why: Fault): Refusal {
+  return { kind: "toll_refusal", fault: why, headers: [] };
+}
+
+function idOf(body: Buffer): string {
+  return readRequest(body, skipSpace(body, 0, body.length), endOf(body)).id ?? "null";
 }
 
 const NO_KEY = fault("unauthorized", "a call without a key cannot be paid for here");
@@ -137,14 +151,14 @@ const SIGN =
   "sign one challenge of WWW-Authenticate or PAYMENT-REQUIRED and send the same request again with it; it funds the key. POST /api/v1/agent/keys/{key}/fund takes other amounts";
 
 /** A payment buys once: it is not taken for the next one, and no other one is asked for while its owner may think that it counts. */
-function usedUp({ purchase }: Paid, baseUrl: string): TollRefusal {
+function usedUp({ purchase }: Paid, baseUrl: string): Refusal {
   const nextAction = "send the request without this payment for a fresh challenge";
   const details = { purchase_id: purchase.id, status_url: purchaseUrl(baseUrl, purchase.id) };
   const why = fault("payment_conflict", "this payment is credited and used up, and nothing is left to pay for this call", { nextAction, details });
-  return { kind: "toll_refusal", fault: why, headers: [] };
+  return refusalBy(why);
 }
 
-function refusalOf({ fault: why, headers, purchaseId }: PaymentRefusal, baseUrl: string): TollRefusal {
+function refusalOf({ fault: why, headers, purchaseId }: PaymentRefusal, baseUrl: string): Refusal {
   const details = purchaseId === null ? {} : { purchase_id: purchaseId, status_url: purchaseUrl(baseUrl, purchaseId) };
   return { kind: "toll_refusal", fault: rpcFaultOf(why, details), headers };
 }
@@ -165,7 +179,7 @@ const RPC_CODES: Readonly<Record<PaymentCode, FaultCode>> = {
   unavailable: "unavailable",
 };
 
-function troubleOf(error: unknown): TollRefusal {
+function troubleOf(error: unknown): Refusal {
   if (!isStoreTrouble(error)) throw error;
-  return { kind: "toll_refusal", fault: fault("unavailable", "payments cannot be looked up right now"), headers: [] };
+  return refusalBy(fault("unavailable", "payments cannot be looked up right now"));
 }
