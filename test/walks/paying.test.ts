@@ -19,7 +19,7 @@ const ROOT = join(import.meta.dirname, "../..");
 // biome-ignore lint/suspicious/noExplicitAny: answers of any shape
 const jsonOf = (response: Response): Promise<any> => response.json();
 
-describe("stock clients pay the service", { timeout: 120_000 }, () => {
+describe("stock clients pay the service", { timeout: 280_000 }, () => {
   let stage: PaidService;
   let service: Service;
   let had: bigint;

@@ -28,7 +28,7 @@ interface Sent {
   readonly init: RequestInit;
 }
 
-describe("a process that is killed while it is paid", { timeout: 110_000 }, () => {
+describe("a process that is killed while it is paid", { timeout: 280_000 }, () => {
   const endings: (() => Promise<void>)[] = [];
   const ender = { after: (run: () => Promise<void>) => void endings.push(run) };
   const dataDir = mkdtempSync(join(tmpdir(), "svc-paid-"));

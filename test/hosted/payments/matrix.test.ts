@@ -25,7 +25,7 @@ const QUESTION_FATES = ["drop", "lose", "cut", "late", "status", "junk", "limit"
 const WRITE_FATES = ["fail", "lose", "die before", "die after"] as const;
 const PURPOSES: readonly PurposeKind[] = ["fund_key", "create_key", "credit_account", "custom_access"];
 
-describe(`payments on real chains, whatever is lost and wherever a process ends (seed ${SEED})`, { timeout: IS_ALL ? 3_600_000 : 110_000 }, () => {
+describe(`payments on real chains, whatever is lost and wherever a process ends (seed ${SEED})`, { timeout: IS_ALL ? 3_600_000 : 280_000 }, () => {
   let stage: MatrixStage;
   let store: Store;
   let remove: () => Promise<void>;
