@@ -29,6 +29,8 @@ export interface SessionStage {
   readonly upstream: ScriptedUpstream;
   /** Where calls are paid for. */
   readonly url: () => string;
+  /** Sets the service's clock ahead. */
+  pass(ms: number): void;
   /** Ends the service as an operator would, and starts it over the same store. */
   restart(): Promise<void>;
   /** Reads the store beside the running service. */
@@ -44,8 +46,6 @@ export interface SessionStageOptions {
   /** URL of the provider; default = the scripted one. */
   readonly provider?: (chains: PaymentChains, upstream: ScriptedUpstream) => string;
   readonly hosted?: Record<string, unknown>;
-  /** How many times as fast as here the service's time goes by. */
-  readonly speed?: number;
 }
 
 /** The chains of a file of tests: started once. */
@@ -70,8 +70,10 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
     hosted: { enabled: true, ...options.hosted },
   });
   const rail: SessionRailSettings = { ...chains.rails.session, ...options.rail };
+  let aheadMs = 0;
+  const world = worldAhead(() => aheadMs);
   const start = (): Promise<Service> =>
-    startService(text, fasterWorld(options.speed ?? 1), (config) => {
+    startService(text, world, (config) => {
       assert.ok(config.hosted !== null);
       const payments = {
         rails: [rail],
@@ -95,6 +97,9 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
     upstream,
     service: () => service,
     url: () => `${service.url}/rpc/session/load-balanced/ethereum`,
+    pass(ms) {
+      aheadMs += ms;
+    },
     async restart() {
       await service.close();
       service = await start();
@@ -170,10 +175,7 @@ export async function quiet(stage: SessionStage): Promise<void> {
   await until(async () => (await stage.peek(open)).length === 0, "every transaction has ended");
 }
 
-/** A world in which everything comes sooner. */
-function fasterWorld(speed: number): World {
-  const { now, wallMs, after } = realWorld;
-  const [startMs, startWallMs] = [now(), wallMs()];
-  const passedMs = (): number => (now() - startMs) * speed;
-  return { ...realWorld, now: () => startMs + passedMs(), wallMs: () => Math.floor(startWallMs + passedMs()), after: (ms, run) => after(ms / speed, run) };
+/** The outside, whose clock is ahead of the real one by as much as the test says. What waits for an answer has its real time. */
+function worldAhead(aheadMs: () => number): World {
+  return { ...realWorld, wallMs: () => realWorld.wallMs() + aheadMs() };
 }
