@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../../src/core/answer.ts";
-import { objectText, stringText, valueText, whiteSpace } from "../fakes/json-text.ts";
+import { nameText, objectText, stringText, valueText, whiteSpace } from "../fakes/json-text.ts";
 
 type Member = readonly [key: string, value: string];
 const WIRE_ID = "17";
@@ -31,7 +31,7 @@ const anyMembers: fc.Arbitrary<readonly Member[]> = fc.array(
       ['"jsonrpc"', '"1.0"'],
     ),
     fc.tuple(fc.constantFrom('"result"', '"error"'), valueText),
-    fc.tuple(stringText, valueText),
+    fc.tuple(nameText, valueText),
   ),
   { maxLength: 6 },
 );
@@ -112,7 +112,7 @@ function byHeadAndTail(text: string, headBytes: number) {
 
 const longValue = fc.oneof(
   fc.array(valueText, { minLength: 1, maxLength: 4 }).map((items) => `[${items.join(",")}]`),
-  fc.tuple(stringText, valueText).map(([key, value]) => `{${key}:${value}}`),
+  fc.tuple(nameText, valueText).map(([key, value]) => `{${key}:${value}}`),
   stringText,
 );
 

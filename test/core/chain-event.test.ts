@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { asRemoved, inLiveShape, memberNames, readHead, readLog } from "../../src/core/chain-event.ts";
 import { blockText, fakeChain, headerText, logText } from "../fakes/chain.ts";
-import { objectText, stringText, valueText, whiteSpace } from "../fakes/json-text.ts";
+import { nameText, objectText, valueText, whiteSpace } from "../fakes/json-text.ts";
 import { seededRandom } from "../fakes/world.ts";
 
 const HASH = `0x${"aB".repeat(32)}`;
@@ -19,7 +19,7 @@ const bytes = fc
   )
   .map((it) => Buffer.from(it));
 
-const members = fc.uniqueArray(fc.tuple(stringText, valueText), { maxLength: 6, selector: ([key]) => String(JSON.parse(key)) });
+const members = fc.uniqueArray(fc.tuple(nameText, valueText), { maxLength: 6, selector: ([key]) => String(JSON.parse(key)) });
 
 test("no bytes break the readers", () => {
   fc.assert(

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type Frame, readFrame, readSubscriptionId } from "../../src/core/frame.ts";
-import { objectText, stringText, valueText, whiteSpace } from "../fakes/json-text.ts";
+import { nameText, objectText, valueText, whiteSpace } from "../fakes/json-text.ts";
 
 type Member = readonly [key: string, value: string];
 type Seen = { kind: "answer"; id: string } | { kind: "notification"; subscription: string; result: string } | { kind: "stray" };
@@ -11,7 +11,7 @@ type Seen = { kind: "answer"; id: string } | { kind: "notification"; subscriptio
 const STRAY: Seen = { kind: "stray" };
 const spacing = fc.array(whiteSpace, { maxLength: 10 });
 const key = (name: string): fc.Arbitrary<string> => fc.constantFrom(`"${name}"`, `"\\u00${name.charCodeAt(0).toString(16)}${name.slice(1)}"`);
-const extra = fc.tuple(stringText, valueText);
+const extra = fc.tuple(nameText, valueText);
 
 const idText = fc.oneof(
   { weight: 4, arbitrary: fc.nat().map(String) },

@@ -4,36 +4,26 @@ import fc from "fast-check";
 /** White space that JSON allows, at most two characters. */
 export const whiteSpace = fc.string({ unit: fc.constantFrom(" ", "\t", "\n", "\r"), maxLength: 2 });
 
-const letters = fc.constantFrom(
-  "a",
-  "id",
-  "0x",
-  " ",
-  ",",
-  ":",
-  "{",
-  "}",
-  "[",
-  "]",
-  "é",
-  "😀",
-  "\u2028",
-  "\\n",
-  '\\"',
-  "\\\\",
-  "\\/",
-  "\\u0069",
-  "\\uD83D",
-  "\\udc00",
-);
+const LETTERS = ["a", "id", "0x", " ", ",", ":", "{", "}", "[", "]", "é", "😀", "\u2028", "\\n", '\\"', "\\/", "\\u0069", "\\uD83D", "\\udc00"];
+const BACKSLASH = "\\\\";
 
 /** A string with its quotes. */
-export const stringText = fc.array(letters, { maxLength: 6 }).map((parts) => `"${parts.join("")}"`);
+export const stringText = stringOf([...LETTERS, BACKSLASH]);
+
+/**
+ * The name of a member. Has no backslash: after V8 (at least 13.6 to 14.6) has once parsed a name that has one, JSON.parse takes escapes in the same place of
+ * an object for it (nodejs/node#63785), and what it says is no measure of anything any more.
+ */
+export const nameText = stringOf(LETTERS);
+
+function stringOf(letters: readonly string[]): fc.Arbitrary<string> {
+  return fc.array(fc.constantFrom(...letters), { maxLength: 6 }).map((parts) => `"${parts.join("")}"`);
+}
 
 /** A number as JSON allows it, also far beyond 2^53. */
 export const numberText = fc.stringMatching(/^-?(0|[1-9]\d{0,24})(\.\d{1,9})?([eE][+-]?\d{1,3})?$/);
 
-const keyText = fc.oneof(stringText, fc.constantFrom('"__proto__"', '"constructor"', '"toString"', '"id"', '"result"'));
+const keyText = fc.oneof(nameText, fc.constantFrom('"__proto__"', '"constructor"', '"toString"', '"id"', '"result"'));
 
 const tree = fc.letrec<{ value: string }>((tie) => ({
   value: fc.oneof(
