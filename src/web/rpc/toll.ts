@@ -33,11 +33,15 @@ export interface PayingCall {
 }
 
 /** A refusal with what is told beside it. */
-export interface TollRefusal {
+interface Refusal {
   readonly kind: "toll_refusal";
   readonly fault: Fault;
   /** Names and values in turn. */
   readonly headers: readonly string[];
+}
+
+/** One of a call that was read here only. */
+export interface TollRefusal extends Refusal {
   /** Of the call, as JSON text; `null` where it has none that can be answered to, as a batch has. */
   readonly id: string;
 }
@@ -130,8 +134,6 @@ export function createToll(parts: TollParts): Toll {
     },
   };
 }
-
-type Refusal = Omit<TollRefusal, "id">;
 
 function refusalBy(why: Fault): Refusal {
   return { kind: "toll_refusal", fault: why, headers: [] };

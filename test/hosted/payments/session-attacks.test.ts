@@ -9,6 +9,7 @@ import { createLiveChannels } from "../../../src/hosted/payments/session/live.ts
 import { sync } from "../../../src/hosted/payments/session/sync.ts";
 import type { Till } from "../../../src/hosted/payments/session/till.ts";
 import { fingerprintOf } from "../../../src/web/rpc/session.ts";
+import type { World } from "../../../src/world.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { simulatedWorld } from "../../fakes/world.ts";
 import { type Booth, channelOf, type Life, openBooth, openingOf, topUpOf, voucherOf } from "./session-booth.ts";
@@ -227,11 +228,7 @@ eachStore(({ engine, open }) => {
 test("a node that is suddenly far above all that was seen is believed only after minutes", async () => {
   const world = simulatedWorld(1);
   let height = 7n;
-  const chain = {
-    get: async (_method: string, _params: readonly unknown[], read: (it: unknown) => unknown) => read({ number: `0x${height.toString(16)}`, timestamp: "0x1" }),
-  } as unknown as Chain;
-  const terms = { chainId: 1, escrow: "0x0", token: "0x0", recipient: "0x0", operator: "0x0", depositUnits: 1n } as const;
-  const escrow = createEscrow({ chain, terms, confirmations: 0, world });
+  const escrow = escrowAt(world, () => height);
   assert.equal((await escrow.head()).number, 7n);
   height = 10n ** 15n;
   await assert.rejects(escrow.head(), ChainTrouble);
@@ -252,18 +249,24 @@ test("a paid request is the same one whatever its query says, and another one at
 
 test("a node that stands still is trouble: what it says of a deposit is not believed", async () => {
   const world = simulatedWorld(1);
-  let height = 7;
-  const chain = {
-    get: async (_method: string, _params: readonly unknown[], read: (it: unknown) => unknown) => read({ number: `0x${height.toString(16)}`, timestamp: "0x1" }),
-  } as unknown as Chain;
-  const terms = { chainId: 1, escrow: "0x0", token: "0x0", recipient: "0x0", operator: "0x0", depositUnits: 1n } as const;
-  const escrow = createEscrow({ chain, terms, confirmations: 0, world });
+  let height = 7n;
+  const escrow = escrowAt(world, () => height);
   assert.equal((await escrow.head()).number, 7n);
   world.advance(120_000);
   assert.equal((await escrow.head()).number, 7n);
   world.advance(200_000);
   await assert.rejects(escrow.head(), ChainTrouble);
   await assert.rejects(escrow.head(), ChainTrouble);
-  height = 8;
+  height = 8n;
   assert.equal((await escrow.head()).number, 8n);
 });
+
+/** A contract whose node tells of no more than its newest block. */
+function escrowAt(world: World, height: () => bigint) {
+  const chain = {
+    get: async (_method: string, _params: readonly unknown[], read: (it: unknown) => unknown) =>
+      read({ number: `0x${height().toString(16)}`, timestamp: "0x1" }),
+  } as unknown as Chain;
+  const terms = { chainId: 1, escrow: "0x0", token: "0x0", recipient: "0x0", operator: "0x0", depositUnits: 1n } as const;
+  return createEscrow({ chain, terms, confirmations: 0, world });
+}
