@@ -10,7 +10,7 @@ import { type Devnet, type DevnetProvider, startDevnet } from "../src/devnet/anv
 // Well-known keys of anvil's own test accounts.
 const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 const BOB = privateKeyToAccount("0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
-const WAIT_MS = 15_000;
+const WAIT_MS = 60_000;
 
 interface Answer {
   readonly result?: unknown;

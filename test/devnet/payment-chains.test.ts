@@ -78,7 +78,7 @@ test("the committed code of every contract is what the compiler makes of its sou
   for (const contract of CONTRACTS) assert.equal(readFileSync(contract.file, "utf8"), compiled(contract), contract.name);
 });
 
-describe("the local payment chains", { timeout: 60_000 }, () => {
+describe("the local payment chains", () => {
   let chains: PaymentChains;
   let sent = 0;
   before(async () => {
@@ -247,7 +247,7 @@ describe("the local payment chains", { timeout: 60_000 }, () => {
   });
 });
 
-test("a process killed with SIGKILL leaves no payment chain behind", { timeout: 30_000 }, async () => {
+test("a process killed with SIGKILL leaves no payment chain behind", async () => {
   const source = `import { startPaymentChains } from ${JSON.stringify(new URL("../fakes/payment-chains.ts", import.meta.url).href)};
     const { tempo, evm } = await startPaymentChains();
     console.log(JSON.stringify([tempo, evm].map((it) => it.wsUrl.replace("ws", "http"))));

@@ -28,7 +28,7 @@ const TYPES = [
   { type: "bytes32", name: "nonce" },
 ];
 
-describe("svc pay", { timeout: 60_000 }, () => {
+describe("svc pay", () => {
   let chains: PaymentChains;
   before(async () => {
     chains = await startPaymentChains();

@@ -44,7 +44,7 @@ const OpenPayload = z.object({
 const VoucherPayload = z.object({ action: z.literal("voucher"), channelId: hex, signature: hex, cumulativeAmount: z.string() });
 type Opened = z.infer<typeof OpenPayload>;
 
-describe("the stand-in of the channel reserve", { timeout: 60_000 }, () => {
+describe("the stand-in of the channel reserve", () => {
   let chains: PaymentChains;
   before(async () => {
     chains = await startPaymentChains();

@@ -17,7 +17,7 @@ import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CLI = fileURLToPath(new URL("../../node_modules/mppx/dist/bin.js", import.meta.url));
-const COMMAND_MS = 30_000;
+const COMMAND_MS = 60_000;
 const Called = z.object({ result: z.string().startsWith("0x") });
 const Key = z.object({ key: z.string().startsWith("svc_ak_"), balance_usd: z.literal("0.1") });
 
@@ -67,9 +67,7 @@ async function run(t: TestContext, command: string): Promise<{ readonly code: nu
   return { code, out, err };
 }
 
-test("the printed commands pay: the stock command line by MPP tempo and by a channel, svc pay by EIP-3009; a key holds what was paid", {
-  timeout: 60_000,
-}, async (t) => {
+test("the printed commands pay: the stock command line by MPP tempo and by a channel, svc pay by EIP-3009; a key holds what was paid", async (t) => {
   const service = await started(t);
   const commands = await commandsOf(service);
   assert.equal(commands.size, 3);
@@ -86,14 +84,14 @@ test("the printed commands pay: the stock command line by MPP tempo and by a cha
   }
 });
 
-test("channels are told to be a stand-in, in the log and beside the command", { timeout: 60_000 }, async (t) => {
+test("channels are told to be a stand-in, in the log and beside the command", async (t) => {
   const service = await started(t);
   await commandsOf(service);
   assert.match(service.log(), /payment channels on the local Tempo chain are a stand-in for development, not Tempo's own/);
   assert.match(service.log(), /# one call without a key \(MPP session; its channels are a stand-in for development, not Tempo's own\)/);
 });
 
-test("where others may reach the service there are no local payments, and the log says why", { timeout: 60_000 }, async (t) => {
+test("where others may reach the service there are no local payments, and the log says why", async (t) => {
   for (const [server, reached] of [
     [{ host: "0.0.0.0" }, "0.0.0.0"],
     [{ public_url: "https://rpc.example" }, "rpc.example"],
@@ -106,7 +104,7 @@ test("where others may reach the service there are no local payments, and the lo
   }
 });
 
-test("a plain router starts no payment chain", { timeout: 60_000 }, async (t) => {
+test("a plain router starts no payment chain", async (t) => {
   const service = await started(t, {}, { enabled: false });
   assert.ok(!/payment|Tempo/.test(service.log()), service.log());
 });
@@ -142,7 +140,7 @@ test("local rails come beside those of the file, and never in the place of one",
   assert.deepEqual(railsOf([rail({ chainId: 4217, local: false })]), [rail({ chainId: 4217, local: false }), rail({})]);
 });
 
-test("what does not start is said, and the other chain is offered alone", { timeout: 60_000 }, async () => {
+test("what does not start is said, and the other chain is offered alone", async () => {
   const lines: string[] = [];
   const local = await startLocalPayments({ devnet: Promise.reject(new Error("no nodes here")), world: realWorld, onProgress: (line) => lines.push(line) });
   try {

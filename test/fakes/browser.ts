@@ -8,9 +8,11 @@ import { createInterface } from "node:readline";
 import { WebSocket } from "ws";
 
 const BINARY = "/usr/bin/chromium";
-const START_MS = 30_000;
-const COMMAND_MS = 20_000;
-const WAIT_MS = 15_000;
+const START_MS = 60_000;
+const COMMAND_MS = 60_000;
+const WAIT_MS = 60_000;
+/** How the browser says that the document an expression ran in was replaced by the next one. */
+const DOCUMENT_REPLACED = /navigated or closed|context was destroyed|Cannot find (default execution )?context/;
 
 /** Why no browser can be started here, as `skip` of a test takes it; false = one can. */
 export const WITHOUT_BROWSER: string | false = existsSync(BINARY) ? false : `${BINARY} is not installed`;
@@ -31,10 +33,10 @@ interface Sent {
 export interface Page {
   readonly said: readonly Said[];
   readonly sent: readonly Sent[];
-  /** Value of an expression; promises are waited for. */
+  /** Value of an expression; promises are waited for. Fails where the page goes on to another document meanwhile: `until` is for that. */
   // biome-ignore lint/suspicious/noExplicitAny: a script may answer anything
   run(expression: string): Promise<any>;
-  /** Resolves once an expression is true. */
+  /** Resolves once a document is loaded whole in which an expression is true, this one or a later one. */
   until(expression: string): Promise<void>;
   /** Types into what has the focus. */
   type(text: string): Promise<void>;
@@ -147,13 +149,18 @@ async function openPage(sendAny: Send, listeners: Map<string, (message: Message)
     if (exceptionDetails !== undefined) throw new Error(`${expression}: ${JSON.stringify(exceptionDetails)}`);
     return result.value;
   };
+  const holds = (expression: string): Promise<boolean> =>
+    run(`document.readyState === "complete" && (${expression})`).catch((error: Error) => {
+      if (DOCUMENT_REPLACED.test(error.message)) return false;
+      throw error;
+    });
   const until = async (expression: string): Promise<void> => {
-    for (const deadline = Date.now() + WAIT_MS; !(await run(expression)); await new Promise((resolve) => setTimeout(resolve, 50)))
+    for (const deadline = Date.now() + WAIT_MS; !(await holds(expression)); await new Promise((resolve) => setTimeout(resolve, 50)))
       if (Date.now() > deadline)
         throw new Error(`never true: ${expression}\non the page: ${await run("document.body.innerText")}\nsaid: ${JSON.stringify(said)}`);
   };
   const type = async (text: string): Promise<void> => void (await send("Input.insertText", { text }));
-  await until(`location.href !== "about:blank" && document.readyState === "complete"`);
+  await until(`location.href !== "about:blank"`);
   return { said, sent, run, until, type, send };
 }
 

@@ -37,7 +37,7 @@ export interface Cluster {
   stop(): Promise<void>;
 }
 
-const START_MS = 30_000;
+const START_MS = 60_000;
 /** Set by the test job once it has tried: the reason why there is no PostgreSQL, so that not every file tries again. */
 export const WITHOUT = "SVC_TEST_WITHOUT_POSTGRES";
 const INSTALL_MS = 100_000;

@@ -25,7 +25,7 @@ export interface Ender {
   after(run: () => Promise<void>): void;
 }
 
-const READY_MS = 20_000;
+const READY_MS = 60_000;
 
 /** Starts the service and waits until it serves; ended by `after` if it still runs. */
 export async function startProcess(t: Ender, config: string, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {

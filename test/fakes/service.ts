@@ -81,7 +81,7 @@ export async function startService(text: string, world: World = realWorld, compl
       read(path, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: typeof body === "string" ? body : JSON.stringify(body) }),
     get: (path) => read(path, {}),
     async probed() {
-      const deadline = Date.now() + 10_000;
+      const deadline = Date.now() + 60_000;
       for (;;) {
         const { json } = await read("/api/metrics/1", {});
         const providers: { transports: { transport: string; block_height: number | null }[] }[] = json.profiles[0].providers;

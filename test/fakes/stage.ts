@@ -66,7 +66,7 @@ export async function healthOf(service: Service, provider: string, profile?: str
 }
 
 /** Waits until `look` finds something, at most `withinMs`. */
-export async function until<T>(what: string, look: () => T | null | undefined | false | Promise<T | null | undefined | false>, withinMs = 20_000): Promise<T> {
+export async function until<T>(what: string, look: () => T | null | undefined | false | Promise<T | null | undefined | false>, withinMs = 60_000): Promise<T> {
   for (const deadline = performance.now() + withinMs; ; await new Promise((resolve) => setTimeout(resolve, 10))) {
     const found = await look();
     if (found !== null && found !== undefined && found !== false) return found;

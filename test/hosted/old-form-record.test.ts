@@ -72,7 +72,7 @@ eachStore(({ engine, open }) => {
 });
 
 async function until(done: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 60_000;
   while (!(await done())) {
     assert.ok(performance.now() < deadline, "it did not come to this");
     await new Promise((resolve) => setImmediate(resolve));

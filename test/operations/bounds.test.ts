@@ -54,7 +54,7 @@ function halfRequest(url: string): Promise<Socket> {
 
 /** Asks until the answer is the expected one, for twenty seconds at most. */
 async function until<T>(ask: () => Promise<T>, expected: T): Promise<T> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 60_000;
   for (;;) {
     const answer = await ask();
     if (answer === expected || performance.now() > deadline) return answer;

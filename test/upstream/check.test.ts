@@ -13,7 +13,6 @@ import { fakeProvider, fakeSet } from "../fakes/providers.ts";
 import { socketUpstream } from "../fakes/socket-upstream.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 
-const TIMEOUT = { timeout: 30_000 };
 const BOUNDS: CheckBounds = { timeoutMs: 300, totalMs: 2_000, concurrency: 8 };
 const ANYWHERE = createGuard({ rules: { allowPrivate: true, ownHost: null } });
 const KEY = "f00dfeedf00dfeedf00dfeed";
@@ -36,7 +35,7 @@ async function node(t: TestContext, index: number, script?: Script) {
   return { upstream, provider };
 }
 
-test("honest providers pass, over HTTP and WebSocket, and are asked for what they will be asked for", TIMEOUT, async (t) => {
+test("honest providers pass, over HTTP and WebSocket, and are asked for what they will be asked for", async (t) => {
   const a = await node(t, 0);
   const ws = await socketUpstream();
   t.after(() => ws.close());
@@ -74,7 +73,7 @@ const REFUSING: readonly (readonly [name: string, script: Script, expected: RegE
 ];
 
 for (const [name, script, expected] of REFUSING)
-  test(`a provider that answers with ${name} is refused with what it said`, TIMEOUT, async (t) => {
+  test(`a provider that answers with ${name} is refused with what it said`, async (t) => {
     const { upstream, provider } = await node(t, 0, script);
     upstream.probesSay(null);
     const good = await node(t, 1);
@@ -84,27 +83,23 @@ for (const [name, script, expected] of REFUSING)
     assert.equal(other?.kind, "ok");
   });
 
-test(
-  "methods: one that a provider does not have counts against it, unless it says so itself; an error that only a node gives is an answer",
-  TIMEOUT,
-  async (t) => {
-    const without = (method: string, error: string): Script => {
-      return (asked, reply) => (asked.method === method ? reply.error(error) : reply.result('"0x"'));
-    };
-    const missing = '{"code":-32601,"message":"the method eth_getLogs does not exist/is not available"}';
-    const a = await node(t, 0, without("eth_getLogs", missing));
-    const b = await node(t, 1, without("eth_getLogs", missing));
-    const c = await node(t, 2, without("eth_call", '{"code":3,"message":"execution reverted"}'));
-    const d = await node(t, 3, without("eth_getLogs", '{"code":-32005,"message":"query returned more than 10000 results"}'));
-    const found = await check(profileOf([a.provider, { ...b.provider, unsupportedMethods: new Set(["eth_getLogs"]) }, c.provider, d.provider]));
-    assert.deepEqual(
-      Object.values(found).map((it) => (it.kind === "ok" ? "ok" : it.reason)),
-      ["method_unsupported", "ok", "ok", "ok"],
-    );
-  },
-);
+test("methods: one that a provider does not have counts against it, unless it says so itself; an error that only a node gives is an answer", async (t) => {
+  const without = (method: string, error: string): Script => {
+    return (asked, reply) => (asked.method === method ? reply.error(error) : reply.result('"0x"'));
+  };
+  const missing = '{"code":-32601,"message":"the method eth_getLogs does not exist/is not available"}';
+  const a = await node(t, 0, without("eth_getLogs", missing));
+  const b = await node(t, 1, without("eth_getLogs", missing));
+  const c = await node(t, 2, without("eth_call", '{"code":3,"message":"execution reverted"}'));
+  const d = await node(t, 3, without("eth_getLogs", '{"code":-32005,"message":"query returned more than 10000 results"}'));
+  const found = await check(profileOf([a.provider, { ...b.provider, unsupportedMethods: new Set(["eth_getLogs"]) }, c.provider, d.provider]));
+  assert.deepEqual(
+    Object.values(found).map((it) => (it.kind === "ok" ? "ok" : it.reason)),
+    ["method_unsupported", "ok", "ok", "ok"],
+  );
+});
 
-test("a wrong chain on either transport, and blocks far behind the others, are told with numbers", TIMEOUT, async (t) => {
+test("a wrong chain on either transport, and blocks far behind the others, are told with numbers", async (t) => {
   const [a, b, c] = [await node(t, 0), await node(t, 1), await node(t, 2)];
   const ws = await socketUpstream();
   t.after(() => ws.close());
@@ -120,7 +115,7 @@ test("a wrong chain on either transport, and blocks far behind the others, are t
   });
 });
 
-test("one provider that lies about its height does not make two honest ones late", TIMEOUT, async (t) => {
+test("one provider that lies about its height does not make two honest ones late", async (t) => {
   const nodes = [await node(t, 0), await node(t, 1), await node(t, 2)];
   nodes[0]?.upstream.probesSay({ chainId: 1, height: 9_000_000_000_000 });
   const found = await check(profileOf(nodes.map((it) => it.provider)));
@@ -129,7 +124,7 @@ test("one provider that lies about its height does not make two honest ones late
   assert.deepEqual(found["test p0"], { kind: "failed", transport: "http", reason: "bad_answer", said });
 });
 
-test("sockets: a refused handshake, one that never ends, and silence on an open one", TIMEOUT, async (t) => {
+test("sockets: a refused handshake, one that never ends, and silence on an open one", async (t) => {
   const sockets = await Promise.all([socketUpstream(), socketUpstream(), socketUpstream(() => {}), socketUpstream()]);
   t.after(() => Promise.all(sockets.map((it) => it.close())));
   sockets[0]?.refuse({ status: 403, body: "forbidden: key disabled" });
@@ -142,7 +137,7 @@ test("sockets: a refused handshake, one that never ends, and silence on an open 
   );
 });
 
-test("an address that is not public is refused without a connection, by what it says and by what it resolves to", TIMEOUT, async (t) => {
+test("an address that is not public is refused without a connection, by what it says and by what it resolves to", async (t) => {
   let connections = 0;
   const server = createServer((socket) => {
     connections++;
@@ -163,7 +158,7 @@ test("an address that is not public is refused without a connection, by what it 
   assert.equal(connections, 0);
 });
 
-test("hundreds of providers that never answer: a bounded number is asked at once, and the check is over in time", TIMEOUT, async (t) => {
+test("hundreds of providers that never answer: a bounded number is asked at once, and the check is over in time", async (t) => {
   const { upstream, provider } = await node(t, 0, () => {});
   upstream.probesSay(null);
   const providers = Array.from({ length: 300 }, (_, index) => ({ ...provider, index, id: `p${index}`, url: `${provider.url}/${index}` }));
@@ -175,7 +170,7 @@ test("hundreds of providers that never answer: a bounded number is asked at once
   assert.ok(upstream.asked.length <= 20, `${upstream.asked.length} were asked`);
 });
 
-test("real nodes pass", { timeout: 60_000 }, async (t) => {
+test("real nodes pass", async (t) => {
   const devnet = await startDevnet({ nodes: 2, onProgress: () => {} });
   t.after(() => devnet.close());
   const providers = devnet.providers.map(({ id, url, wsUrl }, index) => fakeProvider(index, { id, url, wsUrl, guarded: true }));

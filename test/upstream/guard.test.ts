@@ -18,7 +18,6 @@ import { realWorld } from "../../src/world.ts";
 import { fakeProvider } from "../fakes/providers.ts";
 import { until } from "../fakes/stage.ts";
 
-const TIMEOUT = { timeout: 20_000 };
 const INTERNET = "127.0.0.2";
 const INSIDE = "127.0.0.1";
 const ANSWER = '{"jsonrpc":"2.0","id":1,"result":"0x1"}';
@@ -132,7 +131,7 @@ async function bothSites(t: TestContext): Promise<{ readonly internet: Site; rea
 }
 
 for (const kind of ["http", "ws"] as const) {
-  test(`${kind}: a name is looked up once for each connection, connects to what was checked, and keeps its name on the wire`, TIMEOUT, async (t) => {
+  test(`${kind}: a name is looked up once for each connection, connects to what was checked, and keeps its name on the wire`, async (t) => {
     const { internet, inside, port } = await bothSites(t);
     // A second look-up would find the inside.
     const dns = scriptedDns({ "rpc.example.com": [[INTERNET], [INSIDE]] });
@@ -143,7 +142,7 @@ for (const kind of ["http", "ws"] as const) {
     assert.deepEqual([dns.asked.length, internet.connections, inside.connections], [1, 1, 0]);
   });
 
-  test(`${kind}: a name that is bound anew to the inside is refused with the next connection`, TIMEOUT, async (t) => {
+  test(`${kind}: a name that is bound anew to the inside is refused with the next connection`, async (t) => {
     const { internet, inside, port } = await bothSites(t);
     const dns = scriptedDns({ "rpc.example.com": [[INTERNET], [INSIDE]] });
     const { ask } = clients(t, internetOnly(dns.resolve));
@@ -158,7 +157,7 @@ for (const kind of ["http", "ws"] as const) {
     assert.equal(inside.connections, 0);
   });
 
-  test(`${kind}: one inner address among public ones is enough to refuse; so is no address, an error, or no answer in time`, TIMEOUT, async (t) => {
+  test(`${kind}: one inner address among public ones is enough to refuse; so is no address, an error, or no answer in time`, async (t) => {
     const { internet, inside, port } = await bothSites(t);
     const dns = scriptedDns({
       "mixed.example.com": [[INTERNET, INSIDE]],
@@ -178,7 +177,7 @@ for (const kind of ["http", "ws"] as const) {
     assert.deepEqual([internet.connections, inside.connections], [0, 0]);
   });
 
-  test(`${kind}: every address that is not public is refused when a name leads to it`, TIMEOUT, async (t) => {
+  test(`${kind}: every address that is not public is refused when a name leads to it`, async (t) => {
     const { inside, port } = await bothSites(t);
     const inner = [
       "127.0.0.1",
@@ -199,7 +198,7 @@ for (const kind of ["http", "ws"] as const) {
     assert.equal(inside.connections, 0);
   });
 
-  test(`${kind}: a literal address is refused without a connection, also where a configured provider at the same place is connected`, TIMEOUT, async (t) => {
+  test(`${kind}: a literal address is refused without a connection, also where a configured provider at the same place is connected`, async (t) => {
     const inside = await site(t, INSIDE);
     const dns = scriptedDns({});
     const { ask } = clients(t, createGuard({ resolve: dns.resolve }));
@@ -214,7 +213,7 @@ for (const kind of ["http", "ws"] as const) {
     assert.deepEqual([inside.connections, dns.asked], [before, []]);
   });
 
-  test(`${kind}: redirects are not followed`, TIMEOUT, async (t) => {
+  test(`${kind}: redirects are not followed`, async (t) => {
     const { internet, inside, port } = await bothSites(t);
     internet.redirect = `${kind}://${INSIDE}:${inside.port}/`;
     const dns = scriptedDns({ "rpc.example.com": [[INTERNET]] });
@@ -223,7 +222,7 @@ for (const kind of ["http", "ws"] as const) {
     assert.deepEqual([internet.connections, inside.connections], [1, 0]);
   });
 
-  test(`${kind}: where the operator allows private addresses they are connected to`, TIMEOUT, async (t) => {
+  test(`${kind}: where the operator allows private addresses they are connected to`, async (t) => {
     const inside = await site(t, INSIDE);
     const { ask } = clients(t, createGuard({ rules: { allowPrivate: true, ownHost: null } }));
     assert.equal(await ask(kind, guarded(INSIDE, inside.port)), '"0x1"');
@@ -231,45 +230,41 @@ for (const kind of ["http", "ws"] as const) {
   });
 }
 
-test(
-  "TLS, for HTTP and WebSocket: the name is checked for the certificate and sent as SNI, the connection goes to the checked address only",
-  TIMEOUT,
-  async (t) => {
-    const names: string[] = [];
-    const identity = {
-      key: readFileSync(new URL("../data/tls/key.pem", import.meta.url)),
-      cert: readFileSync(new URL("../data/tls/certificate.pem", import.meta.url)),
-    };
-    const server = createSecureServer({
-      ...identity,
-      SNICallback(name, done) {
-        names.push(name);
-        done(null);
-      },
-    });
-    server.on("tlsClientError", () => {});
-    await listening(server, 0, INTERNET);
-    t.after(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const { port } = server.address() as AddressInfo;
-    const inside = await site(t, INSIDE);
-    const dns = scriptedDns({ "rpc.example.com": [[INTERNET]], "inner.example.com": [[INSIDE]] });
-    const { ask } = clients(t, internetOnly(dns.resolve));
-    const secure = (name: string, at: number): Provider =>
-      fakeProvider(0, { url: `https://${name}.example.com:${at}/`, wsUrl: `wss://${name}.example.com:${at}/`, guarded: true });
-    for (const kind of ["http", "ws"] as const) {
-      // Nobody has vouched for the certificate of this server: it was reached, and left.
-      assert.match(await ask(kind, secure("rpc", port)), /^unsent DEPTH_ZERO_SELF_SIGNED_CERT/, kind);
-      assert.match(await ask(kind, secure("inner", inside.port)), /^unsent ENOTPUBLIC/, kind);
-    }
-    assert.deepEqual(names, ["rpc.example.com", "rpc.example.com"]);
-    assert.equal(inside.connections, 0);
-  },
-);
+test("TLS, for HTTP and WebSocket: the name is checked for the certificate and sent as SNI, the connection goes to the checked address only", async (t) => {
+  const names: string[] = [];
+  const identity = {
+    key: readFileSync(new URL("../data/tls/key.pem", import.meta.url)),
+    cert: readFileSync(new URL("../data/tls/certificate.pem", import.meta.url)),
+  };
+  const server = createSecureServer({
+    ...identity,
+    SNICallback(name, done) {
+      names.push(name);
+      done(null);
+    },
+  });
+  server.on("tlsClientError", () => {});
+  await listening(server, 0, INTERNET);
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const inside = await site(t, INSIDE);
+  const dns = scriptedDns({ "rpc.example.com": [[INTERNET]], "inner.example.com": [[INSIDE]] });
+  const { ask } = clients(t, internetOnly(dns.resolve));
+  const secure = (name: string, at: number): Provider =>
+    fakeProvider(0, { url: `https://${name}.example.com:${at}/`, wsUrl: `wss://${name}.example.com:${at}/`, guarded: true });
+  for (const kind of ["http", "ws"] as const) {
+    // Nobody has vouched for the certificate of this server: it was reached, and left.
+    assert.match(await ask(kind, secure("rpc", port)), /^unsent DEPTH_ZERO_SELF_SIGNED_CERT/, kind);
+    assert.match(await ask(kind, secure("inner", inside.port)), /^unsent ENOTPUBLIC/, kind);
+  }
+  assert.deepEqual(names, ["rpc.example.com", "rpc.example.com"]);
+  assert.equal(inside.connections, 0);
+});
 
-test("a long answer of a user's provider is not held whole, nor a long frame", TIMEOUT, async (t) => {
+test("a long answer of a user's provider is not held whole, nor a long frame", async (t) => {
   const server = createServer(
     (request, response) => void request.resume().on("end", () => response.end(`{"jsonrpc":"2.0","id":1,"result":"${"x".repeat(60_000)}"}`)),
   );
@@ -287,7 +282,7 @@ test("a long answer of a user's provider is not held whole, nor a long frame", T
   assert.match(await ask("ws", provider), /^network /);
 });
 
-test("the real resolver asks the name servers for both kinds of address, and takes nothing from the hosts file", TIMEOUT, async (t) => {
+test("the real resolver asks the name servers for both kinds of address, and takes nothing from the hosts file", async (t) => {
   const asked: string[] = [];
   const server = createSocket("udp4", (question, from) => {
     const end = question.indexOf(0, 12);

@@ -6,8 +6,6 @@ import { type TestContext, test } from "node:test";
 import fc from "fast-check";
 import { type AnswerHead, ChunkedBody, readHead } from "../../src/upstream/http/h1-head.ts";
 
-const TIMEOUT = { timeout: 20_000 };
-
 const headOf = (...lines: readonly string[]): string => ["HTTP/1.1 200 OK", ...lines].join("\r\n");
 
 test("the length, the connection's fate and the origin's patience are read from a plain head", () => {
@@ -186,7 +184,7 @@ const NASTY = fc.constantFrom(
   "Connection: close\r\n",
 );
 
-test("whatever head is accepted, node's client reads the same status and body, or refuses it", TIMEOUT, async (t) => {
+test("whatever head is accepted, node's client reads the same status and body, or refuses it", async (t) => {
   const read = await nodeReader(t);
   const starts = [
     headOf("Content-Length: 5", "X: y", "Connection: close"),

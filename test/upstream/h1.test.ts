@@ -13,8 +13,6 @@ import { fakeProvider } from "../fakes/providers.ts";
 import { stage, until, walked } from "../fakes/stage.ts";
 import { seededRandom, simulatedWorld } from "../fakes/world.ts";
 
-const TIMEOUT = { timeout: 10_000 };
-
 /** A provider on a bare socket: sees whole requests, answers with raw bytes. */
 interface Peer {
   readonly port: number;
@@ -127,7 +125,7 @@ const WIRE: Readonly<Record<string, string>> = {
   interim: `HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n${whole("hello")}`,
 };
 for (const [name, wire] of Object.entries(WIRE)) {
-  test(`an answer (${name}) that is cut anywhere is read whole, and its connection is used again`, TIMEOUT, async (t) => {
+  test(`an answer (${name}) that is cut anywhere is read whole, and its connection is used again`, async (t) => {
     const { port, opened } = await peer(t, (socket, body) => {
       socket.write(wire.slice(0, Number(body)));
       setTimeout(() => socket.write(wire.slice(Number(body))), 5);
@@ -138,7 +136,7 @@ for (const [name, wire] of Object.entries(WIRE)) {
     assert.equal(opened(), 40);
   });
 
-  test(`an answer (${name}) that stops anywhere is an error, never a shorter answer`, TIMEOUT, async (t) => {
+  test(`an answer (${name}) that stops anywhere is an error, never a shorter answer`, async (t) => {
     const { port } = await peer(t, (socket, body) => void socket.end(wire.slice(0, Number(body))));
     const origin = pool(t, port, { connections: 40, queue: 1_000 });
     const answers = await Promise.all(Array.from(wire, (_, at) => ask(origin, String(at))));
@@ -146,7 +144,7 @@ for (const [name, wire] of Object.entries(WIRE)) {
   });
 }
 
-test("an answer that ends with the connection is read whole; a reset is an error", TIMEOUT, async (t) => {
+test("an answer that ends with the connection is read whole; a reset is an error", async (t) => {
   const { port, opened } = await peer(t, (socket, body) => {
     socket.write("HTTP/1.1 200 OK\r\n\r\nhel");
     setTimeout(() => (body === "reset" ? socket.resetAndDestroy() : socket.end("lo")), 5);
@@ -172,7 +170,7 @@ const STAYS: readonly (readonly [name: string, wire: string, connections: number
   ["a body where none may be", `HTTP/1.1 204 No Content\r\nContent-Length: 6\r\n\r\npoison`, 3],
 ];
 for (const [name, wire, connections] of STAYS) {
-  test(`after ${name}, three calls take ${connections === 1 ? "one connection" : "a connection each"}`, TIMEOUT, async (t) => {
+  test(`after ${name}, three calls take ${connections === 1 ? "one connection" : "a connection each"}`, async (t) => {
     const { port, opened } = await peer(t, (socket) => void socket.write(wire));
     const origin = pool(t, port);
     for (let n = 0; n < 3; n++) assert.match(await ask(origin), /^(200 x|204 |304 )$/);
@@ -191,7 +189,7 @@ const REFUSED: readonly (readonly [name: string, wire: string])[] = [
   ["a header hidden behind a bare line feed", "HTTP/1.1 200 OK\r\nX: y\nContent-Length: 1\r\n\r\nx"],
 ];
 for (const [name, wire] of REFUSED) {
-  test(`an answer is refused for ${name}, and the next call takes a new connection`, TIMEOUT, async (t) => {
+  test(`an answer is refused for ${name}, and the next call takes a new connection`, async (t) => {
     const { port, opened } = await peer(t, (socket, _, count) => void socket.write(count === 1 ? wire : whole("sound")));
     const origin = pool(t, port);
     assert.equal(await ask(origin), "EPROTO");
@@ -211,7 +209,7 @@ const ENDLESS: readonly (readonly [name: string, first: string, more: string])[]
   ["trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ", "y"],
 ];
 for (const [name, first, more] of ENDLESS) {
-  test(`an endless ${name} is given up after a few kilobytes`, TIMEOUT, async (t) => {
+  test(`an endless ${name} is given up after a few kilobytes`, async (t) => {
     let taken = 0;
     const { port } = await peer(t, (socket) => {
       const piece = more.repeat(Math.ceil(4_096 / more.length));
@@ -228,7 +226,7 @@ for (const [name, first, more] of ENDLESS) {
   });
 }
 
-test("what a provider says on an idle connection ends that connection and is never an answer", TIMEOUT, async (t) => {
+test("what a provider says on an idle connection ends that connection and is never an answer", async (t) => {
   const { port, opened, open } = await peer(t, (socket, body) => {
     socket.write(whole(body));
     setTimeout(() => socket.write(whole("poison")), 5);
@@ -241,7 +239,7 @@ test("what a provider says on an idle connection ends that connection and is nev
   }
 });
 
-test("an answer that comes before the whole request has left is given, but its connection is not used again", TIMEOUT, async (t) => {
+test("an answer that comes before the whole request has left is given, but its connection is not used again", async (t) => {
   const { port, opened } = await peer(t, echo, (socket) => {
     socket.once("data", (first) => {
       if (first.length < 10_000) return;
@@ -255,14 +253,14 @@ test("an answer that comes before the whole request has left is given, but its c
   assert.equal(opened(), 2);
 });
 
-test("a thousand calls one after the other take one connection", TIMEOUT, async (t) => {
+test("a thousand calls one after the other take one connection", async (t) => {
   const { port, opened, asked } = await peer(t, echo);
   const origin = pool(t, port, { connections: 8 });
   for (let n = 0; n < 1_000; n++) assert.equal(await ask(origin, `${n}`), `200 ${n}`);
   assert.deepEqual([opened(), asked.length], [1, 1_000]);
 });
 
-test("calls beyond the connections wait in line, those beyond the line are refused at once", TIMEOUT, async (t) => {
+test("calls beyond the connections wait in line, those beyond the line are refused at once", async (t) => {
   const held: Socket[] = [];
   const { port, opened, asked } = await peer(t, (socket, body) => (held.length < 2 ? void held.push(socket) : echo(socket, body, 0)));
   const origin = pool(t, port, { connections: 2, queue: 3 });
@@ -278,7 +276,7 @@ test("calls beyond the connections wait in line, those beyond the line are refus
   );
 });
 
-test("calls that were cancelled while they waited cost neither a request nor a connection, however many they are", TIMEOUT, async (t) => {
+test("calls that were cancelled while they waited cost neither a request nor a connection, however many they are", async (t) => {
   let held: Socket | null = null;
   const { port, opened, asked } = await peer(t, (socket, body) => {
     if (body === "first") held = socket;
@@ -294,7 +292,7 @@ test("calls that were cancelled while they waited cost neither a request nor a c
   assert.deepEqual([asked, opened()], [["first", "a", "b"], 1]);
 });
 
-test("a call that was cancelled while its connection was made sends nothing, and the connection serves the next", TIMEOUT, async (t) => {
+test("a call that was cancelled while its connection was made sends nothing, and the connection serves the next", async (t) => {
   const { port, opened, asked } = await peer(t, echo);
   const origin = pool(t, port);
   const cancelled = send(origin, "cancelled");
@@ -305,7 +303,7 @@ test("a call that was cancelled while its connection was made sends nothing, and
   assert.deepEqual([asked, opened()], [["waiting", "later"], 1]);
 });
 
-test("a call that is cancelled in the middle of its answer ends the connection, and the next in line gets another", TIMEOUT, async (t) => {
+test("a call that is cancelled in the middle of its answer ends the connection, and the next in line gets another", async (t) => {
   const { port, opened, open } = await peer(t, (socket, body) =>
     body === "long" ? void socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 90000\r\n\r\nx`) : echo(socket, body, 0),
   );
@@ -319,7 +317,7 @@ test("a call that is cancelled in the middle of its answer ends the connection, 
   assert.deepEqual([opened(), long.ends], [2, 1]);
 });
 
-test("a refused connection, and one that nobody accepts in time, are errors of requests that never started", TIMEOUT, async (t) => {
+test("a refused connection, and one that nobody accepts in time, are errors of requests that never started", async (t) => {
   const closed = createServer();
   await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
   const { port } = closed.address() as AddressInfo;
@@ -332,7 +330,7 @@ test("a refused connection, and one that nobody accepts in time, are errors of r
   assert.equal(unheard.started, 0);
 });
 
-test("a retired origin finishes what it has, in flight and in line, and then has no connection left", TIMEOUT, async (t) => {
+test("a retired origin finishes what it has, in flight and in line, and then has no connection left", async (t) => {
   const { port, open, asked } = await peer(t, (socket, body) => void setTimeout(() => echo(socket, body, 0), 20));
   const origin = pool(t, port);
   const calls = [send(origin, "a"), send(origin, "b")];
@@ -342,7 +340,7 @@ test("a retired origin finishes what it has, in flight and in line, and then has
   await until("the end of the connection", () => open() === 0);
 });
 
-test("a destroyed origin fails what is connecting, in flight and in line, once each, and takes nothing more", TIMEOUT, async (t) => {
+test("a destroyed origin fails what is connecting, in flight and in line, once each, and takes nothing more", async (t) => {
   const { port, open, asked } = await peer(t, () => {});
   const origin = pool(t, port, { connections: 2 });
   const flying = send(origin, "flying");
@@ -362,7 +360,7 @@ test("a destroyed origin fails what is connecting, in flight and in line, once e
   assert.deepEqual(asked, ["flying"]);
 });
 
-test("an idle connection is given up before the provider would close it, and no timer outlives the connections", TIMEOUT, async (t) => {
+test("an idle connection is given up before the provider would close it, and no timer outlives the connections", async (t) => {
   const world = simulatedWorld(1);
   const { port, open } = await peer(t, (socket, body) => void socket.write(whole(body, "Keep-Alive: timeout=5")));
   const origin = pool(t, port, { world });
@@ -378,9 +376,7 @@ test("an idle connection is given up before the provider would close it, and no 
   assert.equal(world.pendingTimers(), 0);
 });
 
-test("a provider that closes while the next call is on its way: one answer or one error for each call, and no call reaches it twice", {
-  timeout: 20_000,
-}, async (t) => {
+test("a provider that closes while the next call is on its way: one answer or one error for each call, and no call reaches it twice", async (t) => {
   const random = seededRandom(7);
   const { port, asked } = await peer(t, (socket, body) => {
     socket.write(whole(body));
@@ -398,7 +394,7 @@ test("a provider that closes while the next call is on its way: one answer or on
   assert.equal(new Set(asked).size, asked.length, "a call was sent twice");
 });
 
-test("when a kept connection ends under a call, a read goes to the next provider and a raw transaction to nobody else", TIMEOUT, async (t) => {
+test("when a kept connection ends under a call, a read goes to the next provider and a raw transaction to nobody else", async (t) => {
   const { call, upstreams } = await stage(t, [undefined, (_, reply) => reply.result('"0xb"')]);
   assert.equal(walked(await call("eth_gasPrice")), "a:ok");
   upstreams[0]?.script((_, reply) => reply.close());
@@ -424,7 +420,7 @@ function pattern(seed: number, size: number): Buffer {
   return bytes;
 }
 
-test("chunks of long answers that are kept stay as they were while others are read, and their memory is used again once handed back", TIMEOUT, async (t) => {
+test("chunks of long answers that are kept stay as they were while others are read, and their memory is used again once handed back", async (t) => {
   const SIZE = 1_000_003;
   const { port } = await peer(t, (socket, body) => {
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
@@ -451,7 +447,7 @@ test("chunks of long answers that are kept stay as they were while others are re
   assert.ok(memory.size < answers / 2, `${memory.size} buffers for ${answers} long reads`);
 });
 
-test("a paused answer takes no more than what is on its way, and all of it once resumed", TIMEOUT, async (t) => {
+test("a paused answer takes no more than what is on its way, and all of it once resumed", async (t) => {
   const SIZE = 30_000_000;
   const { port } = await peer(t, (socket) => {
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
@@ -495,7 +491,7 @@ for (const [name, start] of [
   ["body", "Content-Length: 1000000000000\r\n\r\n"],
   ["body without a length", "\r\n"],
 ] as const) {
-  test(`a ${name} of a trillion bytes ends at the bound of answers, whether held or passed on`, TIMEOUT, async (t) => {
+  test(`a ${name} of a trillion bytes ends at the bound of answers, whether held or passed on`, async (t) => {
     let wrote = 0;
     const { port, open } = await peer(t, (socket) => {
       const piece = Buffer.alloc(65_536, "x");
@@ -521,7 +517,7 @@ for (const [name, start] of [
   });
 }
 
-test("ten thousand calls wait for a connection; the next one is refused as not sent, and all of them end with the transport", TIMEOUT, async (t) => {
+test("ten thousand calls wait for a connection; the next one is refused as not sent, and all of them end with the transport", async (t) => {
   const { port, asked } = await peer(t, () => {});
   const upstream = createHttpUpstream(realWorld, TIGHT);
   t.after(() => upstream.close());

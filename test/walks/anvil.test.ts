@@ -47,7 +47,7 @@ function receiptOf(reader: ReturnType<typeof clientsOf>["reader"], hash: Hex) {
   return until("the receipt", () => reader.waitForTransactionReceipt({ hash }).catch(() => null));
 }
 
-describe("over three real nodes", { timeout: 60_000 }, () => {
+describe("over three real nodes", () => {
   let devnet: Devnet;
   let service: Service;
   let url: string;

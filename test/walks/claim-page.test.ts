@@ -9,7 +9,7 @@ import { hostedStage } from "../fakes/hosted-stage.ts";
 import { servePeople } from "../fakes/people.ts";
 import { until } from "../fakes/stage.ts";
 
-const OPTIONS = { timeout: 60_000, skip: WITHOUT_BROWSER };
+const OPTIONS = { skip: WITHOUT_BROWSER };
 const MARKUP = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'"</dd>`;
 
 let browser: Browser;

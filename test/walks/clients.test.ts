@@ -30,7 +30,7 @@ const RUNTIME = `36600c57602a60006000a1005b63${DENIED.slice(2, 10)}60e01b6000526
 const BYTECODE: Hex = `0x60${(RUNTIME.length / 2).toString(16)}80600b6000396000f3${RUNTIME}`;
 const LOCAL = { id: 31_337, name: "Local", nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 } };
 
-describe("over a real node", { timeout: 40_000 }, () => {
+describe("over a real node", () => {
   let devnet: Devnet;
   let service: Service;
   let url: string;

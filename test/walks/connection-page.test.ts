@@ -9,7 +9,7 @@ import { type Browser, type Page, startBrowser, WITHOUT_BROWSER } from "../fakes
 import { hostedStage } from "../fakes/hosted-stage.ts";
 import { servePeople } from "../fakes/people.ts";
 
-const OPTIONS = { timeout: 60_000, skip: WITHOUT_BROWSER };
+const OPTIONS = { skip: WITHOUT_BROWSER };
 const MARKUP = `</bdi><img src=x onerror="window.hacked=1">\u202Egnp.exe`;
 const ASK = "A program asks to manage your account";
 

@@ -11,7 +11,7 @@ import type { ActPlan } from "../soak/scene.ts";
 
 const SEED = Number(process.env["SOAK_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 
-describe(`continuity over three real nodes (seed ${SEED})`, { timeout: 100_000 }, () => {
+describe(`continuity over three real nodes (seed ${SEED})`, () => {
   let chain: LiveChain;
   const random = seededRandom(SEED);
 

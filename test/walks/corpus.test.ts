@@ -17,7 +17,7 @@ function answerAs(row: Row, { method }: Asked, reply: Replier): void {
   else reply.error(errorText(row), row.http);
 }
 
-describe("every recorded provider error, served over HTTP by the first provider", { timeout: 30_000 }, () => {
+describe("every recorded provider error, served over HTTP by the first provider", () => {
   let failing: ScriptedUpstream;
   let sound: ScriptedUpstream;
   let service: Service;
@@ -37,7 +37,7 @@ describe("every recorded provider error, served over HTTP by the first provider"
     };
     service = await startService(configText([], { profiles: Object.fromEntries(ROWS.map((row) => [slugOf(row), profileOf(row)])) }));
     // A probe that succeeds ends a cordon: the first round has to be over.
-    await until("the first probes", () => failing.probes() >= 2 * ROWS.length, 10_000);
+    await until("the first probes", () => failing.probes() >= 2 * ROWS.length);
   });
   after(() => Promise.all([service.close(), failing.close(), sound.close()]));
 

@@ -11,7 +11,6 @@ import type { Answer } from "../fakes/service.ts";
 import { until } from "../fakes/stage.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
-const TIMEOUT = { timeout: 60_000 };
 const ETHEREUM = { chainId: 1, chainName: "ethereum", name: "Ethereum", aliases: [], blockTimeMs: 12_000 };
 const SECRET_PATH = "v1/very-secret-provider-key-0123456789";
 
@@ -49,7 +48,7 @@ const served = ({ status, headers, json }: Answer) => [
   headers.get("x-svc-fallback"),
 ];
 
-test("a profile is checked, served uncharged to the keys of its account from its own bucket, counted, and shown without its secrets", TIMEOUT, async (t) => {
+test("a profile is checked, served uncharged to the keys of its account from its own bucket, counted, and shown without its secrets", async (t) => {
   const it = await scene(t);
   const written = await it.put("my-nodes", it.document({ headers: { Authorization: "Bearer hidden-header-value" } }));
   assert.equal(written.status, 200, written.text);
@@ -84,36 +83,32 @@ test("a profile is checked, served uncharged to the keys of its account from its
   assert.ok(!it.service.log().includes("very-secret") && !it.service.log().includes("hidden-header"));
 });
 
-test(
-  "only the account's own keys reach it: others are told 404 with what they have, scoped ones 403, and two accounts may use one name",
-  TIMEOUT,
-  async (t) => {
-    const it = await scene(t);
-    await it.put("nodes", it.document());
-    const other = await it.account();
-    const stranger = await it.call(other.key, "eth_gasPrice", "profile/nodes/1");
-    assert.deepEqual(served(stranger).slice(0, 2), [404, "unknown_profile"]);
-    assert.deepEqual(stranger.json.error.data.known_profiles, ["premium", "public"]);
-    const mistyped = await it.service.post(`/rpc/k/${it.owner.key}/profile/node/1`, { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" });
-    assert.deepEqual([mistyped.status, mistyped.json.error.data.known_profiles], [404, ["premium", "public", "nodes"]]);
-    const scoped = await it.manage(it.owner.token, "POST", "/api/v1/keys", { allowed_profiles: ["premium"] });
-    const refused = await it.call(scoped.json.key, "eth_gasPrice", "profile/nodes/1");
-    assert.deepEqual(served(refused).slice(0, 2), [403, "forbidden"]);
-    const pinned = await it.manage(it.owner.token, "POST", "/api/v1/keys", { default_profile: "nodes", allowed_profiles: ["nodes"] });
-    assert.equal(pinned.status, 201, pinned.text);
-    assert.deepEqual(served(await it.call(pinned.json.key)), [200, "0xmine", "custom", null], "the default profile of a key");
-    assert.deepEqual(served(await it.call(pinned.json.key, "eth_gasPrice", "profile/premium/1")).slice(0, 2), [403, "forbidden"]);
-    await it.manage(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${other.accountId}/custom-access`, { days: 1 });
-    const theirs = await scriptedUpstream((_, reply) => reply.result('"0xtheirs"'));
-    t.after(() => theirs.close());
-    const document = { chains: { 1: { providers: [{ name: "theirs", url: theirs.url }] } } };
-    assert.equal((await it.manage(other.token, "PUT", "/api/v1/profiles/nodes", document)).status, 200);
-    assert.deepEqual(served(await it.call(other.key, "eth_gasPrice", "profile/nodes/1")).slice(0, 2), [200, "0xtheirs"]);
-    assert.deepEqual(served(await it.call(it.owner.key, "eth_gasPrice", "profile/nodes/1")).slice(0, 2), [200, "0xmine"]);
-  },
-);
+test("only the account's own keys reach it: others are told 404 with what they have, scoped ones 403, and two accounts may use one name", async (t) => {
+  const it = await scene(t);
+  await it.put("nodes", it.document());
+  const other = await it.account();
+  const stranger = await it.call(other.key, "eth_gasPrice", "profile/nodes/1");
+  assert.deepEqual(served(stranger).slice(0, 2), [404, "unknown_profile"]);
+  assert.deepEqual(stranger.json.error.data.known_profiles, ["premium", "public"]);
+  const mistyped = await it.service.post(`/rpc/k/${it.owner.key}/profile/node/1`, { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" });
+  assert.deepEqual([mistyped.status, mistyped.json.error.data.known_profiles], [404, ["premium", "public", "nodes"]]);
+  const scoped = await it.manage(it.owner.token, "POST", "/api/v1/keys", { allowed_profiles: ["premium"] });
+  const refused = await it.call(scoped.json.key, "eth_gasPrice", "profile/nodes/1");
+  assert.deepEqual(served(refused).slice(0, 2), [403, "forbidden"]);
+  const pinned = await it.manage(it.owner.token, "POST", "/api/v1/keys", { default_profile: "nodes", allowed_profiles: ["nodes"] });
+  assert.equal(pinned.status, 201, pinned.text);
+  assert.deepEqual(served(await it.call(pinned.json.key)), [200, "0xmine", "custom", null], "the default profile of a key");
+  assert.deepEqual(served(await it.call(pinned.json.key, "eth_gasPrice", "profile/premium/1")).slice(0, 2), [403, "forbidden"]);
+  await it.manage(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${other.accountId}/custom-access`, { days: 1 });
+  const theirs = await scriptedUpstream((_, reply) => reply.result('"0xtheirs"'));
+  t.after(() => theirs.close());
+  const document = { chains: { 1: { providers: [{ name: "theirs", url: theirs.url }] } } };
+  assert.equal((await it.manage(other.token, "PUT", "/api/v1/profiles/nodes", document)).status, 200);
+  assert.deepEqual(served(await it.call(other.key, "eth_gasPrice", "profile/nodes/1")).slice(0, 2), [200, "0xtheirs"]);
+  assert.deepEqual(served(await it.call(it.owner.key, "eth_gasPrice", "profile/nodes/1")).slice(0, 2), [200, "0xmine"]);
+});
 
-test("deleted: served as premium and charged as that, with x-svc-fallback: profile; written again: served by it again", TIMEOUT, async (t) => {
+test("deleted: served as premium and charged as that, with x-svc-fallback: profile; written again: served by it again", async (t) => {
   const it = await scene(t);
   await it.manage(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${it.owner.accountId}/credit`, { usd: "1", reference: "invoice-1" });
   await it.put("nodes", it.document());
@@ -135,7 +130,7 @@ test("deleted: served as premium and charged as that, with x-svc-fallback: profi
   assert.equal(json.ok, true);
 });
 
-test("two writers: If-Match lets one through; without it both are written, one after the other; the same document is no new revision", TIMEOUT, async (t) => {
+test("two writers: If-Match lets one through; without it both are written, one after the other; the same document is no new revision", async (t) => {
   const it = await scene(t);
   const first = await it.put("nodes", it.document());
   assert.deepEqual([(await it.put("nodes", it.document())).json.revision, first.json.revision], [1, 1]);
@@ -151,50 +146,46 @@ test("two writers: If-Match lets one through; without it both are written, one a
   assert.equal((await write("c", "*")).status, 200);
 });
 
-test(
-  "a provider that lies about its chain, answers junk, hangs or dies is named, nothing is stored, and the revision before goes on serving",
-  TIMEOUT,
-  async (t) => {
-    const it = await scene(t);
-    await it.put("nodes", it.document());
-    const liar = await scriptedUpstream();
-    liar.probesSay({ chainId: 5, height: 100 });
-    t.after(() => liar.close());
-    const document = {
-      chains: {
-        ethereum: {
-          providers: [
-            { name: "mine", url: it.mine.url },
-            { name: "liar", url: `${liar.url}/${SECRET_PATH}` },
-          ],
-        },
+test("a provider that lies about its chain, answers junk, hangs or dies is named, nothing is stored, and the revision before goes on serving", async (t) => {
+  const it = await scene(t);
+  await it.put("nodes", it.document());
+  const liar = await scriptedUpstream();
+  liar.probesSay({ chainId: 5, height: 100 });
+  t.after(() => liar.close());
+  const document = {
+    chains: {
+      ethereum: {
+        providers: [
+          { name: "mine", url: it.mine.url },
+          { name: "liar", url: `${liar.url}/${SECRET_PATH}` },
+        ],
       },
-    };
-    const refused = await it.put("nodes", document);
-    assert.deepEqual(code(refused), [422, "provider_check_failed"]);
-    assert.match(refused.json.error.message, /liar on ethereum over http \(wrong_chain\)/);
-    assert.deepEqual(refused.json.error.details, ["chains.ethereum.providers[1]"]);
-    assert.ok(!refused.text.includes("very-secret"));
-    const failures: readonly (readonly [string, Parameters<ScriptedUpstream["script"]>[0]])[] = [
-      ["junk", (_, reply) => reply.body("<html>nope</html>")],
-      ["death", (_, reply) => reply.reset()],
-      ["an answer without end", () => {}],
-    ];
-    await Promise.all(
-      failures.map(async ([what, script]) => {
-        const bad = await scriptedUpstream(script);
-        bad.probesSay(null);
-        t.after(() => bad.close());
-        const answer = await it.put("nodes", { chains: { 1: { providers: [{ name: "bad", url: bad.url }] } } });
-        assert.deepEqual(code(answer), [422, "provider_check_failed"], what);
-      }),
-    );
-    assert.equal((await it.manage(it.owner.token, "GET", "/api/v1/profiles/nodes")).json.revision, 1);
-    assert.deepEqual(served(await it.call(it.owner.key, "eth_gasPrice", "profile/nodes/1")).slice(0, 2), [200, "0xmine"]);
-  },
-);
+    },
+  };
+  const refused = await it.put("nodes", document);
+  assert.deepEqual(code(refused), [422, "provider_check_failed"]);
+  assert.match(refused.json.error.message, /liar on ethereum over http \(wrong_chain\)/);
+  assert.deepEqual(refused.json.error.details, ["chains.ethereum.providers[1]"]);
+  assert.ok(!refused.text.includes("very-secret"));
+  const failures: readonly (readonly [string, Parameters<ScriptedUpstream["script"]>[0]])[] = [
+    ["junk", (_, reply) => reply.body("<html>nope</html>")],
+    ["death", (_, reply) => reply.reset()],
+    ["an answer without end", () => {}],
+  ];
+  await Promise.all(
+    failures.map(async ([what, script]) => {
+      const bad = await scriptedUpstream(script);
+      bad.probesSay(null);
+      t.after(() => bad.close());
+      const answer = await it.put("nodes", { chains: { 1: { providers: [{ name: "bad", url: bad.url }] } } });
+      assert.deepEqual(code(answer), [422, "provider_check_failed"], what);
+    }),
+  );
+  assert.equal((await it.manage(it.owner.token, "GET", "/api/v1/profiles/nodes")).json.revision, 1);
+  assert.deepEqual(served(await it.call(it.owner.key, "eth_gasPrice", "profile/nodes/1")).slice(0, 2), [200, "0xmine"]);
+});
 
-test("bad documents and names are refused with the path of each fault, within bounds and at once; a dry run stores nothing", TIMEOUT, async (t) => {
+test("bad documents and names are refused with the path of each fault, within bounds and at once; a dry run stores nothing", async (t) => {
   const it = await scene(t);
   const url = it.mine.url;
   const providers = (list: unknown) => ({ chains: { ethereum: { providers: list } } });
@@ -254,7 +245,7 @@ test("bad documents and names are refused with the path of each fault, within bo
   assert.deepEqual((await it.manage(it.owner.token, "GET", "/api/v1/profiles")).json.profiles, []);
 });
 
-test("on a socket: calls and subscriptions of a profile, no balance needed; deleted, the socket is closed with custom_access_expired", TIMEOUT, async (t) => {
+test("on a socket: calls and subscriptions of a profile, no balance needed; deleted, the socket is closed with custom_access_expired", async (t) => {
   const it = await scene(t);
   await it.put("nodes", it.document());
   const ws = new WebSocket(`${it.service.url.replace("http", "ws")}/ws/rpc/k/${it.owner.key}/profile/nodes/1`);
@@ -267,7 +258,7 @@ test("on a socket: calls and subscriptions of a profile, no balance needed; dele
   assert.deepEqual(await closed, [1008, "custom_access_expired"]);
 });
 
-test("without Custom access nothing is written; when a profile is replaced under load, no request fails", TIMEOUT, async (t) => {
+test("without Custom access nothing is written; when a profile is replaced under load, no request fails", async (t) => {
   const it = await scene(t, 0);
   assert.deepEqual(code(await it.put("nodes", it.document())), [403, "custom_access_required"]);
   const grant = { days: 1, reference: "invoice-7" };
@@ -293,7 +284,7 @@ test("without Custom access nothing is written; when a profile is replaced under
   t.diagnostic(`${calls} calls while the profile changed 25 times`);
 });
 
-test("a socket that fell back when its profile was deleted is served by the profile again once that is written anew", TIMEOUT, async (t) => {
+test("a socket that fell back when its profile was deleted is served by the profile again once that is written anew", async (t) => {
   const it = await scene(t);
   await it.manage(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${it.owner.accountId}/credit`, { usd: "1", reference: "invoice-2" });
   await it.put("nodes", it.document());
@@ -312,26 +303,22 @@ test("a socket that fell back when its profile was deleted is served by the prof
   assert.match(await ask(3), /"0xmine"/);
 });
 
-test(
-  "the published schema is the one that documents are checked by: every recipe is accepted by it, and the limits are the ones that hold",
-  TIMEOUT,
-  async (t) => {
-    const it = await scene(t);
-    const { status, json } = await it.service.get("/api/v1/configuration-schema");
-    assert.equal(status, 200);
-    assert.ok(json.workload_recipes.length >= 4);
-    for (const { document } of json.workload_recipes) {
-      const parsed = profileDocument.safeParse(document);
-      assert.ok(parsed.success, JSON.stringify(parsed.error?.issues));
-      const profile = readDocument({ chains: [ETHEREUM], rules: PUBLIC_ONLY }, { accountId: "acc_1", slug: "mine" }, parsed.data);
-      assert.ok(!("kind" in profile), JSON.stringify(profile));
-    }
-    assert.deepEqual(json.schema.$defs.ProfileDocument.required, ["chains"]);
-    assert.deepEqual([json.limits.max_profiles, json.limits.max_document_bytes, json.limits.requests_per_second], [5, 262_144, 1_000]);
-  },
-);
+test("the published schema is the one that documents are checked by: every recipe is accepted by it, and the limits are the ones that hold", async (t) => {
+  const it = await scene(t);
+  const { status, json } = await it.service.get("/api/v1/configuration-schema");
+  assert.equal(status, 200);
+  assert.ok(json.workload_recipes.length >= 4);
+  for (const { document } of json.workload_recipes) {
+    const parsed = profileDocument.safeParse(document);
+    assert.ok(parsed.success, JSON.stringify(parsed.error?.issues));
+    const profile = readDocument({ chains: [ETHEREUM], rules: PUBLIC_ONLY }, { accountId: "acc_1", slug: "mine" }, parsed.data);
+    assert.ok(!("kind" in profile), JSON.stringify(profile));
+  }
+  assert.deepEqual(json.schema.$defs.ProfileDocument.required, ["chains"]);
+  assert.deepEqual([json.limits.max_profiles, json.limits.max_document_bytes, json.limits.requests_per_second], [5, 262_144, 1_000]);
+});
 
-test("two accounts call the same URL in profiles of the same name, interleaved: each is answered by its own provider", TIMEOUT, async (t) => {
+test("two accounts call the same URL in profiles of the same name, interleaved: each is answered by its own provider", async (t) => {
   const it = await scene(t);
   const other = await it.account();
   await it.manage(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${other.accountId}/custom-access`, { days: 1 });
@@ -348,7 +335,7 @@ test("two accounts call the same URL in profiles of the same name, interleaved: 
   );
 });
 
-test("over real nodes: calls and heads of a profile go on when one of the owner's nodes dies, without a gap; metrics name neither", TIMEOUT, async (t) => {
+test("over real nodes: calls and heads of a profile go on when one of the owner's nodes dies, without a gap; metrics name neither", async (t) => {
   const devnet = await startDevnet({ nodes: 2, onProgress: () => {} });
   t.after(() => devnet.close());
   const chains = { ethereum: { chain_id: 1 }, local: { chain_id: devnet.chain.chainId, block_time_ms: devnet.chain.blockTimeMs } };
@@ -378,7 +365,7 @@ test("over real nodes: calls and heads of a profile go on when one of the owner'
     const params = [{ from: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266", to: "0x00000000000000000000000000000000000b0b01", value }];
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendTransaction", params });
     await fetch(devnet.providers[node]?.url ?? "", { method: "POST", headers: { "content-type": "application/json" }, body });
-    return until("a head", async () => heads.length > before, 15_000);
+    return until("a head", async () => heads.length > before);
   };
   await until("the subscription", async () => subscribed);
   await mine(0);

@@ -7,7 +7,7 @@ import { configText, startService } from "../fakes/service.ts";
 import { until } from "../fakes/stage.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
-const OPTIONS = { timeout: 60_000, skip: WITHOUT_BROWSER };
+const OPTIONS = { skip: WITHOUT_BROWSER };
 const WRONG = "not-the-token-of-the-operator-0123456789";
 const MARKUP = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`;
 const ENDPOINT = "/api/v1/operator/usage";
@@ -68,7 +68,7 @@ async function usedStage(t: TestContext) {
     const { status, text } = await stage.call(key, method);
     assert.equal(status, 200, text);
   }
-  await until("what was used is written down", async () => (await usageOf(stage)).totals.calls === 5, 15_000);
+  await until("what was used is written down", async () => (await usageOf(stage)).totals.calls === 5);
   return { stage, account };
 }
 

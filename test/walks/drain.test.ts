@@ -30,7 +30,7 @@ function rawPost(id: number): string {
   return `POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-test("fifty requests in flight at SIGTERM are all answered, new connections are refused, the exit code is 0", { timeout: 30_000 }, async (t) => {
+test("fifty requests in flight at SIGTERM are all answered, new connections are refused, the exit code is 0", async (t) => {
   const upstream = await scriptedUpstream(slow);
   t.after(() => upstream.close());
   const service = await startProcess(t, configText([{ id: "a", url: upstream.url }]));
@@ -53,7 +53,7 @@ test("fifty requests in flight at SIGTERM are all answered, new connections are 
   assert.ok(service.log().indexOf('"draining') < service.log().indexOf('"ended"'));
 });
 
-test("a request that comes on an open connection after SIGTERM is answered, and that connection is then closed", { timeout: 30_000 }, async (t) => {
+test("a request that comes on an open connection after SIGTERM is answered, and that connection is then closed", async (t) => {
   const upstream = await scriptedUpstream(slow);
   t.after(() => upstream.close());
   const service = await startProcess(t, configText([{ id: "a", url: upstream.url }]));
@@ -72,7 +72,7 @@ test("a request that comes on an open connection after SIGTERM is answered, and 
   assert.match(late.text(), /connection: close/i);
 });
 
-test("a long answer that is under way at SIGTERM arrives whole", { timeout: 30_000 }, async (t) => {
+test("a long answer that is under way at SIGTERM arrives whole", async (t) => {
   const upstream = await scriptedUpstream(({ id }, reply) => {
     const answer = reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"${"x".repeat(100_000)}`);
     setTimeout(() => {
@@ -90,7 +90,7 @@ test("a long answer that is under way at SIGTERM arrives whole", { timeout: 30_0
   assert.equal(await service.ended, 0);
 });
 
-test("requests that outlast the drain time are given up, and the process still ends", { timeout: 30_000 }, async (t) => {
+test("requests that outlast the drain time are given up, and the process still ends", async (t) => {
   const upstream = await scriptedUpstream(() => {});
   t.after(() => upstream.close());
   const service = await startProcess(t, configText([{ id: "a", url: upstream.url }], { limits: { drain_timeout_ms: 400 } }));
@@ -101,7 +101,7 @@ test("requests that outlast the drain time are given up, and the process still e
   assert.equal(await service.ended, 0);
 });
 
-test("with local nodes running, the end of the service is the end of every node", { timeout: 40_000, skip: process.platform !== "linux" }, async (t) => {
+test("with local nodes running, the end of the service is the end of every node", { skip: process.platform !== "linux" }, async (t) => {
   const service = await startProcess(t, JSON.stringify({ devnet: true }));
   const { text } = await service.post("/rpc/local", { jsonrpc: "2.0", id: 1, method: "eth_blockNumber" });
   assert.match(text, /"result":"0x/);

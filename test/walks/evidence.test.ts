@@ -4,7 +4,6 @@ import { test } from "node:test";
 import { metaOf, stage } from "../fakes/stage.ts";
 import type { Script } from "../fakes/upstream.ts";
 
-const TIMEOUT = { timeout: 10_000 };
 const fails: Script = (_, reply) => reply.body("", 503);
 const MEMBERS = [
   "version",
@@ -23,7 +22,7 @@ const MEMBERS = [
   "attempts",
 ];
 
-test("an own profile sees ids, every attempt and why others were left out", TIMEOUT, async (t) => {
+test("an own profile sees ids, every attempt and why others were left out", async (t) => {
   const blocked = { capabilities: { unsupported_methods: ["eth_gasPrice"] } };
   const { call } = await stage(t, [fails, undefined, undefined], { providers: [{}, {}, blocked] });
   const answer = await call("eth_gasPrice", [], "?include_meta=body");
@@ -43,7 +42,7 @@ test("an own profile sees ids, every attempt and why others were left out", TIME
   assert.ok(Math.abs(meta.end_to_end_latency_ms - first.latency_ms - second.latency_ms - meta.svc_overhead_ms) < 0.01);
 });
 
-test("a managed pool shows aliases only, no exclusions, and takes pins by id and by alias", TIMEOUT, async (t) => {
+test("a managed pool shows aliases only, no exclusions, and takes pins by id and by alias", async (t) => {
   const blocked = { id: "inner-c", capabilities: { unsupported_methods: ["eth_gasPrice"] } };
   const settings = { slug: "public", providers: [{ id: "inner-a", alias: "north" }, { id: "inner-b" }, blocked] };
   const { call, service } = await stage(t, [fails, undefined, undefined], settings);
@@ -60,7 +59,7 @@ test("a managed pool shows aliases only, no exclusions, and takes pins by id and
   assert.doesNotMatch((await service.get("/api/metrics/1")).text + (await service.get("/metrics")).text, /inner-/);
 });
 
-test("the header form holds the same members and leaves the body untouched; a header that grew too long is left out", TIMEOUT, async (t) => {
+test("the header form holds the same members and leaves the body untouched; a header that grew too long is left out", async (t) => {
   const { call } = await stage(t, [undefined]);
   const answer = await call("eth_gasPrice");
   assert.equal(answer.text, '{"jsonrpc":"2.0","id":101,"result":"0x1"}');
@@ -77,7 +76,7 @@ test("the header form holds the same members and leaves the body untouched; a he
   assert.match(long.headers.get("x-svc-request-id") ?? "", /^req-/);
 });
 
-test("errors, refusals and local answers carry the evidence too, plain calls carry none", TIMEOUT, async (t) => {
+test("errors, refusals and local answers carry the evidence too, plain calls carry none", async (t) => {
   const { call } = await stage(t, [fails]);
   const refused = await call("eth_gasPrice", [], "?include_meta=body");
   const { error, svc_meta: meta } = refused.json;
@@ -87,7 +86,7 @@ test("errors, refusals and local answers carry the evidence too, plain calls car
   assert.equal((await call("eth_gasPrice", [], "")).json.svc_meta, undefined);
 });
 
-test("in a batch each item carries its own evidence in body form", TIMEOUT, async (t) => {
+test("in a batch each item carries its own evidence in body form", async (t) => {
   const { service } = await stage(t, [undefined]);
   const batch = [1, 2, 3].map((id) => ({ jsonrpc: "2.0", id, method: "eth_gasPrice" }));
   const { json, headers } = await service.post("/rpc/1?include_meta=body", batch);
@@ -96,7 +95,7 @@ test("in a batch each item carries its own evidence in body form", TIMEOUT, asyn
   for (const id of ids) assert.ok(id.startsWith(headers.get("x-svc-request-id") ?? "?"));
 });
 
-test("a long streamed answer carries the evidence behind its result", TIMEOUT, async (t) => {
+test("a long streamed answer carries the evidence behind its result", async (t) => {
   const { call } = await stage(t, [(_, reply) => reply.result(`"${"x".repeat(200_000)}"`)]);
   const { json } = await call("eth_gasPrice", [], "?include_meta=body");
   assert.equal(json.result.length, 200_000);

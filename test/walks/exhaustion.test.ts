@@ -5,7 +5,6 @@ import type { Service } from "../fakes/service.ts";
 import { healthOf, metaOf, stage, until, walked } from "../fakes/stage.ts";
 import type { Script } from "../fakes/upstream.ts";
 
-const TIMEOUT = { timeout: 10_000 };
 const says =
   (error: string, status = 200): Script =>
   (_, reply) =>
@@ -17,7 +16,7 @@ function errorOf(text: string): string {
   return /^\{"jsonrpc":"2\.0","id":[^,]+,"error":(.*)\}$/s.exec(text)?.[1] ?? text;
 }
 
-test("a deterministic error is the answer at once and its error member arrives byte for byte", TIMEOUT, async (t) => {
+test("a deterministic error is the answer at once and its error member arrives byte for byte", async (t) => {
   const revert = '{ "data" : "0x08c379a0\\u0030", "n":12345678901234567890, "code": 3 ,"message":"execution reverted: \\ud800 \\u00e4" }';
   const { call, upstreams } = await stage(t, [says(revert), undefined]);
   const answer = await call("eth_call", [{}, "latest"]);
@@ -27,7 +26,7 @@ test("a deterministic error is the answer at once and its error member arrives b
   assert.equal(upstreams[1]?.asked.length, 0);
 });
 
-test("of several failures the most informative real error is told, unchanged, and its provider is named as the selected one", TIMEOUT, async (t) => {
+test("of several failures the most informative real error is told, unchanged, and its provider is named as the selected one", async (t) => {
   const informative = '{"message":"invalid argument 0: hex string too short","code":-32000,"data":{"z":1e3,"a":-0.0}}';
   const { call } = await stage(t, [says('{"code":-32000,"message":"something odd"}'), says('{"code":-32000,"message":"header not found"}'), fails]);
   const first = await call("eth_getBalance", ["0x1", "0x5"]);
@@ -39,7 +38,7 @@ test("of several failures the most informative real error is told, unchanged, an
   assert.equal(errorOf(second.text), informative);
 });
 
-test("method-not-found is told only when every provider said so", TIMEOUT, async (t) => {
+test("method-not-found is told only when every provider said so", async (t) => {
   const missing = '{"code":-32601,"message":"the method debug_x does not exist/is not available"}';
   const all = await stage(t, [says(missing), says(missing), says(missing)]);
   assert.equal(errorOf((await all.call("debug_getBadBlocks")).text), missing);
@@ -50,27 +49,23 @@ test("method-not-found is told only when every provider said so", TIMEOUT, async
   assert.equal((await better.call("debug_getBadBlocks")).json.error.message, "header not found");
 });
 
-test(
-  "a log range that everybody refuses is log_range_limit with the provider's words; one that somebody allows is answered and remembered",
-  TIMEOUT,
-  async (t) => {
-    const refusal = '{"code":-32701,"message":"exceed maximum block range: 5"}';
-    const filter = [{ fromBlock: "0x1", toBlock: "0x40" }];
-    const { call } = await stage(t, [says(refusal), says(refusal)]);
-    const answer = await call("eth_getLogs", filter);
-    assert.equal(answer.status, 200);
-    assert.equal(answer.json.error.code, -32005);
-    assert.equal(answer.json.error.data.code, "log_range_limit");
-    assert.equal(answer.json.error.data.retryable, false);
-    assert.deepEqual(answer.json.error.data.provider_error, { code: -32701, message: "exceed maximum block range: 5" });
-    const mixed = await stage(t, [says(refusal), (_, reply) => reply.result("[]")]);
-    assert.equal(walked(await mixed.call("eth_getLogs", filter)), "a:block_range b:ok");
-    const again = await mixed.call("eth_getLogs", filter);
-    assert.deepEqual([walked(again), again.json.result], ["b:ok", []]);
-  },
-);
+test("a log range that everybody refuses is log_range_limit with the provider's words; one that somebody allows is answered and remembered", async (t) => {
+  const refusal = '{"code":-32701,"message":"exceed maximum block range: 5"}';
+  const filter = [{ fromBlock: "0x1", toBlock: "0x40" }];
+  const { call } = await stage(t, [says(refusal), says(refusal)]);
+  const answer = await call("eth_getLogs", filter);
+  assert.equal(answer.status, 200);
+  assert.equal(answer.json.error.code, -32005);
+  assert.equal(answer.json.error.data.code, "log_range_limit");
+  assert.equal(answer.json.error.data.retryable, false);
+  assert.deepEqual(answer.json.error.data.provider_error, { code: -32701, message: "exceed maximum block range: 5" });
+  const mixed = await stage(t, [says(refusal), (_, reply) => reply.result("[]")]);
+  assert.equal(walked(await mixed.call("eth_getLogs", filter)), "a:block_range b:ok");
+  const again = await mixed.call("eth_getLogs", filter);
+  assert.deepEqual([walked(again), again.json.result], ["b:ok", []]);
+});
 
-test("when no attempt is possible the answer is unavailable: HTTP 200, -32002, no attempt, the wait in header and data", TIMEOUT, async (t) => {
+test("when no attempt is possible the answer is unavailable: HTTP 200, -32002, no attempt, the wait in header and data", async (t) => {
   const { call, upstreams, service } = await stage(t, [undefined, undefined]);
   await Promise.all(upstreams.map((it) => it.close()));
   for (let n = 0; n < 3; n++) await call("eth_gasPrice");
@@ -94,7 +89,7 @@ async function pinnedToOpen(service: Service): Promise<void> {
   assert.deepEqual([json.error.code, json.error.data.code, json.error.data.upstream_attempts], [-32002, "unavailable", 0]);
 }
 
-test("errors about the provider's own credentials are never shown, and it is left out until a probe succeeds", TIMEOUT, async (t) => {
+test("errors about the provider's own credentials are never shown, and it is left out until a probe succeeds", async (t) => {
   const denied = '{"code":-32000,"message":"invalid api key abc"}';
   const { call, service, upstreams } = await stage(t, [says(denied, 401), says(denied)]);
   for (const upstream of upstreams) upstream.probesSay(null);
@@ -107,7 +102,7 @@ test("errors about the provider's own credentials are never shown, and it is lef
   assert.deepEqual([next.json.error.data.reason, next.json.error.data.upstream_attempts], ["cordoned ×2", 0]);
 });
 
-test("an error that repeats a provider's key, in plain or in disguise, is never shown", TIMEOUT, async (t) => {
+test("an error that repeats a provider's key, in plain or in disguise, is never shown", async (t) => {
   const key = "Abc-123_topSecretKey";
   for (const spelling of [key, "Abc\\u002d123_topSecretKey", "Abc%2D123_topSecretKey"]) {
     const leak = `{"code":3,"message":"execution reverted","data":{"request":"POST \\/v2\\/${spelling}"}}`;
@@ -118,7 +113,7 @@ test("an error that repeats a provider's key, in plain or in disguise, is never 
   }
 });
 
-test("a pinned call asks that provider alone, whatever it answers", TIMEOUT, async (t) => {
+test("a pinned call asks that provider alone, whatever it answers", async (t) => {
   const { service, upstreams } = await stage(t, [fails, undefined]);
   const { json } = await service.post("/rpc/ethereum?provider=a", { jsonrpc: "2.0", id: 9, method: "eth_gasPrice" });
   assert.deepEqual([json.error.data.code, json.error.data.upstream_attempts], ["unavailable", 1]);
@@ -128,7 +123,7 @@ test("a pinned call asks that provider alone, whatever it answers", TIMEOUT, asy
   );
 });
 
-test("a provider on another chain is found out by its probe and excluded until it is back", { timeout: 15_000 }, async (t) => {
+test("a provider on another chain is found out by its probe and excluded until it is back", async (t) => {
   const { call, upstreams, service } = await stage(t, [undefined, undefined], { set: { monitoring: { probe_interval_ms: 50 } } });
   upstreams[0]?.probesSay({ chainId: 5, height: 100 });
   await until("the exclusion", async () => (await healthOf(service, "a")).cordoned === "wrong_chain");

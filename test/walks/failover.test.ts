@@ -88,7 +88,7 @@ const BAD_ANSWERS: readonly BadAnswer[] = [
 
 const slugOf = (index: number): string => `case-${index}`;
 
-describe("a bad answer from the first provider ends in the second one's answer", { timeout: 20_000 }, () => {
+describe("a bad answer from the first provider ends in the second one's answer", () => {
   let worst: ScriptedUpstream;
   let sound: ScriptedUpstream;
   let service: Service;
@@ -141,7 +141,7 @@ describe("a bad answer from the first provider ends in the second one's answer",
   });
 });
 
-test("a refused port is passed over, and three in a row open its circuit", { timeout: 10_000 }, async (t) => {
+test("a refused port is passed over, and three in a row open its circuit", async (t) => {
   const { call, upstreams, service } = await stage(t, [undefined, undefined]);
   await upstreams[0]?.close();
   for (let n = 0; n < 3; n++) assert.equal(walked(await call("eth_gasPrice")), "a:unsent b:ok");
@@ -149,9 +149,7 @@ test("a refused port is passed over, and three in a row open its circuit", { tim
   assert.equal((await healthOf(service, "a")).circuit_breaker_state, "open");
 });
 
-test("HTTP 429 with Retry-After goes on to the next provider and is seen as that long a cool-down, which does not open the circuit", {
-  timeout: 10_000,
-}, async (t) => {
+test("HTTP 429 with Retry-After goes on to the next provider and is seen as that long a cool-down, which does not open the circuit", async (t) => {
   const limited = (reply: Replier): void => reply.body("slow down", 429, { "retry-after": "7" });
   const { call, service, upstreams } = await stage(t, [(_, reply) => limited(reply), undefined]);
   const answer = await call("eth_gasPrice");
@@ -166,7 +164,7 @@ test("HTTP 429 with Retry-After goes on to the next provider and is seen as that
 
 const DEADLINE = { extra: { deadlines: { cheap_ms: 500, standard_ms: 500 } } };
 
-test("a provider that hangs gets 60 % of the deadline, then the next one is asked and the first is hung up on", { timeout: 10_000 }, async (t) => {
+test("a provider that hangs gets 60 % of the deadline, then the next one is asked and the first is hung up on", async (t) => {
   const { call, upstreams } = await stage(t, [() => {}, undefined], DEADLINE);
   let hungUp = false;
   upstreams[0]?.script((_, { response }) => void response.on("close", () => (hungUp = true)));
@@ -178,7 +176,7 @@ test("a provider that hangs gets 60 % of the deadline, then the next one is aske
   await until("the end of the first request", () => hungUp);
 });
 
-test("an answer that drips byte by byte is held to the same time", { timeout: 10_000 }, async (t) => {
+test("an answer that drips byte by byte is held to the same time", async (t) => {
   const { call } = await stage(
     t,
     [
@@ -196,7 +194,7 @@ test("an answer that drips byte by byte is held to the same time", { timeout: 10
   assert.ok((metaOf(answer).attempts[0]?.latency_ms ?? 0) < 450);
 });
 
-test("when everybody hangs the caller is told at the deadline, not later", { timeout: 10_000 }, async (t) => {
+test("when everybody hangs the caller is told at the deadline, not later", async (t) => {
   const { call } = await stage(t, [() => {}, () => {}, () => {}, () => {}], DEADLINE);
   const startedAt = performance.now();
   const answer = await call("eth_getBalance", ["0x0"]);
@@ -208,7 +206,7 @@ test("when everybody hangs the caller is told at the deadline, not later", { tim
   assert.equal(metaOf(answer).attempts.length, 3);
 });
 
-test("a caller who hangs up ends the upstream request, and that is held against nobody", { timeout: 10_000 }, async (t) => {
+test("a caller who hangs up ends the upstream request, and that is held against nobody", async (t) => {
   const { service, upstreams } = await stage(t, [undefined, undefined]);
   let hungUp = false;
   upstreams[0]?.script((_, { response }) => void response.on("close", () => (hungUp = true)));
@@ -223,7 +221,7 @@ test("a caller who hangs up ends the upstream request, and that is held against 
   assert.deepEqual((await healthOf(service, "a")).calls, 0);
 });
 
-test("at most three providers are asked for one call", { timeout: 10_000 }, async (t) => {
+test("at most three providers are asked for one call", async (t) => {
   const broken = (_: Asked, reply: Replier): void => reply.body("", 500);
   const { call, upstreams } = await stage(t, [broken, broken, broken, broken, broken]);
   const answer = await call("eth_gasPrice");
@@ -235,7 +233,7 @@ test("at most three providers are asked for one call", { timeout: 10_000 }, asyn
   assert.equal(answer.json.error.data.upstream_attempts, 3);
 });
 
-test("healthy traffic causes exactly one upstream request each, in every strategy", { timeout: 20_000 }, async (t) => {
+test("healthy traffic causes exactly one upstream request each, in every strategy", async (t) => {
   const { service, upstreams } = await stage(t, [undefined, undefined, undefined]);
   const strategies = ["load-balanced", "latency-weighted", "fastest", "priority"];
   const calls = Array.from({ length: 400 }, (_, n) => ({ jsonrpc: "2.0", id: 1_000 + n, method: "eth_getBalance", params: [`0x${n}`, "latest"] }));

@@ -9,7 +9,6 @@ import { type SocketStage, socketStage, subscribe, told } from "../fakes/socket-
 import { until } from "../fakes/stage.ts";
 import { call } from "../web/socket-scene.ts";
 
-const TIMEOUT = { timeout: 30_000 };
 const UPGRADE = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": `${"A".repeat(22)}==` };
 
 /** A stage with one node on a socket, behind profile `public`, and keys. */
@@ -48,7 +47,7 @@ function refusal({ service }: SocketStage, path: string): Promise<{ readonly sta
   });
 }
 
-test("a handshake without a key that works is refused with the status and body of a POST, and one with a key in any place is accepted", TIMEOUT, async (t) => {
+test("a handshake without a key that works is refused with the status and body of a POST, and one with a key in any place is accepted", async (t) => {
   const stage = await hostedSockets(t, { starting_grant_cu: 3 });
   const key = await anonymousKey(stage);
   assert.deepEqual(await refusal(stage, "/ws/rpc/1"), { status: 401, code: "unauthorized" });
@@ -68,7 +67,7 @@ test("a handshake without a key that works is refused with the status and body o
   assert.deepEqual(await refusal(stage, `/ws/rpc/k/${key}/1`), { status: 402, code: "balance_exhausted" });
 });
 
-test("notifications are metered at three units each, beside the call that subscribed", TIMEOUT, async (t) => {
+test("notifications are metered at three units each, beside the call that subscribed", async (t) => {
   const stage = await hostedSockets(t);
   const key = await anonymousKey(stage);
   const client = await stage.open(`/ws/rpc/k/${key}/1`);
@@ -78,7 +77,7 @@ test("notifications are metered at three units each, beside the call that subscr
   await until("the bill", async () => (await manage(stage, "GET", `/api/v1/agent/keys/${key}`)).balance_cu === 5_000 - 3 - 4 * 3);
 });
 
-test("when nothing pays any more the socket is closed with balance_exhausted, after what was paid for", TIMEOUT, async (t) => {
+test("when nothing pays any more the socket is closed with balance_exhausted, after what was paid for", async (t) => {
   const stage = await hostedSockets(t, { starting_grant_cu: 12 });
   const client = await stage.open(`/ws/rpc/k/${await anonymousKey(stage)}/1`);
   const id = await subscribe(client, "newHeads");
@@ -88,7 +87,7 @@ test("when nothing pays any more the socket is closed with balance_exhausted, af
   assert.deepEqual(await client.closed, [1008, "balance_exhausted"]);
 });
 
-test("sockets of a key are closed when it is deleted, when its overlap ends and when its default profile changes; others stay", TIMEOUT, async (t) => {
+test("sockets of a key are closed when it is deleted, when its overlap ends and when its default profile changes; others stay", async (t) => {
   const stage = await hostedSockets(t);
   const made = await manage(stage, "POST", "/api/v1/keys", "", { name: "one" });
   const token = made.management_token;
@@ -111,7 +110,7 @@ test("sockets of a key are closed when it is deleted, when its overlap ends and 
   assert.equal((await bystander.next()).result, "0xa");
 });
 
-test("each call on a socket is limited and charged like one over HTTP, also in a batch", TIMEOUT, async (t) => {
+test("each call on a socket is limited and charged like one over HTTP, also in a batch", async (t) => {
   const stage = await hostedSockets(t, { buckets: { managed: { per_second: 1, burst: 3 } } });
   const key = await anonymousKey(stage);
   const client = await stage.open(`/ws/rpc/k/${key}/1`);

@@ -6,7 +6,6 @@ import { mainnet } from "viem/chains";
 import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-stage.ts";
 import type { Answer } from "../fakes/service.ts";
 
-const TIMEOUT = { timeout: 30_000 };
 const code = ({ status, json }: Answer) => [status, json.error.code, json.error.data.code];
 const paid = ({ headers }: Answer) => ["access", "fallback", "cu", "usd", "balance-usd"].map((it) => headers.get(`x-svc-${it}`));
 
@@ -14,7 +13,7 @@ async function balanceOf({ service }: HostedStage, key: string): Promise<number>
   return (await service.get(`/api/v1/agent/keys/${key}`)).json.balance_cu;
 }
 
-test("an anonymous key is served by premium, each call costs its weight times the factor of its strategy, and the headers add up", TIMEOUT, async (t) => {
+test("an anonymous key is served by premium, each call costs its weight times the factor of its strategy, and the headers add up", async (t) => {
   const stage = await hostedStage(t);
   const key = await stage.anonymousKey();
   const first = await stage.call(key);
@@ -28,7 +27,7 @@ test("an anonymous key is served by premium, each call costs its weight times th
   assert.equal(await balanceOf(stage, key), 4_967, "whoever reads the balance sees what was just used");
 });
 
-test("what is answered here, refused, or answered by nobody is free; a provider's own error is not", TIMEOUT, async (t) => {
+test("what is answered here, refused, or answered by nobody is free; a provider's own error is not", async (t) => {
   const stage = await hostedStage(t);
   const key = await stage.anonymousKey();
   assert.deepEqual(paid(await stage.call(key, "eth_chainId")).slice(0, 4), ["premium", null, "1", "0"]);
@@ -41,7 +40,7 @@ test("what is answered here, refused, or answered by nobody is free; a provider'
   assert.equal(paid(await stage.call(key, "no_such_method"))[3], "0.000015");
 });
 
-test("the same key in the path, in the query, as Bearer and as X-Svc-Api-Key; no way lets it out to a provider or into the log", TIMEOUT, async (t) => {
+test("the same key in the path, in the query, as Bearer and as X-Svc-Api-Key; no way lets it out to a provider or into the log", async (t) => {
   const stage = await hostedStage(t);
   const key = await stage.anonymousKey();
   const body = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" };
@@ -60,7 +59,7 @@ test("the same key in the path, in the query, as Bearer and as X-Svc-Api-Key; no
   assert.ok(!answers.some((it) => it.text.includes(key)));
 });
 
-test("without a key, with a torn one, an unknown one, a management token: 401 and what to do", TIMEOUT, async (t) => {
+test("without a key, with a torn one, an unknown one, a management token: 401 and what to do", async (t) => {
   const stage = await hostedStage(t);
   const key = await stage.anonymousKey();
   const { token } = await stage.account();
@@ -73,7 +72,7 @@ test("without a key, with a torn one, an unknown one, a management token: 401 an
   assert.equal(stage.premium.asked.length + stage.public.asked.length, 0);
 });
 
-test("an anonymous key is used up to the last unit and then refused with 402 before any provider is asked; nothing is overspent", TIMEOUT, async (t) => {
+test("an anonymous key is used up to the last unit and then refused with 402 before any provider is asked; nothing is overspent", async (t) => {
   const stage = await hostedStage(t, { starting_grant_cu: 50 });
   const key = await stage.anonymousKey();
   const answers: Answer[] = [];
@@ -89,7 +88,7 @@ test("an anonymous key is used up to the last unit and then refused with 402 bef
   assert.equal(await balanceOf(stage, key), 1);
 });
 
-test("two hundred calls at once on a small balance: as many are served as it pays for, and not one more", TIMEOUT, async (t) => {
+test("two hundred calls at once on a small balance: as many are served as it pays for, and not one more", async (t) => {
   const stage = await hostedStage(t, { starting_grant_cu: 300 });
   const key = await stage.anonymousKey();
   const answers = await Promise.all(Array.from({ length: 150 }, () => stage.call(key)));
@@ -97,7 +96,7 @@ test("two hundred calls at once on a small balance: as many are served as it pay
   assert.equal(stage.premium.asked.length, 100);
 });
 
-test("a new account is served on public providers by its free allowance: load-balanced, uncharged, and told so", TIMEOUT, async (t) => {
+test("a new account is served on public providers by its free allowance: load-balanced, uncharged, and told so", async (t) => {
   const stage = await hostedStage(t, { free_cu_per_month: 20 });
   const { key, accountId, token } = await stage.account();
   const answer = await stage.call(key, "eth_getLogs", "fastest/ethereum?include_meta=body");
@@ -113,7 +112,7 @@ test("a new account is served on public providers by its free allowance: load-ba
   assert.equal((await stage.manage(token, "GET", `/api/v1/accounts/${accountId}`)).json.included_usage.used_cu, 20);
 });
 
-test("profiles: one that a key may not use is forbidden, one that is not there for its account is unknown, and so are chains", TIMEOUT, async (t) => {
+test("profiles: one that a key may not use is forbidden, one that is not there for its account is unknown, and so are chains", async (t) => {
   const stage = await hostedStage(t);
   const key = await stage.anonymousKey();
   assert.deepEqual(code(await stage.call(key, "eth_gasPrice", "profile/team/ethereum")), [404, -32602, "unknown_profile"], "the operator's own is absent");
@@ -125,7 +124,7 @@ test("profiles: one that a key may not use is forbidden, one that is not there f
   assert.deepEqual(code(await stage.call(own, "eth_gasPrice", "profile/premium/ethereum")), [403, -32001, "forbidden"]);
 });
 
-test("the bucket refuses what is too much with 429, says when to come back, and charges nothing for it", TIMEOUT, async (t) => {
+test("the bucket refuses what is too much with 429, says when to come back, and charges nothing for it", async (t) => {
   const stage = await hostedStage(t, { buckets: { managed: { per_second: 1, burst: 3 } } });
   const key = await stage.anonymousKey();
   // At once: the bucket fills by real time.
@@ -140,7 +139,7 @@ test("the bucket refuses what is too much with 429, says when to come back, and 
   assert.deepEqual([stage.premium.asked.length, no.headers.get("x-svc-cu")], [3, null]);
 });
 
-test("a batch is charged and limited per item: each refused one has its own error, and the headers are the sum", TIMEOUT, async (t) => {
+test("a batch is charged and limited per item: each refused one has its own error, and the headers are the sum", async (t) => {
   const stage = await hostedStage(t, { buckets: { managed: { per_second: 1, burst: 3 } } });
   const key = await stage.anonymousKey();
   const items = [1, 2, 3, 4].map((id) => ({ jsonrpc: "2.0", id, method: id === 1 ? "eth_chainId" : "eth_gasPrice" }));
@@ -160,7 +159,7 @@ test("a batch is charged and limited per item: each refused one has its own erro
   assert.deepEqual(paid(answer).slice(2, 4), ["7", "0.00003"]);
 });
 
-test("a deleted key is refused at once; a rotated one works on until its overlap ends, and its successor from the start", TIMEOUT, async (t) => {
+test("a deleted key is refused at once; a rotated one works on until its overlap ends, and its successor from the start", async (t) => {
   const stage = await hostedStage(t);
   const { key, id, token } = await stage.account();
   assert.equal((await stage.call(key)).status, 200);
@@ -175,7 +174,7 @@ test("a deleted key is refused at once; a rotated one works on until its overlap
   assert.deepEqual(code(await stage.call(next)), [401, -32001, "key_revoked"]);
 });
 
-test("with keyless allowed, callers without a key are served as by a plain router, and keys are metered all the same", TIMEOUT, async (t) => {
+test("with keyless allowed, callers without a key are served as by a plain router, and keys are metered all the same", async (t) => {
   const stage = await hostedStage(t, { keyless: true });
   const key = await stage.anonymousKey();
   const plain = await stage.service.post("/rpc/ethereum", { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" });
@@ -185,7 +184,7 @@ test("with keyless allowed, callers without a key are served as by a plain route
   assert.equal((await stage.call(`${key}x`)).status, 401, "a wrong key is not a missing one");
 });
 
-test("viem with a key in its URL works as it comes, and its 402 reaches the caller as an error with a next action", TIMEOUT, async (t) => {
+test("viem with a key in its URL works as it comes, and its 402 reaches the caller as an error with a next action", async (t) => {
   const stage = await hostedStage(t, { starting_grant_cu: 7 });
   const key = await stage.anonymousKey();
   const client = createPublicClient({ chain: mainnet, transport: http(`${stage.service.url}/rpc/k/${key}/load-balanced/ethereum`, { retryCount: 0 }) });
@@ -195,7 +194,7 @@ test("viem with a key in its URL works as it comes, and its 402 reaches the call
   await assert.rejects(client.getGasPrice(), /402|nothing is left/);
 });
 
-test("the operator reads usage by method and key, and the books agree; nobody else can", TIMEOUT, async (t) => {
+test("the operator reads usage by method and key, and the books agree; nobody else can", async (t) => {
   const stage = await hostedStage(t);
   const key = await stage.anonymousKey();
   await stage.call(key);

@@ -17,8 +17,6 @@ import { type Stage, stage, until } from "../fakes/stage.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 import { seededRandom } from "../fakes/world.ts";
 
-const TIMEOUT = { timeout: 15_000 };
-
 /** One answer as it came over the wire. */
 interface WireAnswer {
   readonly status: string;
@@ -205,12 +203,12 @@ async function exchange(t: TestContext, service: { readonly port: number }, byte
   return answer;
 }
 
-test("the same answer through both doors: whole, cut in two anywhere, pipelined, and after requests of either kind", { timeout: 25_000 }, async (t) => {
+test("the same answer through both doors: whole, cut in two anywhere, pipelined, and after requests of either kind", async (t) => {
   const { service } = await stage(t, [provider]);
   const odd = Buffer.from("GET /api/chains HTTP/1.1\r\nHost: x\r\n\r\n");
   const plain = bytesOf({ body: callText(99) });
   for (const [name, request] of Object.entries(REQUESTS)) {
-    await t.test(name, TIMEOUT, async (t) => {
+    await t.test(name, async (t) => {
       const bytes = bytesOf(request);
       const whole = await exchange(t, service, bytes);
       const expected = comparable(whole);
@@ -252,7 +250,7 @@ test("the same answer through both doors: whole, cut in two anywhere, pipelined,
   }
 });
 
-test("a request that is cut at random places is answered as the whole one", TIMEOUT, async (t) => {
+test("a request that is cut at random places is answered as the whole one", async (t) => {
   const { service } = await stage(t, [provider]);
   const bytes = bytesOf({ target: "/rpc/priority/ethereum?strategy=fastest", lines: ["X-Request-Id: r"], body: callText(7, "eth_call", '["ä😀"]') });
   const expected = comparable(await exchange(t, service, bytes));
@@ -272,7 +270,7 @@ test("a request that is cut at random places is answered as the whole one", TIME
   );
 });
 
-test("a thousand requests on one connection, plain ones, then odd ones between them: each is answered once, in order", TIMEOUT, async (t) => {
+test("a thousand requests on one connection, plain ones, then odd ones between them: each is answered once, in order", async (t) => {
   const { service, upstreams } = await stage(t, [provider]);
   const client = await open(t, service);
   const doors = { lean: 0, node: 0 };
@@ -320,7 +318,7 @@ function heldProvider(): { readonly script: Script; readonly release: () => void
   };
 }
 
-test("a request that comes while an answer is under way is answered after it", TIMEOUT, async (t) => {
+test("a request that comes while an answer is under way is answered after it", async (t) => {
   const held = heldProvider();
   const { service } = await stage(t, [held.script]);
   const client = await open(t, service);
@@ -340,7 +338,7 @@ test("a request that comes while an answer is under way is answered after it", T
   await assertAtRest(service);
 });
 
-test("a flood behind a request is not read while its answer is under way; the answer arrives all the same", TIMEOUT, async (t) => {
+test("a flood behind a request is not read while its answer is under way; the answer arrives all the same", async (t) => {
   const held = heldProvider();
   const { service } = await stage(t, [held.script]);
   const client = await open(t, service);
@@ -362,7 +360,7 @@ for (const [name, early] of [
   ["while it waits", ""],
   ["while it waits, having sent more", "POST /rpc/1 HTTP/1.1\r\nHost: x\r\n"],
 ] as const) {
-  test(`a client that leaves ${name} ends its request upstream`, TIMEOUT, async (t) => {
+  test(`a client that leaves ${name} ends its request upstream`, async (t) => {
     const held = heldProvider();
     const { service } = await stage(t, [held.script]);
     for (const leave of [(it: Socket) => it.destroy(), (it: Socket) => it.resetAndDestroy()]) {
@@ -379,7 +377,7 @@ for (const [name, early] of [
   });
 }
 
-test("a client that half-closes gets what was complete by then, and no more: the same through both doors", TIMEOUT, async (t) => {
+test("a client that half-closes gets what was complete by then, and no more: the same through both doors", async (t) => {
   const held = heldProvider();
   const { service } = await stage(t, [held.script]);
   const halfClose = async (bytes: Buffer, at: number): Promise<string> => {
@@ -398,7 +396,7 @@ test("a client that half-closes gets what was complete by then, and no more: the
   await assertAtRest(service);
 });
 
-test("a client that half-closes while it reads a complete answer slowly still gets all of it", TIMEOUT, async (t) => {
+test("a client that half-closes while it reads a complete answer slowly still gets all of it", async (t) => {
   const items = Array.from({ length: 40 }, (_, n) => callText(n, "eth_getLogs"));
   const { service } = await stage(t, [provider], { extra: { limits: { max_batch_items: 50, batch_concurrency: 8 } } });
   const client = await open(t, service);
@@ -414,7 +412,7 @@ test("a client that half-closes while it reads a complete answer slowly still ge
   await assertAtRest(service);
 });
 
-test("connections are closed once they are idle too long, or never send anything; one with an answer under way never is", TIMEOUT, async (t) => {
+test("connections are closed once they are idle too long, or never send anything; one with an answer under way never is", async (t) => {
   const held = heldProvider();
   const { service } = await stage(t, [held.script], { extra: { limits: { keep_alive_timeout_ms: 1_200, headers_timeout_ms: 300 } } });
   const silent = await open(t, service);
@@ -435,7 +433,7 @@ test("connections are closed once they are idle too long, or never send anything
   await assertAtRest(service);
 });
 
-test("a reader that takes longer than an idle connection may live gets its answer whole", TIMEOUT, async (t) => {
+test("a reader that takes longer than an idle connection may live gets its answer whole", async (t) => {
   const { service } = await stage(t, [provider], { extra: { limits: { keep_alive_timeout_ms: 200, headers_timeout_ms: 200, max_batch_items: 100 } } });
   const items = Array.from({ length: 60 }, (_, n) => callText(n, "eth_getLogs"));
   const client = await open(t, service);
@@ -450,7 +448,7 @@ test("a reader that takes longer than an idle connection may live gets its answe
   await assertAtRest(service);
 });
 
-test("however many connections come and go, the door keeps one timer", TIMEOUT, async (t) => {
+test("however many connections come and go, the door keeps one timer", async (t) => {
   const delays = new Map<object, number>();
   const world = {
     ...realWorld,
@@ -478,7 +476,7 @@ test("however many connections come and go, the door keeps one timer", TIMEOUT, 
   assert.ok(sweeps <= 2, `${sweeps} timers of a second for no connection`);
 });
 
-test("a drain with idle, busy and pipelining connections answers every request that came, tells each client to close, and ends", TIMEOUT, async (t) => {
+test("a drain with idle, busy and pipelining connections answers every request that came, tells each client to close, and ends", async (t) => {
   const held = heldProvider();
   const { service } = await stage(t, [held.script]);
   const clients = { idle: await many(5), busy: await many(5), pipelining: await many(5) };
@@ -514,7 +512,7 @@ test("a drain with idle, busy and pipelining connections answers every request t
   await closed;
 });
 
-test("a drain waits for a slow reader of a complete answer", TIMEOUT, async (t) => {
+test("a drain waits for a slow reader of a complete answer", async (t) => {
   const { service } = await stage(t, [provider], { extra: { limits: { max_batch_items: 100 } } });
   const client = await open(t, service);
   client.socket.write(bytesOf({ body: `[${Array.from({ length: 60 }, (_, n) => callText(n, "eth_getLogs")).join(",")}]` }));
@@ -527,7 +525,7 @@ test("a drain waits for a slow reader of a complete answer", TIMEOUT, async (t) 
   await Promise.all([client.closed, closed]);
 });
 
-test("a request behind an answer that told its client to close is not served", TIMEOUT, async (t) => {
+test("a request behind an answer that told its client to close is not served", async (t) => {
   const held = heldProvider();
   const { service, upstreams } = await stage(t, [held.script]);
   const client = await open(t, service);
@@ -597,7 +595,7 @@ for (const [framing, sizeBytes, headers] of [
   ["in chunks", SIZE, () => ({})],
 ] as const) {
   for (const door of ["lean", "node"] as const) {
-    test(`sixteen slow readers of long answers ${framing}, through the ${door} door: no byte is altered, even when others leave`, TIMEOUT, async (t) => {
+    test(`sixteen slow readers of long answers ${framing}, through the ${door} door: no byte is altered, even when others leave`, async (t) => {
       const { service } = await patternStage(t, sizeBytes, headers);
       const random = seededRandom(5);
       const read = async (lane: number): Promise<void> => {
@@ -625,7 +623,7 @@ function patternStage(t: TestContext, sizeBytes: number, headers: (size: number)
   ]);
 }
 
-test("slow readers of long answers from a provider behind TLS: no byte is altered, even when others leave", { timeout: 20_000 }, async (t) => {
+test("slow readers of long answers from a provider behind TLS: no byte is altered, even when others leave", async (t) => {
   const file = (name: string): URL => new URL(`../data/tls/${name}.pem`, import.meta.url);
   const upstream = createServer({ key: readFileSync(file("key")), cert: readFileSync(file("certificate")) }, (request, response) => {
     let text = "";
@@ -655,7 +653,7 @@ test("slow readers of long answers from a provider behind TLS: no byte is altere
   await Promise.all(readings.map((it) => readSlowly(port, it)));
 });
 
-test("sixteen readers that stop hold only a little of their long answers in memory, and get the rest when they go on", { timeout: 20_000 }, async (t) => {
+test("sixteen readers that stop hold only a little of their long answers in memory, and get the rest when they go on", async (t) => {
   const size = 12 * MIB;
   const body = Buffer.from(`{"jsonrpc":"2.0","id":1,"result":"${"ab".repeat(size / 2)}"}`);
   const upstream = await scriptedUpstream((_, { response }) => void response.writeHead(200, { "content-length": body.length }).end(body));
@@ -681,9 +679,7 @@ test("sixteen readers that stop hold only a little of their long answers in memo
   }
 });
 
-test("an answer in thousands of tiny chunks to a slow reader piles up no listeners", {
-  ...TIMEOUT,
-}, async (t) => {
+test("an answer in thousands of tiny chunks to a slow reader piles up no listeners", async (t) => {
   const warnings: string[] = [];
   const warn = (warning: Error): void => void warnings.push(warning.message);
   process.on("warning", warn);

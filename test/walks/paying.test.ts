@@ -19,7 +19,7 @@ const ROOT = join(import.meta.dirname, "../..");
 // biome-ignore lint/suspicious/noExplicitAny: answers of any shape
 const jsonOf = (response: Response): Promise<any> => response.json();
 
-describe("stock clients pay the service", { timeout: 280_000 }, () => {
+describe("stock clients pay the service", () => {
   let stage: PaidService;
   let service: Service;
   let had: bigint;
@@ -168,14 +168,14 @@ async function run(lines: readonly string[], { chains }: PaidService): Promise<r
   const home = mkdtempSync(join(tmpdir(), "svc-agent-"));
   try {
     const env = { ...process.env, HOME: home, XDG_CACHE_HOME: home, MPPX_PRIVATE_KEY: chains.payer.key, NO_UPDATE_NOTIFIER: "1", NO_COLOR: "1" };
-    const { stdout } = await promisify(execFile)("bash", ["-euo", "pipefail", "-c", lines.join("; echo;\n")], { timeout: 60_000, cwd: ROOT, env });
+    const { stdout } = await promisify(execFile)("bash", ["-euo", "pipefail", "-c", lines.join("; echo;\n")], { cwd: ROOT, env });
     return stdout.split("\n").filter((it) => it.trim() !== "");
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
 }
 
-describe("an instance that takes only EIP-3009 payments", { timeout: 60_000 }, () => {
+describe("an instance that takes only EIP-3009 payments", () => {
   let stage: PaidService;
 
   before(async () => {
@@ -193,7 +193,7 @@ describe("an instance that takes only EIP-3009 payments", { timeout: 60_000 }, (
   });
 });
 
-describe("a payment whose chain is slow", { timeout: 60_000 }, () => {
+describe("a payment whose chain is slow", () => {
   let stage: PaidService;
 
   before(async () => {

@@ -62,7 +62,7 @@ function providerOf({ id, http, ws }: SocketNode): Provider {
   return fakeProvider(0, { id, url: `${http.url}/`, wsUrl: ws.url, guarded: true });
 }
 
-test("a hundred changes of a profile under load fail no call and break no subscription", { timeout: 60_000 }, async (t) => {
+test("a hundred changes of a profile under load fail no call and break no subscription", async (t) => {
   const chain = fakeChain(seededRandom(5));
   const nodes = await Promise.all(NAMES.map((name) => startNode(name, chain)));
   t.after(() => Promise.all(nodes.flatMap(({ ws, http }) => [ws.close(), http.close()])));
@@ -148,7 +148,7 @@ test("a hundred changes of a profile under load fail no call and break no subscr
   t.diagnostic(`${CHANGES} changes, ${answered} calls, 0 failed, ${mined.length} blocks told`);
 });
 
-test("a hundred PUTs of a profile, each checked live, fail no request of the key that uses it", { timeout: 60_000 }, async (t) => {
+test("a hundred PUTs of a profile, each checked live, fail no request of the key that uses it", async (t) => {
   const stage = await hostedStage(t, { allow_private_providers: true, free_cu_per_month: 0, buckets: { custom: { per_second: 1_000_000, burst: 1_000_000 } } });
   const upstreams = await Promise.all(NAMES.map(() => scriptedUpstream(({ params }, reply) => void setTimeout(() => reply.result(JSON.stringify(params)), 3))));
   t.after(() => Promise.all(upstreams.map((it) => it.close())));

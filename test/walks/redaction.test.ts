@@ -41,7 +41,7 @@ const TROUBLES: readonly (readonly [name: string, answer: (reply: Replier, asked
 
 const METHODS = ["eth_call", "eth_getLogs", "eth_sendRawTransaction", "vendor_doSomething"];
 
-test("no secret of a provider is seen anywhere, whatever it does", { timeout: 40_000 }, async (t) => {
+test("no secret of a provider is seen anywhere, whatever it does", async (t) => {
   const upstream = await scriptedUpstream();
   upstream.probesSay(null);
   const refused = await scriptedUpstream();

@@ -23,7 +23,7 @@ test("mppx on the command line pays for two calls over one channel and closes it
   const home = mkdtempSync(join(tmpdir(), "svc-mppx-"));
   t.after(() => rmSync(home, { recursive: true, force: true }));
   const env = { PATH: process.env["PATH"] ?? "", HOME: home, NO_COLOR: "1", MPPX_PRIVATE_KEY: chains.payer.key };
-  const mppx = async (...args: readonly string[]) => run(process.execPath, [CLI, ...args, "-r", chains.tempo.rpcUrl], { env, timeout: 40_000 });
+  const mppx = async (...args: readonly string[]) => run(process.execPath, [CLI, ...args, "-r", chains.tempo.rpcUrl], { env });
   const call = (id: number) => mppx(stage.url(), "-X", "POST", "-J", JSON.stringify({ jsonrpc: "2.0", id, method: "eth_gasPrice", params: [] }));
   assert.equal(JSON.parse((await call(1)).stdout).result, "0x1");
   assert.equal(JSON.parse((await call(2)).stdout).id, 2);

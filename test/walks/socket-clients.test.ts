@@ -26,7 +26,7 @@ interface Stream {
   readonly failovers: number;
 }
 
-describe("over three real nodes", { timeout: 60_000 }, () => {
+describe("over three real nodes", () => {
   let devnet: Devnet;
   let service: Service;
   let nonce = 0;

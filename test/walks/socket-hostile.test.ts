@@ -8,7 +8,6 @@ import { until, walked } from "../fakes/stage.ts";
 import { simulatedWorld } from "../fakes/world.ts";
 import { type Client, call } from "../web/socket-scene.ts";
 
-const TIMEOUT = { timeout: 30_000 };
 const QUIET = { monitoring: { socket_heads: false } };
 /** Probes come at the start and then not again. */
 const ONE_PROBE = 3_600_000;
@@ -28,7 +27,7 @@ async function answersTo(client: Client, count: number): Promise<ReadonlyMap<unk
   return answers;
 }
 
-test("answers given twice, to nobody, without an id, in arrays or as junk reach nobody: each caller hears its own answer, once", TIMEOUT, async (t) => {
+test("answers given twice, to nobody, without an id, in arrays or as junk reach nobody: each caller hears its own answer, once", async (t) => {
   const { nodes, open, service, listening } = await socketStage(t, ["ws"]);
   const [a] = nodes;
   await listening();
@@ -54,7 +53,7 @@ test("answers given twice, to nobody, without an id, in arrays or as junk reach 
   assert.deepEqual([outcomes.delivered, outcomes.failed], [40, 0]);
 });
 
-test("a head that overtakes its acknowledgement is told behind it, and events of unknown subscriptions are told to nobody", TIMEOUT, async (t) => {
+test("a head that overtakes its acknowledgement is told behind it, and events of unknown subscriptions are told to nobody", async (t) => {
   const { nodes, open, chain, mine, listening } = await socketStage(t, ["ws"], { set: QUIET });
   const [a] = nodes;
   await listening();
@@ -81,7 +80,7 @@ test("a head that overtakes its acknowledgement is told behind it, and events of
   );
 });
 
-test("what is no head on a subscription to heads is told to nobody, and the stream goes on", TIMEOUT, async (t) => {
+test("what is no head on a subscription to heads is told to nobody, and the stream goes on", async (t) => {
   const { nodes, open, mine, listening } = await socketStage(t, ["ws"]);
   await listening();
   const client = await open();
@@ -92,7 +91,7 @@ test("what is no head on a subscription to heads is told to nobody, and the stre
   assert.equal((await told(client, id, 1))[0].hash, block.hash);
 });
 
-test("a flood of frames that belong to nothing costs that provider its connection: calls and events go on at the next", TIMEOUT, async (t) => {
+test("a flood of frames that belong to nothing costs that provider its connection: calls and events go on at the next", async (t) => {
   const { nodes, open, mine, service, listening } = await socketStage(t, ["ws", "ws"]);
   const [a] = nodes;
   await listening();
@@ -118,7 +117,7 @@ const BREAKS: readonly (readonly [name: string, bytes: Buffer])[] = [
   ["a compressed frame that was not agreed on", Buffer.from([0xc1, 1, 0x31])],
 ];
 for (const [name, bytes] of BREAKS)
-  test(`${name} ends that provider's connection: its calls are answered and its events told by the next`, TIMEOUT, async (t) => {
+  test(`${name} ends that provider's connection: its calls are answered and its events told by the next`, async (t) => {
     const { nodes, open, mine, listening } = await socketStage(t, ["ws", "ws"]);
     const [a] = nodes;
     await listening();
@@ -133,7 +132,7 @@ for (const [name, bytes] of BREAKS)
     assert.equal((await told(client, id, 1))[0].hash, block.hash);
   });
 
-test("an answer from an HTTP provider that is not UTF-8 is no answer: the next one is asked and the caller's socket lives", TIMEOUT, async (t) => {
+test("an answer from an HTTP provider that is not UTF-8 is no answer: the next one is asked and the caller's socket lives", async (t) => {
   const { nodes, open, call: post } = await socketStage(t, ["http", "http"]);
   const wrapped = (id: string, member: string): Buffer => {
     const [head = "", tail = ""] = `{"jsonrpc":"2.0","id":${id},${member}}`.split("?");
@@ -155,7 +154,7 @@ test("an answer from an HTTP provider that is not UTF-8 is no answer: the next o
   assert.equal(answer.json.result, "0xb");
 });
 
-test("a provider whose socket is on another chain is excluded on its socket only", TIMEOUT, async (t) => {
+test("a provider whose socket is on another chain is excluded on its socket only", async (t) => {
   const settings = { set: { monitoring: { probe_interval_ms: 50 } } };
   const { nodes, open, service, listening, call: post } = await socketStage(t, ["both", "both"], settings);
   const [a, b] = nodes;
@@ -173,7 +172,7 @@ test("a provider whose socket is on another chain is excluded on its socket only
   await until("its return", async () => (await transportOf(service, "a", "ws")).cordoned === null);
 });
 
-test("a provider that never acknowledges a subscription is left for the next one in time", TIMEOUT, async (t) => {
+test("a provider that never acknowledges a subscription is left for the next one in time", async (t) => {
   const world = simulatedWorld(3);
   t.after(() => void setInterval(() => world.advance(500), 5).unref());
   const { nodes, open, mine, service } = await socketStage(
@@ -195,7 +194,7 @@ test("a provider that never acknowledges a subscription is left for the next one
   assert.equal((await told(client, id, 1))[0].hash, block.hash);
 });
 
-test("a connection that is silent and answers no ping is given up, and its subscriptions go on at the next provider", TIMEOUT, async (t) => {
+test("a connection that is silent and answers no ping is given up, and its subscriptions go on at the next provider", async (t) => {
   const world = simulatedWorld(4);
   t.after(() => void setInterval(() => world.advance(500), 5).unref());
   const set = { monitoring: { probe_interval_ms: ONE_PROBE, socket_heads: false }, subscriptions: { new_heads_timeout_ms: 600_000 } };
@@ -220,27 +219,23 @@ test("a connection that is silent and answers no ping is given up, and its subsc
   assert.equal(b?.ws.opened(), 1);
 });
 
-test(
-  "the only provider closes an idle connection on which nothing ever came: the subscription goes on over the next one, and what was missed is told",
-  TIMEOUT,
-  async (t) => {
-    const { nodes, chain, open, mine, listening } = await socketStage(t, ["ws"], {
-      set: { monitoring: { probe_interval_ms: ONE_PROBE, socket_heads: false } },
-    });
-    const [a] = nodes;
-    await listening();
-    const client = await open();
-    const heads = await subscribe(client, "newHeads");
-    for (const peer of a?.ws.peers() ?? []) peer.close(1001);
-    await until("the end of the connection", () => a?.ws.peers().length === 0);
-    const missed = [mine("none"), mine("none")];
-    a?.follow();
-    await until("a new subscription", () => a?.ws.subscriptions("newHeads") === 1);
-    const last = mine();
-    assert.deepEqual(
-      (await told(client, heads, 3)).map((it) => it.hash),
-      [...missed, last].map((it) => it.hash),
-    );
-    assert.equal(chain.tip().hash, last.hash);
-  },
-);
+test("the only provider closes an idle connection on which nothing ever came: the subscription goes on over the next one, and what was missed is told", async (t) => {
+  const { nodes, chain, open, mine, listening } = await socketStage(t, ["ws"], {
+    set: { monitoring: { probe_interval_ms: ONE_PROBE, socket_heads: false } },
+  });
+  const [a] = nodes;
+  await listening();
+  const client = await open();
+  const heads = await subscribe(client, "newHeads");
+  for (const peer of a?.ws.peers() ?? []) peer.close(1001);
+  await until("the end of the connection", () => a?.ws.peers().length === 0);
+  const missed = [mine("none"), mine("none")];
+  a?.follow();
+  await until("a new subscription", () => a?.ws.subscriptions("newHeads") === 1);
+  const last = mine();
+  assert.deepEqual(
+    (await told(client, heads, 3)).map((it) => it.hash),
+    [...missed, last].map((it) => it.hash),
+  );
+  assert.equal(chain.tip().hash, last.hash);
+});

@@ -7,14 +7,13 @@ import { simulatedWorld } from "../fakes/world.ts";
 import { call } from "../web/socket-scene.ts";
 import { HASH, RAW } from "./corpus.ts";
 
-const TIMEOUT = { timeout: 30_000 };
 const QUIET = { monitoring: { socket_heads: false } };
 
 function transportsOf({ attempts }: { readonly attempts: readonly (ShownAttempt & { readonly transport?: string })[] }): string {
   return attempts.map((it) => `${it.provider}:${it.transport}:${it.category ?? "ok"}`).join(" ");
 }
 
-test("a provider with a socket only serves callers over HTTP and over sockets, and the evidence says so", TIMEOUT, async (t) => {
+test("a provider with a socket only serves callers over HTTP and over sockets, and the evidence says so", async (t) => {
   const { call: post, open } = await socketStage(t, ["ws"]);
   const answer = await post("eth_call");
   assert.equal(answer.json.result, "0xa");
@@ -25,7 +24,7 @@ test("a provider with a socket only serves callers over HTTP and over sockets, a
   assert.deepEqual([id, result, meta.transport, transportsOf(meta)], [7, "0xa", "ws", "a:ws:ok"]);
 });
 
-test("integers, numbers, escapes, key order and ids survive byte for byte over a provider's socket", TIMEOUT, async (t) => {
+test("integers, numbers, escapes, key order and ids survive byte for byte over a provider's socket", async (t) => {
   const { nodes, open, service } = await socketStage(t, ["ws"], { set: QUIET });
   const odd = '{ "b" :12345678901234567890123, "a":[1e3,-0.0, 1.50],"b2":"\\u00e9\\/\\ud83d\\ude00 é" }';
   nodes[0]?.ws.script((asked, reply) => {
@@ -45,7 +44,7 @@ test("integers, numbers, escapes, key order and ids survive byte for byte over a
   }
 });
 
-test("an answer of five megabytes over a provider's socket reaches callers of either kind whole", TIMEOUT, async (t) => {
+test("an answer of five megabytes over a provider's socket reaches callers of either kind whole", async (t) => {
   const { nodes, open, call: post } = await socketStage(t, ["ws"], { set: QUIET });
   const long = `"0x${"ab".repeat(2_500_000)}"`;
   nodes[0]?.ws.script((asked, reply) => {
@@ -59,7 +58,7 @@ test("an answer of five megabytes over a provider's socket reaches callers of ei
   assert.ok((await post("eth_call")).text.endsWith(`"result":${long}}`));
 });
 
-test("a provider's own error rules hold on its socket", TIMEOUT, async (t) => {
+test("a provider's own error rules hold on its socket", async (t) => {
   const rules = { capabilities: { error_rules: [{ code: 30, message_contains: ["free tier"], category: "rate_limit" }] } };
   const { nodes, service, call: post } = await socketStage(t, ["ws", "ws"], { providers: [rules] });
   const [a] = nodes;
@@ -74,7 +73,7 @@ test("a provider's own error rules hold on its socket", TIMEOUT, async (t) => {
   assert.equal(walked(await post("eth_call")), "b:ok");
 });
 
-test("calls fail over from a provider's socket to another's HTTP and the other way round", TIMEOUT, async (t) => {
+test("calls fail over from a provider's socket to another's HTTP and the other way round", async (t) => {
   const { nodes, open } = await socketStage(t, ["ws", "http", "ws"]);
   const [a, b] = nodes;
   const client = await open("/ws/rpc/priority/1?include_meta=body");
@@ -93,7 +92,7 @@ test("calls fail over from a provider's socket to another's HTTP and the other w
   assert.equal(await ask(), "0xa a:ws:ok");
 });
 
-test("a connection that breaks under calls: each read is answered by the next provider, a transaction's outcome is unknown", TIMEOUT, async (t) => {
+test("a connection that breaks under calls: each read is answered by the next provider, a transaction's outcome is unknown", async (t) => {
   const { nodes, open } = await socketStage(t, ["ws", "ws"], { set: QUIET });
   const [a, b] = nodes;
   const slow = ["eth_call", "eth_sendRawTransaction"];
@@ -114,7 +113,7 @@ test("a connection that breaks under calls: each read is answered by the next pr
   assert.equal(b?.ws.count("eth_sendRawTransaction"), 0);
 });
 
-test("a transaction that a socket could not take goes to the next provider, one that is known is a success", TIMEOUT, async (t) => {
+test("a transaction that a socket could not take goes to the next provider, one that is known is a success", async (t) => {
   const { nodes, open } = await socketStage(t, ["ws", "ws"], { set: QUIET });
   const [a, b] = nodes;
   await a?.ws.close();
@@ -128,7 +127,7 @@ test("a transaction that a socket could not take goes to the next provider, one 
   assert.equal(b?.ws.count("eth_sendRawTransaction"), 1);
 });
 
-test("each transport has a circuit of its own: with the one over HTTP open a provider is served over its socket", TIMEOUT, async (t) => {
+test("each transport has a circuit of its own: with the one over HTTP open a provider is served over its socket", async (t) => {
   const { nodes, open, service, call: post } = await socketStage(t, ["both"], { set: QUIET });
   const [a] = nodes;
   a?.http.script((_, reply) => reply.reset());
@@ -149,7 +148,7 @@ test("each transport has a circuit of its own: with the one over HTTP open a pro
   assert.match(text, line("svc_upstream_socket_open", "ws", "1"));
 });
 
-test("a socket that is accepted and then closed with 1000 has failed: three times open its circuit, and HTTP goes on", TIMEOUT, async (t) => {
+test("a socket that is accepted and then closed with 1000 has failed: three times open its circuit, and HTTP goes on", async (t) => {
   const world = simulatedWorld(6);
   t.after(() => void setInterval(() => world.advance(500), 5).unref());
   const { nodes, service, call: post } = await socketStage(t, ["both", "both"], { set: { monitoring: { probe_interval_ms: 3_600_000 } } }, world);
@@ -171,7 +170,7 @@ const REFUSED: readonly (readonly [status: number, headers: Record<string, strin
   [503, {}, (ws) => ws["circuit_breaker_state"] === "open"],
 ];
 for (const [status, headers, check] of REFUSED)
-  test(`a handshake that is refused with ${status} counts on the socket as that status does over HTTP`, TIMEOUT, async (t) => {
+  test(`a handshake that is refused with ${status} counts on the socket as that status does over HTTP`, async (t) => {
     const world = simulatedWorld(7);
     t.after(() => void setInterval(() => world.advance(500), 5).unref());
     const { nodes, open, service } = await socketStage(t, ["ws", "ws"], { set: { monitoring: { probe_interval_ms: 3_600_000 } } }, world);
@@ -182,7 +181,7 @@ for (const [status, headers, check] of REFUSED)
       world.advance(200);
       return check(await transportOf(service, "a", "ws"));
     };
-    await until("the refusal", refused, 8_000);
+    await until("the refusal", refused);
     assert.equal((await transportOf(service, "a", "ws")).calls, 0, "it was no call");
     const client = await open();
     client.send(call(1, "eth_call"));
@@ -191,7 +190,7 @@ for (const [status, headers, check] of REFUSED)
     assert.equal(nodes[1]?.ws.subscriptions("newPendingTransactions"), 1);
   });
 
-test("a provider that refuses a subscription is passed over, and when all refuse the real error is told", TIMEOUT, async (t) => {
+test("a provider that refuses a subscription is passed over, and when all refuse the real error is told", async (t) => {
   const { nodes, open, service } = await socketStage(t, ["ws", "ws"], { set: QUIET });
   const [a, b] = nodes;
   const error = '{"code":-32000,"message":"notifications not supported"}';

@@ -38,7 +38,7 @@ const TROUBLES: readonly (readonly [name: string, answer: (reply: SocketReplier,
 
 const ASKED = [call(1, "eth_call"), call(2, "eth_sendRawTransaction", ["0x00"]), call(3, "eth_subscribe", ["newPendingTransactions"]), call(4, "vendor_do")];
 
-test("no secret of a provider's socket is seen anywhere, whatever the provider does", { timeout: 40_000 }, async (t) => {
+test("no secret of a provider's socket is seen anywhere, whatever the provider does", async (t) => {
   const upstream = await socketUpstream();
   const gone = await socketUpstream();
   await gone.close();
@@ -91,7 +91,7 @@ test("no secret of a provider's socket is seen anywhere, whatever the provider d
   assert.doesNotMatch(service.log() + seen.join("\n"), new RegExp(`127\\.0\\.0\\.1:${upstream.port}`));
 });
 
-test("the keys of an address and of headers do go with the handshake", { timeout: 10_000 }, async (t) => {
+test("the keys of an address and of headers do go with the handshake", async (t) => {
   const upstream = await socketUpstream();
   const service = await startService(configText([{ id: "a", ws_url: addressOf(upstream.url), headers: { "X-Api-Key": HEADER_KEY } }]));
   t.after(() => Promise.all([service.close(), upstream.close()]));

@@ -9,8 +9,6 @@ import { type SocketStage, socketStage, subscribe, subscriptionsOf, told } from 
 import { until } from "../fakes/stage.ts";
 import { type Client, call, open as openAt } from "../web/socket-scene.ts";
 
-const TIMEOUT = { timeout: 30_000 };
-
 function reload({ service, text }: SocketStage, ids: readonly string[], settings?: Parameters<SocketStage["text"]>[1]): void {
   assert.equal(service.app.reload(configOf(text(ids, settings))), null);
 }
@@ -19,7 +17,7 @@ function hashes(blocks: readonly { readonly hash: string }[]): readonly string[]
   return blocks.map((it) => it.hash);
 }
 
-test("a provider that is removed loses its streams to the others without a gap, and its calls are answered", TIMEOUT, async (t) => {
+test("a provider that is removed loses its streams to the others without a gap, and its calls are answered", async (t) => {
   const stage = await socketStage(t, ["ws", "ws"]);
   const { nodes, open, mine, service, listening } = stage;
   const [a, b] = nodes;
@@ -60,7 +58,7 @@ test("a provider that is removed loses its streams to the others without a gap, 
   assert.equal(b?.ws.opened(), 1);
 });
 
-test("twenty reloads with the same providers break no socket, no stream and no upstream connection", TIMEOUT, async (t) => {
+test("twenty reloads with the same providers break no socket, no stream and no upstream connection", async (t) => {
   const stage = await socketStage(t, ["ws", "ws"]);
   const { nodes, open, mine, service, listening } = stage;
   await listening();
@@ -79,7 +77,7 @@ test("twenty reloads with the same providers break no socket, no stream and no u
   assert.deepEqual([Object.values(failovers), streams], [[0, 0, 0, 0, 0, 0], 1]);
 });
 
-test("a provider that comes is used by sockets that are open already", TIMEOUT, async (t) => {
+test("a provider that comes is used by sockets that are open already", async (t) => {
   const stage = await socketStage(t, ["ws", "ws"]);
   const { nodes, open, mine } = stage;
   const [a] = nodes;
@@ -104,7 +102,7 @@ async function refusalOn(client: Client): Promise<unknown> {
   return [id, error.data.code];
 }
 
-test("a profile or chain that is removed: sockets without subscriptions get the fault on each request, those with them end with 1011", TIMEOUT, async (t) => {
+test("a profile or chain that is removed: sockets without subscriptions get the fault on each request, those with them end with 1011", async (t) => {
   const stage = await socketStage(t, ["ws"]);
   const { nodes, open, service } = stage;
   const [idle, subscribed] = [await open("/ws/rpc/profile/team/1"), await open("/ws/rpc/profile/team/1")];
@@ -125,7 +123,7 @@ test("a profile or chain that is removed: sockets without subscriptions get the 
   assert.equal((await idle.next()).result, "0xa", "and it is served again when the profile is back");
 });
 
-test("a pinned provider that is removed ends its subscriptions with 1011 and is named no more; other sockets notice nothing", TIMEOUT, async (t) => {
+test("a pinned provider that is removed ends its subscriptions with 1011 and is named no more; other sockets notice nothing", async (t) => {
   const stage = await socketStage(t, ["ws", "ws"]);
   const { open, mine } = stage;
   const [pinned, idle, free] = [await open("/ws/rpc/1/a"), await open("/ws/rpc/1/a"), await open("/ws/rpc/1/b")];
@@ -138,7 +136,7 @@ test("a pinned provider that is removed ends its subscriptions with 1011 and is 
   assert.equal((await told(free, id, 1))[0].hash, block.hash);
 });
 
-test("new limits hold for sockets that are open", TIMEOUT, async (t) => {
+test("new limits hold for sockets that are open", async (t) => {
   const stage = await socketStage(t, ["ws"]);
   const client = await stage.open();
   await subscribe(client, "newHeads");
@@ -149,7 +147,7 @@ test("new limits hold for sockets that are open", TIMEOUT, async (t) => {
   assert.equal((await client.next()).error.data.code, "invalid_request");
 });
 
-test("SIGHUP moves a running process's subscriptions to the new providers without a gap", { timeout: 30_000 }, async (t) => {
+test("SIGHUP moves a running process's subscriptions to the new providers without a gap", async (t) => {
   const stage = await socketStage(t, ["ws", "ws"]);
   const { mine, text } = stage;
   const process = await startProcess(t, text(["a"]));

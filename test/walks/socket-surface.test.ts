@@ -12,7 +12,6 @@ import { until } from "../fakes/stage.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 import { bare, type Client, call, frame, open } from "../web/socket-scene.ts";
 
-const TIMEOUT = { timeout: 30_000 };
 const UPGRADE = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": `${"A".repeat(22)}==` };
 
 /** Holds the answers to a method until they are released. */
@@ -65,7 +64,7 @@ async function answersOf(client: Client, count: number) {
   return answers;
 }
 
-test("every URL form but that of paid calls serves a socket under /ws, by chain name, alias and id", TIMEOUT, async (t) => {
+test("every URL form but that of paid calls serves a socket under /ws, by chain name, alias and id", async (t) => {
   const { open } = await socketStage(t, ["ws"]);
   for (const form of URL_FORMS.filter((it) => !it.startsWith("/rpc/session/")))
     for (const chain of ["ethereum", "mainnet", "1"]) {
@@ -77,7 +76,7 @@ test("every URL form but that of paid calls serves a socket under /ws, by chain 
     }
 });
 
-test("a handshake that leads nowhere gets the status and the JSON that a POST to the same path gets", TIMEOUT, async (t) => {
+test("a handshake that leads nowhere gets the status and the JSON that a POST to the same path gets", async (t) => {
   const { service } = await socketStage(t, ["ws"]);
   const paths = ["/rpc/9", "/rpc/priority/nowhere", "/rpc/profile/nobody/1", "/rpc/1/nobody", "/rpc/provider/nobody/1", "/rpc/1?strategy=best"];
   for (const path of [...paths, "/rpc/1?include_meta=all", "/rpc/k/svc_ak_0/fastest/1", "/rpc/%ff"]) {
@@ -91,7 +90,7 @@ test("a handshake that leads nowhere gets the status and the JSON that a POST to
   assert.deepEqual([headers.status, JSON.parse(headers.text).error.data.code], [400, "invalid_field"]);
 });
 
-test("a plain GET is told to upgrade, and a POST that offers another upgrade is served as a POST", TIMEOUT, async (t) => {
+test("a plain GET is told to upgrade, and a POST that offers another upgrade is served as a POST", async (t) => {
   const { service } = await socketStage(t, ["ws"]);
   const plain = await handshake(service, "/ws/rpc/1", {});
   assert.deepEqual([plain.status, plain.headers["upgrade"], JSON.parse(plain.text).error.data.code], [426, "websocket", "upgrade_required"]);
@@ -106,7 +105,7 @@ test("a plain GET is told to upgrade, and a POST that offers another upgrade is 
   assert.equal(h2c, '200 {"jsonrpc":"2.0","id":1,"result":"0xa"}');
 });
 
-test("junk and binary messages, wrong ids and notifications harm nobody: the socket goes on", TIMEOUT, async (t) => {
+test("junk and binary messages, wrong ids and notifications harm nobody: the socket goes on", async (t) => {
   const { nodes, open } = await socketStage(t, ["ws"]);
   const client = await open();
   client.send("junk");
@@ -122,7 +121,7 @@ test("junk and binary messages, wrong ids and notifications harm nobody: the soc
   assert.equal(nodes[0]?.ws.count("eth_gasPrice"), 1, "a notification is executed");
 });
 
-test("a subscription inside a batch: its events wait for the batch's answer, and none is lost", TIMEOUT, async (t) => {
+test("a subscription inside a batch: its events wait for the batch's answer, and none is lost", async (t) => {
   const { nodes, open, mine } = await socketStage(t, ["ws"]);
   const release = hold(nodes[0], "eth_call");
   const client = await open();
@@ -143,7 +142,7 @@ test("a subscription inside a batch: its events wait for the batch's answer, and
   );
 });
 
-test("heads and logs of a real subscription arrive as the node wrote them, filtered, with removed logs in their order", TIMEOUT, async (t) => {
+test("heads and logs of a real subscription arrive as the node wrote them, filtered, with removed logs in their order", async (t) => {
   const { nodes, open, mine, chain, listening } = await socketStage(t, ["ws"]);
   await listening();
   const [client, logs] = [await open(), await open()];
@@ -174,7 +173,7 @@ function event(subscription: string, result: string): string {
   return `{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${subscription}","result":${result}}}`;
 }
 
-test("the thirty-third request in flight and the hundred and twenty-ninth subscription are refused with their ids", TIMEOUT, async (t) => {
+test("the thirty-third request in flight and the hundred and twenty-ninth subscription are refused with their ids", async (t) => {
   const { nodes, open } = await socketStage(t, ["ws"]);
   const release = hold(nodes[0], "eth_call");
   const client = await open();
@@ -199,7 +198,7 @@ test("the thirty-third request in flight and the hundred and twenty-ninth subscr
   await subscribe(client, "newHeads");
 });
 
-test("only the socket that has a subscription can end it, and nothing of it comes afterwards", TIMEOUT, async (t) => {
+test("only the socket that has a subscription can end it, and nothing of it comes afterwards", async (t) => {
   const { nodes, open } = await socketStage(t, ["ws"]);
   const [client, other] = [await open(), await open()];
   const [id, others] = [await subscribe(client, "newPendingTransactions"), await subscribe(other, "newPendingTransactions")];
@@ -213,7 +212,7 @@ test("only the socket that has a subscription can end it, and nothing of it come
   assert.deepEqual((await client.next()).error.data.code, "subscription_not_found");
 });
 
-test("a client that never reads is closed with 1013 while others get every event", { timeout: 20_000 }, async (t) => {
+test("a client that never reads is closed with 1013 while others get every event", async (t) => {
   const { nodes, open, service } = await socketStage(t, ["ws"], { extra: { limits: { max_socket_queue_bytes: 1_000_000 } } });
   const fast = await open();
   const id = await subscribe(fast, "newPendingTransactions", true);
@@ -236,7 +235,7 @@ test("a client that never reads is closed with 1013 while others get every event
   assert.equal((await fast.next()).result, "0xa");
 });
 
-test("evidence comes in the body or in a message of its own, with the provider, the transports and the attempts", TIMEOUT, async (t) => {
+test("evidence comes in the body or in a message of its own, with the provider, the transports and the attempts", async (t) => {
   const { nodes, open, call: post } = await socketStage(t, ["ws", "http"]);
   const [a] = nodes;
   a?.ws.script((asked, reply) => (asked.method === "eth_call" ? reply.error('{"code":-32603,"message":"no"}') : a.sane(asked, reply)));
@@ -260,7 +259,7 @@ test("evidence comes in the body or in a message of its own, with the provider, 
   assert.equal((await post("eth_call")).json.svc_meta, undefined);
 });
 
-test("pins hold on sockets: calls and subscriptions use that provider alone, and a pinned subscription ends rather than leave it", TIMEOUT, async (t) => {
+test("pins hold on sockets: calls and subscriptions use that provider alone, and a pinned subscription ends rather than leave it", async (t) => {
   const set = { monitoring: { socket_heads: false }, subscriptions: { backfill_timeout_ms: 300 } };
   const { nodes, open, mine } = await socketStage(t, ["ws", "ws"], { set });
   const [a, b] = nodes;
@@ -293,7 +292,7 @@ test("pins hold on sockets: calls and subscriptions use that provider alone, and
   assert.equal((await free.next()).result, "0xa");
 });
 
-test("methods that need a node's keys are blocked, the chain's identity is answered here, and subscribing over HTTP names the socket", TIMEOUT, async (t) => {
+test("methods that need a node's keys are blocked, the chain's identity is answered here, and subscribing over HTTP names the socket", async (t) => {
   const { nodes, open, service } = await socketStage(t, ["ws"]);
   const client = await open("/ws/rpc/profile/team/fastest/mainnet");
   for (const method of ["eth_accounts", "eth_sendTransaction", "eth_sign", "personal_unlockAccount"]) {
@@ -313,7 +312,7 @@ test("methods that need a node's keys are blocked, the chain's identity is answe
   await subscribe(there, "newHeads");
 });
 
-test("SIGTERM: what is in flight on sockets is answered, new requests and sockets are refused, then all close with 1012", { timeout: 30_000 }, async (t) => {
+test("SIGTERM: what is in flight on sockets is answered, new requests and sockets are refused, then all close with 1012", async (t) => {
   const upstream = await scriptedUpstream();
   t.after(() => upstream.close());
   const service = await startProcess(t, configText([{ id: "a", url: upstream.url }]));

@@ -9,7 +9,6 @@ import { configText } from "../fakes/service.ts";
 import { stage, until } from "../fakes/stage.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 
-const TIMEOUT = { timeout: 10_000 };
 const MIB = 1_048_576;
 
 /** Values that a parser would not give back as they were. */
@@ -48,7 +47,7 @@ function parts(text: string): { readonly id: string; readonly result: string } {
   return { id, result: text.slice(start).trimStart() };
 }
 
-test("short results survive byte for byte in every member order, and every id comes back as it was sent", TIMEOUT, async (t) => {
+test("short results survive byte for byte in every member order, and every id comes back as it was sent", async (t) => {
   const { service, upstreams } = await stage(t, [undefined]);
   for (const [n, result] of DELICATE.entries()) {
     const order = ORDERS[n % ORDERS.length] ?? String;
@@ -62,7 +61,7 @@ test("short results survive byte for byte in every member order, and every id co
   }
 });
 
-test("long results survive byte for byte in every member order and with every id, with their Content-Length where nothing changed", TIMEOUT, async (t) => {
+test("long results survive byte for byte in every member order and with every id, with their Content-Length where nothing changed", async (t) => {
   const { service, upstreams } = await stage(t, [undefined]);
   const result = `{"big":${DELICATE[0]},"values":[${DELICATE.join(",")}],"pad":"${"ab".repeat(60_000)}","end":[{}]}`;
   for (const order of ORDERS) {
@@ -84,7 +83,7 @@ test("long results survive byte for byte in every member order and with every id
   }
 });
 
-test("a long result of any type passes, cut into pieces of any size", TIMEOUT, async (t) => {
+test("a long result of any type passes, cut into pieces of any size", async (t) => {
   const { service, upstreams } = await stage(t, [undefined]);
   const long = "x".repeat(100_000);
   for (const result of [`"${long}"`, `["${long}"]`, `{"a":"${long}"}`, `["${long}",1e3]`, "1".repeat(100_000), `"${long}\\"}"`]) {
@@ -113,7 +112,7 @@ const BROKEN_ENDINGS: readonly (readonly [name: string, script: Script])[] = [
   ["rubbish after the result", ({ id }, reply) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":"${"x".repeat(200_000)}"}<html>`)],
 ];
 for (const [name, script] of BROKEN_ENDINGS) {
-  test(`a long answer that ends in ${name} reaches the caller as a broken connection, never as a complete answer`, TIMEOUT, async (t) => {
+  test(`a long answer that ends in ${name} reaches the caller as a broken connection, never as a complete answer`, async (t) => {
     const { service } = await stage(t, [script]);
     for (const id of ["7", '"\\u0031"']) {
       await assert.rejects(service.post("/rpc/1", `{"jsonrpc":"2.0","id":${id},"method":"eth_gasPrice","params":[]}`), TypeError);
@@ -157,7 +156,7 @@ function hugeAnswer(size: number): { readonly script: Script; readonly wrote: ()
 }
 
 for (const id of ["7", '"\\u0031"']) {
-  test(`a result of 200 MiB passes whole with id ${id} while memory stays flat`, { timeout: 30_000 }, async (t) => {
+  test(`a result of 200 MiB passes whole with id ${id} while memory stays flat`, async (t) => {
     const huge = hugeAnswer(200 * MIB);
     const upstream = await scriptedUpstream(huge.script);
     t.after(() => upstream.close());
@@ -189,7 +188,7 @@ for (const id of ["7", '"\\u0031"']) {
   });
 }
 
-test("a caller who does not read holds the upstream back, and gets everything once he reads", { timeout: 20_000 }, async (t) => {
+test("a caller who does not read holds the upstream back, and gets everything once he reads", async (t) => {
   const huge = hugeAnswer(64 * MIB);
   const { service } = await stage(t, [huge.script]);
   const answer = await openAnswer(service, "7");
@@ -203,7 +202,7 @@ test("a caller who does not read holds the upstream back, and gets everything on
   assert.equal(size, `{"jsonrpc":"2.0","id":7,"result":""}`.length + 64 * MIB);
 });
 
-test("a caller who leaves in the middle of a long answer ends it upstream too", TIMEOUT, async (t) => {
+test("a caller who leaves in the middle of a long answer ends it upstream too", async (t) => {
   const { service, upstreams } = await stage(t, [undefined]);
   let closed = false;
   upstreams[0]?.script(({ id }, reply) => {
@@ -215,7 +214,7 @@ test("a caller who leaves in the middle of a long answer ends it upstream too", 
   await until("the end upstream", () => closed);
 });
 
-test("many long answers at once do not mix", { timeout: 20_000 }, async (t) => {
+test("many long answers at once do not mix", async (t) => {
   const { service, upstreams } = await stage(t, [undefined, undefined]);
   for (const upstream of upstreams) upstream.script(({ params }, reply) => reply.result(`"${String(params).repeat(40_000)}"`));
   const calls = Array.from({ length: 60 }, (_, n) => service.post("/rpc/1", { jsonrpc: "2.0", id: n, method: "eth_getBalance", params: [`<${n}>`] }));

@@ -95,7 +95,7 @@ const askedFor = (method: string): number => upstream.asked.filter((it) => it.me
 for (const [door, connection] of Object.entries(DOORS)) {
   const post = (body: string | Buffer, headers: Readonly<Record<string, string>> = {}) => ask({ body, headers: { connection, ...headers } });
 
-  describe(`through ${door}`, { timeout: 20_000 }, () => {
+  describe(`through ${door}`, () => {
     const IDS = ["0", "1", "-7", "-0", "1".repeat(30), "null", '""', '"abc"', '"é😀"', '"\\u0041\\n\\"\\ud800"', `"${"x".repeat(10_240)}"`, '"__proto__"'];
     for (const id of IDS)
       it(`the id ${id.slice(0, 30)} comes back byte for byte, with a result, an error and a refusal`, async () => {
@@ -301,7 +301,7 @@ for (const [door, connection] of Object.entries(DOORS)) {
   });
 }
 
-describe("pages and methods", { timeout: 10_000 }, () => {
+describe("pages and methods", () => {
   it("a preflight is answered 204 with everything a browser asks for, on every path", async () => {
     for (const path of ["/rpc/ethereum", "/rpc/no-such", "/api/chains", "/no/such/page"]) {
       const { status, headers } = await ask({ method: "OPTIONS", path, headers: { origin: "https://dapp.example", "access-control-request-method": "POST" } });
@@ -364,7 +364,7 @@ describe("pages and methods", { timeout: 10_000 }, () => {
   });
 });
 
-describe("bounds of a batch", { timeout: 10_000 }, () => {
+describe("bounds of a batch", () => {
   it("eight items are in flight at most, and each that ends lets the next one start", async (t) => {
     let open = 0;
     let most = 0;

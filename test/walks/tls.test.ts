@@ -10,7 +10,6 @@ import { configText } from "../fakes/service.ts";
 import { until } from "../fakes/stage.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
-const TIMEOUT = { timeout: 20_000 };
 const CERTIFICATE = new URL("../data/tls/certificate.pem", import.meta.url);
 const identity = { key: readFileSync(new URL("../data/tls/key.pem", import.meta.url)), cert: readFileSync(CERTIFICATE) };
 const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE.pathname };
@@ -93,7 +92,7 @@ async function walk(service: ServiceProcess): Promise<string> {
 }
 
 for (const http of [1, 2] as const) {
-  test(`a provider behind TLS over HTTP/${http} is served, a hundred calls at once, over connections that are kept`, TIMEOUT, async (t) => {
+  test(`a provider behind TLS over HTTP/${http} is served, a hundred calls at once, over connections that are kept`, async (t) => {
     const upstream = await secureUpstream(t, http, well);
     const service = await serve(t, upstream);
     const answers = await Promise.all(Array.from({ length: 100 }, (_, id) => call(service, id)));
@@ -106,7 +105,7 @@ for (const http of [1, 2] as const) {
     t.diagnostic(`${opened} connections`);
   });
 
-  test(`a long answer over HTTP/${http} passes whole, a cut one reaches the caller as cut`, TIMEOUT, async (t) => {
+  test(`a long answer over HTTP/${http} passes whole, a cut one reaches the caller as cut`, async (t) => {
     const long = "x".repeat(3_000_000);
     let cutting = false;
     const upstream = await secureUpstream(t, http, ({ asked, write, end, cut }) => {
@@ -121,14 +120,14 @@ for (const http of [1, 2] as const) {
     await assert.rejects(service.post("/rpc/priority/1", plain), TypeError);
   });
 
-  test(`a connection over HTTP/${http} that is cut before the answer leads to the next provider`, TIMEOUT, async (t) => {
+  test(`a connection over HTTP/${http} that is cut before the answer leads to the next provider`, async (t) => {
     const upstream = await secureUpstream(t, http, ({ cut }) => cut());
     const service = await serve(t, upstream);
     assert.equal(await walk(service), "a:network b:ok 0xb");
   });
 }
 
-test("a certificate that is not trusted is a failure before anything was sent", TIMEOUT, async (t) => {
+test("a certificate that is not trusted is a failure before anything was sent", async (t) => {
   const upstream = await secureUpstream(t, 2, well);
   const service = await serve(t, upstream, {});
   assert.equal(await walk(service), "a:unsent b:ok 0xb");
@@ -140,7 +139,7 @@ const CALMING: readonly (readonly [name: string, answer: (it: Exchange) => void]
   ["a reset of the stream", ({ cut }) => cut(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
 ];
 for (const [name, answer] of CALMING) {
-  test(`${name} that says ENHANCE_YOUR_CALM is a rate limit: the next provider answers, the circuit stays closed`, TIMEOUT, async (t) => {
+  test(`${name} that says ENHANCE_YOUR_CALM is a rate limit: the next provider answers, the circuit stays closed`, async (t) => {
     const upstream = await secureUpstream(t, 2, answer);
     const service = await serve(t, upstream);
     assert.equal(await walk(service), "a:connection_rate_limit b:ok 0xb");
@@ -151,7 +150,7 @@ for (const [name, answer] of CALMING) {
   });
 }
 
-test("a GOAWAY that only ends the connection loses nothing: calls under way are answered, later ones use a new connection", TIMEOUT, async (t) => {
+test("a GOAWAY that only ends the connection loses nothing: calls under way are answered, later ones use a new connection", async (t) => {
   const upstream = await secureUpstream(t, 2, (it) => {
     it.asked.session?.goaway(constants.NGHTTP2_NO_ERROR);
     setTimeout(() => well(it), 50);

@@ -6,7 +6,6 @@ import { privateKeyToAccount } from "viem/accounts";
 import { stage, walked } from "../fakes/stage.ts";
 import type { Replier, Script } from "../fakes/upstream.ts";
 
-const TIMEOUT = { timeout: 10_000 };
 const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 const RAW = await ALICE.signTransaction({ chainId: 1, nonce: 0, to: ALICE.address, value: 1n, type: "eip1559", gas: 21_000n, maxFeePerGas: 9n });
 const HASH = keccak256(RAW);
@@ -15,7 +14,7 @@ const says =
   (_, reply) =>
     reply.error(error);
 
-test("a transaction that certainly never left goes to the next provider", TIMEOUT, async (t) => {
+test("a transaction that certainly never left goes to the next provider", async (t) => {
   const { call, upstreams } = await stage(t, [undefined, (_, reply) => reply.result(`"${HASH}"`)]);
   await upstreams[0]?.close();
   const answer = await call("eth_sendRawTransaction", [RAW]);
@@ -31,7 +30,7 @@ const BROKEN: readonly (readonly [name: string, category: string, answer: (reply
   ["half an answer", "network", (reply) => reply.begin('{"jsonrpc"').reset()],
 ];
 for (const [name, category, answerWith] of BROKEN) {
-  test(`a transaction met by ${name} is dispatched once, its outcome unknown, its hash told`, TIMEOUT, async (t) => {
+  test(`a transaction met by ${name} is dispatched once, its outcome unknown, its hash told`, async (t) => {
     const { call, upstreams } = await stage(t, [(_, reply) => answerWith(reply), undefined], { extra: { deadlines: { default_ms: 300 } } });
     const answer = await call("eth_sendRawTransaction", [RAW]);
     const { code, data } = answer.json.error;
@@ -44,7 +43,7 @@ for (const [name, category, answerWith] of BROKEN) {
   });
 }
 
-test("already known is success with the transaction's own hash, whatever the caller's id looks like", TIMEOUT, async (t) => {
+test("already known is success with the transaction's own hash, whatever the caller's id looks like", async (t) => {
   const { service, upstreams } = await stage(t, [says('{"code":-32000,"message":"already known"}'), undefined]);
   for (const id of ["7", '"a-b"', '"\\u0061\\n"', "123456789012345678901234567890", "-3"]) {
     const answer = await service.post("/rpc/priority/1", `{"jsonrpc":"2.0","id":${id},"method":"eth_sendRawTransaction","params":["${RAW}"]}`);
@@ -56,7 +55,7 @@ test("already known is success with the transaction's own hash, whatever the cal
   assert.equal(upstreams[1]?.asked.length, 0);
 });
 
-test("the hash of a blob transaction leaves its blobs out", TIMEOUT, async (t) => {
+test("the hash of a blob transaction leaves its blobs out", async (t) => {
   const { call } = await stage(t, [says('{"code":-32000,"message":"already known"}')]);
   const fields = { chainId: 1, nonce: 0, to: ALICE.address, gas: 21_000n, maxFeePerGas: 9n, maxFeePerBlobGas: 9n } as const;
   const blob = { ...fields, type: "eip4844", blobVersionedHashes: [`0x01${"11".repeat(31)}`] } as const;
@@ -78,14 +77,14 @@ function cellWrapper(plain: Hex): Hex {
   return `0x03f8${length.padStart(2, "0")}${inner}`;
 }
 
-test("legacy and access-list transactions are recognised too", TIMEOUT, async (t) => {
+test("legacy and access-list transactions are recognised too", async (t) => {
   const { call } = await stage(t, [says('{"code":-32010,"message":"Transaction with the same hash was already imported."}')]);
   const legacy = await ALICE.signTransaction({ chainId: 1, nonce: 0, to: ALICE.address, type: "legacy", gas: 21_000n, gasPrice: 9n });
   const listed = await ALICE.signTransaction({ chainId: 1, nonce: 0, to: ALICE.address, type: "eip2930", gas: 21_000n, gasPrice: 9n });
   for (const raw of [legacy, listed]) assert.equal((await call("eth_sendRawTransaction", [raw])).json.result, keccak256(raw));
 });
 
-test("nonce too low is a success when the same transaction is known, and the error unchanged when it is not", TIMEOUT, async (t) => {
+test("nonce too low is a success when the same transaction is known, and the error unchanged when it is not", async (t) => {
   const error = '{"code":-32000,"message":"nonce too low: next nonce 5, tx nonce 0"}';
   let known = "null";
   const { call, upstreams } = await stage(t, [
@@ -102,20 +101,20 @@ test("nonce too low is a success when the same transaction is known, and the err
   assert.equal(upstreams[1]?.asked.length, 0, "the node that used the nonce is the one that knows");
 });
 
-test("nonce too low from a node that then fails is still told unchanged", TIMEOUT, async (t) => {
+test("nonce too low from a node that then fails is still told unchanged", async (t) => {
   const error = '{"code":-32000,"message":"nonce too low"}';
   const { call } = await stage(t, [({ method }, reply) => (method === "eth_getTransactionByHash" ? reply.reset() : reply.error(error))]);
   assert.match((await call("eth_sendRawTransaction", [RAW])).text, /"error":\{"code":-32000,"message":"nonce too low"\}\}$/);
 });
 
-test("a full pool sends the transaction to the next provider, because nothing was accepted", TIMEOUT, async (t) => {
+test("a full pool sends the transaction to the next provider, because nothing was accepted", async (t) => {
   const { call } = await stage(t, [says('{"code":-32000,"message":"txpool is full"}'), (_, reply) => reply.result(`"${HASH}"`)]);
   const answer = await call("eth_sendRawTransaction", [RAW]);
   assert.equal(answer.json.result, HASH);
   assert.equal(walked(answer), "a:pool_full b:ok");
 });
 
-test("an unlisted method is dispatched once: a broken answer is outcome unknown, an error is passed on, a refused port is passed over", TIMEOUT, async (t) => {
+test("an unlisted method is dispatched once: a broken answer is outcome unknown, an error is passed on, a refused port is passed over", async (t) => {
   const { call, upstreams } = await stage(t, [(_, reply) => reply.reset(), undefined]);
   const [a, b] = upstreams;
   const broken = await call("vendor_doSomething");
@@ -128,7 +127,7 @@ test("an unlisted method is dispatched once: a broken answer is outcome unknown,
   assert.equal((await call("vendor_doSomething")).json.result, "0x1");
 });
 
-test("a rate limit may be taken elsewhere even by a transaction: it was refused before it ran", TIMEOUT, async (t) => {
+test("a rate limit may be taken elsewhere even by a transaction: it was refused before it ran", async (t) => {
   const { call } = await stage(t, [(_, reply) => reply.body("", 429), (_, reply) => reply.result(`"${HASH}"`)]);
   assert.equal(walked(await call("eth_sendRawTransaction", [RAW])), "a:rate_limit b:ok");
 });

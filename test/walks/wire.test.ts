@@ -4,7 +4,6 @@ import { test } from "node:test";
 import { stage, until, walked } from "../fakes/stage.ts";
 import type { Replier } from "../fakes/upstream.ts";
 
-const TIMEOUT = { timeout: 10_000 };
 const json = (id: string, result = '"0xa"'): string => `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
 
 const PROPER: readonly (readonly [name: string, write: (body: string, reply: Replier) => void])[] = [
@@ -107,7 +106,7 @@ function flood(raw: Replier["raw"], socket: Replier["response"]["socket"], text:
 }
 
 for (const [name, write] of PROPER) {
-  test(`an answer with ${name} is understood, one after the other`, TIMEOUT, async (t) => {
+  test(`an answer with ${name} is understood, one after the other`, async (t) => {
     const { call } = await stage(t, [({ id }, reply) => write(json(id), reply), (_, reply) => reply.result('"0xb"')]);
     for (let n = 0; n < 3; n++) {
       const answer = await call("eth_gasPrice");
@@ -118,7 +117,7 @@ for (const [name, write] of PROPER) {
 }
 
 for (const [name, write] of IMPROPER) {
-  test(`an answer with ${name} leads to the next provider, and its connection is given up`, TIMEOUT, async (t) => {
+  test(`an answer with ${name} leads to the next provider, and its connection is given up`, async (t) => {
     const { call, upstreams } = await stage(t, [({ id }, reply) => write(json(id), reply), (_, reply) => reply.result('"0xb"')], {
       extra: { deadlines: { cheap_ms: 1_500 } },
     });
@@ -130,7 +129,7 @@ for (const [name, write] of IMPROPER) {
   });
 }
 
-test("a second answer that nobody asked for is never taken for the answer to the next call", TIMEOUT, async (t) => {
+test("a second answer that nobody asked for is never taken for the answer to the next call", async (t) => {
   const { service, upstreams } = await stage(t, [undefined]);
   const whole = (body: string): string => `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   const post = async (n: number): Promise<string> =>
@@ -150,7 +149,7 @@ test("a second answer that nobody asked for is never taken for the answer to the
   }
 });
 
-test("a provider that closes its idle connections costs no call", TIMEOUT, async (t) => {
+test("a provider that closes its idle connections costs no call", async (t) => {
   const { call, upstreams } = await stage(t, [undefined]);
   let closed = 0;
   upstreams[0]?.script(({ id }, { response }) => {
@@ -165,7 +164,7 @@ test("a provider that closes its idle connections costs no call", TIMEOUT, async
   }
 });
 
-test("a request of eight million bytes goes up whole", { timeout: 20_000 }, async (t) => {
+test("a request of eight million bytes goes up whole", async (t) => {
   const { service, upstreams } = await stage(t, [({ params }, reply) => reply.result(String(String(params).length))]);
   const { json: answer } = await service.post("/rpc/1", { jsonrpc: "2.0", id: 1, method: "eth_call", params: ["x".repeat(7_900_000)] });
   assert.equal(answer.result, 7_900_000);

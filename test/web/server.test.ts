@@ -8,7 +8,6 @@ import { realWorld } from "../../src/world.ts";
 import { configOf, configText, type Service, startService } from "../fakes/service.ts";
 import { until } from "../fakes/stage.ts";
 
-const TIMEOUT = { timeout: 10_000 };
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
 
 async function serve(t: TestContext, limits: Record<string, unknown> = {}): Promise<Service> {
@@ -36,19 +35,19 @@ const statusOf = (answer: string): string => answer.split(" ")[1] ?? "";
 const post = (target: string, lines: readonly string[], version = "1.1"): string =>
   `POST ${target} HTTP/${version}\r\n${[...lines, `Content-Length: ${BODY.length}`].join("\r\n")}\r\n\r\n${BODY}`;
 
-test("a header time longer than the request time is no reason not to start", TIMEOUT, async (t) => {
+test("a header time longer than the request time is no reason not to start", async (t) => {
   const service = await serve(t, { headers_timeout_ms: 60_000, request_timeout_ms: 1_000 });
   assert.equal((await service.get("/api/health")).status, 200);
 });
 
-test("a taken port is told, not thrown about", TIMEOUT, async (t) => {
+test("a taken port is told, not thrown about", async (t) => {
   const service = await serve(t);
   const config = configOf(configText([{ id: "a", url: "http://127.0.0.1:1" }]));
   const taken = { ...config, server: { ...config.server, port: service.port } };
   await assert.rejects(build(taken, { world: realWorld, log: pino({ level: "silent" }), version: "0" }), { code: "EADDRINUSE" });
 });
 
-test("connections beyond the bound are closed at once, and there is room again when one ends", TIMEOUT, async (t) => {
+test("connections beyond the bound are closed at once, and there is room again when one ends", async (t) => {
   const { port } = await serve(t, { max_connections: 3 });
   const held = Array.from({ length: 3 }, () => connect(port, "127.0.0.1"));
   t.after(() => {
@@ -61,7 +60,7 @@ test("connections beyond the bound are closed at once, and there is room again w
   await until("room", async () => statusOf(await raw(t, port, request, '"0x1"}')) === "200");
 });
 
-test("a target with scheme and host is the same path", TIMEOUT, async (t) => {
+test("a target with scheme and host is the same path", async (t) => {
   const { port } = await serve(t);
   for (const target of ["http://any.example/rpc/1", "HTTPS://any.example:8443/rpc/ethereum?include_meta=headers"]) {
     assert.match(await raw(t, port, post(target, ["Host: any.example"]), '"0x1"}'), /^HTTP\/1\.1 200 /, target);
@@ -70,7 +69,7 @@ test("a target with scheme and host is the same path", TIMEOUT, async (t) => {
   assert.match(await raw(t, port, "GET http://any.example/api/health HTTP/1.1\r\nHost: x\r\n\r\n", "}}"), /^HTTP\/1\.1 200 /);
 });
 
-test("HTTP/1.1 without a host is refused in JSON, HTTP/1.0 without one is served and closed", TIMEOUT, async (t) => {
+test("HTTP/1.1 without a host is refused in JSON, HTTP/1.0 without one is served and closed", async (t) => {
   const { port } = await serve(t);
   const refused = await raw(t, port, post("/rpc/1", ["X: y"]), "}}");
   assert.match(refused, /^HTTP\/1\.1 400 .*Access-Control-Expose-Headers.*"code":"invalid_request"/is);
@@ -78,7 +77,7 @@ test("HTTP/1.1 without a host is refused in JSON, HTTP/1.0 without one is served
   assert.match(served, /^HTTP\/1\.1 200 .*"result":"0x1"\}$/s);
 });
 
-test("a client that waits for 100 Continue gets it, then its answer", TIMEOUT, async (t) => {
+test("a client that waits for 100 Continue gets it, then its answer", async (t) => {
   const { port } = await serve(t);
   const answer = await raw(t, port, post("/rpc/1", ["Host: x", "Expect: 100-continue"]), '"0x1"}');
   assert.match(answer, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /);

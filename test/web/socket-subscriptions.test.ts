@@ -8,10 +8,9 @@ import { createPress, SUBSCRIPTION_ID_CHARS } from "../../src/web/socket/notific
 import { until } from "../fakes/stage.ts";
 import { bare, call, frame, open, scene } from "./socket-scene.ts";
 
-const TIMEOUT = { timeout: 15_000 };
 const events = (...texts: readonly string[]): readonly Buffer[] => texts.map((it) => Buffer.from(it));
 
-test("a subscription is acknowledged once it is real, with an id of our own, and its events follow raw and in order", TIMEOUT, async (t) => {
+test("a subscription is acknowledged once it is real, with an id of our own, and its events follow raw and in order", async (t) => {
   const it = await scene(t);
   const client = await open(t, it.port, "/ws/rpc/profile/team/fastest/1?provider=a");
   client.send(call(1, "eth_subscribe", ["newHeads"]));
@@ -39,7 +38,7 @@ test("a subscription is acknowledged once it is real, with an id of our own, and
   await until("the leave", () => it.asked[0]?.left);
 });
 
-test("events that come before the acknowledgement is written wait for it, also when that stands in a batch", TIMEOUT, async (t) => {
+test("events that come before the acknowledgement is written wait for it, also when that stands in a batch", async (t) => {
   const it = await scene(t);
   it.echo = false;
   const client = await open(t, it.port);
@@ -57,7 +56,7 @@ test("events that come before the acknowledgement is written wait for it, also w
   for (const result of [1, 2, 3]) assert.deepEqual((await client.next()).params, { subscription, result });
 });
 
-test("unsubscribing answers true and nothing comes afterwards; unknown and foreign ids are an error of their own", TIMEOUT, async (t) => {
+test("unsubscribing answers true and nothing comes afterwards; unknown and foreign ids are an error of their own", async (t) => {
   const it = await scene(t);
   const [client, other] = [await open(t, it.port), await open(t, it.port)];
   client.send(call(1, "eth_subscribe", ["newPendingTransactions"]));
@@ -78,33 +77,29 @@ test("unsubscribing answers true and nothing comes afterwards; unknown and forei
   assert.equal((await client.next()).error.data.code, "subscription_not_found");
 });
 
-test(
-  "what is no subscription is refused with the kinds there are, a refusal from upstream is passed on, and neither leaves anything behind",
-  TIMEOUT,
-  async (t) => {
-    const it = await scene(t, { max_socket_subscriptions: 1 });
-    const client = await open(t, it.port);
-    for (const params of [[], ["newStuff"], ["logs", { address: "0x12" }], { 0: "newHeads" }]) {
-      client.send({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params });
-      const { error } = await client.next();
-      assert.deepEqual([error.code, error.data.code], [-32602, "invalid_field"]);
-      assert.match(error.data.next_action, /newHeads, logs, newPendingTransactions, syncing/);
-    }
-    client.send({ jsonrpc: "2.0", method: "eth_subscribe", params: ["newHeads"] });
-    client.send(call(2, "eth_subscribe", ["newHeads"]));
-    const { subscriber } = await until("the subscription", () => it.asked[0]);
-    subscriber.refused({ kind: "fault", fault: fault("unavailable", "nobody") }, null);
-    assert.equal((await client.next()).error.data.code, "unavailable");
-    assert.equal(it.asked.length, 1);
-    client.send(call(3, "eth_subscribe", ["newHeads"]));
-    await until("the next", () => it.asked.length === 2);
-    client.send(call(4, "eth_subscribe", ["newHeads"]));
-    const { id, error } = await client.next();
-    assert.deepEqual([id, error.data.code], [4, "rate_limit_exceeded"]);
-  },
-);
+test("what is no subscription is refused with the kinds there are, a refusal from upstream is passed on, and neither leaves anything behind", async (t) => {
+  const it = await scene(t, { max_socket_subscriptions: 1 });
+  const client = await open(t, it.port);
+  for (const params of [[], ["newStuff"], ["logs", { address: "0x12" }], { 0: "newHeads" }]) {
+    client.send({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params });
+    const { error } = await client.next();
+    assert.deepEqual([error.code, error.data.code], [-32602, "invalid_field"]);
+    assert.match(error.data.next_action, /newHeads, logs, newPendingTransactions, syncing/);
+  }
+  client.send({ jsonrpc: "2.0", method: "eth_subscribe", params: ["newHeads"] });
+  client.send(call(2, "eth_subscribe", ["newHeads"]));
+  const { subscriber } = await until("the subscription", () => it.asked[0]);
+  subscriber.refused({ kind: "fault", fault: fault("unavailable", "nobody") }, null);
+  assert.equal((await client.next()).error.data.code, "unavailable");
+  assert.equal(it.asked.length, 1);
+  client.send(call(3, "eth_subscribe", ["newHeads"]));
+  await until("the next", () => it.asked.length === 2);
+  client.send(call(4, "eth_subscribe", ["newHeads"]));
+  const { id, error } = await client.next();
+  assert.deepEqual([id, error.data.code], [4, "rate_limit_exceeded"]);
+});
 
-test("a subscription under way whose caller goes is left, and one that cannot go on closes the socket with 1011", TIMEOUT, async (t) => {
+test("a subscription under way whose caller goes is left, and one that cannot go on closes the socket with 1011", async (t) => {
   const it = await scene(t);
   const gone = await open(t, it.port);
   gone.send(call(1, "eth_subscribe", ["newHeads"]));
@@ -124,7 +119,7 @@ test("a subscription under way whose caller goes is left, and one that cannot go
   assert.ok(it.asked[2]?.left);
 });
 
-test("a subscriber that does not read is closed with 1013 and others get everything", TIMEOUT, async (t) => {
+test("a subscriber that does not read is closed with 1013 and others get everything", async (t) => {
   const it = await scene(t, { max_socket_queue_bytes: 2_000_000 });
   const slow = await bare(t, it.port);
   slow.pause();

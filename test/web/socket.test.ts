@@ -8,7 +8,6 @@ import { until } from "../fakes/stage.ts";
 import { simulatedWorld } from "../fakes/world.ts";
 import { bare, call, frame, open, scene } from "./socket-scene.ts";
 
-const TIMEOUT = { timeout: 15_000 };
 const KEY = `Sec-WebSocket-Key: ${"A".repeat(22)}==`;
 const UPGRADE = ["Host: x", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", KEY];
 
@@ -34,7 +33,7 @@ function parted(answer: string): { readonly status: number; readonly head: strin
   return { status: Number(head.split(" ")[1]), head, code: error.code, data: error.data };
 }
 
-test("every URL form of HTTP opens a socket under /ws, and pins and strategies count as there", TIMEOUT, async (t) => {
+test("every URL form of HTTP opens a socket under /ws, and pins and strategies count as there", async (t) => {
   const { port, calls, ...stage } = await scene(t);
   stage.echo = true;
   const forms = [
@@ -55,7 +54,7 @@ test("every URL form of HTTP opens a socket under /ws, and pins and strategies c
   assert.equal(calls.length, 0);
 });
 
-test("header pins and the query of the handshake hold for every request on the socket", TIMEOUT, async (t) => {
+test("header pins and the query of the handshake hold for every request on the socket", async (t) => {
   const it = await scene(t);
   it.echo = false;
   const client = await open(t, it.port, "/ws/rpc/1?strategy=fastest", { headers: { "X-Svc-Provider": "a", "X-Request-Id": "mine" } });
@@ -66,7 +65,7 @@ test("header pins and the query of the handshake hold for every request on the s
   assert.deepEqual([request.strategy, request.pin?.id, request.mayStream], ["fastest", "a", false]);
 });
 
-test("a handshake that leads nowhere is refused with the status and the JSON body that HTTP gives", TIMEOUT, async (t) => {
+test("a handshake that leads nowhere is refused with the status and the JSON body that HTTP gives", async (t) => {
   const { port, observer } = await scene(t);
   const refused: readonly (readonly [path: string, status: number, code: string])[] = [
     ["/ws/rpc/nowhere", 400, "unknown_chain"],
@@ -84,7 +83,7 @@ test("a handshake that leads nowhere is refused with the status and the JSON bod
   assert.equal(observer.sockets.open, 0);
 });
 
-test("broken handshakes are told what is missing; requests without an upgrade get 426, other methods 405, h2c is plain HTTP", TIMEOUT, async (t) => {
+test("broken handshakes are told what is missing; requests without an upgrade get 426, other methods 405, h2c is plain HTTP", async (t) => {
   const { port } = await scene(t);
   const get = "GET /ws/rpc/1 HTTP/1.1";
   for (const fields of [UPGRADE.slice(0, 4), [...UPGRADE.slice(0, 3), "Sec-WebSocket-Version: 7", KEY], [...UPGRADE.slice(0, 4), "Sec-WebSocket-Key: short"]]) {
@@ -104,7 +103,7 @@ test("broken handshakes are told what is missing; requests without an upgrade ge
   assert.match(await raw(t, port, "POST /rpc/1 HTTP/1.1", plain, '"0x1"}'), /^HTTP\/1\.1 200 /);
 });
 
-test("ids come back exactly as sent, notifications get no answer, batches keep their order", TIMEOUT, async (t) => {
+test("ids come back exactly as sent, notifications get no answer, batches keep their order", async (t) => {
   const { port } = await scene(t);
   const client = await open(t, port);
   for (const id of ["12345678901234567890123", '"a\\u0041"', "-0", "null"]) {
@@ -118,7 +117,7 @@ test("ids come back exactly as sent, notifications get no answer, batches keep t
   assert.deepEqual([batch.length, batch[0].result, batch[1].error.code, batch[2].result], [3, [2], -32600, "0x1"]);
 });
 
-test("junk, binary and what is no request is answered with an error, and the socket lives", TIMEOUT, async (t) => {
+test("junk, binary and what is no request is answered with an error, and the socket lives", async (t) => {
   const { port } = await scene(t, { max_batch_items: 2 });
   const client = await open(t, port);
   for (const text of ["", "junk", '{"jsonrpc":"2.0"', "\u0000"]) {
@@ -136,7 +135,7 @@ test("junk, binary and what is no request is answered with an error, and the soc
   assert.equal((await client.next()).result, "0x1");
 });
 
-test("what breaks the protocol is closed with the code of the protocol, and nobody else is affected", TIMEOUT, async (t) => {
+test("what breaks the protocol is closed with the code of the protocol, and nobody else is affected", async (t) => {
   const it = await scene(t, { max_body_bytes: 100_000 });
   const other = await open(t, it.port);
   const cases: readonly (readonly [bytes: Buffer, code: number])[] = [
@@ -161,7 +160,7 @@ test("what breaks the protocol is closed with the code of the protocol, and nobo
   assert.equal((await other.next()).result, "0x1");
 });
 
-test("a message in fragments, with pings between them, is one message, and every ping is answered", TIMEOUT, async (t) => {
+test("a message in fragments, with pings between them, is one message, and every ping is answered", async (t) => {
   const { port } = await scene(t);
   const socket = await bare(t, port);
   let got = "";
@@ -175,7 +174,7 @@ test("a message in fragments, with pings between them, is one message, and every
   assert.ok(got.includes("\x8a\x04sign"));
 });
 
-test("more requests than may be in flight are refused with their ids, and there is room again after an answer", TIMEOUT, async (t) => {
+test("more requests than may be in flight are refused with their ids, and there is room again after an answer", async (t) => {
   const it = await scene(t, { max_socket_requests: 2 });
   it.echo = false;
   const client = await open(t, it.port);
@@ -191,7 +190,7 @@ test("more requests than may be in flight are refused with their ids, and there 
   await until("the next call", () => it.calls.length === 2);
 });
 
-test("request bytes are bounded on one socket and, with those of half-received messages, on all together", TIMEOUT, async (t) => {
+test("request bytes are bounded on one socket and, with those of half-received messages, on all together", async (t) => {
   const it = await scene(t, { max_socket_bytes: 10_000, max_in_flight_bytes: 300_000, max_body_bytes: 1_000_000 });
   it.echo = false;
   const client = await open(t, it.port);
@@ -209,7 +208,7 @@ test("request bytes are bounded on one socket and, with those of half-received m
   await until("all given back", () => it.budget.used === 0);
 });
 
-test("a socket that closes ends its calls and gives everything back", TIMEOUT, async (t) => {
+test("a socket that closes ends its calls and gives everything back", async (t) => {
   const it = await scene(t);
   it.echo = false;
   const client = await open(t, it.port);
@@ -224,7 +223,7 @@ test("a socket that closes ends its calls and gives everything back", TIMEOUT, a
   assert.deepEqual([...it.observer.sockets.closes], [["1000", 1]]);
 });
 
-test("a client that does not read is no longer read itself, and what waits for it counts until it is gone", TIMEOUT, async (t) => {
+test("a client that does not read is no longer read itself, and what waits for it counts until it is gone", async (t) => {
   const it = await scene(t, { max_socket_queue_bytes: 4_000_000 });
   const socket = await bare(t, it.port);
   socket.pause();
@@ -241,7 +240,7 @@ test("a client that does not read is no longer read itself, and what waits for i
   assert.equal(it.budget.used, 0);
 });
 
-test("pings go out at their time; two without a pong close with 1002, and a late pong counts", TIMEOUT, async (t) => {
+test("pings go out at their time; two without a pong close with 1002, and a late pong counts", async (t) => {
   const world = simulatedWorld(7);
   // The drain at the end needs time to pass.
   t.after(() => void setInterval(() => world.advance(500), 5).unref());
@@ -274,7 +273,7 @@ test("pings go out at their time; two without a pong close with 1002, and a late
   await until("the count", () => it.observer.sockets.closes.get("1002") === 1);
 });
 
-test("a drain lets calls finish, refuses new ones and new sockets, and closes with 1012", TIMEOUT, async (t) => {
+test("a drain lets calls finish, refuses new ones and new sockets, and closes with 1012", async (t) => {
   const it = await scene(t, { drain_timeout_ms: 5_000 });
   it.echo = false;
   const client = await open(t, it.port);
@@ -292,7 +291,7 @@ test("a drain lets calls finish, refuses new ones and new sockets, and closes wi
   assert.equal(it.observer.sockets.open, 0);
 });
 
-test("a drain refuses handshakes on open connections with 503, and cuts a client that does not answer its close", TIMEOUT, async (t) => {
+test("a drain refuses handshakes on open connections with 503, and cuts a client that does not answer its close", async (t) => {
   const it = await scene(t, { drain_timeout_ms: 5_000 });
   const waiting = connect(it.port, "127.0.0.1");
   t.after(() => waiting.destroy());
@@ -312,7 +311,7 @@ test("a drain refuses handshakes on open connections with 503, and cuts a client
   await until("the cut", () => deaf.destroyed || deaf.readableEnded || it.observer.sockets.open === 0);
 });
 
-test("a reload reaches open sockets: they go on with the new profile, or are told that it is gone", TIMEOUT, async (t) => {
+test("a reload reaches open sockets: they go on with the new profile, or are told that it is gone", async (t) => {
   const it = await scene(t);
   it.echo = false;
   const client = await open(t, it.port, "/ws/rpc/1/a");
@@ -326,7 +325,7 @@ test("a reload reaches open sockets: they go on with the new profile, or are tol
   assert.deepEqual((await client.next()).error.data.known_providers, ["b"]);
 });
 
-test("evidence comes in the body when the address says so, and in a message of its own when the request does", TIMEOUT, async (t) => {
+test("evidence comes in the body when the address says so, and in a message of its own when the request does", async (t) => {
   const { port } = await scene(t);
   const body = await open(t, port, "/ws/rpc/1?include_meta=body");
   body.send(call(1, "eth_chainId"));
@@ -349,7 +348,7 @@ test("evidence comes in the body when the address says so, and in a message of i
   assert.equal((await client.next()).id, 4);
 });
 
-test("answers of every size arrive whole in one frame", TIMEOUT, async (t) => {
+test("answers of every size arrive whole in one frame", async (t) => {
   const { port } = await scene(t);
   const client = await open(t, port);
   for (const size of [0, 70, 71, 72, 100, 125, 16_300, 16_384, 65_400, 65_535, 65_536, 200_000, 3_000_000]) {
@@ -359,7 +358,7 @@ test("answers of every size arrive whole in one frame", TIMEOUT, async (t) => {
   }
 });
 
-test("a connection that has carried HTTP requests can become a socket, and one whose request waits for its answer cannot", TIMEOUT, async (t) => {
+test("a connection that has carried HTTP requests can become a socket, and one whose request waits for its answer cannot", async (t) => {
   const it = await scene(t);
   const body = JSON.stringify(call(1, "eth_chainId"));
   const post = `POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
@@ -389,7 +388,7 @@ test("a connection that has carried HTTP requests can become a socket, and one w
   );
 });
 
-test("sockets, closes and notifications are told on /metrics", TIMEOUT, async (t) => {
+test("sockets, closes and notifications are told on /metrics", async (t) => {
   const it = await scene(t);
   const client = await open(t, it.port);
   client.send(call(1, "eth_subscribe", ["syncing"]));

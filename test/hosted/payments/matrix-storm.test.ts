@@ -23,7 +23,7 @@ const RAILS = ["tempo", "evm"] as const;
 const PURPOSES: readonly PurposeKind[] = ["fund_key", "create_key", "credit_account", "custom_access"];
 const QUESTION_FATES = ["drop", "lose", "cut", "late", "status", "junk", "limit"] as const;
 
-test(`many payers in storms over real chains (seeds from ${SEED})`, { timeout: 600_000 }, async (t) => {
+test(`many payers in storms over real chains (seeds from ${SEED})`, async (t) => {
   const seen = new Map<string, number>();
   for (let index = 0; index < STORMS; index += 1) {
     const { place, remove } = await newPlace("sqlite");
