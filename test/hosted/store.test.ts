@@ -151,7 +151,8 @@ test("a data directory has one owner at a time, in this process and in others, a
   t.after(remove);
   const store = await openStore(place);
   await assert.rejects(openStore(place), (error: Error) => error.message.includes(place.dataDir) && /Another svc/.test(error.message));
-  const text = `import("${new URL("../../src/hosted/store.ts", import.meta.url)}").then(({ openStore }) => openStore(${JSON.stringify(place)})).then(() => { console.log("open"); setInterval(() => {}, 1e6); }, (error) => { console.log(error.message); })`;
+  // It holds on to its store: one that nobody can reach any more is collected, and its lock goes with it.
+  const text = `import("${new URL("../../src/hosted/store.ts", import.meta.url)}").then(({ openStore }) => openStore(${JSON.stringify(place)})).then((store) => { console.log("open"); setInterval(() => store, 1e6); }, (error) => { console.log(error.message); })`;
   const spawnOpener = () => spawn(process.execPath, ["-e", text], { stdio: ["ignore", "pipe", "inherit"] });
   const refused = spawnOpener();
   t.after(() => void refused.kill("SIGKILL"));
