@@ -45,7 +45,7 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
   const store = await readStore({ url: config.storageUrl, dataDir: config.dataDir });
   try {
     const books = await audit(store);
-    const rails = [...(config.hosted?.payments?.rails ?? []), ...parts.localRails];
+    const rails = [...(config.hosted?.payments.rails ?? []), ...parts.localRails];
     const tills = await tillReports(parts, store, rails);
     const comparedUnits = tills.reduce((sum, it) => sum + it.recordedUnits, 0n);
     const leftUnits = (await recordedUnits(store)) - comparedUnits;

@@ -157,7 +157,7 @@ interface PaymentHostingParts extends Omit<HostingParts, "serving"> {
 
 /** Payments, where there are rails; null = nothing can be bought. What they need is loaded here, so that nobody else waits for it. */
 async function paymentsOf({ config, settings, node, ...parts }: PaymentHostingParts): Promise<Payments | null> {
-  if (settings.payments === null) return null;
+  if (settings.payments.rails.length === 0) return null;
   const { openPayments } = await import("./hosted/payments/open.ts");
   return openPayments({
     ...parts,
@@ -169,11 +169,10 @@ async function paymentsOf({ config, settings, node, ...parts }: PaymentHostingPa
 
 /** Pay-per-call, where there is a rail for it; null = there is none. Loaded like payments. */
 async function sessionsOf({ config, settings, ...parts }: Omit<PaymentHostingParts, "changes" | "node">): Promise<Sessions | null> {
-  const { payments } = settings;
-  const rails = payments?.rails.filter((it) => it.kind === "session") ?? [];
-  if (payments === null || rails.length === 0) return null;
+  const { rails: all, offerMs, waitMs } = settings.payments;
+  const rails = all.filter((it) => it.kind === "session");
+  if (rails.length === 0) return null;
   const { openSessions } = await import("./hosted/payments/session/open.ts");
-  const { offerMs, waitMs } = payments;
   return openSessions({ ...parts, rails, offerMs, waitMs, bucket: settings.buckets.managed, ...askerOf(config) });
 }
 

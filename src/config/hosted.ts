@@ -120,8 +120,8 @@ export interface HostedConfig {
   readonly keysPerHour: number;
   readonly flushIntervalMs: number;
   readonly nodeTimeoutMs: number;
-  /** Null = nothing can be bought. */
-  readonly payments: PaymentSettings | null;
+  /** Without rails nothing can be bought. */
+  readonly payments: PaymentSettings;
 }
 
 const DAY_MS = 86_400_000;

@@ -113,9 +113,9 @@ export const payments = z
   .prefault({})
   .describe("Payments by machines: MPP and x402.");
 
-/** The settings as the service uses them; null = nothing can be bought. */
-export function paymentsOf(file: z.output<typeof payments>): PaymentSettings | null {
-  return file.rails.length === 0 ? null : settingsOf(file, file.rails.map(railOf));
+/** The settings as the service uses them. */
+export function paymentsOf(file: z.output<typeof payments>): PaymentSettings {
+  return settingsOf(file, file.rails.map(railOf));
 }
 
 /** Every setting at its default, with these rails. */

@@ -13,7 +13,7 @@ export interface AnvilNode {
   readonly wsUrl: string;
   /** False as soon as the process has ended, for whatever reason. */
   readonly alive: () => boolean;
-  /** Asks the node itself; throws `RpcError` when it answers with an error, `NodeSilent` when it does not answer within two seconds. */
+  /** Asks the node itself; throws `RpcError` when it answers with an error, `NodeSilent` when it does not answer within five seconds. */
   readonly rpc: (method: string, ...params: readonly unknown[]) => Promise<unknown>;
   /** Ends the process at once; resolves when it is gone. */
   readonly end: () => Promise<void>;
@@ -40,15 +40,15 @@ export class NodeSilent extends Error {
   }
 }
 
-const READY_TIMEOUT_MS = 10_000;
+const READY_TIMEOUT_MS = 30_000;
 const READY_POLL_MS = 50;
-const RPC_TIMEOUT_MS = 2_000;
+const RPC_TIMEOUT_MS = 5_000;
 const KEPT_OUTPUT_CHARS = 4_000;
 const SHOWN_OUTPUT_LINES = 5;
 
 const Answer = z.object({ result: z.unknown().optional(), error: z.object({ code: z.number(), message: z.string() }).optional() });
 
-/** Starts one node on a free port of 127.0.0.1; rejects with its last lines when it does not answer within ten seconds. */
+/** Starts one node on a free port of 127.0.0.1; rejects with its last lines when it does not answer within thirty seconds. */
 export async function startAnvil({ id, args, world, onCrash }: AnvilOptions): Promise<AnvilNode> {
   // A process group of its own: Ctrl-C in the terminal ends the service first, which then ends its nodes. No environment: the node needs none of our secrets.
   const child = spawn(anvilBinary(), ["--host", "127.0.0.1", "--port", "0", ...args], { detached: true, env: {}, stdio: ["ignore", "pipe", "pipe"] });

@@ -14,6 +14,7 @@ import { startLocalPayments, withLocalPayments } from "../../src/devnet/payments
 import { isLoopback } from "../../src/devnet/payments/loopback.ts";
 import { realWorld } from "../../src/world.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
+import { PATIENT } from "../fakes/service.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CLI = fileURLToPath(new URL("../../node_modules/mppx/dist/bin.js", import.meta.url));
@@ -24,7 +25,7 @@ const Key = z.object({ key: z.string().startsWith("svc_ak_"), balance_usd: z.lit
 function configOf(dataDir: string, server: Record<string, unknown>, hosted: Record<string, unknown>): string {
   const chains = { ethereum: { chain_id: 1, block_time_ms: 12_000 } };
   const profiles = { public: { chains: { ethereum: { providers: [{ id: "none", url: "http://127.0.0.1:9" }] } } } };
-  return JSON.stringify({ server: { port: 0, ...server }, devnet: true, data_dir: dataDir, hosted, chains, profiles });
+  return JSON.stringify({ server: { port: 0, ...server }, devnet: true, data_dir: dataDir, hosted, chains, profiles, deadlines: PATIENT });
 }
 
 async function started(t: TestContext, server: Record<string, unknown> = {}, hosted: Record<string, unknown> = { enabled: true }): Promise<ServiceProcess> {
@@ -109,7 +110,7 @@ test("a plain router starts no payment chain", async (t) => {
   assert.ok(!/payment|Tempo/.test(service.log()), service.log());
 });
 
-test("local rails come beside those of the file, and never in the place of one", () => {
+test("local rails come beside those of the file, and never in the place of one; the ranges are those of the file", () => {
   const text = Buffer.from(configOf("data", {}, { enabled: true, payments: { min_usd: "0.5", rails: [] } }));
   const result = loadConfig({ file: "svc.yml", text, env: {}, flags: {} });
   assert.ok(result.ok);
@@ -131,10 +132,9 @@ test("local rails come beside those of the file, and never in the place of one",
   const railsOf = (own: readonly TempoRailSettings[]) => {
     const { hosted } = result.config;
     assert.ok(hosted !== null);
-    const payments = hosted.payments ?? withLocalPayments(result.config, local).hosted?.payments;
-    assert.ok(payments);
-    return withLocalPayments({ ...result.config, hosted: { ...hosted, payments: { ...payments, rails: own } } }, local).hosted?.payments?.rails;
+    return withLocalPayments({ ...result.config, hosted: { ...hosted, payments: { ...hosted.payments, rails: own } } }, local).hosted?.payments.rails;
   };
+  assert.equal(withLocalPayments(result.config, local).hosted?.payments.minN, 500_000_000n, "what the file says beside its rails holds for them");
   assert.deepEqual(railsOf([]), [rail({})]);
   assert.deepEqual(railsOf([rail({ local: false })]), [rail({ local: false })]);
   assert.deepEqual(railsOf([rail({ chainId: 4217, local: false })]), [rail({ chainId: 4217, local: false }), rail({})]);

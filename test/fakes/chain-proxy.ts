@@ -65,6 +65,8 @@ export async function startChainProxy(target: string): Promise<ChainProxy> {
       request.socket.destroy();
     }
   });
+  // After seconds in which this process did nothing else it would close the connection on which the next question is sent.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const proxy: ChainProxy = {

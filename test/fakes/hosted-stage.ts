@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { type Answer, type Service, startService } from "./service.ts";
+import { type Answer, PATIENT, type Service, startService } from "./service.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "./upstream.ts";
 
 /** A hosted service; `premium` and `public` have a provider each on chain 1. */
@@ -37,6 +37,7 @@ export async function hostedStage(t: TestContext, hosted: Record<string, unknown
       chains: { ethereum: { chain_id: 1, name: "Ethereum", aliases: ["mainnet"], block_time_ms: 12_000 } },
       profiles: { premium: profile("paid", premium.url), public: profile("open", open.url), team: profile("own", open.url) },
       hosted: { enabled: true, operator_token: OPERATOR_TOKEN, keys_per_hour: 1_000, ...hosted },
+      deadlines: PATIENT,
       ...extra,
     }),
   );

@@ -97,6 +97,8 @@ export async function serveApi(t: Ending, store: Store, overrides: Partial<ApiPa
   });
   let requests = 0;
   const server = createServer((request, response) => api.handle(request, response, `req-${++requests}`));
+  // After seconds in which this process did nothing else it would close the connection on which the caller sends the next request.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(async () => {
     server.closeAllConnections();

@@ -22,7 +22,7 @@ export interface PaidService {
 }
 
 /** Starts it with these rails; `waitMs` is how long a paying request waits for its chain. Accounts have no free allowance. */
-export async function startPaidService(railsOf: (chains: PaymentChains) => readonly RailSettings[], waitMs = 10_000): Promise<PaidService> {
+export async function startPaidService(railsOf: (chains: PaymentChains) => readonly RailSettings[], waitMs = 60_000): Promise<PaidService> {
   const [chains, upstream] = await Promise.all([startPaymentChains(), scriptedUpstream()]);
   const dataDir = mkdtempSync(join(tmpdir(), "svc-paid-"));
   const text = configText(

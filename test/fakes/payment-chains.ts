@@ -5,6 +5,7 @@ import { deployToken } from "../../src/devnet/payments/token.ts";
 import { type LocalWallet, OTHER_PAYERS, PAYER, RECIPIENT, SESSION, SETTLEMENT } from "../../src/devnet/payments/wallets.ts";
 import type { AnvilNode } from "../../src/devnet/process.ts";
 import { realWorld } from "../../src/world.ts";
+import { rpcOf } from "./node-rpc.ts";
 
 /** One running payment chain. */
 export interface PaymentChain {
@@ -56,26 +57,33 @@ export async function startPaymentChains(): Promise<PaymentChains> {
   try {
     const [tempoNode, evmNode] = await Promise.all([starting.tempo, starting.evm]);
     const tempo = chainOf(tempoNode, TEMPO_CHAIN_ID, { address: TEMPO_TOKEN, name: "", version: "" });
-    const evm = chainOf(evmNode, EVM_CHAIN_ID, await deployToken(evmNode.rpc, realWorld));
+    const evm = chainOf(evmNode, EVM_CHAIN_ID, await deployToken(nodeRpc(evmNode), realWorld));
     const wallets = { payer: PAYER, otherPayers: OTHER_PAYERS, recipient: RECIPIENT, settlement: SETTLEMENT, session: SESSION };
-    return { ...wallets, tempo, evm, holdTempo: holding(tempoNode), rails: railsOf(tempo, evm), close };
+    return { ...wallets, tempo, evm, holdTempo: holding(tempo), rails: railsOf(tempo, evm), close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-function holding({ rpc }: AnvilNode): PaymentChains["holdTempo"] {
+function holding({ rpc }: PaymentChain): PaymentChains["holdTempo"] {
   return async (held) => {
     await rpc("evm_setIntervalMining", held ? 0 : 1);
     if (!held) await rpc("evm_mine");
   };
 }
 
-function chainOf({ url, wsUrl, pid, rpc }: AnvilNode, chainId: number, token: PaymentToken): PaymentChain {
+function chainOf(node: AnvilNode, chainId: number, token: PaymentToken): PaymentChain {
+  const { url, wsUrl, pid } = node;
+  const rpc = nodeRpc(node);
   const balanceOf = async (address: string): Promise<bigint> =>
     BigInt(String(await rpc("eth_call", { to: token.address, data: BALANCE_OF + address.slice(2).padStart(64, "0") }, "latest")));
   return { rpcUrl: url, wsUrl, pid, rpc, chainId, token, balanceOf };
+}
+
+/** Of the Tempo chain `url` is that of its front. */
+function nodeRpc({ wsUrl }: AnvilNode): PaymentChain["rpc"] {
+  return rpcOf(wsUrl.replace(/^ws/, "http"));
 }
 
 function railsOf(tempo: PaymentChain, evm: PaymentChain): PaymentChains["rails"] {

@@ -45,6 +45,8 @@ export async function servePeople(t: Ending, given: Partial<Parameters<typeof cr
     if (people.serves((request.url ?? "").split("?")[0] ?? "")) people.handle(request, response, `req-${++requests}`);
     else response.writeHead(404).end();
   });
+  // After seconds in which this process did nothing else it would close the connection on which the caller sends the next request.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(async () => {
     server.closeAllConnections();

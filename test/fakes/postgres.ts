@@ -18,7 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client } from "pg";
+import { Client, Pool } from "pg";
 
 /** Whether PostgreSQL can be had here; if not, why. */
 export type Availability = { readonly kind: "yes" } | { readonly kind: "no"; readonly reason: string };
@@ -41,13 +41,14 @@ const START_MS = 60_000;
 /** Set by the test job once it has tried: the reason why there is no PostgreSQL, so that not every file tries again. */
 export const WITHOUT = "SVC_TEST_WITHOUT_POSTGRES";
 const INSTALL_MS = 100_000;
+const INSTALL_LOCK = join(tmpdir(), "svc-postgres-install.lock");
 const DATABASE = /^[a-z0-9_]+$/;
 
 /** Looks for a server or its binaries, and installs Debian's where that is allowed. */
 export function postgresAvailability(): Availability {
   const known = process.env[WITHOUT];
   if (known !== undefined) return { kind: "no", reason: known };
-  if (givenUrl() !== undefined || binaries() !== null) return { kind: "yes" };
+  if (givenUrl() !== undefined || (binaries() !== null && !isInstalling())) return { kind: "yes" };
   const reason = install();
   return reason === null ? { kind: "yes" } : { kind: "no", reason };
 }
@@ -57,7 +58,22 @@ export async function newDatabase(): Promise<{ readonly url: string; readonly dr
   const server = givenUrl() ?? (await sharedServer());
   const name = `svc_test_${process.pid}_${Math.random().toString(36).slice(2)}`;
   await createDatabase(server, name);
-  return { url: withDatabase(server, name), drop: () => statement(server, `drop database if exists ${name} with (force)`) };
+  const url = withDatabase(server, name);
+  waitLongFor(url);
+  return { url, drop: () => statement(server, `drop database if exists ${name} with (force)`) };
+}
+
+const awaited = new Set<string>();
+Pool.prototype.connect = new Proxy(Pool.prototype.connect, {
+  apply(connect, pool: Pool, args) {
+    if (awaited.has(pool.options.connectionString ?? "")) pool.options.connectionTimeoutMillis = START_MS;
+    return Reflect.apply(connect, pool, args);
+  },
+});
+
+/** Lets pools on a database wait for a connection as long as it takes: a service gives up after three seconds, and a machine full of tests may be as slow. */
+export function waitLongFor(url: string): void {
+  awaited.add(url);
 }
 
 /** A server of the caller's own; `durable` = it loses nothing when it crashes. The caller stops it. */
@@ -199,7 +215,7 @@ async function answering(url: string, log: string): Promise<void> {
 }
 
 async function statement(url: string, text: string): Promise<void> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: START_MS });
   client.on("error", () => undefined);
   try {
     await client.connect();
@@ -257,6 +273,12 @@ function isProgram(path: string): boolean {
   }
 }
 
+/** Whether another test run installs right now: the binaries are there before the libraries and the user that they need. */
+function isInstalling(): boolean {
+  if (process.getuid?.() !== 0 || !existsSync(INSTALL_LOCK)) return false;
+  return spawnSync("flock", ["--shared", "--nonblock", INSTALL_LOCK, "true"]).status === 1;
+}
+
 /** Installs Debian's packages; returns why that was not possible. */
 function install(): string | null {
   if (process.getuid?.() !== 0) return "no PostgreSQL binaries, and only root may install them (apt-get install postgresql)";
@@ -264,7 +286,7 @@ function install(): string | null {
   // The lock keeps files that run at the same time from installing twice.
   const packages = "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql";
   const once = `flock 9 && { ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { ${packages}; }; }`;
-  const { status, stderr, error } = spawnSync("/bin/sh", ["-c", `{ ${once}; } 9>"$1"`, "sh", join(tmpdir(), "svc-postgres-install.lock")], {
+  const { status, stderr, error } = spawnSync("/bin/sh", ["-c", `{ ${once}; } 9>"$1"`, "sh", INSTALL_LOCK], {
     encoding: "utf8",
     timeout: INSTALL_MS,
   });

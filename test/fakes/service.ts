@@ -31,7 +31,10 @@ export interface Answer {
   readonly json: any;
 }
 
-/** A configuration of chain 1 (`ethereum`) with these providers; `extra` is added at the top level and `chain` inside the provider set. */
+/** Deadlines of calls, as `deadlines` of a configuration: nothing fails for being slow, unless its test is about that. */
+export const PATIENT = { cheap_ms: 60_000, standard_ms: 60_000, default_ms: 60_000 };
+
+/** A configuration of chain 1 (`ethereum`) with these providers; `extra` replaces what stands at the top level and `chain` inside the provider set. */
 export function configText(
   providers: readonly ({ readonly id: string } & Record<string, unknown>)[],
   extra: Record<string, unknown> = {},
@@ -43,6 +46,7 @@ export function configText(
     log_level: "debug",
     chains: { ethereum: { chain_id: 1, name: "Ethereum Mainnet", aliases: ["mainnet"], block_time_ms: 12_000 } },
     profiles: { [slug]: { chains: { ethereum: { ...set, providers } } } },
+    deadlines: PATIENT,
     ...extra,
   });
 }

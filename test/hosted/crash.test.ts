@@ -9,7 +9,8 @@ import { audit } from "../../src/hosted/audit.ts";
 import { openCredit } from "../../src/hosted/credit.ts";
 import { openStore, type Store, type StorePlace } from "../../src/hosted/store.ts";
 import { realWorld } from "../../src/world.ts";
-import { createDatabase, postgresAvailability, startCluster } from "../fakes/postgres.ts";
+import { createDatabase, postgresAvailability, startCluster, waitLongFor } from "../fakes/postgres.ts";
+import { until } from "../fakes/stage.ts";
 import { eachStore } from "../fakes/stores.ts";
 import { seededRandom } from "../fakes/world.ts";
 import { balanceOf, createPaid } from "./accounts.ts";
@@ -30,6 +31,7 @@ eachStore(({ engine, place, open }) => {
     for (let kills = 0; kills < KILLS; kills++) {
       const node = await spender(t, at, "node");
       await sleep(100 + random() * 400);
+      if (kills === KILLS - 1 && acknowledgedN === 0) await until("something is acknowledged", () => node.writtenN() > 0);
       node.child.kill("SIGKILL");
       await node.ended;
       acknowledgedN += node.writtenN();
@@ -51,6 +53,7 @@ eachStore(({ engine, place, open }) => {
     await prepare(at);
     const nodes = await Promise.all([spender(t, at, "a"), spender(t, at, "b")]);
     await sleep(1_500);
+    await until("both have served", () => nodes.every((node) => node.writtenN() > 0));
     for (const { child } of nodes) child.kill("SIGTERM");
     for (const { ended } of nodes) await ended;
     const servedN = nodes.reduce((sum, node) => sum + node.endedWith().servedN, 0);
@@ -78,7 +81,7 @@ eachStore(({ engine, place, open }) => {
     });
     const wallet = credit.wallet("acc_a");
     credit.hold(wallet, 100 * CU);
-    await new Promise<void>((resolve) => void credit.refilled(wallet, resolve));
+    await until("something is leased", () => wallet.availableN > 0);
     const { rows } = await sql<{ readonly page_count: bigint }>`pragma page_count`.execute(store.db);
     await sql`pragma max_page_count = ${sql.lit(Number(rows[0]?.page_count ?? 0n))}`.execute(store.db);
     for (let call = 0; call < 400; call++) {
@@ -103,6 +106,7 @@ test("a database server that crashes and comes back: leased credit is spent mean
   const cluster = await startCluster({ durable: true });
   t.after(() => cluster.stop());
   await createDatabase(cluster.urlOf("postgres"), "svc");
+  waitLongFor(cluster.urlOf("svc"));
   const store = await openStore({ url: cluster.urlOf("svc"), dataDir: "" });
   t.after(() => store.close());
   await createPaid(store, "acc_a", PAID_N);
@@ -111,12 +115,12 @@ test("a database server that crashes and comes back: leased credit is spent mean
     store,
     world: realWorld,
     node: { id: "node", region: "" },
-    settings: { flushIntervalMs: 50, nodeTimeoutMs: 20_000, minSliceN: 1_000_000 * CU },
+    settings: { flushIntervalMs: 50, nodeTimeoutMs: 600_000, minSliceN: 1_000_000 * CU },
     onError: (error) => errors.push(error),
   });
   const wallet = credit.wallet("acc_a");
   credit.hold(wallet, CU);
-  await new Promise<void>((resolve) => void credit.refilled(wallet, resolve));
+  await until("something is leased", () => wallet.availableN > 0);
   let servedN = 0;
   const serve = async (forMs: number): Promise<void> => {
     for (const endMs = performance.now() + forMs; performance.now() < endMs; await sleep(1)) {
@@ -128,9 +132,15 @@ test("a database server that crashes and comes back: leased credit is spent mean
   await serve(200);
   await cluster.crash();
   await serve(800);
-  assert.ok(errors.length > 0);
+  await until("a write fails", () => errors.length > 0);
   await cluster.restart();
   await serve(600);
+  const isWritten = (): Promise<boolean> =>
+    credit.flush().then(
+      () => true,
+      () => false,
+    );
+  await until("what was served meanwhile is written", isWritten);
   const failed = errors.length;
   await serve(300);
   assert.equal(errors.length, failed);

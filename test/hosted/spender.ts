@@ -4,6 +4,7 @@ import { writeSync } from "node:fs";
 import { openCredit } from "../../src/hosted/credit.ts";
 import { openStore } from "../../src/hosted/store.ts";
 import { realWorld } from "../../src/world.ts";
+import { waitLongFor } from "../fakes/postgres.ts";
 
 /** What the process is told. */
 export interface SpenderInput {
@@ -15,9 +16,10 @@ export interface SpenderInput {
 
 const CU = 5_000;
 const CALLS_A_TURN = 50;
-const SETTINGS = { flushIntervalMs: 50, nodeTimeoutMs: 2_000, minSliceN: 100 * CU } as const;
+const SETTINGS = { flushIntervalMs: 50, nodeTimeoutMs: 120_000, minSliceN: 100 * CU } as const;
 
 const input = parseInput(process.argv[2] ?? "");
+waitLongFor(input.url);
 const store = await openStore(input);
 const failures: unknown[] = [];
 const credit = await openCredit({

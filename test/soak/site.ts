@@ -1,6 +1,7 @@
 // What a soak runs on: a live chain, providers that reach its nodes through gates, and the service as a process of its own in front of them.
 import { z } from "zod";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
+import { PATIENT } from "../fakes/service.ts";
 import { type Caller, openCaller } from "./caller.ts";
 import type { LiveChain } from "./chain.ts";
 import { type Gate, openGate } from "./gate.ts";
@@ -76,7 +77,12 @@ function configOf(posts: readonly Post[], { socketsOnly, profiles }: SitePlan): 
     priority: n + 1,
   }));
   const sets = Object.entries(profiles).map(([slug, extra]) => [slug, { chains: { local: { ...extra, selection: SELECTION, providers } } }]);
-  return JSON.stringify({ log_level: "info", chains: { local: { chain_id: 31_337, block_time_ms: 100 } }, profiles: Object.fromEntries(sets) });
+  return JSON.stringify({
+    log_level: "info",
+    deadlines: PATIENT,
+    chains: { local: { chain_id: 31_337, block_time_ms: 100 } },
+    profiles: Object.fromEntries(sets),
+  });
 }
 
 /** Nodes here are never far apart, but their heights are not always known. */

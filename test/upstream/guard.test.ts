@@ -50,6 +50,8 @@ async function site(t: TestContext, host: string, port = 0): Promise<Site> {
     });
   });
   server.on("connection", () => void it.connections++);
+  // A kept connection is used again, however slow the test is.
+  server.keepAliveTimeout = 120_000;
   await listening(server, port, host);
   it.port = (server.address() as AddressInfo).port;
   t.after(() => {
@@ -65,7 +67,7 @@ async function site(t: TestContext, host: string, port = 0): Promise<Site> {
 }
 
 function listening(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve) => server.listen(port, host, resolve));
+  return new Promise((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
 }
 
 /** Name servers that answer from a script: one entry a question, the last one for ever. */
@@ -87,11 +89,11 @@ interface Clients extends Record<Kind, Upstream> {
   ask(kind: Kind, provider: Provider): Promise<string>;
 }
 
-function clients(t: TestContext, guard: Guard): Clients {
+function clients(t: TestContext, guard: Guard, patienceMs = 60_000): Clients {
   const world = realWorld;
   const wheel = createWheel(world);
-  const http = createHttpUpstream(world, { ...HTTP_LIMITS, connectTimeoutMs: 500, maxGuardedBytes: 50_000 }, guard);
-  const ws = createSockets({ world, wheel, guard, limits: { ...SOCKET_LIMITS, handshakeTimeoutMs: 500, hurryMs: 0, maxGuardedFrameBytes: 50_000 } });
+  const http = createHttpUpstream(world, { ...HTTP_LIMITS, connectTimeoutMs: patienceMs, maxGuardedBytes: 50_000 }, guard);
+  const ws = createSockets({ world, wheel, guard, limits: { ...SOCKET_LIMITS, handshakeTimeoutMs: patienceMs, hurryMs: 0, maxGuardedFrameBytes: 50_000 } });
   t.after(() => Promise.all([http.close(), ws.close()]));
   const upstreams = { http, ws };
   return {
@@ -168,12 +170,13 @@ for (const kind of ["http", "ws"] as const) {
       "silent.example.com": ["silence"],
       "strange.example.com": [["not an address"]],
     });
-    const { ask } = clients(t, internetOnly(dns.resolve));
+    const guard = internetOnly(dns.resolve);
+    const [{ ask }, hasty] = [clients(t, guard), clients(t, guard, 200)];
     const said: Record<string, string> = {};
-    for (const name of ["mixed", "turned", "mapped", "empty", "gone", "silent", "strange"]) said[name] = await ask(kind, guarded(`${name}.example.com`, port));
+    for (const name of ["mixed", "turned", "mapped", "empty", "gone", "strange"]) said[name] = await ask(kind, guarded(`${name}.example.com`, port));
     for (const name of ["mixed", "turned", "mapped", "strange"]) assert.equal(said[name], "unsent ENOTPUBLIC", name);
     for (const name of ["empty", "gone"]) assert.equal(said[name], "unsent ENOTFOUND", name);
-    assert.match(said["silent"] ?? "", /^unsent (ETIMEDOUT|the handshake timed out)$/);
+    assert.match(await hasty.ask(kind, guarded("silent.example.com", port)), /^unsent (ETIMEDOUT|the handshake timed out)$/);
     assert.deepEqual([internet.connections, inside.connections], [0, 0]);
   });
 
@@ -302,7 +305,7 @@ test("the real resolver asks the name servers for both kinds of address, and tak
   const internet = await site(t, INTERNET);
   const { ask } = clients(t, internetOnly(nameServers([`127.0.0.1:${server.address().port}`])));
   assert.equal(await ask("http", guarded("rpc.example.com", internet.port)), '"0x1"');
-  assert.deepEqual(asked.sort(), ["rpc.example.com 1", "rpc.example.com 28"]);
+  assert.deepEqual([...new Set(asked)].sort(), ["rpc.example.com 1", "rpc.example.com 28"]);
   assert.equal(await ask("http", guarded("gone.example.com", internet.port)), "unsent ENOTFOUND");
   const found = await new Promise((resolve) => nameServers([`127.0.0.1:${server.address().port}`])("empty.example.com", (...all) => resolve(all)));
   assert.deepEqual(found, [[], "ENODATA"]);

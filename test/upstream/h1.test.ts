@@ -57,7 +57,7 @@ async function peer(t: TestContext, serve: Serve, greet: (socket: Socket) => voi
 }
 
 function pool(t: TestContext, port: number, options: Partial<OriginOptions> = {}): Origin {
-  const origin = createOrigin({ host: "127.0.0.1", port, connections: 1, queue: 100, connectTimeoutMs: 2_000, world: realWorld, lookup: null, ...options });
+  const origin = createOrigin({ host: "127.0.0.1", port, connections: 1, queue: 100, connectTimeoutMs: 60_000, world: realWorld, lookup: null, ...options });
   t.after(() => origin.destroy());
   return origin;
 }
@@ -317,17 +317,13 @@ test("a call that is cancelled in the middle of its answer ends the connection, 
   assert.deepEqual([opened(), long.ends], [2, 1]);
 });
 
-test("a refused connection, and one that nobody accepts in time, are errors of requests that never started", async (t) => {
-  const closed = createServer();
-  await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
-  const { port } = closed.address() as AddressInfo;
-  await new Promise<void>((resolve) => closed.close(() => resolve()));
+test("a refused connection, and one that is not made in time, are errors of requests that never started", async (t) => {
+  // A port that was just closed may be given to somebody else; this one is given to nobody.
+  const port = 1;
   const refused = Array.from({ length: 5 }, () => send(pool(t, port)));
   for (const it of refused) assert.deepEqual([await it.done, it.started], ["ECONNREFUSED", 0]);
-  const origin = pool(t, port, { connectTimeoutMs: 1, host: "203.0.113.1" });
-  const unheard = send(origin);
-  assert.match(await unheard.done, /^E(TIMEDOUT|NETUNREACH|HOSTUNREACH|ACCES|CONNREFUSED)$/);
-  assert.equal(unheard.started, 0);
+  const unheard = send(pool(t, port, { connectTimeoutMs: 1, host: "silent.test", lookup: () => {} }));
+  assert.deepEqual([await unheard.done, unheard.started], ["ETIMEDOUT", 0]);
 });
 
 test("a retired origin finishes what it has, in flight and in line, and then has no connection left", async (t) => {
@@ -480,7 +476,7 @@ function listener(settle: (line: string) => void): Listener {
 const TIGHT = {
   connectionsPerOrigin: 1,
   maxWaiting: 10_000,
-  connectTimeoutMs: 2_000,
+  connectTimeoutMs: 60_000,
   maxAnswerBytes: 3_000_000,
   maxWholeBytes: 1_000_000,
   maxGuardedBytes: 500_000,

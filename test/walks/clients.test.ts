@@ -19,7 +19,7 @@ import {
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { type Devnet, startDevnet } from "../../src/devnet/anvil.ts";
-import { type Service, startService } from "../fakes/service.ts";
+import { PATIENT, type Service, startService } from "../fakes/service.ts";
 
 const KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 const BOB = "0x00000000000000000000000000000000000b0b01";
@@ -39,7 +39,8 @@ describe("over a real node", () => {
     devnet = await startDevnet({ nodes: 1, onProgress: () => {} });
     const providers = devnet.providers.map(({ id, url }) => ({ id, url, archival: true }));
     const chains = { local: { chain_id: 31_337, block_time_ms: 12_000 } };
-    service = await startService(JSON.stringify({ server: { port: 0 }, chains, profiles: { team: { chains: { local: { providers } } } } }));
+    // A node that the machine holds up for a while is waited for.
+    service = await startService(JSON.stringify({ server: { port: 0 }, chains, profiles: { team: { chains: { local: { providers } } } }, deadlines: PATIENT }));
     url = `${service.url}/rpc/local`;
   });
   after(() => Promise.all([service.close(), devnet.close()]));

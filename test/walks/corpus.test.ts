@@ -33,10 +33,10 @@ describe("every recorded provider error, served over HTTP by the first provider"
         { id: "a", url: `${failing.url}/${row.id}`, priority: 1, archival: true },
         { id: "b", url: `${sound.url}/${row.id}`, priority: 2, archival: true },
       ];
-      return { chains: { ethereum: { providers } } };
+      return { chains: { ethereum: { monitoring: { probe_interval_ms: 3_600_000 }, providers } } };
     };
     service = await startService(configText([], { profiles: Object.fromEntries(ROWS.map((row) => [slugOf(row), profileOf(row)])) }));
-    // A probe that succeeds ends a cordon: the first round has to be over.
+    // A probe that succeeds ends a cordon: the first round has to be over, and there is no other.
     await until("the first probes", () => failing.probes() >= 2 * ROWS.length);
   });
   after(() => Promise.all([service.close(), failing.close(), sound.close()]));
@@ -47,6 +47,7 @@ describe("every recorded provider error, served over HTTP by the first provider"
     it(`row ${row.id} ${row.class}: ${row.message.slice(0, 50)}`, async () => {
       const method = methodNameOf(row);
       const path = `/rpc/profile/${slugOf(row)}/priority/1?include_meta=headers`;
+      const askedAt = performance.now();
       const answer = await service.post(path, { jsonrpc: "2.0", id: 77, method, params: paramsOf(method) });
       const verdict = verdictOf(row, "http");
       assert.equal(answer.status, 200);
@@ -55,7 +56,7 @@ describe("every recorded provider error, served over HTTP by the first provider"
       if (goesOn(verdict)) assert.equal(walked(answer), `a:${verdict.category} b:ok`);
       const askedOf = (upstream: ScriptedUpstream): number => upstream.asked.filter((it) => it.path === `/${row.id}` && it.method === method).length;
       assert.deepEqual([askedOf(failing), askedOf(sound)], [1, goesOn(verdict) ? 1 : 0]);
-      await checkHealth(row, verdict, service);
+      await checkHealth(row, verdict, service, askedAt);
     });
   }
 

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
-import { configText } from "../fakes/service.ts";
+import { configText, PATIENT } from "../fakes/service.ts";
 import { until } from "../fakes/stage.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 
@@ -54,7 +54,8 @@ test("fifty requests in flight at SIGTERM are all answered, new connections are 
 });
 
 test("a request that comes on an open connection after SIGTERM is answered, and that connection is then closed", async (t) => {
-  const upstream = await scriptedUpstream(slow);
+  const answers: (() => void)[] = [];
+  const upstream = await scriptedUpstream(({ params }, reply) => void answers.push(() => reply.result(`"${params}"`)));
   t.after(() => upstream.close());
   const service = await startProcess(t, configText([{ id: "a", url: upstream.url }]));
   const first = await openConnection(portOf(service));
@@ -64,11 +65,13 @@ test("a request that comes on an open connection after SIGTERM is answered, and 
   service.signal("SIGTERM");
   await until("the drain", () => /draining/.test(service.log()));
   late.socket.write(rawPost(2));
-  assert.equal(await service.ended, 0);
+  await until("the late request", () => upstream.asked.length === 2);
+  for (const answer of answers) answer();
   for (const [n, { text }] of [first, late].entries()) {
+    await until("the answer", () => text().endsWith(`"result":"${n + 1}"}`));
     assert.match(text(), /^HTTP\/1\.1 200 OK\r\n/);
-    assert.ok(text().endsWith(`"result":"${n + 1}"}`), text());
   }
+  assert.equal(await service.ended, 0);
   assert.match(late.text(), /connection: close/i);
 });
 
@@ -102,7 +105,7 @@ test("requests that outlast the drain time are given up, and the process still e
 });
 
 test("with local nodes running, the end of the service is the end of every node", { skip: process.platform !== "linux" }, async (t) => {
-  const service = await startProcess(t, JSON.stringify({ devnet: true }));
+  const service = await startProcess(t, JSON.stringify({ devnet: true, deadlines: PATIENT }));
   const { text } = await service.post("/rpc/local", { jsonrpc: "2.0", id: 1, method: "eth_blockNumber" });
   assert.match(text, /"result":"0x/);
   const nodes = childrenOf(service.pid);

@@ -66,8 +66,7 @@ test("a log range that everybody refuses is log_range_limit with the provider's 
 });
 
 test("when no attempt is possible the answer is unavailable: HTTP 200, -32002, no attempt, the wait in header and data", async (t) => {
-  const { call, upstreams, service } = await stage(t, [undefined, undefined]);
-  await Promise.all(upstreams.map((it) => it.close()));
+  const { call, service } = await stage(t, [undefined, undefined], { providers: [{ url: "http://127.0.0.1:1" }, { url: "http://127.0.0.1:1" }] });
   for (let n = 0; n < 3; n++) await call("eth_gasPrice");
   const answer = await call("eth_gasPrice");
   const { code, data } = answer.json.error;

@@ -12,10 +12,10 @@ import { pino } from "pino";
 import { build } from "../../src/app.ts";
 import { realWorld } from "../../src/world.ts";
 import { startProcess } from "../fakes/process.ts";
-import { configOf, configText, type Service } from "../fakes/service.ts";
+import { configOf, configText, type Service, startService } from "../fakes/service.ts";
 import { type Stage, stage, until } from "../fakes/stage.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
-import { seededRandom } from "../fakes/world.ts";
+import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/world.ts";
 
 /** One answer as it came over the wire. */
 interface WireAnswer {
@@ -388,6 +388,11 @@ test("a client that half-closes gets what was complete by then, and no more: the
     await client.closed;
     return client.rest.toString("latin1").split("\r\n", 1)[0] ?? "";
   };
+  // On connections that are open before: what still waits for its own is never sent once the client has left.
+  const earlier = Array.from({ length: 4 }, (_, n) => exchange(t, service, bytesOf({ body: callText(n) })));
+  await until("the earlier requests", () => held.waiting() === 4);
+  held.release();
+  await Promise.all(earlier);
   for (const at of [0, 30]) {
     assert.equal(await halfClose(bytesOf({ body: callText(1, "eth_chainId") }), at), "HTTP/1.1 200 OK", `at ${at}: an answer that was ready`);
     assert.equal(await halfClose(bytesOf({ body: callText(2) }), at), "", `at ${at}: an answer that was not`);
@@ -412,39 +417,66 @@ test("a client that half-closes while it reads a complete answer slowly still ge
   await assertAtRest(service);
 });
 
+/** A service in front of one provider whose time the test holds in its hand. */
+async function timedStage(
+  t: TestContext,
+  script: Script,
+  limits: Record<string, unknown>,
+): Promise<{ readonly service: Service; readonly world: SimulatedWorld }> {
+  const world = simulatedWorld(8);
+  const upstream = await scriptedUpstream(script);
+  const service = await startService(configText([{ id: "a", url: upstream.url }], { limits }), world);
+  t.after(async () => {
+    timeFlows(t, world);
+    await Promise.all([service.close(), upstream.close()]);
+  });
+  return { service, world };
+}
+
+/** Lets simulated time pass by itself from now on, as the end of a service needs it. */
+function timeFlows(t: TestContext, world: SimulatedWorld): void {
+  const flowing = setInterval(() => world.advance(100), 5);
+  t.after(() => clearInterval(flowing));
+}
+
 test("connections are closed once they are idle too long, or never send anything; one with an answer under way never is", async (t) => {
   const held = heldProvider();
-  const { service } = await stage(t, [held.script], { extra: { limits: { keep_alive_timeout_ms: 1_200, headers_timeout_ms: 300 } } });
+  const { service, world } = await timedStage(t, held.script, { keep_alive_timeout_ms: 1_200, headers_timeout_ms: 300 });
   const silent = await open(t, service);
   const idle = await open(t, service);
   const busy = await open(t, service);
   idle.socket.write(bytesOf({ body: callText(1, "eth_chainId") }));
   busy.socket.write(bytesOf({ body: callText(2, "eth_call", "[2]") }));
   assert.ok((await idle.answer()).lines.includes("Keep-Alive: timeout=1"));
-  const startedAtMs = performance.now();
+  await until("the request of the busy one", () => held.waiting() === 1);
+  world.advance(1_100);
   await silent.closed;
+  await sleep(50);
   assert.equal(idle.isClosed, false, "the idle one has more time");
+  world.advance(1_000);
   await idle.closed;
-  assert.ok(performance.now() - startedAtMs > 1_100);
   await sleep(50);
   assert.equal(busy.isClosed, false, "the busy one has all the time it needs");
   held.release();
   assert.equal((await busy.answer()).body.toString(), '{"jsonrpc":"2.0","id":2,"result":[2]}');
+  timeFlows(t, world);
   await assertAtRest(service);
 });
 
 test("a reader that takes longer than an idle connection may live gets its answer whole", async (t) => {
-  const { service } = await stage(t, [provider], { extra: { limits: { keep_alive_timeout_ms: 200, headers_timeout_ms: 200, max_batch_items: 100 } } });
+  const { service, world } = await timedStage(t, provider, { keep_alive_timeout_ms: 200, headers_timeout_ms: 200, max_batch_items: 100 });
   const items = Array.from({ length: 60 }, (_, n) => callText(n, "eth_getLogs"));
   const client = await open(t, service);
   client.socket.write(bytesOf({ body: `[${items.join(",")}]` }));
   await until("the first bytes", () => client.rest.length > 0);
   client.socket.pause();
-  await sleep(1_300);
+  world.advance(1_300);
+  await sleep(50);
   client.socket.resume();
   const answer = await client.answer();
   assert.equal(doorOf(answer), "lean");
   assert.equal(JSON.parse(answer.body.toString()).length, 60);
+  timeFlows(t, world);
   await assertAtRest(service);
 });
 

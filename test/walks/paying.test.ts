@@ -11,6 +11,7 @@ import { decodePaymentResponseHeader } from "@x402/fetch";
 import { Receipt } from "mppx";
 import { type PaidService, startPaidService } from "../fakes/paid-service.ts";
 import type { Service } from "../fakes/service.ts";
+import { until } from "../fakes/stage.ts";
 import { evmClient, type Paying, tempoClient, x402Fetch } from "../fakes/stock-clients.ts";
 
 const CALL = { jsonrpc: "2.0", id: 7, method: "eth_getBalance", params: ["0x00000000000000000000000000000000000b0b01", "latest"] };
@@ -218,10 +219,9 @@ describe("a payment whose chain is slow", () => {
     assert.deepEqual([pending.status, error.code, sent.length, pending.headers.has("retry-after")], [503, "payment_pending", 2, true]);
     assert.equal((await service.get("/metrics")).text.includes("svc_purchases{state="), true);
     const under = async (): Promise<string> => (await jsonOf(await fetch(error.status_url))).state;
-    assert.equal(await under(), "submitted");
+    await until("its submission", async () => (await under()) === "submitted");
     await chains.holdTempo(false);
-    for (let i = 0; i < 200 && (await under()) !== "settled"; i++) await new Promise((resolve) => setTimeout(resolve, 50));
-    assert.equal(await under(), "settled");
+    await until("its settlement", async () => (await under()) === "settled");
     assert.equal((await service.get(`/api/v1/agent/keys/${json.key}`)).json.balance_usd, "0.525");
     const again = await fetch(fund, sent.at(-1));
     assert.deepEqual([again.status, (await jsonOf(again)).funded_usd], [200, "0.5"]);

@@ -44,9 +44,8 @@ const METHODS = ["eth_call", "eth_getLogs", "eth_sendRawTransaction", "vendor_do
 test("no secret of a provider is seen anywhere, whatever it does", async (t) => {
   const upstream = await scriptedUpstream();
   upstream.probesSay(null);
-  const refused = await scriptedUpstream();
-  await refused.close();
-  const origins = [upstream.url, refused.url, upstream.url.replace("http:", "https:"), `http://${"no-such-host"}.invalid`];
+  // Nobody listens on port 1; one that was only just closed may be another test's by now.
+  const origins = [upstream.url, "http://127.0.0.1:1", upstream.url.replace("http:", "https:"), `http://${"no-such-host"}.invalid`];
   const profiles = Object.fromEntries(
     ["own", "public"].flatMap((slug) =>
       origins.map((origin, n) => {

@@ -9,6 +9,7 @@ import { SESSION } from "../../src/devnet/payments/wallets.ts";
 import { openStore } from "../../src/hosted/store.ts";
 import type { PaymentChains } from "../fakes/payment-chains.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
+import { PATIENT } from "../fakes/service.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 import { assertBooked, callOf, paymentChains, stockClient } from "./session-stage.ts";
 
@@ -99,6 +100,7 @@ function configOf(dataDir: string, provider: string): string {
     data_dir: dataDir,
     chains: { ethereum: { chain_id: 1, name: "Ethereum", block_time_ms: 12_000 } },
     profiles: { premium: profile("paid"), public: profile("open") },
-    hosted: { enabled: true, payments: { rails: [rail] } },
+    deadlines: PATIENT,
+    hosted: { enabled: true, payments: { rails: [rail], wait_ms: 60_000 } },
   });
 }

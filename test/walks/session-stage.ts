@@ -14,7 +14,7 @@ import { audit } from "../../src/hosted/audit.ts";
 import { openStore, readStore, type Store } from "../../src/hosted/store.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { type PaymentChains, startPaymentChains } from "../fakes/payment-chains.ts";
-import { type Service, startService } from "../fakes/service.ts";
+import { PATIENT, type Service, startService } from "../fakes/service.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 /** Whoever ends what was started. */
@@ -67,6 +67,7 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
     log_level: "debug",
     chains: { ethereum: { chain_id: options.provider === undefined ? 1 : chains.evm.chainId, name: "Ethereum", block_time_ms: 12_000 } },
     profiles: { premium: profile("paid", url), public: profile("open", url) },
+    deadlines: PATIENT,
     hosted: { enabled: true, ...options.hosted },
   });
   const rail: SessionRailSettings = { ...chains.rails.session, ...options.rail };
@@ -81,7 +82,7 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
         maxN: 100_000_000_000n,
         customDayN: 1n,
         maxCustomDays: 30,
-        waitMs: options.waitMs ?? 5_000,
+        waitMs: options.waitMs ?? 60_000,
         offerMs: 300_000,
       };
       return { ...config, hosted: { ...config.hosted, payments } };

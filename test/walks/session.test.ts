@@ -123,9 +123,15 @@ test("where blocks have to follow, a channel counts after them; until then it is
     return fetch(input, init);
   };
   const { manager } = stockClient(chains, chains.payer, { fetch: keep });
+  await chains.holdTempo(true);
   assert.equal((await manager.fetch(stage.url(), callOf("eth_gasPrice"))).status, 503);
-  assert.equal(stage.upstream.asked.length, 0);
   const again = () => fetch(stage.url(), { ...callOf("eth_gasPrice"), headers: { "content-type": "application/json", authorization: credential } });
+  for (let block = 0; block < 3; block++) {
+    await chains.tempo.rpc("evm_mine");
+    assert.equal((await again()).status, 503, `with ${block} blocks after it`);
+  }
+  assert.equal(stage.upstream.asked.length, 0);
+  await chains.holdTempo(false);
   await until(async () => (await again()).status === 200, "it is served");
   assert.equal(stage.upstream.asked.length, 1);
 });
@@ -137,7 +143,9 @@ test("a payer who tells the chain to give the deposit back is not served any mor
   const { state } = manager;
   assert.ok(state.status === "active");
   const before = await chains.tempo.balanceOf(SESSION.address);
-  await Session.Precompile.Chain.requestCloseOnChain(client, state.descriptor, undefined, { account, feeToken: "0x20c0000000000000000000000000000000000000" });
+  const feeToken = "0x20c0000000000000000000000000000000000000";
+  const asked = await Session.Precompile.Chain.requestCloseOnChain(client, state.descriptor, undefined, { account, feeToken });
+  await until(async () => (await chains.tempo.rpc("eth_getTransactionReceipt", asked)) !== null, "a block has it");
   // Some time before it would look anyway.
   stage.pass(30_000);
   await until(async () => (await rowOf(stage, state.channelId)).state === "closed", "it is closed");

@@ -42,10 +42,10 @@ describe("every recorded provider error, served over its socket by the first pro
         { id: "a", ws_url: `${failing.url}/${row.id}`, priority: 1, archival: true },
         { id: "b", ws_url: `${sound.url}/${row.id}`, priority: 2, archival: true },
       ];
-      return { chains: { ethereum: { monitoring: { socket_heads: false }, providers } } };
+      return { chains: { ethereum: { monitoring: { socket_heads: false, probe_interval_ms: 3_600_000 }, providers } } };
     };
     service = await startService(configText([], { profiles: Object.fromEntries(ROWS.map((row) => [slugOf(row), profileOf(row)])) }));
-    // A probe that succeeds ends a cordon: the first round has to be over.
+    // A probe that succeeds ends a cordon: the first round has to be over, and there is no other.
     await until("the first probes", () => failing.count("eth_blockNumber") >= ROWS.length && sound.count("eth_blockNumber") >= ROWS.length);
   });
   after(() => Promise.all([service.close(), failing.close(), sound.close()]));
@@ -56,6 +56,7 @@ describe("every recorded provider error, served over its socket by the first pro
     it(`row ${row.id} ${row.class}: ${row.message.slice(0, 50)}`, async () => {
       const method = methodNameOf(row);
       const path = `/rpc/profile/${slugOf(row)}/priority/1?include_meta=headers`;
+      const sinceMs = performance.now();
       const answer = await service.post(path, { jsonrpc: "2.0", id: 77, method, params: paramsOf(method) });
       const verdict = verdictOf(row, "ws");
       assert.deepEqual([metaOf(answer).attempts[0]?.category, metaOf(answer)["transport"]], [verdict.category, "http"]);
@@ -63,7 +64,7 @@ describe("every recorded provider error, served over its socket by the first pro
       if (goesOn(verdict)) assert.equal(walked(answer), `a:${verdict.category} b:ok`);
       const key = `${method} /${row.id}`;
       assert.deepEqual([asked.failing.get(key), asked.sound.get(key) ?? 0], [1, goesOn(verdict) ? 1 : 0]);
-      await checkHealth(row, verdict, service);
+      await checkHealth(row, verdict, service, sinceMs);
     });
   }
 });

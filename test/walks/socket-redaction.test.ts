@@ -40,9 +40,8 @@ const ASKED = [call(1, "eth_call"), call(2, "eth_sendRawTransaction", ["0x00"]),
 
 test("no secret of a provider's socket is seen anywhere, whatever the provider does", async (t) => {
   const upstream = await socketUpstream();
-  const gone = await socketUpstream();
-  await gone.close();
-  const origins = [upstream.url, gone.url, upstream.url.replace("ws:", "wss:"), "ws://no-such-host.invalid"];
+  // Nobody listens on port 1; one that was only just closed may be another test's by now.
+  const origins = [upstream.url, "ws://127.0.0.1:1", upstream.url.replace("ws:", "wss:"), "ws://no-such-host.invalid"];
   const profiles = Object.fromEntries(
     ["own", "public"].flatMap((slug) =>
       origins.map((origin, n) => {

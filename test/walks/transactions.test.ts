@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Hex, keccak256, serializeTransaction } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { stage, walked } from "../fakes/stage.ts";
-import type { Replier, Script } from "../fakes/upstream.ts";
+import { type Answer, configText, startService } from "../fakes/service.ts";
+import { stage, until, walked } from "../fakes/stage.ts";
+import { type Replier, type Script, type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
+import { simulatedWorld } from "../fakes/world.ts";
 
 const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 const RAW = await ALICE.signTransaction({ chainId: 1, nonce: 0, to: ALICE.address, value: 1n, type: "eip1559", gas: 21_000n, maxFeePerGas: 9n });
@@ -24,23 +26,40 @@ test("a transaction that certainly never left goes to the next provider", async 
 
 const BROKEN: readonly (readonly [name: string, category: string, answer: (reply: Replier) => void])[] = [
   ["a reset after sending", "network", (reply) => reply.reset()],
-  ["no answer in time", "timeout", () => {}],
   ["HTTP 502", "server", (reply) => reply.body("<html>", 502)],
   ["an answer with another id", "bad_body", (reply) => reply.body('{"jsonrpc":"2.0","id":1,"result":"0x1"}')],
   ["half an answer", "network", (reply) => reply.begin('{"jsonrpc"').reset()],
 ];
 for (const [name, category, answerWith] of BROKEN) {
   test(`a transaction met by ${name} is dispatched once, its outcome unknown, its hash told`, async (t) => {
-    const { call, upstreams } = await stage(t, [(_, reply) => answerWith(reply), undefined], { extra: { deadlines: { default_ms: 300 } } });
-    const answer = await call("eth_sendRawTransaction", [RAW]);
-    const { code, data } = answer.json.error;
-    assert.deepEqual([answer.status, code, data.code, data.retryable], [200, -32000, "outcome_unknown", false]);
-    assert.deepEqual([data.transaction_hash, data.upstream_attempts, data.reason], [HASH, 1, category]);
-    assert.deepEqual(
-      upstreams.map((it) => it.asked.length),
-      [1, 0],
-    );
+    const { call, upstreams } = await stage(t, [(_, reply) => answerWith(reply), undefined]);
+    assertUnknown(await call("eth_sendRawTransaction", [RAW]), category, upstreams);
   });
+}
+
+test("a transaction met by no answer in time is dispatched once, its outcome unknown, its hash told", async (t) => {
+  const world = simulatedWorld(1);
+  const upstreams = await Promise.all([scriptedUpstream(() => {}), scriptedUpstream()]);
+  const service = await startService(configText(upstreams.map(({ url }, n) => ({ id: "ab".charAt(n), url, priority: n + 1 }))), world);
+  t.after(async () => {
+    const flowing = setInterval(() => world.advance(100), 5);
+    await Promise.all([service.close(), ...upstreams.map((it) => it.close())]);
+    clearInterval(flowing);
+  });
+  const answer = service.post("/rpc/priority/1", { jsonrpc: "2.0", id: 7, method: "eth_sendRawTransaction", params: [RAW] });
+  await until("the transaction", () => upstreams[0]?.asked.length === 1);
+  world.advance(service.config.deadlines.default + 1_000);
+  assertUnknown(await answer, "timeout", upstreams);
+});
+
+function assertUnknown({ status, json }: Answer, category: string, upstreams: readonly ScriptedUpstream[]): void {
+  const { code, data } = json.error;
+  assert.deepEqual([status, code, data.code, data.retryable], [200, -32000, "outcome_unknown", false]);
+  assert.deepEqual([data.transaction_hash, data.upstream_attempts, data.reason], [HASH, 1, category]);
+  assert.deepEqual(
+    upstreams.map((it) => it.asked.length),
+    [1, 0],
+  );
 }
 
 test("already known is success with the transaction's own hash, whatever the caller's id looks like", async (t) => {

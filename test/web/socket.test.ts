@@ -274,7 +274,7 @@ test("pings go out at their time; two without a pong close with 1002, and a late
 });
 
 test("a drain lets calls finish, refuses new ones and new sockets, and closes with 1012", async (t) => {
-  const it = await scene(t, { drain_timeout_ms: 5_000 });
+  const it = await scene(t, { drain_timeout_ms: 60_000 });
   it.echo = false;
   const client = await open(t, it.port);
   const idle = await open(t, it.port);
@@ -292,7 +292,7 @@ test("a drain lets calls finish, refuses new ones and new sockets, and closes wi
 });
 
 test("a drain refuses handshakes on open connections with 503, and cuts a client that does not answer its close", async (t) => {
-  const it = await scene(t, { drain_timeout_ms: 5_000 });
+  const it = await scene(t, { drain_timeout_ms: 60_000 });
   const waiting = connect(it.port, "127.0.0.1");
   t.after(() => waiting.destroy());
   let got = "";

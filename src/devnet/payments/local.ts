@@ -1,7 +1,6 @@
 // The payment chains of `npm start`: a Tempo chain of its own, and the token on the local chain that runs anyway; and the rails on them, put into a configuration.
 // The money on them is worth nothing, and their keys are known to everybody: never for an instance that others reach.
 import { z } from "zod";
-import { paymentsWith } from "../../config/payments.ts";
 import type { Config } from "../../config.ts";
 import type { RailSettings } from "../../core/payment.ts";
 import type { World } from "../../world.ts";
@@ -68,9 +67,9 @@ export async function startLocalPayments({ devnet, world, onProgress }: LocalPay
 export function withLocalPayments(config: Config, { rails }: LocalPayments): Config {
   const { hosted } = config;
   if (hosted === null || rails.length === 0) return config;
-  const own = hosted.payments?.rails ?? [];
+  const own = hosted.payments.rails;
   const added = rails.filter((it) => !own.some((other) => other.kind === it.kind && other.chainId === it.chainId));
-  return { ...config, hosted: { ...hosted, payments: { ...(hosted.payments ?? paymentsWith([])), rails: [...own, ...added] } } };
+  return { ...config, hosted: { ...hosted, payments: { ...hosted.payments, rails: [...own, ...added] } } };
 }
 
 function tempoRails({ url }: TempoChain): readonly RailSettings[] {

@@ -15,13 +15,13 @@ export const FUNDS_UNITS = 1_000_000_000_000n;
 export const LOCAL_TOKEN = { name: "Development Dollar", version: "1" };
 
 const GAS = "0x300000";
-const WAIT_MS = 10_000;
+const WAIT_MS = 30_000;
 const POLL_MS = 20;
 
 const Hash = z.string().regex(/^0x[0-9a-f]{64}$/);
 const Receipt = z.object({ status: z.string(), contractAddress: z.string() }).nullable();
 
-/** Deploys the token, with funds for every payer; rejects when the chain does not take it within ten seconds. */
+/** Deploys the token, with funds for every payer; rejects when the chain does not take it within thirty seconds. */
 export async function deployToken(ask: Ask, world: World): Promise<PaymentToken> {
   const holders = [PAYER, ...OTHER_PAYERS].map(({ address }) => word(BigInt(address)));
   const data = `${codeOf("DevelopmentDollar.bin")}${word(64n)}${word(FUNDS_UNITS)}${word(BigInt(holders.length))}${holders.join("")}`;

@@ -78,7 +78,7 @@ export interface FactsSource {
 /** The part of the hosted settings that facts are read from. */
 export interface HostedSource extends Omit<HostedFacts, "operator" | "payments"> {
   readonly operatorToken: string | null;
-  readonly payments: PaymentSettings | null;
+  readonly payments: PaymentSettings;
 }
 
 /** Reads the facts of a configuration. */
@@ -132,6 +132,6 @@ function hostedFacts(it: HostedSource): HostedFacts {
     maxKeys: it.maxKeys,
     maxProfiles: it.maxProfiles,
     keysPerHour: it.keysPerHour,
-    payments: it.payments === null ? null : termsOf(it.payments),
+    payments: it.payments.rails.length === 0 ? null : termsOf(it.payments),
   };
 }

@@ -19,6 +19,8 @@ describe("a payment chain's node", () => {
     if (answer !== null) response.writeHead(status, location === null ? {} : { location }).end(answer);
     else hanging();
   });
+  // After seconds in which this process did nothing else it would close the connection on which the next question is sent.
+  server.keepAliveTimeout = 0;
   let hanging = (): void => {};
   const world = simulatedWorld(1);
 

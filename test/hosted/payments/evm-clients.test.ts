@@ -12,8 +12,8 @@ import { privateKeyToAccount } from "viem/accounts";
 import { createProtocol } from "../../../src/hosted/payments/protocol.ts";
 import { createEvmRail } from "../../../src/hosted/payments/rails/evm.ts";
 import type { Rail } from "../../../src/hosted/payments/rails/rail.ts";
-import { realWorld } from "../../../src/world.ts";
 import { accepted, type EvmStage, Purchase, startEvmStage, step } from "./evm-stage.ts";
+import { patientWorld } from "./patient-world.ts";
 
 const UNITS = 750_000n;
 const protocol = createProtocol({ realm: "svc.test", secret: "a secret of the tests, long enough for it", previousSecret: null });
@@ -25,7 +25,7 @@ let url: string;
 
 before(async () => {
   stage = await startEvmStage();
-  rail = createEvmRail({ ...stage.settings, confirmations: 1 }, { world: realWorld });
+  rail = createEvmRail({ ...stage.settings, confirmations: 1 }, { world: patientWorld });
   server = createServer(async (request, response) => {
     const text = request.headers["payment-signature"] ?? request.headers.authorization;
     const headers = text === undefined ? offers() : await paid(String(text));
@@ -33,6 +33,8 @@ before(async () => {
     for (const [name, value] of pairs) response.appendHeader(name, value);
     response.writeHead(text === undefined ? 402 : 200).end("{}");
   });
+  // After seconds in which this process did nothing else it would close the connection on which a client sends the next request.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 });

@@ -229,7 +229,9 @@ describe("whatever is sent", () => {
   test("junk is refused and has no key, and nothing throws", async () => {
     const presented = await x402Payment(rail, BASE);
     const good = presented.payload as { authorization: Record<string, string>; signature: string };
-    const anything = fc.oneof(fc.jsonValue(), fc.object(), fc.constant(undefined), fc.bigInt());
+    // Zero, however it is written, is the `validAfter` that was signed.
+    const junk = fc.jsonValue().filter((it) => typeof it !== "string" || !/^0+$/.test(it));
+    const anything = fc.oneof(junk, fc.object(), fc.constant(undefined), fc.bigInt());
     const field = fc.constantFrom(...Object.keys(good.authorization));
     await fc.assert(
       fc.asyncProperty(anything, field, fc.boolean(), async (value, name, inside) => {

@@ -6,7 +6,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import type { EvmRailSettings } from "../../../src/core/payment.ts";
 import { createEvmRail } from "../../../src/hosted/payments/rails/evm.ts";
 import type { Rail } from "../../../src/hosted/payments/rails/rail.ts";
-import { realWorld, type World } from "../../../src/world.ts";
+import type { World } from "../../../src/world.ts";
 import { startChainProxy } from "../../fakes/chain-proxy.ts";
 import {
   accepted,
@@ -23,6 +23,7 @@ import {
   write,
   x402Payment,
 } from "./evm-stage.ts";
+import { patientWorld } from "./patient-world.ts";
 
 const UNITS = 2_500_000n;
 const TOKEN = parseAbi([
@@ -50,7 +51,7 @@ beforeEach(async () => {
   await stage.chains.evm.rpc("anvil_setNextBlockBaseFeePerGas", "0x3b9aca00");
 });
 
-function railWith(changes: Partial<EvmRailSettings> = {}, world: World = realWorld): Rail {
+function railWith(changes: Partial<EvmRailSettings> = {}, world: World = patientWorld): Rail {
   return createEvmRail({ ...stage.settings, ...changes }, { world });
 }
 
@@ -267,8 +268,8 @@ describe("a payment that the chain would not carry out", () => {
   });
 
   test("is refused with the token's own words where it reverts", async () => {
-    const rail = railWith({}, { ...realWorld, wallMs: () => Date.now() - 3_600_000 });
-    const purchase = await bought(rail, { validBefore: inSeconds(-60) });
+    const rail = railWith({}, { ...patientWorld, wallMs: () => Date.now() - 3_600_000 });
+    const purchase = await bought(rail, { validBefore: inSeconds(-3_000) });
     assert.match(refusal(await rail.check(purchase.payment)).reason, /\("DEVUSD: authorization is expired"\)/);
   });
 
@@ -286,7 +287,7 @@ describe("a payment that the chain would not carry out", () => {
     assert.deepEqual(await rail.look(purchase), RESEND, "our transaction was reverted");
     await stage.mine(5);
     assert.deepEqual(await rail.look(purchase), RESEND);
-    await evm.rpc("evm_increaseTime", 300);
+    await evm.rpc("evm_increaseTime", 6_000);
     await stage.mine();
     assert.deepEqual(await rail.look(purchase), RESEND, "the newest block alone has passed the time");
     await stage.mine(2);
@@ -329,7 +330,7 @@ describe("a payment that the chain would not carry out", () => {
     const rail = railWith();
     const purchase = await bought(rail);
     assert.deepEqual(await rail.look(purchase), OPEN);
-    await stage.chains.evm.rpc("evm_increaseTime", 400);
+    await stage.chains.evm.rpc("evm_increaseTime", 6_000);
     await stage.mine();
     assert.equal((await rail.look(purchase)).kind, "failed");
   });
@@ -462,7 +463,7 @@ describe("the settlement wallet", () => {
 
   test("raises its fee where its next transaction has waited for more than a minute", async () => {
     let laterMs = 0;
-    const rail = railWith({}, { ...realWorld, now: () => performance.now() + laterMs });
+    const rail = railWith({}, { ...patientWorld, now: () => performance.now() + laterMs });
     const purchase = await bought(rail);
     await step(rail, purchase);
     assert.deepEqual(await rail.look(purchase), OPEN);

@@ -125,6 +125,8 @@ async function serve(t: Ending, payments: () => Payments): Promise<{ readonly ur
     const shown = taken.kind === "paid" ? { ...taken.purchase, ...taken.fulfilment } : taken;
     response.writeHead(taken.kind === "paid" ? 200 : 503).end(JSON.stringify(shown, (_, it) => (typeof it === "bigint" ? `${it}` : it)));
   });
+  // After seconds in which this process did nothing else it would close the connection on which a client sends the next request.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(async () => {
     server.closeAllConnections();

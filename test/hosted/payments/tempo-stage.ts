@@ -14,6 +14,8 @@ import type { BadPayment, Payment, PresentedPayment, Rail, RailPurchase, Submiss
 import { createTempoRail } from "../../../src/hosted/payments/rails/tempo.ts";
 import { realWorld } from "../../../src/world.ts";
 import { type ChainProxy, startChainProxy } from "../../fakes/chain-proxy.ts";
+import { rpcOf } from "../../fakes/node-rpc.ts";
+import { patientWorld } from "./patient-world.ts";
 
 const REALM = "svc.test";
 export const TOKEN = "0x20c0000000000000000000000000000000000000";
@@ -42,25 +44,26 @@ const TEMPO = ["--network", "tempo", "--hardfork", "T4", "--chain-id", `${CHAIN_
 /** Starts a chain that mines by `mine` alone. */
 export async function startTempoStage(): Promise<TempoStage> {
   const node = await startAnvil({ id: "tempo", args: TEMPO, world: realWorld, onCrash: () => {} });
-  await node.rpc("evm_mine");
-  await node.rpc("evm_setAutomine", false);
+  const rpc = rpcOf(node.url);
+  await rpc("evm_mine");
+  await rpc("evm_setAutomine", false);
   const proxy = await startChainProxy(node.url);
   const token = { address: TOKEN, name: "", version: "" };
   const base = { rpcUrl: proxy.url, chainId: CHAIN_ID, token, recipient: RECIPIENT.address, confirmations: 0, local: true };
   const settings: TempoRailSettings = { ...base, kind: "tempo", modes: ["pull", "push"] };
   const balance = async (): Promise<bigint> =>
-    BigInt(String(await node.rpc("eth_call", { to: TOKEN, data: `0x70a08231${RECIPIENT.address.slice(2).padStart(64, "0")}` }, "latest")));
+    BigInt(String(await rpc("eth_call", { to: TOKEN, data: `0x70a08231${RECIPIENT.address.slice(2).padStart(64, "0")}` }, "latest")));
   const before = await balance();
-  const railWith: TempoStage["railWith"] = (over, realm = REALM) => createTempoRail({ ...settings, ...over }, { world: realWorld, realm });
+  const railWith: TempoStage["railWith"] = (over, realm = REALM) => createTempoRail({ ...settings, ...over }, { world: patientWorld, realm });
   return {
     settings,
     rail: railWith({}),
     client: clientOf(node.url),
     payer: privateKeyToAccount(PAYER.key),
-    rpc: node.rpc,
+    rpc,
     proxy,
     mine: async (blocks = 1) => {
-      for (let mined = 0; mined < blocks; mined += 1) await node.rpc("evm_mine");
+      for (let mined = 0; mined < blocks; mined += 1) await rpc("evm_mine");
     },
     received: async () => (await balance()) - before,
     railWith,
@@ -90,14 +93,19 @@ export function challengeOf(rail: Rail, { units = UNITS, expiresInS = 300 } = {}
   return Challenge.deserialize(header);
 }
 
-/** What the stock client answers a challenge with; in mode `push` blocks have to be mined meanwhile. */
+/**
+ * What the stock client answers a challenge with; in mode `push` blocks have to be mined meanwhile. The chain's clock goes on with its blocks only: one is
+ * mined when the payment was signed, since the chain takes none that is valid for much longer than its newest block.
+ */
 export async function stockPayment(
-  { client }: TempoStage,
+  { client, mine }: TempoStage,
   challenge: Challenge.Challenge,
   { account, mode = "pull" }: { readonly account: AnyAccount; readonly mode?: "pull" | "push" },
 ): Promise<string> {
   const method = tempo.charge({ account, getClient: () => client });
-  return method.createCredential({ challenge, context: { mode } } as never);
+  const credential = await method.createCredential({ challenge, context: { mode } } as never);
+  await mine();
+  return credential;
 }
 
 /** A credential as the protocol hands it to the rail. */
@@ -168,12 +176,14 @@ export async function signedTransaction(
   return account.signTransaction(request as never, { serializer: Transaction.serialize as never });
 }
 
-/** A payment that no stock client would make. */
+/** A payment that no stock client would make; a block is mined as for those that it makes. */
 export async function strangePayment(
   stage: TempoStage,
   { challenge, calls, over, account }: { challenge: Challenge.Challenge; calls: readonly TestCall[]; over?: Record<string, unknown>; account?: AnyAccount },
 ): Promise<PresentedPayment> {
-  return shown(challenge, { type: "transaction", signature: await signedTransaction(stage, calls, over, account) });
+  const signature = await signedTransaction(stage, calls, over, account);
+  await stage.mine();
+  return shown(challenge, { type: "transaction", signature });
 }
 
 export function nowS(): number {

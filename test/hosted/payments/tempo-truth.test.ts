@@ -87,12 +87,11 @@ describe("the end of a payment on a Tempo chain", () => {
 
   onChain("a payment that was never taken into a block is over when its time is up on the chain, and not before", async (stage) => {
     const purchase = await bought(stage);
-    await stage.rpc("evm_increaseTime", 28);
-    await stage.mine();
+    const endS = (purchase.payment.validUntilMs ?? 0) / 1_000;
+    await stage.rpc("evm_mine", { timestamp: endS + 3 });
     assert.match(refusal(await stage.rail.check(purchase.payment)), /^payment-expired/);
     assert.equal((await stage.rail.look(purchase)).kind, "open", "nodes behind one address may differ by some seconds in what they know");
-    await stage.rpc("evm_increaseTime", 15);
-    await stage.mine();
+    await stage.rpc("evm_mine", { timestamp: endS + 18 });
     const truth = await stage.rail.look(purchase);
     assert.deepEqual(truth, { kind: "failed", reason: "the transaction was not taken into a block before it ended" });
     assert.equal((await stage.railWith({ confirmations: 3 }).look(purchase)).kind, "open", "the block that counts is older");
