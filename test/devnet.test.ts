@@ -3,34 +3,17 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { privateKeyToAccount } from "viem/accounts";
 import { type Devnet, type DevnetProvider, startDevnet } from "../src/devnet/anvil.ts";
+import { rpcOf } from "./fakes/node-rpc.ts";
+import { until } from "./fakes/stage.ts";
 
 // Well-known keys of anvil's own test accounts.
 const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 const BOB = privateKeyToAccount("0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
-const WAIT_MS = 60_000;
 
-interface Answer {
-  readonly result?: unknown;
-  readonly error?: { readonly message: string };
-}
-
-async function ask(provider: DevnetProvider, method: string, params: readonly unknown[] = []): Promise<unknown> {
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-  const response = await fetch(provider.url, { method: "POST", headers: { "content-type": "application/json" }, body });
-  const answer = (await response.json()) as Answer;
-  if (answer.error !== undefined) throw new Error(`${method}: ${answer.error.message}`);
-  return answer.result;
-}
-
-async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  for (const deadline = performance.now() + WAIT_MS; performance.now() < deadline; await sleep(20)) {
-    const found = await look();
-    if (found !== null) return found;
-  }
-  throw new Error(`${what}: not within ${WAIT_MS} ms`);
+function ask({ url }: DevnetProvider, method: string, params: readonly unknown[] = []): Promise<unknown> {
+  return rpcOf(url)(method, ...params);
 }
 
 function signed(account: typeof ALICE, nonce: number): Promise<string> {

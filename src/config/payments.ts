@@ -115,17 +115,8 @@ export const payments = z
 
 /** The settings as the service uses them. */
 export function paymentsOf(file: z.output<typeof payments>): PaymentSettings {
-  return settingsOf(file, file.rails.map(railOf));
-}
-
-/** Every setting at its default, with these rails. */
-export function paymentsWith(rails: readonly RailSettings[]): PaymentSettings {
-  return settingsOf(payments.parse({}), rails);
-}
-
-function settingsOf(file: z.output<typeof payments>, rails: readonly RailSettings[]): PaymentSettings {
   return {
-    rails,
+    rails: file.rails.map(railOf),
     minN: parseUsd(file.min_usd) ?? 0n,
     maxN: parseUsd(file.max_usd) ?? 0n,
     customDayN: parseUsd(file.custom_day_usd) ?? 0n,

@@ -101,7 +101,8 @@ test("any text is taken: what is redacted once stays as it is, and no text keeps
     "1. ",
     "svc_",
   ]) {
-    redact(`${piece.repeat(Math.ceil(8_000 / piece.length))}AA`);
+    const left = redact(`${piece.repeat(Math.ceil(8_000 / piece.length))}AA`);
+    assert.equal(redact(left), left);
   }
 });
 

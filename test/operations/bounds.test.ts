@@ -52,7 +52,7 @@ function halfRequest(url: string): Promise<Socket> {
   });
 }
 
-/** Asks until the answer is the expected one, for twenty seconds at most. */
+/** Asks until the answer is the expected one, for a minute at most. */
 async function until<T>(ask: () => Promise<T>, expected: T): Promise<T> {
   const deadline = performance.now() + 60_000;
   for (;;) {

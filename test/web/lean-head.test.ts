@@ -303,8 +303,8 @@ for (const [what, texts] of Object.entries(REFUSED)) {
   });
 }
 
-test("a head as long as the door reads one comes to an end, whatever it holds", () => {
+test("a head as long as the door reads one is left to node soon, whatever it holds", () => {
   for (const filler of ["a", ":", "a:", "a:\r\n", "a: b\r\n", "\r\n", " ", "\t:", "a:\x80"]) {
-    for (const end of ["", "\0", "\r", "x"]) readRequestHead(`POST / HTTP/1.1\r\n${filler.repeat(8_192 / filler.length)}${end}`);
+    for (const end of ["", "\0", "\r", "x"]) assert.equal(readRequestHead(`POST / HTTP/1.1\r\n${filler.repeat(8_192 / filler.length)}${end}`), null);
   }
 });

@@ -2,7 +2,7 @@
 // thing that it does. A dead process changes nothing any more.
 import assert from "node:assert/strict";
 import type { KyselyPlugin } from "kysely";
-import { paymentsWith } from "../../../src/config/payments.ts";
+import { paymentsOf, payments as paymentsShape } from "../../../src/config/payments.ts";
 import type { RailSettings } from "../../../src/core/payment.ts";
 import { openPayments } from "../../../src/hosted/payments/open.ts";
 import type { Payments } from "../../../src/hosted/payments/payments.ts";
@@ -107,7 +107,7 @@ export async function startLife({ store, world, chains, lives, write }: LifePart
       log: { error: told, warn: told, info: told },
       changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
       node: options.node ?? "main",
-      settings: { ...paymentsWith(rails), waitMs: options.waitMs ?? WAIT_MS },
+      settings: { ...paymentsOf(paymentsShape.parse({})), rails, waitMs: options.waitMs ?? WAIT_MS },
       realm: REALM,
       secret: SECRET,
       previousSecret: null,
