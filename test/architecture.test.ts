@@ -35,11 +35,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   main: ["*"],
 };
 
-const MAX_LINES = 300;
-const LONGER_FILES: Readonly<Record<string, string>> = {
-  "src/core/classification.ts": "a data table: one row for each error shape that providers send",
-};
-
 /** Speaks HTTP to wallets as a node of the local chain, and not to callers of the service. */
 const LOCAL_CHAIN_FRONT = "src/devnet/payments/front.ts";
 
@@ -121,14 +116,6 @@ const RULES: readonly Rule[] = [
       found(code(text), /^(export\s+)?(let|var)\s.*|^(export\s+)?const\s+\w+[^=\n]*=\s*(new\s+(Weak)?(Map|Set)\b(<[^\n]*>)?(\(\))?;|\[\];|\{\};).*/gm),
   },
   {
-    name: "no file is longer than it can be read in one go",
-    bad: [sample("src/a.ts", "x;\n".repeat(MAX_LINES + 1))],
-    breaches: ({ path, text }) => {
-      const lines = text.split("\n").length - 1;
-      return lines > MAX_LINES && LONGER_FILES[path] === undefined ? [`${lines} lines, at most ${MAX_LINES}`] : [];
-    },
-  },
-  {
     name: "every file opens by saying what it is",
     bad: [sample("src/a.ts", "export const x = 1;")],
     breaches: ({ text }) => (/^(#!.*\n)?\/[/*]/.test(text) ? [] : ["the first line is no comment"]),
@@ -162,11 +149,6 @@ test("the rules look at the whole house and do not cry wolf", () => {
     '// What it is. Not any, enum, let x; just "process.env" in words.\nimport { x } from "../core/x.ts";\nexport const TABLE = new Map([[1, 2]]);\n',
   );
   for (const { name, breaches } of RULES) assert.deepEqual(breaches(good), [], name);
-  for (const path of Object.keys(LONGER_FILES))
-    assert.ok(
-      SOURCES.some((source) => source.path === path),
-      `${path} is excused but does not exist`,
-    );
 });
 
 test("house rule: no import cycles", () => {
