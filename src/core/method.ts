@@ -121,7 +121,8 @@ const ROWS: readonly Row[] = [
   ["trace_rawTransaction trace_replayTransaction trace_transaction trace_get", "trace", 50, "traceTx"],
   ["trace_block trace_replayBlockTransactions", "trace", 100, "traceBlock", blockAt(0)],
   ["trace_filter", "trace", 100, "traceBlock", filterAt(0)],
-  ["eth_accounts eth_coinbase eth_sign eth_signTransaction eth_sendTransaction", "local_only", 3, "cheap", { replaySafe: false, handling: "blocked" }],
+  ["eth_accounts", "local_only", 3, "cheap", { replaySafe: false, handling: "local" }],
+  ["eth_coinbase eth_sign eth_signTransaction eth_sendTransaction", "local_only", 3, "cheap", { replaySafe: false, handling: "blocked" }],
   ["eth_signTypedData eth_signTypedData_v3 eth_signTypedData_v4", "local_only", 3, "cheap", { replaySafe: false, handling: "blocked" }],
 ];
 

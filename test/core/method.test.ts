@@ -71,7 +71,7 @@ test("logs, filters and subscriptions are categories of their own", () => {
 test("methods that use keys of a node are blocked, whatever follows personal_", () => {
   const blocked = [
     "eth_sendTransaction",
-    "eth_accounts",
+    "eth_coinbase",
     "eth_sign",
     "eth_signTransaction",
     "eth_signTypedData_v4",
@@ -81,7 +81,7 @@ test("methods that use keys of a node are blocked, whatever follows personal_", 
   ];
   for (const name of blocked) assert.equal(methodOf(name).handling, "blocked", name);
   for (const name of ["eth_subscribe", "eth_unsubscribe"]) assert.equal(methodOf(name).handling, "socket_only");
-  for (const name of ["eth_chainId", "net_version"]) assert.equal(methodOf(name).handling, "local");
+  for (const name of ["eth_chainId", "net_version", "eth_accounts"]) assert.equal(methodOf(name).handling, "local");
 });
 
 test("any name that is not listed shares one cautious row, so that names never become memory", () => {

@@ -107,7 +107,8 @@ describe("over a real node", () => {
 
   it("viem understands our refusals as what they are", async () => {
     const at = (path: string) => createWalletClient({ transport: http(service.url + path, { retryCount: 0 }) });
-    await assert.rejects(at("/rpc/local").getAddresses(), (error: unknown) => {
+    assert.deepEqual(await at("/rpc/local").getAddresses(), [], "as wallets without an account expect it");
+    await assert.rejects(at("/rpc/local").signMessage({ account: BOB, message: "x" }), (error: unknown) => {
       return error instanceof BaseError && error.walk((it) => it instanceof MethodNotFoundRpcError) !== null;
     });
     await assert.rejects(at("/rpc/nochain").getChainId(), (error: unknown) => {

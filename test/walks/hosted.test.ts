@@ -44,6 +44,7 @@ test("what is answered here, refused, or answered by nobody is free; a provider'
   const key = await stage.anonymousKey();
   assert.deepEqual(paid(await stage.call(key, "eth_chainId")).slice(0, 4), ["premium", null, "1", "0"]);
   assert.deepEqual(paid(await stage.call(key, "eth_accounts")).slice(0, 4), ["premium", null, "3", "0"]);
+  assert.deepEqual(paid(await stage.call(key, "eth_sign")).slice(0, 4), ["premium", null, "3", "0"]);
   stage.premium.script((_, reply) => reply.reset());
   const nobody = await stage.call(key);
   assert.deepEqual([nobody.status, nobody.headers.get("x-svc-usd")], [200, "0"]);

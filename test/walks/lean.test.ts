@@ -140,7 +140,7 @@ const REQUESTS: Readonly<Record<string, Request>> = {
   "no JSON": { body: '{"jsonrpc":"2.0","id":1,' },
   "no UTF-8": { body: Buffer.from([0x22, 0xff, 0xfe, 0x22]) },
   "no request": { body: '{"jsonrpc":"1.0","id":1,"method":"x"}' },
-  "a blocked method": { body: callText(6, "eth_accounts") },
+  "a blocked method": { body: callText(6, "eth_sign") },
   "an unknown chain": { target: "/rpc/nowhere", body: callText(7) },
   "an unknown path": { target: "/rpc/1/2/3/4/5/6", body: callText(7) },
   "an unknown pin": { target: "/rpc/1?provider=zzz", body: callText(8) },

@@ -83,7 +83,7 @@ test("requests of current forms carry nothing of it, and count for none", async 
   const key = await stage.anonymousKey();
   const before = await counts(stage);
   for (const form of CURRENT) {
-    for (const body of [CALL, { ...CALL, method: "eth_accounts" }, [CALL, 7]]) {
+    for (const body of [CALL, { ...CALL, method: "eth_sign" }, [CALL, 7]]) {
       const { headers, text } = await send(stage, key, form, body);
       for (const name of [...V2_HEADERS, ...OLD_HEADERS, "x-svc-balance-warning"]) assert.equal(headers.get(name), null, `${form.path("…")} ${name}`);
       assert.ok(!text.includes("error_type"));
@@ -107,7 +107,7 @@ test("refusals of old forms carry error_type beside the code, single, in batches
   assert.deepEqual(await typeOf(`/rpc/nochain?key=${key}`), [400, "unknown_chain", "invalid_params_error"]);
   assert.deepEqual(await typeOf(`/rpc/k/${key}/round-robin/nochain`), [400, "unknown_chain", "invalid_params_error"]);
   assert.deepEqual(await typeOf(`/rpc/ethereum?key=${key}`, "{"), [400, "parse_error", "parse_error"]);
-  assert.deepEqual(await typeOf(`/rpc/ethereum?key=${key}`, { ...CALL, method: "eth_accounts" }), [200, "method_blocked", "method_error"]);
+  assert.deepEqual(await typeOf(`/rpc/ethereum?key=${key}`, { ...CALL, method: "eth_sign" }), [200, "method_blocked", "method_error"]);
   const scoped = await stage.account();
   await stage.manage(scoped.token, "PATCH", `/api/v1/keys/${scoped.id}`, { allowed_profiles: ["public"], default_profile: "public" });
   assert.deepEqual(await typeOf(`/rpc/profile/premium/ethereum?key=${scoped.key}`), [403, "forbidden", "permission_error"]);

@@ -105,11 +105,39 @@ test("a plain GET is told to upgrade, and a POST that offers another upgrade is 
   assert.equal(h2c, '200 {"jsonrpc":"2.0","id":1,"result":"0xa"}');
 });
 
-test("junk and binary messages, wrong ids and notifications harm nobody: the socket goes on", async (t) => {
+test("binary messages that hold UTF-8 are served like text: calls, batches and subscriptions, answered in text; others get an error", async (t) => {
+  const { nodes, open, mine } = await socketStage(t, ["ws"]);
+  const client = await open();
+  const frames: boolean[] = [];
+  client.ws.on("message", (_, binary: boolean) => frames.push(binary));
+  const sendBinary = (value: unknown): void => client.ws.send(Buffer.from(JSON.stringify(value)));
+  sendBinary(call(1, "eth_call", ["é😀"]));
+  assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: "0xa" });
+  sendBinary([call(2, "eth_call"), call(3, "eth_chainId")]);
+  assert.deepEqual(
+    (await client.next()).map((it: { result: string }) => it.result),
+    ["0xa", "0x1"],
+  );
+  sendBinary(call(4, "eth_subscribe", ["newHeads"]));
+  const { result: id } = await client.next();
+  const { hash } = mine();
+  assert.equal((await told(client, id, 1))[0].hash, hash);
+  for (const bytes of [Buffer.from('{"jsonrpc":"2.0","id":5,"method":"\xff"}', "latin1"), Buffer.from([0xed, 0xa0, 0x80]), Buffer.alloc(0)]) {
+    client.ws.send(bytes);
+    const { id: none, error } = await client.next();
+    assert.deepEqual([none, error.code, error.data.code], [null, -32700, "parse_error"]);
+  }
+  sendBinary(call(6, "eth_call"));
+  assert.equal((await client.next()).id, 6);
+  assert.ok(frames.every((binary) => !binary));
+  assert.equal(nodes[0]?.ws.count("eth_call"), 3);
+});
+
+test("junk in text and in binary messages, wrong ids and notifications harm nobody: the socket goes on", async (t) => {
   const { nodes, open } = await socketStage(t, ["ws"]);
   const client = await open();
   client.send("junk");
-  client.ws.send(Buffer.from(JSON.stringify(call(1))));
+  client.ws.send(Buffer.from("junk"));
   client.send({ jsonrpc: "2.0", id: [1], method: "eth_call" });
   client.send({ jsonrpc: "2.0", id: 7, method: "eth_call", params: "0x" });
   client.send({ jsonrpc: "2.0", method: "eth_gasPrice" });
@@ -295,16 +323,16 @@ test("pins hold on sockets: calls and subscriptions use that provider alone, and
 test("methods that need a node's keys are blocked, the chain's identity is answered here, and subscribing over HTTP names the socket", async (t) => {
   const { nodes, open, service } = await socketStage(t, ["ws"]);
   const client = await open("/ws/rpc/profile/team/fastest/mainnet");
-  for (const method of ["eth_accounts", "eth_sendTransaction", "eth_sign", "personal_unlockAccount"]) {
+  for (const method of ["eth_coinbase", "eth_sendTransaction", "eth_sign", "personal_unlockAccount"]) {
     client.send(call(1, method));
     const { error } = await client.next();
     assert.deepEqual([error.code, error.data.code], [-32601, "method_blocked"]);
     assert.equal(nodes[0]?.ws.count(method), 0);
   }
-  client.send([call(1, "eth_chainId"), call(2, "net_version")]);
+  client.send([call(1, "eth_chainId"), call(2, "net_version"), call(3, "eth_accounts")]);
   assert.deepEqual(
     (await client.next()).map((it: { result: string }) => it.result),
-    ["0x1", "1"],
+    ["0x1", "1", []],
   );
   const { json } = await service.post("/rpc/profile/team/fastest/mainnet", call(1, "eth_subscribe", ["newHeads"]));
   assert.deepEqual([json.error.code, json.error.data.websocket_url], [-32601, "/ws/rpc/profile/team/fastest/mainnet"]);

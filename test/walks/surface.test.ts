@@ -102,7 +102,7 @@ for (const [door, connection] of Object.entries(DOORS)) {
         assert.equal((await post(call(id))).text, `{"jsonrpc":"2.0","id":${id},"result":[]}`);
         assert.equal((await post(call(id, "test_fail"))).text, `{"jsonrpc":"2.0","id":${id},"error":{"code":3,"message":"execution reverted","data":"0x01"}}`);
         assert.equal((await post(call(id, "eth_chainId"))).text, `{"jsonrpc":"2.0","id":${id},"result":"0x1"}`);
-        assert.ok((await post(call(id, "eth_accounts"))).text.startsWith(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32601`));
+        assert.ok((await post(call(id, "eth_sign"))).text.startsWith(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32601`));
       });
 
     const REFUSED: readonly (readonly [name: string, body: string | Buffer, status: number, rpcCode: number, code: string, id: unknown])[] = [
@@ -138,7 +138,7 @@ for (const [door, connection] of Object.entries(DOORS)) {
       ["a batch of 51", `[${Array.from({ length: 51 }, (_, n) => call(String(n))).join(",")}]`, 400, -32600, "invalid_request", null],
       ["a body of one byte too many", call("1").padEnd(MAX_BODY_BYTES + 1), 413, -32600, "body_too_large", null],
       ["eth_sendTransaction", call("5", "eth_sendTransaction"), 200, -32601, "method_blocked", 5],
-      ["eth_accounts", call("5", "eth_accounts"), 200, -32601, "method_blocked", 5],
+      ["eth_coinbase", call("5", "eth_coinbase"), 200, -32601, "method_blocked", 5],
       ["eth_sign", call("5", "eth_sign"), 200, -32601, "method_blocked", 5],
       ["eth_signTransaction", call("5", "eth_signTransaction"), 200, -32601, "method_blocked", 5],
       ["personal_unlockAccount", call("5", "personal_unlockAccount"), 200, -32601, "method_blocked", 5],
@@ -202,6 +202,13 @@ for (const [door, connection] of Object.entries(DOORS)) {
       assert.deepEqual([pinned.json.result, upstream.asked.length, upstream.asked.at(-1)?.method], [[5], before + 1, "net_version"]);
     });
 
+    it("eth_accounts is an empty list, pinned or not, and no provider tells the accounts of its node", async () => {
+      const before = upstream.asked.length;
+      assert.equal((await post(call('"a"', "eth_accounts"))).text, '{"jsonrpc":"2.0","id":"a","result":[]}');
+      const pinned = await ask({ path: "/rpc/ethereum/a", headers: { connection }, body: call("7", "eth_accounts") });
+      assert.deepEqual([pinned.text, upstream.asked.length], ['{"jsonrpc":"2.0","id":7,"result":[]}', before]);
+    });
+
     it("a notification is executed upstream with an id of our own and answered 204, also when it fails or is refused", async () => {
       const methods = ["test_echo", "test_fail", "test_slow"];
       for (const method of methods) {
@@ -210,7 +217,7 @@ for (const [door, connection] of Object.entries(DOORS)) {
         assert.deepEqual([askedFor(method), upstream.asked.at(-1)?.id], [before + 1, "1"], method);
       }
       const before = upstream.asked.length;
-      for (const method of ["eth_accounts", "eth_subscribe", "eth_chainId"])
+      for (const method of ["eth_accounts", "eth_sign", "eth_subscribe", "eth_chainId"])
         assert.equal((await post(`{"jsonrpc":"2.0","method":"${method}"}`)).status, 204, method);
       assert.equal(upstream.asked.length, before);
     });
@@ -249,7 +256,7 @@ for (const [door, connection] of Object.entries(DOORS)) {
         const items = [
           call("1", "eth_chainId"),
           "1",
-          call("2", "eth_accounts"),
+          call("2", "eth_sign"),
           notification,
           call("3", "test_fail"),
           '{"id":4}',

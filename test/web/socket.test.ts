@@ -117,7 +117,7 @@ test("ids come back exactly as sent, notifications get no answer, batches keep t
   assert.deepEqual([batch.length, batch[0].result, batch[1].error.code, batch[2].result], [3, [2], -32600, "0x1"]);
 });
 
-test("junk, binary and what is no request is answered with an error, and the socket lives", async (t) => {
+test("junk in text or binary and what is no request is answered with an error, and the socket lives", async (t) => {
   const { port } = await scene(t, { max_batch_items: 2 });
   const client = await open(t, port);
   for (const text of ["", "junk", '{"jsonrpc":"2.0"', "\u0000"]) {
@@ -125,8 +125,10 @@ test("junk, binary and what is no request is answered with an error, and the soc
     const { id, error } = await client.next();
     assert.deepEqual([id, error.code, error.data.code], [null, -32700, "parse_error"]);
   }
-  client.ws.send(Buffer.from(JSON.stringify(call(1))));
-  assert.equal((await client.next()).error.code, -32700);
+  for (const bytes of [Buffer.from("junk"), Buffer.from([0x22, 0xff, 0x22])]) {
+    client.ws.send(bytes);
+    assert.equal((await client.next()).error.code, -32700);
+  }
   for (const value of [[], [1, 2, 3], 7, { jsonrpc: "1.0", id: 5, method: "x" }, { jsonrpc: "2.0", id: 1.5, method: "x" }]) {
     client.send(value);
     assert.equal((await client.next()).error.code, -32600);

@@ -10,10 +10,8 @@ export function answerHere(method: Method, name: string, address: Address): Outc
     case "route":
       return null;
     case "local": {
-      if (address.pin !== null) return null;
-      const { chainId } = address.chain;
-      const body = Buffer.from(name === "net_version" ? `"${chainId}"` : `"0x${chainId.toString(16)}"`);
-      return { kind: "result", body, start: 0, end: body.length, wireId: null };
+      const body = localResult(name, address);
+      return body === null ? null : { kind: "result", body, start: 0, end: body.length, wireId: null };
     }
     case "blocked":
       return { kind: "fault", fault: fault("method_blocked", `${name} would use keys held by a node and is not served`) };
@@ -21,3 +19,13 @@ export function answerHere(method: Method, name: string, address: Address): Outc
       return { kind: "fault", fault: fault("websocket_only", `${name} needs a WebSocket`, { details: { websocket_url: address.socketPath } }) };
   }
 }
+
+/** The result of a method that the configuration answers; null = a pinned provider is asked. */
+function localResult(name: string, { chain, pin }: Address): Buffer | null {
+  // The service holds no keys, and accounts of a node are not its callers': a pin changes nothing about that.
+  if (name === "eth_accounts") return NO_ACCOUNTS;
+  if (pin !== null) return null;
+  return Buffer.from(name === "net_version" ? `"${chain.chainId}"` : `"0x${chain.chainId.toString(16)}"`);
+}
+
+const NO_ACCOUNTS = Buffer.from("[]");

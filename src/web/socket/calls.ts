@@ -1,5 +1,6 @@
 // The requests of one caller's socket: each message through the spine, once or once per batch item, within what one socket may have under way.
 // Knows no frames and no connection beyond where its answers go.
+import { isUtf8 } from "node:buffer";
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
@@ -70,7 +71,8 @@ export class SocketCalls {
   serve(bytes: Buffer, binary: boolean): void {
     if (this.#over) return;
     try {
-      if (binary) this.#tell("null", fault("parse_error", "the message is binary", { nextAction: "send JSON in text messages" }));
+      // Clients send JSON in binary messages too. Text is known to be UTF-8: `ws` closes a socket whose text is not.
+      if (binary && !isUtf8(bytes)) this.#tell("null", fault("parse_error", "the binary message is not UTF-8 text"));
       else if (isJson(bytes)) this.#serve(bytes, skipSpace(bytes, 0, bytes.length));
       else this.#tell("null", fault("parse_error", "the message is not valid JSON"));
     } catch (error) {
