@@ -14,6 +14,12 @@ export interface LogFilter {
   readonly topics: readonly (readonly string[])[];
 }
 
+/** The blocks of which logs are wanted, both ends included; null = no bound. */
+export interface BlockBounds {
+  readonly from: number | null;
+  readonly to: number | null;
+}
+
 /** A subscription in its one form. */
 export interface Subscription {
   readonly kind: SubscriptionKind;
@@ -21,6 +27,16 @@ export interface Subscription {
   readonly params: string;
   /** Only for `logs`. */
   readonly filter: LogFilter | null;
+  /** Only for `logs` whose caller bounds the blocks. Never sent upstream, so that such a caller shares the upstream of others. */
+  readonly bounds: BlockBounds | null;
+}
+
+/** The criteria of `eth_newFilter`. */
+export interface LogCriteria {
+  readonly kind: "criteria";
+  readonly subscription: Subscription;
+  /** The JSON array of `eth_getLogs` that asks for the same logs in history. */
+  readonly query: string;
 }
 
 /** Parameters that are none; `message` says what is allowed. */
@@ -45,10 +61,10 @@ export function readSubscription(params: unknown): Subscription | InvalidSubscri
       return readLogs(option ?? {});
     case "newPendingTransactions":
       if (!isAbsent(option) && typeof option !== "boolean") return invalid("the option of newPendingTransactions is true for whole transactions, or false");
-      return { kind, params: option === true ? '["newPendingTransactions",true]' : '["newPendingTransactions"]', filter: null };
+      return { kind, params: option === true ? '["newPendingTransactions",true]' : '["newPendingTransactions"]', filter: null, bounds: null };
     case "newHeads":
     case "syncing":
-      return isAbsent(option) ? { kind, params: `["${kind}"]`, filter: null } : invalid(`${kind} takes no option`);
+      return isAbsent(option) ? { kind, params: `["${kind}"]`, filter: null, bounds: null } : invalid(`${kind} takes no option`);
   }
 }
 
@@ -57,26 +73,61 @@ export function logsOfBlock(filter: LogFilter, blockHash: string): string {
   return JSON.stringify([{ blockHash, ...shown(filter) }]);
 }
 
+/** Reads the parameters of `eth_newFilter`. */
+export function readCriteria(params: unknown): LogCriteria | InvalidSubscription {
+  if (!Array.isArray(params) || params.length > 1) return invalid("params must be an array with one object of criteria");
+  const [given]: unknown[] = params;
+  const option = given ?? {};
+  const subscription = readLogs(option);
+  if (subscription.kind === "invalid" || !isRecord(option)) return invalid(subscription.kind === "invalid" ? subscription.message : NO_OBJECT);
+  const { fromBlock, toBlock, address, topics } = option;
+  return { kind: "criteria", subscription, query: JSON.stringify([{ fromBlock, toBlock, address, topics }]) };
+}
+
+/** Whether logs of a block are wanted. */
+export function isWithin({ from, to }: BlockBounds, blockNumber: number): boolean {
+  return (from === null || blockNumber >= from) && (to === null || blockNumber <= to);
+}
+
+const NO_OBJECT = "the option of logs is an object with address and topics";
+const MEMBERS: ReadonlySet<string> = new Set(["address", "topics", "fromBlock", "toBlock"]);
+
 function readLogs(option: unknown): Subscription | InvalidSubscription {
-  if (!isRecord(option)) return invalid("the option of logs is an object with address and topics");
-  const { address = null, topics = null, ...others } = option;
-  const other = Object.keys(others).find((name) => !isLatest(name, others[name]));
+  if (!isRecord(option)) return invalid(NO_OBJECT);
+  const { address = null, topics = null, fromBlock, toBlock } = option;
+  const other = Object.keys(option).find((name) => !MEMBERS.has(name) && option[name] !== null);
   if (other !== undefined)
-    return invalid(`a logs subscription knows address and topics only, and begins now: leave ${other.slice(0, 40)} out, or use eth_getLogs`);
+    return invalid(`logs are told as blocks come, by address, topics, fromBlock and toBlock: leave ${other.slice(0, 40)} out, or use eth_getLogs`);
   const addresses = address === null ? [] : choices(address, ADDRESS, MAX_ADDRESSES);
   if (addresses === null) return invalid(`address must be an address of 20 bytes, or a list of at most ${MAX_ADDRESSES}`);
   const positions = topics === null ? [] : readTopics(topics);
   if (positions === null) return invalid(`topics must be a list of at most ${MAX_TOPICS}: null, a topic of 32 bytes, or a list of topics`);
+  const bounds = readBounds(fromBlock, toBlock);
+  if (typeof bounds === "string") return invalid(bounds);
   const filter = { addresses, topics: positions };
-  return { kind: "logs", params: JSON.stringify(["logs", shown(filter)]), filter };
+  return { kind: "logs", params: JSON.stringify(["logs", shown(filter)]), filter, bounds };
 }
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const TOPIC = /^0x[0-9a-fA-F]{64}$/;
+/** Up to 64 bits: many clients write the largest number for "no end". */
+const BLOCK_NUMBER = /^0x[0-9a-fA-F]{1,16}$/;
 
-/** Some clients say what cannot be otherwise. */
-function isLatest(name: string, value: unknown): boolean {
-  return (name === "fromBlock" || name === "toBlock") && (isAbsent(value) || value === "latest");
+/** The bounds of live logs as geth reads them; a text says why there are none. Sources: geth `eth/filters`, `SubscribeLogs` and `filterLogs`. */
+function readBounds(fromBlock: unknown, toBlock: unknown): BlockBounds | string | null {
+  const from = fromBlock === "earliest" ? 0 : readBound(fromBlock);
+  const to = readBound(toBlock);
+  if (from === undefined || to === undefined)
+    return "fromBlock and toBlock must be block numbers as hex quantities, or latest: pending, safe and finalized blocks bring no live logs";
+  if (to !== null && from === null) return "a toBlock that is a number needs a fromBlock that is one";
+  if (from !== null && to !== null && from > to) return "fromBlock must not be greater than toBlock";
+  return (from ?? 0) === 0 && to === null ? null : { from, to };
+}
+
+/** A number; null = the newest block, undefined = neither. */
+function readBound(value: unknown): number | null | undefined {
+  if (value === undefined || value === null || value === "latest") return null;
+  return typeof value === "string" && BLOCK_NUMBER.test(value) ? Number(value) : undefined;
 }
 
 function readTopics(value: unknown): string[][] | null {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { logsOfBlock, readSubscription, type Subscription } from "../../src/core/subscription.ts";
+import { isWithin, logsOfBlock, readCriteria, readSubscription, type Subscription } from "../../src/core/subscription.ts";
 
 const A = `0x${"aB".repeat(20)}`;
 const B = `0x${"cd".repeat(20)}`;
@@ -29,6 +29,8 @@ test("ways of writing the same subscription become one text", () => {
       ["logs", { address: null, topics: [] }],
       ["logs", { address: [], topics: [null, []] }],
       ["logs", { fromBlock: "latest", toBlock: null }],
+      ["logs", { fromBlock: "0x0", toBlock: "latest", address: null, topics: null }],
+      ["logs", { fromBlock: "0x10", toBlock: "0x20", blockHash: null }],
     ],
     [
       ["logs", { address: A }],
@@ -68,10 +70,45 @@ test("parameters that are none are refused, and the message names what is allowe
     [["logs", { topics: T }], /list/],
     [["logs", { topics: [T, T, T, T, T] }], /at most 4/],
     [["logs", { topics: [A] }], /32 bytes/],
-    [["logs", { fromBlock: "0x1" }], /fromBlock/],
+    [["logs", { fromBlock: "pending" }], /pending/],
+    [["logs", { toBlock: "pending" }], /pending/],
+    [["logs", { fromBlock: "finalized" }], /finalized/],
+    [["logs", { fromBlock: 1 }], /hex quantities/],
+    [["logs", { fromBlock: {} }], /hex quantities/],
+    [["logs", { toBlock: "0x5" }], /needs a fromBlock/],
+    [["logs", { fromBlock: "0x6", toBlock: "0x5" }], /greater/],
+    [["logs", { fromBlocks: "0x1" }], /fromBlocks/],
     [["logs", { blockHash: T }], /blockHash/],
   ];
   for (const [params, message] of bad) assert.match(paramsOf(params), message, JSON.stringify(params)?.slice(0, 80));
+});
+
+test("numbers bound the live logs; what leaves out nothing is no bound", () => {
+  const boundsOf = (option: unknown) => subscriptionOf(["logs", option]).bounds;
+  for (const option of [{}, { fromBlock: "0x0" }, { fromBlock: "earliest" }, { fromBlock: "latest", toBlock: "latest" }]) assert.equal(boundsOf(option), null);
+  assert.deepEqual(boundsOf({ fromBlock: "0x0", toBlock: "0xff" }), { from: 0, to: 255 });
+  assert.deepEqual(boundsOf({ fromBlock: "0x10" }), { from: 16, to: null });
+  assert.deepEqual(boundsOf({ fromBlock: "0x10", toBlock: "latest" }), { from: 16, to: null });
+  assert.deepEqual(boundsOf({ fromBlock: "0x5", toBlock: "0x5" }), { from: 5, to: 5 });
+  const endless = boundsOf({ fromBlock: "0x1", toBlock: "0xffffffffffffffff" }) ?? assert.fail("bounded");
+  assert.deepEqual(
+    [0, 1, Number.MAX_SAFE_INTEGER].map((it) => isWithin(endless, it)),
+    [false, true, true],
+  );
+  assert.deepEqual(
+    [4, 5, 6].map((it) => isWithin({ from: 5, to: 5 }, it)),
+    [false, true, false],
+  );
+});
+
+test("criteria of a filter are those of a subscription, and are kept as they were for their query of history", () => {
+  const it = readCriteria([{ fromBlock: "earliest", address: A, topics: [null, [T]] }]);
+  assert.ok(it.kind === "criteria");
+  assert.equal(it.subscription.params, paramsOf(["logs", { address: A, topics: [null, T] }]));
+  assert.deepEqual(JSON.parse(it.query), [{ fromBlock: "earliest", address: A, topics: [null, [T]] }]);
+  for (const params of [[], [{}], [null]]) assert.equal(readCriteria(params).kind, "criteria", JSON.stringify(params));
+  for (const params of [null, {}, [[]], ["0x1"], [{}, {}], [{ blockHash: T }], [{ fromBlock: "pending" }]]) assert.equal(readCriteria(params).kind, "invalid");
+  fc.assert(fc.property(fc.jsonValue(), (option) => void readCriteria([option])));
 });
 
 test("a normalised subscription reads back as itself", () => {

@@ -3,6 +3,7 @@ import { fault } from "../../core/fault.ts";
 import { publicLabel } from "../../core/profile.ts";
 import type { SubscriptionKind } from "../../core/subscription.ts";
 import type { Directory } from "../directory.ts";
+import { withinBounds } from "./bounded.ts";
 import type { SourceParts } from "./source.ts";
 import { Stream } from "./stream.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
@@ -88,7 +89,9 @@ export function createSubscriptions(parts: SourceParts): Subscriptions {
         subscriber.refused({ kind: "fault", fault: fault("unavailable", "too many different subscriptions are open", { status: 200 }) }, null);
         return () => {};
       }
-      return (known ?? begin(key, request)).join(subscriber, request.deadlineMs);
+      const { bounds } = request.subscription;
+      const hearer = bounds === null ? subscriber : withinBounds(bounds, subscriber);
+      return (known ?? begin(key, request)).join(hearer, request.deadlineMs);
     },
     rebind(directory) {
       for (const { stream, request } of [...entries.values()]) {
