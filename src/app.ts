@@ -24,6 +24,7 @@ import { requestBaseUrl, trustedProxiesOf } from "./web/client-address.ts";
 import { createDocuments } from "./web/discovery/documents.ts";
 import { type Facts, factsOf } from "./web/discovery/facts.ts";
 import { statusIn } from "./web/handlers/profiles-status.ts";
+import { listenForMetrics } from "./web/metrics-listener.ts";
 import { createOldForms } from "./web/old-forms.ts";
 import { createPages } from "./web/pages.ts";
 import { createPaywall } from "./web/paywall.ts";
@@ -40,6 +41,8 @@ export interface App {
   readonly port: number;
   /** Serves the profiles and limits of another configuration; the chains stay. Returns why not, or null. */
   reload(config: Config): string | null;
+  /** Where `server.metrics_listen` listens; null = nowhere. */
+  readonly metricsPort: number | null;
   /** Finishes what was accepted, then ends. */
   close(): Promise<void>;
 }
@@ -90,19 +93,28 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const state = { draining: false };
   const facts = { subscriptions, socketOf: sockets.report, ...gaugesOf(hosting) };
   const documents = createDocuments(factsIn(() => live, config.hosted, version));
-  const page = createPages({ world, directory, observer, budget, version, documents, oldForms, isDraining: () => state.draining, ...facts });
+  const metricsApart = config.server.metricsListen !== null;
+  const isDraining = (): boolean => state.draining;
+  const pages = createPages({ world, directory, observer, budget, version, metricsApart, documents, oldForms, isDraining, ...facts });
   const requestId = requestIds(world);
-  const { host, port } = config.server;
+  const { host, port, operatorToken, metricsListen } = config.server;
   const api = hosting?.api ?? null;
   const baseUrl = (request: IncomingMessage): string => config.server.publicUrl ?? requestBaseUrl(request, proxies);
-  const server = await listen({ world, limits: config.limits, page, api, baseUrl, requestId, rpc, subscriptions }, host, port).catch(async (error: unknown) => {
+  const closing = async (error: unknown): Promise<never> => {
     await hosting?.close();
     throw error;
+  };
+  const metrics = metricsListen === null ? null : await listenForMetrics({ ...metricsListen, text: pages.operatorMetrics }).catch(closing);
+  const serverParts = { world, limits: config.limits, page: pages.page, api, baseUrl, operatorToken, requestId, rpc, subscriptions };
+  const server = await listen(serverParts, host, port).catch((error: unknown) => {
+    metrics?.close();
+    return closing(error);
   });
   roster.begin();
 
   return {
     port: server.port,
+    metricsPort: metrics?.port ?? null,
     reload(next) {
       if (chainsOf(next.chains) !== chainsOf(config.chains)) return "the chains differ, and chains are fixed until restart";
       if (!isDeepStrictEqual(next.hosted, config.hosted)) log.warn("`hosted` differs, and takes effect at restart; the rest is reloaded");
@@ -113,6 +125,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     async close() {
       state.draining = true;
       await server.drain();
+      metrics?.close();
       await hosting?.close();
       prober.close();
       headWatch.close();

@@ -59,6 +59,10 @@ export interface Config {
     readonly publicUrl: string | null;
     /** IP addresses and ranges. */
     readonly trustedProxies: readonly string[];
+    /** Secret; null = nobody is the operator. */
+    readonly operatorToken: string | null;
+    /** Where `/metrics` is served on an address of its own; null = nowhere. */
+    readonly metricsListen: { readonly host: string; readonly port: number } | null;
   };
   readonly dataDir: string;
   /** Empty = embedded storage; secret otherwise. */
@@ -71,7 +75,8 @@ export interface Config {
   readonly limits: Limits;
   readonly deadlines: Deadlines;
   readonly selection: SelectionSettings;
-  readonly cluster: { readonly enabled: boolean; readonly nodeId: string; readonly region: string; readonly expectedNodes: number };
+  /** Name of this process in the database; empty = made up at each start. */
+  readonly nodeId: string;
   /** Null = a plain router. */
   readonly hosted: HostedConfig | null;
   /** `SVC_SECRET`, at least 32 bytes; null = not set. */
@@ -140,6 +145,8 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       port: flag.port ?? env.PORT ?? server.port,
       publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
       trustedProxies: server.trusted_proxies,
+      operatorToken: server.operator_token ?? file.hosted.operator_token ?? null,
+      metricsListen: server.metrics_listen === undefined ? null : addressOf(server.metrics_listen),
     },
     dataDir: file.data_dir,
     storageUrl: env.DATABASE_URL ?? file.storage.url,
@@ -174,11 +181,17 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       traceBlock: deadlines.trace_block_ms,
     },
     selection: selectionOf(file, env),
-    cluster: { enabled: cluster.enabled, nodeId: cluster.node_id, region: cluster.region, expectedNodes: cluster.expected_nodes },
+    nodeId: cluster.node_id,
     hosted: hostedOf(file.hosted),
     secret: env.SVC_SECRET ?? null,
     previousSecret: env.SVC_SECRET_PREVIOUS ?? null,
   };
+}
+
+/** `host:port`, the host of an IPv6 address without its brackets. */
+function addressOf(text: string): { readonly host: string; readonly port: number } {
+  const colon = text.lastIndexOf(":");
+  return { host: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
 }
 
 function selectionOf({ strategies }: ConfigFile, env: Environment): SelectionSettings {

@@ -70,12 +70,12 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
   const oldForms = await openOldFormRecord({ store, world, policy: settings.oldForms, onError }).catch(closing);
   if (oldForms.off.size > 0) log.info({ forms: [...oldForms.off] }, "older forms of requests that are not served");
   const custom = await openCustomProfiles({ config, settings, world, log, store, serving, onError }).catch(closing);
-  const node = nodeId(config, world);
+  const node = nodeIdOf(config, world);
   const credit = await openCredit({
     store,
     world,
     onError,
-    node: { id: node, region: config.cluster.region },
+    node: { id: node, region: "" },
     settings: {
       flushIntervalMs: settings.flushIntervalMs,
       nodeTimeoutMs: settings.nodeTimeoutMs,
@@ -103,7 +103,7 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
     settle: settling(credit, world),
     publicUrl,
     trustedProxies,
-    operatorToken: settings.operatorToken,
+    operatorToken: config.server.operatorToken,
     keysPerHour: settings.keysPerHour,
   });
   const cancelAudit = auditAgain({ store, world, log, onError });
@@ -245,8 +245,8 @@ export async function exportEmbedded({ dataDir }: Config, url: string, world: Wo
 }
 
 /** Who this process is among those that share the store. An embedded store has one process at a time, so it goes on as the same one. */
-function nodeId({ cluster, storageUrl }: Config, world: World): string {
-  if (cluster.nodeId !== "") return cluster.nodeId;
+function nodeIdOf({ nodeId, storageUrl }: Config, world: World): string {
+  if (nodeId !== "") return nodeId;
   return storageUrl === "" ? "main" : `node-${Math.floor(world.wallMs()).toString(36)}-${Math.floor(world.random() * 36 ** 6).toString(36)}`;
 }
 

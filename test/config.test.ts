@@ -17,7 +17,7 @@ describe("configuration: what is accepted", () => {
     const config = accepted(VALID);
     const { chains, profiles, ...rest } = config;
     assert.deepEqual(rest, {
-      server: { host: "127.0.0.1", port: 4_000, publicUrl: null, trustedProxies: [] },
+      server: { host: "127.0.0.1", port: 4_000, publicUrl: null, trustedProxies: [], operatorToken: null, metricsListen: null },
       dataDir: ".svc",
       storageUrl: "",
       logLevel: "info",
@@ -52,7 +52,7 @@ describe("configuration: what is accepted", () => {
         lwMinSuccessRate: 0.85,
         exploreShare: 0.02,
       },
-      cluster: { enabled: false, nodeId: "", region: "", expectedNodes: 1 },
+      nodeId: "",
       hosted: null,
       secret: null,
       previousSecret: null,
@@ -95,11 +95,13 @@ describe("configuration: what is accepted", () => {
 
   it("carries every setting of a full file through", () => {
     const config = accepted(`
-server: { host: 0.0.0.0, port: 8080, public_url: "https://rpc.example/", trusted_proxies: [10.0.0.0/8, "::1"] }
+server:
+  { host: 0.0.0.0, port: 8080, public_url: "https://rpc.example/", trusted_proxies: [10.0.0.0/8, "::1"],
+    operator_token: operator-operator-operator, metrics_listen: "[::1]:9400" }
 storage: { url: "postgres://u:p@db/svc" }
 data_dir: /var/lib/svc
 log_level: warn
-cluster: { node_id: n1, region: eu, expected_nodes: 3 }
+cluster: { node_id: n1 }
 chains:
   ethereum: { chain_id: 1, name: "Ethereum Mainnet", aliases: [mainnet], block_time_ms: 12000 }
   31337: { chain_id: 31337 }
@@ -129,9 +131,16 @@ profiles:
 hosted: { enabled: false }
 limits: { max_attempts: 5 }
 `);
-    assert.deepEqual(config.server, { host: "0.0.0.0", port: 8_080, publicUrl: "https://rpc.example", trustedProxies: ["10.0.0.0/8", "::1"] });
+    assert.deepEqual(config.server, {
+      host: "0.0.0.0",
+      port: 8_080,
+      publicUrl: "https://rpc.example",
+      trustedProxies: ["10.0.0.0/8", "::1"],
+      operatorToken: "operator-operator-operator",
+      metricsListen: { host: "::1", port: 9_400 },
+    });
     assert.deepEqual([config.storageUrl, config.dataDir, config.logLevel, config.limits.maxAttempts], ["postgres://u:p@db/svc", "/var/lib/svc", "warn", 5]);
-    assert.deepEqual(config.cluster, { enabled: false, nodeId: "n1", region: "eu", expectedNodes: 3 });
+    assert.equal(config.nodeId, "n1");
     assert.deepEqual(
       config.chains.map(({ chainName, chainId }) => [chainName, chainId]),
       [
@@ -281,7 +290,8 @@ profiles:
   });
 
   it("is production only with NODE_ENV=production", () => {
-    assert.deepEqual([accepted(VALID, { NODE_ENV: "production" }).production, accepted(VALID, { NODE_ENV: "Production" }).production], [true, false]);
+    const text = `${VALID}\nserver: { public_url: "https://rpc.example" }`;
+    assert.deepEqual([accepted(text, { NODE_ENV: "production" }).production, accepted(VALID, { NODE_ENV: "Production" }).production], [true, false]);
   });
 
   it("gives every class of method its configured deadline", () => {

@@ -4,7 +4,7 @@ import type { BucketSize } from "../core/bucket.ts";
 import { METHODS } from "../core/method.ts";
 import type { PaymentSettings } from "../core/payment.ts";
 import { type Tariff, tariffOf } from "../core/price.ts";
-import { count, intervalMs } from "./kinds.ts";
+import { count, intervalMs, operatorToken } from "./kinds.ts";
 import { payments, paymentsOf } from "./payments.ts";
 
 const rate = (perSecond: number, burst: number, purpose: string) =>
@@ -16,7 +16,8 @@ const rate = (perSecond: number, burst: number, purpose: string) =>
     .prefault({})
     .describe(purpose);
 
-const factor = (fallback: number) => z.number().min(0.01).max(1_000).default(fallback);
+const anyFactor = z.number().min(0.01).max(1_000);
+const factor = (fallback: number) => anyFactor.default(fallback);
 
 const tariff = z
   .strictObject({
@@ -30,8 +31,10 @@ const tariff = z
       .describe("Compute units that one USD buys."),
     factors: z
       .strictObject({
-        load_balanced: factor(1).describe("`load-balanced`."),
-        latency_weighted: factor(1.5).describe("`latency-weighted`."),
+        "load-balanced": factor(1).describe("`load-balanced`."),
+        "latency-weighted": factor(1.5).describe("`latency-weighted`."),
+        load_balanced: anyFactor.optional().describe("Another spelling of `load-balanced`."),
+        latency_weighted: anyFactor.optional().describe("Another spelling of `latency-weighted`."),
         fastest: factor(2).describe("`fastest`."),
         priority: factor(1).describe("`priority`."),
       })
@@ -54,13 +57,7 @@ export const hosted = z
       .boolean()
       .default(false)
       .describe("Also serves callers without a key, unmetered, as a plain router does. For instances that only you can reach."),
-    operator_token: z
-      .string()
-      .min(24)
-      .max(200)
-      .optional()
-      .meta({ title: "text of 24 to 200 characters" })
-      .describe("Secret that opens the operator's endpoints and the usage on the dashboard. Default: they are closed."),
+    operator_token: operatorToken.describe("Another name of `server.operator_token`."),
     starting_grant_cu: count(0, 1_000_000_000, 5_000).describe("Compute units that a new anonymous key starts with."),
     free_cu_per_month: count(0, 1_000_000_000_000, 1_000_000).describe("Compute units an account may use each month on public providers without paying."),
     fallback_days: count(0, 3_650, 30).describe("Days for which an account that has paid before is served on public providers after its balance ran out."),
@@ -103,7 +100,6 @@ export interface HostedConfig {
   /** Whether callers without a key are served, unmetered. */
   readonly keyless: boolean;
   /** Null = the operator's endpoints are closed. */
-  readonly operatorToken: string | null;
   readonly startingGrantCu: number;
   readonly freeCuPerMonth: number;
   readonly fallbackMs: number;
@@ -134,7 +130,6 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
   const sizeOf = (it: { readonly per_second: number; readonly burst: number }): BucketSize => ({ perSecond: it.per_second, burst: it.burst });
   return {
     keyless: file.keyless,
-    operatorToken: file.operator_token ?? null,
     startingGrantCu: file.starting_grant_cu,
     freeCuPerMonth: file.free_cu_per_month,
     fallbackMs: file.fallback_days * DAY_MS,
@@ -142,12 +137,7 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
       weights: tariff.methods,
       notificationCu: tariff.notification_cu,
       nanoPerCu: NANO / tariff.cu_per_usd,
-      factors: {
-        "load-balanced": tariff.factors.load_balanced,
-        "latency-weighted": tariff.factors.latency_weighted,
-        fastest: tariff.factors.fastest,
-        priority: tariff.factors.priority,
-      },
+      factors: factorsOf(tariff.factors),
     }),
     buckets: { managed: sizeOf(buckets.managed), reduced: sizeOf(buckets.reduced), public: sizeOf(buckets.public), custom: sizeOf(buckets.custom) },
     allowPrivateProviders: file.allow_private_providers,
@@ -158,5 +148,14 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
     flushIntervalMs: file.flush_interval_ms,
     nodeTimeoutMs: file.node_timeout_ms,
     payments: paymentsOf(file.payments),
+  };
+}
+
+/** Underscores are accepted where the strategies are spelled with hyphens. */
+function factorsOf({ load_balanced, latency_weighted, ...factors }: z.output<typeof tariff>["factors"]): Tariff["factors"] {
+  return {
+    ...factors,
+    "load-balanced": load_balanced ?? factors["load-balanced"],
+    "latency-weighted": latency_weighted ?? factors["latency-weighted"],
   };
 }

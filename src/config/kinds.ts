@@ -8,3 +8,6 @@ export const count = (min: number, max: number, fallback: number) => z.int().min
 
 /** A time in milliseconds, a day at most unless said otherwise. */
 export const intervalMs = (fallback: number, max = DAY_MS) => count(1, max, fallback);
+
+/** The operator's secret; absent = nobody is the operator. */
+export const operatorToken = z.string().min(24).max(200).optional().meta({ title: "text of 24 to 200 characters" });

@@ -29,12 +29,40 @@ function serviceRules(data: unknown, chainCount: number, devnet: boolean, produc
     breaches.push(breach(["hosted", "enabled"], "must be false without profile `public`: it serves whoever has nothing left to pay with"));
   if (member(member(data, "hosted"), "allow_private_providers") === true && production)
     breaches.push(breach(["hosted", "allow_private_providers"], "must be false in production (NODE_ENV=production): with it, users reach into your network"));
+  if (production && member(member(data, "server"), "public_url") === undefined)
+    breaches.push(
+      breach(["server"], "must have `public_url` in production (NODE_ENV=production): it goes into URLs that hold keys, and callers choose `Host`"),
+    );
+  breaches.push(...spelledTwice(data));
   if (member(member(data, "cluster"), "enabled") === true)
     breaches.push(breach(["cluster", "enabled"], "must be false: clustering is not available in this version; run instances independently"));
   if (devnet && production) breaches.push(breach(["devnet"], "must be false in production (NODE_ENV=production): it starts local test nodes"));
   if (!devnet && chainCount === 0 && !isPresentButBroken(member(data, "chains")))
     breaches.push(breach(["chains"], "must name at least one chain, or set `devnet: true` to try the service with local nodes"));
   return breaches;
+}
+
+/** Settings with two names, of which one may be given. */
+const TWO_NAMES: readonly (readonly [name: Breach["path"], other: Breach["path"]])[] = [
+  [
+    ["server", "operator_token"],
+    ["hosted", "operator_token"],
+  ],
+  [
+    ["hosted", "tariff", "factors", "load-balanced"],
+    ["hosted", "tariff", "factors", "load_balanced"],
+  ],
+  [
+    ["hosted", "tariff", "factors", "latency-weighted"],
+    ["hosted", "tariff", "factors", "latency_weighted"],
+  ],
+];
+
+function spelledTwice(data: unknown): readonly Breach[] {
+  const given = (path: Breach["path"]): boolean => path.reduce<unknown>((value, key) => member(value, String(key)), data) !== undefined;
+  return TWO_NAMES.flatMap(([name, other]) =>
+    given(name) && given(other) ? [breach(other, `must not stand beside \`${name.join(".")}\`: they are one setting`)] : [],
+  );
 }
 
 type Entry = readonly [name: string, value: unknown];

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { ERROR_CATEGORIES } from "../core/classification.ts";
 import { CATEGORIES } from "../core/method.ts";
 import { hosted } from "./hosted.ts";
-import { count, intervalMs } from "./kinds.ts";
+import { count, intervalMs, operatorToken } from "./kinds.ts";
 import { splitCredentials } from "./url.ts";
 
 /** Log levels, most talkative first. */
@@ -153,7 +153,20 @@ const server = z
   .strictObject({
     host: z.string().min(1).max(255).default("127.0.0.1").describe("Address to listen on; `0.0.0.0` = all."),
     port: count(0, 65_535, 4_000).describe("Port to listen on; `0` = any free one."),
-    public_url: url(["http:", "https:"], "an http:// or https:// URL").optional().describe("Base URL shown to callers. Default: the address it listens on."),
+    public_url: url(["http:", "https:"], "an http:// or https:// URL")
+      .optional()
+      .describe("Base URL shown to callers. Required in production, where URLs hold keys; default elsewhere: the host that the caller names."),
+    operator_token: operatorToken.describe(
+      "Secret of the operator: opens the operator's endpoints, real provider ids and the usage on the dashboard. Default: they are closed.",
+    ),
+    metrics_listen: z
+      .string()
+      .refine(isListenAddress)
+      .optional()
+      .meta({ title: "an address and a port such as 127.0.0.1:9400" })
+      .describe(
+        "Serves `/metrics` with real provider ids on an address of its own. Default: peers on this machine see them at `/metrics`; set it where a proxy on this machine forwards that path.",
+      ),
     trusted_proxies: z
       .array(z.string().refine(isAddressRange).meta({ title: "an IP address or a range such as 10.0.0.0/8" }))
       .max(100)
@@ -229,9 +242,7 @@ export const configFile = z
     cluster: z
       .strictObject({
         enabled: z.boolean().default(false).describe("Not available in this version: must be `false`."),
-        node_id: z.string().max(200).default("").describe("Name of this node."),
-        region: z.string().max(200).default("").describe("Region of this node."),
-        expected_nodes: count(1, 10_000, 1).describe("Nodes the cluster should have."),
+        node_id: z.string().max(200).default("").describe("Name of this process in the database. Default: made up at each start."),
       })
       .prefault({})
       .describe("Several instances that know of each other."),
@@ -283,6 +294,11 @@ export const flags = z.strictObject({ port: environment.shape.PORT, host: enviro
 function hasScheme(value: string, schemes: readonly string[]): boolean {
   const parsed = URL.parse(value);
   return parsed !== null && schemes.includes(parsed.protocol) && parsed.hostname !== "" && splitCredentials(value) !== null;
+}
+
+function isListenAddress(value: string): boolean {
+  const port = /^(?:\[[0-9A-Fa-f:.]+\]|[^\s:[\]]+):(\d{1,5})$/.exec(value)?.[1];
+  return port !== undefined && Number(port) <= 65_535;
 }
 
 function isAddressRange(value: string): boolean {

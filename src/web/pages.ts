@@ -23,6 +23,8 @@ export interface PageParts extends StreamFacts {
   readonly observer: Observer;
   readonly budget: ByteBudget;
   readonly version: string;
+  /** True where `/metrics` has an address of its own: peers on this machine are then like any other here. */
+  readonly metricsApart: boolean;
   readonly isDraining: () => boolean;
   readonly documents: Documents;
   readonly oldForms: Pick<OldForms, "counts">;
@@ -33,9 +35,19 @@ export interface PageParts extends StreamFacts {
 }
 
 const CHAIN_METRICS = "/api/metrics/";
+/** The text format of Prometheus. */
+export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Finds the page of a path. */
-export function createPages(parts: PageParts): (path: string) => PageHandler | undefined {
+/** The pages. */
+export interface Pages {
+  /** The page of a path. */
+  page(path: string): PageHandler | undefined;
+  /** `/metrics`, with real provider ids. */
+  operatorMetrics(): string;
+}
+
+/** Every page of an instance. */
+export function createPages(parts: PageParts): Pages {
   const { world, directory, observer } = parts;
   const startedAtMs = world.now();
   const uptimeMs = (): number => world.now() - startedAtMs;
@@ -49,16 +61,9 @@ export function createPages(parts: PageParts): (path: string) => PageHandler | u
       if (!ready) headers.push("Retry-After", "1");
       json(response, ready ? 200 : 503, headers, document);
     },
-    "/metrics": (response, headers) => {
-      const { user, system } = process.cpuUsage();
-      const facts = {
-        uptimeMs: uptimeMs(),
-        residentBytes: process.memoryUsage.rss(),
-        cpuSeconds: (user + system) / 1e6,
-        inFlightBytes: parts.budget.used,
-        version: parts.version,
-      };
-      writeDocument(response, "text/plain; version=0.0.4; charset=utf-8", headers, Buffer.from(prometheusText(directory, observer, { ...facts, ...parts })));
+    "/metrics": (response, headers, { isOperator, isLocal }) => {
+      const realIds = isOperator || (isLocal && !parts.metricsApart);
+      writeDocument(response, METRICS_TYPE, headers, Buffer.from(metricsText(realIds)));
     },
     "/dashboard": (response, headers) => {
       headers.push("Content-Security-Policy", DASHBOARD_POLICY);
@@ -70,11 +75,29 @@ export function createPages(parts: PageParts): (path: string) => PageHandler | u
     },
   };
 
-  function chainMetrics(response: Parameters<PageHandler>[0], headers: Headers, { path }: PageRequest): void {
+  function metricsText(realIds: boolean): string {
+    const { user, system } = process.cpuUsage();
+    return prometheusText(directory, observer, {
+      uptimeMs: uptimeMs(),
+      residentBytes: process.memoryUsage.rss(),
+      cpuSeconds: (user + system) / 1e6,
+      inFlightBytes: parts.budget.used,
+      realIds,
+      ...parts,
+    });
+  }
+
+  function chainMetrics(response: Parameters<PageHandler>[0], headers: Headers, { path, isOperator }: PageRequest): void {
     const chain = directory.chain(path.slice(CHAIN_METRICS.length));
     if (chain === undefined)
       writeFault(response, headers, fault("unknown_chain", "no chain has this name or id", { status: 404, nextAction: "GET /api/chains lists the chains" }));
-    else json(response, 200, headers, metricsDocument(directory, chain, { ...parts, series: observer.series, openSockets: observer.sockets.open }));
+    else
+      json(
+        response,
+        200,
+        headers,
+        metricsDocument(directory, chain, { ...parts, realIds: isOperator, series: observer.series, openSockets: observer.sockets.open }),
+      );
   }
 
   function document(response: Parameters<PageHandler>[0], headers: Headers, { path, baseUrl, known }: PageRequest): void {
@@ -85,9 +108,12 @@ export function createPages(parts: PageParts): (path: string) => PageHandler | u
     else writeDocument(response, found.contentType, headers, found.body);
   }
 
-  return (path) => {
-    if (path.startsWith(CHAIN_METRICS)) return chainMetrics;
-    return Object.hasOwn(pages, path) ? pages[path] : DOCUMENTS.has(path) ? document : undefined;
+  return {
+    page(path) {
+      if (path.startsWith(CHAIN_METRICS)) return chainMetrics;
+      return Object.hasOwn(pages, path) ? pages[path] : DOCUMENTS.has(path) ? document : undefined;
+    },
+    operatorMetrics: () => metricsText(true),
   };
 }
 

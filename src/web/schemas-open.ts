@@ -18,7 +18,7 @@ const cost = z
   .object({ cu: count.describe("Compute units of one call."), usd: usd.describe("Price of one call in US dollars, as a plain decimal.") })
   .meta({ id: "Cost", description: "What one call costs." });
 const costs = z
-  .object({ load_balanced: cost, latency_weighted: cost, fastest: cost, priority: cost })
+  .object({ "load-balanced": cost, "latency-weighted": cost, fastest: cost, priority: cost })
   .meta({ id: "CostByStrategy", description: "What one call costs, by routing strategy." });
 const methodPrice = z
   .object({ method: z.string(), category: z.enum(CATEGORIES), cu: count.describe("At load-balanced."), by_strategy: costs })

@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import { type Fault, fault } from "../core/fault.ts";
 import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
 import type { World } from "../world.ts";
+import { isFromThisMachine, isOperator } from "./operator.ts";
 import { type Headers, headersOf, refusalText, writeFault, writePreflight } from "./respond.ts";
 import { isRpcPath, isSocketPath } from "./rpc/address.ts";
 import { serveRpc } from "./rpc/http.ts";
@@ -28,6 +29,10 @@ export interface PageRequest {
   readonly baseUrl: string;
   /** `If-None-Match`. */
   readonly known: string | undefined;
+  /** True with the operator token: real provider ids may be shown. */
+  readonly isOperator: boolean;
+  /** True for a request that a process on this machine sent for itself. */
+  readonly isLocal: boolean;
 }
 
 /** Answers a GET; registered by path. */
@@ -52,6 +57,8 @@ export interface ServerParts {
   readonly requestId: () => string;
   /** Base URL of this service as a caller knows it, without a slash at the end. */
   readonly baseUrl: (request: IncomingMessage) => string;
+  /** Secret; null = nobody is the operator. */
+  readonly operatorToken: string | null;
 }
 
 /** A server that listens. */
@@ -161,7 +168,13 @@ function handle(parts: ServerParts, request: IncomingMessage, response: ServerRe
   if (page === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
   if (method !== "GET" && method !== "HEAD")
     return writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" }));
-  page(response, headers, { path, baseUrl: parts.baseUrl(request), known: request.headers["if-none-match"] });
+  page(response, headers, {
+    path,
+    baseUrl: parts.baseUrl(request),
+    known: request.headers["if-none-match"],
+    isOperator: isOperator(request, parts.operatorToken),
+    isLocal: isFromThisMachine(request),
+  });
 }
 
 function writeNotASocket({ method }: IncomingMessage, response: ServerResponse, headers: Headers): void {

@@ -81,7 +81,8 @@ test("a second process on the same folder is refused and says why; the first one
 });
 
 test("in production it does not start without SVC_SECRET", async (t) => {
-  const { text } = await setting(t);
+  const { text: development } = await setting(t);
+  const text = JSON.stringify({ ...JSON.parse(development), server: { port: 0, public_url: "http://127.0.0.1" } });
   await assert.rejects(startProcess(t, text, { NODE_ENV: "production", SVC_SECRET: "" }), /SVC_SECRET/);
   const secret = "0123456789abcdef0123456789abcdef";
   const service = await startProcess(t, text, { NODE_ENV: "production", SVC_SECRET: secret });

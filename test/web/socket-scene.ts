@@ -81,12 +81,13 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
       };
     },
   };
-  const page = createPages({
+  const { page } = createPages({
     world,
     directory,
     observer,
     budget,
     version: "0",
+    metricsApart: false,
     documents: { get: () => undefined },
     oldForms,
     isDraining: () => false,
@@ -95,7 +96,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     ...NO_STREAMS,
   });
   const server = await listen(
-    { world, limits: config.limits, rpc, subscriptions, page, api: null, baseUrl: () => "http://x", requestId: () => `req-${++ids}` },
+    { world, limits: config.limits, rpc, subscriptions, page, api: null, operatorToken: null, baseUrl: () => "http://x", requestId: () => `req-${++ids}` },
     "127.0.0.1",
     0,
   );

@@ -138,6 +138,7 @@ async function serve({ world, gate, payments, store }: Serving) {
     {
       world,
       limits: config.limits,
+      operatorToken: null,
       rpc: {
         ...arrival,
         world,

@@ -5,10 +5,11 @@ import { agentByToken, agentEnd } from "../../hosted/agents.ts";
 import { connectionByToken } from "../../hosted/connections.ts";
 import type { AddressLimit } from "../../hosted/creation-limit.ts";
 import { endedKeyBySecret, type KeyRecord, keyBySecret } from "../../hosted/keys.ts";
-import { isSameSecret, readSecret, type SecretKind } from "../../hosted/secret.ts";
+import { readSecret, type SecretKind } from "../../hosted/secret.ts";
 import type { Store } from "../../hosted/store.ts";
 import type { World } from "../../world.ts";
 import type { ApiCaller, Auth } from "../contract-types.ts";
+import { bearerOf, isOperatorToken } from "../operator.ts";
 import { withoutPayment } from "../payment-headers.ts";
 
 /** What credentials are checked with. */
@@ -100,10 +101,10 @@ function missLimit({ misses, world }: CredentialParts, address: string): ApiFaul
 function operator(expected: string | null, given: string | null): ApiCaller | ApiFault<"unauthorized"> {
   if (expected === null)
     return apiFault("unauthorized", "the operator's endpoints are closed", {
-      nextAction: "set hosted.operator_token in the configuration and send it as Authorization: Bearer",
+      nextAction: "set server.operator_token in the configuration and send it as Authorization: Bearer",
     });
-  if (given !== null && isSameSecret(given, expected)) return { kind: "operator" };
-  return apiFault("unauthorized", "this needs the operator token", { nextAction: "send hosted.operator_token as Authorization: Bearer <token>" });
+  if (isOperatorToken(given, expected)) return { kind: "operator" };
+  return apiFault("unauthorized", "this needs the operator token", { nextAction: "send server.operator_token as Authorization: Bearer <token>" });
 }
 
 const MANAGE = "send the management token as Authorization: Bearer <token>; POST /api/v1/keys without one creates an account and its token";
@@ -124,12 +125,4 @@ const KIND_NAMES: Readonly<Record<SecretKind, string>> = {
 function missing(auth: readonly Auth[], message: string): ApiFault<"unauthorized"> {
   const ways = WAYS.flatMap(([way, advice]) => (auth.includes(way) ? [advice] : []));
   return apiFault("unauthorized", message, { nextAction: ways.join("; or ") });
-}
-
-const MAX_HEADER_CHARS = 512;
-
-/** The credential of an `Authorization: Bearer`; null = there is none. */
-function bearerOf(header: string | undefined): string | null {
-  if (header === undefined || header.length > MAX_HEADER_CHARS) return null;
-  return /^bearer +([^\s]+) *$/i.exec(header)?.[1] ?? null;
 }

@@ -72,18 +72,18 @@ export interface FactsSource {
   readonly chains: readonly Chain[];
   readonly profiles: readonly Profile[];
   readonly limits: LimitFacts;
+  readonly server: { readonly operatorToken: string | null };
   readonly hosted: HostedSource | null;
 }
 
 /** The part of the hosted settings that facts are read from. */
 export interface HostedSource extends Omit<HostedFacts, "operator" | "payments"> {
-  readonly operatorToken: string | null;
   readonly payments: PaymentSettings;
 }
 
 /** Reads the facts of a configuration. */
 export function factsOf(source: FactsSource, version: string): Facts {
-  const { chains, profiles, limits, hosted } = source;
+  const { chains, profiles, limits, hosted, server } = source;
   const reachable = hosted === null || hosted.keyless ? profiles : profiles.filter((it) => it.managed);
   const slugs = profiles.map((it) => it.slug);
   return {
@@ -101,7 +101,7 @@ export function factsOf(source: FactsSource, version: string): Facts {
       maxSocketBytes: limits.maxSocketBytes,
       maxSocketSubscriptions: limits.maxSocketSubscriptions,
     },
-    hosted: hosted === null ? null : hostedFacts(hosted),
+    hosted: hosted === null ? null : hostedFacts(hosted, server.operatorToken !== null),
   };
 }
 
@@ -119,11 +119,11 @@ function chainFacts({ chainName, name, chainId, aliases }: Chain, profiles: read
   return [{ name: chainName, title: name, chainId, aliases, subscriptions }];
 }
 
-function hostedFacts(it: HostedSource): HostedFacts {
+function hostedFacts(it: HostedSource, operator: boolean): HostedFacts {
   const { managed, reduced, public: open, custom } = it.buckets;
   return {
     keyless: it.keyless,
-    operator: it.operatorToken !== null,
+    operator,
     startingGrantCu: it.startingGrantCu,
     freeCuPerMonth: it.freeCuPerMonth,
     fallbackMs: it.fallbackMs,

@@ -82,7 +82,7 @@ function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
 
 function priceOf(tariff: Tariff, method: Method) {
   const by_strategy = byStrategy(tariff, (strategy) => cuOf(tariff, method, strategy));
-  return { method: method.name, category: method.category, cu: by_strategy.load_balanced.cu, by_strategy };
+  return { method: method.name, category: method.category, cu: by_strategy["load-balanced"].cu, by_strategy };
 }
 
 function byStrategy(tariff: Tariff, cuOfStrategy: (strategy: Strategy) => number) {
@@ -90,5 +90,5 @@ function byStrategy(tariff: Tariff, cuOfStrategy: (strategy: Strategy) => number
     const cu = cuOfStrategy(strategy);
     return { cu, usd: usdText(BigInt(cu) * BigInt(tariff.nanoPerCu)) };
   };
-  return { load_balanced: cost("load-balanced"), latency_weighted: cost("latency-weighted"), fastest: cost("fastest"), priority: cost("priority") };
+  return { "load-balanced": cost("load-balanced"), "latency-weighted": cost("latency-weighted"), fastest: cost("fastest"), priority: cost("priority") };
 }

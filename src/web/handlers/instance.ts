@@ -57,6 +57,8 @@ export interface MetricsFacts extends StreamFacts {
   readonly series: (profile: string, chain: string) => Series;
   /** WebSockets of callers, of all chains. */
   readonly openSockets: number;
+  /** True = the operator asks, who sees the ids of managed pools. */
+  readonly realIds: boolean;
 }
 
 /** `GET /api/metrics/{chain}`: every profile that serves the chain. */
@@ -75,7 +77,8 @@ function profileMetrics(served: ServedProfile, tracker: Tracker | undefined, fac
   if (tracker === undefined) return null;
   const { managed, slug } = served.profile;
   const { providers, chain } = tracker.set;
-  const shown = (it: Provider): string => (managed ? it.alias : it.id);
+  const isPublic = managed && !facts.realIds;
+  const shown = (it: Provider): string => (isPublic ? it.alias : it.id);
   const total = providers.reduce((sum, it) => sum + TRANSPORTS.reduce((n, transport) => n + tracker.health(it, transport).calls, 0), 0);
   return {
     profile: slug,
@@ -85,7 +88,7 @@ function profileMetrics(served: ServedProfile, tracker: Tracker | undefined, fac
     subscriptions: subscriptionsDocument(facts, facts.series(slug, chain.chainName), shown),
     providers: providers.map((provider) => ({
       id: shown(provider),
-      name: managed ? provider.alias : provider.name,
+      name: isPublic ? provider.alias : provider.name,
       transports: TRANSPORTS.filter((it) => (it === "http" ? provider.url : provider.wsUrl) !== null).map((transport) => ({
         ...transportMetrics(tracker, provider, transport, total),
         ...(transport === "ws" ? { socket: socketDocument(facts.socketOf(provider)) } : {}),

@@ -19,6 +19,8 @@ export interface ExpositionFacts extends StreamFacts {
   readonly cpuSeconds: number;
   readonly inFlightBytes: number;
   readonly version: string;
+  /** True = the operator asks, who sees the ids of managed pools. */
+  readonly realIds: boolean;
   readonly oldForms: Pick<OldForms, "counts">;
   /** How payments stand; null = none are taken. */
   readonly payments: () => PaymentGauges | null;
@@ -214,12 +216,17 @@ const PROVIDER_METRICS: readonly ProviderMetric[] = [
   },
 ];
 
-function providersOf(directory: Directory, { socketOf }: StreamFacts): readonly OneProvider[] {
+function providersOf(directory: Directory, { socketOf, realIds }: ExpositionFacts): readonly OneProvider[] {
   return directory.profiles.flatMap(({ profile, trackers }) =>
     [...trackers.values()].flatMap((tracker) =>
       tracker.set.providers.flatMap((provider) =>
         TRANSPORTS.filter((it) => (it === "http" ? provider.url : provider.wsUrl) !== null).map((transport) => {
-          const labels = { profile: profile.slug, chain: tracker.set.chain.chainName, provider: profile.managed ? provider.alias : provider.id, transport };
+          const labels = {
+            profile: profile.slug,
+            chain: tracker.set.chain.chainName,
+            provider: profile.managed && !realIds ? provider.alias : provider.id,
+            transport,
+          };
           return { tracker, provider, transport, labels: labelsText(labels), socket: transport === "ws" ? socketOf(provider) : null };
         }),
       ),

@@ -1,0 +1,36 @@
+// Recognises the operator of the instance by the operator token. Knows no operation and no page.
+import type { IncomingMessage } from "node:http";
+import { BlockList, isIPv6 } from "node:net";
+import { isSameSecret } from "../hosted/secret.ts";
+import { withoutPayment } from "./payment-headers.ts";
+
+const MAX_HEADER_CHARS = 512;
+
+/** The credential of an `Authorization: Bearer`; null = there is none. */
+export function bearerOf(header: string | undefined): string | null {
+  if (header === undefined || header.length > MAX_HEADER_CHARS) return null;
+  return /^bearer +([^\s]+) *$/i.exec(header)?.[1] ?? null;
+}
+
+/** Compares in constant time; no token given is never the operator's. */
+export function isOperatorToken(given: string | null, expected: string | null): boolean {
+  return given !== null && expected !== null && isSameSecret(given, expected);
+}
+
+/** True for a request that carries the operator token. */
+export function isOperator(request: IncomingMessage, token: string | null): boolean {
+  return token !== null && isOperatorToken(bearerOf(withoutPayment(request.headers.authorization)), token);
+}
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
+LOOPBACK.addAddress("::1", "ipv6");
+/** Headers that a proxy adds: a request with one of them may come from anywhere. */
+const FORWARDED: readonly string[] = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
+
+/** True for a request that a process on this machine sent for itself, as far as can be told. */
+export function isFromThisMachine(request: IncomingMessage): boolean {
+  if (FORWARDED.some((name) => request.headers[name] !== undefined)) return false;
+  const address = (request.socket.remoteAddress ?? "").replace(/^::ffff:/i, "");
+  return address !== "" && LOOPBACK.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+}
