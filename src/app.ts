@@ -1,9 +1,9 @@
 // The composition root: builds the service from a configuration and the outside, and owns its beginning, its reload and its end.
-import type { IncomingMessage } from "node:http";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import type { Chain } from "./core/chain.ts";
+import type { Profile } from "./core/profile.ts";
 import { type AddressRules, bareHost } from "./core/public-address.ts";
 import type { Sessions } from "./hosted/payments/session/sessions.ts";
 import { type Hosting, openHosting } from "./hosting.ts";
@@ -26,14 +26,14 @@ import { type Facts, factsOf } from "./web/discovery/facts.ts";
 import { statusIn } from "./web/handlers/profiles-status.ts";
 import { listenForMetrics } from "./web/metrics-listener.ts";
 import { createOldForms } from "./web/old-forms.ts";
-import { createPages } from "./web/pages.ts";
+import { createPages, type Pages } from "./web/pages.ts";
 import { createPaywall } from "./web/paywall.ts";
 import { createResolver } from "./web/rpc/address.ts";
 import type { ArrivalParts } from "./web/rpc/arrival.ts";
 import type { RpcParts } from "./web/rpc/parts.ts";
 import type { PayPerCall } from "./web/rpc/session.ts";
 import { createToll } from "./web/rpc/toll.ts";
-import { listen } from "./web/server.ts";
+import { listen, type ServerParts } from "./web/server.ts";
 import type { World } from "./world.ts";
 
 /** A running service. */
@@ -57,18 +57,9 @@ export interface Outside {
 /** Starts the service. */
 export async function build(config: Config, { world, log, version }: Outside): Promise<App> {
   let live = config;
-  const wheel = createWheel(world);
-  const guard = createGuard({ rules: addressRulesOf(config) });
-  const sockets = createSockets({ world, wheel, guard });
-  const upstreams = { http: createHttpUpstream(world, HTTP_LIMITS, guard), ws: sockets };
-  const observer = createObserver(log, world);
-  const directory = createDirectory(config.chains, config.profiles, world, config.selection);
-  const router = createRouter({ world, wheel, upstreams, limits: () => live.limits });
-  const prober = createProber({ world, wheel, upstreams });
-  const headWatch = createHeadWatch({ world, wheel, sockets });
-  const subscriptions = createSubscriptions({ world, wheel, sockets, limits: () => live.limits });
-  const roster = createRoster({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
-  const serving = servingOf({ roster, directory, rules: addressRulesOf(config), check: (profile) => checkProviders({ world, wheel, guard }, profile) });
+  const providers = upstreamSide(config, { world, log }, () => live);
+  const { wheel, observer, directory, router, roster, subscriptions, sockets, check } = providers;
+  const serving = servingOf({ roster, directory, rules: addressRulesOf(config), check });
   if (config.production && config.hosted?.keyless === true)
     log.warn("hosted.keyless is true: whoever can reach this port is served without a key and unmetered");
   const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, world, log, serving });
@@ -96,25 +87,22 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const metricsApart = config.server.metricsListen !== null;
   const isDraining = (): boolean => state.draining;
   const pages = createPages({ world, directory, observer, budget, version, metricsApart, documents, oldForms, isDraining, ...facts });
-  const requestId = requestIds(world);
-  const { host, port, operatorToken, metricsListen } = config.server;
-  const api = hosting?.api ?? null;
-  const baseUrl = (request: IncomingMessage): string => config.server.publicUrl ?? requestBaseUrl(request, proxies);
-  const closing = async (error: unknown): Promise<never> => {
+  const listening = await listenTo(config, pages, {
+    world,
+    api: hosting?.api ?? null,
+    baseUrl: (request) => config.server.publicUrl ?? requestBaseUrl(request, proxies),
+    requestId: requestIds(world),
+    rpc,
+    subscriptions,
+  }).catch(async (error: unknown) => {
     await hosting?.close();
     throw error;
-  };
-  const metrics = metricsListen === null ? null : await listenForMetrics({ ...metricsListen, text: pages.operatorMetrics }).catch(closing);
-  const serverParts = { world, limits: config.limits, page: pages.page, api, baseUrl, operatorToken, requestId, rpc, subscriptions };
-  const server = await listen(serverParts, host, port).catch((error: unknown) => {
-    metrics?.close();
-    return closing(error);
   });
   roster.begin();
 
   return {
-    port: server.port,
-    metricsPort: metrics?.port ?? null,
+    port: listening.server.port,
+    metricsPort: listening.metrics?.port ?? null,
     reload(next) {
       if (chainsOf(next.chains) !== chainsOf(config.chains)) return "the chains differ, and chains are fixed until restart";
       if (!isDeepStrictEqual(next.hosted, config.hosted)) log.warn("`hosted` differs, and takes effect at restart; the rest is reloaded");
@@ -124,15 +112,55 @@ export async function build(config: Config, { world, log, version }: Outside): P
     },
     async close() {
       state.draining = true;
-      await server.drain();
-      metrics?.close();
+      await listening.server.drain();
+      listening.metrics?.close();
       await hosting?.close();
+      await providers.close();
+    },
+  };
+}
+
+/** Everything that talks to providers, and hears of what it does. */
+function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "log">, live: () => Config) {
+  const wheel = createWheel(world);
+  const guard = createGuard({ rules: addressRulesOf(config) });
+  const sockets = createSockets({ world, wheel, guard });
+  const upstreams = { http: createHttpUpstream(world, HTTP_LIMITS, guard), ws: sockets };
+  const observer = createObserver(log, world);
+  const directory = createDirectory(config.chains, config.profiles, world, config.selection);
+  const router = createRouter({ world, wheel, upstreams, limits: () => live().limits });
+  const prober = createProber({ world, wheel, upstreams });
+  const headWatch = createHeadWatch({ world, wheel, sockets });
+  const subscriptions = createSubscriptions({ world, wheel, sockets, limits: () => live().limits });
+  const roster = createRoster({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
+  return {
+    wheel,
+    observer,
+    directory,
+    router,
+    roster,
+    subscriptions,
+    sockets,
+    check: (profile: Profile) => checkProviders({ world, wheel, guard }, profile),
+    async close(): Promise<void> {
       prober.close();
       headWatch.close();
       subscriptions.close();
       await Promise.all(Object.values(upstreams).map((it) => it.close()));
     },
   };
+}
+
+/** Listens for callers and, where that has an address of its own, for scrapers. */
+async function listenTo({ limits, server }: Config, pages: Pages, parts: Omit<ServerParts, "limits" | "page" | "operatorToken">) {
+  const { host, port, operatorToken, metricsListen } = server;
+  const metrics = metricsListen === null ? null : await listenForMetrics({ ...metricsListen, text: pages.operatorMetrics });
+  try {
+    return { metrics, server: await listen({ ...parts, limits, page: pages.page, operatorToken }, host, port) };
+  } catch (error) {
+    metrics?.close();
+    throw error;
+  }
 }
 
 /** How payments stand. */
