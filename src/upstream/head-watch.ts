@@ -26,6 +26,8 @@ export interface HeadWatchParts {
 /** A socket that is accepted and dropped within this has failed, however politely. */
 const SHORT_LIFE_MS = 5_000;
 const RESUBSCRIBE_MS = 30_000;
+/** A subscription that was not answered is asked for again sooner than one that was refused. */
+const UNANSWERED_MS = 2_000;
 const HEADS = '["newHeads"]';
 
 /** A watch over nothing yet. */
@@ -53,6 +55,7 @@ class Listening {
   readonly #release: () => void;
   #leave: () => void = () => {};
   #stale: Alarm | null = null;
+  #again: Alarm | null = null;
   #height = 0;
   #closed = false;
 
@@ -66,6 +69,7 @@ class Listening {
   close(): void {
     this.#closed = true;
     this.#stale?.clear();
+    this.#again?.clear();
     this.#tracker.listen(this.#provider, false);
     this.#leave();
     this.#release();
@@ -73,6 +77,7 @@ class Listening {
 
   #subscribe(): void {
     if (this.#closed || !this.#tracker.set.socketHeads) return;
+    this.#again?.clear();
     this.#leave();
     const dispatch = this.#parts.sockets.subscribe(this.#provider, HEADS, {
       started: () => {
@@ -81,11 +86,16 @@ class Listening {
         this.#height = this.#tracker.head() ?? 0;
         this.#watchStale();
       },
-      refused: () => void this.#parts.wheel.set(RESUBSCRIBE_MS, () => this.#subscribe()),
+      refused: ({ kind }) => this.#subscribeIn(kind === "timeout" ? UNANSWERED_MS : RESUBSCRIBE_MS),
       event: (raw) => this.#hear(raw),
       lost: () => this.#stale?.clear(),
     });
     this.#leave = () => dispatch.cancel();
+  }
+
+  #subscribeIn(ms: number): void {
+    this.#again?.clear();
+    this.#again = this.#parts.wheel.set(ms, () => this.#subscribe());
   }
 
   #hear(raw: Buffer): void {

@@ -20,6 +20,8 @@ export interface Manners {
   stale: boolean;
   /** Answers nothing. */
   mute: boolean;
+  /** Methods that it never answers. */
+  deafTo: ReadonlySet<string>;
   /** Pushes `removed: true`. */
   saysRemoved: boolean;
   /** Chances that a head is left out, and that an event is sent again. */
@@ -69,6 +71,7 @@ const WELL: Manners = {
   showMs: 0,
   stale: false,
   mute: false,
+  deafTo: new Set(),
   saysRemoved: true,
   skip: 0,
   repeat: 0,
@@ -188,7 +191,7 @@ class Node implements FakeNode {
     this.requests.push(method);
     this.#pending.add(listener);
     const delayMs = this.up ? this.manners.latencyMs * (0.5 + this.#world.random()) : 10;
-    if (!this.up || !this.manners.mute)
+    if (!this.up || !(this.manners.mute || this.manners.deafTo.has(method)))
       this.#world.after(delayMs, () => {
         if (!this.#pending.delete(listener)) return;
         if (!this.up) return listener.failed(failureOf("unsent", "no connection"), null);

@@ -463,3 +463,53 @@ test("logs that were dropped because their block could not be shown yet are aske
   assert.ok(ear.events > 0);
   ear.audience.settled();
 });
+
+test("a replacement that subscribes but does not answer what was missed is left for the next one long before the outage bound", async () => {
+  for (const [params, method] of [
+    [HEADS, "eth_getBlockByHash"],
+    [LOGS, "eth_getLogs"],
+    [LOGS, "eth_getBlockByNumber"],
+  ] as const) {
+    const at = scene({ backfillTimeoutMs: 30_000 });
+    const ear = at.open(params);
+    await at.pass(200);
+    at.mine(2);
+    await at.pass(3_000);
+    at.nodes[0].die();
+    at.nodes[1].manners.deafTo = new Set([method]);
+    at.mine(3);
+    await at.pass(4_000);
+    const [report] = at.subscriptions.reports();
+    assert.deepEqual([ear.state, report?.state, report?.provider?.id], ["started", "live", "p2"], `${JSON.stringify(params)}, ${method}`);
+    ear.audience.settled();
+  }
+});
+
+test("a source that stops answering while it lives is left as soon as a gap cannot be filled", async () => {
+  const at = scene({ backfillTimeoutMs: 30_000 });
+  const ear = at.open(HEADS);
+  await at.pass(200);
+  at.nodes[0].manners.deafTo = new Set(["eth_getBlockByHash"]);
+  at.nodes[0].manners.skip = 1;
+  at.mine();
+  at.nodes[0].manners.skip = 0;
+  at.mine();
+  await at.pass(3_500);
+  assert.equal(at.subscriptions.reports()[0]?.provider?.id, "p1");
+  ear.audience.settled();
+});
+
+test("sources that are slow but well get more time in every round, so that a stream goes on when there is no other", async () => {
+  const at = scene({ backfillTimeoutMs: 60_000 });
+  const ear = at.open(HEADS);
+  await at.pass(200);
+  for (const node of at.nodes) {
+    node.manners.latencyMs = 3_000;
+    node.die();
+    node.revive();
+  }
+  at.mine(2);
+  await at.pass(55_000);
+  assert.equal(ear.state, "started");
+  ear.audience.settled();
+});

@@ -1,6 +1,7 @@
 // Listening to heads: a socket is renewed when it is silent while others go on, and left alone when the chain itself is silent.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Failure, plainFailure } from "../../src/core/attempt.ts";
 import { createHeadWatch } from "../../src/upstream/head-watch.ts";
 import { createTracker } from "../../src/upstream/tracker.ts";
 import type { Sockets, Watcher } from "../../src/upstream/transport.ts";
@@ -16,13 +17,15 @@ function bench() {
   const tracker = createTracker(fakeSet(providers, { newHeadsTimeoutMs: TIMEOUT_MS }), world, SELECTION);
   const watchers: Watcher[] = [];
   const renewed: string[] = [];
+  let refusal: Failure["kind"] | null = null;
   const sockets: Sockets = {
     send: () => ({ sent: false, cancel() {} }),
     retain() {},
     close: () => Promise.resolve(),
     subscribe(_, __, watcher) {
       watchers.push(watcher);
-      watcher.started();
+      if (refusal === null) watcher.started();
+      else watcher.refused(plainFailure(refusal, "no"), null);
       return { sent: true, cancel() {} };
     },
     keep(_, keeper) {
@@ -37,7 +40,10 @@ function bench() {
     watchers[index]?.event(Buffer.from(JSON.stringify({ number: `0x${number.toString(16)}`, hash, parentHash: hash })));
   };
   const begin = (): void => createHeadWatch({ world, wheel: createWheel(world), sockets }).watch([tracker]);
-  return { world, tracker, providers, renewed, push, begin };
+  const refuse = (kind: Failure["kind"]): void => {
+    refusal = kind;
+  };
+  return { world, tracker, providers, watchers, renewed, push, begin, refuse };
 }
 
 test("a chain without new blocks renews no socket, also when its height was polled before anything was pushed", () => {
@@ -60,4 +66,20 @@ test("a socket that stays silent while another provider goes on is renewed", () 
     world.advance(TIMEOUT_MS / 10);
   }
   assert.deepEqual(renewed, ["p1"]);
+});
+
+test("heads that were not acknowledged are asked for again soon, those that were refused later", () => {
+  for (const [kind, soonMs] of [
+    ["timeout", 2_000],
+    ["error", 30_000],
+  ] as const) {
+    const { world, watchers, begin, refuse } = bench();
+    refuse(kind);
+    begin();
+    assert.equal(watchers.length, 2);
+    world.advance(soonMs - 100);
+    assert.equal(watchers.length, 2);
+    world.advance(200);
+    assert.equal(watchers.length, 4);
+  }
 });

@@ -388,7 +388,7 @@ test("nobody is told of a subscription before the provider has acknowledged it, 
 });
 
 test("notifications held for an acknowledgement are bounded in number, bytes and age, and what is kept has no gap inside", async (t) => {
-  const on = await rig(t, null, { maxHeldFrames: 3, maxHeldBytes: 100 });
+  const on = await rig(t, null, { maxHeldFrames: 3, maxHeldBytes: 100, askAgainMs: 60_000 });
   const acknowledge = async (early: readonly string[], waitMs: number, expected: readonly string[]): Promise<void> => {
     let reply = (): void => {};
     on.upstream.script((asked, replier) => {
@@ -460,6 +460,50 @@ test("an acknowledgement that comes when nobody waits any more is answered by gi
   on.upstream.notify("newHeads", "1");
   await said(next, "started", "1");
   assert.deepEqual(gone.said, []);
+});
+
+test("an answer to a subscription that is lost is asked for again: those who wait and those who come later are subscribed, once", async (t) => {
+  const on = await rig(t);
+  on.upstream.script((asked, reply) => (asked.method === "eth_subscribe" && on.upstream.count("eth_subscribe") === 1 ? undefined : reply.usual()));
+  const first = watch(on);
+  await until("asked", () => on.upstream.count("eth_subscribe") === 1);
+  const later = watch(on);
+  on.world.advance(SOCKET_LIMITS.askAgainMs + 2 * LATE_MS);
+  for (const it of [first, later]) await said(it, "started");
+  on.upstream.notify("newHeads", "1");
+  for (const it of [first, later]) await said(it, "started", "1");
+  assert.equal(on.upstream.count("eth_subscribe"), 2);
+});
+
+test("of several answers to one subscription the first counts, and what the others opened is given up", async (t) => {
+  const on = await rig(t);
+  const held: (() => void)[] = [];
+  on.upstream.script((asked, reply) => (asked.method === "eth_subscribe" ? void held.push(reply.usual) : reply.usual()));
+  const heard = watch(on);
+  await until("asked", () => held.length === 1);
+  on.world.advance(SOCKET_LIMITS.askAgainMs + 2 * LATE_MS);
+  await until("asked again", () => held.length === 2);
+  for (const answer of held) answer();
+  await said(heard, "started");
+  await until("the second is given up", () => on.upstream.count("eth_unsubscribe") === 1);
+  on.upstream.notify("newHeads", "1");
+  await said(heard, "started", "1");
+  assert.equal(on.upstream.subscriptions(), 1);
+});
+
+test("a subscription that is never acknowledged is refused in time, and the next one to want it asks anew", async (t) => {
+  const on = await rig(t);
+  on.upstream.script((asked, reply) => (asked.method === "eth_subscribe" ? undefined : reply.usual()));
+  const heard = watch(on);
+  await until("asked", () => on.upstream.count("eth_subscribe") === 1);
+  for (let n = 0; n < 6; n++) {
+    on.world.advance(SOCKET_LIMITS.askAgainMs + 2 * LATE_MS);
+    await answered(on, "eth_chainId");
+  }
+  await said(heard, "refused timeout the subscription was not acknowledged in time");
+  assert.equal(on.upstream.count("eth_subscribe"), 3);
+  on.upstream.script(null);
+  await said(watch(on), "started");
 });
 
 test("a watcher that leaves before anything was sent leaves no trace", async (t) => {

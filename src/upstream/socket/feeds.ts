@@ -4,6 +4,7 @@ import { type Failure, plainFailure } from "../../core/attempt.ts";
 import { readSubscriptionId } from "../../core/frame.ts";
 import type { World } from "../../world.ts";
 import type { Dispatch, Watcher } from "../transport.ts";
+import type { Alarm, Wheel } from "../wheel.ts";
 import type { Call, CallListener, Question } from "./calls.ts";
 
 /** Bounds of the subscriptions of one socket. */
@@ -13,6 +14,10 @@ export interface FeedLimits {
   readonly maxHeldFrames: number;
   readonly maxHeldBytes: number;
   readonly maxHeldMs: number;
+  /** Silence after which a sent `eth_subscribe` is asked again, since its answer may have been lost. */
+  readonly askAgainMs: number;
+  /** Silence after which those who wait for it are refused. */
+  readonly acknowledgeMs: number;
 }
 
 /** The socket as its subscriptions see it. */
@@ -23,10 +28,18 @@ export interface Asker {
   abandon(call: Call, late: CallListener): void;
 }
 
+/** What the subscriptions of one socket work with. */
+export interface FeedParts {
+  readonly world: World;
+  readonly wheel: Wheel;
+  readonly limits: FeedLimits;
+}
+
 /** The subscriptions of one socket. */
 export class Feeds {
   readonly #asker: Asker;
   readonly #world: World;
+  readonly #wheel: Wheel;
   readonly #limits: FeedLimits;
   readonly #byParams = new Map<string, Feed>();
   readonly #byId = new Map<string, Feed>();
@@ -35,9 +48,10 @@ export class Feeds {
   #held: Held[] = [];
   #heldBytes = 0;
 
-  constructor(asker: Asker, world: World, limits: FeedLimits) {
+  constructor(asker: Asker, { world, wheel, limits }: FeedParts) {
     this.#asker = asker;
     this.#world = world;
+    this.#wheel = wheel;
     this.#limits = limits;
   }
 
@@ -68,7 +82,6 @@ export class Feeds {
     if (!feed.seats.delete(seat) || feed.seats.size > 0) return;
     this.#forget(feed);
     if (feed.id !== null) this.#unsubscribe(feed.id, feed.rawId);
-    else if (feed.call !== null) this.#asker.abandon(feed.call, { result: (body, start, end) => this.#release(body, start, end), failed() {} });
   }
 
   /** One notification; false when it belongs to nothing. */
@@ -95,9 +108,45 @@ export class Feeds {
 
   #ask(feed: Feed): void {
     this.#byParams.set(feed.params, feed);
-    feed.call = this.#asker.ask(question("eth_subscribe", feed.params), {
-      result: (body, start, end) => this.#acknowledged(feed, body, start, end),
-      failed: (failure, raw) => this.#refused(feed, failure, raw),
+    this.#send(feed);
+    if (this.#byParams.get(feed.params) === feed && feed.id === null) this.#watch(feed, 0);
+  }
+
+  #send(feed: Feed): void {
+    let call: Call | null = null;
+    let over = false;
+    const end = (): void => {
+      over = true;
+      if (call !== null) feed.calls.delete(call);
+    };
+    call = this.#asker.ask(question("eth_subscribe", feed.params), {
+      result: (body, start, stop) => {
+        end();
+        this.#acknowledged(feed, body, start, stop);
+      },
+      failed: (failure, raw) => {
+        end();
+        // Another request for the same subscription may still be answered.
+        if (feed.calls.size === 0) this.#refused(feed, failure, raw);
+      },
+    });
+    if (call === null || over) return;
+    feed.call ??= call;
+    feed.calls.add(call);
+  }
+
+  /** An answer can be lost: what was sent and not answered is asked again, and given up in the end. */
+  #watch(feed: Feed, silentMs: number): void {
+    const { askAgainMs, acknowledgeMs } = this.#limits;
+    feed.alarm = this.#wheel.set(askAgainMs, () => {
+      if (feed.call?.sent !== true) return this.#watch(feed, 0);
+      const totalMs = silentMs + askAgainMs;
+      if (totalMs >= acknowledgeMs) return this.#refused(feed, plainFailure("timeout", "the subscription was not acknowledged in time"), null);
+      if (feed.asked < MAX_ASKED) {
+        feed.asked++;
+        this.#send(feed);
+      }
+      if (this.#byParams.get(feed.params) === feed && feed.id === null) this.#watch(feed, totalMs);
     });
   }
 
@@ -106,6 +155,7 @@ export class Feeds {
     if (id === null) return this.#refused(feed, plainFailure("body", "the provider gave no subscription id"), null);
     if (this.#byId.has(id)) return this.#refused(feed, plainFailure("body", "the provider gave one subscription id twice"), null);
     feed.id = id;
+    this.#settle(feed);
     feed.rawId = body.toString("utf8", start, end);
     this.#byId.set(id, feed);
     this.#left.delete(id);
@@ -135,7 +185,16 @@ export class Feeds {
     this.#asker.ask(question("eth_unsubscribe", `[${rawId}]`), { result: done, failed: done });
   }
 
+  /** Waits for no answer any more; subscriptions that come late are given up. */
+  #settle(feed: Feed): void {
+    feed.alarm?.clear();
+    feed.alarm = null;
+    for (const call of feed.calls) this.#asker.abandon(call, { result: (body, start, end) => this.#release(body, start, end), failed() {} });
+    feed.calls.clear();
+  }
+
   #forget(feed: Feed): void {
+    this.#settle(feed);
     if (this.#byParams.get(feed.params) === feed) this.#byParams.delete(feed.params);
     if (feed.id !== null) this.#byId.delete(feed.id);
     if (this.#byParams.size === this.#byId.size) this.#dropHeld();
@@ -165,6 +224,8 @@ export class Feeds {
 }
 
 const MAX_LEFT = 1_000;
+/** Times that one subscription is asked for before it is given up. */
+const MAX_ASKED = 3;
 
 interface Held {
   readonly subscription: string;
@@ -179,7 +240,11 @@ class Feed {
   id: string | null = null;
   /** The id as the provider wrote it. */
   rawId = "";
+  /** The first request for it, and all that are not answered yet. */
   call: Call | null = null;
+  readonly calls = new Set<Call>();
+  asked = 1;
+  alarm: Alarm | null = null;
   readonly seats = new Set<Seat>();
 
   constructor(params: string) {

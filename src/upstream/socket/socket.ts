@@ -66,7 +66,7 @@ export class ProviderSocket {
   constructor(address: Address, parts: SocketParts) {
     this.#address = address;
     this.#parts = parts;
-    this.feeds = new Feeds(this, parts.world, parts.limits);
+    this.feeds = new Feeds(this, parts);
   }
 
   get report(): SocketReport {

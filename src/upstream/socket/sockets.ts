@@ -31,6 +31,8 @@ export const SOCKET_LIMITS: SocketLimits = {
   maxHeldFrames: 256,
   maxHeldBytes: 1_048_576,
   maxHeldMs: 5_000,
+  askAgainMs: 2_000,
+  acknowledgeMs: 10_000,
 };
 
 /** Sockets to providers, each opened when it is first needed. */

@@ -6,6 +6,7 @@ import { APART_MS, createDoubt, isOwed, noteAbandoned, notePushed, settle, suspe
 import { createTrack, dropHeld, MAX_HELD_LOGS, type Track, takeHead, takeLog } from "../../core/track.ts";
 import { blockAt, type Chase, chaseHead, logsOf, newestBlock } from "./chase.ts";
 import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
+import { patienceFor, withPatience } from "./patience.ts";
 import type { Source } from "./source.ts";
 
 const MAX_WAITING = 10_000;
@@ -43,6 +44,7 @@ export class ChainContinuity implements Continuity {
   /** More came than may wait. */
   #overrun = false;
   readonly #doubt = createDoubt();
+  #progress: () => void = nothing;
 
   constructor(parts: ContinuityParts, kind: "newHeads" | "logs", teller: Teller) {
     this.#parts = parts;
@@ -55,10 +57,24 @@ export class ChainContinuity implements Continuity {
     return this.#track === null ? null : (tipOf(this.#track.view)?.number ?? null);
   }
 
-  async attach(source: Source): Promise<Trouble | null> {
+  async attach(source: Source, round: number): Promise<Trouble | null> {
     this.#source = source;
     this.#attachedAtMs = this.#parts.world.now();
     if (this.#overrun) return "backlog";
+    const found = await this.#patiently(round, () => this.#catchUpAtLast(source));
+    return found === "moved" ? "unanswered" : found;
+  }
+
+  /** Bounds what a source is asked: one that gives nothing useful is left while there is still time to ask another. */
+  async #patiently(round: number, begin: () => Promise<Found>): Promise<Found> {
+    const found = await withPatience(this.#parts.wheel, patienceFor(this.#parts.set().backfillTimeoutMs, round), (progress) => {
+      this.#progress = progress;
+      return begin();
+    });
+    return found === "given up" ? "unanswered" : found;
+  }
+
+  async #catchUpAtLast(source: Source): Promise<Found> {
     for (let tries = 0; tries < MAX_RESTARTS; tries++) {
       const found = await this.#catchUp(source);
       if (found !== "moved") return found;
@@ -69,6 +85,7 @@ export class ChainContinuity implements Continuity {
   async #catchUp(source: Source): Promise<Found> {
     const newest = await newestBlock(source);
     if (newest === null) return "unanswered";
+    this.#progress();
     const track = this.#track;
     if (track === null) {
       this.#track = createTrack(this.#kind, newest, windowFor(this.#reach()));
@@ -132,13 +149,13 @@ export class ChainContinuity implements Continuity {
     this.lastHeadAtMs = this.#parts.world.now();
     switch (placement) {
       case "next":
-        if (this.#isDoubtful(head, track, atMs)) return this.#pause(this.#trace(source, track, head));
+        if (this.#isDoubtful(head, track, atMs)) return this.#pause(() => this.#trace(source, track, head));
         this.#pushed(head, track);
         return this.#tell(this.#adopt(track, head, true));
       case "far":
         return this.#teller.trouble("far");
       case "unlinked":
-        return this.#pause(this.#trace(source, track, head));
+        return this.#pause(() => this.#trace(source, track, head));
     }
   }
 
@@ -149,7 +166,7 @@ export class ChainContinuity implements Continuity {
     if (owed.length > 0) {
       this.#waiting.unshift(event);
       this.#waitingBytes += event.raw.length;
-      return this.#pause(this.#link(source, track, { path: [], asked: owed, pushed: null }));
+      return this.#pause(() => this.#link(source, track, { path: [], asked: owed, pushed: null }));
     }
     const told = takeLog(track, log);
     if (told !== null) return this.#tell(told);
@@ -227,7 +244,7 @@ export class ChainContinuity implements Continuity {
       const [source, track] = [this.#source, this.#track];
       const [first] = track?.held ?? [];
       if (source === null || track === null || first === undefined) return;
-      if (this.#level) this.#pause(this.#findBlock(source, track, { number: first.blockNumber, hash: first.blockHash }));
+      if (this.#level) this.#pause(() => this.#findBlock(source, track, { number: first.blockNumber, hash: first.blockHash }));
       this.#watchHeld();
     });
   }
@@ -254,10 +271,10 @@ export class ChainContinuity implements Continuity {
   }
 
   /** Lets events wait until something has been found out. */
-  #pause(work: Promise<Found>): void {
+  #pause(work: () => Promise<Found>): void {
     const source = this.#source;
     this.#level = false;
-    void work.then((trouble) => {
+    void this.#patiently(0, work).then((trouble) => {
       if (this.#source !== source) return;
       // The provider has changed its mind, and tells of the blocks that it has instead.
       if (trouble !== null && trouble !== "moved") return this.#teller.trouble(trouble);
@@ -272,10 +289,12 @@ export class ChainContinuity implements Continuity {
 
   #chase(source: Source, track: Track): Chase {
     const { world, subscription } = this.#parts;
-    return { world, ask: (method, params) => source.ask(method, params), track, subscription, reach: this.#reach() };
+    return { world, ask: (method, params) => source.ask(method, params), track, subscription, reach: this.#reach(), progress: () => this.#progress() };
   }
 
   #reach(): number {
     return this.#parts.set().maxBackfillBlocks;
   }
 }
+
+function nothing(): void {}

@@ -14,6 +14,8 @@ export interface Chase {
   readonly subscription: Subscription;
   /** Most blocks asked for. */
   readonly reach: number;
+  /** Hears of each useful answer. */
+  readonly progress: () => void;
 }
 
 /** Blocks that link to what is known, oldest first, the last one being the head that was chased. */
@@ -127,7 +129,10 @@ function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] | null {
 async function patiently<T>(chase: Chase, block: Block, look: () => Promise<T | null>): Promise<T | Moved | null> {
   for (let tries = 0; tries < TRIES; tries++) {
     const found = await look();
-    if (found !== null) return found;
+    if (found !== null) {
+      chase.progress();
+      return found;
+    }
     const instead = tries === 0 ? null : await blockAt(chase, block.number);
     if (instead !== null && instead.hash !== block.hash) return MOVED;
     await new Promise<void>((resolve) => chase.world.after(RETRY_MS * (tries + 1), resolve));

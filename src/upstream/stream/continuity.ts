@@ -21,8 +21,11 @@ export interface Teller {
 
 /** Keeps a subscription whole across sources. */
 export interface Continuity {
-  /** Goes on at a source, from where the last one stopped; events wait until `release`. Resolves with null when nothing is missing any more. */
-  attach(source: Source): Promise<Trouble | null>;
+  /**
+   * Goes on at a source, from where the last one stopped; events wait until `release`. Resolves with null when nothing is missing any more.
+   * `round` is how often all sources were tried in vain: the time that one may take grows with it.
+   */
+  attach(source: Source, round: number): Promise<Trouble | null>;
   /** Tells what has waited, and from now on what comes. */
   release(): void;
   /** The source is gone, and with it what it sent and nobody was told. */

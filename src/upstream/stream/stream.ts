@@ -173,7 +173,7 @@ export class Stream {
 
   #attach(outage: Outage, source: Source, route: Route): void {
     this.#source = source;
-    void this.#continuity.attach(source).then((trouble) => {
+    void this.#continuity.attach(source, outage.rounds).then((trouble) => {
       if (this.#source !== source || this.#over) return;
       if (trouble === null) return this.#live(route);
       if (trouble === "forgotten") return this.end(FORGOTTEN);
