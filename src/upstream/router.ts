@@ -1,6 +1,7 @@
 // The one loop that waits: takes a call through plan, attempts and failover to an outcome. Decides nothing itself (core does), and knows no caller.
 import { type Attempt, type Channel, type Failure, type Plan, plainFailure, type Strategy, type Verdict } from "../core/attempt.ts";
 import type { Call } from "../core/call.ts";
+import type { Abandoned } from "../core/charging.ts";
 import { classify } from "../core/classify.ts";
 import { bestError, type FailedAttempt, nextMove } from "../core/failover.ts";
 import type { Fault } from "../core/fault.ts";
@@ -50,8 +51,8 @@ export interface Route {
   readonly startedAtMs: number;
   /** Whose result or error the outcome is; null when it is nobody's. */
   readonly answeredBy: Provider | null;
-  /** Ends it without an outcome: the caller is gone. */
-  cancel(): void;
+  /** Ends it without an outcome, since its caller is gone, and tells what may have been carried out. */
+  cancel(): Abandoned;
 }
 
 /** Routes calls. */
@@ -116,13 +117,18 @@ class Routing implements Route, Listener {
     this.#tryNext();
   }
 
-  cancel(): void {
-    if (this.#over) return;
+  cancel(): Abandoned {
+    if (this.#over) return NOTHING_SENT;
     this.#over = true;
+    // Read first: a request that was given up before it was sent never will be.
+    const sent = this.#dispatch?.sent === true;
     this.#lookup?.cancel();
     this.#alarm?.clear();
     this.#dispatch?.cancel();
     if (this.#channel !== null) this.#record(this.#channel, CANCELLED, null);
+    if (sent) return { sent, countedAsTimeout: false };
+    const before = this.#failed.findLast((it) => it.failure.kind !== "unsent");
+    return { sent: before !== undefined, countedAsTimeout: before?.failure.kind === "timeout" };
   }
 
   result(body: Buffer, start: number, end: number): void {
@@ -289,6 +295,7 @@ class Routing implements Route, Listener {
 }
 
 const LOOKUP_MS = 3_000;
+const NOTHING_SENT: Abandoned = { sent: false, countedAsTimeout: false };
 const NOBODY: Plan = { candidates: [], excluded: [] };
 const CANCELLED: Verdict = { category: "cancelled", step: "return", effect: { kind: "ignored" } };
 

@@ -34,7 +34,10 @@ export const pricing = z
     default: methodPrice.describe("Every method that is not listed."),
     notification: z.object({ cu: count, by_strategy: costs }).describe("One notification of a subscription."),
   })
-  .meta({ id: "Pricing", description: "The pricing catalogue. Only calls that a provider answered are charged." });
+  .meta({
+    id: "Pricing",
+    description: "The pricing catalogue. Calls that a provider answered are charged, and calls that were sent to one and left before the answer.",
+  });
 
 /** Answer of `listChains`. */
 export const instanceChains = z

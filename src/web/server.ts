@@ -72,7 +72,8 @@ export interface WebServer {
 /** Starts listening. */
 export function listen(parts: ServerParts, host: string, port: number): Promise<WebServer> {
   const { limits } = parts;
-  const state: Activity = { active: 0, lastMs: 0, draining: false };
+  const state: Activity = { active: 0, lastMs: 0, draining: false, ended: false };
+  const handling: HandlerParts = { ...parts, activity: state };
   const server = createServer({
     keepAlive: true,
     noDelay: true,
@@ -95,7 +96,7 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
       state.lastMs = parts.world.now();
     });
     if (state.draining) response.shouldKeepAlive = false;
-    handle(parts, request, response);
+    handle(handling, request, response);
   });
   server.on("clientError", (error, socket) => answerBroken(error, socket, parts.requestId()));
   const { rpc, subscriptions, requestId } = parts;
@@ -142,14 +143,19 @@ function leanDoorOf(parts: ServerParts, server: Server, activity: Activity): Lea
   return lean;
 }
 
-function handle(parts: ServerParts, request: IncomingMessage, response: ServerResponse): void {
+/** What requests are handled with. */
+interface HandlerParts extends ServerParts {
+  readonly activity: Activity;
+}
+
+function handle(parts: HandlerParts, request: IncomingMessage, response: ServerResponse): void {
   const { method } = request;
   const url = originForm(request.url ?? "/");
   const requestId = parts.requestId();
   const named = request.headers.host !== undefined || request.httpVersion === "1.0";
   if (named && method === "POST" && isRpcPath(url)) {
     request.url = url;
-    serveRpc(parts.rpc, request, response, requestId);
+    serveRpc(parts, request, response, requestId);
     return;
   }
   const path = url.split("?", 1)[0] ?? "/";
@@ -252,6 +258,7 @@ async function drain(parts: ServerParts, { server, lean, sockets }: Held, state:
   const quiet = (): boolean => state.active === 0 && world.now() - state.lastMs >= QUIET_MS;
   const step = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, STEP_MS));
   while (!over() && !quiet()) await step();
+  state.ended = true;
   sockets.close();
   for (const closingAtMs = world.now(); sockets.open > 0 && world.now() - closingAtMs < GOODBYE_MS; ) await step();
   sockets.destroy();

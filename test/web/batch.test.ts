@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { pino } from "pino";
+import type { Interruption } from "../../src/core/charging.ts";
 import { elements } from "../../src/core/json.ts";
 import { createObserver } from "../../src/observe.ts";
 import { createDirectory } from "../../src/upstream/directory.ts";
@@ -32,7 +33,9 @@ interface Run {
   readonly started: () => number;
   /** The answer as text, "" where it has no body; null while there is none. */
   readonly body: () => string | null;
-  readonly cancel: () => void;
+  readonly cancel: (why: Interruption) => void;
+  /** Items that are charged though they were cancelled. */
+  readonly abandoned: readonly number[];
 }
 
 function run(items: readonly string[], concurrency: number, reserve: (bytes: number) => boolean = () => true): Run {
@@ -50,6 +53,7 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
         answeredBy: null,
         cancel() {
           one.cancelled = true;
+          return { sent: true, countedAsTimeout: false };
         },
       };
       const one: Waiting = {
@@ -76,12 +80,13 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
   const spans = elements(bytes, 0, bytes.length, 1_000);
   assert.ok(address.kind === "address");
   const parts = { world, router, observer, resolver, gate: null, deadlineMs: () => 1_000 };
-  const ways = { holder: null, transport: "http" as const, desk: null, heard: () => {} };
+  const abandoned: number[] = [];
+  const ways = { holder: null, transport: "http" as const, desk: null, heard: () => {}, abandoned: (index: number) => void abandoned.push(index) };
   const cancel = runBatch(parts, { bytes, spans, address, requestId: "r", concurrency, reserve, ...ways }, (pieces) => {
     assert.equal(body, null, "answered twice");
     body = pieces === null ? "" : Buffer.concat(pieces).toString();
   });
-  return { waiting, started: () => started, body: () => body, cancel };
+  return { waiting, started: () => started, body: () => body, cancel, abandoned };
 }
 
 const call = (n: number): string => `{"jsonrpc":"2.0","id":${n},"method":"test_echo","params":[${n}]}`;
@@ -145,14 +150,22 @@ test("no item may stream, so that the answer is one document", () => {
 });
 
 test("a batch whose caller is gone ends what is in flight and starts nothing more", () => {
-  const { waiting, started, cancel, body } = run(
+  const { waiting, started, cancel, body, abandoned } = run(
     Array.from({ length: 20 }, (_, n) => call(n)),
     3,
   );
   waiting[1]?.answer("1");
-  cancel();
+  cancel("left");
   assert.ok(waiting.every((it) => it.cancelled));
   assert.deepEqual([waiting.length, started(), body()], [3, 4, null]);
+  assert.deepEqual(abandoned, [0, 2, 3]);
+});
+
+test("a batch that the service cuts off charges nothing that was in flight", () => {
+  const { waiting, cancel, abandoned } = run([call(1), call(2)], 8);
+  cancel("cut");
+  assert.ok(waiting.every((it) => it.cancelled));
+  assert.deepEqual(abandoned, []);
 });
 
 test("an answer without room becomes an error of that item alone", () => {

@@ -133,6 +133,7 @@ function routerOf(world: World, calls: WaitingCall[], echo: () => boolean): Rout
         cancel() {
           one.cancelled = true;
           calls.splice(calls.indexOf(one), 1);
+          return { sent: true, countedAsTimeout: false };
         },
       };
       const one: WaitingCall = {

@@ -175,7 +175,7 @@ function echo(world: World, count: () => void): Router {
         traces: [],
         startedAtMs: world.now(),
         answeredBy: provider ?? null,
-        cancel: () => undefined,
+        cancel: () => ({ sent: false, countedAsTimeout: false }),
       };
       const { wireId, body } = request.call;
       const head = `{"jsonrpc":"2.0","id":${wireId},"result":`;

@@ -82,7 +82,8 @@ function terms({ tariff, startingGrantCu, freeCuPerMonth, fallbackMs }: HostedFa
       cu_per_usd: cuPerUsd(tariff),
       strategy_factors: tariff.factors,
       rounding: "down to whole CU per call, at least 1",
-      charged: "only calls that a provider answered, with a result or an error",
+      charged:
+        "calls that a provider answered, with a result or an error, and calls that were sent to one and left by their caller before the answer; never refusals, nor answers that the service cut off",
       examples: Object.fromEntries(PRICE_EXAMPLES.map((it) => [it, priceOf(tariff, (strategy) => cuOf(tariff, methodOf(it), strategy))])),
       subscription_notification: priceOf(tariff, (strategy) => notificationCuOf(tariff, strategy)),
     },

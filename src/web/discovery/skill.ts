@@ -116,7 +116,7 @@ function pricing({ tariff, freeCuPerMonth, startingGrantCu }: HostedFacts): stri
   const rows = all.map(({ name, price }) => [name, ...STRATEGIES.map((it) => `${price[it].cu} CU, ${price[it].usd} USD`)]);
   return `## Prices
 
-${cuPerUsd(tariff)} CU cost 1 USD. Only calls that a provider answered are charged. A new anonymous key has ${startingGrantCu} CU; an account may use ${freeCuPerMonth} CU a month on public providers. All methods: \`GET ${pathOf("getPricing")}\`.
+${cuPerUsd(tariff)} CU cost 1 USD. Calls that a provider answered are charged, and calls that were sent to one and left before the answer. A new anonymous key has ${startingGrantCu} CU; an account may use ${freeCuPerMonth} CU a month on public providers. All methods: \`GET ${pathOf("getPricing")}\`.
 
 ${table(["Call", ...STRATEGIES], rows)}`;
 }

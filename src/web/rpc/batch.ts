@@ -1,10 +1,11 @@
 // A batch: the spine once per item, a bounded number at a time, replies in the order of the requests.
+import type { Interruption } from "../../core/charging.ts";
 import { fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
 import type { Transport } from "../../core/profile.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { Address } from "./address.ts";
-import { type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
+import { type Cancel, type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
 import { renderReply } from "./render.ts";
 
 /** A batch as it came through the door. */
@@ -22,13 +23,15 @@ export interface Batch {
   readonly desk: Desk | null;
   /** Hears each reply when it is in, whether it stands in the answer as it is, and of which item it is. */
   readonly heard: (reply: Reply, shown: boolean, index: number) => void;
+  /** Hears which items are charged though the batch was cancelled before their answers; null = nobody does. */
+  readonly abandoned: ((index: number) => void) | null;
 }
 
 /** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
-export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): () => void {
+export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): (why: Interruption) => void {
   const { bytes, spans, address, holder, transport, desk } = batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
-  const cancels = new Map<number, () => void>();
+  const cancels = new Map<number, Cancel>();
   let next = 0;
   let open = spans.length;
   let starting = false;
@@ -74,8 +77,8 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
   }
 
   start();
-  return () => {
-    for (const cancel of cancels.values()) cancel();
+  return (why) => {
+    for (const [index, cancel] of cancels) if (cancel(why)) batch.abandoned?.(index);
   };
 }
 

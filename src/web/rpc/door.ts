@@ -1,5 +1,6 @@
 // The RPC surface for HTTP: takes a complete request body, sends it through the spine once or once per batch item, and answers the caller.
 import { isUtf8 } from "node:buffer";
+import type { Interruption } from "../../core/charging.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { withErrorType } from "../../core/old-form.ts";
@@ -13,7 +14,7 @@ import { type Arrival, arrive } from "./arrival.ts";
 import { runBatch } from "./batch.ts";
 import { addBilling, addMeta, addTo, type Bill } from "./billing.ts";
 import { type Caller, isPlain } from "./caller.ts";
-import { evidenceOfReply, exchange, type Incoming, type Reply } from "./exchange.ts";
+import { evidenceOfReply, exchange, type Incoming, type Reply, type Settle } from "./exchange.ts";
 import type { RpcParts } from "./parts.ts";
 import { closing, renderFault, renderReply } from "./render.ts";
 import { refusalOfSession, type SessionAnswer, serveSession } from "./session.ts";
@@ -33,7 +34,9 @@ export class Door implements StreamSink {
   #holder: Holder | null = null;
   /** A body that waits until its caller has been looked up. */
   #held: Buffer | null = null;
-  #cancel: (() => void) | null = null;
+  #cancel: ((why: Interruption) => void) | null = null;
+  /** Settles the answer that is under way; null = there is none, or it is settled. */
+  #settle: Settle | null = null;
   #stream: { readonly source: AnswerStream; readonly reply: Reply; readonly verbatim: boolean; skip: number } | null = null;
   #stall: Alarm | null = null;
   #progress = 0;
@@ -113,13 +116,21 @@ export class Door implements StreamSink {
     this.#caller.send(why.status, this.#headers(why, null), [renderFault(isOld(this.#address, this.#caller) ? withErrorType(why) : why, id)]);
   }
 
-  /** The caller is gone, or has its answer. */
-  closed(): void {
+  /** The caller has its answer; otherwise `why` tells how it ended before. Heard again it changes nothing. */
+  closed(why: Interruption): void {
     this.#over = true;
     this.#release();
     this.#stall?.clear();
-    this.#cancel?.();
+    this.#cancel?.(why);
     this.#cancel = null;
+    this.#settled(why === "left");
+  }
+
+  /** Says once what became of an answer that was charged for when it began. */
+  #settled(delivered: boolean): void {
+    const settle = this.#settle;
+    this.#settle = null;
+    settle?.(delivered);
   }
 
   data(chunk: Buffer, lent: boolean): boolean {
@@ -146,10 +157,13 @@ export class Door implements StreamSink {
     if (!stream.verbatim) this.#caller.write(closing(meta), nothing);
     this.#cancel = null;
     this.#stall?.clear();
+    this.#settled(true);
     this.#caller.end();
   }
 
+  /** We cut the answer off: nobody pays for half of one. */
   broken(message: string): void {
+    this.#settled(false);
     this.#parts.observer.log.warn({ request_id: this.#caller.requestId, reason: message }, "answer cut off");
     this.#caller.destroy();
   }
@@ -165,7 +179,7 @@ export class Door implements StreamSink {
     const heard = ({ billing }: Reply): void => {
       if (billing !== null) bill = addTo(bill, billing);
     };
-    const ways = { holder: this.#holder, transport: "http" as const, desk: null, heard };
+    const ways = { holder: this.#holder, transport: "http" as const, desk: null, heard, abandoned: null };
     const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, reserve: (size: number) => this.reserve(size), ...ways };
     const cancel = runBatch(this.#parts, batch, (body) => {
       this.#over = true;
@@ -192,6 +206,7 @@ export class Door implements StreamSink {
 
   #reply(reply: Reply, body: Buffer): void {
     const { outcome } = reply;
+    this.#settle = reply.settle;
     try {
       if (outcome.kind === "fault" && outcome.fault.code === "balance_exhausted" && reply.id !== null) this.#exhausted(reply, outcome.fault, body);
       else this.#write(reply);
@@ -219,6 +234,7 @@ export class Door implements StreamSink {
   /** A throw is a bug: it is logged and costs this request, nothing else. */
   fail(error: unknown): void {
     this.#parts.observer.log.error({ request_id: this.#caller.requestId, err: error }, "bug");
+    this.#settled(false);
     if (this.#over || this.#stream !== null) this.#caller.destroy();
     else this.refuse(fault("internal", "the service failed to serve this request"));
   }
@@ -230,6 +246,7 @@ export class Door implements StreamSink {
     if (reply.id === null) {
       this.#over = true;
       if (outcome.kind === "stream") outcome.stream.cut();
+      this.#settled(true);
       return this.#caller.send(204, headers, null);
     }
     const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.world.now());
@@ -273,7 +290,9 @@ export class Door implements StreamSink {
     this.#stall = this.#parts.wheel.set(STALL_MS, () => {
       if (!this.#caller.open) return;
       if (this.#progress !== before) return this.#watchStall();
-      this.#cancel?.();
+      this.#cancel?.("cut");
+      // Who does not read any more has left: otherwise all but the end of an answer would be free.
+      if (this.#paused) this.#settled(true);
       this.broken("no progress");
     });
   }

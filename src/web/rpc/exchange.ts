@@ -3,6 +3,7 @@
 
 import type { Plan } from "../../core/attempt.ts";
 import { NO_BLOCK, readBlockRef } from "../../core/call.ts";
+import { type Abandoned, type Interruption, isAbandonedCharged, isCharged, type Source } from "../../core/charging.ts";
 import { type Evidence, evidenceOf } from "../../core/evidence.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
@@ -22,6 +23,8 @@ export interface Reply {
   /** The caller's id as JSON text; null = a notification, which gets no answer. */
   readonly id: string | null;
   readonly outcome: Outcome;
+  /** Where the answer came from; what is charged follows from it. */
+  readonly source: Source;
   /** The id inside the upstream's body; equal to `id` when that body can be passed on untouched. */
   readonly wireId: string | null;
   /** Null when no provider was involved. */
@@ -36,7 +39,12 @@ export interface Reply {
   readonly written: ((shown: boolean) => void) | null;
   /** Null for callers without a key, and for what is no valid request. */
   readonly billing: Billing | null;
+  /** What the call cost is settled at the end of the answer, by this, once; null = it is settled. Only streamed answers have it. */
+  readonly settle: Settle | null;
 }
+
+/** Settles an answer that was charged for when it began: `delivered` = to its end, or until its caller left. */
+export type Settle = (delivered: boolean) => void;
 
 /** What one connection keeps for its caller beyond single requests: the subscriptions. */
 export interface Desk {
@@ -58,7 +66,7 @@ export interface DeskRequest {
 }
 
 /** What a desk says. */
-export type DeskAnswer = Pick<Reply, "outcome" | "route" | "written">;
+export type DeskAnswer = Pick<Reply, "outcome" | "source" | "route" | "written">;
 
 /** What every exchange works with. */
 export interface ExchangeParts {
@@ -88,6 +96,9 @@ export interface Incoming {
   readonly desk: Desk | null;
 }
 
+/** Ends a request before its answer. Returns whether the call is charged all the same; the caller of a key has been charged then. */
+export type Cancel = (why: Interruption) => boolean;
+
 /** Serves one request. Returns the way to cancel it; `done` is called once, or never after a cancel. */
 export function exchange(parts: ExchangeParts, incoming: Incoming, done: Done): Cancel | null {
   const { bytes, span, address, requestId, transport, holder } = incoming;
@@ -95,7 +106,7 @@ export function exchange(parts: ExchangeParts, incoming: Incoming, done: Done): 
   if (envelope.kind === "invalid") {
     parts.observer.refused("invalid_request");
     const outcome: Outcome = { kind: "fault", fault: fault("invalid_request", envelope.message) };
-    done({ id: envelope.id, outcome, wireId: null, route: null, address, requestId, transport, notify: false, written: null, billing: null });
+    done({ ...NO_ANSWER, id: envelope.id, outcome, address, requestId, transport, notify: false });
     return null;
   }
   const method = methodOf(envelope.method);
@@ -103,8 +114,9 @@ export function exchange(parts: ExchangeParts, incoming: Incoming, done: Done): 
   return admit({ parts, gate: parts.gate, holder, incoming, envelope, method }, done, false);
 }
 
+const NO_ANSWER = { source: "none", wireId: null, route: null, written: null, billing: null, settle: null } as const;
+
 type Done = (reply: Reply) => void;
-type Cancel = () => void;
 
 /** A valid request, and the leave it was given. */
 interface Matter {
@@ -131,10 +143,14 @@ function admit(request: Request, done: Done, final: boolean): Cancel | null {
   const admission = gate.admit(holder, { profile: address.named, method, strategy: address.strategy }, final);
   switch (admission.kind) {
     case "wait": {
-      let cancel: Cancel | null = gate.waitFor(admission, () => {
+      let cancel: Cancel | null = null;
+      const stop = gate.waitFor(admission, () => {
         cancel = admit(request, done, true);
       });
-      return () => cancel?.();
+      return (why) => {
+        stop();
+        return cancel?.(why) ?? false;
+      };
     }
     case "refusal": {
       parts.observer.refused(admission.fault.code);
@@ -152,7 +168,7 @@ function serveAt({ parts, gate, incoming, envelope, method }: Request, grant: Gr
   const serveNow = (it: Address | Fault): Cancel | null => {
     if (it.kind === "address") return serve(parts, it === incoming.address ? incoming : { ...incoming, address: it }, matter, done);
     parts.observer.refused(it.code);
-    done(settled(parts, incoming, matter, { outcome: { kind: "fault", fault: it }, route: null, written: null }));
+    done(settled(parts, incoming, matter, { outcome: { kind: "fault", fault: it }, route: null, written: null, source: "none" }));
     return null;
   };
   if (served.kind === "address" || served.code !== "not_prepared") return serveNow(served);
@@ -162,11 +178,11 @@ function serveAt({ parts, gate, incoming, envelope, method }: Request, grant: Gr
     waiting = false;
     cancel = serveNow(why ?? servedAt(parts, incoming.address, grant));
   });
-  return () => {
-    cancel?.();
-    if (!waiting) return;
+  return (why) => {
+    if (!waiting) return cancel?.(why) ?? false;
     stop();
     gate.settle(grant, false);
+    return false;
   };
 }
 
@@ -184,31 +200,32 @@ function serve(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
   const here = answerHere(method, envelope.method, address);
   if (here === null) return route(parts, incoming, matter, done);
   parts.observer.local(address.series, method, here.kind);
-  done(settled(parts, incoming, matter, { outcome: here, route: null, written: null }));
+  done(settled(parts, incoming, matter, { outcome: here, route: null, written: null, source: "local" }));
   return null;
 }
 
-/** Settles a request. */
+/** Settles a request; a streamed answer is settled at its end. */
 function settled({ gate }: ExchangeParts, incoming: Incoming, { envelope, grant }: Matter, answer: Answer): Reply {
-  const billing = grant === null || gate === null ? null : gate.settle(grant, wasDelivered(envelope.method, answer));
-  const { outcome, route, written, wireId = null } = answer;
+  const { outcome, route, written, source, wireId = null } = answer;
   const { address, requestId, transport } = incoming;
   const { id, notify } = envelope;
-  return { id, outcome, wireId, route, address, requestId, transport, notify, written, billing };
+  const reply = { id, outcome, source, wireId, route, address, requestId, transport, notify, written };
+  if (grant === null || gate === null) return { ...reply, billing: null, settle: null };
+  if (outcome.kind !== "stream") return { ...reply, billing: gate.settle(grant, isCharged(source)), settle: null };
+  return { ...reply, billing: { grant, chargeN: grant.heldN }, settle: (delivered) => void gate.settle(grant, delivered) };
 }
 
 /** How a request ended. */
 type Answer = DeskAnswer & { readonly wireId?: string | null };
 
-/** Whether a provider delivered a result or an error; a subscription that others have already is delivered by theirs. */
-function wasDelivered(name: string, { outcome, route }: Answer): boolean {
-  if (outcome.kind === "fault") return false;
-  return route === null ? name === "eth_subscribe" : route.answeredBy !== null;
+/** Where the answer to a routed call came from. */
+function sourceOf(outcome: Outcome, { answeredBy }: Route): Source {
+  return outcome.kind === "fault" || answeredBy === null ? "none" : "provider";
 }
 
 /** A reply to which its outcome has yet to be added. */
-function replyOf({ address, requestId, transport }: Incoming, { id, notify }: Envelope): Omit<Reply, "outcome" | "billing"> {
-  return { id, wireId: null, route: null, address, requestId, transport, notify, written: null };
+function replyOf({ address, requestId, transport }: Incoming, { id, notify }: Envelope): Omit<Reply, "outcome"> {
+  return { ...NO_ANSWER, id, address, requestId, transport, notify };
 }
 
 /** The evidence of a reply. */
@@ -241,8 +258,15 @@ function serveAtDesk(parts: ExchangeParts, incoming: Incoming, matter: Matter & 
     else parts.observer.routed(address.series, answer.route, answer.outcome.kind, requestId);
     done(settled(parts, incoming, matter, answer));
   });
-  return cancel === null ? null : () => cancelled(parts, incoming, matter, cancel);
+  if (cancel === null) return null;
+  // A subscription that nobody was told of yet was not delivered, and is no call that has been made: others may join it.
+  return (why) => {
+    cancel();
+    return cancelled(parts, incoming, matter, { why, left: NOTHING_SENT });
+  };
 }
+
+const NOTHING_SENT: Abandoned = { sent: false, countedAsTimeout: false };
 
 function route(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: Done): Cancel {
   const { bytes, span, address, requestId } = incoming;
@@ -271,14 +295,20 @@ function route(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
   const routing = parts.router.route(request, (outcome, finished) => {
     parts.observer.routed(address.series, finished, outcome.kind, requestId);
     const inBody = outcome.kind === "result" ? outcome.wireId : wireId;
-    done(settled(parts, incoming, matter, { outcome, wireId: inBody, route: finished, written: null }));
+    done(settled(parts, incoming, matter, { outcome, wireId: inBody, route: finished, written: null, source: sourceOf(outcome, finished) }));
   });
-  return () => cancelled(parts, incoming, matter, () => routing.cancel());
+  return (why) => cancelled(parts, incoming, matter, { why, left: routing.cancel() });
 }
 
-/** The caller is gone: nothing was delivered. */
-function cancelled(parts: ExchangeParts, { address }: Incoming, { method, grant }: Matter, cancel: Cancel): void {
-  cancel();
-  if (grant !== null) parts.gate?.settle(grant, false);
+/** The call has ended before its answer: settles it, and tells whether it is charged. */
+function cancelled(
+  parts: ExchangeParts,
+  { address }: Incoming,
+  { method, grant }: Matter,
+  { why, left }: { readonly why: Interruption; readonly left: Abandoned },
+): boolean {
+  const charged = isAbandonedCharged(method, why, left);
+  if (grant !== null) parts.gate?.settle(grant, charged);
   parts.observer.cancelled(address.series, method);
+  return charged;
 }

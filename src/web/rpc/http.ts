@@ -6,14 +6,21 @@ import { begin, type Headers, write } from "../respond.ts";
 import { type Caller, isPlain } from "./caller.ts";
 import { type Credential, credentialOf } from "./credential.ts";
 import { Door, STALL_MS } from "./door.ts";
+import type { Activity } from "./lean.ts";
 import type { RpcParts } from "./parts.ts";
 
 /** Statuses from here on say that a request was not served. */
 const REFUSED = 300;
 
 /** Serves one POST on an RPC path. */
-export function serveRpc(parts: RpcParts, request: IncomingMessage, response: ServerResponse, requestId: string): void {
+export function serveRpc(parts: HttpParts, request: IncomingMessage, response: ServerResponse, requestId: string): void {
   new HttpRequest(parts, request, response, requestId).read();
+}
+
+/** What node's door works with. */
+interface HttpParts {
+  readonly rpc: RpcParts;
+  readonly activity: Pick<Activity, "ended">;
 }
 
 /** A body that is refused is still read, up to this many bytes, so that the refusal arrives. */
@@ -25,6 +32,7 @@ class HttpRequest implements Caller {
   /** What it carries to pay with; null = nothing. */
   #payment: PaymentHeaders | null = null;
   readonly #parts: RpcParts;
+  readonly #activity: Pick<Activity, "ended">;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #door: Door;
@@ -35,8 +43,9 @@ class HttpRequest implements Caller {
   #chunks: Buffer[] = [];
   #size = 0;
 
-  constructor(parts: RpcParts, request: IncomingMessage, response: ServerResponse, requestId: string) {
+  constructor({ rpc: parts, activity }: HttpParts, request: IncomingMessage, response: ServerResponse, requestId: string) {
     this.#parts = parts;
+    this.#activity = activity;
     this.#request = request;
     this.#response = response;
     this.requestId = requestId;
@@ -96,7 +105,7 @@ class HttpRequest implements Caller {
 
   /** Reads the body and serves it. */
   read(): void {
-    this.#response.on("close", () => this.#door.closed());
+    this.#response.on("close", () => this.#door.closed(this.#activity.ended ? "cut" : "left"));
     this.#request.on("error", () => {});
     this.#request.on("data", (chunk: Buffer) => this.#take(chunk));
     this.#request.on("end", () => this.#complete());

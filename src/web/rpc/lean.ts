@@ -31,6 +31,8 @@ export interface Activity {
   active: number;
   lastMs: number;
   draining: boolean;
+  /** The drain is over: whatever is still under way is cut off. */
+  ended: boolean;
 }
 
 /** Takes connections. */
@@ -261,7 +263,7 @@ class Connection implements Caller {
     this.#idleSinceMs = world.now();
     activity.active--;
     activity.lastMs = this.#idleSinceMs;
-    door.closed();
+    door.closed(activity.ended ? "cut" : "left");
   }
 
   /** The client sends no more. As with node's server, it gets what is complete and nothing else. */

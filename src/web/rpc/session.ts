@@ -2,6 +2,7 @@
 // providers delivered. Knows calls and headers; what a credential is worth is said behind the port of sessions.
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
+import { type Interruption, isCharged } from "../../core/charging.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import { isJson, type Span } from "../../core/json.ts";
 import { nanoOf } from "../../core/payment.ts";
@@ -66,22 +67,24 @@ export function refusalOfSession(payPerCall: PayPerCall | null, { address, holde
 }
 
 /** Serves a request for paid calls. Returns the way to cancel it. */
-export function serveSession(parts: SessionParts, request: SessionRequest, sink: SessionSink): () => void {
+export function serveSession(parts: SessionParts, request: SessionRequest, sink: SessionSink): (why: Interruption) => void {
   const paid = new PaidRequest(parts, request, sink);
   paid.serve().catch((error: unknown) => paid.fail(error));
-  return () => paid.cancel();
+  return (why) => paid.cancel(why);
 }
 
 const PAYMENT_REQUIRED = 402;
 const REFUSED = 300;
 const NO_CONTENT = 204;
+/** What the record of a call says that has no answer. */
+const CLIENT_CLOSED = 499;
 
 class PaidRequest {
   readonly #parts: SessionParts;
   readonly #request: SessionRequest;
   readonly #sink: SessionSink;
   #cancelled = false;
-  #cancelCall: (() => void) | null = null;
+  #cancelCall: ((why: Interruption) => void) | null = null;
 
   constructor(parts: SessionParts, request: SessionRequest, sink: SessionSink) {
     this.#parts = parts;
@@ -114,10 +117,10 @@ class PaidRequest {
     }
   }
 
-  /** The caller is gone: what is under way is not delivered. What has been delivered is charged. */
-  cancel(): void {
+  /** Ends what is under way. What was delivered, and what its caller left behind, is charged. */
+  cancel(why: Interruption): void {
     this.#cancelled = true;
-    this.#cancelCall?.();
+    this.#cancelCall?.(why);
     this.#cancelCall = null;
   }
 
@@ -140,14 +143,18 @@ class PaidRequest {
       this.#cancelCall = null;
       this.#end(priced, hold, made).catch((error: unknown) => this.fail(error));
     });
-    if (stop !== null)
-      this.#cancelCall = () => {
-        stop();
-        hold.release();
-      };
+    if (stop !== null) this.#cancelCall = (why) => this.#abandon(priced, hold, stop(why));
   }
 
-  #single({ items }: PricedRequest, done: (made: Made) => void): (() => void) | null {
+  /** The calls have ended before the answer: charges those that are charged all the same. */
+  #abandon({ cu }: PricedRequest, hold: Hold, units: bigint): void {
+    if (units === 0n) return hold.release();
+    hold.end({ units, cu, status: CLIENT_CLOSED, body: null, abandoned: true }).catch((error: unknown) => {
+      this.#parts.observer.log.error({ request_id: this.#request.caller.requestId, err: error }, "bug");
+    });
+  }
+
+  #single({ items }: PricedRequest, done: (made: Made) => void): Stop | null {
     const { bytes, address, caller } = this.#request;
     const [item] = items;
     if (item === undefined) return null;
@@ -157,7 +164,7 @@ class PaidRequest {
       over = true;
       done(this.#rendered(reply, item.units));
     });
-    return over ? null : stop;
+    return over || stop === null ? null : (why) => (stop(why) ? item.units : 0n);
   }
 
   #rendered(reply: Reply, units: bigint): Made {
@@ -165,7 +172,7 @@ class PaidRequest {
     const headers: Headers = [];
     const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.world.now());
     if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
-    if (reply.id === null) return { status: NO_CONTENT, fault: null, units: isDelivered(reply) ? units : 0n, headers, body: null };
+    if (reply.id === null) return { status: NO_CONTENT, fault: null, units: isCharged(reply.source) ? units : 0n, headers, body: null };
     const inBody = address.meta === "body" ? meta : null;
     const body = Buffer.concat(renderReply(reply, inBody));
     if (!this.#request.reserve(body.length)) {
@@ -174,28 +181,36 @@ class PaidRequest {
     }
     const { outcome } = reply;
     const why = outcome.kind === "fault" ? outcome.fault : null;
-    return { status: why?.status ?? 200, fault: why, units: isDelivered(reply) ? units : 0n, headers, body };
+    return { status: why?.status ?? 200, fault: why, units: isCharged(reply.source) ? units : 0n, headers, body };
   }
 
-  #batch({ items }: PricedRequest, done: (made: Made) => void): (() => void) | null {
+  #batch({ items }: PricedRequest, done: (made: Made) => void): Stop | null {
     const { bytes, address, caller, reserve } = this.#request;
     const spans: readonly Span[] = items.map((it) => it.span);
     let units = 0n;
     let over = false;
     const heard = (reply: Reply, shown: boolean, index: number): void => {
-      if (isDelivered(reply) && (shown || reply.id === null)) units += items[index]?.units ?? 0n;
+      if (isCharged(reply.source) && (shown || reply.id === null)) units += items[index]?.units ?? 0n;
     };
-    const ways = { holder: null, transport: "http" as const, desk: null, heard, reserve };
+    const abandoned = (index: number): void => {
+      units += items[index]?.units ?? 0n;
+    };
+    const ways = { holder: null, transport: "http" as const, desk: null, heard, reserve, abandoned };
     const batch = { bytes, spans, address, requestId: caller.requestId, concurrency: this.#parts.limits.batchConcurrency, ...ways };
     const stop = runBatch(this.#parts, batch, (body) => {
       over = true;
       done({ status: body === null ? NO_CONTENT : 200, fault: null, units, headers: [], body: body === null ? null : Buffer.concat(body) });
     });
-    return over ? null : stop;
+    if (over) return null;
+    return (why) => {
+      stop(why);
+      // Of a batch that we end ourselves nothing is delivered.
+      return why === "left" ? units : 0n;
+    };
   }
 
   async #end(priced: PricedRequest, hold: Hold, made: Made): Promise<void> {
-    const end: CallEnd = { units: made.units, cu: priced.cu, status: made.status, body: made.body };
+    const end: CallEnd = { units: made.units, cu: priced.cu, status: made.status, body: made.body, abandoned: false };
     const ended = await hold.end(end);
     if (this.#cancelled) return;
     if (ended.kind === "refusal") return this.#refused(ended, idOf(priced));
@@ -226,6 +241,9 @@ class PaidRequest {
   }
 }
 
+/** Ends calls before their answer; returns what of them is charged all the same, in base units. */
+type Stop = (why: Interruption) => bigint;
+
 /** How calls ended, before they are charged. */
 interface Made {
   readonly status: number;
@@ -247,11 +265,6 @@ function addBill(headers: Headers, { cu, chargedUnits, leftUnits, quota, headers
   // Clients take a receipt for a call that was served.
   if (status < REFUSED) headers.push(...receipt);
   headers.push("Cache-Control", "private");
-}
-
-/** Whether a provider delivered a result or an error. */
-function isDelivered({ outcome, route }: Reply): boolean {
-  return outcome.kind !== "fault" && route !== null && route.answeredBy !== null;
 }
 
 /** The same for the same request: method, path without query, body. */

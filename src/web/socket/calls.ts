@@ -1,6 +1,7 @@
 // The requests of one caller's socket: each message through the spine, once or once per batch item, within what one socket may have under way.
 // Knows no frames and no connection beyond where its answers go.
 import { isUtf8 } from "node:buffer";
+import type { Interruption } from "../../core/charging.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
@@ -33,7 +34,7 @@ export interface Outlet extends Line {
 
 /** One message that is being served. */
 interface UnderWay {
-  cancel: (() => void) | null;
+  cancel: ((why: Interruption) => void) | null;
   /** Bytes of the request. */
   readonly bytes: number;
   /** Bytes it holds of the shared budget: the request's and those of a batch's answer. */
@@ -80,11 +81,11 @@ export class SocketCalls {
     }
   }
 
-  /** The caller is gone: ends every call and leaves every subscription. */
-  close(): void {
+  /** The caller is gone, or was sent away: ends every call and leaves every subscription. */
+  close(why: Interruption): void {
     this.#over = true;
     for (const call of this.#underWay ?? []) {
-      call.cancel?.();
+      call.cancel?.(why);
       this.#end(call);
     }
     this.#desk.close();
@@ -182,6 +183,7 @@ export class SocketCalls {
       desk: this.#desk,
       reserve: (size) => this.#reserve(call, size),
       heard: (reply, shown) => this.#follow(followers, reply, shown),
+      abandoned: null,
     };
     const cancel = runBatch(rpc, batch, (body) => this.#answered(call, body, followers));
     if (!call.over) call.cancel = cancel;

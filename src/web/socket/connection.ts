@@ -2,6 +2,7 @@
 // its end. Knows nothing of what the messages say.
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
+import type { Interruption } from "../../core/charging.ts";
 import type { Arrival } from "../rpc/arrival.ts";
 import { type CallParts, type Outlet, SocketCalls } from "./calls.ts";
 import { writeText } from "./frame.ts";
@@ -31,6 +32,8 @@ const CONTROL_BYTES = 6;
 const MISSED_PONGS = 2;
 /** Policy violation: the reason says which. */
 const END_CODE = 1008;
+/** Internal error, and service restart. Every other code is for what the caller or its key did. */
+const OUR_FAULT: ReadonlySet<number> = new Set([1011, 1012]);
 const PING = "\x89\x00";
 
 /** One caller's socket, from the end of its handshake on. */
@@ -101,13 +104,15 @@ export class CallerSocket implements Outlet {
   close(code: number, reason: string): void {
     if (this.#over) return;
     this.#code = code;
-    this.#release();
+    this.#release(OUR_FAULT.has(code) ? "cut" : "left");
     if (this.#ws.readyState !== WebSocket.OPEN) return this.#ws.terminate();
     this.#ws.close(code, reason);
     this.#ws.resume();
   }
 
+  /** Cuts it off, since the service ends. */
   destroy(): void {
+    this.#release("cut");
     this.#ws.terminate();
   }
 
@@ -169,16 +174,16 @@ export class CallerSocket implements Outlet {
   }
 
   #closed(code: number): void {
-    this.#release();
+    this.#release("left");
     this.#parts.rpc.observer.socketClosed(this.#code === 0 ? code : this.#code);
     this.#left();
   }
 
-  #release(): void {
+  #release(why: Interruption): void {
     if (this.#over) return;
     this.#over = true;
     this.#unseat?.();
-    this.#calls.close();
+    this.#calls.close(why);
     this.#parts.rpc.budget.used -= this.#partialHeld + this.#queueHeld;
   }
 }

@@ -75,7 +75,7 @@ export class SubscriptionDesk implements Desk {
     const seat = typeof id === "string" ? this.#seats?.get(id) : undefined;
     if (seat === undefined) return refused(fault("subscription_not_found", "no subscription of this connection has this id"));
     seat.leave();
-    return { outcome: resultOf("true"), route: null, written: null };
+    return { outcome: resultOf("true"), route: null, written: null, source: "local" };
   }
 }
 
@@ -141,14 +141,16 @@ class Seat implements Subscriber {
   started(route: Route | null): void {
     if (this.#state !== "opening") return;
     this.#state = "held";
-    this.#answer({ outcome: resultOf(`"${this.#parts.id}"`), route, written: (shown) => this.#written(shown) });
+    const source = route === null ? "shared" : "provider";
+    this.#answer({ outcome: resultOf(`"${this.#parts.id}"`), route, written: (shown) => this.#written(shown), source });
   }
 
   refused(outcome: Outcome, route: Route | null): void {
     if (this.#state !== "opening") return;
     this.#state = "over";
     this.#parts.left();
-    this.#answer({ outcome, route, written: null });
+    const source = outcome.kind === "fault" || route === null || route.answeredBy === null ? "none" : "provider";
+    this.#answer({ outcome, route, written: null, source });
   }
 
   events(results: readonly Buffer[]): void {
@@ -193,7 +195,7 @@ function paramsOf({ params }: DeskRequest): unknown {
 }
 
 function refused(why: Fault): DeskAnswer {
-  return { outcome: { kind: "fault", fault: why }, route: null, written: null };
+  return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: "none" };
 }
 
 function resultOf(json: string): Outcome {

@@ -24,7 +24,7 @@ async function opened(booth: Booth, life: Life, units = PRICE, number = 1): Prom
   const call = { units: PRICE, calls: 1, fingerprint: "first" };
   const taken = await booth.run(life.counter.take({ payload, challengeId: "open", expired: false, call }));
   assert.ok(taken.kind === "hold");
-  assert.equal((await booth.run(taken.end({ units: PRICE, cu: 3, status: 200, body: null }))).kind, "bill");
+  assert.equal((await booth.run(taken.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }))).kind, "bill");
 }
 
 eachStore(({ engine, open }) => {
@@ -79,7 +79,7 @@ eachStore(({ engine, open }) => {
     for (const number of numbers) {
       const hold = await ask(number);
       assert.ok(hold.kind === "hold");
-      ends.push(() => hold.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from(`answer ${number}`) }));
+      ends.push(() => hold.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from(`answer ${number}`), abandoned: false }));
     }
     await booth.run(Promise.all(ends.map((end) => end())));
     for (const number of numbers) {

@@ -182,7 +182,7 @@ class Payer {
         await new Promise<void>((resolve) => void this.#booth.world.after(10, resolve));
         if (life.isDead()) throw new Dead("the process has ended");
         const text = `answer ${++this.delivered} to ${request}`;
-        const ended = await taken.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from(text) });
+        const ended = await taken.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from(text), abandoned: false });
         if (ended.kind === "refused") return ended.fault.code === "unavailable" ? "again" : ended.fault.code;
         return { text: ended.kind === "recorded" ? ended.body : text };
       }

@@ -42,7 +42,7 @@ async function holdOf(life: Life, payload: unknown, ask: Ask = {}): Promise<Till
 
 async function pay(life: Life, payload: unknown, ask: Ask & { readonly body?: string } = {}) {
   const hold = await holdOf(life, payload, ask);
-  return hold.end({ units: ask.units ?? PRICE, cu: 3, status: 200, body: Buffer.from(ask.body ?? "answer") });
+  return hold.end({ units: ask.units ?? PRICE, cu: 3, status: 200, body: Buffer.from(ask.body ?? "answer"), abandoned: false });
 }
 
 function codeOf(it: { readonly kind: string; readonly fault?: { readonly code: string } }): string {
@@ -96,7 +96,7 @@ eachStore(({ engine, open }) => {
     const hold = await booth.run(holdOf(life, voucher, { request: "two" }));
     const others = [take(life, voucher, { request: "two" }), take(life, voucher, { request: "two" })];
     assert.equal(problemOf(await booth.run(take(life, voucher, { request: "other" }))), `${PROBLEM}session/insufficient-balance`);
-    await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("once") }));
+    await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("once"), abandoned: false }));
     for (const it of await booth.run(Promise.all(others))) assert.equal(it.kind === "recorded" && it.body, "once");
     assert.equal((await rowOf(booth, 1)).calls, 2n);
     life.kill();
@@ -108,7 +108,7 @@ eachStore(({ engine, open }) => {
     await opened(booth, life, 1);
     const voucher = voucherOf(1, 2n * PRICE);
     (await booth.run(holdOf(life, voucher, { request: "gone" }))).release();
-    const failed = await (await booth.run(holdOf(life, voucher, { request: "failed" }))).end({ units: 0n, cu: 3, status: 200, body: null });
+    const failed = await (await booth.run(holdOf(life, voucher, { request: "failed" }))).end({ units: 0n, cu: 3, status: 200, body: null, abandoned: false });
     assert.equal(failed.kind === "bill" && failed.chargedUnits, 0n);
     assert.equal((await rowOf(booth, 1)).spent_units, PRICE);
     const bill = await booth.run(pay(life, voucher, { request: "third" }));
@@ -124,7 +124,7 @@ eachStore(({ engine, open }) => {
     const holds = [await booth.run(holdOf(life, ahead, { request: "a" })), await booth.run(holdOf(life, ahead, { request: "b", units: 2n * PRICE }))];
     const refused = await booth.run(take(life, ahead, { request: "d" }));
     assert.equal(refused.kind === "refused" && refused.snapshot?.requiredUnits, 5n * PRICE);
-    for (const hold of holds) await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null }));
+    for (const hold of holds) await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }));
     assert.equal((await rowOf(booth, 1)).spent_units, 3n * PRICE);
     assert.equal((await booth.run(pay(life, ahead, { request: "d" }))).kind, "bill");
     life.kill();
@@ -169,15 +169,18 @@ eachStore(({ engine, open }) => {
     const ahead = voucherOf(1, 5n * PRICE);
     // Both read the channel before either charges.
     const holds = [await booth.run(holdOf(lives[0], ahead)), await booth.run(holdOf(lives[1], ahead))];
-    const first = await booth.run(holds[0]?.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("one") }) ?? Promise.reject());
-    const second = await booth.run(holds[1]?.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("two") }) ?? Promise.reject());
+    const first = await booth.run(holds[0]?.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("one"), abandoned: false }) ?? Promise.reject());
+    const second = await booth.run(holds[1]?.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("two"), abandoned: false }) ?? Promise.reject());
     assert.equal(first.kind, "bill");
     assert.equal(second.kind === "recorded" && second.body, "one");
     await opened(booth, lives[0], 2);
     const exact = voucherOf(2, 2n * PRICE);
     const stale = [await booth.run(holdOf(lives[0], exact, { request: "x" })), await booth.run(holdOf(lives[1], exact, { request: "y" }))];
-    assert.equal((await booth.run(stale[0]?.end({ units: PRICE, cu: 3, status: 200, body: null }) ?? Promise.reject())).kind, "bill");
-    assert.equal(codeOf(await booth.run(stale[1]?.end({ units: PRICE, cu: 3, status: 200, body: null }) ?? Promise.reject())), "payment_invalid");
+    assert.equal((await booth.run(stale[0]?.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ?? Promise.reject())).kind, "bill");
+    assert.equal(
+      codeOf(await booth.run(stale[1]?.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ?? Promise.reject())),
+      "payment_invalid",
+    );
     assert.deepEqual([(await rowOf(booth, 1)).spent_units, (await rowOf(booth, 2)).spent_units], [2n * PRICE, 2n * PRICE]);
     for (const life of lives) life.kill();
   });
@@ -188,7 +191,7 @@ eachStore(({ engine, open }) => {
     await opened(booth, lives[0], 1);
     const hold = await booth.run(holdOf(lives[0], voucherOf(1, 2n * PRICE)));
     assert.equal((await booth.run(manage(lives[1], voucherOf(1, 2n * PRICE, "close")))).kind, "managed");
-    assert.equal(codeOf(await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null }))), "payment_invalid");
+    assert.equal(codeOf(await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }))), "payment_invalid");
     assert.equal(booth.chain.paid.get(channelOf(1).id), PRICE);
     for (const life of lives) life.kill();
   });
@@ -384,7 +387,7 @@ eachStore(({ engine, open }) => {
       "unavailable",
       "whoever calls meanwhile opens no other channel",
     );
-    await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null }));
+    await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }));
     assert.equal((await booth.run(closing)).kind, "managed");
     assert.equal(booth.chain.paid.get(channelOf(1).id), 3n * PRICE);
     life.kill();

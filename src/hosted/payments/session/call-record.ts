@@ -22,7 +22,7 @@ export interface RecordedCall extends CallKey {
   readonly spentUnits: bigint;
   readonly cu: number;
   readonly status: number;
-  /** The answer; null = it was too long to be kept. */
+  /** The answer; null = it was too long to be kept, or its caller left before there was one. */
   readonly body: string | null;
 }
 

@@ -32,6 +32,8 @@ export interface CallEnd {
   /** HTTP status and body of the answer. */
   readonly status: number;
   readonly body: Buffer | null;
+  /** True = its caller left before there was an answer: where it is charged, the same request is made once more for nothing. */
+  readonly abandoned: boolean;
 }
 
 /** What a caller is told beside an answer. */
@@ -51,7 +53,7 @@ export interface Hold {
   readonly kind: "hold";
   /** Charges what was delivered, and keeps the answer. Where that cannot be written the caller gets what comes back instead, and is not charged. */
   end(end: CallEnd): Promise<CallBill | RecordedAnswer | SessionRefusal>;
-  /** The caller is gone: nothing was delivered. */
+  /** Ends it uncharged. */
   release(): void;
 }
 

@@ -1,5 +1,5 @@
 // The till of one rail: takes vouchers for calls, holds what a call may cost, charges what was delivered, gives the first answer to whoever asks twice.
-// A voucher is good for a call if it promises what was spent, what is held and what the call costs. Nothing is charged before a provider has answered.
+// A voucher is good for a call if it promises what was spent, what is held and what the call costs. Charged is what the caller of `end` says, after the call.
 import type { Bucket } from "../../../core/access.ts";
 import type { BucketSize } from "../../../core/bucket.ts";
 import { fault } from "../../../core/fault.ts";
@@ -212,7 +212,7 @@ async function charged(parts: TillParts, live: LiveChannel, { asked, end }: Ende
   const { session, charges } = parts;
   const { payload, call, challengeId } = asked;
   const { units, cu, status } = end;
-  const body = end.body === null ? "" : end.body.length > MAX_KEPT_BYTES ? null : end.body.toString("utf8");
+  const body = keptBody(end);
   const promised: Voucher = { units: payload.units, signature: payload.signature };
   const charge = { channelId: live.record.id, units, promised, accepted: live.accepted, fingerprint: call.fingerprint, challengeId, cu, status, body };
   const written = await charges.write(charge).catch((error: unknown) => {
@@ -235,6 +235,13 @@ async function charged(parts: TillParts, live: LiveChannel, { asked, end }: Ende
   const found = await findCall(session.store.db, { channelId: live.record.id, voucherUnits: payload.units, fingerprint: call.fingerprint });
   const answer = found === null ? null : recorded(parts, live, { found, challengeId });
   return answer ?? invalid("session/insufficient-balance", "The voucher has been used up meanwhile: sign a higher one.", snapshotOf(live, call.units));
+}
+
+/** The answer as it is kept; null = there is none to give again. */
+function keptBody({ body, abandoned }: CallEnd): string | null {
+  if (abandoned) return null;
+  if (body === null) return "";
+  return body.length > MAX_KEPT_BYTES ? null : body.toString("utf8");
 }
 
 function keyOf({ payload, call, challengeId }: Asked): string {

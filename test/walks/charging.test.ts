@@ -1,0 +1,159 @@
+// What is charged when an answer does not reach its end: callers who leave, answers that the service cuts off, on every way into it. Real sockets, a real store.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { WebSocket } from "ws";
+import { openStore } from "../../src/hosted/store.ts";
+import { type HostedStage, hostedStage } from "../fakes/hosted-stage.ts";
+import { PATIENT, startService } from "../fakes/service.ts";
+import { until } from "../fakes/stage.ts";
+import { scriptedUpstream } from "../fakes/upstream.ts";
+
+const GRANT_CU = 5_000;
+const RAW = "0x02f8";
+
+const callOf = (method: string, id: unknown = 1): string => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"${method}","params":["${RAW}"]}`;
+
+/** The bytes of a POST; with `viaNode` they go on to node's HTTP server. */
+function post(path: string, body: string, viaNode: boolean): string {
+  const extra = viaNode ? "TE: trailers\r\n" : "";
+  return `POST ${path} HTTP/1.1\r\nHost: svc\r\n${extra}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}
+
+/** A caller on a connection of its own, who can be made to leave. */
+function caller(t: TestContext, port: number): { readonly socket: Socket; readonly received: () => number } {
+  const socket = connect({ port, host: "127.0.0.1" });
+  let received = 0;
+  socket.on("data", (chunk) => {
+    received += chunk.length;
+  });
+  socket.on("error", () => {});
+  t.after(() => socket.destroy());
+  return { socket, received: () => received };
+}
+
+async function usedCu({ service }: HostedStage, key: string): Promise<number> {
+  return GRANT_CU - (await service.get(`/api/v1/agent/keys/${key}`)).json.balance_cu;
+}
+
+for (const viaNode of [false, true]) {
+  const door = viaNode ? "node's HTTP server" : "the fast path";
+
+  test(`who leaves before the answer pays for what a provider was asked, at ${door}`, async (t) => {
+    const stage = await hostedStage(t);
+    stage.premium.script(() => {});
+    for (const [method, cu] of [
+      ["eth_sendRawTransaction", 5],
+      ["debug_traceBlockByNumber", 100],
+      ["no_such_method", 3],
+      ["eth_gasPrice", 3],
+    ] as const) {
+      const key = await stage.anonymousKey();
+      const asked = stage.premium.asked.length;
+      const { socket } = caller(t, stage.service.port);
+      socket.write(post(`/rpc/k/${key}/ethereum`, callOf(method), viaNode));
+      await until("the provider is asked", () => stage.premium.asked.length > asked);
+      assert.equal(await usedCu(stage, key), 0, "nothing is charged while the call is under way");
+      socket.destroy();
+      await until(`${method} is charged`, async () => (await usedCu(stage, key)) === cu);
+    }
+  });
+
+  test(`a streamed answer that its provider breaks off is free, and one that its caller leaves is not, at ${door}`, async (t) => {
+    const stage = await hostedStage(t);
+    const key = await stage.anonymousKey();
+    const long = "x".repeat(300_000);
+    const replies: (() => void)[] = [];
+    stage.premium.script(({ id }, reply) => void replies.push(reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"${long}`).reset));
+    const path = `/rpc/k/${key}/ethereum`;
+
+    const cut = caller(t, stage.service.port);
+    const closed = new Promise((resolve) => cut.socket.on("close", resolve));
+    cut.socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
+    await until("the answer begins", () => cut.received() > 100_000);
+    assert.equal(await usedCu(stage, key), 0, "nothing is charged before the answer has ended");
+    replies[0]?.();
+    await closed;
+    await until("the answer is cut off", () => /answer cut off/.test(stage.service.log()));
+    assert.equal(await usedCu(stage, key), 0);
+
+    const leaving = caller(t, stage.service.port);
+    leaving.socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
+    await until("the answer begins", () => leaving.received() > 100_000);
+    leaving.socket.destroy();
+    await until("what was left is charged", async () => (await usedCu(stage, key)) === 100);
+
+    stage.premium.script((_, reply) => reply.result(`"${long}"`));
+    const whole = await stage.call(key, "debug_traceBlockByNumber");
+    assert.deepEqual([whole.json.result.length, whole.headers.get("x-svc-cu"), whole.headers.get("x-svc-usd")], [300_000, "100", "0.0005"]);
+    assert.equal(await usedCu(stage, key), 200);
+  });
+}
+
+test("of a batch whose caller leaves the items that were under way are charged, and those that never began are not", async (t) => {
+  const stage = await hostedStage(t, {}, { limits: { batch_concurrency: 2 } });
+  const key = await stage.anonymousKey();
+  stage.premium.script(({ method }, reply) => (method === "eth_gasPrice" ? reply.result('"0x1"') : undefined));
+  const items = ["eth_gasPrice", "eth_sendRawTransaction", "debug_traceTransaction", "debug_traceTransaction", "debug_traceTransaction"];
+  const { socket } = caller(t, stage.service.port);
+  socket.write(post(`/rpc/k/${key}/ethereum`, `[${items.map((it, n) => callOf(it, n + 1)).join(",")}]`, false));
+  await until("two items are under way", () => stage.premium.asked.length === 3);
+  socket.destroy();
+  await until("they are charged", async () => (await usedCu(stage, key)) === 3 + 5 + 50);
+  assert.equal(stage.premium.asked.length, 3);
+});
+
+test("a caller who closes its WebSocket pays for what a provider was asked", async (t) => {
+  const stage = await hostedStage(t);
+  const key = await stage.anonymousKey();
+  stage.premium.script(() => {});
+  for (const [end, cu] of [
+    ["close", 5],
+    ["terminate", 10],
+  ] as const) {
+    const asked = stage.premium.asked.length;
+    const ws = new WebSocket(`ws://127.0.0.1:${stage.service.port}/ws/rpc/k/${key}/ethereum`);
+    t.after(() => ws.terminate());
+    await new Promise((resolve) => ws.on("open", resolve));
+    ws.send(callOf("eth_sendRawTransaction"));
+    await until("the provider is asked", () => stage.premium.asked.length > asked);
+    ws[end]();
+    await until("it is charged", async () => (await usedCu(stage, key)) === cu);
+  }
+});
+
+test("calls that the service itself gives up when it stops are free", async (t) => {
+  const upstream = await scriptedUpstream(() => {});
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-charging-"));
+  t.after(async () => {
+    await upstream.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  const provider = { chains: { ethereum: { providers: [{ id: "a", url: upstream.url }] } } };
+  const service = await startService(
+    JSON.stringify({
+      server: { port: 0 },
+      data_dir: dataDir,
+      chains: { ethereum: { chain_id: 1, name: "Ethereum", block_time_ms: 12_000 } },
+      profiles: { premium: provider, public: provider },
+      limits: { drain_timeout_ms: 300 },
+      deadlines: PATIENT,
+      hosted: { enabled: true },
+    }),
+  );
+  const { key } = (await service.post("/api/v1/agent/keys", {})).json;
+  const path = `/rpc/k/${key}/ethereum`;
+  for (const viaNode of [false, true]) caller(t, service.port).socket.write(post(path, callOf("eth_sendRawTransaction"), viaNode));
+  const ws = new WebSocket(`ws://127.0.0.1:${service.port}/ws${path}`);
+  ws.on("error", () => {});
+  await new Promise((resolve) => ws.on("open", resolve));
+  ws.send(callOf("eth_sendRawTransaction"));
+  await until("all are under way", () => upstream.asked.length === 3);
+  await service.close();
+  const store = await openStore({ url: "", dataDir });
+  t.after(() => store.close());
+  assert.deepEqual(await store.db.selectFrom("usage_hour").selectAll().execute(), []);
+});
