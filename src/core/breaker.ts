@@ -1,4 +1,5 @@
-// The circuit breaker of one provider on one transport: closed, open, half-open. It knows no errors, only success, failure with a cause, and ignored.
+// The circuit breaker of one provider on one transport: closed, open, half-open. It knows no errors, only success, failure with a cause, ignored, and
+// that a probe succeeded.
 // A moment that lies in the future means that the clock jumped back: the wait it started is then over, so nothing can wedge.
 
 /** Why a counted failure happened; some causes open the circuit sooner than others. */
@@ -10,11 +11,21 @@ export type Signal = "success" | "ignored" | Cause;
 /** The state of a circuit, holding only what is valid in it. */
 export type Breaker =
   | { readonly kind: "closed"; readonly failures: number; readonly cause: Cause | null; readonly causeRun: number }
-  | { readonly kind: "open"; readonly sinceMs: number; readonly waitMs: number; readonly openings: number }
+  | {
+      readonly kind: "open";
+      readonly sinceMs: number;
+      readonly waitMs: number;
+      readonly openings: number;
+      /** When a probe last made it half-open since it was closed; null = none did. */
+      readonly probedAtMs: number | null;
+    }
   | {
       readonly kind: "half_open";
       /** When the circuit opened; tries that began before it say nothing about now. */
       readonly openedAtMs: number;
+      /** When it became half-open. */
+      readonly sinceMs: number;
+      readonly probedAtMs: number | null;
       readonly openings: number;
       readonly successes: number;
       /** When the trial in flight took the permit; null = the permit is free. */
@@ -40,14 +51,11 @@ export const SUCCESSES_TO_CLOSE = 2;
 /** How long a circuit stays open the first time. */
 export const OPEN_BASE_MS = 30_000;
 /** The longest a circuit stays open, before jitter. */
-export const OPEN_CAP_MS = 600_000;
+export const OPEN_CAP_MS = 60_000;
 /** Part of a wait by which it may be longer or shorter. */
 export const OPEN_JITTER = 0.05;
 /** A permit whose trial never reports is free again after this long. */
 export const PERMIT_EXPIRY_MS = 60_000;
-
-/** A try that began less than this after the opening was sent before it: nothing is sent while a circuit is open, and that lasts longer. */
-const STRAY_MARGIN_MS = 10_000;
 
 /** The state as time alone makes it: an open circuit whose wait is over is half-open, a permit that never came back is free. */
 export function settled(breaker: Breaker, nowMs: number): Breaker {
@@ -57,7 +65,7 @@ export function settled(breaker: Breaker, nowMs: number): Breaker {
     case "open":
       return openRemainingMs(breaker, nowMs) > 0
         ? breaker
-        : { kind: "half_open", openedAtMs: breaker.sinceMs, openings: breaker.openings, successes: 0, trialAtMs: null };
+        : halfOpened(breaker, { sinceMs: breaker.sinceMs + breaker.waitMs, probedAtMs: breaker.probedAtMs, successes: 0 });
     case "half_open": {
       if (breaker.trialAtMs === null) return breaker;
       const ageMs = nowMs - breaker.trialAtMs;
@@ -78,19 +86,36 @@ export function admitted(breaker: Breaker, nowMs: number): Breaker | null {
   }
 }
 
-/** The state after a try reported; gives its permit back. What arrives while it is open was sent before, and changes nothing. */
+/**
+ * The state after a successful probe: an open circuit becomes half-open. One that real calls opened again after that does so at most once per wait,
+ * since its probes say nothing about the calls it fails. Probes change no other state.
+ */
+export function probed(breaker: Breaker, { startedAtMs, nowMs }: Pick<Moment, "startedAtMs" | "nowMs">): Breaker {
+  if (breaker.kind !== "open") return breaker;
+  const { sinceMs, waitMs, probedAtMs } = breaker;
+  if (startedAtMs < sinceMs && nowMs >= sinceMs) return breaker;
+  if (probedAtMs !== null && nowMs >= probedAtMs && nowMs - probedAtMs < waitMs) return breaker;
+  return halfOpened(breaker, { sinceMs: nowMs, probedAtMs: nowMs, successes: 0 });
+}
+
+/**
+ * The state after a try reported; gives its permit back. What was sent before the circuit opened changes nothing while it is open. What was sent after
+ * that (a call that had nobody else to ask) changes it only by succeeding.
+ */
 export function next(breaker: Breaker, signal: Signal, at: Moment): Breaker {
   switch (breaker.kind) {
     case "closed":
       return signal === "ignored" ? breaker : signal === "success" ? CLOSED : afterClosedFailure(breaker, signal, at);
     case "open":
-      return breaker;
+      if (signal !== "success" || at.startedAtMs <= breaker.sinceMs) return breaker;
+      return halfOpened(breaker, { sinceMs: at.nowMs, probedAtMs: breaker.probedAtMs, successes: 1 });
     case "half_open": {
-      if (isStray(breaker, at)) return breaker;
+      if (isStray(breaker, signal, at)) return breaker;
       if (signal === "ignored") return breaker.trialAtMs === null ? breaker : { ...breaker, trialAtMs: null };
-      if (signal !== "success") return opened(breaker.openings + 1, at);
+      if (signal !== "success") return opened(breaker.openings + 1, breaker.probedAtMs, at);
       const successes = breaker.successes + 1;
-      return successes >= SUCCESSES_TO_CLOSE ? CLOSED : { ...breaker, successes, trialAtMs: null };
+      if (successes >= SUCCESSES_TO_CLOSE) return CLOSED;
+      return { ...breaker, successes, trialAtMs: isEarly(breaker, at) ? breaker.trialAtMs : null };
     }
   }
 }
@@ -105,16 +130,31 @@ export function openRemainingMs(breaker: Breaker, nowMs: number): number {
 function afterClosedFailure(breaker: Extract<Breaker, { kind: "closed" }>, cause: Cause, at: Moment): Breaker {
   const failures = breaker.failures + 1;
   const causeRun = breaker.cause === cause ? breaker.causeRun + 1 : 1;
-  return failures >= FAILURES_TO_OPEN || causeRun >= RUN_TO_OPEN[cause] ? opened(1, at) : { kind: "closed", failures, cause, causeRun };
+  return failures >= FAILURES_TO_OPEN || causeRun >= RUN_TO_OPEN[cause] ? opened(1, null, at) : { kind: "closed", failures, cause, causeRun };
 }
 
-function opened(openings: number, at: Moment): Breaker {
+function opened(openings: number, probedAtMs: number | null, at: Moment): Breaker {
   const plainMs = Math.min(OPEN_CAP_MS, OPEN_BASE_MS * 2 ** (openings - 1));
-  return { kind: "open", sinceMs: at.nowMs, waitMs: plainMs * (1 + OPEN_JITTER * (2 * at.chance - 1)), openings };
+  return { kind: "open", sinceMs: at.nowMs, waitMs: plainMs * (1 + OPEN_JITTER * (2 * at.chance - 1)), openings, probedAtMs };
 }
 
-function isStray({ openedAtMs, trialAtMs }: Extract<Breaker, { kind: "half_open" }>, at: Moment): boolean {
-  // The trial itself never is, wherever the clock has been meanwhile.
-  if (trialAtMs !== null && at.startedAtMs >= trialAtMs) return false;
-  return at.nowMs >= openedAtMs && at.startedAtMs < openedAtMs + STRAY_MARGIN_MS;
+function halfOpened({ sinceMs: openedAtMs, openings }: Open, rest: Pick<HalfOpen, "sinceMs" | "probedAtMs" | "successes">): Breaker {
+  return { kind: "half_open", openedAtMs, openings, trialAtMs: null, ...rest };
 }
+
+/** Whether a try says nothing about now: it began too early. A success of one that began after the opening counts all the same. */
+function isStray(breaker: HalfOpen, signal: Signal, at: Moment): boolean {
+  return isEarly(breaker, at) && (signal !== "success" || at.startedAtMs <= breaker.openedAtMs);
+}
+
+/** Whether a try began before the circuit was half-open. The trial never did, wherever the clock has been meanwhile. */
+function isEarly({ trialAtMs, openedAtMs, sinceMs }: HalfOpen, { startedAtMs, nowMs }: Moment): boolean {
+  if (trialAtMs !== null && startedAtMs >= trialAtMs - ROUNDING_MS) return false;
+  return nowMs >= openedAtMs && startedAtMs < sinceMs;
+}
+
+/** Beginnings are reckoned back from ends. */
+const ROUNDING_MS = 0.01;
+
+type Open = Extract<Breaker, { kind: "open" }>;
+type HalfOpen = Extract<Breaker, { kind: "half_open" }>;

@@ -1,7 +1,7 @@
 // The health of one provider on one transport: circuit, rate limit, cordon, learned facts, speed. The one place where an attempt changes it.
 // Knows no clock, no other provider and no error: it hears verdicts.
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
-import { type Breaker, CLOSED, next, type Signal } from "./breaker.ts";
+import { type Breaker, CLOSED, next, probed, type Signal } from "./breaker.ts";
 import type { BlockRef } from "./call.ts";
 import { bindsRange, blockSpan, createFacts, type Facts, learnMethod, learnPruned, learnRange, learnTag, unlearnMethod } from "./capability.ts";
 import { HEAD_FRESH_MS } from "./head.ts";
@@ -94,6 +94,11 @@ export function recordVerdict(
 ): void {
   signal(health, signalOf(verdict.effect), latencyMs, ending);
   apply(health, method, verdict.effect, ending);
+}
+
+/** Takes a probe into account that was answered well after `latencyMs`: an open circuit becomes half-open. */
+export function recordGoodProbe(health: Health, latencyMs: number, nowMs: number): void {
+  health.breaker = probed(health.breaker, { startedAtMs: nowMs - latencyMs, nowMs });
 }
 
 /** Whether it said within the last 30 s, and after the latest head sample, that it is behind. */

@@ -25,6 +25,8 @@ export interface ProberParts {
 }
 
 const TIMEOUT_MS = 5_000;
+/** While no provider of a set is usable: how often each is asked, and how long it has to answer. */
+const OUTAGE_MS = 1_000;
 const FIRST_RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 30_000;
 const REFUSED_RETRY_MS = 120_000;
@@ -49,9 +51,16 @@ export function createProber(parts: ProberParts): Prober {
 /** Probes every provider of a tracker, not all at once. Returns the way to stop. */
 function probeAll(parts: ProberParts, tracker: Tracker): () => void {
   const targets = tracker.set.providers.flatMap(targetsOf);
-  const cancels = targets.map((target, n) => probeForever(parts, tracker, target, (n / targets.length) * Math.min(2_000, tracker.set.probeIntervalMs)));
+  const spreadMs = Math.min(2_000, tracker.set.probeIntervalMs) / targets.length;
+  const loops = targets.map((target, n) => new ProbeLoop(parts, tracker, target, tracker.isUsable() ? n * spreadMs : 0));
+  const stopListening = tracker.attend({
+    outage() {
+      for (const loop of loops) loop.hurry();
+    },
+  });
   return () => {
-    for (const cancel of cancels) cancel();
+    stopListening();
+    for (const loop of loops) loop.stop();
   };
 }
 
@@ -60,52 +69,80 @@ function targetsOf(provider: Provider): readonly Channel[] {
   return provider.wsUrl === null ? http : [...http, { provider, transport: "ws" }];
 }
 
-/** Probes one provider after `firstMs` and then at its interval, backing off while it fails. Returns the way to stop. */
-function probeForever(parts: ProberParts, tracker: Tracker, target: Channel, firstMs: number): () => void {
-  let failures = 0;
-  let passedOver = 0;
-  let stopped = false;
-  let cancelWait = parts.world.after(firstMs, round);
-  let cancelAsk = (): void => {};
+/** Probes one provider on one transport at its interval; less often while it fails, more often while no provider of its set is usable. */
+class ProbeLoop {
+  readonly #parts: ProberParts;
+  readonly #tracker: Tracker;
+  readonly #target: Channel;
+  #failures = 0;
+  #passedOver = 0;
+  /** It refuses us: it is left alone. */
+  #refused = false;
+  #stopped = false;
+  #cancelWait: () => void;
+  #cancelAsk = (): void => {};
 
-  function round(): void {
-    if (tracker.pushesHeads(target.provider) && ++passedOver < PUSHED_ROUNDS) {
-      cancelWait = parts.world.after(intervalMs(), round);
-      return;
-    }
-    passedOver = 0;
-    cancelAsk = askOnce(parts, target, (result, latencyMs) => {
-      if (stopped) return;
-      tracker.recordProbe({ ...target, latencyMs, result });
-      failures = result.kind === "ok" ? 0 : failures + 1;
-      cancelWait = parts.world.after(pauseMs(result), round);
+  constructor(parts: ProberParts, tracker: Tracker, target: Channel, firstMs: number) {
+    this.#parts = parts;
+    this.#tracker = tracker;
+    this.#target = target;
+    this.#cancelWait = parts.world.after(firstMs, () => this.#round());
+  }
+
+  /** Probes at once, unless the provider refuses us. */
+  hurry(): void {
+    if (this.#refused || this.#stopped) return;
+    this.#cancelWait();
+    this.#cancelAsk();
+    this.#round();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelWait();
+    this.#cancelAsk();
+  }
+
+  #round(): void {
+    const usable = this.#tracker.isUsable();
+    if (usable && this.#tracker.pushesHeads(this.#target.provider) && ++this.#passedOver < PUSHED_ROUNDS) return this.#wait(this.#intervalMs());
+    this.#passedOver = 0;
+    const startedAtMs = this.#parts.world.now();
+    this.#cancelAsk = askOnce(this.#parts, this.#target, usable ? TIMEOUT_MS : OUTAGE_MS, (result, latencyMs) => {
+      if (this.#stopped) return;
+      this.#tracker.recordProbe({ ...this.#target, latencyMs, result });
+      this.#failures = result.kind === "ok" ? 0 : this.#failures + 1;
+      this.#refused = result.kind === "failed" && REFUSALS.includes(result.category);
+      this.#wait(this.#pauseMs(result, startedAtMs));
     });
   }
 
-  function intervalMs(): number {
-    return tracker.set.probeIntervalMs * (0.9 + 0.2 * parts.world.random());
+  #wait(ms: number): void {
+    this.#cancelWait = this.#parts.world.after(ms, () => this.#round());
   }
 
-  function pauseMs(result: Probe["result"]): number {
-    if (result.kind === "ok") return intervalMs();
-    if (REFUSALS.includes(result.category)) return REFUSED_RETRY_MS;
-    return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures, 8));
+  #intervalMs(): number {
+    return this.#tracker.set.probeIntervalMs * (0.9 + 0.2 * this.#parts.world.random());
   }
 
-  return () => {
-    stopped = true;
-    cancelWait();
-    cancelAsk();
-  };
+  #pauseMs(result: Probe["result"], startedAtMs: number): number {
+    if (this.#refused) return REFUSED_RETRY_MS;
+    if (!this.#tracker.isUsable()) return Math.max(0, OUTAGE_MS - (this.#parts.world.now() - startedAtMs));
+    if (result.kind === "ok") return this.#intervalMs();
+    return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.#failures, 8));
+  }
 }
 
-/** Asks for chain id and height; `done` hears the result and the latency of the second answer. Returns the way to stop. */
-function askOnce(parts: ProberParts, target: Channel, done: (result: Probe["result"], latencyMs: number) => void): () => void {
-  let cancel = askQuantity(parts, target, "eth_chainId", (chainId) => {
+/** Asks for chain id and height within `timeoutMs`; `done` hears the result and the latency of the second answer. Returns the way to stop. */
+function askOnce(parts: ProberParts, target: Channel, timeoutMs: number, done: (result: Probe["result"], latencyMs: number) => void): () => void {
+  const { world } = parts;
+  const beganAtMs = world.now();
+  let cancel = askQuantity(parts, target, { method: "eth_chainId", timeoutMs }, (chainId) => {
     if (typeof chainId !== "number") return done(chainId, 0);
-    const startedAtMs = parts.world.now();
-    cancel = askQuantity(parts, target, "eth_blockNumber", (height) => {
-      done(typeof height === "number" ? { kind: "ok", chainId, height } : height, parts.world.now() - startedAtMs);
+    const startedAtMs = world.now();
+    const question = { method: "eth_blockNumber", timeoutMs: Math.max(0, timeoutMs - (startedAtMs - beganAtMs)) };
+    cancel = askQuantity(parts, target, question, (height) => {
+      done(typeof height === "number" ? { kind: "ok", chainId, height } : height, world.now() - startedAtMs);
     });
   });
   return () => cancel();
@@ -114,11 +151,10 @@ function askOnce(parts: ProberParts, target: Channel, done: (result: Probe["resu
 /** One call without parameters whose result is a hex quantity. */
 function askQuantity(
   parts: ProberParts,
-  target: Channel,
-  method: string,
+  { provider, transport }: Channel,
+  { method, timeoutMs }: { readonly method: string; readonly timeoutMs: number },
   done: (result: number | Extract<Probe["result"], { kind: "failed" }>) => void,
 ): () => void {
-  const { provider, transport } = target;
   const upstream = parts.upstreams[transport];
   if (upstream === undefined) return () => {};
   const failed = (failure: Failure): void => {
@@ -127,7 +163,7 @@ function askQuantity(
   };
   return ask(
     parts.wheel,
-    { upstream, provider, method, params: "[]", timeoutMs: TIMEOUT_MS },
+    { upstream, provider, method, params: "[]", timeoutMs },
     {
       result(result) {
         const text = result.toString("latin1", 0, 20);

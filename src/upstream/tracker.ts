@@ -4,7 +4,7 @@ import { admitted, CLOSED, openRemainingMs, settled } from "../core/breaker.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../core/call.ts";
 import { capability, type SetView, unreachable } from "../core/capability.ts";
 import { type Consensus, consensusOf, HEAD_FRESH_MS, type HeadSample, isHeight, lacksBlock, lagBlocks } from "../core/head.ts";
-import { createHealth, type Health, isBehind, NEVER_MS, recordAttempt, recordVerdict } from "../core/health.ts";
+import { createHealth, type Health, isBehind, NEVER_MS, recordAttempt, recordGoodProbe, recordVerdict } from "../core/health.ts";
 import { type MethodReport, methodReadings, reading, STALE_MS } from "../core/latency.ts";
 import { type Method, methodOf } from "../core/method.ts";
 import { betterOf, type Considered, planOf } from "../core/plan.ts";
@@ -20,6 +20,12 @@ export interface Probe {
   readonly transport: Transport;
   readonly latencyMs: number;
   readonly result: { readonly kind: "ok"; readonly chainId: number; readonly height: number } | { readonly kind: "failed"; readonly category: string };
+}
+
+/** Hears what becomes of the providers of a set. */
+export interface TrackerListener {
+  /** No provider may be asked any more. */
+  outage(): void;
 }
 
 /** How a call wants its providers chosen; a pin leaves no choice. */
@@ -53,7 +59,10 @@ export interface Tracker {
   record(method: Method, attempt: Attempt, block?: BlockRef): void;
   /** Takes into account what became of a provider's socket itself, without a call: moves its circuit and its limits, counts nothing. */
   recordSocket(provider: Provider, verdict: Verdict): void;
-  /** Takes a probe into account: height, probe latency, wrong chain, end of a cordon. Never moves a circuit or a success rate. */
+  /**
+   * Takes a probe into account: height, probe latency, wrong chain, end of a cordon; a good one makes an open circuit half-open. Never moves a success
+   * rate.
+   */
   recordProbe(probe: Probe): void;
   /** From now on every head of the provider is heard, or no longer. */
   listen(provider: Provider, listening: boolean): void;
@@ -68,6 +77,10 @@ export interface Tracker {
   methods(provider: Provider, transport: Transport): readonly MethodReport[];
   /** Milliseconds until the soonest half-open when every circuit of a transport (null = of all) is open, else null. */
   retryAfterMs(transport: Transport | null): number | null;
+  /** Whether some provider may be asked: neither its circuit is open, nor is it excluded for its chain or its credentials. */
+  isUsable(): boolean;
+  /** Tells a listener until told otherwise. */
+  attend(listener: TrackerListener): () => void;
   /** The live state of the provider with the same id, for a successor. */
   inherit(provider: Provider): Station | null;
 }
@@ -86,6 +99,7 @@ class SetTracker implements Tracker {
   readonly #stations: readonly Station[];
   readonly #safeDraw: Draw;
   readonly #unsafeDraw: Draw;
+  readonly #listeners = new Set<TrackerListener>();
   #consensus: Consensus = { height: null, fromMs: Number.POSITIVE_INFINITY, untilMs: NEVER_MS };
 
   constructor(set: ProviderSet, world: World, settings: SelectionSettings, previous: Tracker | undefined) {
@@ -121,14 +135,18 @@ class SetTracker implements Tracker {
   record(method: Method, attempt: Attempt, block: BlockRef = NO_BLOCK): void {
     const health = this.#healthOf(attempt.provider, attempt.transport);
     if (health === null) return;
+    const { breaker, cordon } = health;
     recordAttempt(health, method, attempt, { block, head: this.#consensus.height, nowMs: this.#world.now(), random: this.#world.random });
+    if (health.breaker !== breaker || health.cordon !== cordon) this.#changed(health);
   }
 
   recordSocket(provider: Provider, verdict: Verdict): void {
     const health = this.#healthOf(provider, "ws");
     if (health === null) return;
     const ending = { block: NO_BLOCK, head: this.#consensus.height, nowMs: this.#world.now(), random: this.#world.random };
+    const { breaker, cordon } = health;
     recordVerdict(health, methodOf("eth_subscribe"), { verdict, latencyMs: 0 }, ending);
+    if (health.breaker !== breaker || health.cordon !== cordon) this.#changed(health);
   }
 
   recordProbe({ provider, transport, latencyMs, result }: Probe): void {
@@ -138,9 +156,15 @@ class SetTracker implements Tracker {
     health.probedAtMs = this.#world.now();
     if (result.kind === "failed") return;
     health.probeMs = latencyMs;
+    const { wrongChain } = health;
     health.wrongChain = result.chainId !== this.set.chain.chainId;
-    if (health.wrongChain) return this.#sample(station, null);
+    if (health.wrongChain) {
+      this.#sample(station, null);
+      if (!wrongChain) this.#changed(health);
+      return;
+    }
     health.cordon = null;
+    recordGoodProbe(health, latencyMs, health.probedAtMs);
     // A transport that nobody probes is vouched for by its neighbour: otherwise its cordon would never end.
     const other = transport === "http" ? station.ws : station.http;
     if (other !== null && other.probedAtMs === NEVER_MS) other.cordon = null;
@@ -191,6 +215,16 @@ class SetTracker implements Tracker {
       soonestMs = Math.min(soonestMs ?? remainingMs, remainingMs);
     }
     return soonestMs;
+  }
+
+  isUsable(): boolean {
+    const nowMs = this.#world.now();
+    return this.#stations.some(({ http, ws }) => isUsable(http, nowMs) || isUsable(ws, nowMs));
+  }
+
+  attend(listener: TrackerListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   inherit(provider: Provider): Station | null {
@@ -248,6 +282,12 @@ class SetTracker implements Tracker {
     return this.#consensus.height;
   }
 
+  /** Whether a provider may be asked may have changed. */
+  #changed(health: Health): void {
+    if (isUsable(health, this.#world.now()) || this.isUsable()) return;
+    for (const listener of [...this.#listeners]) listener.outage();
+  }
+
   /** A new sample, or that the old one was worth nothing; either way the consensus is to be found anew. */
   #sample(station: Station, sample: HeadSample | null): void {
     station.sample = sample;
@@ -267,6 +307,10 @@ function stationOf(provider: Provider, before: Station | null): Station {
     listening: false,
     pushedAtMs: NEVER_MS,
   };
+}
+
+function isUsable(health: Health | null, nowMs: number): boolean {
+  return health !== null && !health.wrongChain && health.cordon === null && settled(health.breaker, nowMs).kind !== "open";
 }
 
 /** What is to be known of each provider for one plan. */

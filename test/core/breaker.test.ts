@@ -14,6 +14,7 @@ import {
   OPEN_JITTER,
   openRemainingMs,
   PERMIT_EXPIRY_MS,
+  probed,
   RUN_TO_OPEN,
   type Signal,
   SUCCESSES_TO_CLOSE,
@@ -78,9 +79,53 @@ test("an open circuit admits nobody before its time and becomes half-open at it"
   assert.equal(settled(open, 1_000 + OPEN_BASE_MS).kind, "half_open");
 });
 
-test("results that arrive while the circuit is open change nothing", () => {
+test("results of what was sent before the opening change nothing while the circuit is open", () => {
   const open = openAt(0);
-  for (const signal of ["success", "ignored", ...CAUSES] as const) assert.equal(hear(open, [signal], 10), open);
+  for (const signal of ["success", "ignored", ...CAUSES] as const) {
+    assert.equal(next(open, signal, { startedAtMs: 0, nowMs: 10, chance: MIDDLE }), open);
+  }
+});
+
+test("of what was sent while the circuit is open only a success counts, and two of them close it", () => {
+  const open = openAt(0);
+  for (const signal of ["ignored", ...CAUSES] as const) assert.equal(hear(open, [signal], 10), open);
+  const once = hear(open, ["success"], 10);
+  assert.equal(once.kind, "half_open");
+  assert.equal(hear(once, ["success"], 20), CLOSED);
+  const late = next(once, "success", { startedAtMs: 5, nowMs: 20, chance: MIDDLE });
+  assert.equal(late, CLOSED, "it was sent after the opening as well");
+  assert.equal(next(once, "timeout", { startedAtMs: 5, nowMs: 20, chance: MIDDLE }), once, "it was sent before the first success");
+});
+
+test("a good probe makes an open circuit half-open at once, and one that was sent before the opening does not", () => {
+  const open = openAt(1_000);
+  assert.equal(probed(open, { startedAtMs: 999, nowMs: 1_005 }), open);
+  const half = probed(open, { startedAtMs: 1_001, nowMs: 1_005 });
+  assert.equal(half.kind, "half_open");
+  assert.equal(hear(trialAt(hear(trialAt(half, 1_010), ["success"], 1_020), 1_030), ["success"], 1_040), CLOSED);
+  for (const other of [CLOSED, half]) assert.equal(probed(other, { startedAtMs: 2_000, nowMs: 2_001 }), other);
+});
+
+test("a circuit that real calls opened again after good probes is made half-open by probes at most once per wait", () => {
+  let breaker = openAt(0);
+  let opened = 0;
+  for (let nowMs = 1; nowMs <= 600_000; nowMs += 1_000) {
+    const before = settled(breaker, nowMs);
+    breaker = probed(before, { startedAtMs: nowMs, nowMs });
+    if (breaker.kind !== "half_open") continue;
+    if (before.kind === "open") opened += 1;
+    breaker = hear(trialAt(breaker, nowMs), ["server"], nowMs);
+    assert.equal(breaker.kind, "open");
+  }
+  assert.ok(opened >= 8 && opened <= 11, `${opened} times in ten minutes`);
+});
+
+test("what failed before a probe made the circuit half-open neither opens it again nor takes its permit", () => {
+  const half = probed(openAt(1_000), { startedAtMs: 2_000, nowMs: 2_005 });
+  const taken = trialAt(half, 2_010);
+  for (const startedAtMs of [500, 1_500]) {
+    for (const signal of ["ignored", ...CAUSES] as const) assert.equal(next(taken, signal, { startedAtMs, nowMs: 3_000, chance: MIDDLE }), taken);
+  }
 });
 
 test("half-open admits one trial at a time and closes after two successes", () => {
@@ -111,7 +156,7 @@ test("every reopening doubles the wait up to the cap, and closing starts over", 
     nowMs += waitMs;
     breaker = hear(trialAt(breaker, nowMs), ["server"], nowMs);
   }
-  assert.deepEqual(waits, [30_000, 60_000, 120_000, 240_000, 480_000, 600_000, 600_000, 600_000]);
+  assert.deepEqual(waits, [30_000, 60_000, 60_000, 60_000, 60_000, 60_000, 60_000, 60_000]);
   nowMs += OPEN_CAP_MS;
   breaker = hear(trialAt(hear(trialAt(breaker, nowMs), ["success"], nowMs), nowMs), ["success"], nowMs);
   assert.equal(openRemainingMs(hear(breaker, ["timeout", "timeout"], nowMs), nowMs), OPEN_BASE_MS);

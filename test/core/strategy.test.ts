@@ -12,8 +12,16 @@ import { fakeCall, fakeProvider, SELECTION } from "../fakes/providers.ts";
 import { seededRandom } from "../fakes/world.ts";
 
 const CALL = fakeCall("eth_getBalance");
-const OPEN: Breaker = { kind: "open", sinceMs: 0, waitMs: 30_000, openings: 1 };
-const HALF_OPEN: Breaker = { kind: "half_open", openedAtMs: 0, openings: 1, successes: 0, trialAtMs: null };
+const OPEN: Breaker = { kind: "open", sinceMs: 0, waitMs: 30_000, openings: 1, probedAtMs: null };
+const HALF_OPEN: Breaker = {
+  kind: "half_open",
+  openedAtMs: 0,
+  sinceMs: 30_000,
+  openings: 1,
+  successes: 0,
+  trialAtMs: null,
+  probedAtMs: null,
+};
 const STRATEGIES: readonly Strategy[] = ["load-balanced", "latency-weighted", "fastest", "priority"];
 
 const warm = (latencyMs: number, overrides: Partial<Reading> = {}): Reading => ({ calls: 100, successRate: 1, latencyMs, ageMs: 0, ...overrides });

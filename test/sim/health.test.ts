@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Attempt, Effect, Plan, Strategy, Verdict } from "../../src/core/attempt.ts";
-import { OPEN_BASE_MS, OPEN_CAP_MS, OPEN_JITTER, PERMIT_EXPIRY_MS, settled } from "../../src/core/breaker.ts";
+import { type Breaker, OPEN_BASE_MS, OPEN_CAP_MS, OPEN_JITTER, PERMIT_EXPIRY_MS, settled } from "../../src/core/breaker.ts";
 import type { Call } from "../../src/core/call.ts";
 import { METHODS } from "../../src/core/method.ts";
 import { tierOf } from "../../src/core/plan.ts";
@@ -242,8 +242,21 @@ function probeNext(sim: Sim): void {
   if (actor === undefined) return;
   const { provider, behaviour, latencyMs } = actor;
   const height = 1_000_000 + Math.floor(sim.trueMs / BLOCK_MS) + errorOf(behaviour);
-  if (behaviour === "dead") tracker.recordProbe({ provider, transport: "http", latencyMs, result: { kind: "failed", category: "timeout" } });
-  else tracker.recordProbe({ provider, transport: "http", latencyMs, result: { kind: "ok", chainId: 1, height } });
+  if (behaviour === "dead") return tracker.recordProbe({ provider, transport: "http", latencyMs, result: { kind: "failed", category: "timeout" } });
+  const before = stateOf(sim, provider).breaker;
+  tracker.recordProbe({ provider, transport: "http", latencyMs, result: { kind: "ok", chainId: 1, height } });
+  checkProbe(sim, actor, before, stateOf(sim, provider).breaker);
+}
+
+/** A good probe ends a wait; where calls opened the circuit again after that, at most once per wait. Else it changes no circuit. */
+function checkProbe(sim: Sim, actor: Actor, before: Breaker, after: Breaker): void {
+  if (before.kind !== "open") return must(sim, before === after || sameCounts(before, after), "a probe moved a circuit that is not open");
+  if (after.kind === "open") return;
+  must(sim, after.kind === "half_open" && after.successes === 0, "a probe closed a circuit");
+  const nowMs = sim.world.now();
+  const sinceMs = before.probedAtMs === null ? Number.POSITIVE_INFINITY : nowMs - before.probedAtMs;
+  must(sim, sinceMs < 0 || sinceMs >= before.waitMs, "probes made a circuit half-open twice within one wait");
+  actor.waitMs = 0;
 }
 
 function errorOf(behaviour: Behaviour): number {
