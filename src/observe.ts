@@ -5,6 +5,7 @@ import type { Strategy } from "./core/attempt.ts";
 import type { FaultCode } from "./core/fault.ts";
 import { METHODS, type Method } from "./core/method.ts";
 import { SUBSCRIPTION_KINDS } from "./core/subscription.ts";
+import { createRepeatLimiter } from "./observe-repeats.ts";
 import type { Outcome, Route } from "./upstream/router.ts";
 import type { World } from "./world.ts";
 
@@ -55,15 +56,12 @@ export interface Observer {
 /** Close codes that are counted by themselves; a client can send any. */
 const CLOSE_CODES: ReadonlySet<number> = new Set([1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013]);
 
-/** At most this many warnings a second; the rest are counted. */
-const WARNINGS_PER_SECOND = 10;
-
 /** An observer that logs to `log`. */
 export function createObserver(log: Logger, world: World): Observer {
   const series = new Map<string, Series>();
   const refusals = new Map<FaultCode, number>();
   const sockets: SocketCounts = { open: 0, closes: new Map() };
-  const mayWarn = limiter(world);
+  const repeats = createRepeatLimiter(world, (cause, held) => log.warn({ cause, held }, "more like this in the last minute"));
 
   return {
     log,
@@ -88,7 +86,7 @@ export function createObserver(log: Logger, world: World): Observer {
       to.latencySumMs += ms;
       const bucket = bucketOf(ms);
       to.latencyBuckets[bucket] = (to.latencyBuckets[bucket] ?? 0) + 1;
-      if (route.traces.length > 1 || outcome === "fault") warn(route, outcome, requestId);
+      if (route.traces.length > 1 || outcome === "fault") warn(to, route, outcome, requestId);
       if (log.isLevelEnabled("debug")) log.debug(lineOf(route, outcome, requestId), "request");
     },
     cancelled(to, method) {
@@ -109,14 +107,11 @@ export function createObserver(log: Logger, world: World): Observer {
     },
   };
 
-  function warn(route: Route, outcome: Outcome["kind"], requestId: string): void {
+  function warn({ profile, chain }: Series, route: Route, outcome: Outcome["kind"], requestId: string): void {
     if (!log.isLevelEnabled("warn")) return;
-    const suppressed = mayWarn();
-    if (suppressed === null) return;
-    log.warn(
-      { ...lineOf(route, outcome, requestId), ...(suppressed > 0 ? { suppressed } : {}) },
-      outcome === "fault" ? "request failed" : "request took more than one attempt",
-    );
+    const said = outcome === "fault" ? "request failed" : "request took more than one attempt";
+    const cause = `${said}: ${profile} on ${chain}: ${whyOf(route)}`;
+    if (repeats.mayLog(cause)) log.warn({ cause, ...lineOf(route, outcome, requestId) }, said);
   }
 }
 
@@ -156,6 +151,13 @@ interface Line {
   readonly excluded: readonly string[];
 }
 
+/** What the first attempt met, or why there was none. */
+function whyOf({ traces, plan }: Route): string {
+  const [first] = traces;
+  if (first === undefined) return `no provider to ask (${plan.excluded.map(({ reason }) => reason).join(", ")})`;
+  return `${first.attempt.provider.id} ${first.attempt.verdict?.category ?? "answered"}`;
+}
+
 function lineOf(route: Route, outcome: Outcome["kind"], requestId: string): Line {
   const { request, traces, plan } = route;
   return {
@@ -171,27 +173,5 @@ function lineOf(route: Route, outcome: Outcome["kind"], requestId: string): Line
       latency_ms: Math.round(attempt.latencyMs),
     })),
     excluded: plan.excluded.map((it) => `${it.provider.id}: ${it.reason}`),
-  };
-}
-
-/** Returns how many were held back since the last one that may pass, or null when this one may not. */
-function limiter(world: World): () => number | null {
-  let windowAtMs = 0;
-  let used = 0;
-  let suppressed = 0;
-  return () => {
-    const now = world.now();
-    if (now - windowAtMs >= 1_000 || now < windowAtMs) {
-      windowAtMs = now;
-      used = 0;
-    }
-    if (used >= WARNINGS_PER_SECOND) {
-      suppressed++;
-      return null;
-    }
-    used++;
-    const held = suppressed;
-    suppressed = 0;
-    return held;
   };
 }
