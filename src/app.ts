@@ -30,6 +30,7 @@ import { createPages, type Pages } from "./web/pages.ts";
 import { createPaywall } from "./web/paywall.ts";
 import { createResolver } from "./web/rpc/address.ts";
 import type { ArrivalParts } from "./web/rpc/arrival.ts";
+import { createCompression } from "./web/rpc/compression.ts";
 import type { RpcParts } from "./web/rpc/parts.ts";
 import type { PayPerCall } from "./web/rpc/session.ts";
 import { createToll } from "./web/rpc/toll.ts";
@@ -66,6 +67,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const oldForms = createOldForms(world, hosting?.oldForms ?? null);
   const budget = { used: 0 };
   const proxies = trustedProxiesOf(config.server.trustedProxies);
+  const compression = config.server.compression === "off" ? null : createCompression(proxies);
   const arrival = { resolver: createResolver(directory, observer), gate: hosting?.gate ?? null, proxies };
   const rpc: RpcParts = {
     ...arrival,
@@ -75,6 +77,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     observer,
     budget,
     oldForms,
+    compression,
     ...payingOf(hosting, config, { ...arrival, world }),
     deadlineMs: (method) => live.deadlines[method.deadline],
     get limits() {
@@ -86,7 +89,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const documents = createDocuments(factsIn(() => live, config.hosted, version));
   const metricsApart = config.server.metricsListen !== null;
   const isDraining = (): boolean => state.draining;
-  const pages = createPages({ world, directory, observer, budget, version, metricsApart, documents, oldForms, isDraining, ...facts });
+  const pages = createPages({ world, directory, observer, budget, version, metricsApart, documents, compression, oldForms, isDraining, ...facts });
   const listening = await listenTo(config, pages, {
     world,
     api: hosting?.api ?? null,

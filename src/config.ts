@@ -59,6 +59,7 @@ export interface Config {
     readonly publicUrl: string | null;
     /** IP addresses and ranges. */
     readonly trustedProxies: readonly string[];
+    readonly compression: "auto" | "off";
     /** Secret; null = nobody is the operator. */
     readonly operatorToken: string | null;
     /** Where `/metrics` is served on an address of its own; null = nowhere. */
@@ -145,6 +146,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       port: flag.port ?? env.PORT ?? server.port,
       publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
       trustedProxies: server.trusted_proxies,
+      compression: server.compression,
       operatorToken: server.operator_token ?? file.hosted.operator_token ?? null,
       metricsListen: server.metrics_listen === undefined ? null : addressOf(server.metrics_listen),
     },

@@ -167,6 +167,10 @@ const server = z
       .describe(
         "Serves `/metrics` with real provider ids on an address of its own. Default: peers on this machine see them at `/metrics`; set it where a proxy on this machine forwards that path.",
       ),
+    compression: z
+      .enum(["auto", "off"])
+      .default("auto")
+      .describe("`auto` compresses answers of 16 KiB and more (zstd, gzip) for callers on public addresses who accept it, two at a time; `off` none."),
     trusted_proxies: z
       .array(z.string().refine(isAddressRange).meta({ title: "an IP address or a range such as 10.0.0.0/8" }))
       .max(100)

@@ -13,6 +13,7 @@ import { prometheusText } from "./handlers/prometheus.ts";
 import type { StreamFacts } from "./handlers/streams.ts";
 import type { OldForms } from "./old-forms.ts";
 import { type Headers, write, writeDocument, writeFault, writeUnchanged } from "./respond.ts";
+import { type Compression, ENCODINGS, type Encoding, MIN_COMPRESSED_BYTES } from "./rpc/compression.ts";
 import type { ByteBudget } from "./rpc/limits.ts";
 import type { PageHandler, PageRequest } from "./server.ts";
 
@@ -27,6 +28,8 @@ export interface PageParts extends StreamFacts {
   readonly metricsApart: boolean;
   readonly isDraining: () => boolean;
   readonly documents: Documents;
+  /** Null = documents are never compressed. */
+  readonly compression: Compression | null;
   readonly oldForms: Pick<OldForms, "counts">;
   /** How payments stand; null = none are taken. */
   readonly payments: () => PaymentGauges | null;
@@ -48,6 +51,7 @@ export interface Pages {
 
 /** Every page of an instance. */
 export function createPages(parts: PageParts): Pages {
+  const document = documentPage(parts);
   const { world, directory, observer } = parts;
   const startedAtMs = world.now();
   const uptimeMs = (): number => world.now() - startedAtMs;
@@ -100,14 +104,6 @@ export function createPages(parts: PageParts): Pages {
       );
   }
 
-  function document(response: Parameters<PageHandler>[0], headers: Headers, { path, baseUrl, known }: PageRequest): void {
-    const found = parts.documents.get(path, baseUrl);
-    if (found === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
-    headers.push("ETag", found.etag, "Cache-Control", "no-cache", "Vary", "Host");
-    if (known === found.etag) writeUnchanged(response, headers);
-    else writeDocument(response, found.contentType, headers, found.body);
-  }
-
   return {
     page(path) {
       if (path.startsWith(CHAIN_METRICS)) return chainMetrics;
@@ -115,6 +111,37 @@ export function createPages(parts: PageParts): Pages {
     },
     operatorMetrics: () => metricsText(true),
   };
+}
+
+/** Serves the documents: compressed where that is accepted, and 304 where the caller has them already. */
+function documentPage({ documents, compression }: Pick<PageParts, "documents" | "compression">): PageHandler {
+  return (response, headers, { path, baseUrl, known, asker }) => {
+    const found = documents.get(path, baseUrl);
+    if (found === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+    headers.push("Cache-Control", "no-cache", "Vary", "Host, Accept-Encoding");
+    const tags = [found.etag, ...ENCODINGS.map((encoding) => encodedTag(found.etag, encoding))];
+    if (known !== undefined && tags.includes(known)) {
+      headers.push("ETag", known);
+      return writeUnchanged(response, headers);
+    }
+    const isLong = found.body.length >= MIN_COMPRESSED_BYTES;
+    const job = isLong && compression?.concerns(asker) === true ? compression.take(asker) : null;
+    const writeAs = (etag: string, body: Buffer): void => {
+      headers.push("ETag", etag);
+      writeDocument(response, found.contentType, headers, body);
+    };
+    if (job === null) return writeAs(found.etag, found.body);
+    void job.whole([found.body]).then((compressed) => {
+      if (compressed === null) return writeAs(found.etag, found.body);
+      headers.push("Content-Encoding", job.encoding);
+      writeAs(encodedTag(found.etag, job.encoding), compressed);
+    });
+  };
+}
+
+/** Each encoding of a document has an ETag of its own. */
+function encodedTag(etag: string, encoding: Encoding): string {
+  return `${etag.slice(0, -1)}-${encoding}"`;
 }
 
 /** It takes the operator's token: nobody may frame it, and nothing on it may send elsewhere. */

@@ -8,6 +8,7 @@ import type { World } from "../world.ts";
 import { isFromThisMachine, isOperator } from "./operator.ts";
 import { type Headers, headersOf, refusalText, writeFault, writePreflight } from "./respond.ts";
 import { isRpcPath, isSocketPath } from "./rpc/address.ts";
+import type { Asker } from "./rpc/compression.ts";
 import { serveRpc } from "./rpc/http.ts";
 import { type Activity, createLeanDoor, type LeanDoor } from "./rpc/lean.ts";
 import type { RpcParts } from "./rpc/parts.ts";
@@ -29,6 +30,8 @@ export interface PageRequest {
   readonly baseUrl: string;
   /** `If-None-Match`. */
   readonly known: string | undefined;
+  /** What of it decides whether the answer may be compressed. */
+  readonly asker: Asker;
   /** True with the operator token: real provider ids may be shown. */
   readonly isOperator: boolean;
   /** True for a request that a process on this machine sent for itself. */
@@ -178,9 +181,14 @@ function handle(parts: HandlerParts, request: IncomingMessage, response: ServerR
     path,
     baseUrl: parts.baseUrl(request),
     known: request.headers["if-none-match"],
+    asker: { address: request.socket.remoteAddress ?? "", header: (name) => textOf(request.headers[name]) },
     isOperator: isOperator(request, parts.operatorToken),
     isLocal: isFromThisMachine(request),
   });
+}
+
+function textOf(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }
 
 function writeNotASocket({ method }: IncomingMessage, response: ServerResponse, headers: Headers): void {

@@ -143,6 +143,7 @@ async function serve({ world, gate, payments, store }: Serving) {
         ...arrival,
         world,
         observer,
+        compression: null,
         wheel: createWheel(world),
         router: echo(world, () => routed++),
         budget: { used: 0 },

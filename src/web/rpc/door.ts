@@ -14,6 +14,7 @@ import { type Arrival, arrive } from "./arrival.ts";
 import { runBatch } from "./batch.ts";
 import { addBilling, addMeta, addTo, type Bill } from "./billing.ts";
 import { type Caller, isPlain } from "./caller.ts";
+import { addEncoding, type BodySink, type CompressedBody, type CompressionJob, MIN_COMPRESSED_BYTES } from "./compression.ts";
 import { evidenceOfReply, exchange, type Incoming, type Reply, type Settle } from "./exchange.ts";
 import type { RpcParts } from "./parts.ts";
 import { closing, renderFault, renderReply } from "./render.ts";
@@ -40,6 +41,10 @@ export class Door implements StreamSink {
   #stream: { readonly source: AnswerStream; readonly reply: Reply; readonly verbatim: boolean; skip: number } | null = null;
   #stall: Alarm | null = null;
   #progress = 0;
+  /** Where the bytes of a streamed answer go. */
+  #out: BodySink;
+  /** The same, while it is compressed. */
+  #compressed: CompressedBody | null = null;
   #paused = false;
   #reserved = 0;
   #over = false;
@@ -49,6 +54,7 @@ export class Door implements StreamSink {
   constructor(parts: RpcParts, caller: Caller) {
     this.#parts = parts;
     this.#caller = caller;
+    this.#out = caller;
   }
 
   /** Reads who calls, and where to; false = it has been refused. */
@@ -121,6 +127,7 @@ export class Door implements StreamSink {
     this.#over = true;
     this.#release();
     this.#stall?.clear();
+    this.#compressed?.abandon();
     this.#cancel?.(why);
     this.#cancel = null;
     this.#settled(why === "left");
@@ -140,7 +147,7 @@ export class Door implements StreamSink {
     const part = this.#unread(chunk);
     if (part.length === 0) return true;
     let kept = false;
-    const unsent = this.#caller.write(part, () => {
+    const unsent = this.#out.write(part, () => {
       this.#progress++;
       if (kept && lent) stream.source.recycle(chunk);
     });
@@ -153,12 +160,13 @@ export class Door implements StreamSink {
     const stream = this.#stream;
     if (stream === null) return;
     const meta = stream.reply.address.meta === "body" ? evidenceOfReply(stream.reply, this.#parts.world.now()) : null;
-    this.#caller.write(this.#unread(stream.verbatim ? last : last.subarray(0, valueBytes)), nothing);
-    if (!stream.verbatim) this.#caller.write(closing(meta), nothing);
+    this.#out.write(this.#unread(stream.verbatim ? last : last.subarray(0, valueBytes)), nothing);
+    if (!stream.verbatim) this.#out.write(closing(meta), nothing);
     this.#cancel = null;
-    this.#stall?.clear();
+    // What is compressed has yet to be read: `closed` ends the watch.
+    if (this.#compressed === null) this.#stall?.clear();
     this.#settled(true);
-    this.#caller.end();
+    this.#out.end();
   }
 
   /** We cut the answer off: nobody pays for half of one. */
@@ -184,7 +192,7 @@ export class Door implements StreamSink {
     const cancel = runBatch(this.#parts, batch, (body) => {
       this.#over = true;
       this.#cancel = null;
-      this.#caller.send(body === null ? 204 : 200, this.#headers(null, bill), body);
+      this.#send(body === null ? 204 : 200, this.#headers(null, bill), body);
     });
     if (!this.#over) this.#cancel = cancel;
   }
@@ -253,17 +261,45 @@ export class Door implements StreamSink {
     if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
     this.#over = true;
-    this.#caller.send(outcome.kind === "fault" ? outcome.fault.status : 200, headers, renderReply(reply, address.meta === "body" ? meta : null));
+    this.#send(outcome.kind === "fault" ? outcome.fault.status : 200, headers, renderReply(reply, address.meta === "body" ? meta : null));
   }
 
   #start(reply: Reply, source: AnswerStream, headers: Headers): void {
     const verbatim = reply.wireId === reply.id && reply.address.meta !== "body";
     this.#stream = { source, reply, verbatim, skip: verbatim ? 0 : source.resultStart };
     this.#cancel = () => source.cut();
-    this.#caller.begin(headers, verbatim ? source.bodyBytes : null);
-    if (!verbatim) this.#caller.write(Buffer.from(`{"jsonrpc":"2.0","id":${reply.id},"result":`), nothing);
+    const sizeBytes = verbatim ? source.bodyBytes : null;
+    const job = this.#mayCompress(source.bodyBytes ?? Number.POSITIVE_INFINITY) ? this.#compressionJob(headers) : null;
+    if (job !== null) this.#out = this.#compressed = job.body(this.#caller, () => this.#progress++);
+    this.#caller.begin(headers, job === null ? sizeBytes : null);
+    if (!verbatim) this.#out.write(Buffer.from(`{"jsonrpc":"2.0","id":${reply.id},"result":`), nothing);
     this.#watchStall();
     source.flow(this);
+  }
+
+  /** Sends a whole answer; a long one compressed, where its caller takes that. */
+  #send(status: number, headers: Headers, body: readonly Buffer[] | null): void {
+    let bytes = 0;
+    if (body !== null) for (const piece of body) bytes += piece.length;
+    const job = status === 200 && this.#mayCompress(bytes) ? this.#compressionJob(headers) : null;
+    if (job === null || body === null) return this.#caller.send(status, headers, body);
+    void job.whole(body).then((compressed) => {
+      if (!this.#caller.open) return;
+      // Its headers say that it is compressed by now.
+      if (compressed === null) this.#caller.destroy();
+      else this.#caller.send(status, headers, [compressed]);
+    });
+  }
+
+  /** What was paid for with the request comes with a receipt, and stays as it is. */
+  #mayCompress(bytes: number): boolean {
+    return bytes >= MIN_COMPRESSED_BYTES && this.#caller.paid === null && this.#offers === null && this.#parts.compression?.concerns(this.#caller) === true;
+  }
+
+  #compressionJob(headers: Headers): CompressionJob | null {
+    const job = this.#parts.compression?.take(this.#caller) ?? null;
+    addEncoding(headers, job?.encoding ?? null);
+    return job;
   }
 
   /** What of a chunk is passed on: all of it, but for the envelope's head where that is written anew. */
@@ -279,7 +315,7 @@ export class Door implements StreamSink {
     source.pause();
     if (this.#paused) return;
     this.#paused = true;
-    this.#caller.drained(() => {
+    this.#out.drained(() => {
       this.#paused = false;
       source.resume();
     });

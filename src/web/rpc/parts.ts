@@ -2,6 +2,7 @@
 import type { Wheel } from "../../upstream/wheel.ts";
 import type { OldForms } from "../old-forms.ts";
 import type { ArrivalParts } from "./arrival.ts";
+import type { Compression } from "./compression.ts";
 import type { ExchangeParts } from "./exchange.ts";
 import type { ByteBudget, RpcLimits } from "./limits.ts";
 import type { PayPerCall } from "./session.ts";
@@ -13,6 +14,8 @@ export interface RpcParts extends ExchangeParts, ArrivalParts {
   readonly limits: RpcLimits;
   readonly budget: ByteBudget;
   readonly oldForms: OldForms;
+  /** Null = answers are never compressed. */
+  readonly compression: Compression | null;
   /** Null = calls take no payment. */
   readonly toll: Toll | null;
   /** Null = no call is paid for by itself. */
