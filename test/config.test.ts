@@ -17,7 +17,7 @@ describe("configuration: what is accepted", () => {
     const config = accepted(VALID);
     const { chains, profiles, ...rest } = config;
     assert.deepEqual(rest, {
-      server: { host: "127.0.0.1", port: 4_000, publicUrl: null, trustedProxies: [], operatorToken: null, metricsListen: null },
+      server: { host: "127.0.0.1", port: 4_000, publicUrl: null, trustedProxies: [], compression: "auto", operatorToken: null, metricsListen: null },
       dataDir: ".svc",
       storageUrl: "",
       logLevel: "info",
@@ -136,6 +136,7 @@ limits: { max_attempts: 5 }
       port: 8_080,
       publicUrl: "https://rpc.example",
       trustedProxies: ["10.0.0.0/8", "::1"],
+      compression: "auto",
       operatorToken: "operator-operator-operator",
       metricsListen: { host: "::1", port: 9_400 },
     });
