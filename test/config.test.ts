@@ -25,8 +25,8 @@ describe("configuration: what is accepted", () => {
       devnet: false,
       limits: {
         maxBodyBytes: 8_000_000,
-        maxBatchItems: 50,
-        batchConcurrency: 8,
+        maxBatchItems: 1_000,
+        batchConcurrency: 32,
         maxInFlightBytes: 256_000_000,
         maxConnections: 10_000,
         headersTimeoutMs: 10_000,

@@ -183,8 +183,10 @@ const server = z
 const limits = z
   .strictObject({
     max_body_bytes: count(1_024, 1_000_000_000, 8_000_000).describe("Largest request body."),
-    max_batch_items: count(1, 10_000, 50).describe("Most calls in one batch."),
-    batch_concurrency: count(1, 1_000, 8).describe("Calls of one batch in flight at once."),
+    max_batch_items: count(1, 10_000, 1_000).describe(
+      "Most calls in one batch. Calls beyond the rate of the caller's account wait within the batch, up to 30 seconds.",
+    ),
+    batch_concurrency: count(1, 1_000, 32).describe("Calls of one batch in flight at once."),
     max_in_flight_bytes: count(1_024, 100_000_000_000, 256_000_000).describe("Request bodies held at once, all callers together; beyond it: 503."),
     max_connections: count(1, 1_000_000, 10_000).describe("Client connections open at once."),
     headers_timeout_ms: intervalMs(10_000).describe("Longest time for a client to send the request headers."),

@@ -12,6 +12,7 @@ import type { Holders } from "./holders.ts";
 import type { Preparation } from "./profiles-serving.ts";
 import { type Quota, quotaOf, takeToken } from "./quota.ts";
 import { isCustom, mayName, servicesFor } from "./reach.ts";
+import { createWaitingBatches, type WaitingBatches } from "./waiting-batches.ts";
 
 /** What a caller asks leave for. */
 export interface Want {
@@ -65,6 +66,8 @@ export interface Gate {
   readonly holders: Holders;
   /** Whether callers without a key are served. */
   readonly keyless: boolean;
+  /** The batches that wait for the rate limit of their account. */
+  readonly batches: WaitingBatches;
   /** Asks leave for one call. `final` = it has waited already, and has to be answered now. */
   admit(holder: Holder, want: Want, final: boolean): Grant | Refusal | Wait;
   /** Calls back once, when what a `Wait` waits for has come or not; the returned function cancels. */
@@ -114,6 +117,7 @@ export function createGate(parts: GateParts): Gate {
 class TheGate implements Gate {
   readonly holders: Holders;
   readonly keyless: boolean;
+  readonly batches = createWaitingBatches();
   readonly #parts: GateParts;
   /** Compute units of notifications that were delivered while credit was being fetched. */
   readonly #owedCu = new Map<Payer, number>();

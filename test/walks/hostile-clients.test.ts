@@ -431,11 +431,11 @@ describe("a caller who leaves while a provider works", () => {
         response.on("close", () => open--);
       });
       const { socket } = await dial(t, it.service.port);
-      socket.write(write(`[${Array.from({ length: 20 }, (_, id) => BODY.replace('"id":1', `"id":${id}`)).join(",")}]`));
-      await until("eight in flight", () => open === 8);
+      socket.write(write(`[${Array.from({ length: 50 }, (_, id) => BODY.replace('"id":1', `"id":${id}`)).join(",")}]`));
+      await until("thirty-two in flight", () => open === 32);
       socket.destroy();
       await until("none in flight", () => open === 0);
-      assert.equal(it.upstream.asked.length, 8, "and starts no further one");
+      assert.equal(it.upstream.asked.length, 32, "and starts no further one");
       await othersAreServed(it);
     });
 

@@ -135,7 +135,7 @@ for (const [door, connection] of Object.entries(DOORS)) {
       ["a member twice", '{"jsonrpc":"2.0","id":5,"method":"eth_gasPrice","method":"eth_call"}', 400, -32600, "invalid_request", 5],
       ["an id twice", '{"jsonrpc":"2.0","id":5,"id":6,"method":"eth_gasPrice"}', 400, -32600, "invalid_request", null],
       ["an empty batch", "[]", 400, -32600, "invalid_request", null],
-      ["a batch of 51", `[${Array.from({ length: 51 }, (_, n) => call(String(n))).join(",")}]`, 400, -32600, "invalid_request", null],
+      ["a batch of 1,001", `[${Array.from({ length: 1_001 }, (_, n) => call(String(n))).join(",")}]`, 400, -32600, "invalid_request", null],
       ["a body of one byte too many", call("1").padEnd(MAX_BODY_BYTES + 1), 413, -32600, "body_too_large", null],
       ["eth_sendTransaction", call("5", "eth_sendTransaction"), 200, -32601, "method_blocked", 5],
       ["eth_coinbase", call("5", "eth_coinbase"), 200, -32601, "method_blocked", 5],
@@ -372,7 +372,7 @@ describe("pages and methods", () => {
 });
 
 describe("bounds of a batch", () => {
-  it("eight items are in flight at most, and each that ends lets the next one start", async (t) => {
+  it("thirty-two items are in flight at most, and each that ends lets the next one start", async (t) => {
     const open: (() => void)[] = [];
     let most = 0;
     const counting = await scriptedUpstream((_, reply) => {
@@ -385,16 +385,16 @@ describe("bounds of a batch", () => {
     t.after(() => Promise.all([tight.close(), counting.close()]));
     const answer = tight.post(
       "/rpc/1",
-      Array.from({ length: 40 }, (_, id) => ({ jsonrpc: "2.0", id, method: "eth_call" })),
+      Array.from({ length: 96 }, (_, id) => ({ jsonrpc: "2.0", id, method: "eth_call" })),
     );
-    for (let ended = 0; ended < 32; ended++) {
-      await until("eight in flight", () => open.length === 8);
+    for (let ended = 0; ended < 64; ended++) {
+      await until("thirty-two in flight", () => open.length === 32);
       open.shift()?.();
     }
-    await until("the last eight", () => open.length === 8);
+    await until("the last thirty-two", () => open.length === 32);
     for (const end of open) end();
-    assert.equal((await answer).json.length, 40);
-    assert.equal(most, 8);
+    assert.equal((await answer).json.length, 96);
+    assert.equal(most, 32);
   });
 
   it("an answer that does not fit beside the others is replaced by an error of its own, and the room is free again afterwards", async (t) => {

@@ -18,7 +18,7 @@ const notification = z
 /** What may be POSTed. */
 export const rpcBody = z
   .union([rpcRequest, notification, z.array(z.union([rpcRequest, notification])).min(1)])
-  .meta({ id: "JsonRpcBody", description: "A call, or a batch of them. Each item of a batch is limited and charged for itself." });
+  .meta({ id: "JsonRpcBody", description: "A call, or a batch of them. Each item of a batch is limited and charged for itself; items beyond the rate wait." });
 
 const strategy = z.enum(STRATEGIES);
 const ms = z.number().min(0).describe("Milliseconds.");

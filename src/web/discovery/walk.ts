@@ -1,5 +1,6 @@
 // The first steps with an instance as shell lines that work as they stand, and what follows from its refusals. Shared by the documents for agents.
 import { usdText } from "../../core/price.ts";
+import { BATCH_DEADLINE_MS } from "../rpc/pacer.ts";
 import type { Facts, HostedFacts } from "./facts.ts";
 import { pathOf } from "./operations.ts";
 import type { Site } from "./site.ts";
@@ -64,7 +65,7 @@ export function refusalNotes({ hosted }: Facts): readonly string[] {
       : ` An account made with \`POST ${pathOf("createKey")}\` may use ${freeCuPerMonth} CU a month on public providers, at load-balanced; \`included_usage.resets_at\` of \`GET ${pathOf("getCurrentAccount")}\` tells when it begins anew. Anonymous keys have no such allowance.`;
   return [
     `**402 \`balance_exhausted\`**: nothing is left that pays for the call. Repeating it does not help.${allowance} ${paying}`,
-    `**429 \`rate_limit_exceeded\`**: wait the seconds that \`Retry-After\` names, then send the same request. An account has ${buckets.managed.perSecond} requests a second (${buckets.managed.burst} at once) with premium access, ${buckets.reduced.perSecond} (${buckets.reduced.burst}) where public providers stand in for it, and ${buckets.public.perSecond} (${buckets.public.burst}) on profile \`public\`. Each item of a batch counts. \`RateLimit\` tells what is left.`,
+    `**429 \`rate_limit_exceeded\`**: wait the seconds that \`Retry-After\` names, then send the same request. An account has ${buckets.managed.perSecond} requests a second (${buckets.managed.burst} at once) with premium access, ${buckets.reduced.perSecond} (${buckets.reduced.burst}) where public providers stand in for it, and ${buckets.public.perSecond} (${buckets.public.burst}) on profile \`public\`. Each item of a batch counts; items beyond the rate wait within the batch, up to ${BATCH_DEADLINE_MS / 1_000} seconds, and are then refused one by one. Two batches of an account may wait at once, a third gets 429. \`RateLimit\` tells what is left.`,
     "**401 `unauthorized` or `key_revoked`**: the key does not exist, is mistyped, or was deleted or replaced. Use the current key or create another one.",
     "**503 `unavailable`**: wait for `Retry-After`, then send the same request.",
   ];

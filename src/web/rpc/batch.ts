@@ -1,11 +1,13 @@
-// A batch: the spine once per item, a bounded number at a time, replies in the order of the requests.
+// A batch: the spine once per item, a bounded number at a time and at the caller's rate, replies in the order of the requests.
 import type { Interruption } from "../../core/charging.ts";
-import { fault } from "../../core/fault.ts";
+import { type Fault, fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
 import type { Transport } from "../../core/profile.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { Address } from "./address.ts";
 import { type Cancel, type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
+import type { RpcLimits } from "./limits.ts";
+import type { Pacer } from "./pacer.ts";
 import { renderReply } from "./render.ts";
 
 /** A batch as it came through the door. */
@@ -21,18 +23,37 @@ export interface Batch {
   readonly reserve: (bytes: number) => boolean;
   readonly transport: Transport;
   readonly desk: Desk | null;
+  /** Lets items beyond the caller's rate wait; null = they are refused, or no rate limits the caller. */
+  readonly pacer: Pacer | null;
   /** Hears each reply when it is in, whether it stands in the answer as it is, and of which item it is. */
   readonly heard: (reply: Reply, shown: boolean, index: number) => void;
   /** Hears which items are charged though the batch was cancelled before their answers; null = nobody does. */
   readonly abandoned: ((index: number) => void) | null;
 }
 
+/** Why a batch of so many items is refused as a whole, before any of them is served; null = it is not. */
+export function refusalOfBatch(items: number, { maxBatchItems }: Pick<RpcLimits, "maxBatchItems">): Fault | null {
+  if (items === 0) return fault("invalid_request", "the batch is empty");
+  if (items <= maxBatchItems) return null;
+  return fault("invalid_request", `a batch may hold ${maxBatchItems} items (limits.max_batch_items)`, { nextAction: "send several smaller batches" });
+}
+
+/** Why a caller's batch is refused as a whole because of those of its account that wait already; null = it is not. */
+export function refusalWhileWaiting({ gate }: Pick<ExchangeParts, "gate">, holder: Holder | null): Fault | null {
+  if (gate === null || holder === null || !gate.batches.isFull(holder.payer)) return null;
+  const nextAction = "wait for the answer to an earlier batch, then send this one again";
+  return fault("rate_limit_exceeded", "two batches of this account already wait for its rate limit", { nextAction });
+}
+
 /** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
 export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): (why: Interruption) => void {
-  const { bytes, spans, address, holder, transport, desk } = batch;
+  const { bytes, spans, address, holder, transport, desk, pacer } = batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, Cancel>();
+  /** Items that were started and then put off by the rate limit, in order. */
+  const postponed: number[] = [];
   let next = 0;
+  let inFlight = 0;
   let open = spans.length;
   let starting = false;
 
@@ -40,21 +61,37 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
     // Replies that come at once must not nest a call per item.
     if (starting) return;
     starting = true;
-    while (next < spans.length && next - (spans.length - open) < batch.concurrency) begin(next++);
+    while (inFlight < batch.concurrency && pacer?.waiting !== true && !isStarted()) begin(postponed.shift() ?? next++);
     starting = false;
+    if (isStarted()) pacer?.stop();
+  }
+
+  function isStarted(): boolean {
+    return next >= spans.length && postponed.length === 0;
   }
 
   function begin(index: number): void {
     const span = spans[index];
     if (span === undefined) return;
-    let finished = false;
-    const requestId = `${batch.requestId}-${index}`;
-    const cancel = exchange(parts, { bytes, span, address, holder, requestId, mayStream: false, transport, desk }, (reply) => {
-      finished = true;
+    let ended = false;
+    inFlight++;
+    const end = (): void => {
+      ended = true;
+      inFlight--;
       cancels.delete(index);
+    };
+    const postpone = (waitMs: number): boolean => {
+      if (pacer === null || !pacer.wait(waitMs, start)) return false;
+      end();
+      postponed.push(index);
+      return true;
+    };
+    const requestId = `${batch.requestId}-${index}`;
+    const cancel = exchange(parts, { bytes, span, address, holder, requestId, mayStream: false, transport, desk, postpone }, (reply) => {
+      end();
       keep(index, reply);
     });
-    if (!finished && cancel !== null) cancels.set(index, cancel);
+    if (!ended && cancel !== null) cancels.set(index, cancel);
   }
 
   function keep(index: number, reply: Reply): void {
@@ -62,6 +99,7 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
     if (reply.id === null) batch.heard(reply, false, index);
     else replies[index] = bounded(reply, index);
     if (open > 0) return start();
+    pacer?.stop();
     done(join(replies));
   }
 
@@ -78,6 +116,7 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
 
   start();
   return (why) => {
+    pacer?.stop();
     for (const [index, cancel] of cancels) if (cancel(why)) batch.abandoned?.(index);
   };
 }

@@ -11,11 +11,12 @@ import { addOldBilling, isOld } from "../old-forms.ts";
 import { type Headers, headersOf, retryAfter } from "../respond.ts";
 import type { Address } from "./address.ts";
 import { type Arrival, arrive } from "./arrival.ts";
-import { runBatch } from "./batch.ts";
+import { refusalOfBatch, refusalWhileWaiting, runBatch } from "./batch.ts";
 import { addBilling, addMeta, addTo, type Bill } from "./billing.ts";
 import { type Caller, isPlain } from "./caller.ts";
 import { addEncoding, type BodySink, type CompressedBody, type CompressionJob, MIN_COMPRESSED_BYTES } from "./compression.ts";
 import { evidenceOfReply, exchange, type Incoming, type Reply, type Settle } from "./exchange.ts";
+import { createPacer } from "./pacer.ts";
 import type { RpcParts } from "./parts.ts";
 import { closing, renderFault, renderReply } from "./render.ts";
 import { refusalOfSession, type SessionAnswer, serveSession } from "./session.ts";
@@ -99,7 +100,7 @@ export class Door implements StreamSink {
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
     const span: Span = { start, end: endOf(bytes) };
     const { requestId } = this.#caller;
-    const incoming: Incoming = { bytes, span, address, holder: this.#holder, requestId, mayStream: true, transport: "http", desk: null };
+    const incoming: Incoming = { bytes, span, address, holder: this.#holder, requestId, mayStream: true, transport: "http", desk: null, postpone: null };
     const cancel = exchange(this.#parts, incoming, (reply) => this.#reply(reply, bytes));
     if (!this.#over && this.#stream === null) this.#cancel = cancel;
   }
@@ -180,14 +181,13 @@ export class Door implements StreamSink {
     const { maxBatchItems, batchConcurrency } = this.#parts.limits;
     const { requestId } = this.#caller;
     const spans = elements(bytes, start, bytes.length, maxBatchItems + 1);
-    if (spans.length === 0) return this.refuse(fault("invalid_request", "the batch is empty"));
-    if (spans.length > maxBatchItems)
-      return this.refuse(fault("invalid_request", `a batch may hold ${maxBatchItems} items`, { nextAction: "send several smaller batches" }));
+    const why = refusalOfBatch(spans.length, this.#parts.limits) ?? refusalWhileWaiting(this.#parts, this.#holder);
+    if (why !== null) return this.refuse(why);
     let bill: Bill | null = null;
     const heard = ({ billing }: Reply): void => {
       if (billing !== null) bill = addTo(bill, billing);
     };
-    const ways = { holder: this.#holder, transport: "http" as const, desk: null, heard, abandoned: null };
+    const ways = { holder: this.#holder, transport: "http" as const, desk: null, pacer: createPacer(this.#parts, this.#holder), heard, abandoned: null };
     const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, reserve: (size: number) => this.reserve(size), ...ways };
     const cancel = runBatch(this.#parts, batch, (body) => {
       this.#over = true;

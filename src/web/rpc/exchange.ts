@@ -94,6 +94,8 @@ export interface Incoming {
   readonly transport: Transport;
   /** Null where the connection is not kept. */
   readonly desk: Desk | null;
+  /** Asked where a rate limit stands in the way: true = the request is put off, not answered, and comes again. Null = it is refused. */
+  readonly postpone: ((waitMs: number) => boolean) | null;
 }
 
 /** Ends a request before its answer. Returns whether the call is charged all the same; the caller of a key has been charged then. */
@@ -153,6 +155,7 @@ function admit(request: Request, done: Done, final: boolean): Cancel | null {
       };
     }
     case "refusal": {
+      if (admission.bucket !== null && incoming.postpone?.(admission.fault.retryAfterMs ?? 0) === true) return null;
       parts.observer.refused(admission.fault.code);
       done({ ...replyOf(incoming, envelope), outcome: { kind: "fault", fault: admission.fault }, billing: admission });
       return null;

@@ -6,6 +6,7 @@ import { readRequest } from "../../core/jsonrpc.ts";
 import { methodOf } from "../../core/method.ts";
 import { cuOf, type Tariff } from "../../core/price.ts";
 import { unitsFor } from "../../hosted/payments/session/sessions.ts";
+import { refusalOfBatch } from "./batch.ts";
 
 /** A call and what it costs. */
 export interface PricedItem {
@@ -53,11 +54,8 @@ export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | 
 function pricedBatch(bytes: Buffer, start: number, pricing: Pricing): PricedRequest | RefusedRequest {
   const { maxItems } = pricing;
   const spans = elements(bytes, start, bytes.length, maxItems + 1);
-  if (spans.length === 0) return { kind: "refused", fault: fault("invalid_request", "the batch is empty"), id: "null" };
-  if (spans.length > maxItems) {
-    const why = fault("invalid_request", `a batch may hold ${maxItems} items`, { nextAction: "send several smaller batches" });
-    return { kind: "refused", fault: why, id: "null" };
-  }
+  const why = refusalOfBatch(spans.length, { maxBatchItems: maxItems });
+  if (why !== null) return { kind: "refused", fault: why, id: "null" };
   let units = 0n;
   let cu = 0;
   const items = spans.map((span): PricedItem => {

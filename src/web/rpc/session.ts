@@ -159,7 +159,17 @@ class PaidRequest {
     const [item] = items;
     if (item === undefined) return null;
     let over = false;
-    const incoming = { bytes, span: item.span, address, holder: null, requestId: caller.requestId, mayStream: false, transport: "http" as const, desk: null };
+    const incoming = {
+      bytes,
+      span: item.span,
+      address,
+      holder: null,
+      requestId: caller.requestId,
+      mayStream: false,
+      transport: "http" as const,
+      desk: null,
+      postpone: null,
+    };
     const stop = exchange(this.#parts, incoming, (reply) => {
       over = true;
       done(this.#rendered(reply, item.units));
@@ -195,7 +205,7 @@ class PaidRequest {
     const abandoned = (index: number): void => {
       units += items[index]?.units ?? 0n;
     };
-    const ways = { holder: null, transport: "http" as const, desk: null, heard, reserve, abandoned };
+    const ways = { holder: null, transport: "http" as const, desk: null, pacer: null, heard, reserve, abandoned };
     const batch = { bytes, spans, address, requestId: caller.requestId, concurrency: this.#parts.limits.batchConcurrency, ...ways };
     const stop = runBatch(this.#parts, batch, (body) => {
       over = true;

@@ -9,9 +9,10 @@ import { withErrorType } from "../../core/old-form.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { Address } from "../rpc/address.ts";
 import type { Arrival } from "../rpc/arrival.ts";
-import { type Batch, runBatch } from "../rpc/batch.ts";
+import { type Batch, refusalOfBatch, refusalWhileWaiting, runBatch } from "../rpc/batch.ts";
 import { evidenceOfReply, exchange, type Reply } from "../rpc/exchange.ts";
 import type { Activity } from "../rpc/lean.ts";
+import { createPacer } from "../rpc/pacer.ts";
 import type { RpcParts } from "../rpc/parts.ts";
 import { renderFault, renderReply } from "../rpc/render.ts";
 import { type Line, SubscriptionDesk } from "./desk.ts";
@@ -100,7 +101,17 @@ export class SocketCalls {
     const call = this.#begin(bytes.length);
     const span: Span = { start, end: endOf(bytes) };
     const { holder } = this.#arrival;
-    const incoming = { bytes, span, address, holder, requestId: this.#parts.requestId(), mayStream: false, transport: "ws" as const, desk: this.#desk };
+    const incoming = {
+      bytes,
+      span,
+      address,
+      holder,
+      requestId: this.#parts.requestId(),
+      mayStream: false,
+      transport: "ws" as const,
+      desk: this.#desk,
+      postpone: null,
+    };
     const cancel = exchange(this.#parts.rpc, incoming, (reply) => this.#replied(call, reply));
     if (!call.over) call.cancel = cancel;
   }
@@ -167,9 +178,8 @@ export class SocketCalls {
     const { rpc, requestId } = this.#parts;
     const { limits } = rpc;
     const spans = elements(bytes, start, bytes.length, limits.maxBatchItems + 1);
-    if (spans.length === 0) return this.#tell("null", fault("invalid_request", "the batch is empty"));
-    if (spans.length > limits.maxBatchItems)
-      return this.#tell("null", fault("invalid_request", `a batch may hold ${limits.maxBatchItems} items`, { nextAction: "send several smaller batches" }));
+    const why = refusalOfBatch(spans.length, limits) ?? refusalWhileWaiting(rpc, this.#arrival.holder);
+    if (why !== null) return this.#tell("null", why);
     const call = this.#begin(bytes.length);
     const followers: Follower[] = [];
     const batch: Batch = {
@@ -181,6 +191,7 @@ export class SocketCalls {
       concurrency: limits.batchConcurrency,
       transport: "ws",
       desk: this.#desk,
+      pacer: createPacer(rpc, this.#arrival.holder),
       reserve: (size) => this.#reserve(call, size),
       heard: (reply, shown) => this.#follow(followers, reply, shown),
       abandoned: null,

@@ -90,7 +90,8 @@ async function take(parts: TillParts, live: LiveChannel, presented: PresentedVou
 function accept(parts: TillParts, live: LiveChannel, { payload, call, challengeId }: PresentedVoucher): TillHold | Managed | Refused {
   const { session } = parts;
   const { burst } = parts.bucket;
-  if (call !== null && call.calls > burst) return refused(fault("invalid_request", `a batch of a channel may hold ${burst} calls`, { nextAction: SMALLER }));
+  if (call !== null && call.calls > burst)
+    return refused(fault("invalid_request", `a batch of a channel may hold ${burst} calls (hosted.buckets.managed.burst)`, { nextAction: SMALLER }));
   const refusal = note(live, payload, call?.units ?? 0n);
   if (refusal !== null) return refusal;
   if (call === null) return { kind: "managed", headers: receiptOf(session.world, live, challengeId) };

@@ -1,0 +1,232 @@
+// Batches beyond their caller's rate, in simulated time, over real rate limits: every item is served or refused once, in order, and nothing stays behind.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { pino } from "pino";
+import { customServices } from "../../src/core/access.ts";
+import type { BucketSize } from "../../src/core/bucket.ts";
+import { elements } from "../../src/core/json.ts";
+import type { Gate, Grant } from "../../src/hosted/gate.ts";
+import { type Holder, UNBOUND } from "../../src/hosted/holder.ts";
+import { takeToken } from "../../src/hosted/quota.ts";
+import { createWaitingBatches } from "../../src/hosted/waiting-batches.ts";
+import { createObserver } from "../../src/observe.ts";
+import { createDirectory } from "../../src/upstream/directory.ts";
+import type { Route, Router } from "../../src/upstream/router.ts";
+import { createWheel } from "../../src/upstream/wheel.ts";
+import { createResolver } from "../../src/web/rpc/address.ts";
+import { refusalWhileWaiting, runBatch } from "../../src/web/rpc/batch.ts";
+import { BATCH_DEADLINE_MS, createPacer } from "../../src/web/rpc/pacer.ts";
+import { configOf, configText } from "../fakes/service.ts";
+import { simulatedWorld } from "../fakes/world.ts";
+
+/** What a batch was answered. */
+interface Ended {
+  readonly id: number;
+  readonly result?: string;
+  readonly error?: { readonly code: number; readonly data: { readonly code: string; readonly retry_after_ms: number } };
+}
+
+interface Running {
+  readonly cancel: () => void;
+  readonly answer: () => readonly Ended[] | null;
+  /** Why it was refused as a whole; null = it was not. */
+  readonly refused: string | null;
+}
+
+function scene(size: BucketSize) {
+  const world = simulatedWorld(7);
+  const wheel = createWheel(world);
+  const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
+  const observer = createObserver(pino({ level: "silent" }), world);
+  const resolver = createResolver(createDirectory(config.chains, config.profiles, world, config.selection), observer);
+  const address = resolver.resolve({ url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined }, null);
+  assert.ok(address.kind === "address");
+  const [service] = customServices("team");
+  assert.ok(service !== undefined);
+  const batches = createWaitingBatches();
+  /** When each item was routed, in order. */
+  const routedAtMs: number[] = [];
+  const state = { routed: 0, settled: 0, hold: false, held: [] as (() => void)[] };
+  const router: Router = {
+    route(request, done) {
+      routedAtMs.push(world.now());
+      state.routed++;
+      const route: Route = { request, plan: { candidates: [], excluded: [] }, traces: [], startedAtMs: world.now(), answeredBy: null, cancel: () => {} };
+      const body = Buffer.from(`{"jsonrpc":"2.0","id":${request.call.wireId},"result":"0x1"}`);
+      const answer = (): void => done({ kind: "result", body, start: body.length - 6, end: body.length - 1, wireId: request.call.wireId }, route);
+      if (state.hold) state.held.push(answer);
+      else answer();
+      return route;
+    },
+  };
+  const gate = parseGate({
+    batches,
+    admit(holder: Holder) {
+      const why = takeToken(holder.payer, service.bucket, { size, nowMs: world.now() });
+      return why === null
+        ? { kind: "grant", holder, service, strategy: "load-balanced", cu: 1 }
+        : { kind: "refusal", fault: why, holder, bucket: service.bucket };
+    },
+    settle(grant: Grant) {
+      state.settled++;
+      return { grant, chargeN: 0 };
+    },
+  });
+  const parts = { world, wheel, router, observer, resolver, gate, deadlineMs: () => 1_000 };
+  const holderOf = (id: string): Holder => ({
+    kind: "holder",
+    keyId: id,
+    payer: { id, kind: "account", paid: null, own: null, fullAtMs: null },
+    home: "team",
+    bounds: UNBOUND,
+    seats: null,
+  });
+
+  function send(holder: Holder, items: number, concurrency = 32): Running {
+    const why = refusalWhileWaiting(parts, holder);
+    if (why !== null) return { cancel: () => {}, answer: () => null, refused: why.code };
+    const text = `[${Array.from({ length: items }, (_, n) => `{"jsonrpc":"2.0","id":${n},"method":"eth_gasPrice"}`).join(",")}]`;
+    const bytes = Buffer.from(text);
+    let answer: readonly Ended[] | null = null;
+    assert.ok(address.kind === "address");
+    const cancel = runBatch(
+      parts,
+      {
+        bytes,
+        spans: elements(bytes, 0, bytes.length, items),
+        address,
+        holder,
+        requestId: "r",
+        concurrency,
+        reserve: () => true,
+        transport: "http",
+        desk: null,
+        pacer: createPacer(parts, holder),
+        heard: () => {},
+        abandoned: null,
+      },
+      (pieces) => {
+        assert.equal(answer, null, "answered twice");
+        answer = JSON.parse(Buffer.concat(pieces ?? []).toString());
+      },
+    );
+    return { cancel, answer: () => answer, refused: null };
+  }
+
+  return { world, wheel, batches, routedAtMs, state, holderOf, send };
+}
+
+function parseGate(it: object): Gate {
+  return it as Gate;
+}
+
+const ids = (answer: readonly Ended[] | null): readonly number[] => (answer ?? []).map((it) => it.id);
+const upTo = (count: number): readonly number[] => Array.from({ length: count }, (_, n) => n);
+
+test("a thousand items at a hundred a second: two hundred at once, the rest at the rate, all served, in order, and nothing stays behind", () => {
+  const { world, wheel, batches, routedAtMs, holderOf, send, state } = scene({ perSecond: 100, burst: 200 });
+  const startMs = world.now();
+  const batch = send(holderOf("acc_1"), 1_000);
+  assert.deepEqual([state.routed, batch.answer(), batches.size], [200, null, 1]);
+  world.advance(7_900);
+  assert.equal(batch.answer(), null);
+  world.advance(200);
+  const answer = batch.answer();
+  assert.deepEqual(ids(answer), upTo(1_000));
+  assert.ok(answer?.every((it) => it.result === "0x1"));
+  for (const [n, atMs] of routedAtMs.entries()) assert.ok(atMs - startMs >= (n - 200) * 10 - 1, `item ${n} was ahead of the rate`);
+  assert.deepEqual([state.settled, batches.size, wheel.size], [1_000, 0, 0]);
+});
+
+test("what the rate has not admitted by the deadline is refused item by item, with the time to wait", () => {
+  const { world, batches, wheel, holderOf, send } = scene({ perSecond: 1, burst: 10 });
+  const batch = send(holderOf("acc_1"), 100);
+  world.advance(BATCH_DEADLINE_MS - 100);
+  assert.equal(batch.answer(), null);
+  world.advance(200);
+  const answer = batch.answer() ?? [];
+  assert.deepEqual(ids(answer), upTo(100));
+  const served = answer.filter((it) => it.result !== undefined).length;
+  assert.ok(served >= 39 && served <= 40, `${served} served`);
+  for (const { error } of answer.slice(served)) {
+    assert.deepEqual([error?.code, error?.data.code], [-32005, "rate_limit_exceeded"]);
+    assert.ok((error?.data.retry_after_ms ?? 0) > 0);
+  }
+  assert.deepEqual([batches.size, wheel.size], [0, 0]);
+});
+
+test("two batches of an account wait, a third is refused as a whole with nothing of it executed; those of others are not affected", () => {
+  const { world, batches, holderOf, send, state } = scene({ perSecond: 10, burst: 10 });
+  const [mine, other] = [holderOf("acc_1"), holderOf("acc_2")];
+  const first = send(mine, 50);
+  const second = send(mine, 50);
+  const { routed } = state;
+  assert.deepEqual([send(mine, 2).refused, state.routed], ["rate_limit_exceeded", routed]);
+  assert.equal(send(other, 5).answer()?.length, 5);
+  const third = send(other, 30);
+  assert.deepEqual([third.refused, batches.size], [null, 2]);
+  world.advance(12_000);
+  for (const batch of [first, second]) assert.ok(batch.answer()?.every((it) => it.result === "0x1"));
+  assert.equal(third.answer()?.length, 30);
+  assert.equal(batches.size, 0);
+  world.advance(2_000);
+  assert.equal(send(mine, 2).answer()?.length, 2);
+});
+
+test("a batch that meets the limit while two others of its account wait: its remaining items are refused one by one", () => {
+  const { world, holderOf, send, state } = scene({ perSecond: 10, burst: 10 });
+  const holder = holderOf("acc_1");
+  state.hold = true;
+  const slow = send(holder, 6, 1);
+  state.hold = false;
+  const waiting = [send(holder, 20), send(holder, 20)];
+  assert.equal(slow.answer(), null);
+  for (const answer of state.held) answer();
+  const answer = slow.answer() ?? [];
+  assert.deepEqual(ids(answer), upTo(6));
+  assert.deepEqual(
+    answer.map(({ result, error }) => result ?? error?.data.code),
+    ["0x1", ...Array.from({ length: 5 }, () => "rate_limit_exceeded")],
+  );
+  world.advance(5_000);
+  for (const batch of waiting) assert.ok(batch.answer()?.every(({ result }) => result === "0x1"));
+});
+
+test("a caller who leaves ends the wait: the place is free, no timer is left, and no item is started afterwards", () => {
+  const { world, wheel, batches, holderOf, send, state } = scene({ perSecond: 1, burst: 1 });
+  const holder = holderOf("acc_1");
+  const [first, second] = [send(holder, 20), send(holder, 20)];
+  assert.equal(send(holder, 1).refused, "rate_limit_exceeded");
+  first.cancel();
+  second.cancel();
+  assert.deepEqual([batches.size, wheel.size], [0, 0]);
+  const { routed } = state;
+  world.advance(60_000);
+  assert.deepEqual([state.routed, first.answer(), second.answer()], [routed, null, null]);
+  assert.equal(send(holder, 1).answer()?.length, 1);
+});
+
+test("whatever the rate, the number of items and the number of callers: every item ends once, in order, not ahead of the rate", () => {
+  const shape = fc.record({ perSecond: fc.integer({ min: 1, max: 500 }), burst: fc.integer({ min: 1, max: 300 }) });
+  const sizes = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 6 });
+  fc.assert(
+    fc.property(shape, sizes, fc.integer({ min: 1, max: 40 }), fc.infiniteStream(fc.integer({ min: 0, max: 3_000 })), (size, counts, concurrency, gaps) => {
+      const { world, wheel, batches, routedAtMs, holderOf, send, state } = scene(size);
+      const holder = holderOf("acc_1");
+      const startMs = world.now();
+      const running = counts.map((count) => {
+        const batch = send(holder, count, concurrency);
+        world.advance(gaps.next().value ?? 0);
+        return { count, batch };
+      });
+      world.advance(BATCH_DEADLINE_MS + 1_000);
+      for (const { count, batch } of running) if (batch.refused === null) assert.deepEqual(ids(batch.answer()), upTo(count));
+      const served = running.reduce((sum, { batch }) => sum + (batch.answer() ?? []).filter((it) => it.result !== undefined).length, 0);
+      assert.deepEqual([state.routed, state.settled, batches.size, wheel.size], [served, served, 0, 0]);
+      for (const [n, atMs] of routedAtMs.entries())
+        assert.ok(n + 1 <= size.burst + ((atMs - startMs) * size.perSecond) / 1_000 + 1, `item ${n} was ahead of the rate`);
+    }),
+    { numRuns: 100 },
+  );
+});
