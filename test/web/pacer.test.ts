@@ -52,7 +52,14 @@ function scene(size: BucketSize) {
     route(request, done) {
       routedAtMs.push(world.now());
       state.routed++;
-      const route: Route = { request, plan: { candidates: [], excluded: [] }, traces: [], startedAtMs: world.now(), answeredBy: null, cancel: () => {} };
+      const route: Route = {
+        request,
+        plan: { candidates: [], excluded: [] },
+        traces: [],
+        startedAtMs: world.now(),
+        answeredBy: null,
+        cancel: () => ({ sent: false, countedAsTimeout: false }),
+      };
       const body = Buffer.from(`{"jsonrpc":"2.0","id":${request.call.wireId},"result":"0x1"}`);
       const answer = (): void => done({ kind: "result", body, start: body.length - 6, end: body.length - 1, wireId: request.call.wireId }, route);
       if (state.hold) state.held.push(answer);
@@ -111,7 +118,7 @@ function scene(size: BucketSize) {
         answer = JSON.parse(Buffer.concat(pieces ?? []).toString());
       },
     );
-    return { cancel, answer: () => answer, refused: null };
+    return { cancel: () => void cancel("left"), answer: () => answer, refused: null };
   }
 
   return { world, wheel, batches, routedAtMs, state, holderOf, send };
