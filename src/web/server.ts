@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import { type Fault, fault } from "../core/fault.ts";
 import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
 import type { World } from "../world.ts";
+import { createConnectionRequests } from "./connection-requests.ts";
 import { isFromThisMachine, isOperator } from "./operator.ts";
 import { type Headers, headersOf, refusalText, writeFault, writePreflight } from "./respond.ts";
 import { isRpcPath, isSocketPath } from "./rpc/address.ts";
@@ -91,7 +92,9 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
     },
   });
   server.maxConnections = limits.maxConnections;
+  const connectionRequests = createConnectionRequests();
   server.on("request", (request, response) => {
+    connectionRequests.add(request, response);
     state.active++;
     state.lastMs = parts.world.now();
     response.on("close", () => {
@@ -101,11 +104,16 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
     if (state.draining) response.shouldKeepAlive = false;
     handle(handling, request, response);
   });
-  server.on("clientError", (error, socket) => answerBroken(error, socket, parts.requestId()));
+  const refuse = (socket: Duplex, why: Fault): void => connectionRequests.refuseNext(socket, refusalText(headersOf(parts.requestId(), undefined), why));
+  server.on("clientError", (error: ClientError, socket) => {
+    if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
+    else refuse(socket, brokenAs(error.code));
+  });
+  server.on("connect", (_request, socket) => refuse(socket, NO_TUNNELS));
   const { rpc, subscriptions, requestId } = parts;
   const sockets = createCallerSockets({ rpc, subscriptions, requestId, activity: state });
   server.on("upgrade", (request, socket, head) => {
-    if (isBusy(socket)) socket.destroy();
+    if (connectionRequests.isBusy(socket)) refuse(socket, HANDSHAKE_BEHIND);
     else sockets.upgrade(request, socket, head);
   });
   const lean = leanDoorOf(parts, server, state);
@@ -212,24 +220,10 @@ function originForm(target: string): string {
 }
 
 /** What node's parser refused: bad framing, headers too long, or a client that is too slow. */
-function answerBroken(error: Error & { readonly code?: string }, socket: Duplex, requestId: string): void {
-  if (!socket.writable || error.code === "ECONNRESET" || isAnswering(socket)) {
-    socket.destroy();
-    return;
-  }
-  socket.end(refusalText(headersOf(requestId, undefined), brokenAs(error.code)));
-}
+type ClientError = Error & { readonly code?: string };
 
-/** True while a request on this connection has yet to be answered in full: its connection cannot become something else. */
-function isBusy(socket: Duplex): boolean {
-  return "_httpMessage" in socket && typeof socket._httpMessage === "object" && socket._httpMessage !== null;
-}
-
-/** True while an answer is on its way out on this connection: a second one must not be written into it. */
-function isAnswering(socket: Duplex): boolean {
-  const answer = "_httpMessage" in socket ? socket._httpMessage : null;
-  return typeof answer === "object" && answer !== null && "headersSent" in answer && answer.headersSent === true;
-}
+const NO_TUNNELS = fault("invalid_request", "CONNECT is not served here", { nextAction: "POST to /rpc/{chain}" });
+const HANDSHAKE_BEHIND = fault("invalid_request", "a WebSocket cannot be opened behind a request that is under way", { nextAction: "open another connection" });
 
 function brokenAs(code: string | undefined): Fault {
   if (code === "HPE_HEADER_OVERFLOW")

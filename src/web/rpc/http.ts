@@ -126,12 +126,19 @@ class HttpRequest implements Caller {
   #take(chunk: Buffer): void {
     this.#size += chunk.length;
     if (!this.#wanted) {
-      if (this.#size > DISCARD_BYTES) this.#request.destroy();
+      if (this.#size > DISCARD_BYTES) this.#discarded();
       return;
     }
     this.#chunks.push(chunk);
     if (this.#size > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
     else if (!this.#door.reserve(chunk.length)) this.#refuse(fault("unavailable", "too many request bytes are in flight"));
+  }
+
+  /** No more is read; the connection ends with the refusal, and not before the answers to earlier requests on it. */
+  #discarded(): void {
+    this.#request.pause();
+    if (this.#response.writableFinished) this.#request.destroy();
+    else this.#response.once("finish", () => this.#request.destroy());
   }
 
   #complete(): void {
