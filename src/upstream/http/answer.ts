@@ -213,7 +213,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     const long = ok ? readLongResult(body, wireId) : null;
     if (long !== null) return this.#succeed(body, long.start, long.end);
     const answer = readAnswer(body, wireId);
-    if (answer.kind === "bad") return this.#fail("body", excerpt(body) || answer.message);
+    if (answer.kind === "bad") return this.#fail("body", excerpt(body) || EMPTY_BODY);
     if (answer.kind === "error") return this.#failWith(body.subarray(answer.start, answer.end));
     if (!ok) return this.#fail("body", `a result with HTTP status ${this.#status}`);
     if (!answer.sameId) return this.#fail("body", "the answer carries another id");
@@ -242,6 +242,7 @@ const EMPTY = Buffer.alloc(0);
 const CANCELLED = new Error("cancelled");
 /** Longest error, and longest anything that is not a result. */
 const MAX_ERROR_BYTES = 1_048_576;
+const EMPTY_BODY = "the body is empty";
 const COMPRESSED = "the answer is compressed, which was not asked for";
 
 function excerpt(body: Buffer): string {

@@ -1,0 +1,612 @@
+// The shapes of provider errors as data: an ordered table in which the first rule that matches names the category. Rules describe families
+// (what is said to be too large, missing, spent or broken), not single messages; words come before codes, since vendors use one code for many things.
+import type { MethodGroup, Phrase, Rule } from "./classification.ts";
+
+const LOGS: readonly MethodGroup[] = ["logs"];
+const SEND: readonly MethodGroup[] = ["send"];
+const EXECUTE: readonly MethodGroup[] = ["execute"];
+const TRANSACTION: readonly MethodGroup[] = ["send", "execute"];
+
+/** Codes under which a message may echo what the caller sent: never read as a refusal before the words were found to be about parameters. */
+const ECHOING: readonly number[] = [-32602];
+
+const QUOTA_EXHAUSTED: readonly Phrase[] = [/\bmonthly\b.{0,32}(?:capacity|quota|limit|request|usage|compute|credit|cu)/];
+const QUOTA: readonly Phrase[] = [
+  /\bdaily\b.{0,24}(?:request|limit|quota|capacity|credit|cu\b|compute|included)/,
+  /\bapi credits|credits? (?:are |is |have been |were )?(?:exhausted|depleted|used up|limit)/,
+  "free tier limit",
+  /quota (?:is |has been |was )?(?:exceeded|exhausted|used up)|exceeded your quota/,
+  /(?:out of|no|not enough|insufficient|exhausted|ran out of|lacks?) (?:\w+ )?(?:credits|cus?|cups?|compute units)\b/,
+  /payment required|top ?up\b|past due|unpaid|\bbilling\b/,
+  /(?:call|request|usage|plan) (?:limit|cap) (?:has been |was |is )?(?:reached|exceeded).{0,24}(?:upgrade|subscription)/,
+  /usage has been consumed/,
+  /(?:trial|subscription|plan) (?:period )?(?:has |is )?(?:ended|expired|over)\b/,
+];
+/** Words that speak of a rate and of nothing else. */
+const PLAIN_RATE: readonly Phrase[] = [
+  /\brate ?limit/,
+  /too many (?:\w+ )?requests?\b/,
+  /(?:requests?|calls?|queries|units|credits?|cus?) ?(?:per|\/|an?|every) ?(?:second|sec|s|minute|min|m|hour)\b/,
+  /throttl|slow down|enhance your calm/,
+];
+const RATE: readonly Phrase[] = [
+  ...PLAIN_RATE,
+  /\b(?:requests?|calls?|compute units?|cu|traffic|relay|bandwidth|frequency|usage|api)\b (?:\w+ )?(?:limit|rate|allowance|cap)(?:ed|s)?\b/,
+  /\b(?:requests?|calls?|frequency|bandwidth|traffic) (?:count |frequency |rate |volume )?(?:is |are |was |has been )?(?:exceeded|too (?:fast|high|frequent))/,
+  /\b(?:qps|rps|cups?|tps|ccu)\b.{0,12}(?:limit|exceed|capacity)|(?:exceed|limit|allowance).{0,32}\b(?:qps|rps|cups|tps)\b/,
+  /exceed\w*.{0,24}\b(?:bandwidth|traffic|frequency|allowance|relays?)\b/,
+  /throughput|\bquota\b|over capacity/,
+  /concurren(?:t|cy) (?:\w+ )?(?:requests?|calls?|connections?|limit|capacity)|(?:too many|max\w*|exceed\w*).{0,24}concurren/,
+  /error code: 1015/,
+];
+const AUTH: readonly Phrase[] = [
+  /must be authenticated|must authenticate|authentication (?:is )?(?:required|failed|error)|missing authentication|\bunauthori[sz]ed\b/,
+  /token (?:is |has |was )?(?:invalid|expired|revoked)/,
+  /\b(?:invalid|missing|unknown|expired|inactive|disabled|incorrect|no|wrong|provide an?(?: valid)?|need an?|requires? an?) (?:or missing )?(?:api ?key|access key|api token|access token|auth(?:entication)? token|authentication|jwt|project id|app id|client id|credentials)\b/,
+  /\b(?:api ?key|access key|api token|project id|client id|access token) (?:is |was |has |has been |does |with )?(?:missing|required|inactive|invalid|expired|disabled|revoked|suspended|not valid|not found|not active|not allowed|not enabled|not have access|on another chain|blocked)/,
+  /\bkey (?:is |was |has been )(?:inactive|expired|disabled|revoked|suspended|blocked)/,
+  /not enabled for this app|not in (?:project|key|plan) scope|project id settings/,
+  /not (?:been )?authori[sz]ed|access (?:is )?denied|not (?:allowed|permitted) to (?:use|access) this (?:endpoint|chain|network|api)/,
+  /\b(?:ip|ip address|origin|referr?er|domain|host)\b.{0,24}(?:not (?:allowed|permitted|authori[sz]ed|whitelisted|allowlisted)|not (?:in|on) .{0,12}(?:white|allow) ?list|blocked)/,
+  /\baccount (?:is |has been |was )?(?:suspended|disabled|deactivated|blocked|inactive)/,
+];
+
+// Ordered: the first match wins. First what carries the caller's own words (a revert reason may read "invalid api key"), then what is about the
+// transaction, then refusals of the provider from the most to the least particular, then codes, then HTTP statuses.
+const PLAIN_RULES: readonly Rule[] = [
+  { kind: "network", category: "connection_rate_limit", from: [232], text: ["enhance your calm"] },
+  { kind: "network", category: "network", from: [231] },
+  { kind: "unsent", category: "unsent", from: [] },
+  { kind: "timeout", category: "timeout", from: [] },
+
+  // Bodies that are no JSON-RPC answer: the status speaks, and for refusals the words.
+  { kind: "body", category: "quota_exhausted", from: [], status: [400, 499], text: QUOTA_EXHAUSTED },
+  { kind: "body", category: "quota", from: [71], status: [400, 499], text: QUOTA },
+  { kind: "body", category: "rate_limit", from: [62], status: [400, 499], text: RATE },
+  { kind: "body", category: "rate_limit", from: [], status: [429, 429] },
+  { kind: "body", category: "auth", from: [], status: [401, 401] },
+  { kind: "body", category: "quota", from: [], status: [402, 402] },
+  { kind: "body", category: "auth", from: [], status: [400, 403], text: AUTH },
+  { kind: "body", category: "forbidden", from: [], status: [403, 403] },
+  { kind: "body", category: "endpoint_missing", from: [], status: [300, 399] },
+  // Nothing but the status: the door does not take this method. With a page behind it, it is no door at all.
+  { kind: "body", category: "method_unsupported", from: [132], status: [405, 405], text: [/^\s*$|^the body is empty$/] },
+  { kind: "body", category: "method_unsupported", from: [], status: [415, 415], text: [/^\s*$|^the body is empty$/] },
+  { kind: "body", category: "endpoint_missing", from: [233], status: [404, 405] },
+  { kind: "body", category: "endpoint_missing", from: [], status: [410, 410] },
+  { kind: "body", category: "timeout", from: [], status: [408, 408] },
+  { kind: "body", category: "request_size", from: [], status: [413, 414] },
+  { kind: "body", category: "rate_limit", from: [], status: [529, 529] },
+  { kind: "body", category: "server", from: [226, 228], status: [500, 599] },
+  { kind: "body", category: "bad_body", from: [227, 229, 230] },
+];
+
+const EXECUTION_RULES: readonly Rule[] = [
+  {
+    category: "revert",
+    from: [137, 138, 139, 140, 141, 142, 145, 1331, 1332, 1333, 1334, 1335, 1337, 1338],
+    text: [
+      "execution reverted",
+      "vm exception while processing transaction",
+      "vm execution error",
+      "the execution failed due to an exception",
+      /(?:transaction|call) reverted/,
+      "reverted with",
+    ],
+  },
+  { category: "revert", from: [1329, 1330, 1336], methods: EXECUTE, text: [/\brevert(?:ed)?\b/, /message execution failed|validation revert/] },
+  { category: "revert", from: [], methods: EXECUTE, data: [/^(?:reverted |revert: )?0x(?:08c379a0|4e487b71)/] },
+  { category: "block_missing", from: [86], codes: [3], text: ["unknown block"] },
+  { category: "halt", from: [1347], methods: EXECUTE, text: ["error function selector"] },
+  { category: "underpriced", from: [], methods: EXECUTE, codes: [3], text: ["block base fee"] },
+  { category: "revert", from: [], codes: [3], methods: EXECUTE },
+  { category: "server", from: [], text: [/\bevm error:? ?\(?database/, "database error", "failed to get account for", "failed to get storage for"] },
+  {
+    category: "halt",
+    from: [143, 144, 146, 147, 148, 149, 150, 151, 1339, 1340, 1341, 1342, 1344, 1349],
+    text: [
+      /\bevm error\b/,
+      /invalid (?:opcode|jump)|invalidjump|opcode not found|bad (?:jump destination|instruction)/,
+      /stack (?:limit reached \d|underflow|overflow)/,
+      /max(?:imum)? (?:code size|call depth)(?: is)? exceeded/,
+      /(?:out|ran out|run out) of (?:gas|counters)|outofgas/,
+      "gas required exceeds",
+      "gas uint64 overflow",
+      "write protection",
+      "return data out of bounds",
+      "contract address collision",
+      "invalid code: must not begin with",
+      "always failing transaction",
+      /not enough (?:\w+ )?counters/,
+      "during memory expansion",
+    ],
+  },
+  {
+    category: "halt",
+    from: [1343, 1345, 1346, 1348],
+    methods: EXECUTE,
+    text: [
+      /\bgas (?:limit|cap|allowance)\b.{0,16}(?:exceed|reached|is too low)|(?:exceed\w*|over|above).{0,24}\bgas (?:cap|limit)\b/,
+      /\b(?:row|step|counter|circuit|computation|memory) (?:consumption|capacity|limit)\b.{0,24}(?:overflow|exceed|reached)/,
+      /processing could not be completed due to an exception/,
+    ],
+  },
+];
+
+const REQUEST_RULES: readonly Rule[] = [
+  { category: "batch", from: [213, 1364, 1365], text: ["validation errors in batch", "calls in batch request", /\bbatch (?:size|request|limit|is|of|too)\b/] },
+  { category: "parse", from: [208, 215], codes: [-32700, -32601, -32600], text: ["parse error"] },
+  { category: "parse", from: [], codes: [-32700] },
+  { category: "subscription_unsupported", from: [1324], methods: ["subscriptions"], codes: [-32601, -32004] },
+  { category: "method_unsupported", from: [123, 124, 1320, 1321, 1323], codes: [-32601] },
+  {
+    category: "subscription_unsupported",
+    from: [133, 134, 1325],
+    methods: ["subscriptions"],
+    text: [/not (?:supported|available|found|exist|enabled|allowed|implemented)/, "unsupported", "websocket"],
+  },
+  // Names the method, so it may hold anything a caller called a method.
+  {
+    category: "method_unsupported",
+    from: [125, 127, 128, 1307, 1308, 1313, 1314, 1316, 1318, 1322],
+    text: [
+      /\bmethods?\b.{0,120}?\b(?:does not exist|not exist|is not available|not available|not found|not supported|unsupported|not whitelisted|not enabled|disabled|not allowed|not permitted|not implemented|not recogni[sz]ed|unavailable|is blocked|is restricted)\b/,
+      /\b(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid|disallowed|restricted) (?:json ?rpc |rpc )?method\b/,
+      /(?:not|nt) (?:support|have permission to (?:call|use)) (?:the |this )?(?:requested )?method/,
+    ],
+  },
+  { category: "dialect", from: [136], text: [/invalid type: (?:map|string|struct|object|sequence|integer).{0,40}expected.{0,24}block/] },
+  {
+    category: "invalid_params",
+    from: [210, 211, 212, 1353, 1354, 1355, 1358],
+    text: [
+      /invalid argument \d/,
+      "missing value for required argument",
+      "cannot unmarshal",
+      "too many arguments",
+      "unknown variant",
+      "missing field",
+      /hex (?:string|number)|(?:missing|without) 0x prefix/,
+      "invalid type:",
+      "invalid value:",
+      "invalid length",
+      "failed to deserialize",
+      "missing required",
+      "invalid address",
+    ],
+  },
+];
+
+/** Refusals by plan that speak of time, and of money that is spent: not the node's time, and not the sender's money. */
+const PLAN_RULES: readonly Rule[] = [
+  {
+    category: "rate_limit",
+    from: [56, 1168, 1169, 1170, 1171],
+    text: [
+      /(?:time ?out|timed out|too long|execution time|time limit)\b.{0,64}\b(?:free|trial|public|tier|plan|upgrade)\b/,
+      /\b(?:free|trial|public|lower) (?:tier|plan)\b.{0,48}(?:time ?out|timed out|time limit)/,
+    ],
+  },
+  { category: "quota_exhausted", from: [], methods: ["send", "execute", "logs"], except: ECHOING, text: QUOTA_EXHAUSTED },
+  { category: "quota", from: [], methods: ["send", "execute", "logs"], except: ECHOING, text: QUOTA },
+];
+
+const TRANSACTION_RULES: readonly Rule[] = [
+  // The tracer replays a mined transaction, which had its funds and nonce: the tracer lacks the state.
+  { category: "trace_state", from: [152, 1373], methods: ["mined"], text: [/insufficient ?(?:funds|balance)/, /nonce too (?:low|high)/] },
+  { category: "execution_info", from: [], methods: SEND, text: [/was added to the mempool but/] },
+  { category: "sender_rate_limit", from: [73], text: ["sender is over rate limit"] },
+  {
+    category: "replacement_underpriced",
+    from: [177, 178, 1047, 1048, 1049, 1050, 1051, 1052, 1053, 1054, 1055],
+    methods: SEND,
+    text: [
+      /replacement ?(?:not ?allowed|(?:transaction |tx )?(?:underpriced|is underpriced|fee|gas))/,
+      /\breplaced? by (?:a )?(?:fee|transaction|tx)\b/,
+      /(?:cant|cannot|could not|failed to|tries to|too low|insufficient|underpriced).{0,40}\breplace\b/,
+      /same nonce/,
+      /too ?low ?priority/,
+    ],
+  },
+  {
+    category: "tx_known",
+    from: [154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 166, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010],
+    methods: SEND,
+    text: [
+      /already ?known|\bknown transaction/,
+      /already ?(?:been )?(?:imported|submitted|broadcast|received|accepted|queued)/,
+      /same hash/,
+      /already (?:exists )?in (?:the )?(?:\w+ )?(?:mem ?pool|pool|cache|system|tx ?pool|queue)/,
+      /\b(?:tx|txn|transaction) ?(?:is |was )?already ?(?:exists|known|in|pending|present|pooled)/,
+      /duplicate (?:tx|txn|transaction)/,
+    ],
+  },
+  {
+    category: "nonce_low",
+    from: [165, 167, 168, 169, 170, 171, 174, 1011, 1012, 1013, 1014, 1015, 1016],
+    methods: TRANSACTION,
+    text: [/nonce.{0,24}too ?(?:low|small|old)/, /ownnoncealreadyused|oldnonce|pool\(stale\)/, /nonce.{0,24}already (?:been )?used/],
+  },
+  {
+    category: "nonce_gap",
+    from: [175, 176, 1025, 1026, 1027, 1028, 1029, 1030, 1031],
+    methods: TRANSACTION,
+    text: [
+      /nonce.{0,24}too ?(?:high|far|distant|big|large)/,
+      /nonce ?gap|gapped nonce|future nonce/,
+      /(?<!account |state |current )nonce.{0,24}(?:in the future|(?:higher|greater) than (?:the )?(?:account|state|expected|current))/,
+      "lower nonce exists",
+    ],
+  },
+  {
+    category: "nonce_low",
+    from: [172, 173, 1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024],
+    methods: TRANSACTION,
+    text: [
+      /(?:invalid|incorrect|wrong|bad|stale|unexpected) (?:transaction |tx |account )?nonce/,
+      /nonce.{0,24}(?:mismatch|does not match|lower than|less than|smaller than|below|stale)|the correct nonce/,
+      /account sequence mismatch|invalid sequence/,
+      /\b(?:tx|transaction) (?:has |is |was )?(?:already )(?:been )?(?:mined|finali[sz]ed|included|executed|confirmed|processed)/,
+      /(?:^|: )mined\W*$/,
+    ],
+  },
+  {
+    category: "pool_policy",
+    from: [185, 186, 187, 188, 189, 1075, 1076, 1077, 1078, 1079, 1113],
+    methods: SEND,
+    text: [
+      "transaction fee too low",
+      /(?:existing|newer|another) (?:transaction|tx) had higher priority/,
+      /(?:^|: )\W*rejected\W*$/,
+      /(?:rejected|refused|denied|disallowed) by (?:\w+ )?policy/,
+      /in flight transaction limit|account limit exceeded|pendingtxsofconflictingtype|already reserved|has ?pending ?tx/,
+      /too many (?:pending|queued|in flight) (?:transactions|txs)|(?:sender|account|address)\b.{0,32}\b(?:max\w*|limit\w*|too many)\b.{0,32}(?:transactions|txs)\b/,
+      /\bspammer\b/,
+    ],
+  },
+  { category: "fee_cap", from: [194, 1067, 1068], methods: SEND, text: ["exceeds the configured cap", "fee cap exceeded"] },
+  {
+    category: "node_policy",
+    from: [1080, 1081, 1082, 1083, 1084],
+    methods: SEND,
+    text: [
+      "only replay protected",
+      "chainid is required",
+      /\b(?:sender|account|address|recipient|code|from|to)\b.{0,40}\b(?:forbidden|banned|black ?list|deny ?list|block ?list|sanctioned|not authori[sz]ed to send|not permitted)/,
+      /forbidden (?:sender|address)/,
+    ],
+  },
+  {
+    category: "insufficient_funds",
+    from: [153, 190, 191, 192, 193, 1056, 1057, 1058, 1059, 1060, 1061, 1062, 1063, 1064, 1065, 1066],
+    methods: TRANSACTION,
+    text: [
+      /insufficient ?(?:\w+ ){0,3}?(?:funds|balance)\b/,
+      "insufficientfunds",
+      "overdraft",
+      /(?:upfront|total|tx|transaction) cost exceeds (?!current gas)/,
+      /(?:enough|lack of|lacks) (?:funds|balance)/,
+      /(?:balance|funds)\b.{0,12}(?:too low|is less than|smaller than|< tx)/,
+    ],
+  },
+  {
+    category: "underpriced",
+    from: [179, 180, 181, 182, 183, 184, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039, 1040, 1041, 1042, 1043, 1044, 1045, 1046],
+    methods: TRANSACTION,
+    text: [
+      "underpriced",
+      /fee ?too ?low/,
+      /\b(?:fees?|feecap|price|gasprice|tip|premium|maxfeepergas|\w*priorityfeepergas)(?: cap| per gas| per blob gas)?\b.{0,24}?\b(?:too low|below|less than|lower than|under the)\b/,
+      /(?:insufficient|unacceptable|inadequate) (?:tx |gas )?(?:fees?|price|tip|premium)\b/,
+      "below minimum",
+    ],
+  },
+  { category: "sequencer_pool_full", from: [197], methods: SEND, text: [/sequencer.{0,40}full\b/] },
+  {
+    category: "pool_full",
+    from: [195, 196, 198, 1069, 1070, 1071, 1072, 1073, 1074],
+    methods: SEND,
+    text: [
+      /(?:pool|mempool|queue)(?: is)? (?:full|overflow)/,
+      /(?:pool|mempool|queue)\b.{0,16}(?:reached (?:its|the) limit|because of the limit)/,
+      /too many transactions in the (?:queue|pool|mempool)|dropped due to limit/,
+    ],
+  },
+  {
+    category: "tx_invalid",
+    from: [199, 202, 207, 1085, 1086, 1101, 1108],
+    methods: TRANSACTION,
+    text: [
+      /exceeds (?:the )?block gas limit|exceeds current gas limit|gaslimitexceeded/,
+      "gas limit too high",
+      "exceeds max transaction gas limit",
+      "intrinsic gas",
+      "initcode size",
+      "higher than max fee per gas",
+      "nonce has max value",
+      /sender (?:is )?not an eoa/,
+      "senderiscontract",
+    ],
+  },
+  {
+    category: "tx_invalid",
+    from: [
+      200, 201, 203, 204, 205, 206, 1087, 1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096, 1097, 1098, 1099, 1100, 1102, 1103, 1104, 1105, 1106, 1107,
+      1109, 1110, 1111, 1112,
+    ],
+    methods: SEND,
+    text: [
+      /(?:invalid|incorrect|wrong|unexpected|mismatched) chain ?id/,
+      /chain ?id.{0,24}(?:mismatch|does not match|doesnt match)/,
+      /\b(?:tx|transaction) (?:of )?type|invalidtxtype|notsupportedtxtype|typed transaction/,
+      /invalid sender|(?:recover|resolve) ?sender|signature/,
+      /oversized data|maxtxsizeexceeded|transaction size|\brlp|failed to decode|could not be decoded|empty transaction/,
+      /invalid transaction|negative value|int256overflow|invalid shard/,
+      /\bblobs?\b|authori[sz]ation list|higher than \d+\^/,
+      /gas limit (?:is )?(?:too high|reached)|not enough gas\b/,
+      /failed to validate the transaction/,
+      /\b(?:line count|calldata)\b.{0,48}(?:above|greater|exceed|limit)/,
+    ],
+  },
+];
+
+// Largest shapes first: what was found, then how many blocks were asked for, then what the filter names.
+const AHEAD: readonly Phrase[] = [
+  /beyond (?:the )?(?:current |latest |chain )?(?:head|tip)/,
+  "after last accepted block",
+  "specified in filter",
+  "future block",
+  /block.{0,40}in the future/,
+  /(?:block|height|number)\b.{0,40}(?:greater|higher|later|ahead) (?:than|of) (?:the )?(?:latest|current|head|last|chain)/,
+  /(?:less|lower) than or equal to the (?:current|latest)/,
+  /(?:block|height)(?: number)? (?:is )?(?:out of range|too high)/,
+  /(?:block|height)(?: number)? (?:exceeds|is above) (?:the )?(?:current|latest|head|last|chain)/,
+  "blockoutofrange",
+  "but requested was",
+  /block.{0,40}not (?:yet )?(?:been )?(?:produced|mined|yet available|available yet)/,
+  "cannot query unfinalized",
+];
+const PRUNED: readonly Phrase[] = [
+  /lowest height|(?:lowest|earliest|oldest|first retained) (?:available )?(?:block|height)/,
+  /\bhistorical\b (?:\w+ )?(?:state|data|rpc|balance)|state histor(?:y|ies)|history (?:is )?(?:unavailable|not available)/,
+  /\bpruned|\bpruning|\bpurged|cleaned up|garbage collected/,
+  /\barchiv(?:e|al) (?:request|node|data|state|mode|access|plan)|(?:not|needs?|requires?) an archive/,
+  "missing trie node",
+  /\bstate (?:at |for |of |0x|is |root |already ).{0,90}(?:not available|unavailable|not found|missing|discarded)/,
+  /\bstate (?:is )?(?:not available|unavailable)|no state (?:available|found)|world state/,
+  "state recreation",
+  "maximum proof window",
+  /\b(?:block|state|data|height)\b.{0,24}(?:too old|older than)|only the (?:last|latest|most recent) [\d,]+ blocks/,
+];
+
+/** What is said to be too much, and how: "block range ... too wide", "limited to ... blocks". */
+const RANGE: readonly Phrase[] = [
+  /\b(?:from|to) ?block\b.{0,12}\b(?:from|to) ?block\b.{0,24}(?:too |exceed|greater|larger|bigger|less|smaller|max|limit)/,
+  /range.{0,40}(?:\btoo |exceed|greater|larger|bigger|\blimit|\bmax|\bover )/,
+  /(?:exceed|\bmax|\blimit|\bup to|larger|\bover |\breduce|\bnarrow|smaller).{0,40}range/,
+  /(?:at most|up to|more than|limited to|maximum of|over|within|only|only query|exceeds?) [\d,]+k? blocks?\b/,
+  /\bblocks?\b.{0,16}(?:distance|span|window|interval|limit)\b|(?:exceed\w*|max\w*|limit\w*|too (?:many|large|wide|big|long)).{0,24}\bblocks?\b/,
+  /\bblocks?\b.{0,24}(?:too (?:many|large|wide|big|long)|exceed|greater than [\d,]+|less than [\d,]+)/,
+  "must be smaller than size",
+];
+
+const LOG_RULES: readonly Rule[] = [
+  { category: "invalid_params", from: [], methods: LOGS, reversed: true, text: ["block range"] },
+  {
+    category: "invalid_params",
+    from: [1360, 1361],
+    methods: LOGS,
+    text: [
+      "invalid block range params",
+      /(?:from|begin|start) ?block\b(?! and| to ).{0,24}(?:after|greater|higher|before|lower|less) .{0,16}(?:to|end) ?block/,
+    ],
+  },
+  { category: "block_ahead", from: [94, 1295, 1297], methods: LOGS, text: AHEAD },
+  { category: "block_range", from: [15], methods: LOGS, text: ["number of requested blocks"] },
+  {
+    category: "result_size",
+    from: [1, 3, 4, 18, 19, 20, 23, 38, 1252, 1253, 1254, 1255, 1256, 1257, 1258],
+    methods: LOGS,
+    text: [
+      /(?:returned|matched|found)? ?more than [\d,]+k? (?:results|logs|events)|query returned more than|logs matched by query/,
+      /response (?:body |size )?(?:is )?(?:too (?:big|large)|exceed|should)|response size|max results|query exceeds limit/,
+      /(?:too many|number of|max(?:imum)?(?: number of)?) (?:results|logs|events)|matched [\d,]+ (?:results|logs|events)/,
+      /results? (?:set |window )?(?:is )?too large/,
+    ],
+  },
+  { category: "filter_unaddressed", from: [10], methods: LOGS, text: ["less number of addresses", "specify an address"] },
+  {
+    category: "filter_size",
+    from: [40, 41, 1259, 1260, 1261],
+    methods: LOGS,
+    text: ["addresses or topics", /(?:too many|max\w*) (?:addresses|topics|filters)/, /contains [\d,]+ (?:filters|addresses|topics)/],
+  },
+  { category: "rate_limit", from: [], methods: LOGS, except: ECHOING, text: PLAIN_RATE },
+  // Above the head of the node, where it says so as a server; too many blocks, or upside down, where it says so as a judge of parameters.
+  { category: "block_missing", from: [113], methods: LOGS, codes: [-32000], text: ["invalid block range"] },
+  { category: "range_unclear", from: [36], methods: LOGS, text: ["invalid block range"] },
+  { category: "pruned", from: [], methods: LOGS, text: PRUNED },
+  // A proxy of our own kind reports the limit of one of its upstreams: not its own limit, so nothing to learn.
+  { category: "range_unclear", from: [43], methods: LOGS, codes: [-32012], text: RANGE },
+  {
+    category: "block_range",
+    from: [
+      2, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 21, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 37, 42, 45, 1232, 1233, 1234, 1235, 1236, 1237, 1238,
+      1239, 1240, 1241, 1242, 1243, 1244, 1245, 1246, 1247, 1248, 1249, 1250, 1251,
+    ],
+    methods: LOGS,
+    text: RANGE,
+  },
+];
+
+const REFUSAL_RULES: readonly Rule[] = [
+  {
+    category: "pruned",
+    from: [104, 1274],
+    methods: ["historic"],
+    text: ["archive, debug", /archiv\w* .{0,40}(?:not (?:included|available|supported|enabled)|upgrade|requires?|only)|historical data/],
+  },
+  {
+    category: "method_unsupported",
+    from: [126, 129, 130, 131, 1309, 1310, 1311, 1312, 1315, 1317, 1319],
+    text: [
+      /not (?:available|supported|included|allowed|enabled) (?:on|in|for|with|under|by) (?:the |your |this )?(?:[\w-]+ )?(?:free ?tier|plan|tier|subscription|package)/,
+      /\b(?:tx ?pool|transaction pool|tracing|traces?|debug|namespace|module|apis?(?! ?key)|add ?on|functionality)\b.{0,16}(?:disabled|not enabled|not supported|not available|only available|not allowed)/,
+      "not included in your current plan",
+      /only available (?:on|for|with|to) /,
+      "not whitelisted",
+      /not implemented|\bunimplemented\b/,
+    ],
+  },
+  {
+    category: "tag_unsupported",
+    from: [114, 115, 116, 117, 118, 119, 120, 1301, 1302, 1303, 1304, 1305, 1306],
+    text: [
+      /invalid blockhash (?:finali[sz]ed|safe|pending|latest|earliest)/,
+      /\b(?:safe|finali[sz]ed|pending)(?: (?:block|state|tag|header|head|height|number))* (?:is |are )?(?:not (?:a |an )?(?:supported|available|found|enabled|known)|unsupported|unavailable|unknown)/,
+      /(?:unsupported|unknown|invalid|unrecogni[sz]ed) (?:block )?(?:tag|identifier)\b/,
+      "malformed blocknumber",
+    ],
+  },
+  {
+    category: "pruned",
+    from: [95, 97, 98, 99, 100, 101, 102, 103, 105, 106, 1262, 1263, 1264, 1265, 1266, 1267, 1268, 1269, 1270, 1271, 1272, 1273, 1275, 1276, 1277, 1278],
+    text: PRUNED,
+  },
+  // A transaction of a type that this node does not know, in what it was to read.
+  {
+    category: "dialect",
+    from: [135, 1326, 1327, 1328],
+    text: [/\b(?:tx|transaction) (?:of )?type\b.{0,16}(?:not supported|unsupported|unknown)|(?:unsupported|unknown|invalid) (?:tx|transaction) type/],
+  },
+  // May echo what the caller sent, so it must not reach the rows that cost a provider its place.
+  { category: "invalid_params", from: [1351, 1356, 1359], codes: [-32602], text: [/\bparam/, /\bargument/, /\bpars/], vague: true },
+  { category: "quota_exhausted", from: [48, 1212, 1213], text: QUOTA_EXHAUSTED },
+  { category: "quota", from: [49, 53, 65, 70, 1200, 1201, 1202, 1203, 1204, 1205, 1206, 1207, 1208, 1209, 1210, 1211], text: QUOTA },
+  {
+    category: "rate_limit",
+    from: [
+      39, 46, 47, 50, 51, 52, 55, 57, 58, 59, 61, 63, 64, 66, 67, 68, 69, 72, 1172, 1173, 1174, 1175, 1176, 1177, 1178, 1179, 1180, 1181, 1182, 1183, 1184,
+      1185, 1186, 1187, 1188, 1189, 1190, 1191, 1192, 1193, 1194, 1195, 1196, 1197, 1198, 1199,
+    ],
+    text: RATE,
+  },
+  {
+    category: "auth",
+    from: [76, 77, 78, 79, 80, 81, 82, 83, 1214, 1215, 1216, 1217, 1218, 1219, 1220, 1221, 1222, 1223, 1224, 1225, 1226, 1227, 1228, 1229, 1230, 1231],
+    text: AUTH,
+  },
+  { category: "wrong_chain", from: [234, 1372], text: [/(?:invalid|wrong|unexpected) chain ?id,? expected/] },
+  { category: "tx_invalid", from: [], methods: EXECUTE, text: [/invalid chain ?id/] },
+];
+
+const BLOCK_RULES: readonly Rule[] = [
+  { category: "filter_lost", from: [122, 1362, 1363], text: [/\bfilter (?:with id \S+ )?(?:is |was )?(?:not found|does not exist)/] },
+  { category: "execution_info", from: [90], text: ["contract could not be found"] },
+  { category: "block_ahead", from: [91, 92, 93, 96, 1293, 1294, 1296, 1298, 1299, 1300], text: AHEAD },
+  { category: "not_indexed", from: [109, 110, 1368], text: ["fully indexed", "not indexed", "indexing is in progress", "being indexed"] },
+  {
+    category: "lagging",
+    from: [121, 1121, 1122, 1123, 1124, 1125, 1126, 1127],
+    text: [
+      /\bsyncing\b|\bsync is (?:still )?in progress|still synchroni[sz]ing/,
+      /not (?:fully |yet )*(?:synced|in sync)|out of sync/,
+      /(?:is|lagging|falling) behind|catching up/,
+    ],
+  },
+  {
+    category: "block_missing",
+    from: [84, 85, 87, 88, 89, 107, 108, 111, 112, 1279, 1280, 1281, 1282, 1283, 1284, 1285, 1286, 1287, 1288, 1289, 1290, 1291, 1292],
+    text: [
+      /header (?:for hash )?not found|unknown (?:block|header)/,
+      /\bblock\b.{0,90}(?:not found|cannot be found|could not be found|does not exist|doesnt exist|is not available|not available|missing)/,
+      /(?:could not|cannot|cant|unable to|failed to) (?:find|get|fetch|load|retrieve) (?:the )?(?:block|header|canonical|receipts|transaction)/,
+      /(?:transaction|resource|receipts?) not found|no block found/,
+      /(?<!x)\b\d[\d,]{0,14} could not be found/,
+      /not (?:currently )?canonical|chainexception|genesis is not traceable/,
+    ],
+  },
+  { category: "response_size", from: [1366, 1367], text: [/(?:response|result) (?:body |size )?(?:is )?(?:too (?:big|large)|exceed)/] },
+  { category: "request_size", from: [], text: [/request (?:body |entity )?(?:is )?too large/, "payload too large"] },
+];
+
+const TIMED_OUT: readonly Phrase[] = [/\btime(?:d)? ?out\b/, "deadline exceeded", "took too long"];
+
+const BROKEN_RULES: readonly Rule[] = [
+  { category: "timeout", from: [220], text: [/gateway time ?out/] },
+  { category: "logs_timeout", from: [44], methods: LOGS, text: TIMED_OUT },
+  { category: "trace_timeout", from: [222, 1370], methods: ["traces"], text: ["execution aborted", ...TIMED_OUT] },
+  { category: "execution_timeout", from: [223, 1369], methods: EXECUTE, text: ["execution aborted", "execution timeout"] },
+  { category: "cancelled", from: [224, 1371], text: [/\bcontext (?:was )?cancell?ed/] },
+  { category: "timeout", from: [1163, 1164, 1165, 1166, 1167], text: TIMED_OUT },
+  {
+    category: "server",
+    from: [
+      74, 75, 217, 218, 219, 221, 225, 235, 1128, 1131, 1132, 1133, 1134, 1135, 1136, 1137, 1138, 1139, 1140, 1141, 1142, 1143, 1144, 1145, 1146, 1147, 1148,
+      1149, 1150, 1151, 1152, 1153, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1162,
+    ],
+    text: [
+      /(?:cant|cannot|could not|unable to) (?:execute|complete|process|handle|serve|fulfil|route) (?:this |the |your )?request/,
+      /failed (?:to (?:forward|proxy|relay|route|dispatch)|processing responses)/,
+      /gateway error|bad gateway|service unavailable|temporar(?:il)?y (?:unavailable|internal)/,
+      /\bbackend/,
+      /\bno (?:\w+ ){0,2}(?:providers?|upstreams?|nodes?|endpoints?|endpoint responses|pairings)\b|no healthy/,
+      /\ball (?:\w+ )?(?:upstreams?|providers|nodes|endpoints)\b|upstream (?:connect )?error/,
+      /shutting down|is (?:down|offline|stopped)\b|\bnode offline|under maintenance|\bdisconnected\b/,
+      /(?:server|system|node|service) (?:is )?(?:too )?(?:busy|overloaded)|\boverloaded\b/,
+      /method handler crashed|\bpanic|runtime error|nil pointer|\bmdbx|leveldb|database is/,
+      /connection (?:refused|reset|failure|closed)|could not connect|unexpected eof|: eof\b|broken pipe|socket hang up/,
+      /unexpected error occurred|something went wrong/,
+    ],
+  },
+  {
+    category: "server",
+    from: [216, 1129, 1130],
+    vague: true,
+    text: [/internal (?:server |json rpc |node |service )?error(?!: \w)/, /^\W*(?:an )?unknown (?:internal )?error\W*$/],
+  },
+];
+
+const CODE_RULES: readonly Rule[] = [
+  { category: "rate_limit", from: [], methods: SEND, codes: [-32005], text: [/^\W*$/, "limit exceeded"] },
+  { category: "sender_rate_limit", from: [], methods: SEND, codes: [-32017], status: [429, 429] },
+  { category: "rate_limit", from: [], status: [429, 429] },
+  { category: "auth", from: [], status: [401, 401] },
+  { category: "quota", from: [], status: [402, 402] },
+  { category: "server", from: [], status: [501, 599], vague: true },
+  // Whatever the code: vendors use -32000, -32003, -32005, -32010, -32603 and many others for what a node thinks of a transaction.
+  { category: "tx_rejected", from: [1114, 1115, 1116, 1117, 1118, 1119, 1120], methods: SEND, vague: true },
+  { category: "method_unsupported", from: [], codes: [-32004, -32612, -32613, 4200] },
+  { category: "range_unclear", from: [], methods: LOGS, codes: [-32012, -32005] },
+  { category: "range_unclear", from: [], methods: LOGS, text: ["limit exceeded"] },
+  { category: "block_range", from: [], methods: LOGS, codes: [-32614] },
+  { category: "tx_invalid", from: [], methods: EXECUTE, codes: [-32003] },
+  { category: "revert", from: [], methods: EXECUTE, codes: [-32015] },
+  { category: "auth", from: [], codes: [4100] },
+  { category: "rate_limit", from: [54, 60], codes: [429, -32005, -32007, -32029, -32046, -32090, -32097, -32605] },
+  { category: "rate_limit", from: [], text: ["limit exceeded"] },
+  // A caller chooses what is executed, so an odd failure of that says nothing about the provider.
+  { category: "unknown", from: [], methods: EXECUTE, codes: [-32603], vague: true, text: [/\w/] },
+  { category: "server", from: [], codes: [-32603], vague: true },
+  { category: "invalid_params", from: [1352], codes: [-32602], vague: true },
+  { category: "invalid_params", from: [209, 1350, 1357], codes: [-32600], text: [/invalid .{0,16}request/], vague: true },
+  { category: "refused", from: [], status: [403, 403], vague: true },
+  { category: "range_unclear", from: [], methods: LOGS, status: [413, 413], vague: true },
+  { category: "response_size", from: [], status: [413, 413], vague: true },
+  { category: "server", from: [], status: [500, 500], vague: true },
+  { category: "unknown", from: [], vague: true },
+];
+
+/** Every known shape, in order: the first match wins, the last row of each kind always matches. */
+export const RULES: readonly Rule[] = [
+  ...PLAIN_RULES,
+  ...EXECUTION_RULES,
+  ...REQUEST_RULES,
+  ...PLAN_RULES,
+  ...TRANSACTION_RULES,
+  ...LOG_RULES,
+  ...REFUSAL_RULES,
+  ...BLOCK_RULES,
+  ...BROKEN_RULES,
+  ...CODE_RULES,
+];
