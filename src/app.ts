@@ -134,7 +134,7 @@ function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "l
   const router = createRouter({ world, wheel, upstreams, limits: () => live().limits });
   const prober = createProber({ world, wheel, upstreams });
   const headWatch = createHeadWatch({ world, wheel, sockets });
-  const subscriptions = createSubscriptions({ world, wheel, sockets, limits: () => live().limits });
+  const subscriptions = createSubscriptions({ world, wheel, sockets, http: upstreams.http, limits: () => live().limits });
   const roster = createRoster({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
   return {
     wheel,

@@ -8,7 +8,7 @@ import { blockText, type ChainBlock, type ChainFilter, type FakeChain, fakeChain
 import { configText, type Service, startService } from "./service.ts";
 import { type SocketScript, type SocketUpstream, socketUpstream } from "./socket-upstream.ts";
 import { type StageSettings, until } from "./stage.ts";
-import { type ScriptedUpstream, scriptedUpstream } from "./upstream.ts";
+import { type Script, type ScriptedUpstream, scriptedUpstream } from "./upstream.ts";
 import { seededRandom } from "./world.ts";
 
 /** How a node is reached. */
@@ -19,8 +19,9 @@ export interface SocketNode {
   readonly id: string;
   readonly ws: SocketUpstream;
   readonly http: ScriptedUpstream;
-  /** What it says when it is well; to be called by scripts for whatever they leave alone. */
+  /** What it says when it is well, over its socket and over HTTP; to be called by scripts for whatever they leave alone. */
   readonly sane: SocketScript;
+  readonly saneHttp: Script;
   /** Learns of the chain's tip, and pushes what is new. */
   follow(): void;
 }
@@ -145,12 +146,15 @@ export async function startNode(id: string, chain: FakeChain): Promise<SocketNod
         return null;
     }
   }
-  const [ws, http] = await Promise.all([socketUpstream(sane), scriptedUpstream((_, reply) => reply.result(own))]);
+  const saneHttp: Script = ({ method, params }, reply) =>
+    reply.result(known(method, Array.isArray(params) ? params : [], (it) => (it !== undefined && it.number <= tip.number ? it : undefined)) ?? own);
+  const [ws, http] = await Promise.all([socketUpstream(sane), scriptedUpstream(saneHttp)]);
   return {
     id,
     ws,
     http,
     sane,
+    saneHttp,
     follow() {
       const { left, come } = chain.walk(tip, chain.tip());
       tip = chain.tip();

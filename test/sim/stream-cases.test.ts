@@ -48,8 +48,8 @@ interface Ear {
   leave(): void;
 }
 
-/** Three providers of falling priority. */
-function scene(overrides: Partial<ProviderSet> = {}): Scene {
+/** Three providers of falling priority; `polls` = they may be polled over HTTP, which lives and dies with their sockets here. */
+function scene(overrides: Partial<ProviderSet> = {}, polls = false): Scene {
   const world = simulatedWorld(1);
   const wheel = createWheel(world);
   const chain = fakeChain(seededRandom(2));
@@ -59,7 +59,13 @@ function scene(overrides: Partial<ProviderSet> = {}): Scene {
   const about = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 1_000 };
   const set = fakeSet(providers, { chain: about, newHeadsTimeoutMs: 600_000, maxBackfillBlocks: 10, backfillTimeoutMs: 20_000, ...overrides });
   const tracker = createTracker(set, world, SELECTION);
-  const subscriptions = createSubscriptions({ world, wheel, sockets, limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }) });
+  const subscriptions = createSubscriptions({
+    world,
+    wheel,
+    sockets,
+    limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }),
+    ...(polls ? { http: sockets } : {}),
+  });
   return {
     world,
     chain,
@@ -313,6 +319,71 @@ test("a kind that every provider refuses is refused with a provider's own error,
   const again = at.open(["newPendingTransactions"]);
   await at.pass(200);
   assert.equal(again.state, "started");
+});
+
+test("a stream that finds no socket for a while is polled, goes back to a socket when there is one, and neither counts as a gap", async () => {
+  for (const params of [HEADS, LOGS]) {
+    const at = scene({}, true);
+    const ear = at.open(params);
+    await at.pass(200);
+    at.mine(2);
+    await at.pass(3_000);
+    for (const node of at.nodes) {
+      node.manners.refuses = new Set(["newHeads", "logs"]);
+      node.die();
+      node.revive();
+    }
+    at.mine(3);
+    await at.pass(6_000);
+    ear.audience.settled();
+    assert.deepEqual(
+      at.nodes.flatMap((it) => it.open()),
+      [],
+      "no socket serves it",
+    );
+    for (let n = 0; n < 5; n++) {
+      at.mine();
+      await at.pass(1_000);
+    }
+    ear.audience.settled();
+    for (const node of at.nodes) node.manners.refuses = new Set();
+    for (let n = 0; n < 12; n++) {
+      at.mine();
+      await at.pass(1_000);
+    }
+    ear.audience.settled();
+    assert.ok(at.nodes[0].open().length > 0, "a socket serves it again");
+    assert.equal(at.subscriptions.counts()[0]?.failovers.lost, 1);
+    const asked = at.nodes[0].requests.length;
+    await at.pass(5_000);
+    assert.ok(at.nodes[0].requests.length <= asked + 2, "it is polled no longer");
+  }
+});
+
+test("streams that are polled share the polls of a provider, which end with the last of them", async () => {
+  const at = scene({ providers: [0, 1, 2].map((index) => fakeProvider(index, { priority: index, wsUrl: null })) }, true);
+  const ears = [HEADS, LOGS, ["logs", { address: `0x${"1".repeat(40)}` }]].map((params) => at.open(params));
+  await at.pass(1_000);
+  assert.deepEqual(
+    ears.map((it) => it.state),
+    ["started", "started", "started"],
+  );
+  const before = at.nodes[0].requests.length;
+  await at.pass(10_000);
+  const polled = at.nodes[0].requests.length - before;
+  assert.ok(polled >= 18 && polled <= 22, `two polls a block, whatever the number of streams: ${polled}`);
+  for (const ear of ears) ear.leave();
+  await at.pass(61_000);
+  const after = at.nodes[0].requests.length;
+  await at.pass(10_000);
+  assert.equal(at.nodes[0].requests.length, after);
+});
+
+test("pending transactions are not polled: without a socket they are refused", async () => {
+  const at = scene({ providers: [0, 1, 2].map((index) => fakeProvider(index, { priority: index, wsUrl: null })) }, true);
+  const ear = at.open(["newPendingTransactions"]);
+  await at.pass(1_000);
+  assert.equal(ear.state, "refused");
 });
 
 test("logs need heads beside them: a provider that refuses heads is passed over", async () => {

@@ -55,9 +55,13 @@ interface Sim {
 
 const CHANCE = Math.floor(Math.random() * 2 ** 31);
 
-for (const seed of [201, 203, 1_014, 1_076, 1_150, CHANCE]) {
-  test(`subscribers are told the chain, whole and in order, whatever providers do (seed ${seed})`, async (t) => {
-    const sim = build(seed);
+/** `polled`: no provider has a socket. `mixed`: one has, and where it fails the others are polled. */
+type Reach = "sockets" | "polled" | "mixed";
+const REACHES: readonly Reach[] = ["sockets", "polled", "mixed"];
+
+for (const [seed, reach] of [201, 203, 1_014, 1_076, 1_150, CHANCE].flatMap((it) => REACHES.map((reach) => [it, reach] as const))) {
+  test(`subscribers are told the chain, whole and in order, whatever providers do (${reach}, seed ${seed})`, async (t) => {
+    const sim = build(seed, reach);
     for (let round = 0; round < ROUNDS; round++) {
       for (const endMs = sim.world.now() + ROUND_MS; sim.world.now() < endMs; await pass(sim, 20 + Math.floor(sim.random() * 400))) stir(sim);
       await settle(sim);
@@ -71,18 +75,21 @@ for (const seed of [201, 203, 1_014, 1_076, 1_150, CHANCE]) {
   });
 }
 
-function build(seed: number): Sim {
+function build(seed: number, reach: Reach): Sim {
   const random = seededRandom(seed);
   const world = simulatedWorld(seed + 1);
   const wheel = createWheel(world);
-  const providers = Array.from({ length: 3 + Math.floor(random() * 3) }, (_, index) => fakeProvider(index, { priority: Math.floor(random() * 2) }));
+  const providers = Array.from({ length: 3 + Math.floor(random() * 3) }, (_, index) => {
+    const wsUrl = reach === "polled" || (reach === "mixed" && index > 0) ? null : `ws://p${index}.test/`;
+    return fakeProvider(index, { priority: Math.floor(random() * 2), wsUrl });
+  });
   const chain = fakeChain(random);
   const sockets = fakeSockets(world, chain, providers);
   const nodes = providers.map((it) => sockets.node(it));
   const about = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 1_000 };
   const tracker = createTracker(fakeSet(providers, { chain: about, ...BOUNDS }), world, SELECTION);
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
-  const subscriptions = createSubscriptions({ world, wheel, sockets, limits });
+  const subscriptions = createSubscriptions({ world, wheel, sockets, limits, ...(reach === "sockets" ? {} : { http: sockets }) });
   const delayMs = new Map(nodes.map((it) => [it, random() * (random() < 0.3 ? 3_000 : 200)]));
   for (const node of nodes) misbehave(node, random, true);
   const tally = { events: 0, ended: 0, refused: 0, settled: 0, joined: 0 };

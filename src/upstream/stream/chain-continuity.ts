@@ -149,7 +149,7 @@ export class ChainContinuity implements Continuity {
     this.lastHeadAtMs = this.#parts.world.now();
     switch (placement) {
       case "next":
-        if (this.#isDoubtful(head, track, atMs)) return this.#pause(() => this.#trace(source, track, head));
+        if (this.#isDoubtful(source, track, head, atMs)) return this.#pause(() => this.#trace(source, track, head));
         this.#pushed(head, track);
         return this.#tell(this.#adopt(track, head, true));
       case "far":
@@ -218,9 +218,12 @@ export class ChainContinuity implements Continuity {
     }
   }
 
-  /** A head whose logs may have been pushed before this source was listened to, or are in doubt, or would come before those that an earlier source owes. */
-  #isDoubtful({ hash }: Head, { book }: Track, heardAtMs: number): boolean {
-    return book !== null && (this.#doubt.suspects.has(hash) || this.#isOwed() || heardAtMs - this.#attachedAtMs < APART_MS);
+  /**
+   * A head whose logs nobody pushes, or may have been pushed before this source was listened to, or are in doubt, or would come before those that an
+   * earlier source owes.
+   */
+  #isDoubtful({ pushesLogs }: Source, { book }: Track, { hash }: Head, heardAtMs: number): boolean {
+    return book !== null && (!pushesLogs || this.#doubt.suspects.has(hash) || this.#isOwed() || heardAtMs - this.#attachedAtMs < APART_MS);
   }
 
   #isOwed(): boolean {

@@ -13,12 +13,15 @@ import type { Tracker } from "../tracker.ts";
 import type { Dispatch, Listener, Sockets } from "../transport.ts";
 import type { Wheel } from "../wheel.ts";
 import { LenientTracker } from "./lenient.ts";
+import type { Polls } from "./polls.ts";
 
 /** What sources work with. */
 export interface SourceParts {
   readonly world: World;
   readonly wheel: Wheel;
   readonly sockets: Sockets;
+  /** For heads and logs where no socket can be had; null = they are never polled. */
+  readonly polls: Polls | null;
   readonly limits: () => RouterLimits;
 }
 
@@ -47,6 +50,8 @@ export interface SourceEvents {
 /** A provider that serves a subscription. */
 export interface Source {
   readonly provider: Provider;
+  /** False = its heads are polled, and the logs of each block have to be asked for. */
+  readonly pushesLogs: boolean;
   /** Asks this provider; resolves with the raw JSON of the result, or null where there is none. Never resolves after `close`. */
   ask(method: string, params: string): Promise<Buffer | null>;
   /** Nobody hears anything after this. */
@@ -71,7 +76,7 @@ const ASK_MS = 5_000;
 const HEADS = '["newHeads"]';
 const ACK = Buffer.from("true");
 
-class Opening implements Omit<Source, "provider"> {
+class Opening implements Pick<Source, "ask" | "close"> {
   readonly #parts: SourceParts;
   readonly #request: SourceRequest;
   readonly #events: SourceEvents;
@@ -137,7 +142,7 @@ class Opening implements Omit<Source, "provider"> {
   }
 
   #sourceAt(provider: Provider): Source {
-    return { provider, ask: (method, params) => this.ask(method, params), close: () => this.close() };
+    return { provider, pushesLogs: true, ask: (method, params) => this.ask(method, params), close: () => this.close() };
   }
 
   /** The router's way of sending: a subscription in place of a request. */

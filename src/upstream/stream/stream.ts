@@ -8,7 +8,7 @@ import type { Alarm } from "../wheel.ts";
 import { ChainContinuity } from "./chain-continuity.ts";
 import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
 import { LooseContinuity } from "./loose-continuity.ts";
-import { type Opened, openSource, type Source, type SourceParts } from "./source.ts";
+import { type Opened, openSource, type Source, type SourceEvents, type SourceParts } from "./source.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
 
 /** What a stream tells its registry. */
@@ -24,12 +24,23 @@ export interface StreamOwner {
 interface Outage {
   /** Ids of providers that are not tried again in this round. */
   readonly avoid: Set<string>;
+  /** Those of them of which nothing is known but that their socket failed: they may well be polled. */
+  readonly socketless: Set<string>;
+  /** No socket can be had in this round: heads and logs are polled. */
+  polled: boolean;
+  /** What came of asking for a socket in this round. */
+  refusal: Refusal | null;
   /** Some provider's chain lies further ahead than may be filled. */
   far: boolean;
   /** Times that everybody was tried. */
   rounds: number;
   readonly alarm: Alarm | null;
   readonly reason: FailoverReason | null;
+}
+
+interface Refusal {
+  readonly outcome: Outcome;
+  readonly route: Route;
 }
 
 interface Waiting {
@@ -42,6 +53,10 @@ const LINGER_MS = 60_000;
 const RETRY_MS = 250;
 const LONGEST_RETRY_MS = 2_000;
 const OPEN_MS = 10_000;
+const ROUNDS_OF_SOCKETS = 3;
+/** Time after which a stream that is polled looks for a socket again; twice as long each time. */
+const SOCKET_AGAIN_MS = 10_000;
+const LONGEST_SOCKET_AGAIN_MS = 600_000;
 const FORGOTTEN = "logs have left the chain that are no longer held";
 
 /** One stream. */
@@ -61,6 +76,8 @@ export class Stream {
   #cancel: () => void = () => {};
   #attempts = 0;
   #stale: Alarm | null = null;
+  #socketAgain: Alarm | null = null;
+  #socketAgainMs = SOCKET_AGAIN_MS;
   #linger: Alarm | null = null;
   #failovers = 0;
   #events = 0;
@@ -72,7 +89,7 @@ export class Stream {
     const { world, wheel } = parts;
     const teller = { tell: (results: readonly Buffer[]) => this.#tell(results), trouble: (why: Trouble) => this.#trouble(why) };
     this.#continuity = continuityOf({ world, wheel, subscription: request.subscription, set: () => this.#request.tracker.set }, teller);
-    this.#outage = { avoid: new Set(), far: false, rounds: 0, alarm: null, reason: null };
+    this.#outage = outageOf(null, null);
   }
 
   /** Joins; the first one to join begins the stream. Returns the way to leave. */
@@ -89,8 +106,11 @@ export class Stream {
   /** Goes on with another set of providers; `pin` is the pinned provider in it. */
   rebind(tracker: Tracker, pin: Provider | null): void {
     this.#request = { ...this.#request, tracker, pin };
-    const provider = this.#source?.provider;
-    if (provider === undefined || tracker.set.providers.some((it) => it.id === provider.id && it.wsUrl === provider.wsUrl)) return;
+    const source = this.#source;
+    if (source === null) return;
+    const { provider, pushesLogs } = source;
+    const isSame = (it: Provider): boolean => it.id === provider.id && (pushesLogs ? it.wsUrl === provider.wsUrl : it.url === provider.url);
+    if (tracker.set.providers.some(isSame)) return;
     this.#fail("removed");
   }
 
@@ -144,16 +164,15 @@ export class Stream {
     if (outage === null || this.#over) return;
     const { tracker, subscription, strategy, pin } = this.#request;
     const attempt = ++this.#attempts;
-    const cancel = openSource(
-      this.#parts,
-      { tracker, subscription, strategy, pin, avoid: outage.avoid, lenient: this.#everLive, deadlineMs: OPEN_MS },
-      {
-        opened: (opened) => this.#opened(outage, opened),
-        event: (raw) => this.#continuity.hear(raw, subscription.kind === "newHeads"),
-        head: (raw) => this.#continuity.hear(raw, true),
-        lost: () => this.#fail("lost"),
-      },
-    );
+    const request = { tracker, subscription, strategy, pin, avoid: outage.avoid, lenient: this.#everLive, deadlineMs: OPEN_MS };
+    const events: SourceEvents = {
+      opened: (opened) => this.#opened(outage, opened),
+      event: (raw) => this.#continuity.hear(raw, subscription.kind === "newHeads"),
+      head: (raw) => this.#continuity.hear(raw, true),
+      lost: () => this.#fail("lost"),
+    };
+    const { polls } = this.#parts;
+    const cancel = outage.polled && polls !== null ? polls.open(request, events) : openSource(this.#parts, request, events);
     // A provider that answers at once has already moved this stream on.
     if (this.#attempts === attempt) this.#cancel = cancel;
   }
@@ -161,14 +180,34 @@ export class Stream {
   #opened(outage: Outage, opened: Opened): void {
     if (opened.kind === "open") return this.#attach(outage, opened.source, opened.route);
     const { lacking, outcome, route } = opened;
-    if (lacking !== null) return this.#avoid(outage, lacking);
-    if (!this.#everLive) return this.#refuse(outcome, route);
+    const tried = lacking === null ? route.traces.map((it) => it.attempt.provider) : [lacking];
+    if (!outage.polled) for (const { id } of tried) outage.socketless.add(id);
     // A route asks only a few: the others are next, and those it asked wait for the next round.
-    if (route.traces.length > 0) return this.#avoid(outage, ...route.traces.map((it) => it.attempt.provider));
+    if (lacking !== null || (this.#everLive && tried.length > 0)) return this.#avoid(outage, ...tried);
+    if (!outage.polled && this.#mayBePolled(outage)) return this.#poll(outage, { outcome, route });
+    const refusal = route.traces.length === 0 && outage.refusal !== null ? outage.refusal : { outcome, route };
+    if (!this.#everLive) return this.#refuse(refusal);
     if (outage.far) return this.end("too many blocks were missed");
     outage.avoid.clear();
+    outage.socketless.clear();
+    outage.polled = false;
     const pauseMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** outage.rounds++);
     this.#parts.world.after(pauseMs * (1 + this.#parts.world.random()), () => this.#outage === outage && this.#seek());
+  }
+
+  /** A stream that has lost its sockets looks for one some more times first: what was pushed comes sooner and costs less than what is polled. */
+  #mayBePolled({ rounds }: Outage): boolean {
+    const { subscription, tracker } = this.#request;
+    if (this.#parts.polls === null || (subscription.kind !== "newHeads" && subscription.kind !== "logs")) return false;
+    return !this.#everLive || rounds >= ROUNDS_OF_SOCKETS || tracker.set.providers.every((it) => it.wsUrl === null);
+  }
+
+  /** No socket can be had: whoever answers over HTTP is polled, also those of whom only the socket is gone. */
+  #poll(outage: Outage, refusal: Refusal): void {
+    outage.polled = true;
+    outage.refusal = refusal;
+    for (const id of outage.socketless) outage.avoid.delete(id);
+    this.#seek();
   }
 
   #attach(outage: Outage, source: Source, route: Route): void {
@@ -178,6 +217,7 @@ export class Stream {
       if (trouble === null) return this.#live(route);
       if (trouble === "forgotten") return this.end(FORGOTTEN);
       outage.far ||= trouble === "far";
+      outage.socketless.delete(source.provider.id);
       this.#avoid(outage, source.provider);
     });
   }
@@ -201,10 +241,13 @@ export class Stream {
     for (const it of waiting) it.alarm.clear();
     for (const it of waiting) this.#start(it.subscriber, route);
     this.#continuity.release();
-    if (this.#outage === null) this.#watchHeads();
+    if (this.#outage !== null) return;
+    if (this.#source?.pushesLogs === true) this.#socketAgainMs = SOCKET_AGAIN_MS;
+    this.#watchForSocket();
+    this.#watchHeads();
   }
 
-  #refuse(outcome: Outcome, route: Route): void {
+  #refuse({ outcome, route }: Refusal): void {
     const waiting = [...this.#waiting];
     this.#close();
     for (const it of waiting) it.subscriber.refused(outcome, route);
@@ -219,20 +262,39 @@ export class Stream {
   /** The provider is lost or cannot serve any longer: another one goes on from where it stopped. */
   #fail(reason: FailoverReason): void {
     if (this.#over) return;
-    const failed = this.#source?.provider;
+    const failed = this.#source;
     this.#drop();
     if (this.#everLive && this.#subscribers.size + this.#waiting.size === 0) return this.#close();
     const outage = this.#outage ?? this.#beginOutage(reason);
     outage.far ||= reason === "far";
-    if (failed !== undefined) outage.avoid.add(failed.id);
+    if (failed !== null) {
+      outage.avoid.add(failed.provider.id);
+      if (reason === "lost" && failed.pushesLogs) outage.socketless.add(failed.provider.id);
+    }
     this.#seek();
   }
 
-  #beginOutage(reason: FailoverReason): Outage {
+  #beginOutage(reason: FailoverReason | null): Outage {
     const { backfillTimeoutMs } = this.#request.tracker.set;
     const alarm = this.#parts.wheel.set(backfillTimeoutMs, () => this.end("no provider could go on in time"));
-    this.#outage = { avoid: new Set(), far: false, rounds: 0, alarm, reason };
+    this.#outage = outageOf(reason, alarm);
     return this.#outage;
+  }
+
+  /** A stream that is polled looks for a socket again, later each time. */
+  #watchForSocket(): void {
+    const { sockets, wheel } = this.#parts;
+    if (this.#source?.pushesLogs !== false) return;
+    this.#socketAgain = wheel.set(this.#socketAgainMs, () => {
+      const { tracker, pin } = this.#request;
+      const mayTry = ({ id, wsUrl }: Provider): boolean => wsUrl !== null && (pin === null || pin.id === id);
+      const isThere = (it: Provider): boolean => ["open", "idle"].includes(sockets.report(it).state);
+      if (!tracker.set.providers.some((it) => mayTry(it) && isThere(it))) return this.#watchForSocket();
+      this.#socketAgainMs = Math.min(LONGEST_SOCKET_AGAIN_MS, this.#socketAgainMs * 2);
+      this.#drop();
+      this.#beginOutage(null);
+      this.#seek();
+    });
   }
 
   /** Lets go of the provider. */
@@ -242,6 +304,8 @@ export class Stream {
     this.#source = null;
     this.#stale?.clear();
     this.#stale = null;
+    this.#socketAgain?.clear();
+    this.#socketAgain = null;
     this.#continuity.detach();
   }
 
@@ -267,9 +331,9 @@ export class Stream {
       this.#stale = this.#parts.wheel.set(restMs, () => this.#watchHeads());
       return;
     }
-    const provider = this.#source?.provider;
-    if (provider === undefined) return;
-    tracker.recordSocket(provider, { category: "stale_heads", step: "next", effect: { kind: "lag" } });
+    const source = this.#source;
+    if (source === null) return;
+    if (source.pushesLogs) tracker.recordSocket(source.provider, { category: "stale_heads", step: "next", effect: { kind: "lag" } });
     this.#fail("stale_heads");
   }
 
@@ -285,6 +349,10 @@ export class Stream {
     this.#events += results.length;
     for (const it of this.#subscribers) it.events(results);
   }
+}
+
+function outageOf(reason: FailoverReason | null, alarm: Alarm | null): Outage {
+  return { avoid: new Set(), socketless: new Set(), polled: false, refusal: null, far: false, rounds: 0, alarm, reason };
 }
 
 function continuityOf(parts: ContinuityParts, teller: Teller): Continuity {

@@ -3,7 +3,9 @@ import { fault } from "../../core/fault.ts";
 import { publicLabel } from "../../core/profile.ts";
 import type { SubscriptionKind } from "../../core/subscription.ts";
 import type { Directory } from "../directory.ts";
+import type { Upstream } from "../transport.ts";
 import { withinBounds } from "./bounded.ts";
+import { createPolls } from "./polls.ts";
 import type { SourceParts } from "./source.ts";
 import { Stream } from "./stream.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
@@ -47,8 +49,15 @@ interface Entry {
   readonly request: SubscribeRequest;
 }
 
+/** What streams work with. */
+export interface SubscriptionParts extends Omit<SourceParts, "polls"> {
+  /** Where heads and logs are polled while no socket can be had; left out = nowhere. */
+  readonly http?: Pick<Upstream, "send">;
+}
+
 /** No streams yet. */
-export function createSubscriptions(parts: SourceParts): Subscriptions {
+export function createSubscriptions({ http, ...rest }: SubscriptionParts): Subscriptions {
+  const parts: SourceParts = { ...rest, polls: http === undefined ? null : createPolls({ ...rest, http }) };
   const entries = new Map<string, Entry>();
   const counted = new Map<string, SubscriptionCounts>();
 

@@ -1,0 +1,231 @@
+// Heads and logs over HTTP, for chains and times without a socket: sources that ask for what a socket would push. Everything goes through the router, so that
+// circuits, limits and deadlines hold; the newest block of a provider is asked for once, however many streams want it. Continuity is not kept here.
+import { NO_BLOCK } from "../../core/call.ts";
+import { type Head, inLiveShape, readHead } from "../../core/chain-event.ts";
+import { writeRequest } from "../../core/jsonrpc.ts";
+import { methodOf } from "../../core/method.ts";
+import type { Provider } from "../../core/profile.ts";
+import type { World } from "../../world.ts";
+import { createRouter, type Outcome, type Route, type RouteRequest, type Router, type RouterLimits } from "../router.ts";
+import type { RoutingState } from "../tracker.ts";
+import type { Upstream } from "../transport.ts";
+import type { Alarm, Wheel } from "../wheel.ts";
+import { LenientTracker } from "./lenient.ts";
+import type { Source, SourceEvents, SourceRequest } from "./source.ts";
+
+/** Opens sources that are polled. */
+export interface Polls {
+  /** Finds a provider that answers over HTTP. Returns the way to cancel, after which nobody hears anything. */
+  open(request: SourceRequest, events: SourceEvents): () => void;
+}
+
+/** What polling works with. */
+export interface PollsParts {
+  readonly world: World;
+  readonly wheel: Wheel;
+  readonly http: Pick<Upstream, "send">;
+  readonly limits: () => RouterLimits;
+}
+
+/** Two polls for each block, within these. */
+const LEAST_INTERVAL_MS = 200;
+const LONGEST_INTERVAL_MS = 4_000;
+const POLLS_PER_BLOCK = 2;
+/** Longest time for one question. */
+const ASK_MS = 5_000;
+const NEWEST = Buffer.from('["latest",false]');
+
+/** Polls of nothing yet. */
+export function createPolls({ world, wheel, http, limits }: PollsParts): Polls {
+  const router = createRouter({ world, wheel, limits, upstreams: { http } });
+  const polled = new WeakMap<RoutingState, Map<string, HeadPoll>>();
+  const lenient = new WeakMap<RoutingState, RoutingState>();
+
+  function lenientOf(strict: RoutingState): RoutingState {
+    const tracker = lenient.get(strict) ?? new LenientTracker(strict);
+    lenient.set(strict, tracker);
+    return tracker;
+  }
+
+  function pollOf(asker: Asker): HeadPoll {
+    const byProvider = polled.get(asker.tracker) ?? new Map<string, HeadPoll>();
+    polled.set(asker.tracker, byProvider);
+    const { id } = asker.provider;
+    const known = byProvider.get(id);
+    if (known !== undefined) return known;
+    const poll = new HeadPoll(asker, wheel, () => byProvider.delete(id));
+    byProvider.set(id, poll);
+    return poll;
+  }
+
+  return {
+    open({ tracker: strict, strategy, pin, avoid, lenient: isLenient, deadlineMs }, events) {
+      const tracker = isLenient ? lenientOf(strict) : strict;
+      const source = new PolledSource(events);
+      const question = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs };
+      const opening = ask(router, { tracker, strategy, pin, avoid }, question, (outcome, route) => {
+        const provider = route.answeredBy;
+        const isHead = outcome.kind === "result" && readHead(outcome.body.subarray(outcome.start, outcome.end)) !== null;
+        if (provider === null || !isHead) return events.opened({ kind: "refused", outcome, route, lacking: provider });
+        const asker = { router, tracker, provider };
+        source.begin(asker, pollOf(asker));
+        events.opened({ kind: "open", source: source.of(provider), route });
+      });
+      return () => {
+        opening.cancel();
+        source.close();
+      };
+    },
+  };
+}
+
+/** One provider, and how it is asked. */
+interface Asker {
+  readonly router: Router;
+  readonly tracker: RoutingState;
+  readonly provider: Provider;
+}
+
+interface Question {
+  readonly method: string;
+  /** The JSON array of parameters. */
+  readonly params: Buffer;
+  readonly deadlineMs: number;
+}
+
+type Where = Pick<RouteRequest, "tracker" | "strategy" | "pin" | "avoid">;
+
+function ask(router: Router, where: Where, { method, params, deadlineMs }: Question, done: (outcome: Outcome, route: Route) => void): Route {
+  const call = { methodName: method, method: methodOf(method), block: NO_BLOCK, body: writeRequest("1", method, params), wireId: "1" };
+  return router.route({ call, ...where, transport: "http", deadlineMs, mayStream: false }, done);
+}
+
+/** Asks one provider. `done` hears the raw JSON of the result, or null where there is none. */
+function askOne({ router, tracker, provider }: Asker, question: Question, done: (result: Buffer | null) => void): Route {
+  return ask(router, { tracker, strategy: "priority", pin: provider, avoid: null }, question, (outcome) => {
+    // Copied: the buffer of an answer is much larger than most results, and results may be kept for long.
+    done(outcome.kind === "result" ? Buffer.from(outcome.body.subarray(outcome.start, outcome.end)) : null);
+  });
+}
+
+/** One provider as the source of one stream. */
+class PolledSource {
+  readonly #events: SourceEvents;
+  readonly #asks = new Set<Route>();
+  #asker: Asker | null = null;
+  #leave: () => void = () => {};
+  #closed = false;
+
+  constructor(events: SourceEvents) {
+    this.#events = events;
+  }
+
+  begin(asker: Asker, poll: HeadPoll): void {
+    this.#asker = asker;
+    this.#leave = poll.join({
+      head: (raw) => this.#events.head(raw),
+      lost: () => {
+        this.close();
+        this.#events.lost("it did not answer a poll");
+      },
+    });
+  }
+
+  of(provider: Provider): Source {
+    return { provider, pushesLogs: false, ask: (method, params) => this.#ask(method, params), close: () => this.close() };
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#leave();
+    for (const route of this.#asks) route.cancel();
+    this.#asks.clear();
+  }
+
+  #ask(method: string, params: string): Promise<Buffer | null> {
+    const asker = this.#asker;
+    return new Promise((resolve) => {
+      if (this.#closed || asker === null) return;
+      let route: Route | null = null;
+      let over = false;
+      route = askOne(asker, { method, params: Buffer.from(params), deadlineMs: ASK_MS }, (result) => {
+        over = true;
+        if (route !== null) this.#asks.delete(route);
+        resolve(result);
+      });
+      if (!over) this.#asks.add(route);
+    });
+  }
+}
+
+interface PollWatcher {
+  /** A head in the shape of pushed ones, other than the last. */
+  head(raw: Buffer): void;
+  /** The provider has failed to answer; nothing more is heard. */
+  lost(): void;
+}
+
+/** The newest block of one provider, asked for again and again while somebody wants it. */
+class HeadPoll {
+  readonly #asker: Asker;
+  readonly #wheel: Wheel;
+  readonly #over: () => void;
+  readonly #watchers = new Set<PollWatcher>();
+  #alarm: Alarm | null = null;
+  #route: Route | null = null;
+  #last = "";
+
+  constructor(asker: Asker, wheel: Wheel, over: () => void) {
+    this.#asker = asker;
+    this.#wheel = wheel;
+    this.#over = over;
+  }
+
+  join(watcher: PollWatcher): () => void {
+    this.#watchers.add(watcher);
+    if (this.#watchers.size === 1) this.#wait();
+    return () => {
+      if (this.#watchers.delete(watcher) && this.#watchers.size === 0) this.#end();
+    };
+  }
+
+  #wait(): void {
+    const { blockTimeMs } = this.#asker.tracker.set.chain;
+    const intervalMs = Math.min(LONGEST_INTERVAL_MS, Math.max(LEAST_INTERVAL_MS, blockTimeMs / POLLS_PER_BLOCK));
+    this.#alarm = this.#wheel.set(intervalMs, () => this.#poll());
+  }
+
+  #poll(): void {
+    const question = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs: ASK_MS };
+    let over = false;
+    const route = askOne(this.#asker, question, (result) => {
+      over = true;
+      this.#route = null;
+      const head = result === null ? null : readHead(result);
+      if (head === null) this.#lose();
+      else this.#hear(head);
+    });
+    if (!over) this.#route = route;
+  }
+
+  #hear(head: Head): void {
+    this.#wait();
+    if (head.hash === this.#last) return;
+    this.#last = head.hash;
+    const raw = inLiveShape(head.raw, null);
+    for (const watcher of [...this.#watchers]) if (this.#watchers.has(watcher)) watcher.head(raw);
+  }
+
+  #lose(): void {
+    const watchers = [...this.#watchers];
+    this.#watchers.clear();
+    this.#end();
+    for (const watcher of watchers) watcher.lost();
+  }
+
+  #end(): void {
+    this.#alarm?.clear();
+    this.#route?.cancel();
+    this.#over();
+  }
+}
