@@ -11,13 +11,7 @@ import type { RoutingState } from "../tracker.ts";
 import type { Upstream } from "../transport.ts";
 import type { Alarm, Wheel } from "../wheel.ts";
 import { LenientTracker } from "./lenient.ts";
-import type { Source, SourceEvents, SourceRequest } from "./source.ts";
-
-/** Opens sources that are polled. */
-export interface Polls {
-  /** Finds a provider that answers over HTTP. Returns the way to cancel, after which nobody hears anything. */
-  open(request: SourceRequest, events: SourceEvents): () => void;
-}
+import type { Polls, Source, SourceEvents, SourceRequest } from "./source.ts";
 
 /** What polling works with. */
 export interface PollsParts {

@@ -13,7 +13,6 @@ import type { Tracker } from "../tracker.ts";
 import type { Dispatch, Listener, Sockets } from "../transport.ts";
 import type { Wheel } from "../wheel.ts";
 import { LenientTracker } from "./lenient.ts";
-import type { Polls } from "./polls.ts";
 
 /** What sources work with. */
 export interface SourceParts {
@@ -23,6 +22,12 @@ export interface SourceParts {
   /** For heads and logs where no socket can be had; null = they are never polled. */
   readonly polls: Polls | null;
   readonly limits: () => RouterLimits;
+}
+
+/** Opens sources that are polled. */
+export interface Polls {
+  /** Finds a provider that answers over HTTP. Returns the way to cancel, after which nobody hears anything. */
+  open(request: SourceRequest, events: SourceEvents): () => void;
 }
 
 /** Which provider is wanted for what. */
