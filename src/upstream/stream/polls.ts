@@ -11,7 +11,7 @@ import type { RoutingState } from "../tracker.ts";
 import type { Upstream } from "../transport.ts";
 import type { Alarm, Wheel } from "../wheel.ts";
 import { LenientTracker } from "./lenient.ts";
-import type { Polls, Source, SourceEvents, SourceRequest } from "./source.ts";
+import type { Polls, Source, SourceEvents } from "./source.ts";
 
 /** What polling works with. */
 export interface PollsParts {
