@@ -10,7 +10,18 @@ import { MessageReader } from "./http1.ts";
 import type { Round } from "./measure.ts";
 import { complaints, median, rowsOf } from "./report.ts";
 import type { SystemName } from "./systems.ts";
-import { expectedAnswer, LARGE_BYTES, largePrefix, largeRest, METHOD_NAMES, mixedMethod, numberIn, requestBody, SMALL_BYTES } from "./workload.ts";
+import {
+  expectedAnswer,
+  LARGE_SHAPE,
+  largePrefix,
+  largeRest,
+  METHOD_NAMES,
+  mixedMethod,
+  numberIn,
+  requestBody,
+  SMALL_BYTES,
+  shapeIn,
+} from "./workload.ts";
 
 const NUMBER = 100_000_007;
 
@@ -57,7 +68,7 @@ test("a head without end is refused instead of kept", () => {
 
 test("answers have exactly the published sizes, and requests of a workload all have one length", () => {
   assert.equal(expectedAnswer("small", NUMBER).length, SMALL_BYTES);
-  assert.equal(largePrefix(String(NUMBER), String(NUMBER)).length + largeRest().length, LARGE_BYTES);
+  assert.equal(largePrefix(String(NUMBER), String(NUMBER)).length + largeRest().length, LARGE_SHAPE.bytes);
   assert.doesNotThrow(() => JSON.parse(largePrefix(String(NUMBER), String(NUMBER)) + largeRest().toString("latin1")));
   for (const workload of ["small", "large", "batch", "mixed"] as const) {
     assert.equal(requestBody(workload, NUMBER).length, requestBody(workload, 899_999_998).length);
@@ -161,7 +172,7 @@ async function faultOf(workload: "small" | "large", raw: string, number = NUMBER
         caller.close();
         resolve(fault);
       };
-      const caller = new Caller({ port: address.port, path: "/", workload, largeRest: largeRest(), done }, Caller.readBuffer());
+      const caller = new Caller({ port: address.port, path: "/", workload, shape: LARGE_SHAPE, done }, Caller.readBuffer());
       void caller.open().then(() => caller.send(number, 0));
     });
   } finally {

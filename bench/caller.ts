@@ -1,15 +1,15 @@
 // One keep-alive connection that sends one request at a time and checks every byte that matters of the answer. Knows no schedule: it is told when to send.
 import { connect, type Socket } from "node:net";
 import { MessageReader } from "./http1.ts";
-import { expectedAnswer, LARGE_BYTES, largePrefix, requestBody, type Workload } from "./workload.ts";
+import { type AnswerShape, expectedAnswer, largePrefix, largeRest, requestBody, type Workload } from "./workload.ts";
 
 /** Where a caller connects and what it asks. */
 export interface CallerOptions {
   readonly port: number;
   readonly path: string;
   readonly workload: Workload;
-  /** The constant part of a large answer. */
-  readonly largeRest: Buffer;
+  /** Of long answers. */
+  readonly shape: AnswerShape;
   /** Called once per request; `fault` null = the answer was right. */
   readonly done: (caller: Caller, number: number, dueMs: number, fault: string | null) => void;
 }
@@ -19,12 +19,23 @@ const LARGE_SAMPLE = 8;
 /** Read buffer shared by all connections: it is consumed before the next read. */
 const READ_BYTES = 262_144;
 const RECONNECT_MS = 10;
+/** The constant part of long answers, by their size: the same bytes for every connection. */
+const RESTS = new Map<number, Buffer>();
+
+function restOf(bytes: number): Buffer {
+  const rest = RESTS.get(bytes) ?? largeRest(bytes);
+  RESTS.set(bytes, rest);
+  return rest;
+}
 
 /** One connection; after a failure it connects anew before the next request. */
 export class Caller {
   readonly #options: CallerOptions;
   readonly #head: string;
   readonly #readBuffer: Buffer;
+  readonly #rest: Buffer;
+  /** Answers are compared by prefix, length and samples instead of in full. */
+  readonly #long: boolean;
   #socket: Socket | null = null;
   #reader: MessageReader | null = null;
   #number = 0;
@@ -41,7 +52,9 @@ export class Caller {
   constructor(options: CallerOptions, readBuffer: Buffer) {
     this.#options = options;
     this.#readBuffer = readBuffer;
-    const length = requestBody(options.workload, 100_000_000).length;
+    this.#long = options.workload === "large" || options.workload === "sized";
+    this.#rest = restOf(options.shape.bytes);
+    const length = requestBody(options.workload, 100_000_000, options.shape).length;
     this.#head = `POST ${options.path} HTTP/1.1\r\nHost: 127.0.0.1:${options.port}\r\nUser-Agent: bench\r\nAccept: */*\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
   }
 
@@ -99,7 +112,7 @@ export class Caller {
     if (this.#closed) return;
     this.#written = true;
     if (this.#socket === null) this.#finish("connection refused");
-    else this.#socket.write(this.#head + requestBody(this.#options.workload, this.#number), "latin1");
+    else this.#socket.write(this.#head + requestBody(this.#options.workload, this.#number, this.#options.shape), "latin1");
   }
 
   #take(bytes: Buffer): void {
@@ -117,7 +130,7 @@ export class Caller {
   }
 
   #onBody(piece: Buffer): void {
-    if (this.#options.workload !== "large") {
+    if (!this.#long) {
       this.#text += piece.toString("latin1");
       return;
     }
@@ -126,7 +139,7 @@ export class Caller {
     if (textBytes > 0) this.#text += piece.toString("latin1", 0, textBytes);
     if (this.#number % LARGE_SAMPLE === 0 && textBytes < piece.length) {
       const from = this.#bodyBytes + textBytes - prefixBytes;
-      const rest = this.#options.largeRest;
+      const rest = this.#rest;
       if (piece.compare(rest, from, Math.min(rest.length, from + piece.length - textBytes), textBytes) !== 0) this.#differs = true;
     }
     this.#bodyBytes += piece.length;
@@ -141,11 +154,11 @@ export class Caller {
   }
 
   #fault(): string | null {
-    const { workload } = this.#options;
+    const { workload, shape } = this.#options;
     if (this.#status !== "HTTP/1.1 200") return `${this.#status} ${this.#text.slice(0, 200)}`;
-    if (workload === "large") {
+    if (workload === "large" || workload === "sized") {
       if (this.#text !== largePrefix(String(this.#number), String(this.#number))) return `wrong beginning: ${this.#text.slice(0, 200)}`;
-      if (this.#bodyBytes !== LARGE_BYTES) return `${this.#bodyBytes} bytes instead of ${LARGE_BYTES}`;
+      if (this.#bodyBytes !== shape.bytes) return `${this.#bodyBytes} bytes instead of ${shape.bytes}`;
       return this.#differs ? "altered bytes in a large answer" : null;
     }
     return this.#text === expectedAnswer(workload, this.#number) ? null : `wrong answer: ${this.#text.slice(0, 200)}`;

@@ -1,6 +1,6 @@
 // The cells of the benchmark and the published targets, as data: the only place that names them.
 import { PATHS } from "./systems.ts";
-import type { Workload } from "./workload.ts";
+import type { AnswerShape, Workload } from "./workload.ts";
 
 /** One row of the comparison: what is asked, over how many connections. */
 export interface Cell {
@@ -13,6 +13,8 @@ export interface Cell {
   readonly pace: "closed" | "half";
   /** False where the upstream alone is no baseline. */
   readonly withDirect: boolean;
+  /** Of the answers of the workload `sized`. */
+  readonly shape?: AnswerShape;
 }
 
 /** Every cell, in the order they are run. */

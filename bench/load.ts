@@ -6,7 +6,7 @@ import { Caller } from "./caller.ts";
 import { isRecord } from "./child.ts";
 import { Histogram } from "./histogram.ts";
 import type { PacerOrder } from "./pacer.ts";
-import { callsIn, FIRST_NUMBER, largeRest, mixedMethod, type Workload } from "./workload.ts";
+import { type AnswerShape, callsIn, FIRST_NUMBER, LARGE_SHAPE, mixedMethod, type Workload } from "./workload.ts";
 
 /** What to ask of whom, how often and for how long. */
 export interface LoadJob {
@@ -18,6 +18,8 @@ export interface LoadJob {
   readonly seconds: number;
   /** Null = closed loop. */
   readonly ratePerSecond: number | null;
+  /** Of the answers of the workload `sized`. */
+  readonly shape?: AnswerShape;
 }
 
 /** What came of a job. */
@@ -44,7 +46,6 @@ const MAX_WAITING = 10_000;
 const DRAIN_MS = 5_000;
 /** Time for the pacer thread to come up before the first arrival. */
 const PACER_START_MS = 250;
-const LARGE_REST = largeRest();
 
 /** Reads a report that came over IPC. */
 export function parseReport(message: unknown): LoadReport {
@@ -75,11 +76,11 @@ class Run {
 
   async open(): Promise<void> {
     const buffer = Caller.readBuffer();
-    const { port, path, workload } = this.#job;
+    const { port, path, workload, shape = LARGE_SHAPE } = this.#job;
     const done = (caller: Caller, number: number, dueMs: number, fault: string | null): void => this.#done(caller, number, dueMs, fault);
     const paths = path.split(" ");
     for (let at = 0; at < this.#job.connections; at++)
-      this.#callers.push(new Caller({ port, path: paths[at % paths.length] ?? path, workload, largeRest: LARGE_REST, done }, buffer));
+      this.#callers.push(new Caller({ port, path: paths[at % paths.length] ?? path, workload, shape, done }, buffer));
     await Promise.all(this.#callers.map((caller) => caller.open()));
   }
 

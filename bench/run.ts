@@ -15,6 +15,7 @@ import { hottest } from "./profile.ts";
 import { type CellRounds, complaints, rowsOf, tableOf } from "./report.ts";
 import { soak } from "./soak.ts";
 import { measureSockets } from "./sockets/run.ts";
+import { measureSizes } from "./sweep.ts";
 import { missing, nginxVersion, SYSTEM_NAMES, type System, type SystemName, startSystem } from "./systems.ts";
 
 interface Options {
@@ -25,6 +26,9 @@ interface Options {
   readonly soak: boolean;
   readonly sockets: boolean;
   readonly keyed: boolean;
+  readonly sizes: boolean;
+  /** Of the sweep; empty = all. */
+  readonly sizeBytes: readonly number[];
   readonly minutes: number;
   readonly profile: boolean;
 }
@@ -40,6 +44,7 @@ usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|sv
        npm run bench -- --soak [--minutes N]
        npm run bench -- --sockets [--rounds N] [--seconds N]
        npm run bench -- --keyed [--rounds N] [--seconds N]
+       npm run bench -- --sizes [--size BYTES]... [--rounds N] [--seconds N] [--cpu-prof]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
   process.exit(2);
 }
@@ -55,12 +60,16 @@ function parseOptions(args: readonly string[]): Options {
       soak: { type: "boolean", default: false },
       sockets: { type: "boolean", default: false },
       keyed: { type: "boolean", default: false },
+      sizes: { type: "boolean", default: false },
+      size: { type: "string", multiple: true, default: [] },
       minutes: { type: "string", default: "10" },
       "cpu-prof": { type: "boolean", default: false },
     },
   });
   const [rounds, seconds, minutes] = [Number(values.rounds), Number(values.seconds), Number(values.minutes)];
   if (!(rounds >= 1 && seconds > 0 && minutes > 0)) usage("--rounds, --seconds and --minutes are positive numbers");
+  const sizeBytes = values.size.map(Number);
+  if (sizeBytes.some((bytes) => !(Number.isInteger(bytes) && bytes >= 200))) usage("--size is a whole number of at least 200");
   const unknown = [
     ...values.cell.filter((name) => !CELLS.some((cell) => cell.name === name)),
     ...values.system.filter((name) => !SYSTEM_NAMES.some((known) => known === name)),
@@ -74,6 +83,8 @@ function parseOptions(args: readonly string[]): Options {
     soak: values.soak,
     sockets: values.sockets,
     keyed: values.keyed,
+    sizes: values.sizes || sizeBytes.length > 0,
+    sizeBytes,
     minutes,
     profile: values["cpu-prof"],
   };
@@ -166,6 +177,7 @@ async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
 const options = parseOptions(process.argv.slice(2));
 try {
   if (options.sockets) process.exitCode = await measureSockets(options);
+  else if (options.sizes) process.exitCode = await measureSizes({ ...options, sizes: options.sizeBytes });
   else if (options.keyed) process.exitCode = await measureKeyed(options);
   else process.exitCode = options.soak ? await soak(options.minutes) : await compare(options);
 } catch (error) {

@@ -3,7 +3,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { isRecord } from "./child.ts";
 import { MessageReader } from "./http1.ts";
-import { largePrefix, largeRest, numberIn, smallAnswer } from "./workload.ts";
+import { largePrefix, largeRest, numberIn, shapeIn, smallAnswer } from "./workload.ts";
 
 /** What the upstream has seen so far, and what it cost. */
 export interface UpstreamSnapshot {
@@ -20,6 +20,8 @@ export interface UpstreamSnapshot {
 /** Ports of chain 1; the rest belong to chain 2. */
 export const CHAIN_1_PORTS = 3;
 const PORTS = 5;
+/** Size of the chunks of an answer without a length. */
+const CHUNK_BYTES = 16_384;
 const COUNTED = ["eth_getBalance", "eth_getBlockReceipts", "eth_chainId", "eth_blockNumber"];
 
 /** Reads a snapshot that came over IPC. */
@@ -37,7 +39,8 @@ interface Door {
   readonly index: number;
   readonly faulty: boolean;
   readonly counters: Counters;
-  readonly largeRest: Buffer;
+  /** The constant part of long answers, by their size. */
+  readonly rests: Map<number, Buffer>;
 }
 
 function serve(socket: Socket, door: Door): void {
@@ -71,15 +74,37 @@ function answer(socket: Socket, body: string, door: Door): void {
   }
   if (body.includes('"eth_getBlockReceipts"')) {
     count(body, door.counters);
-    const prefix = largePrefix(idIn(body), numberIn(body));
-    socket.cork();
-    socket.write(head(prefix.length + door.largeRest.length) + prefix, "latin1");
-    socket.write(door.largeRest);
-    socket.uncork();
-    return;
+    return answerLong(socket, body, door);
   }
   const text = smallResult(body, door);
   socket.write(head(text.length) + text, "latin1");
+}
+
+/** An answer of the size and framing that the request names. */
+function answerLong(socket: Socket, body: string, door: Door): void {
+  const { bytes, chunked } = shapeIn(body);
+  const rest = door.rests.get(bytes) ?? largeRest(bytes);
+  door.rests.set(bytes, rest);
+  const prefix = largePrefix(idIn(body), numberIn(body));
+  socket.cork();
+  if (chunked) {
+    socket.write(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunkHead(prefix.length)}${prefix}\r\n`, "latin1");
+    for (let at = 0; at < rest.length; at += CHUNK_BYTES) {
+      const piece = rest.subarray(at, at + CHUNK_BYTES);
+      socket.write(chunkHead(piece.length), "latin1");
+      socket.write(piece);
+      socket.write("\r\n", "latin1");
+    }
+    socket.write("0\r\n\r\n", "latin1");
+  } else {
+    socket.write(head(prefix.length + rest.length) + prefix, "latin1");
+    socket.write(rest);
+  }
+  socket.uncork();
+}
+
+function chunkHead(bytes: number): string {
+  return `${bytes.toString(16)}\r\n`;
 }
 
 function smallResult(body: string, door: Door): string {
@@ -139,7 +164,7 @@ function listen(door: Door): Promise<Server> {
 
 async function main(): Promise<void> {
   const counters: Counters = { calls: new Map(), faults: 0 };
-  const shared = { faulty: process.argv.includes("faulty"), counters, largeRest: largeRest() };
+  const shared = { faulty: process.argv.includes("faulty"), counters, rests: new Map<number, Buffer>() };
   const servers = await Promise.all(Array.from({ length: PORTS }, (_, index) => listen({ index, ...shared })));
   const ports = servers.map((server) => {
     const address = server.address();

@@ -1,12 +1,24 @@
 // What the benchmark asks and what the right answer is: both follow from one number, so that either end can make or check them without memory of the other.
 
-/** `small`: 200 B answers. `large`: 1 MiB answers. `batch`: 20 small calls in one array. `mixed`: small calls, every second one under one of 10,000 method names. */
-export type Workload = "small" | "large" | "batch" | "mixed";
+/**
+ * `small`: 200 B answers. `large`: 1 MiB answers. `sized`: answers of a size and framing that the request names. `batch`: 20 small calls in one array.
+ * `mixed`: small calls, every second one under one of 10,000 method names.
+ */
+export type Workload = "small" | "large" | "sized" | "batch" | "mixed";
+
+/** Size and framing of the answers of the workload `sized`. */
+export interface AnswerShape {
+  /** Of the whole body; at least 200. */
+  readonly bytes: number;
+  /** Sent in chunks instead of with a `Content-Length`. */
+  readonly chunked: boolean;
+}
+
+/** The shape of answers of the workload `large`. */
+export const LARGE_SHAPE: AnswerShape = { bytes: 1_048_576, chunked: false };
 
 /** Size of a whole small answer body, bytes. */
 export const SMALL_BYTES = 200;
-/** Size of a whole large answer body, bytes. */
-export const LARGE_BYTES = 1_048_576;
 /** Calls in one batch. */
 export const BATCH_CALLS = 20;
 /** Distinct method names of the mixed workload. */
@@ -21,16 +33,18 @@ export function callsIn(workload: Workload): number {
 
 /** The name under which the upstream counts this workload's calls. */
 export function countedAs(workload: Workload): string {
-  return workload === "large" ? "eth_getBlockReceipts" : "eth_getBalance";
+  return workload === "large" || workload === "sized" ? "eth_getBlockReceipts" : "eth_getBalance";
 }
 
-/** The request body that begins at `number`; a batch uses the numbers up to `number + 19`. */
-export function requestBody(workload: Workload, number: number): string {
+/** The request body that begins at `number`; a batch uses the numbers up to `number + 19`. `shape` is read by the workload `sized`. */
+export function requestBody(workload: Workload, number: number, shape: AnswerShape = LARGE_SHAPE): string {
   switch (workload) {
     case "small":
       return balanceCall("eth_getBalance", number);
     case "large":
       return `{"jsonrpc":"2.0","id":${number},"method":"eth_getBlockReceipts","params":["0x${number}"]}`;
+    case "sized":
+      return `{"jsonrpc":"2.0","id":${number},"method":"eth_getBlockReceipts","params":["0x${number}",${shape.bytes},${shape.chunked ? 1 : 0}]}`;
     case "batch":
       return `[${Array.from({ length: BATCH_CALLS }, (_, at) => balanceCall("eth_getBalance", number + at)).join(",")}]`;
     case "mixed":
@@ -41,6 +55,12 @@ export function requestBody(workload: Workload, number: number): string {
 /** The method name of a mixed call: `eth_getBalance`, or one of the 10,000. */
 export function mixedMethod(number: number): string {
   return number % 2 === 0 ? "eth_getBalance" : `bench_m${String((number >> 1) % METHOD_NAMES).padStart(7, "0")}`;
+}
+
+/** The shape that a request for a large or sized answer asks for. */
+export function shapeIn(request: string): AnswerShape {
+  const [, bytes, chunked] = /",(\d{1,9}),([01])\]/.exec(request) ?? [];
+  return bytes === undefined ? LARGE_SHAPE : { bytes: Number(bytes), chunked: chunked === "1" };
 }
 
 /** The number a request carries in its parameters, as text; empty where it carries none (the probes). */
@@ -64,9 +84,9 @@ export function largePrefix(id: string, number: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":[{"blockNumber":"0x${number}"}`;
 }
 
-/** The constant part of a large answer: receipts as a node prints them, up to exactly 1 MiB with the prefix of a nine-digit id. */
-export function largeRest(): Buffer {
-  const target = LARGE_BYTES - largePrefix(String(FIRST_NUMBER), String(FIRST_NUMBER)).length;
+/** The constant part of a large or sized answer: receipts as a node prints them, up to exactly `bytes` with the prefix of a nine-digit id. */
+export function largeRest(bytes = LARGE_SHAPE.bytes): Buffer {
+  const target = bytes - largePrefix(String(FIRST_NUMBER), String(FIRST_NUMBER)).length;
   const tail = (pad: number): string => `,{"pad":"0x${"0".repeat(pad)}"}]}`;
   const receipts: string[] = [];
   let length = tail(0).length;
