@@ -9,19 +9,9 @@ import { Histogram } from "./histogram.ts";
 import { MessageReader } from "./http1.ts";
 import type { Round } from "./measure.ts";
 import { complaints, median, rowsOf } from "./report.ts";
+import { missedSizes, SIZES, type SizeCost, vsLine } from "./sweep.ts";
 import type { SystemName } from "./systems.ts";
-import {
-  expectedAnswer,
-  LARGE_SHAPE,
-  largePrefix,
-  largeRest,
-  METHOD_NAMES,
-  mixedMethod,
-  numberIn,
-  requestBody,
-  SMALL_BYTES,
-  shapeIn,
-} from "./workload.ts";
+import { expectedAnswer, LARGE_SHAPE, largePrefix, largeRest, METHOD_NAMES, mixedMethod, numberIn, requestBody, SMALL_BYTES, shapeIn } from "./workload.ts";
 
 const NUMBER = 100_000_007;
 
@@ -74,6 +64,25 @@ test("answers have exactly the published sizes, and requests of a workload all h
     assert.equal(requestBody(workload, NUMBER).length, requestBody(workload, 899_999_998).length);
     assert.equal(numberIn(requestBody(workload, NUMBER)), String(NUMBER));
   }
+});
+
+test("a sized answer has the size it was asked for, in either framing, and its request says which", () => {
+  for (const chunked of [false, true]) {
+    for (const bytes of SIZES) {
+      assert.equal(largePrefix(String(NUMBER), String(NUMBER)).length + largeRest(bytes).length, bytes);
+      assert.deepEqual(shapeIn(requestBody("sized", NUMBER, { bytes, chunked })), { bytes, chunked });
+    }
+  }
+  assert.deepEqual(shapeIn(requestBody("large", NUMBER)), LARGE_SHAPE);
+});
+
+test("a size that costs too much beside nginx or beside its neighbours is a missed target; the ends have no line", () => {
+  const costs = (middleUs: number): SizeCost[] =>
+    [10, middleUs, 30].map((svcUs, at) => ({ shape: { bytes: 1_000 * (at + 1), chunked: false }, nginxUs: 20, controlRatio: 1, svcUs, kept: 5 }));
+  const fair = costs(20);
+  assert.deepEqual([missedSizes(fair), fair.map((it) => vsLine(fair, it))], [[], [null, 1, null]]);
+  assert.match(missedSizes(costs(26)).join(), /1\.30 × the line/);
+  assert.match(missedSizes(costs(45)).join(), /2\.25 × nginx.*2\.25 × the line/s);
 });
 
 test("the mixed workload uses all of its 10,000 method names", () => {

@@ -35,7 +35,14 @@ const ANSWER_MS = 30_000;
 
 /** Runs one round; `ratePerSecond` null = closed loop. */
 export async function measure(rig: Rig, system: System, cell: Cell, load: { readonly seconds: number; readonly ratePerSecond: number | null }): Promise<Round> {
-  const job: LoadJob = { port: system.port, path: cell.path, workload: cell.workload, connections: cell.connections, ...load, ...(cell.shape === undefined ? {} : { shape: cell.shape }) };
+  const job: LoadJob = {
+    port: system.port,
+    path: cell.path,
+    workload: cell.workload,
+    connections: cell.connections,
+    ...load,
+    ...(cell.shape === undefined ? {} : { shape: cell.shape }),
+  };
   await rig.load.ask({ kind: "job", job }, ANSWER_MS);
   for (const pid of system.pids) resetPeak(pid);
   const before = await sample(rig, system);

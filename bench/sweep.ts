@@ -33,8 +33,8 @@ export interface SizeCost {
 /** Every size of the sweep, bytes. */
 export const SIZES: readonly number[] = [200, 2_048, 8_192, 16_384, 32_768, 65_536, 131_072, 524_288, 1_048_576];
 /** The promises: the cost of any size beside nginx, and beside the line between the sizes next to it. */
-export const MOST_VS_NGINX = 2.2;
-export const MOST_VS_LINE = 1.25;
+const MOST_VS_NGINX = 2.2;
+const MOST_VS_LINE = 1.25;
 
 const CONNECTIONS = 16;
 const FIRST_WARM_UP_SECONDS = 3;

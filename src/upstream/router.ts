@@ -10,7 +10,7 @@ import type { World } from "../world.ts";
 import { allFailed, mayShow, nobodyToAsk, outcomeUnknown, rangeRefused } from "./refusal.ts";
 import type { RoutingState } from "./tracker.ts";
 import { hashOf, lookupOf } from "./transaction.ts";
-import type { AnswerStream, Dispatch, Listener, Upstream } from "./transport.ts";
+import type { AnswerStream, Dispatch, Lender, Listener, Upstream } from "./transport.ts";
 import type { Alarm, Wheel } from "./wheel.ts";
 
 /** What a request is routed with. */
@@ -30,8 +30,18 @@ export interface RouteRequest {
 
 /** How a routed call ended. */
 export type Outcome =
-  /** `body` is a whole upstream answer whose result value lies at `start`..`end`; `wireId` is the id in it, null = one of our own. */
-  | { readonly kind: "result"; readonly body: Buffer; readonly start: number; readonly end: number; readonly wireId: string | null }
+  /**
+   * `body` is a whole upstream answer whose result value lies at `start`..`end`; `wireId` is the id in it, null = one of our own. With a `lender`, which
+   * only a request with `mayStream` meets, `body` goes back to it when nobody reads it any more.
+   */
+  | {
+      readonly kind: "result";
+      readonly body: Buffer;
+      readonly start: number;
+      readonly end: number;
+      readonly wireId: string | null;
+      readonly lender?: Lender | undefined;
+    }
   | { readonly kind: "stream"; readonly stream: AnswerStream }
   /** A provider's own error, unchanged. */
   | { readonly kind: "error"; readonly raw: Buffer }
@@ -131,10 +141,11 @@ class Routing implements Route, Listener {
     return { sent: before !== undefined, countedAsTimeout: before?.failure.kind === "timeout" };
   }
 
-  result(body: Buffer, start: number, end: number): void {
-    if (this.#channel === null) return;
+  result(body: Buffer, start: number, end: number, lender?: Lender): void {
+    if (this.#channel === null) return lender?.recycle(body);
     const { provider, transport } = this.#record(this.#channel, null, null);
-    this.#finish({ kind: "result", body, start, end, wireId: transport === "http" ? this.request.call.wireId : null }, provider);
+    const wireId = transport === "http" ? this.request.call.wireId : null;
+    this.#finish({ kind: "result", body, start, end, wireId, lender }, provider);
   }
 
   stream(stream: AnswerStream): void {

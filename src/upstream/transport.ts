@@ -2,8 +2,13 @@
 import type { Failure } from "../core/attempt.ts";
 import type { Provider } from "../core/profile.ts";
 
+/** Takes back borrowed memory that nobody reads any more. */
+export interface Lender {
+  recycle(chunk: Buffer): void;
+}
+
 /** A long result that is still arriving. Bytes are those of the upstream body, from its first byte. */
-export interface AnswerStream {
+export interface AnswerStream extends Lender {
   /** Offset of the first byte of the result value in the body. */
   readonly resultStart: number;
   /** `Content-Length` of the whole body; null where the upstream does not say. */
@@ -13,7 +18,7 @@ export interface AnswerStream {
   /** Stops the flow until `resume`, for a sink that cannot keep up. */
   pause(): void;
   resume(): void;
-  /** Hands back the memory of a chunk that the sink has done with; optional. */
+  /** Hands back the memory of a chunk that the sink has done with, once. */
   recycle(chunk: Buffer): void;
   /** Ends it without another word to the sink. */
   cut(): void;
@@ -23,16 +28,22 @@ export interface AnswerStream {
 export interface StreamSink {
   /** True = done with the chunk. Otherwise it is kept until written; `lent` = and handed back with `recycle` then. */
   data(chunk: Buffer, lent: boolean): boolean;
-  /** The last bytes, of which the first `valueBytes` still belong to the result value and the rest closes the envelope. */
-  end(last: Buffer, valueBytes: number): void;
+  /**
+   * The last bytes, of which the first `valueBytes` still belong to the result value and the rest closes the envelope; `lent` = handed back with
+   * `recycle` once they are written.
+   */
+  end(last: Buffer, valueBytes: number, lent: boolean): void;
   /** The upstream failed or lied after its answer had begun. */
   broken(message: string): void;
 }
 
 /** Hears the answer to one request: exactly one of `result`, `stream` and `failed`, unless the request is cancelled. */
 export interface Listener {
-  /** A complete result; the offsets are those of its value in `body`. */
-  result(body: Buffer, start: number, end: number): void;
+  /**
+   * A complete result; the offsets are those of its value in `body`. With a `lender`, which only a request with `mayStream` meets, `body` is borrowed:
+   * it goes back with `recycle`, once, when nobody reads it any more.
+   */
+  result(body: Buffer, start: number, end: number, lender?: Lender): void;
   stream(stream: AnswerStream): void;
   /** After `stream`: the answer broke off, which its sink is told as well. */
   broken(message: string): void;
@@ -45,7 +56,7 @@ export interface Outgoing {
   readonly provider: Provider;
   readonly body: Buffer;
   readonly wireId: string;
-  /** False where the caller needs the answer in one piece. */
+  /** False where the caller needs the answer in one piece and keeps it. */
   readonly mayStream: boolean;
 }
 

@@ -73,6 +73,9 @@ class Asking implements AnswerHandler {
   cancelled = false;
   /** Keeps chunks as they lie, as a slow reader does. */
   keeps = false;
+  get keepsChunks(): boolean {
+    return this.keeps;
+  }
   onData: () => void = () => {};
   #status = 0;
   #settle: (outcome: string) => void = () => {};
@@ -507,7 +510,8 @@ for (const [name, start] of [
     assert.equal(await outcome(false), "body the answer is too long");
     assert.ok(wrote < 10_000_000, `${wrote} bytes to hold`);
     wrote = 0;
-    assert.equal(await outcome(true), "broken");
+    // A length that is announced is refused before anything was passed on: another provider may still answer.
+    assert.equal(await outcome(true), name === "body" ? "body the answer is too long" : "broken");
     assert.ok(wrote < 12_000_000, `${wrote} bytes to pass on`);
     await until("the end of the connections", () => open() === 0);
   });

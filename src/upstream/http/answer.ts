@@ -4,6 +4,8 @@ import { isUtf8 } from "node:buffer";
 import { readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../../core/answer.ts";
 import type { Failure } from "../../core/attempt.ts";
 import type { AnswerStream, Dispatch, Listener, Outgoing, StreamSink } from "../transport.ts";
+import type { BufferPool } from "./buffer-pool.ts";
+import { GatheredBody } from "./gathered-body.ts";
 import type { AnswerHandler, Controller } from "./h1-connection.ts";
 
 /** Bounds of an answer. */
@@ -13,16 +15,13 @@ export interface AnswerLimits {
   readonly maxWholeBytes: number;
 }
 
-/** Takes back the memory of chunks that nobody reads any more. */
-export interface Lender {
-  recycle(chunk: Buffer): void;
-}
-
 /** Bytes after which an answer is passed on while it arrives. */
 const STREAM_FROM_BYTES = 65_536;
 /** Bytes that show how an answer begins, when it is known to be long. */
 const LONG_HEAD_BYTES = 1_024;
 const EXCERPT_CHARS = 512;
+/** Answers below this size that arrive in one piece are copied, which costs less than keeping account of a buffer. */
+const SHORT_BYTES = 4_096;
 
 /** One request on its way and the reading of its answer. */
 export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
@@ -32,7 +31,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   readonly #outgoing: Outgoing;
   readonly #listener: Listener;
   readonly #limits: AnswerLimits;
-  readonly #lender: Lender;
+  readonly #buffers: BufferPool;
   #controller: Controller | null = null;
   #state: "waiting" | "held" | "flowing" | "over" = "waiting";
   #status = 0;
@@ -43,7 +42,12 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   #decided = false;
   #decideAtBytes = STREAM_FROM_BYTES;
   #stopped = false;
-  #chunks: Buffer[] = [];
+  /** A whole short answer. */
+  #short: Buffer | null = null;
+  /** What has arrived of any other, until it flows. */
+  #gathered: GatheredBody | null = null;
+  /** What arrived after that, before anybody listened. */
+  #late: Buffer[] = [];
   #size = 0;
   #passed = 0;
   #head = { hasId: false, hasVersion: false };
@@ -51,15 +55,22 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   #opening = 0;
   #sink: StreamSink | null = null;
   #held: Buffer = EMPTY;
+  /** The piece that ends the answer, and whether it is here. */
+  #last: Buffer | null = null;
+  #complete = false;
   /** What happened to the stream before anybody listened. */
   #ending: (() => void) | null = null;
 
-  constructor(outgoing: Outgoing, listener: Listener, limits: AnswerLimits, lender: Lender) {
-    this.#lender = lender;
+  constructor(outgoing: Outgoing, listener: Listener, limits: AnswerLimits, buffers: BufferPool) {
+    this.#buffers = buffers;
     this.#outgoing = outgoing;
     this.#listener = listener;
     this.#limits = limits;
     this.#mostBytes = limits.maxWholeBytes;
+  }
+
+  get keepsChunks(): boolean {
+    return this.#state === "held" || this.#state === "flowing";
   }
 
   onRequestStart(controller: Controller): void {
@@ -76,25 +87,31 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#retryAfter = typeof retryAfter === "string" ? retryAfter : null;
     this.#encoded = encoding !== undefined && encoding !== "identity";
     this.bodyBytes = typeof length === "string" ? Number(length) : null;
+    if (this.bodyBytes !== null && this.bodyBytes > this.#limits.maxAnswerBytes) return this.#fail("body", "the answer is too long");
     if (this.bodyBytes !== null && this.bodyBytes > STREAM_FROM_BYTES) this.#decideAtBytes = LONG_HEAD_BYTES;
   }
 
-  onResponseData(_controller: Controller, chunk: Buffer): boolean {
+  onResponseData(_controller: Controller, chunk: Buffer, last = false): boolean {
     this.#size += chunk.length;
-    if (this.#state === "flowing") return this.#pass(chunk);
-    if (this.#state === "over") return true;
-    this.#chunks.push(chunk);
-    if (this.#state === "waiting") {
-      if (this.#size > this.#mostBytes) this.#fail("body", "the answer is too long");
-      else if (!this.#decided && this.#size >= this.#decideAtBytes) this.#decide();
+    switch (this.#state) {
+      case "flowing":
+        return this.#pass(chunk, last);
+      case "held":
+        this.#complete ||= last;
+        this.#late.push(chunk);
+        return false;
+      case "waiting":
+        this.#gather(chunk, last);
+        return true;
+      case "over":
+        return true;
     }
-    return false;
   }
 
   onResponseEnd(): void {
     if (this.#state === "flowing") this.#endFlow();
     else if (this.#state === "held") this.#ending = () => this.#endFlow();
-    else if (this.#state === "waiting") this.#judge(this.#gather());
+    else if (this.#state === "waiting") this.#judge(this.#body());
   }
 
   onResponseError(_controller: Controller | null, error: Error): void {
@@ -106,6 +123,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   cancel(): void {
     if (this.#state === "over") return;
     this.#state = "over";
+    this.#letGo();
     this.#controller?.abort(CANCELLED);
   }
 
@@ -114,7 +132,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   recycle(chunk: Buffer): void {
-    this.#lender.recycle(chunk);
+    this.#buffers.recycle(chunk);
   }
 
   pause(): void {
@@ -131,21 +149,35 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     if (this.#state !== "held") return;
     this.#sink = sink;
     this.#state = "flowing";
-    const chunks = this.#chunks;
-    this.#chunks = [];
+    const pieces = [...(this.#gathered === null ? [] : [this.#gathered.bytes]), ...this.#late];
+    this.#gathered = null;
+    this.#late = [];
     this.#stopped = false;
-    for (const chunk of chunks) this.#pass(chunk);
+    for (const [at, piece] of pieces.entries()) {
+      if (this.#pass(piece, this.#complete && at === pieces.length - 1)) this.#buffers.recycle(piece);
+    }
     if (!this.#stopped) this.resume();
     this.#ending?.();
   }
 
+  /** Adds what arrived of an answer that is not passed on, or not yet. */
+  #gather(chunk: Buffer, last: boolean): void {
+    if (last && this.#gathered === null && chunk.length < SHORT_BYTES) {
+      this.#short = Buffer.from(chunk);
+      return;
+    }
+    if (this.#size > this.#mostBytes) return this.#fail("body", "the answer is too long");
+    this.#gathered ??= new GatheredBody(this.#buffers);
+    this.#gathered.add(chunk, this.bodyBytes);
+    this.#complete = last;
+    if (!this.#decided && this.#size >= this.#decideAtBytes) this.#decide(this.#gathered.bytes);
+  }
+
   /** Enough has arrived to decide whether this is a result, and whether it is passed on while it arrives. */
-  #decide(): void {
+  #decide(first: Buffer): void {
     this.#decided = true;
     if (this.#encoded) return this.#fail("body", COMPRESSED);
     if (this.#status >= 300) return;
-    const first = this.#gather();
-    this.#chunks = [first];
     const head = readAnswerHead(first, this.#outgoing.wireId);
     if (head.kind === "bad") return this.#fail("body", head.message);
     if (head.kind === "whole") {
@@ -157,15 +189,22 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.resultStart = head.start;
     this.#opening = first[head.start] ?? 0;
     this.#state = "held";
-    this.pause();
     this.#listener.stream(this);
+    if (this.#state === "held") this.pause();
   }
 
-  /** Passes on what cannot belong to the tail; the last bytes are held back, as a copy, until the answer has ended. True = done with the chunk. */
-  #pass(chunk: Buffer): boolean {
+  /**
+   * Passes on what cannot belong to the tail; the last bytes are held back until the answer has ended: as a copy, or where they lie when the answer
+   * is known to end with them. True = done with the chunk.
+   */
+  #pass(chunk: Buffer, last: boolean): boolean {
     if (this.#size > this.#limits.maxAnswerBytes) {
       this.#break("the answer is too long");
       return true;
+    }
+    if (last) {
+      this.#last = chunk;
+      return false;
     }
     this.#passed += chunk.length;
     if (this.bodyBytes !== null && this.#passed <= this.bodyBytes - TAIL_BYTES) return this.#sink?.data(chunk, true) ?? true;
@@ -183,12 +222,20 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   #endFlow(): void {
-    const held = this.#held;
-    const tail = held.subarray(Math.max(0, held.length - TAIL_BYTES));
+    const last = this.#last ?? EMPTY;
+    const tail = last.length >= TAIL_BYTES ? last.subarray(-TAIL_BYTES) : Buffer.concat([this.#held, last]).subarray(-TAIL_BYTES);
     const fromEnd = readAnswerTail(tail, this.#head, this.#outgoing.wireId, this.#opening);
     if (fromEnd === null) return this.#break("the provider's answer does not end as a JSON-RPC answer");
     this.#state = "over";
-    this.#sink?.end(held, held.length - fromEnd);
+    this.#last = null;
+    if (last.length >= fromEnd && last.length > 0) {
+      if (this.#held.length > 0) this.#sink?.data(this.#held, false);
+      this.#sink?.end(last, last.length - fromEnd, true);
+      return;
+    }
+    const joined = Buffer.concat([this.#held, last]);
+    this.#buffers.recycle(last);
+    this.#sink?.end(joined, joined.length - fromEnd, false);
   }
 
   #break(message: string): void {
@@ -198,9 +245,18 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#sink?.broken(message);
   }
 
-  #gather(): Buffer {
-    const [only] = this.#chunks;
-    return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
+  #body(): Buffer {
+    return this.#short ?? this.#gathered?.bytes ?? EMPTY;
+  }
+
+  /** Gives back all memory that nobody else has. */
+  #letGo(): void {
+    this.#gathered?.release();
+    this.#gathered = null;
+    for (const piece of this.#late) this.#buffers.recycle(piece);
+    this.#late = [];
+    if (this.#last !== null) this.#buffers.recycle(this.#last);
+    this.#last = null;
   }
 
   /** A complete body is here. */
@@ -222,14 +278,20 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
 
   #succeed(body: Buffer, start: number, end: number): void {
     this.#state = "over";
-    this.#listener.result(body, start, end);
+    const gathered = this.#gathered;
+    this.#gathered = null;
+    if (gathered === null) return this.#listener.result(body, start, end);
+    if (this.#outgoing.mayStream && this.#buffers.mayLend) return this.#listener.result(body, start, end, this.#buffers);
+    this.#listener.result(gathered.keep(), start, end);
   }
 
   #failWith(raw: Buffer): void {
     if (raw.length > MAX_ERROR_BYTES) return this.#fail("body", "the error is too long");
-    const error = readError(raw);
+    const kept = Buffer.from(raw);
+    const error = readError(kept);
     this.#state = "over";
-    this.#listener.failed({ kind: "error", httpStatus: this.#status, retryAfter: this.#retryAfter, ...error }, raw);
+    this.#letGo();
+    this.#listener.failed({ kind: "error", httpStatus: this.#status, retryAfter: this.#retryAfter, ...error }, kept);
   }
 
   #fail(kind: Failure["kind"], message: string): void {

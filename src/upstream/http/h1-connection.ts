@@ -1,6 +1,7 @@
 // One keep-alive HTTP/1.1 connection: one request at a time, its answer read strictly. What leaves a doubt about framing ends the connection.
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { World } from "../../world.ts";
+import type { BufferPool } from "./buffer-pool.ts";
 import { type AnswerHead, ChunkedBody, readHead } from "./h1-head.ts";
 
 /** Lets a handler steer the answer it receives. */
@@ -14,8 +15,16 @@ export interface Controller {
 export interface AnswerHandler {
   onRequestStart(controller: Controller): void;
   onResponseStart(controller: Controller, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void;
-  /** True = done with the chunk. Otherwise it is kept, and may be handed back with `recycle` later. */
-  onResponseData(controller: Controller, chunk: Buffer): boolean;
+  /**
+   * It may keep chunks: from the next read on they lie in memory of their own. Otherwise a chunk is valid during the call alone.
+   * Read after each call.
+   */
+  readonly keepsChunks: boolean;
+  /**
+   * True = done with the chunk. Otherwise, where `keepsChunks`, it is kept, and handed back with `recycle` once.
+   * `last`: the body ends with this chunk, and `onResponseEnd` follows at once.
+   */
+  onResponseData(controller: Controller, chunk: Buffer, last?: boolean): boolean;
   onResponseEnd(): void;
   onResponseError(controller: Controller | null, error: Error): void;
 }
@@ -29,11 +38,7 @@ export interface Home {
     readonly world: World;
     readonly lookup: LookupFunction | null;
   };
-  /** The buffer that short answers are read through; valid only while they are read. */
-  readonly shared: Buffer;
-  /** A buffer for a long answer; comes back by `recycle`. */
-  spare(): Buffer;
-  recycle(chunk: Buffer): void;
+  readonly buffers: BufferPool;
   /** The connection has finished an answer and may be used again. */
   free(connection: Connection): void;
   gone(connection: Connection): void;
@@ -66,11 +71,12 @@ export class Connection implements Controller {
   #interimHeads = 0;
   #keepAlive = true;
   #idleMs = IDLE_MS;
-  /** Reading into memory of its own, because long answers keep it. */
-  #ownBuffer = false;
+  /** The buffer that is read into, of this connection alone; null = the scratch buffer, since nobody keeps what is read. */
   #reading: Buffer | null = null;
-  /** The buffer being read into was given away as a chunk. */
+  /** The buffer that was read into was kept: the next read needs another. */
   #given = false;
+  /** In the middle of a read, after which the next buffer is asked for. */
+  #isReading = false;
   #paused = false;
 
   constructor(home: Home) {
@@ -142,21 +148,25 @@ export class Connection implements Controller {
     this.#socket.uncork();
   }
 
-  /** The memory of the next read: the shared buffer, or one of its own for an answer whose chunks are kept. */
+  /** The memory of the next read: the scratch buffer, or one of its own for a handler that keeps chunks. */
   #nextBuffer(): Buffer {
-    if (this.#reading !== null && (this.#given || !this.#ownBuffer)) {
-      if (!this.#given) this.#home.recycle(this.#reading);
+    const { buffers } = this.#home;
+    const own = this.#handler?.keepsChunks === true;
+    if (this.#reading !== null && (this.#given || !own)) {
+      if (!this.#given) buffers.recycle(this.#reading);
       this.#reading = null;
     }
     this.#given = false;
-    if (!this.#ownBuffer) return this.#home.shared;
-    this.#reading ??= this.#home.spare();
+    if (!own) return buffers.scratch;
+    this.#reading ??= buffers.take();
     return this.#reading;
   }
 
   #read(length: number, buffer: Uint8Array): boolean {
     const bytes = Buffer.from(buffer.buffer, buffer.byteOffset, length);
+    this.#isReading = true;
     this.#take(bytes);
+    this.#isReading = false;
     return !this.#paused;
   }
 
@@ -174,8 +184,7 @@ export class Connection implements Controller {
           bytes = this.#takeChunked(bytes);
           break;
         case "until_close":
-          this.#handler?.onResponseData(this, Buffer.from(bytes));
-          return;
+          return this.#give(bytes, false);
         case "idle":
         case "offered":
         case "over":
@@ -211,7 +220,6 @@ export class Connection implements Controller {
       case "counted":
         this.#phase = "counted";
         this.#remaining = body.bytes;
-        this.#ownBuffer = body.bytes > this.#home.shared.length;
         return;
       case "chunked":
         this.#phase = "chunked";
@@ -226,25 +234,43 @@ export class Connection implements Controller {
     const part = bytes.length <= this.#remaining ? bytes : bytes.subarray(0, this.#remaining);
     this.#remaining -= part.length;
     const rest = bytes.subarray(part.length);
-    if (this.#remaining === 0) this.#ownBuffer = false;
-    this.#give(part);
+    this.#give(part, this.#remaining === 0);
     if (this.#remaining === 0 && this.#phase === "counted") this.#finish(rest);
     return rest;
   }
 
-  /** Hands on a part of the body: as it lies where it is long and in a buffer of this answer's own, else as a copy. */
-  #give(part: Buffer): void {
+  /** Hands on what one read brought of the body: as it lies, but as a copy to a handler that may keep what lies in the scratch buffer. */
+  #give(part: Buffer, last: boolean): void {
     const handler = this.#handler;
-    const own = part.buffer === this.#reading?.buffer;
-    if (own) this.#given = handler?.onResponseData(this, part) === false;
-    else handler?.onResponseData(this, Buffer.from(part));
+    if (handler === null) return;
+    if (!handler.keepsChunks) handler.onResponseData(this, part, last);
+    else if (this.#reading !== null && part.buffer === this.#reading.buffer) this.#given = !handler.onResponseData(this, part, last);
+    else this.#giveCopy(handler, part, last);
   }
 
+  #giveCopy(handler: AnswerHandler, part: Buffer, last: boolean): void {
+    const { buffers } = this.#home;
+    const buffer = buffers.take();
+    const copied = part.copy(buffer);
+    if (handler.onResponseData(this, buffer.subarray(0, copied), last)) buffers.recycle(buffer);
+  }
+
+  /** The data of all chunks of one read is moved together: one buffer is handed on as one piece. */
   #takeChunked(arrived: Buffer): Buffer {
-    const rest = this.#chunks?.take(arrived, (data) => this.#handler?.onResponseData(this, Buffer.from(data)));
+    let start = 0;
+    let end = 0;
+    const rest = this.#chunks?.take(arrived, (data) => {
+      const at = data.byteOffset - arrived.byteOffset;
+      if (end === 0) start = end = at;
+      else if (at !== end) arrived.copyWithin(end, at, at + data.length);
+      end += data.length;
+    });
     if (rest === undefined) return this.#malformed();
+    const isLast = rest !== null;
+    if (end > start) this.#give(arrived.subarray(start, end), isLast);
     if (rest === null) return NOTHING;
-    this.#finish(rest);
+    // The handler may have given up over what it got.
+    if (this.#phase === "chunked") this.#finish(rest);
     return rest;
   }
 
@@ -285,6 +311,10 @@ export class Connection implements Controller {
     const handler = this.#handler;
     this.#handler = null;
     this.#socket.destroy();
+    if (!this.#isReading && this.#reading !== null) {
+      this.#home.buffers.recycle(this.#reading);
+      this.#reading = null;
+    }
     this.#home.gone(this);
     handler?.onResponseError(this, error);
   }

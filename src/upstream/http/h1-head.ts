@@ -71,7 +71,7 @@ export class ChunkedBody {
   /** A line that arrived in part. */
   #partial: Buffer | null = null;
 
-  /** Gives the data of chunks on. Returns what follows the end of the body; null = the end is still to come, undefined = this is malformed. */
+  /** Gives the data of chunks on, as parts of `arrived`. Returns what follows the end of the body; null = the end is still to come, undefined = this is malformed. */
   take(arrived: Buffer, give: (data: Buffer) => void): Buffer | null | undefined {
     let bytes = arrived;
     while (bytes.length > 0) {
@@ -83,12 +83,14 @@ export class ChunkedBody {
         give(data);
         continue;
       }
-      if (this.#partial !== null) bytes = Buffer.concat([this.#partial, bytes]);
+      // Only what may belong to the line is joined with what is there of it: data is given on as it lies in `arrived`.
+      const before = this.#partial;
+      const text = before === null ? bytes : Buffer.concat([before, bytes.subarray(0, MAX_LINE_BYTES + 2)]);
       this.#partial = null;
-      const end = bytes.indexOf("\r\n");
-      if (end === -1 || end > MAX_LINE_BYTES) return this.#keep(bytes);
-      const line = bytes.toString("latin1", 0, end);
-      bytes = bytes.subarray(end + 2);
+      const end = text.indexOf("\r\n");
+      if (end === -1 || end > MAX_LINE_BYTES) return this.#keep(text);
+      const line = text.toString("latin1", 0, end);
+      bytes = bytes.subarray(end + 2 - (before === null ? 0 : before.length));
       if (this.#next === "trailer" && line === "") return bytes;
       if (!this.#takeLine(line)) return undefined;
     }

@@ -2,6 +2,7 @@
 // Accepts only answers whose framing leaves no doubt; anything else ends the connection. Knows nothing of JSON-RPC or providers.
 import type { LookupFunction } from "node:net";
 import type { World } from "../../world.ts";
+import { BufferPool } from "./buffer-pool.ts";
 import { type AnswerHandler, Connection, coded, type Home, IDLE } from "./h1-connection.ts";
 
 /** Where an origin is, and how hard it may be used. */
@@ -15,6 +16,8 @@ export interface OriginOptions {
   readonly world: World;
   /** How the host is resolved; null = as node does. */
   readonly lookup: LookupFunction | null;
+  /** Memory that answers are read into; left out = the origin's own. */
+  readonly buffers?: BufferPool;
 }
 
 /** Connections to one origin. */
@@ -29,10 +32,6 @@ export interface Origin {
   destroy(): void;
 }
 
-const READ_BYTES = 16_384;
-/** Long answers are read in larger pieces: each write to the caller may have to wake it. */
-const LONG_READ_BYTES = 131_072;
-const SPARE_BUFFERS = 64;
 /** Not longer than the second by which connections are given up early. */
 const SWEEP_MS = 1_000;
 
@@ -49,10 +48,7 @@ interface Waiting {
 
 class OriginPool implements Origin, Home {
   readonly options: OriginOptions;
-  readonly shared: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
-  readonly #spare: Buffer[] = [];
-  /** Memory that was allocated here for reading; no other may be reused. */
-  readonly #own = new WeakSet<ArrayBufferLike>();
+  readonly buffers: BufferPool;
   readonly #idle: Connection[] = [];
   readonly #all = new Set<Connection>();
   #waiting: Waiting[] = [];
@@ -62,6 +58,7 @@ class OriginPool implements Origin, Home {
 
   constructor(options: OriginOptions) {
     this.options = options;
+    this.buffers = options.buffers ?? new BufferPool();
   }
 
   send(head: string, body: Buffer, handler: AnswerHandler): void {
@@ -76,15 +73,7 @@ class OriginPool implements Origin, Home {
   }
 
   recycle(chunk: Buffer): void {
-    if (this.#spare.length < SPARE_BUFFERS && this.#own.has(chunk.buffer)) this.#spare.push(Buffer.from(chunk.buffer));
-  }
-
-  spare(): Buffer {
-    const known = this.#spare.pop();
-    if (known !== undefined) return known;
-    const fresh = Buffer.allocUnsafeSlow(LONG_READ_BYTES);
-    this.#own.add(fresh.buffer);
-    return fresh;
+    this.buffers.recycle(chunk);
   }
 
   free(connection: Connection): void {

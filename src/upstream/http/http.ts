@@ -7,7 +7,8 @@ import { bareHost } from "../../core/public-address.ts";
 import type { World } from "../../world.ts";
 import { createGuard, type Guard } from "../guard.ts";
 import type { Upstream } from "../transport.ts";
-import { type AnswerLimits, HttpDispatch, type Lender } from "./answer.ts";
+import { type AnswerLimits, HttpDispatch } from "./answer.ts";
+import { BufferPool } from "./buffer-pool.ts";
 import { createOrigin } from "./h1.ts";
 
 /** Bounds of the HTTP transport. */
@@ -35,13 +36,14 @@ export function createHttpUpstream(world: World, limits: HttpLimits = HTTP_LIMIT
   const origins = new Map<string, Connections>();
   const routes = new WeakMap<Provider, Route>();
   const keys = new WeakMap<Provider, string>();
+  const buffers = new BufferPool();
   const guardedLimits: HttpLimits = { ...limits, maxWholeBytes: Math.min(limits.maxWholeBytes, limits.maxGuardedBytes) };
 
   function connect(url: URL, guarded: boolean): Connections {
     const refusal = guarded ? guard.refusal(url.origin) : null;
     if (refusal !== null) return noConnections(refusal);
     const lookup = guarded ? guard.lookup : null;
-    return url.protocol === "https:" ? secureConnections(url.origin, limits, lookup) : plainConnections(url, { limits, world, lookup });
+    return url.protocol === "https:" ? secureConnections(url.origin, limits, lookup) : plainConnections(url, { limits, world, lookup, buffers });
   }
 
   /** The key of the connections that a provider's requests take. */
@@ -66,8 +68,8 @@ export function createHttpUpstream(world: World, limits: HttpLimits = HTTP_LIMIT
 
   return {
     send(outgoing, listener) {
-      const { send, connections } = routeTo(outgoing.provider);
-      const attempt = new HttpDispatch(outgoing, listener, outgoing.provider.guarded ? guardedLimits : limits, connections);
+      const { send } = routeTo(outgoing.provider);
+      const attempt = new HttpDispatch(outgoing, listener, outgoing.provider.guarded ? guardedLimits : limits, buffers);
       send(outgoing.body, attempt);
       return attempt;
     },
@@ -101,7 +103,7 @@ interface Route {
 type Send = (body: Buffer, handler: HttpDispatch) => void;
 
 /** Connections to one origin, however they are made. */
-interface Connections extends Lender {
+interface Connections {
   /** The way to send requests with this path and these headers. */
   prepare(path: string, headers: readonly (readonly [name: string, value: string])[]): Send;
   /** Nobody sends here any more: what is under way may end. */
@@ -113,7 +115,6 @@ interface Connections extends Lender {
 function noConnections(refusal: Error): Connections {
   return {
     prepare: () => (_, handler) => queueMicrotask(() => handler.onResponseError(null, refusal)),
-    recycle() {},
     retire() {},
     async destroy() {},
   };
@@ -124,19 +125,19 @@ interface PlainParts {
   readonly limits: HttpLimits;
   readonly world: World;
   readonly lookup: LookupFunction | null;
+  readonly buffers: BufferPool;
 }
 
-function plainConnections(url: URL, { limits, world, lookup }: PlainParts): Connections {
+function plainConnections(url: URL, { limits, world, lookup, buffers }: PlainParts): Connections {
   const host = bareHost(url.hostname);
   const { connectionsPerOrigin: connections, maxWaiting: queue, connectTimeoutMs } = limits;
-  const origin = createOrigin({ host, port: Number(url.port || "80"), connections, queue, connectTimeoutMs, world, lookup });
+  const origin = createOrigin({ host, port: Number(url.port || "80"), connections, queue, connectTimeoutMs, world, lookup, buffers });
   return {
     prepare(path, headers) {
       const lines = [["host", url.host] as const, ...headers].map(([name, value]) => `${name}: ${value}\r\n`).join("");
       const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
       return (body, handler) => origin.send(head, body, handler);
     },
-    recycle: (chunk) => origin.recycle(chunk),
     retire: () => origin.retire(),
     async destroy() {
       origin.destroy();
@@ -161,7 +162,6 @@ function secureConnections(origin: string, limits: HttpLimits, lookup: LookupFun
       const flat = headers.flat();
       return (body, handler) => void pool.dispatch({ path, method: "POST", headers: flat, body }, handler);
     },
-    recycle() {},
     retire: () => void pool.close().catch(() => {}),
     destroy: () => pool.destroy(),
   };

@@ -8,12 +8,14 @@ export interface Caller extends Letter {
   readonly requestId: string;
   /** The payment that came with the request, once it is credited; null = none did. */
   readonly paid: Paid | null;
-  /** A whole answer; null = no body. The headers that every answer carries are added. */
-  send(status: number, headers: Headers, body: readonly Buffer[] | null): void;
+  /** A whole answer; null = no body. The headers that every answer carries are added. `sent` is called once `body` is no longer read, whenever that is. */
+  send(status: number, headers: Headers, body: readonly Buffer[] | null, sent?: () => void): void;
   /** Starts a 200 answer whose body follows; `sizeBytes` null = of unknown length. */
   begin(headers: Headers, sizeBytes: number | null): void;
   /** Returns the bytes that still wait to be sent; 0 = `chunk` is no longer needed. `written` is called once it is not, whenever that is. */
   write(chunk: Buffer, written: () => void): number;
+  /** What is written from here on goes out together with the end, which follows at once. */
+  cork(): void;
   end(): void;
   /** Calls back once when nothing waits to be sent. */
   drained(run: () => void): void;

@@ -157,11 +157,13 @@ export class Door implements StreamSink {
     return !kept;
   }
 
-  end(last: Buffer, valueBytes: number): void {
+  end(last: Buffer, valueBytes: number, lent: boolean): void {
     const stream = this.#stream;
     if (stream === null) return;
+    const written = lent ? () => stream.source.recycle(last) : nothing;
+    if (this.#compressed === null) this.#caller.cork();
     const meta = stream.reply.address.meta === "body" ? evidenceOfReply(stream.reply, this.#parts.world.now()) : null;
-    this.#out.write(this.#unread(stream.verbatim ? last : last.subarray(0, valueBytes)), nothing);
+    this.#out.write(this.#unread(stream.verbatim ? last : last.subarray(0, valueBytes)), written);
     if (!stream.verbatim) this.#out.write(closing(meta), nothing);
     this.#cancel = null;
     // What is compressed has yet to be read: `closed` ends the watch.
@@ -254,6 +256,7 @@ export class Door implements StreamSink {
     if (reply.id === null) {
       this.#over = true;
       if (outcome.kind === "stream") outcome.stream.cut();
+      if (outcome.kind === "result") outcome.lender?.recycle(outcome.body);
       this.#settled(true);
       return this.#caller.send(204, headers, null);
     }
@@ -261,7 +264,9 @@ export class Door implements StreamSink {
     if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
     this.#over = true;
-    this.#send(outcome.kind === "fault" ? outcome.fault.status : 200, headers, renderReply(reply, address.meta === "body" ? meta : null));
+    const { lender, body } = outcome.kind === "result" ? outcome : NOT_LENT;
+    const sent = lender === undefined ? undefined : () => lender.recycle(body);
+    this.#send(outcome.kind === "fault" ? outcome.fault.status : 200, headers, renderReply(reply, address.meta === "body" ? meta : null), sent);
   }
 
   #start(reply: Reply, source: AnswerStream, headers: Headers): void {
@@ -278,12 +283,13 @@ export class Door implements StreamSink {
   }
 
   /** Sends a whole answer; a long one compressed, where its caller takes that. */
-  #send(status: number, headers: Headers, body: readonly Buffer[] | null): void {
+  #send(status: number, headers: Headers, body: readonly Buffer[] | null, sent?: () => void): void {
     let bytes = 0;
     if (body !== null) for (const piece of body) bytes += piece.length;
     const job = status === 200 && this.#mayCompress(bytes) ? this.#compressionJob(headers) : null;
-    if (job === null || body === null) return this.#caller.send(status, headers, body);
+    if (job === null || body === null) return this.#caller.send(status, headers, body, sent);
     void job.whole(body).then((compressed) => {
+      sent?.();
       if (!this.#caller.open) return;
       // Its headers say that it is compressed by now.
       if (compressed === null) this.#caller.destroy();
@@ -350,5 +356,7 @@ export class Door implements StreamSink {
     return headers;
   }
 }
+
+const NOT_LENT = { lender: undefined, body: Buffer.alloc(0) };
 
 function nothing(): void {}

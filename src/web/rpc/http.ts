@@ -74,9 +74,11 @@ class HttpRequest implements Caller {
     return typeof value === "string" ? value : undefined;
   }
 
-  send(status: number, headers: Headers, body: readonly Buffer[] | null): void {
+  send(status: number, headers: Headers, body: readonly Buffer[] | null, sent?: () => void): void {
     if (status < REFUSED) this.#addReceipt(headers);
     write(this.#response, status, headers, body);
+    // Comes once, also for an answer that waits behind another one when the connection ends.
+    if (sent !== undefined) this.#response.once("close", sent);
     this.#boundReading();
   }
 
@@ -89,6 +91,9 @@ class HttpRequest implements Caller {
     this.#response.write(chunk, written);
     return this.#response.writableLength;
   }
+
+  /** Node joins writes of one turn by itself. */
+  cork(): void {}
 
   end(): void {
     this.#response.end();

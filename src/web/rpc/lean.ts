@@ -92,6 +92,8 @@ class Connection implements Caller {
   #door: Door | null = null;
   #early: Buffer | null = null;
   #chunked = false;
+  /** The head of an answer that is passed on: goes out with its first bytes. */
+  #unsentHead = "";
   /** The answer is complete here, and its reader has yet to take the rest. */
   #flushing = false;
   /** Nothing more is answered on this connection: its client has been told, or has left. */
@@ -137,7 +139,7 @@ class Connection implements Caller {
     return this.#head?.fields.get(name);
   }
 
-  send(status: number, headers: Headers, body: readonly Buffer[] | null): void {
+  send(status: number, headers: Headers, body: readonly Buffer[] | null, sent: () => void = nothing): void {
     let size = 0;
     if (body !== null) for (const piece of body) size += piece.length;
     if (body !== null) headers.push("Content-Type", "application/json", "Content-Length", String(size));
@@ -145,10 +147,12 @@ class Connection implements Caller {
     if (size <= ONE_WRITE_BYTES) {
       if (body !== null) for (const piece of body) text += piece.toString("latin1");
       this.#socket.write(text, "latin1");
+      sent();
     } else {
       this.#socket.cork();
       this.#socket.write(text, "latin1");
       for (const piece of body ?? []) this.#socket.write(piece);
+      this.#socket.write("", "latin1", sent);
       this.#socket.uncork();
     }
     this.#finish();
@@ -159,25 +163,34 @@ class Connection implements Caller {
     headers.push("Content-Type", "application/json");
     if (sizeBytes === null) headers.push("Transfer-Encoding", "chunked");
     else headers.push("Content-Length", String(sizeBytes));
-    this.#socket.write(this.#headOf(200, headers), "latin1");
+    this.#unsentHead = this.#headOf(200, headers);
   }
 
   write(chunk: Buffer, written: () => void): number {
     const socket = this.#socket;
-    if (chunk.length === 0) return socket.writableLength;
-    if (!this.#chunked) socket.write(chunk, written);
+    if (chunk.length === 0) {
+      written();
+      return socket.writableLength;
+    }
+    const head = this.#unsentHead;
+    if (head === "" && !this.#chunked) socket.write(chunk, written);
     else {
+      this.#unsentHead = "";
       socket.cork();
-      socket.write(`${chunk.length.toString(16)}\r\n`, "latin1");
-      socket.write(chunk);
-      socket.write("\r\n", "latin1", written);
+      if (head !== "") socket.write(head, "latin1");
+      this.#frame(chunk, written);
       socket.uncork();
     }
     return socket.writableLength;
   }
 
+  cork(): void {
+    this.#socket.cork();
+  }
+
   end(): void {
     if (this.#chunked) this.#socket.write("0\r\n\r\n", "latin1");
+    this.#socket.uncork();
     this.#finish();
   }
 
@@ -193,6 +206,17 @@ class Connection implements Caller {
   closeIfIdle(now: number): void {
     const limitMs = this.#served === 0 ? this.#parts.firstRequestMs : this.#parts.keepAliveTimeoutMs;
     if (this.#door === null && now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
+  }
+
+  #frame(chunk: Buffer, written: () => void): void {
+    const socket = this.#socket;
+    if (!this.#chunked) {
+      socket.write(chunk, written);
+      return;
+    }
+    socket.write(`${chunk.length.toString(16)}\r\n`, "latin1");
+    socket.write(chunk);
+    socket.write("\r\n", "latin1", written);
   }
 
   #data(chunk: Buffer): void {
@@ -298,3 +322,5 @@ class Connection implements Caller {
     return `${text}${ALWAYS}${this.#dateLine()}${keep}\r\n\r\n`;
   }
 }
+
+function nothing(): void {}

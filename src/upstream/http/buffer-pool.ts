@@ -1,0 +1,45 @@
+// Memory for answers that are long: large buffers that are used again once nobody reads them any more, each given back exactly once, and one scratch
+// buffer that short answers are read through. Knows nothing of what the bytes say.
+
+/** Size of a buffer: long answers are read in large pieces, since each write to the caller may have to wake it. */
+export const BUFFER_BYTES = 131_072;
+/** What lies in the scratch buffer is read, or copied, before the next read. */
+const SCRATCH_BYTES = 65_536;
+const MAX_SPARE = 64;
+/** Buffers that may be out before whole answers are copied rather than left in one: a slow caller then holds no more than its answer. */
+const MAX_LENT = 64;
+
+/** The buffers of one process or test. */
+export class BufferPool {
+  readonly scratch: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+  readonly #spare: Buffer[] = [];
+  /** Buffers of this pool, by their memory; true while they are out. */
+  readonly #out = new WeakMap<ArrayBufferLike, boolean>();
+  #outCount = 0;
+
+  /** Buffers taken and not given back. */
+  get out(): number {
+    return this.#outCount;
+  }
+
+  /** Few enough are out that one more may wait for a slow reader. */
+  get mayLend(): boolean {
+    return this.#outCount <= MAX_LENT;
+  }
+
+  /** A buffer for whoever asks; comes back by `recycle`, whole or as any part of it. */
+  take(): Buffer {
+    const buffer = this.#spare.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES);
+    this.#out.set(buffer.buffer, true);
+    this.#outCount++;
+    return buffer;
+  }
+
+  /** Takes back the buffer that `part` lies in. Memory that is not of this pool, or is back already, is left alone. */
+  recycle(part: Buffer): void {
+    if (this.#out.get(part.buffer) !== true) return;
+    this.#out.set(part.buffer, false);
+    this.#outCount--;
+    if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(part.buffer));
+  }
+}
