@@ -3,6 +3,7 @@
 import type { Logger } from "pino";
 import type { Strategy } from "./core/attempt.ts";
 import type { FaultCode } from "./core/fault.ts";
+import { addTo, createHistogram, type Histogram } from "./core/latency.ts";
 import { METHODS, type Method } from "./core/method.ts";
 import { SUBSCRIPTION_KINDS } from "./core/subscription.ts";
 import { createRepeatLimiter } from "./observe-repeats.ts";
@@ -12,17 +13,13 @@ import type { World } from "./world.ts";
 /** How a request ended, as a label. */
 export const OUTCOMES = ["success", "provider_error", "fault", "cancelled"] as const;
 
-/** Upper bounds of the latency buckets, in milliseconds; a last bucket takes the rest. */
-export const LATENCY_BUCKETS_MS: readonly number[] = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000];
-
 /** Counts of one profile on one chain. */
 export interface Series {
   readonly profile: string;
   readonly chain: string;
   /** By method row × outcome: `method.index * OUTCOMES.length + outcome`. */
   readonly requests: Float64Array;
-  readonly latencyBuckets: Float64Array;
-  latencySumMs: number;
+  readonly durations: Histogram;
   /** Notifications delivered, by position in `SUBSCRIPTION_KINDS`. */
   readonly notifications: Float64Array;
 }
@@ -71,7 +68,7 @@ export function createObserver(log: Logger, world: World): Observer {
       if (it === undefined) {
         const notifications = new Float64Array(SUBSCRIPTION_KINDS.length);
         const requests = new Float64Array(METHODS.length * OUTCOMES.length);
-        it = { profile, chain, requests, latencyBuckets: new Float64Array(LATENCY_BUCKETS_MS.length + 1), latencySumMs: 0, notifications };
+        it = { profile, chain, requests, durations: createHistogram(), notifications };
         series.set(key, it);
       }
       return it;
@@ -81,11 +78,8 @@ export function createObserver(log: Logger, world: World): Observer {
       count(to, method, labelOf(outcome));
     },
     routed(to, route, outcome, requestId) {
-      const ms = Math.max(0, world.now() - route.startedAtMs);
       count(to, route.request.call.method, labelOf(outcome));
-      to.latencySumMs += ms;
-      const bucket = bucketOf(ms);
-      to.latencyBuckets[bucket] = (to.latencyBuckets[bucket] ?? 0) + 1;
+      addTo(to.durations, Math.max(0, world.now() - route.startedAtMs));
       if (route.traces.length > 1 || outcome === "fault") warn(to, route, outcome, requestId);
       if (log.isLevelEnabled("debug")) log.debug(lineOf(route, outcome, requestId), "request");
     },
@@ -130,15 +124,6 @@ function labelOf(outcome: Outcome["kind"]): number {
     case "fault":
       return 2;
   }
-}
-
-function bucketOf(ms: number): number {
-  let bucket = 0;
-  for (const bound of LATENCY_BUCKETS_MS) {
-    if (ms <= bound) return bucket;
-    bucket++;
-  }
-  return bucket;
 }
 
 interface Line {

@@ -6,9 +6,21 @@ import { CATEGORIES, METHODS, type Method } from "./method.ts";
 export interface LatencyRecord {
   /** `CELL` numbers for each method, then each category, then the provider. */
   readonly cells: Float64Array;
-  /** Counts of delivered answers by latency. */
+  /** Counts of delivered answers by latency; forgets, so that percentiles follow the present. */
   readonly buckets: Uint32Array;
+  /** The same since the start. */
+  readonly histogram: Histogram;
 }
+
+/** Counts of durations since the start, as a Prometheus histogram shows them. */
+export interface Histogram {
+  /** One for each of `HISTOGRAM_BOUNDS_MS`, and a last one for the rest; not cumulative. */
+  readonly counts: Float64Array;
+  sumMs: number;
+}
+
+/** Upper bounds of a histogram's buckets, in milliseconds; a last bucket takes the rest. */
+export const HISTOGRAM_BOUNDS_MS: readonly number[] = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000];
 
 /** What is known of a provider for one kind of call. */
 export interface Reading {
@@ -61,7 +73,20 @@ const HISTOGRAM_HALVES_AT = 4_096;
 export function createLatencyRecord(): LatencyRecord {
   const cells = new Float64Array(PROVIDER_CELL + CELL);
   for (let at = LAST_MS; at < cells.length; at += CELL) cells[at] = Number.NEGATIVE_INFINITY;
-  return { cells, buckets: new Uint32Array(BUCKETS + 1) };
+  return { cells, buckets: new Uint32Array(BUCKETS + 1), histogram: createHistogram() };
+}
+
+/** An empty histogram. */
+export function createHistogram(): Histogram {
+  return { counts: new Float64Array(HISTOGRAM_BOUNDS_MS.length + 1), sumMs: 0 };
+}
+
+/** Counts one duration. */
+export function addTo(histogram: Histogram, ms: number): void {
+  let bucket = 0;
+  while (bucket < HISTOGRAM_BOUNDS_MS.length && ms > (HISTOGRAM_BOUNDS_MS[bucket] ?? 0)) bucket++;
+  histogram.counts[bucket] = (histogram.counts[bucket] ?? 0) + 1;
+  histogram.sumMs += ms;
 }
 
 /** Counts one call that ended at `nowMs`: delivered after `latencyMs`, or failed (null). */
@@ -70,7 +95,9 @@ export function observe(record: LatencyRecord, method: Method, latencyMs: number
   observeCell(record.cells, method.index * CELL, delivered, nowMs);
   observeCell(record.cells, CATEGORY_CELLS[method.index] ?? PROVIDER_CELL, delivered, nowMs);
   observeCell(record.cells, PROVIDER_CELL, delivered, nowMs);
-  if (delivered !== null) observeBucket(record.buckets, delivered);
+  if (delivered === null) return;
+  observeBucket(record.buckets, delivered);
+  addTo(record.histogram, delivered);
 }
 
 /** The finest fresh reading with at least `minCalls`: of the method, else of its category, else whatever the provider has; null = nothing fresh. */

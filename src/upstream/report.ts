@@ -2,7 +2,7 @@
 import { type Breaker, openRemainingMs, settled } from "../core/breaker.ts";
 import { isPruned, learnedMethods, learnedRange } from "../core/capability.ts";
 import type { Cordon, Health, Outcomes } from "../core/health.ts";
-import { type Percentiles, percentiles, providerReading } from "../core/latency.ts";
+import { type Histogram, type Percentiles, percentiles, providerReading } from "../core/latency.ts";
 import { limitedForMs } from "../core/throttle.ts";
 
 /** The health of one provider on one transport, for showing; null = unknown. */
@@ -22,6 +22,8 @@ export interface HealthReport extends Percentiles {
   readonly successRate: number | null;
   readonly averageMs: number | null;
   readonly probeMs: number | null;
+  /** Of delivered answers, since the start. */
+  readonly latencies: Readonly<Histogram>;
   readonly learned: { readonly methods: readonly string[]; readonly maxBlockRange: number | null; readonly pruned: boolean };
 }
 
@@ -45,6 +47,7 @@ export function reportOf(health: Health, position: Position, nowMs: number): Hea
     averageMs: known?.latencyMs ?? null,
     probeMs: health.probeMs,
     ...percentiles(health.latency),
+    latencies: health.latency.histogram,
     learned: {
       methods: learnedMethods(health.facts, nowMs),
       maxBlockRange: learnedRange(health.facts, nowMs),

@@ -1,5 +1,6 @@
 // The Prometheus page: every line obeys the text format, every metric is declared once, and no caller can make it grow.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { stage } from "../fakes/stage.ts";
 
@@ -65,13 +66,29 @@ test("every line of /metrics obeys the text format and the counts are those of t
   assert.equal(value("svc_request_duration_seconds_count", { profile: "team" }), 12);
   assert.equal(value("svc_request_duration_seconds_bucket", { le: "+Inf" }), 12);
   assert.ok((value("svc_rate_limited_seconds", { provider: "a" }) ?? 0) > 20);
-  checkHistogram(samples);
+  assert.equal(value("svc_upstream_latency_seconds_count", { provider: "a" }), 11, "answers that delivered");
+  assert.equal(value("svc_upstream_latency_seconds_count", { provider: "b" }), 1);
+  for (const labels of [{ provider: "a" }, { provider: "b" }]) checkHistogram(samples, "svc_upstream_latency_seconds", labels);
+  checkHistogram(samples, "svc_request_duration_seconds", { profile: "team" });
 });
 
-function checkHistogram(samples: readonly Sample[]): void {
-  const buckets = samples.filter((it) => it.name === "svc_request_duration_seconds_bucket");
+function checkHistogram(samples: readonly Sample[], name: string, labels: Readonly<Record<string, string>>): void {
+  const of = samples.filter((it) => Object.entries(labels).every(([key, wanted]) => it.labels[key] === wanted));
+  const buckets = of.filter((it) => it.name === `${name}_bucket`);
+  assert.ok(buckets.length > 2);
   for (const [n, { value }] of buckets.entries()) assert.ok(value >= (buckets[n - 1]?.value ?? 0), "buckets only grow");
+  assert.equal(buckets.at(-1)?.value, of.find((it) => it.name === `${name}_count`)?.value);
 }
+
+const WITHOUT_PROMTOOL = spawnSync("promtool", ["--version"]).error === undefined ? false : "promtool is not installed (Debian: prometheus)";
+
+test("promtool has nothing to say against /metrics", { skip: WITHOUT_PROMTOOL }, async (t) => {
+  const { call, service } = await stage(t, [undefined, undefined]);
+  for (let n = 0; n < 3; n++) await call("eth_gasPrice");
+  const { text } = await service.get("/metrics");
+  const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" });
+  assert.deepEqual([status, stdout, stderr], [0, "", ""]);
+});
 
 test("names, profiles and chains that need escapes are escaped", async (t) => {
   const { call, service } = await stage(t, [undefined], { slug: "my-team_2.0" });

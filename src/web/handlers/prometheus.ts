@@ -1,11 +1,12 @@
 // `GET /metrics`: the counters as Prometheus text, written when asked. Labels come from the configuration and the method table only.
 
+import { HISTOGRAM_BOUNDS_MS, type Histogram } from "../../core/latency.ts";
 import { METHODS } from "../../core/method.ts";
 import type { Provider, Transport } from "../../core/profile.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import type { PaymentGauges } from "../../hosted/payments/payments.ts";
 import type { SessionGauges } from "../../hosted/payments/session/sessions.ts";
-import { LATENCY_BUCKETS_MS, type Observer, OUTCOMES, type Series } from "../../observe.ts";
+import { type Observer, OUTCOMES, type Series } from "../../observe.ts";
 import type { Directory } from "../../upstream/directory.ts";
 import type { Tracker } from "../../upstream/tracker.ts";
 import type { SocketReport } from "../../upstream/transport.ts";
@@ -28,6 +29,7 @@ export interface ExpositionFacts extends StreamFacts {
   readonly sessions: () => SessionGauges | null;
 }
 
+const UPSTREAM_LATENCY = "svc_upstream_latency_seconds";
 const TRANSPORTS: readonly Transport[] = ["http", "ws"];
 
 /** The whole exposition. */
@@ -39,7 +41,7 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
   metric("svc_requests_total", "counter", "Requests by profile, chain, method and outcome.");
   for (const series of observer.allSeries()) lines.push(...requestLines(series));
   metric("svc_request_duration_seconds", "histogram", "Time from routing to outcome.");
-  for (const series of observer.allSeries()) lines.push(...durationLines(series));
+  for (const series of observer.allSeries()) lines.push(...histogramLines("svc_request_duration_seconds", labelsOf(series), series.durations));
   metric("svc_refusals_total", "counter", "Requests refused before routing, by code.");
   for (const [code, n] of observer.refusals()) lines.push(`svc_refusals_total{code="${code}"} ${n}`);
   metric("svc_old_form_requests_total", "counter", "Requests of older forms that were served, by form; a WebSocket counts once.");
@@ -58,6 +60,9 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
     metric(gauge.name, gauge.type, gauge.help);
     for (const it of providersOf(directory, facts)) lines.push(...gauge.lines(it).map(([labels, value]) => `${gauge.name}{${it.labels}${labels}} ${value}`));
   }
+  metric(UPSTREAM_LATENCY, "histogram", "Time from sending a request to a provider to its answer, of those that delivered one.");
+  for (const { tracker, provider, transport, labels } of providersOf(directory, facts))
+    lines.push(...histogramLines(UPSTREAM_LATENCY, labels, tracker.health(provider, transport).latencies));
   metric("svc_head_block", "gauge", "Height the providers of a profile agree on.");
   for (const served of directory.profiles) {
     for (const tracker of served.trackers.values()) {
@@ -200,20 +205,6 @@ const PROVIDER_METRICS: readonly ProviderMetric[] = [
     help: "Frames on the provider's WebSocket that belonged to nothing.",
     lines: ({ socket }) => known(socket?.strayFrames ?? null),
   },
-  {
-    name: "svc_upstream_latency_seconds",
-    type: "gauge",
-    help: "Latency quantiles of delivered answers.",
-    lines: ({ tracker, provider, transport }) => {
-      const { p50Ms, p95Ms, p99Ms } = tracker.health(provider, transport);
-      const rows: readonly (readonly [string, number | null])[] = [
-        ["0.5", p50Ms],
-        ["0.95", p95Ms],
-        ["0.99", p99Ms],
-      ];
-      return rows.flatMap(([quantile, ms]): [string, number][] => (ms === null ? [] : [[`,quantile="${quantile}"`, ms / 1000]]));
-    },
-  },
 ];
 
 function providersOf(directory: Directory, { socketOf, realIds }: ExpositionFacts): readonly OneProvider[] {
@@ -252,14 +243,13 @@ function notificationLines(series: Series): readonly string[] {
   });
 }
 
-function durationLines(series: Series): readonly string[] {
-  const labels = labelsOf(series);
+function histogramLines(name: string, labels: string, { counts, sumMs }: Histogram): readonly string[] {
   let sum = 0;
-  const lines = [...LATENCY_BUCKETS_MS.map((it) => String(it / 1000)), "+Inf"].map((bound, i) => {
-    sum += series.latencyBuckets[i] ?? 0;
-    return `svc_request_duration_seconds_bucket{${labels},le="${bound}"} ${sum}`;
+  const lines = [...HISTOGRAM_BOUNDS_MS.map((it) => String(it / 1000)), "+Inf"].map((bound, i) => {
+    sum += counts[i] ?? 0;
+    return `${name}_bucket{${labels},le="${bound}"} ${sum}`;
   });
-  return [...lines, `svc_request_duration_seconds_sum{${labels}} ${series.latencySumMs / 1000}`, `svc_request_duration_seconds_count{${labels}} ${sum}`];
+  return [...lines, `${name}_sum{${labels}} ${sumMs / 1000}`, `${name}_count{${labels}} ${sum}`];
 }
 
 function labelsOf(series: Series): string {
