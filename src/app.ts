@@ -207,7 +207,10 @@ function servingOf({
   ...rest
 }: { readonly roster: Roster; readonly directory: Directory } & Pick<CustomServing, "rules" | "check">): CustomServing {
   const shelf = { put: roster.put, remove: roster.remove, has: (id: string) => directory.served(id) !== undefined };
-  return { ...rest, shelf, status: statusIn(directory) };
+  // As addresses are resolved: where `premium` is not configured, `public` serves it.
+  const servedBy = (slug: string) => directory.profile(slug) ?? (slug === "premium" ? directory.profile("public") : undefined);
+  const servedChains = (slug: string): readonly string[] => [...(servedBy(slug)?.trackers.keys() ?? [])];
+  return { ...rest, shelf, status: statusIn(directory), servedChains };
 }
 
 /** Where users' providers may be: on the internet, and not at this service itself. */

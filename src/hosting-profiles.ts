@@ -8,7 +8,7 @@ import { resealProfiles } from "./hosted/profiles.ts";
 import { createPreparation, PREPARATION_LIMITS, type Preparation, type Shelf } from "./hosted/profiles-serving.ts";
 import { createSealer, localSecret } from "./hosted/sealed.ts";
 import type { Store } from "./hosted/store.ts";
-import type { CustomParts } from "./web/api/parts.ts";
+import type { CustomParts, HandlerParts } from "./web/api/parts.ts";
 import type { World } from "./world.ts";
 
 /** The side of providers, as far as Custom profiles need it. */
@@ -18,6 +18,8 @@ export interface CustomServing {
   readonly rules: AddressRules;
   readonly check: CustomParts["check"];
   readonly status: CustomParts["status"];
+  /** Names of the chains of a managed profile. */
+  readonly servedChains: HandlerParts["servedChains"];
 }
 
 /** What they are built with. */

@@ -95,7 +95,7 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
     log,
     settings,
     chains: config.chains,
-    profiles: () => MANAGED,
+    ...managedProfiles(serving),
     custom: custom.partsWith(holders),
     changes,
     payments,
@@ -130,6 +130,11 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
       await within(world, CLOSE_MS, store.close()).catch(onError);
     },
   };
+}
+
+/** The profiles that every account can use, and their chains. */
+function managedProfiles({ servedChains }: CustomServing) {
+  return { profiles: () => MANAGED, servedChains };
 }
 
 interface AuditParts extends Pick<HostingParts, "world" | "log"> {

@@ -234,7 +234,9 @@ function readFlags(args: readonly string[], more: Readonly<Record<string, { read
 
 function greet(config: Config, port: number, local: Local | null): void {
   const base = config.server.publicUrl ?? `http://${config.server.host}:${port}`;
-  const chain = config.devnet ? "local" : (config.chains[0]?.chainName ?? "ethereum");
+  const profile = config.profiles.find((it) => it.slug === "public") ?? config.profiles[0];
+  const served = config.chains.find((it) => profile?.chains.has(it.chainName));
+  const chain = config.devnet ? "local" : (served?.chainName ?? "ethereum");
   console.log(`
 svc is ready at ${base}
 

@@ -1,8 +1,9 @@
 // Which profiles a key is given: what was asked for, within what its account and the token that asks can reach. Pure; knows no table.
+import type { ManagedSlug } from "../core/access.ts";
 import { type ApiFault, apiFault } from "../core/api-fault.ts";
 
 /** The profile of a key that names none. */
-export const DEFAULT_PROFILE = "premium";
+export const DEFAULT_PROFILE = "premium" satisfies ManagedSlug;
 
 /** The profiles of a key. */
 export interface KeyProfiles {

@@ -12,7 +12,7 @@ export const agentChains = z
       .object({ name: z.string().describe("As it stands in RPC paths."), chain_id: z.int(), strategies: z.array(z.string()) })
       .meta({ id: "AgentChain", description: "A chain and the strategies it can be called with." }),
   )
-  .describe("Every chain that is served.");
+  .describe("Every chain that a new key can call without naming a profile.");
 
 const cost = z
   .object({ cu: count.describe("Compute units of one call."), usd: usd.describe("Price of one call in US dollars, as a plain decimal.") })

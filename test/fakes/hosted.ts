@@ -82,6 +82,7 @@ export async function serveApi(t: Ending, store: Store, overrides: Partial<ApiPa
       { chainId: 8453, chainName: "base", name: "Base", aliases: [], blockTimeMs: 2_000 },
     ],
     profiles: () => ["premium", "public"],
+    servedChains: () => ["ethereum", "base"],
     settings: { startingGrantCu: 5_000, tariff: TARIFF, maxKeys: 5, freeCuPerMonth: 1_000_000, fallbackMs: 30 * 86_400_000 },
     changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
     settle: () => Promise.resolve(false),

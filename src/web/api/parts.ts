@@ -1,4 +1,5 @@
 // What handlers of the HTTP API are made with.
+import type { ManagedSlug } from "../../core/access.ts";
 import type { Chain } from "../../core/chain.ts";
 import type { Tariff } from "../../core/price.ts";
 import type { Profile } from "../../core/profile.ts";
@@ -25,6 +26,8 @@ export interface HandlerParts {
   readonly chains: readonly Chain[];
   /** Slugs of the profiles that every account can use. */
   readonly profiles: () => readonly string[];
+  /** Names of the chains that callers with a key are served by a managed profile, as it is configured now. */
+  readonly servedChains: (slug: ManagedSlug) => readonly string[];
   readonly settings: HandlerSettings;
   readonly custom: CustomParts;
   /** Keys that an address creates. */

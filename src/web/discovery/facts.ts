@@ -2,9 +2,10 @@
 import type { Strategy } from "../../core/attempt.ts";
 import type { BucketSize } from "../../core/bucket.ts";
 import type { Chain } from "../../core/chain.ts";
+import { exampleChain } from "../../core/example-chain.ts";
 import type { PaymentSettings } from "../../core/payment.ts";
 import type { Tariff } from "../../core/price.ts";
-import type { Profile } from "../../core/profile.ts";
+import type { Profile, ProviderSet } from "../../core/profile.ts";
 import { type PaymentTerms, termsOf } from "./payment-terms.ts";
 
 /** The strategies, the default one first. */
@@ -27,6 +28,8 @@ export interface ProfileFacts {
   readonly managed: boolean;
   /** Names of its chains. */
   readonly chains: readonly string[];
+  /** Those where a provider with a WebSocket is there to subscribe at. */
+  readonly subscribable: readonly string[];
 }
 
 /** Bounds that callers meet. */
@@ -65,6 +68,16 @@ export interface Facts {
   readonly limits: LimitFacts;
   /** Null = a plain router. */
   readonly hosted: HostedFacts | null;
+}
+
+/** Name of the chain that examples call, or subscribe at, in a profile; null = there is none. */
+export function chainIn({ chains, profiles }: Facts, slug: string | null, of: "chains" | "subscribable" = "chains"): string | null {
+  const namesOf = (profile: string | null): readonly string[] => profiles.find((it) => it.slug === profile)?.[of] ?? [];
+  const served = namesOf(slug);
+  return exampleChain(
+    chains.map((it) => it.name).filter((it) => served.includes(it)),
+    namesOf("public"),
+  );
 }
 
 /** The part of a configuration that facts are read from. */
@@ -107,15 +120,23 @@ export function factsOf(source: FactsSource, version: string): Facts {
 
 /** Whoever has a key may name `premium`: where it is not configured, `public` serves it. */
 function profileFacts(profiles: readonly Profile[], keys: boolean): readonly ProfileFacts[] {
-  const known = profiles.map(({ slug, managed, chains }) => ({ slug, managed, chains: [...chains.keys()] }));
+  const known = profiles.map(({ slug, managed, chains }) => ({ slug, managed, chains: [...chains.keys()], subscribable: subscribableIn(chains) }));
   const open = known.find((it) => it.slug === "public");
   return !keys || open === undefined || known.some((it) => it.slug === "premium") ? known : [{ ...open, slug: "premium" }, ...known];
+}
+
+function subscribableIn(chains: Profile["chains"]): readonly string[] {
+  return [...chains].filter(([, set]) => canSubscribe(set)).map(([name]) => name);
+}
+
+function canSubscribe({ providers }: ProviderSet): boolean {
+  return providers.some((it) => it.wsUrl !== null);
 }
 
 function chainFacts({ chainName, name, chainId, aliases }: Chain, profiles: readonly Profile[]): readonly ChainFacts[] {
   const sets = profiles.flatMap((it) => it.chains.get(chainName) ?? []);
   if (sets.length === 0) return [];
-  const subscriptions = sets.some((set) => set.providers.some((it) => it.wsUrl !== null));
+  const subscriptions = sets.some(canSubscribe);
   return [{ name: chainName, title: name, chainId, aliases, subscriptions }];
 }
 

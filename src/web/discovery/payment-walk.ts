@@ -1,6 +1,6 @@
 // How an agent pays, as shell lines that work as they stand for whoever has a wallet, and what follows when a payment is not through at once.
 import { usdText } from "../../core/price.ts";
-import type { Facts } from "./facts.ts";
+import { chainIn, type Facts } from "./facts.ts";
 import { pathOf, SESSION_FORM } from "./operations.ts";
 import type { PaymentTerms, RailTerms } from "./payment-terms.ts";
 import type { Site } from "./site.ts";
@@ -12,10 +12,11 @@ export function paymentSteps(facts: Facts, site: Site): readonly Step[] {
 }
 
 /** One call that is paid for by itself. */
-function sessionSteps({ hosted, chains }: Facts, { baseUrl }: Site): readonly Step[] {
+function sessionSteps(facts: Facts, { baseUrl }: Site): readonly Step[] {
+  const { hosted, defaultProfile } = facts;
   const rail = hosted?.payments?.rails.find((it) => it.intent === "session");
   if (rail === undefined) return [];
-  const url = baseUrl + SESSION_FORM.replace("{strategy}", "load-balanced").replace("{chain}", chains[0]?.name ?? "{chain}");
+  const url = baseUrl + SESSION_FORM.replace("{strategy}", "load-balanced").replace("{chain}", chainIn(facts, defaultProfile.withKey) ?? "{chain}");
   const call = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}';
   const standIn = rail.local ? " Here the channel's contract is a stand-in for development." : "";
   return [

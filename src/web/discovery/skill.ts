@@ -4,7 +4,7 @@ import { cuOf, notificationCuOf } from "../../core/price.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent.ts";
 import { errorEntries } from "./errors.ts";
-import { type Facts, type HostedFacts, STRATEGIES } from "./facts.ts";
+import { chainIn, type Facts, type HostedFacts, STRATEGIES } from "./facts.ts";
 import { cell, prose, table } from "./markdown.ts";
 import { DOCUMENT_PATHS, pathOf, rpcForms, SESSION_FORM } from "./operations.ts";
 import { sellsCalls } from "./payment-terms.ts";
@@ -76,9 +76,12 @@ Profiles: ${facts.profiles.map((it) => `\`${it.slug}\` (${it.chains.join(", ")})
 }
 
 function subscribing(facts: Facts, { socketUrl }: Site): string {
-  const chain = facts.chains.find((it) => it.subscriptions)?.name;
-  if (chain === undefined) return "## Subscribe\n\nNo chain of this instance has a provider to subscribe at.\n";
-  const path = facts.hosted === null || facts.hosted.keyless ? `/ws/rpc/${chain}` : `/ws/rpc/k/$KEY/load-balanced/${chain}`;
+  const isKeyless = facts.hosted === null || facts.hosted.keyless;
+  const { withKey, withoutKey } = facts.defaultProfile;
+  const profile = isKeyless ? withoutKey : withKey;
+  const chain = chainIn(facts, profile, "subscribable");
+  if (chain === null) return `## Subscribe\n\nNo chain of profile \`${profile}\` has a provider to subscribe at.\n`;
+  const path = isKeyless ? `/ws/rpc/${chain}` : `/ws/rpc/k/$KEY/load-balanced/${chain}`;
   const paid = facts.hosted === null ? "" : ", 1008 with a reason (`balance_exhausted`, `key_revoked`, `default_profile_changed`)";
   return `## Subscribe
 

@@ -1,7 +1,7 @@
 // The first steps with an instance as shell lines that work as they stand, and what follows from its refusals. Shared by the documents for agents.
 import { usdText } from "../../core/price.ts";
 import { BATCH_DEADLINE_MS } from "../rpc/pacer.ts";
-import type { Facts, HostedFacts } from "./facts.ts";
+import { chainIn, type Facts, type HostedFacts } from "./facts.ts";
 import { pathOf } from "./operations.ts";
 import type { Site } from "./site.ts";
 
@@ -16,17 +16,18 @@ const CALL = `-H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"m
 
 /** From nothing to an answered call. Run in one shell. */
 export function firstSteps(facts: Facts, { baseUrl }: Site): readonly Step[] {
-  const chain = facts.chains[0]?.name ?? "{chain}";
-  const { hosted } = facts;
+  const { hosted, defaultProfile } = facts;
+  const chain = chainIn(facts, defaultProfile.withoutKey) ?? "{chain}";
+  const chainWithKey = chainIn(facts, defaultProfile.withKey) ?? "{chain}";
   if (hosted === null || hosted.keyless) {
     const call = {
       title: "Call",
       shell: `curl -s ${baseUrl}/rpc/${chain} ${CALL}`,
       note: hosted === null ? "No key is needed." : "Calls without a key are not metered here.",
     };
-    return hosted === null ? [call] : [call, ...keyedSteps(hosted, chain, baseUrl)];
+    return hosted === null ? [call] : [call, ...keyedSteps(hosted, chainWithKey, baseUrl)];
   }
-  return keyedSteps(hosted, chain, baseUrl);
+  return keyedSteps(hosted, chainWithKey, baseUrl);
 }
 
 function keyedSteps({ startingGrantCu, tariff, keysPerHour }: HostedFacts, chain: string, baseUrl: string): readonly Step[] {

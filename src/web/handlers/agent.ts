@@ -8,6 +8,7 @@ import { DEFAULT_PROFILE } from "../../hosted/keys-profiles.ts";
 import type { HandlerParts } from "../api/parts.ts";
 import type { CONTRACT } from "../contract.ts";
 import type { ApiHandlers } from "../contract-types.ts";
+import { chainOfManaged, defaultChains } from "./key-chains.ts";
 import { creationRefusal } from "./keys.ts";
 import { balanceView, keyUrls, keyView } from "./keys-view.ts";
 import { orderedN } from "./order-amount.ts";
@@ -22,7 +23,7 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
   return {
     listAgentChains() {
       const strategies = Object.keys(settings.tariff.factors);
-      return { kind: "answer", status: 200, body: parts.chains.map((it) => ({ name: it.chainName, chain_id: it.chainId, strategies })) };
+      return { kind: "answer", status: 200, body: defaultChains(parts).map((it) => ({ name: it.chainName, chain_id: it.chainId, strategies })) };
     },
     createAgentKey: keyCreation(parts),
     getAgentKey: ({ caller }) => ({ kind: "answer", status: 200, body: keyView(caller.key, settings.tariff) }),
@@ -48,7 +49,7 @@ function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
   const { store, world, settings, payments } = parts;
 
   function view({ secret, prefix }: Pick<NewKey, "secret" | "prefix">, balanceN: bigint, baseUrl: string) {
-    const endpoint = keyUrls(baseUrl, secret, parts.chains).rpc_url;
+    const endpoint = keyUrls(baseUrl, secret, chainOfManaged(parts, DEFAULT_PROFILE)).rpc_url;
     return { key: secret, endpoint, profile: DEFAULT_PROFILE, key_prefix: prefix, ...balanceView(balanceN, settings.tariff) };
   }
 

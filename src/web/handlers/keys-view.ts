@@ -1,6 +1,5 @@
 // Keys as answers show them: amounts in CU and USD, times as text, and URLs that are ready to use.
 import type { z } from "zod";
-import type { Chain } from "../../core/chain.ts";
 import { cuFor, estimatedRequests, type Tariff, usdText } from "../../core/price.ts";
 import type { KeyRecord } from "../../hosted/keys.ts";
 import { DEFAULT_PROFILE } from "../../hosted/keys-profiles.ts";
@@ -32,9 +31,9 @@ export function balanceView(balanceN: bigint, tariff: Tariff) {
   return { balance_cu: cu, balance_usd: usdText(balanceN), estimated_requests: { ...estimatedRequests(cu) } };
 }
 
-/** URLs that carry a key. */
-export function keyUrls(baseUrl: string, secret: string, chains: readonly Chain[]): { readonly rpc_url: string; readonly ws_url: string } {
-  const path = `rpc/k/${secret}/load-balanced/${chains[0]?.chainName ?? "ethereum"}`;
+/** URLs that carry a key and name a chain. */
+export function keyUrls(baseUrl: string, secret: string, chain: string): { readonly rpc_url: string; readonly ws_url: string } {
+  const path = `rpc/k/${secret}/load-balanced/${chain}`;
   return { rpc_url: `${baseUrl}/${path}`, ws_url: `${baseUrl.replace(/^http/, "ws")}/ws/${path}` };
 }
 

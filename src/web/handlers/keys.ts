@@ -8,6 +8,7 @@ import type { HandlerParts } from "../api/parts.ts";
 import type { CONTRACT } from "../contract.ts";
 import type { ApiCaller, ApiHandlers } from "../contract-types.ts";
 import { accountView } from "./accounts.ts";
+import { chainOfKey } from "./key-chains.ts";
 import { instant, keyUrls, keyView } from "./keys-view.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
 
@@ -42,11 +43,14 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
       return deleted === "deleted" ? { kind: "answer", status: 204, body: null } : deleted;
     },
     async rotateKey({ params, body, caller, baseUrl }) {
+      // Read before: once the secret is made it has to be shown, whatever the store says then.
+      const before = await keyById(store.db, params.id, caller.agent, world.wallMs());
+      const chain = await chainOfKey(parts, { accountId: before?.accountId ?? null, profile: before?.defaultProfile ?? null });
       const rotated = await rotateKey(changing(), refOf(params.id, caller), body.grace_seconds * MS_PER_S);
       if ("kind" in rotated) return rotated;
       const { secret, prefix, previousValidUntilMs } = rotated;
       const shown = { key: secret, key_prefix: prefix, previous_valid_until: instant(previousValidUntilMs) };
-      return { kind: "answer", status: 200, body: { ...shown, ...keyUrls(baseUrl, secret, parts.chains) } };
+      return { kind: "answer", status: 200, body: { ...shown, ...keyUrls(baseUrl, secret, chain) } };
     },
   };
 }
@@ -67,6 +71,7 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
     const nowMs = world.wallMs();
     // Read before: once the key is made its secret has to be shown, whatever the store says then.
     const balance_usd = agent === null ? "0" : (await accountView(parts, agent.accountId, null)).balance_usd;
+    const chain = await chainOfKey(parts, { accountId: agent?.accountId ?? null, profile: profiles.defaultProfile });
     const made =
       agent === null
         ? await createAccount(store, key, nowMs)
@@ -74,7 +79,7 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
     if (made.kind === "api_fault") return made;
     const shown = { id: made.id, key: made.secret, key_prefix: made.prefix, account_id: made.accountId, balance_usd };
     const token = made.token === null ? {} : { management_token: made.token };
-    return { kind: "answer", status: 201, body: { ...shown, ...keyUrls(baseUrl, made.secret, parts.chains), ...token } };
+    return { kind: "answer", status: 201, body: { ...shown, ...keyUrls(baseUrl, made.secret, chain), ...token } };
   };
 }
 
