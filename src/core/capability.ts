@@ -23,6 +23,8 @@ export interface Condition {
   /** Null = unknown, which excludes nobody. */
   readonly lagBlocks: number | null;
   readonly facts: Facts | null;
+  /** It said of this very method, which is not in the table, that it does not serve it. */
+  readonly unserved: boolean;
 }
 
 /** What a provider's refusals taught about it: when each fact was learned, in arrays of fixed size. Changed in place by `learn…` and `unlearnMethod`. */
@@ -54,7 +56,7 @@ const FIRST_NAMED_METHOD = 2;
 export function capability(provider: Provider, call: Call, view: SetView, condition: Condition): ExclusionReason | null {
   return (
     unreachable(provider, condition) ??
-    unsupported(provider, call, view, condition.facts) ??
+    unsupported(provider, call, view, condition) ??
     beyondLimits(provider, call, view, condition.facts) ??
     (condition.behind || (condition.lagBlocks !== null && condition.lagBlocks > view.maxLagBlocks) ? "lagging" : null)
   );
@@ -100,7 +102,7 @@ export function createFacts(): Facts {
   };
 }
 
-/** Learns that a method is not served; unlisted methods teach nothing. */
+/** Learns that a method is not served; unlisted ones share a row and are learned by name elsewhere. */
 export function learnMethod(facts: Facts, method: Method, nowMs: number): void {
   if (method.index >= FIRST_NAMED_METHOD) facts.methodAtMs[method.index] = nowMs;
 }
@@ -162,8 +164,8 @@ export function blockSpan(method: Method, block: BlockRef, head: number | null):
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-function unsupported(provider: Provider, call: Call, { nowMs }: SetView, facts: Facts | null): ExclusionReason | null {
-  if (provider.unsupportedMethods.has(call.methodName)) return "method_unsupported";
+function unsupported(provider: Provider, call: Call, { nowMs }: SetView, { facts, unserved }: Condition): ExclusionReason | null {
+  if (unserved || provider.unsupportedMethods.has(call.methodName)) return "method_unsupported";
   if (provider.unsupportedCategories.has(call.method.category)) return "category_unsupported";
   if (facts === null) return null;
   if (holds(facts.methodAtMs[call.method.index], FACT_MS, nowMs)) return "method_unsupported";

@@ -160,7 +160,7 @@ class Routing implements Route, Listener {
     if (begun === undefined) return;
     const failure = plainFailure("network", message);
     const { call, tracker } = this.request;
-    tracker.record(call.method, { ...begun, verdict: this.#judge(failure, begun.provider) }, call.block);
+    tracker.record(call.method, { ...begun, verdict: this.#judge(failure, begun.provider) }, call.block, call.methodName);
   }
 
   failed(failure: Failure, raw: Buffer | null): void {
@@ -246,7 +246,7 @@ class Routing implements Route, Listener {
     const latencyMs = Math.max(0, this.#parts.world.now() - this.#attemptAtMs);
     const code = failure === null ? null : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
     const attempt: Attempt = { provider, transport, latencyMs, verdict, code };
-    tracker.record(call.method, attempt, call.block);
+    tracker.record(call.method, attempt, call.block, call.methodName);
     this.traces.push({ attempt, failure });
     return attempt;
   }

@@ -6,11 +6,22 @@ import { capability, type SetView, unreachable } from "../core/capability.ts";
 import { type Consensus, consensusOf, HEAD_FRESH_MS, type HeadSample, isHeight, lacksBlock, lagBlocks } from "../core/head.ts";
 import { createHealth, type Health, isBehind, NEVER_MS, recordAttempt, recordGoodProbe, recordVerdict } from "../core/health.ts";
 import { type MethodReport, methodReadings, reading, STALE_MS } from "../core/latency.ts";
-import { type Method, methodOf } from "../core/method.ts";
+import { type Method, methodOf, UNKNOWN_METHOD } from "../core/method.ts";
 import { betterOf, type Considered, planOf } from "../core/plan.ts";
 import type { Provider, ProviderSet, Transport } from "../core/profile.ts";
 import { type Draw, minCallsOf, needsReadings, type SelectionSettings } from "../core/strategy.ts";
 import { limitedForMs } from "../core/throttle.ts";
+import {
+  confirmUnserved,
+  createUnserved,
+  isUnserved,
+  learnUnserved,
+  noteServed,
+  type ServedNames,
+  type UnservedMethods,
+  unlearnUnserved,
+  unservedNames,
+} from "../core/unserved-methods.ts";
 import type { World } from "../world.ts";
 import { type HealthReport, reportOf } from "./report.ts";
 
@@ -41,6 +52,8 @@ export interface Station {
   readonly provider: Provider;
   readonly http: Health | null;
   readonly ws: Health | null;
+  /** Unlisted methods that it does not serve, on whichever transport. */
+  readonly unserved: UnservedMethods;
   sample: HeadSample | null;
   /** Every new head would be heard. */
   listening: boolean;
@@ -55,8 +68,11 @@ export interface Tracker {
   plan(call: Call, selection: Selection): Plan;
   /** Asks for leave to send; false = the circuit is open or its trial is taken. Leave must be given back by `record`. */
   admit(provider: Provider, transport: Transport): boolean;
-  /** Takes a finished attempt into account. `block` is what the call read, so that refused ranges and tags can be learned. */
-  record(method: Method, attempt: Attempt, block?: BlockRef): void;
+  /**
+   * Takes a finished attempt into account. `block` is what the call read, so that refused ranges and tags can be learned; `name` is what the caller
+   * called the method, so that a provider that does not serve an unlisted one is known for that one alone.
+   */
+  record(method: Method, attempt: Attempt, block?: BlockRef, name?: string): void;
   /** Takes into account what became of a provider's socket itself, without a call: moves its circuit and its limits, counts nothing. */
   recordSocket(provider: Provider, verdict: Verdict): void;
   /**
@@ -97,6 +113,8 @@ class SetTracker implements Tracker {
   readonly set: ProviderSet;
   readonly #world: World;
   readonly #stations: readonly Station[];
+  /** Unlisted methods that some provider served. */
+  readonly #served: ServedNames = new Map();
   readonly #safeDraw: Draw;
   readonly #unsafeDraw: Draw;
   readonly #listeners = new Set<TrackerListener>();
@@ -132,12 +150,24 @@ class SetTracker implements Tracker {
     return true;
   }
 
-  record(method: Method, attempt: Attempt, block: BlockRef = NO_BLOCK): void {
+  record(method: Method, attempt: Attempt, block: BlockRef = NO_BLOCK, name: string = method.name): void {
+    if (method === UNKNOWN_METHOD) this.#recordName(name, attempt);
     const health = this.#healthOf(attempt.provider, attempt.transport);
     if (health === null) return;
     const { breaker, cordon } = health;
     recordAttempt(health, method, attempt, { block, head: this.#consensus.height, nowMs: this.#world.now(), random: this.#world.random });
     if (health.breaker !== breaker || health.cordon !== cordon) this.#changed(health);
+  }
+
+  /** What an attempt says of a method that is not in the table. */
+  #recordName(name: string, { provider, verdict }: Attempt): void {
+    const station = this.#stationOf(provider);
+    const nowMs = this.#world.now();
+    if (station === null) return;
+    if (verdict === null) {
+      unlearnUnserved(station.unserved, name);
+      if (noteServed(this.#served, name, nowMs)) for (const other of this.#stations) confirmUnserved(other.unserved, name);
+    } else if (verdict.effect.kind === "learn" && verdict.effect.what === "method") learnUnserved(station.unserved, this.#served, name, nowMs);
   }
 
   recordSocket(provider: Provider, verdict: Verdict): void {
@@ -196,7 +226,9 @@ class SetTracker implements Tracker {
     const station = this.#stationOf(provider);
     const sample = station?.sample ?? null;
     const position = { height: sample?.height ?? null, lagBlocks: lagBlocks(sample, this.#head(nowMs), this.set.chain, nowMs) };
-    return reportOf(station?.[transport] ?? createHealth(), position, nowMs);
+    const report = reportOf(station?.[transport] ?? createHealth(), position, nowMs);
+    const names = station === null ? [] : unservedNames(station.unserved, nowMs);
+    return names.length === 0 ? report : { ...report, learned: { ...report.learned, methods: [...report.learned.methods, ...names] } };
   }
 
   methods(provider: Provider, transport: Transport): readonly MethodReport[] {
@@ -255,7 +287,9 @@ class SetTracker implements Tracker {
     const lag = pinned ? null : lagBlocks(station.sample, view.head, this.set.chain, nowMs);
     const { wrongChain, cordon, facts } = health;
     const lacking = station.listening && call.block.kind === "number" && lacksBlock(station.sample, call.block.number, view.head, nowMs);
-    const condition = { transport, wrongChain, cordoned: cordon !== null, behind: lacking || isBehind(health, nowMs), lagBlocks: lag, facts };
+    const unserved = call.method === UNKNOWN_METHOD && isUnserved(station.unserved, call.methodName, nowMs);
+    const behind = lacking || isBehind(health, nowMs);
+    const condition = { transport, wrongChain, cordoned: cordon !== null, behind, lagBlocks: lag, facts, unserved };
     const reason = pinned ? unreachable(provider, condition) : capability(provider, call, view, condition);
     const known = !pinned && needsReadings(strategy) ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs) : null;
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
@@ -303,6 +337,7 @@ function stationOf(provider: Provider, before: Station | null): Station {
     provider,
     http: provider.url === null ? null : (http ?? createHealth()),
     ws: provider.wsUrl === null ? null : (ws ?? createHealth()),
+    unserved: http === null && ws === null ? createUnserved() : (before?.unserved ?? createUnserved()),
     sample: http === null && ws === null ? null : (before?.sample ?? null),
     listening: false,
     pushedAtMs: NEVER_MS,

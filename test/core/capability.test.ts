@@ -27,7 +27,7 @@ import { fakeCall, fakeProvider } from "../fakes/providers.ts";
 
 const HEAD = 10_000;
 const VIEW: SetView = { nowMs: 0, head: HEAD, archivalThreshold: 128, maxLagBlocks: 5 };
-const WELL: Condition = { transport: "http", wrongChain: false, cordoned: false, behind: false, lagBlocks: null, facts: null };
+const WELL: Condition = { transport: "http", wrongChain: false, cordoned: false, behind: false, lagBlocks: null, facts: null, unserved: false };
 const EARLIEST: BlockRef = { kind: "earliest" };
 const HASH: BlockRef = { kind: "hash" };
 const PENDING: BlockRef = { kind: "tag", tag: "pending" };

@@ -56,7 +56,7 @@ function bench(overrides: { readonly providers?: Partial<Provider>; readonly set
       ),
     hear(provider, outcome, { method = "eth_getBalance", block, latencyMs = 10, transport = "http" } = {}) {
       const heard = outcome === null || "step" in outcome ? outcome : verdict(outcome);
-      tracker.record(methodOf(method), { provider, transport, latencyMs, verdict: heard, code: null }, block);
+      tracker.record(methodOf(method), { provider, transport, latencyMs, verdict: heard, code: null }, block, method);
     },
     probe(provider, height, { chainId = 1, transport = "http", latencyMs = 5 } = {}) {
       tracker.recordProbe({ provider, transport, latencyMs, result: { kind: "ok", chainId, height } });
@@ -411,4 +411,39 @@ test("a read of a block that somebody has told of is not sent to a provider that
   it.tracker.recordHead(second, 102);
   it.tracker.listen(first, false);
   assert.deepEqual(plan(102), ["p0", "p1", "p2"], "it may have come on unheard");
+});
+
+const UNSERVED: Effect = { kind: "learn", what: "method" };
+
+test("an unlisted method is learned by its own name and forgotten after ten minutes; other names are asked as before", () => {
+  const { hear, plan, providers, reasons, world, tracker } = bench();
+  const [first, second] = providers;
+  hear(first, UNSERVED, { method: "zks_estimateFee" });
+  hear(second, null, { method: "zks_estimateFee" });
+  assert.deepEqual(plan("zks_estimateFee"), ["p1", "p2"]);
+  assert.deepEqual(reasons("zks_estimateFee"), { p0: "method_unsupported" });
+  assert.deepEqual(plan("zks_estimateGas"), ["p0", "p1", "p2"]);
+  assert.deepEqual(tracker.health(first, "http").learned.methods, ["zks_estimateFee"]);
+  world.advance(600_000);
+  assert.deepEqual(plan("zks_estimateFee"), ["p0", "p1", "p2"]);
+});
+
+test("names that callers make up neither drive out methods that somebody serves nor show in reports", () => {
+  const { hear, plan, providers, tracker } = bench();
+  const [first, second, third] = providers;
+  hear(first, UNSERVED, { method: "vendor_real" });
+  hear(second, null, { method: "vendor_real" });
+  for (let n = 0; n < 10_000; n++) for (const provider of [first, second, third]) hear(provider, UNSERVED, { method: `made_up${n}` });
+  assert.deepEqual(plan("vendor_real"), ["p1", "p2"]);
+  assert.deepEqual(tracker.health(first, "http").learned.methods, ["vendor_real"]);
+  const { real, doubtful } = tracker.inherit(first)?.unserved ?? { real: new Map(), doubtful: new Map() };
+  assert.ok(real.size === 1 && doubtful.size > 0 && doubtful.size <= 64, `${real.size} and ${doubtful.size}`);
+});
+
+test("a provider that serves an unlisted method after all is asked for it at once", () => {
+  const { hear, plan, providers } = bench();
+  hear(providers[0], UNSERVED, { method: "vendor_real" });
+  hear(providers[1], null, { method: "vendor_real" });
+  hear(providers[0], null, { method: "vendor_real" });
+  assert.deepEqual(plan("vendor_real"), ["p0", "p1", "p2"]);
 });

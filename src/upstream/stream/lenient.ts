@@ -31,8 +31,8 @@ export class LenientTracker implements RoutingState {
     return true;
   }
 
-  record(method: Method, attempt: Attempt, block?: BlockRef): void {
-    if (attempt.verdict?.effect.kind !== "failure") this.#strict.record(method, attempt, block);
+  record(method: Method, attempt: Attempt, block?: BlockRef, name?: string): void {
+    if (attempt.verdict?.effect.kind !== "failure") this.#strict.record(method, attempt, block, name);
   }
 
   retryAfterMs(transport: Transport | null): number | null {

@@ -1,0 +1,77 @@
+// Methods outside the table that a provider said it does not serve, by their real names. Names come from callers, so both maps are bounded: a name
+// that no provider ever served is only remembered among a few, and never drives out one that some provider serves. Knows no clock.
+import { FACT_MS } from "./capability.ts";
+
+/** What one provider does not serve, by name, and when it last said so; changed in place by the functions below. */
+export interface UnservedMethods {
+  /** Names that another provider serves: worth remembering. */
+  readonly real: Map<string, number>;
+  /** Names that nobody is known to serve. */
+  readonly doubtful: Map<string, number>;
+}
+
+/** Names outside the table that some provider of a set served, and when it last did. */
+export type ServedNames = Map<string, number>;
+
+const MAX_REAL = 128;
+const MAX_DOUBTFUL = 32;
+const MAX_SERVED = 256;
+/** Longer names are nobody's. */
+const MAX_NAME_CHARS = 96;
+
+/** Nothing learned. */
+export function createUnserved(): UnservedMethods {
+  return { real: new Map(), doubtful: new Map() };
+}
+
+/** Learns that a provider does not serve a method. */
+export function learnUnserved(unserved: UnservedMethods, served: ServedNames, name: string, nowMs: number): void {
+  if (name.length > MAX_NAME_CHARS) return;
+  if (served.has(name)) put(unserved.real, name, nowMs, MAX_REAL);
+  else put(unserved.doubtful, name, nowMs, MAX_DOUBTFUL);
+}
+
+/** Notes that a provider served a method; true = nobody of the set was known to. */
+export function noteServed(served: ServedNames, name: string, nowMs: number): boolean {
+  if (name.length > MAX_NAME_CHARS) return false;
+  const isNew = !served.has(name);
+  put(served, name, nowMs, MAX_SERVED);
+  return isNew;
+}
+
+/** Forgets that a provider does not serve a method: it just did. */
+export function unlearnUnserved({ real, doubtful }: UnservedMethods, name: string): void {
+  real.delete(name);
+  doubtful.delete(name);
+}
+
+/** Some other provider serves the method: what this one said of it is worth remembering. */
+export function confirmUnserved({ real, doubtful }: UnservedMethods, name: string): void {
+  const atMs = doubtful.get(name);
+  if (atMs === undefined) return;
+  doubtful.delete(name);
+  put(real, name, atMs, MAX_REAL);
+}
+
+/** Whether a provider said within the last ten minutes that it does not serve a method. */
+export function isUnserved({ real, doubtful }: UnservedMethods, name: string, nowMs: number): boolean {
+  return isFresh(real.get(name) ?? doubtful.get(name), nowMs);
+}
+
+/** Names of methods that others serve and this provider does not. */
+export function unservedNames({ real }: UnservedMethods, nowMs: number): readonly string[] {
+  return [...real].filter(([, atMs]) => isFresh(atMs, nowMs)).map(([name]) => name);
+}
+
+/** A fact from the future (the clock jumped back) no longer holds. */
+function isFresh(atMs: number | undefined, nowMs: number): boolean {
+  return atMs !== undefined && nowMs >= atMs && nowMs - atMs < FACT_MS;
+}
+
+/** The one that was not heard of for longest goes first. */
+function put(names: Map<string, number>, name: string, nowMs: number, most: number): void {
+  names.delete(name);
+  const oldest = names.size < most ? undefined : names.keys().next().value;
+  if (oldest !== undefined) names.delete(oldest);
+  names.set(name, nowMs);
+}
