@@ -44,6 +44,14 @@ export function consensusOf(samples: readonly (HeadSample | null)[], chain: Chai
   return { height: believed[Math.floor(believed.length * QUANTILE)] ?? null, fromMs: nowMs, untilMs };
 }
 
+/** Silence that is more than chance when others have a newer block: one and a half block times, at least this long. */
+const SHORTEST_QUIET_MS = 2_000;
+
+/** How long a source of heads may be silent while others have newer blocks. */
+export function quietMs({ blockTimeMs }: Chain): number {
+  return Math.max(SHORTEST_QUIET_MS, 1.5 * blockTimeMs);
+}
+
 /** Most blocks by which one provider can be ahead of others and be believed. */
 export function plausibleLead({ blockTimeMs }: Chain): number {
   return IMPLAUSIBLE_LEAD_MS / Math.max(1, blockTimeMs);

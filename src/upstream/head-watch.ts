@@ -2,6 +2,7 @@
 import type { Failure } from "../core/attempt.ts";
 import { readHead } from "../core/chain-event.ts";
 import { classify } from "../core/classify.ts";
+import { quietMs } from "../core/head.ts";
 import { methodOf } from "../core/method.ts";
 import type { Provider } from "../core/profile.ts";
 import type { World } from "../world.ts";
@@ -28,6 +29,9 @@ const SHORT_LIFE_MS = 5_000;
 const RESUBSCRIBE_MS = 30_000;
 /** A subscription that was not answered is asked for again sooner than one that was refused. */
 const UNANSWERED_MS = 2_000;
+/** A connection is given up later than a stream leaves it: other calls are under way on it. */
+const SHORTEST_SILENCE_MS = 10_000;
+const SILENT_QUIETS = 2;
 const HEADS = '["newHeads"]';
 
 /** A watch over nothing yet. */
@@ -109,7 +113,8 @@ class Listening {
   /** A socket on which nothing comes while others tell of newer blocks is dead, whatever it says. */
   #watchStale(): void {
     this.#stale?.clear();
-    this.#stale = this.#parts.wheel.set(this.#tracker.set.newHeadsTimeoutMs, () => {
+    const { newHeadsTimeoutMs, chain } = this.#tracker.set;
+    this.#stale = this.#parts.wheel.set(Math.min(newHeadsTimeoutMs, Math.max(SHORTEST_SILENCE_MS, SILENT_QUIETS * quietMs(chain))), () => {
       if ((this.#tracker.head() ?? 0) > this.#height) this.#parts.sockets.renew(this.#provider);
       else this.#watchStale();
     });

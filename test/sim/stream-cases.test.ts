@@ -224,6 +224,30 @@ test("a provider that goes silent on an open socket is left after new_heads_time
   }
 });
 
+test("a silent provider is left soon after others have a newer block, long before new_heads_timeout_ms, and once for each block they claim", async () => {
+  for (const params of [HEADS, LOGS]) {
+    const at = scene();
+    const ear = at.open(params);
+    await at.pass(200);
+    at.mine();
+    await at.pass(200);
+    at.nodes[0].manners.stale = true;
+    const tip = at.mine(2);
+    for (const provider of at.providers.slice(1)) at.tracker.recordHead(provider, tip.number);
+    await at.pass(1_500);
+    assert.equal(at.subscriptions.reports()[0]?.provider?.id, "p0", "it may just be slow");
+    await at.pass(2_500);
+    const [report] = at.subscriptions.reports();
+    assert.deepEqual([report?.provider?.id, report?.failovers, at.subscriptions.counts()[0]?.failovers.stale_heads], ["p1", 1, 1]);
+    ear.audience.settled();
+    // A block that nobody can show moves a stream once, not for ever.
+    at.tracker.recordHead(at.providers[2], tip.number + 3);
+    await at.pass(20_000);
+    assert.equal(at.subscriptions.reports()[0]?.failovers, 2);
+    ear.audience.settled();
+  }
+});
+
 test("a provider that repeats one head for ever is as silent as one that says nothing", async () => {
   const at = scene({ newHeadsTimeoutMs: 5_000 });
   const ear = at.open(HEADS);

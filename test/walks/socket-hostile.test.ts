@@ -188,7 +188,7 @@ test("a provider that never acknowledges a subscription is left for the next one
   await until("the question", () => a?.ws.count("eth_subscribe") === 1);
   world.advance(6_500);
   const { result: id } = await client.next();
-  assert.deepEqual([a?.ws.count("eth_subscribe"), b?.ws.subscriptions("newHeads")], [1, 1]);
+  assert.deepEqual([a?.ws.count("eth_subscribe"), b?.ws.subscriptions("newHeads")], [3, 1]);
   assert.equal((await transportOf(service, "a", "ws")).outcomes.failed, 1);
   const block = mine();
   assert.equal((await told(client, id, 1))[0].hash, block.hash);

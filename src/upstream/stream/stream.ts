@@ -1,6 +1,7 @@
 // One subscription and its subscribers: has one provider at a time, finds another when that fails, and ends when that cannot be done in time. What a change
 // of providers means for the events is continuity's business.
 import { type Fault, fault } from "../../core/fault.ts";
+import { quietMs } from "../../core/head.ts";
 import type { Provider } from "../../core/profile.ts";
 import type { Outcome, Route } from "../router.ts";
 import type { Tracker } from "../tracker.ts";
@@ -57,6 +58,9 @@ const ROUNDS_OF_SOCKETS = 3;
 /** Time after which a stream that is polled looks for a socket again; twice as long each time. */
 const SOCKET_AGAIN_MS = 10_000;
 const LONGEST_SOCKET_AGAIN_MS = 600_000;
+/** A source is looked at so often while it may be silent. */
+const SHORTEST_LOOK_MS = 1_000;
+const LOOKS_PER_QUIET = 4;
 const FORGOTTEN = "logs have left the chain that are no longer held";
 
 /** One stream. */
@@ -79,6 +83,9 @@ export class Stream {
   #socketAgain: Alarm | null = null;
   #socketAgainMs = SOCKET_AGAIN_MS;
   #linger: Alarm | null = null;
+  /** Since when others are known to have newer blocks, and the block for which a silent source was last left. */
+  #overtakenAtMs: number | null = null;
+  #movedFor = -1;
   #failovers = 0;
   #events = 0;
 
@@ -306,6 +313,7 @@ export class Stream {
     this.#stale = null;
     this.#socketAgain?.clear();
     this.#socketAgain = null;
+    this.#overtakenAtMs = null;
     this.#continuity.detach();
   }
 
@@ -321,20 +329,38 @@ export class Stream {
     this.#owner.over();
   }
 
-  /** A provider that tells of no head for too long has stopped, whatever its socket says. */
+  /** A provider that tells of no head for too long has stopped, whatever its socket says; sooner when others have newer blocks. */
   #watchHeads(): void {
     const { tracker } = this.#request;
     const { lastHeadAtMs } = this.#continuity;
     if (lastHeadAtMs === null) return;
-    const restMs = tracker.set.newHeadsTimeoutMs - (this.#parts.world.now() - lastHeadAtMs);
-    if (restMs > 0) {
-      this.#stale = this.#parts.wheel.set(restMs, () => this.#watchHeads());
+    const quiet = quietMs(tracker.set.chain);
+    const silentMs = this.#parts.world.now() - lastHeadAtMs;
+    const restMs = tracker.set.newHeadsTimeoutMs - silentMs;
+    if (restMs > 0 && !this.#isOvertaken(silentMs >= quiet)) {
+      const lookMs = Math.max(SHORTEST_LOOK_MS, quiet / LOOKS_PER_QUIET);
+      this.#stale = this.#parts.wheel.set(Math.min(restMs, lookMs), () => this.#watchHeads());
       return;
     }
     const source = this.#source;
     if (source === null) return;
     if (source.pushesLogs) tracker.recordSocket(source.provider, { category: "stale_heads", step: "next", effect: { kind: "lag" } });
     this.#fail("stale_heads");
+  }
+
+  /** Whether others have had a newer block for a while that a `quiet` source does not tell of. The same block moves a stream only once. */
+  #isOvertaken(quiet: boolean): boolean {
+    const known = this.#request.tracker.head();
+    const { height } = this.#continuity;
+    const nowMs = this.#parts.world.now();
+    if (known === null || height === null || known <= height) {
+      this.#overtakenAtMs = null;
+      return false;
+    }
+    this.#overtakenAtMs ??= nowMs;
+    if (!quiet || known <= this.#movedFor || nowMs - this.#overtakenAtMs < SHORTEST_LOOK_MS) return false;
+    this.#movedFor = known;
+    return true;
   }
 
   #tell(results: readonly Buffer[]): void {
