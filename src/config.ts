@@ -41,6 +41,8 @@ export interface Limits {
   readonly maxSocketRequests: number;
   readonly maxSocketBytes: number;
   readonly maxSocketSubscriptions: number;
+  readonly maxLogFilters: number;
+  readonly maxKeylessLogFilters: number;
   readonly maxSocketQueueBytes: number;
   readonly socketPingMs: number;
   readonly maxAttempts: number;
@@ -170,6 +172,8 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       maxSocketRequests: limits.max_socket_requests,
       maxSocketBytes: limits.max_socket_bytes,
       maxSocketSubscriptions: limits.max_socket_subscriptions,
+      maxLogFilters: limits.max_log_filters,
+      maxKeylessLogFilters: limits.max_keyless_log_filters,
       maxSocketQueueBytes: limits.max_socket_queue_bytes,
       socketPingMs: limits.socket_ping_ms,
       maxAttempts: limits.max_attempts,

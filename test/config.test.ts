@@ -36,6 +36,8 @@ describe("configuration: what is accepted", () => {
         maxSocketRequests: 32,
         maxSocketBytes: 33_554_432,
         maxSocketSubscriptions: 128,
+        maxLogFilters: 128,
+        maxKeylessLogFilters: 32,
         maxSocketQueueBytes: 8_000_000,
         socketPingMs: 30_000,
         maxAttempts: 3,

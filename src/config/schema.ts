@@ -197,6 +197,8 @@ const limits = z
     max_socket_requests: count(1, 10_000, 32).describe("Requests in flight at once on one WebSocket; a batch counts as one."),
     max_socket_bytes: count(1_024, 1_000_000_000, 33_554_432).describe("Request bytes in flight at once on one WebSocket."),
     max_socket_subscriptions: count(1, 100_000, 128).describe("Subscriptions of one WebSocket."),
+    max_log_filters: count(1, 100_000, 128).describe("Different log filters that one account may have open at once, on all its connections together."),
+    max_keyless_log_filters: count(1, 100_000, 32).describe("The same for callers without a key, by IP address (the /64 of an IPv6 address)."),
     max_socket_queue_bytes: count(1_024, 1_000_000_000, 8_000_000).describe("A client that lets more than this wait to be read is too slow: closed with 1013."),
     socket_ping_ms: intervalMs(30_000).describe("Time between two pings on a WebSocket; closed with 1002 after two without a pong."),
     first_attempt_share: z.number().gt(0).max(1).default(0.6).describe("Part of the deadline the first of several attempts may use."),

@@ -1,6 +1,6 @@
 // Heads and logs as nodes send them: what of them decides about order, and their text in the shapes that subscribers get. The rest is never looked at.
 import { isHeight } from "./head.ts";
-import { CLOSE_OBJECT, COMMA, OPEN_OBJECT, QUOTE, type Span, skipSpace, skipString, skipValue } from "./json.ts";
+import { CLOSE_OBJECT, COLON, COMMA, OPEN_OBJECT, QUOTE, type Span, skipSpace, skipString, skipValue } from "./json.ts";
 
 /** A block's place in its chain. */
 export interface Block {
@@ -23,9 +23,6 @@ export interface Log {
   readonly removed: boolean;
   readonly raw: Buffer;
 }
-
-/** Longest text of a head or log that is read. */
-const MAX_EVENT_BYTES = 4_194_304;
 
 /** A header or block; null when it is none. */
 export function readHead(raw: Buffer): Head | null {
@@ -98,10 +95,34 @@ function members(raw: Buffer): readonly Member[] {
 
 const MAX_DEPTH = 64;
 
+/** From this size on only the short members are looked at: the data of a log may be as long as a message. */
+const LONG_EVENT_BYTES = 65_536;
+const SHORT_MEMBER_BYTES = 8_192;
+
 function recordIn(raw: Buffer): Readonly<Record<string, unknown>> | null {
-  if (raw.length > MAX_EVENT_BYTES) return null;
+  if (raw.length > LONG_EVENT_BYTES) return shortMembersOf(raw);
+  return parseRecord(raw.toString("utf8"));
+}
+
+/** The short members of a long object; null when it is no JSON object. Scans it once. */
+function shortMembersOf(raw: Buffer): Readonly<Record<string, unknown>> | null {
+  const all = members(raw);
+  const end = skipSpace(raw, all.at(-1)?.end ?? raw.length, raw.length);
+  const isWhole = raw[end] === CLOSE_OBJECT && skipSpace(raw, end + 1, raw.length) === raw.length;
+  if (!isWhole || !all.every((it, at) => isSeparated(raw, all[at - 1]?.end ?? null, it))) return null;
+  const short = all.filter((it) => it.end - it.start <= SHORT_MEMBER_BYTES);
+  return parseRecord(`{${short.map((it) => raw.toString("utf8", it.start, it.end)).join(",")}}`);
+}
+
+/** Whether a member has its colon, and a comma before it unless it is the first one. */
+function isSeparated(raw: Buffer, before: number | null, { start, end }: Member): boolean {
+  const colon = skipSpace(raw, skipString(raw, start, end), end);
+  return raw[colon] === COLON && (before === null || raw[skipSpace(raw, before, start)] === COMMA);
+}
+
+function parseRecord(text: string): Readonly<Record<string, unknown>> | null {
   try {
-    const value: unknown = JSON.parse(raw.toString("utf8"));
+    const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? { ...value } : null;
   } catch {
     return null;

@@ -34,6 +34,24 @@ test("no bytes break the readers", () => {
   );
 });
 
+test("a log is read whatever its length, and a long one that is no JSON is none", () => {
+  const data = `0x${"0".repeat(6_000_000)}`;
+  const whole = JSON.stringify({ address: "0x1", data, ...LOG, removed: true });
+  const log = readLog(Buffer.from(` ${whole} `));
+  assert.deepEqual([log?.blockNumber, log?.logIndex, log?.removed, log?.raw.length], [31, 0, true, whole.length + 2]);
+  for (const broken of [
+    whole.slice(0, -1),
+    `${whole}}`,
+    `${whole.slice(0, -1)},}`,
+    whole.replace('"data":', '"data" '),
+    whole.replace(',"data"', ' "data"'),
+    `[${whole}]`,
+  ])
+    assert.equal(readLog(Buffer.from(broken)), null, broken.slice(-40));
+  const longMember = JSON.stringify({ ...LOG, blockHash: data });
+  assert.equal(readLog(Buffer.from(longMember)), null);
+});
+
 test("heads and logs are read by what decides about their order, and anything else is none", () => {
   const head = readHead(Buffer.from(JSON.stringify(HEAD)));
   assert.deepEqual([head?.number, head?.hash, head?.parentHash], [31, HASH.toLowerCase(), HEAD.parentHash]);

@@ -5,6 +5,7 @@ import type { Profile, Provider, ProviderSet } from "../../src/core/profile.ts";
 import { readSubscription } from "../../src/core/subscription.ts";
 import { createDirectory } from "../../src/upstream/directory.ts";
 import type { Outcome } from "../../src/upstream/router.ts";
+import type { StreamCaller } from "../../src/upstream/stream/holdings.ts";
 import { createSubscriptions, type Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
 import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
 import { createWheel } from "../../src/upstream/wheel.ts";
@@ -36,6 +37,7 @@ interface OpenOptions {
   readonly deadlineMs?: number;
   /** What it is told is not held against the chain. */
   readonly unchecked?: boolean;
+  readonly caller?: StreamCaller | null;
 }
 
 /** What one subscriber has heard. */
@@ -94,7 +96,7 @@ function scene(overrides: Partial<ProviderSet> = {}, polls = false): Scene {
 function listen(
   { chain, tracker, subscriptions }: Pick<Scene, "chain" | "tracker" | "subscriptions">,
   params: unknown,
-  { pin, deadlineMs = 5_000, unchecked = false }: OpenOptions,
+  { pin, deadlineMs = 5_000, unchecked = false, caller = null }: OpenOptions,
 ): Ear {
   const subscription = readSubscription(params);
   assert.ok(subscription.kind !== "invalid");
@@ -102,7 +104,7 @@ function listen(
   const audience = chainAudience({ chain, subscription, height, fail: (what) => assert.fail(what) });
   const ear: Ear = { audience, state: "waiting", outcome: null, reason: "", events: 0, leave: () => {} };
   const left = subscriptions.open(
-    { profile: "team", tracker, subscription, strategy: "priority", pin: pin ?? null, deadlineMs },
+    { profile: "team", tracker, subscription, strategy: "priority", pin: pin ?? null, caller, deadlineMs },
     {
       started() {
         ear.state = "started";
@@ -607,4 +609,46 @@ test("sources that are slow but well get more time in every round, so that a str
   await at.pass(55_000);
   assert.equal(ear.state, "started");
   ear.audience.settled();
+});
+
+const filterOf = (n: number): unknown => ["logs", { address: `0x${n.toString(16).padStart(40, "0")}` }];
+
+test("one caller has so many different log filters at once, equal ones count once, and nobody else notices", async () => {
+  const at = scene();
+  const [caller, other] = [
+    { id: "one", maxLogFilters: 3 },
+    { id: "other", maxLogFilters: 3 },
+  ];
+  const ears = [1, 2, 3, 3, 1].map((n) => at.open(filterOf(n), { caller }));
+  const beyond = at.open(filterOf(4), { caller });
+  assert.ok(beyond.state === "refused" && beyond.outcome?.kind === "fault");
+  assert.equal(beyond.outcome.fault.code, "rate_limit_exceeded");
+  const more = [at.open(filterOf(4), { caller: other }), at.open(HEADS, { caller })];
+  await at.pass(300);
+  assert.deepEqual(
+    [...ears, ...more].map((it) => it.state),
+    [...ears, ...more].map(() => "started"),
+  );
+  ears[2]?.leave();
+  assert.equal(at.open(filterOf(5), { caller }).state, "refused", "another subscription still has it");
+  ears[3]?.leave();
+  ears[3]?.leave();
+  assert.equal(at.open(filterOf(5), { caller }).state, "waiting");
+  assert.equal(at.open(filterOf(6), { caller }).state, "refused");
+});
+
+test("streams that nobody has any more are bounded: opening and closing filters leaves room for others", async () => {
+  const at = scene();
+  const caller = { id: "one", maxLogFilters: 500 };
+  let opened = 0;
+  for (let round = 0; round < 5; round++) {
+    const ears = Array.from({ length: 500 }, () => at.open(filterOf(++opened), { caller, unchecked: true }));
+    await at.pass(300);
+    for (const it of ears) it.leave();
+  }
+  assert.equal(at.subscriptions.reports().length, 1_000);
+  const kept = at.open(filterOf(opened), { caller });
+  assert.equal(kept.state, "started", "the latest are those that are kept");
+  await at.pass(61_000);
+  assert.equal(at.subscriptions.reports().length, 1);
 });

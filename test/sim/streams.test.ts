@@ -247,7 +247,7 @@ function join(sim: Sim): void {
   };
   tally.joined++;
   const strategy = pick(["priority", "load-balanced"] as const, sim.random);
-  const left = subscriptions.open({ profile, tracker, subscription, strategy, pin, deadlineMs: 20_000 }, subscriber);
+  const left = subscriptions.open({ profile, tracker, subscription, strategy, pin, caller: null, deadlineMs: 20_000 }, subscriber);
   sim.places.push({ audience, leave: left });
 }
 

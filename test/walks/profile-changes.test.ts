@@ -88,7 +88,7 @@ test("a hundred changes of a profile under load fail no call and break no subscr
   assert.ok(subscription.kind === "newHeads");
   let started = false;
   subscriptions.open(
-    { profile: "acct_1/mine", tracker: trackerNow(), subscription, strategy: "priority", pin: null, deadlineMs: 10_000 },
+    { profile: "acct_1/mine", tracker: trackerNow(), subscription, strategy: "priority", pin: null, caller: null, deadlineMs: 10_000 },
     {
       started: () => (started = true),
       refused: (outcome) => void ended.push(outcome.kind),

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { fault } from "../../src/core/fault.ts";
 import { createPress, SUBSCRIPTION_ID_CHARS } from "../../src/web/socket/notification.ts";
 import { until } from "../fakes/stage.ts";
+import { simulatedWorld } from "../fakes/world.ts";
 import { bare, call, frame, open, scene } from "./socket-scene.ts";
 
 const events = (...texts: readonly string[]): readonly Buffer[] => texts.map((it) => Buffer.from(it));
@@ -19,6 +20,7 @@ test("a subscription is acknowledged once it is real, with an id of our own, and
     [request.profile, request.strategy, request.pin?.id, request.subscription.kind, request.deadlineMs],
     ["team", "fastest", "a", "newHeads", 10_000],
   );
+  assert.deepEqual(request.caller, { id: "address 127.0.0.1", maxLogFilters: 32 });
   client.send(call(2, "eth_chainId"));
   assert.equal((await client.next()).id, 2);
   subscriber.started(null);
@@ -140,6 +142,32 @@ test("a subscriber that does not read is closed with 1013 and others get everyth
   assert.equal(it.asked.filter(({ left }) => left).length, 1);
   assert.equal(it.observer.sockets.open, 1);
   await until("its bytes given back", () => it.budget.used === 0);
+});
+
+test("a slow subscriber that reads on is told 1013 behind what waited for it; one that does not is cut off", async (t) => {
+  const world = simulatedWorld(9);
+  t.after(() => void setInterval(() => world.advance(500), 5).unref());
+  const it = await scene(t, { max_socket_queue_bytes: 2_000_000 }, world);
+  const [late, dead] = [await bare(t, it.port), await bare(t, it.port)];
+  for (const slow of [late, dead]) {
+    slow.pause();
+    slow.write(frame(1, JSON.stringify(call(1, "eth_subscribe", ["newHeads"]))));
+  }
+  await until("both", () => it.asked.length === 2);
+  for (const { subscriber } of it.asked) subscriber.started(null);
+  for (let sent = 0; it.asked.some(({ left }) => !left) && sent < 400; sent++) {
+    for (const { subscriber } of it.asked) subscriber.events(events(`"${"x".repeat(100_000)}"`));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.ok(it.asked.every(({ left }) => left));
+  world.advance(3_000);
+  assert.equal(it.observer.sockets.closes.size, 0);
+  const got: Buffer[] = [];
+  late.on("data", (chunk: Buffer) => got.push(chunk)).resume();
+  await until("the close", () => Buffer.concat(got).includes("\x88\x0a\x03\xf5too slow", 0, "latin1"));
+  for (let n = 0; n < 6; n++) world.advance(1_000);
+  await until("the end of both", () => it.observer.sockets.closes.get("1013") === 2);
+  assert.equal(it.budget.used, 0);
 });
 
 test("printed once or piece by piece, every subscriber reads its own id and the results, also while others have yet to send theirs", () => {

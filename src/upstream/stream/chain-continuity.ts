@@ -120,7 +120,9 @@ export class ChainContinuity implements Continuity {
   }
 
   hear(raw: Buffer, head: boolean): void {
-    if (this.#waiting.length >= MAX_WAITING || this.#waitingBytes + raw.length > MAX_WAITING_BYTES) {
+    const full = this.#waiting.length >= MAX_WAITING || this.#waitingBytes + raw.length > MAX_WAITING_BYTES;
+    // However long it is, one message may always wait.
+    if (full && this.#waiting.length > 0) {
       this.#overrun = true;
       return this.#teller.trouble("backlog");
     }

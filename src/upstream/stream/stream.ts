@@ -16,6 +16,10 @@ import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from 
 export interface StreamOwner {
   /** It has no subscribers and no provider any more. */
   over(): void;
+  /** Its last subscriber has left. Returns how long it is kept all the same. */
+  idle(): number;
+  /** It has a subscriber again. */
+  used(): void;
   failedOver(reason: FailoverReason): void;
   /** It could not be continued for those who had it. */
   ended(): void;
@@ -49,8 +53,6 @@ interface Waiting {
   readonly alarm: Alarm;
 }
 
-/** How long a provider is kept after the last subscriber has left. */
-const LINGER_MS = 60_000;
 const RETRY_MS = 250;
 const LONGEST_RETRY_MS = 2_000;
 const OPEN_MS = 10_000;
@@ -101,6 +103,7 @@ export class Stream {
 
   /** Joins; the first one to join begins the stream. Returns the way to leave. */
   join(subscriber: Subscriber, deadlineMs: number): () => void {
+    if (this.#linger !== null) this.#owner.used();
     this.#linger?.clear();
     this.#linger = null;
     const fresh = this.#waiting.size === 0 && !this.#everLive;
@@ -156,8 +159,13 @@ export class Stream {
       this.#waiting.delete(it);
     }
     if (this.#over || this.#subscribers.size + this.#waiting.size > 0 || this.#linger !== null) return;
-    if (this.#outage === null) this.#linger = this.#parts.wheel.set(LINGER_MS, () => this.#close());
+    if (this.#outage === null) this.#linger = this.#parts.wheel.set(this.#owner.idle(), () => this.#close());
     else this.#close();
+  }
+
+  /** Ends it if nobody has it. */
+  endIfIdle(): void {
+    if (this.#linger !== null) this.#close();
   }
 
   #start(subscriber: Subscriber, route: Route | null): void {

@@ -4,6 +4,7 @@ import type { Provider } from "../../core/profile.ts";
 import type { Subscription } from "../../core/subscription.ts";
 import type { Outcome, Route } from "../router.ts";
 import type { Tracker } from "../tracker.ts";
+import type { StreamCaller } from "./holdings.ts";
 
 /** What a subscriber asks for. */
 export interface SubscribeRequest {
@@ -13,6 +14,8 @@ export interface SubscribeRequest {
   readonly subscription: Subscription;
   readonly strategy: Strategy;
   readonly pin: Provider | null;
+  /** Who asks; null = the service itself, which is not bounded. */
+  readonly caller: StreamCaller | null;
   /** How long it may wait until the subscription is real. */
   readonly deadlineMs: number;
 }

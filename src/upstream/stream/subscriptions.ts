@@ -1,10 +1,11 @@
 // Subscriptions as callers see them: one stream per profile, chain, kind and filter, whatever the number of its subscribers.
-import { fault } from "../../core/fault.ts";
+import { type Fault, fault } from "../../core/fault.ts";
 import { publicLabel } from "../../core/profile.ts";
 import type { SubscriptionKind } from "../../core/subscription.ts";
 import type { Directory } from "../directory.ts";
 import type { Upstream } from "../transport.ts";
 import { withinBounds } from "./bounded.ts";
+import { createHoldings, type StreamCaller } from "./holdings.ts";
 import { createPolls } from "./polls.ts";
 import type { SourceParts } from "./source.ts";
 import { Stream } from "./stream.ts";
@@ -41,8 +42,12 @@ export interface Subscriptions {
   close(): void;
 }
 
-/** Most streams at one time. */
+/** Most streams at one time, and of those the most that nobody has any more. */
 const MAX_STREAMS = 10_000;
+const MAX_IDLE = 1_000;
+/** How long a provider is kept after the last subscriber has left; shorter where many streams are open. */
+const LINGER_MS = 60_000;
+const PRESSED_LINGER_MS = 5_000;
 
 interface Entry {
   readonly stream: Stream;
@@ -60,14 +65,24 @@ export function createSubscriptions({ http, ...rest }: SubscriptionParts): Subsc
   const parts: SourceParts = { ...rest, polls: http === undefined ? null : createPolls({ ...rest, http }) };
   const entries = new Map<string, Entry>();
   const counted = new Map<string, SubscriptionCounts>();
+  const holdings = createHoldings();
+  /** Streams that nobody has, longest idle first. */
+  const idle = new Map<string, Stream>();
 
   function begin(key: string, request: SubscribeRequest): Stream {
     const counts = countsOf(request);
     const stream = new Stream(parts, request, {
       over() {
+        idle.delete(key);
         counts.filledBlocks += stream.report().filledBlocks;
         entries.delete(key);
       },
+      idle() {
+        if (idle.size >= MAX_IDLE) endLongestIdle();
+        idle.set(key, stream);
+        return entries.size > MAX_STREAMS / 2 ? PRESSED_LINGER_MS : LINGER_MS;
+      },
+      used: () => void idle.delete(key),
       failedOver(reason) {
         counts.failovers[reason]++;
       },
@@ -79,13 +94,21 @@ export function createSubscriptions({ http, ...rest }: SubscriptionParts): Subsc
     return stream;
   }
 
+  function endLongestIdle(): void {
+    const longest = idle.values().next();
+    if (longest.done !== true) longest.value.endIfIdle();
+  }
+
+  function makeRoom(): boolean {
+    if (entries.size >= MAX_STREAMS) endLongestIdle();
+    return entries.size < MAX_STREAMS;
+  }
+
   function countsOf({ profile: id, tracker }: SubscribeRequest): SubscriptionCounts {
     const profile = publicLabel(id);
     const chain = tracker.set.chain.chainName;
     const key = `${profile} ${chain}`;
-    const known = counted.get(key);
-    if (known !== undefined) return known;
-    const counts = { profile, chain, failovers: { lost: 0, stale_heads: 0, far: 0, unanswered: 0, backlog: 0, removed: 0 }, filledBlocks: 0, ended: 0 };
+    const counts = counted.get(key) ?? noCounts(profile, chain);
     counted.set(key, counts);
     return counts;
   }
@@ -93,14 +116,14 @@ export function createSubscriptions({ http, ...rest }: SubscriptionParts): Subsc
   return {
     open(request, subscriber) {
       const key = keyOf(request);
-      const known = entries.get(key)?.stream;
-      if (known === undefined && entries.size >= MAX_STREAMS) {
-        subscriber.refused({ kind: "fault", fault: fault("unavailable", "too many different subscriptions are open", { status: 200 }) }, null);
-        return () => {};
-      }
-      const { bounds } = request.subscription;
+      const { caller, subscription, deadlineMs } = request;
+      const { bounds } = subscription;
+      const bounded = subscription.kind === "logs" ? caller : null;
+      if (bounded !== null && !holdings.allows(bounded, key)) return refuse(subscriber, tooManyFilters(bounded));
+      if (!entries.has(key) && !makeRoom()) return refuse(subscriber, FULL);
+      const stream = entries.get(key)?.stream ?? begin(key, request);
       const hearer = bounds === null ? subscriber : withinBounds(bounds, subscriber);
-      return (known ?? begin(key, request)).join(hearer, request.deadlineMs);
+      return bounded === null ? stream.join(hearer, deadlineMs) : holdings.hold(bounded, key, hearer, (held) => stream.join(held, deadlineMs));
     },
     rebind(directory) {
       for (const { stream, request } of [...entries.values()]) {
@@ -116,6 +139,22 @@ export function createSubscriptions({ http, ...rest }: SubscriptionParts): Subsc
       for (const { stream } of [...entries.values()]) stream.end("the service stops");
     },
   };
+}
+
+function noCounts(profile: string, chain: string): SubscriptionCounts {
+  return { profile, chain, failovers: { lost: 0, stale_heads: 0, far: 0, unanswered: 0, backlog: 0, removed: 0 }, filledBlocks: 0, ended: 0 };
+}
+
+const FULL = fault("unavailable", "too many different subscriptions are open", { status: 200 });
+
+function tooManyFilters({ maxLogFilters }: StreamCaller): Fault {
+  const nextAction = "unsubscribe from a filter, or put several addresses or topics into one";
+  return fault("rate_limit_exceeded", `${maxLogFilters} different log filters are open`, { status: 200, nextAction });
+}
+
+function refuse(subscriber: Subscriber, why: Fault): () => void {
+  subscriber.refused({ kind: "fault", fault: why }, null);
+  return () => {};
 }
 
 function shown({ profile, tracker, subscription, pin }: SubscribeRequest): Pick<SubscriptionReport, "profile" | "chain" | "kind" | "pinned"> {

@@ -10,6 +10,9 @@ export interface RpcLimits {
   readonly maxSocketRequests: number;
   readonly maxSocketBytes: number;
   readonly maxSocketSubscriptions: number;
+  /** Different log filters of one caller, with a key and without. */
+  readonly maxLogFilters: number;
+  readonly maxKeylessLogFilters: number;
   readonly maxSocketQueueBytes: number;
   readonly socketPingMs: number;
 }

@@ -7,6 +7,7 @@ import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../..
 import { readRequest } from "../../core/jsonrpc.ts";
 import { withErrorType } from "../../core/old-form.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
+import { streamCaller } from "../caller.ts";
 import type { Address } from "../rpc/address.ts";
 import type { Arrival } from "../rpc/arrival.ts";
 import { type Batch, refusalOfBatch, refusalWhileWaiting, runBatch } from "../rpc/batch.ts";
@@ -60,13 +61,14 @@ export class SocketCalls {
   #bytes = 0;
   #over = false;
 
-  constructor(parts: CallParts, outlet: Outlet, arrival: Arrival) {
+  /** `address` is the IP address of the caller. */
+  constructor(parts: CallParts, outlet: Outlet, { arrival, address }: { readonly arrival: Arrival; readonly address: string }) {
     this.#parts = parts;
     this.#outlet = outlet;
     this.#arrival = arrival;
     this.#address = arrival.address;
     this.#revision = parts.rpc.resolver.revision;
-    this.#desk = new SubscriptionDesk(parts, outlet);
+    this.#desk = new SubscriptionDesk(parts, outlet, () => streamCaller(arrival.holder, address, parts.rpc.limits));
   }
 
   /** Serves one message. */

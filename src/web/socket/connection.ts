@@ -19,6 +19,8 @@ export interface OpenedSocket {
   /** The connection under it. */
   readonly socket: Socket;
   readonly arrival: Arrival;
+  /** IP address of the caller. */
+  readonly address: string;
   /** Hears the end, once. */
   readonly left: () => void;
 }
@@ -30,11 +32,26 @@ const SMALL_BYTES = 65_536;
 /** Head and mask of a caller's control frame. */
 const CONTROL_BYTES = 6;
 const MISSED_PONGS = 2;
+/** A client that was too slow may take this long without reading until it is cut off, others a second; nobody longer than half a minute in all. */
+const SLOW_CODE = 1013;
+const SLOW_PATIENCE_MS = 5_000;
+const LOOK_MS = 1_000;
+const LONGEST_FAREWELL_MS = 30_000;
 /** Policy violation: the reason says which. */
 const END_CODE = 1008;
 /** Internal error, and service restart. Every other code is for what the caller or its key did. */
 const OUR_FAULT: ReadonlySet<number> = new Set([1011, 1012]);
 const PING = "\x89\x00";
+
+/** How a socket that was closed from here takes leave. */
+interface Farewell {
+  /** Without reading anything. */
+  readonly patienceMs: number;
+  /** Bytes that waited to be sent when it was last looked at. */
+  readonly waiting: number;
+  readonly silentMs: number;
+  readonly totalMs: number;
+}
 
 /** One caller's socket, from the end of its handshake on. */
 export class CallerSocket implements Outlet {
@@ -55,13 +72,14 @@ export class CallerSocket implements Outlet {
   /** The code it was closed with from here; 0 = it was not. */
   #code = 0;
   #over = false;
+  #cancelCut: () => void = nothing;
 
-  constructor(parts: SocketParts, { ws, socket, arrival, left }: OpenedSocket) {
+  constructor(parts: SocketParts, { ws, socket, arrival, address, left }: OpenedSocket) {
     this.#parts = parts;
     this.#ws = ws;
     this.#socket = socket;
     this.#left = left;
-    this.#calls = new SocketCalls(parts, this, arrival);
+    this.#calls = new SocketCalls(parts, this, { arrival, address });
     const { holder } = arrival;
     this.#unseat = holder === null ? null : (parts.rpc.gate?.seat(holder, arrival.address.named, (reason) => this.close(END_CODE, reason)) ?? null);
     parts.rpc.observer.socketOpened();
@@ -100,7 +118,7 @@ export class CallerSocket implements Outlet {
     if (this.#ws.readyState === WebSocket.OPEN) this.#socket.write(PING, "latin1");
   }
 
-  /** Ends everything under way and says why. Who does not answer that is cut off by `ws` after its close timeout. */
+  /** Ends everything under way and says why. A client that does not answer is cut off, but not while it still reads what comes before the reason. */
   close(code: number, reason: string): void {
     if (this.#over) return;
     this.#code = code;
@@ -108,6 +126,18 @@ export class CallerSocket implements Outlet {
     if (this.#ws.readyState !== WebSocket.OPEN) return this.#ws.terminate();
     this.#ws.close(code, reason);
     this.#ws.resume();
+    this.#cutLater({ patienceMs: code === SLOW_CODE ? SLOW_PATIENCE_MS : LOOK_MS, waiting: this.#socket.writableLength, silentMs: 0, totalMs: 0 });
+  }
+
+  #cutLater({ patienceMs, waiting, silentMs, totalMs }: Farewell): void {
+    this.#cancelCut = this.#parts.rpc.world.after(LOOK_MS, () => {
+      const left = this.#socket.writableLength;
+      const quietMs = left < waiting ? 0 : silentMs + LOOK_MS;
+      // Once all is out it had at least a second to answer.
+      const enough = left === 0 ? waiting === 0 : quietMs >= patienceMs;
+      if (enough || totalMs + LOOK_MS >= LONGEST_FAREWELL_MS) this.#ws.terminate();
+      else this.#cutLater({ patienceMs, waiting: left, silentMs: quietMs, totalMs: totalMs + LOOK_MS });
+    });
   }
 
   /** Cuts it off, since the service ends. */
@@ -175,6 +205,8 @@ export class CallerSocket implements Outlet {
 
   #closed(code: number): void {
     this.#release("left");
+    this.#cancelCut();
+    this.#parts.rpc.budget.used -= this.#queueHeld;
     this.#parts.rpc.observer.socketClosed(this.#code === 0 ? code : this.#code);
     this.#left();
   }
@@ -184,7 +216,7 @@ export class CallerSocket implements Outlet {
     this.#over = true;
     this.#unseat?.();
     this.#calls.close(why);
-    this.#parts.rpc.budget.used -= this.#partialHeld + this.#queueHeld;
+    this.#parts.rpc.budget.used -= this.#partialHeld;
   }
 }
 

@@ -6,6 +6,7 @@ import { readSubscription, SUBSCRIPTION_KINDS } from "../../core/subscription.ts
 import type { Gate } from "../../hosted/gate.ts";
 import type { Series } from "../../observe.ts";
 import type { Outcome, Route } from "../../upstream/router.ts";
+import type { StreamCaller } from "../../upstream/stream/holdings.ts";
 import type { Subscriber } from "../../upstream/stream/subscriber.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { World } from "../../world.ts";
@@ -29,11 +30,13 @@ export interface Line {
 export class SubscriptionDesk implements Desk {
   readonly #parts: DeskParts;
   readonly #line: Line;
+  readonly #caller: () => StreamCaller;
   #seats: Map<string, Seat> | null = null;
 
-  constructor(parts: DeskParts, line: Line) {
+  constructor(parts: DeskParts, line: Line, caller: () => StreamCaller) {
     this.#parts = parts;
     this.#line = line;
+    this.#caller = caller;
   }
 
   serve(request: DeskRequest, done: (answer: DeskAnswer) => void): (() => void) | null {
@@ -65,7 +68,8 @@ export class SubscriptionDesk implements Desk {
     const place = { id, kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind), series: address.series, line: this.#line, meter: meterOf(rpc.gate, request) };
     const seat = new Seat({ ...place, maxHeldBytes: limits.maxSocketQueueBytes, left: () => this.#seats?.delete(id) }, done);
     this.#seats.set(id, seat);
-    const leave = subscriptions.open({ profile: profileId(profile), tracker, subscription, strategy, pin, deadlineMs: rpc.deadlineMs(method) }, seat);
+    const wanted = { profile: profileId(profile), tracker, subscription, strategy, pin, caller: this.#caller() };
+    const leave = subscriptions.open({ ...wanted, deadlineMs: rpc.deadlineMs(method) }, seat);
     return seat.keep(leave) ? () => seat.leave() : null;
   }
 

@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { type Fault, fault } from "../../core/fault.ts";
 import { withErrorType } from "../../core/old-form.ts";
+import { clientAddress } from "../client-address.ts";
 import { isOld } from "../old-forms.ts";
 import { type Headers, headersOf, refusalText } from "../respond.ts";
 import { isSocketPath } from "../rpc/address.ts";
@@ -67,7 +68,8 @@ export function createCallerSockets(calls: CallParts): CallerSockets {
   function greet({ request, socket, head, headers }: Handshake, arrival: Arrival): void {
     answering = headers;
     if (server.options.maxPayload !== rpc.limits.maxBodyBytes) server = createServer();
-    server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new CallerSocket(parts, { ws, socket, arrival, left })));
+    const address = clientAddress(request, rpc.proxies);
+    server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new CallerSocket(parts, { ws, socket, arrival, address, left })));
   }
 
   return {
@@ -97,14 +99,16 @@ export function createCallerSockets(calls: CallParts): CallerSockets {
   };
 }
 
-/** How long a client may take to answer a close. */
+/** How long a refused client may take to read why. */
 const CLOSE_MS = 1_000;
+/** Never reached: sockets see to their ends themselves. */
+const LONGEST_CLOSE_MS = 60_000;
 const OPTIONS = {
   noServer: true,
   perMessageDeflate: false,
   clientTracking: false,
   autoPong: false,
-  closeTimeout: CLOSE_MS,
+  closeTimeout: LONGEST_CLOSE_MS,
   maxFragments: 1_024,
   maxBufferedChunks: 16_384,
 } as const;
