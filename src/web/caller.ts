@@ -1,7 +1,7 @@
 // Who a caller is where callers are bounded one by one: the account behind a key, or the network that a caller without one comes from.
 import { isIPv6 } from "node:net";
 import type { Holder } from "../hosted/holder.ts";
-import type { StreamCaller } from "../upstream/stream/holdings.ts";
+import type { StreamCaller } from "../upstream/stream/subscriber.ts";
 import type { RpcLimits } from "./rpc/limits.ts";
 
 /** The caller of streams; `address` is its IP address, which counts where it has no key. */

@@ -5,7 +5,7 @@ import type { Profile, Provider, ProviderSet } from "../../src/core/profile.ts";
 import { readSubscription } from "../../src/core/subscription.ts";
 import { createDirectory } from "../../src/upstream/directory.ts";
 import type { Outcome } from "../../src/upstream/router.ts";
-import type { StreamCaller } from "../../src/upstream/stream/holdings.ts";
+import type { StreamCaller } from "../../src/upstream/stream/subscriber.ts";
 import { createSubscriptions, type Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
 import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
 import { createWheel } from "../../src/upstream/wheel.ts";

@@ -1,13 +1,6 @@
 // How many different log filters each caller has open, so that one caller cannot use up the streams of all. Knows no stream and no provider.
 import type { Route } from "../router.ts";
-import type { Subscriber } from "./subscriber.ts";
-
-/** Who holds subscriptions, and how many different log filters it may have open at once. */
-export interface StreamCaller {
-  /** Equal for all connections of one caller. */
-  readonly id: string;
-  readonly maxLogFilters: number;
-}
+import type { StreamCaller, Subscriber } from "./subscriber.ts";
 
 /** The log filters of all callers. */
 export interface Holdings {

@@ -4,7 +4,13 @@ import type { Provider } from "../../core/profile.ts";
 import type { Subscription } from "../../core/subscription.ts";
 import type { Outcome, Route } from "../router.ts";
 import type { Tracker } from "../tracker.ts";
-import type { StreamCaller } from "./holdings.ts";
+
+/** Who holds subscriptions, and how many different log filters it may have open at once. */
+export interface StreamCaller {
+  /** Equal for all connections of one caller. */
+  readonly id: string;
+  readonly maxLogFilters: number;
+}
 
 /** What a subscriber asks for. */
 export interface SubscribeRequest {

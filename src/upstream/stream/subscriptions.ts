@@ -5,11 +5,11 @@ import type { SubscriptionKind } from "../../core/subscription.ts";
 import type { Directory } from "../directory.ts";
 import type { Upstream } from "../transport.ts";
 import { withinBounds } from "./bounded.ts";
-import { createHoldings, type StreamCaller } from "./holdings.ts";
+import { createHoldings } from "./holdings.ts";
 import { createPolls } from "./polls.ts";
 import type { SourceParts } from "./source.ts";
 import { Stream } from "./stream.ts";
-import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
+import type { FailoverReason, StreamCaller, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
 
 /** What is known of one stream, for showing. */
 export interface SubscriptionReport extends StreamReport {

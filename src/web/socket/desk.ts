@@ -6,8 +6,7 @@ import { readSubscription, SUBSCRIPTION_KINDS } from "../../core/subscription.ts
 import type { Gate } from "../../hosted/gate.ts";
 import type { Series } from "../../observe.ts";
 import type { Outcome, Route } from "../../upstream/router.ts";
-import type { StreamCaller } from "../../upstream/stream/holdings.ts";
-import type { Subscriber } from "../../upstream/stream/subscriber.ts";
+import type { StreamCaller, Subscriber } from "../../upstream/stream/subscriber.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { World } from "../../world.ts";
 import type { Desk, DeskAnswer, DeskRequest } from "../rpc/exchange.ts";
