@@ -1,9 +1,9 @@
 # A production image: dependencies without development and local-node packages, the sources as they are, no build step.
 #
 #   docker build -t svc .
-#   docker run -p 4000:4000 -v ./svc.yml:/app/svc.yml:ro -v svc-data:/app/.svc -e SVC_SECRET svc
+#   docker run -p 4000:4000 -v svc-data:/app/.svc -e SVC_PUBLIC_URL -e SVC_SECRET -e SVC_OPERATOR_TOKEN svc
 #
-# The image holds no configuration: mount one. The svc.yml of the repository says `devnet: true`, which production refuses; start from a copy without it.
+# The image holds svc.production.yml as /app/svc.yml; mount your own copy over it: -v ./svc.production.yml:/app/svc.yml:ro
 FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
@@ -18,6 +18,7 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY package.json package-lock.json ./
 COPY bin bin
 COPY src src
+COPY svc.production.yml svc.yml
 # data_dir, for a volume: keys, balances and sealed profiles lie there unless DATABASE_URL is set.
 RUN mkdir -m 700 .svc node_modules/.compile-cache && chown node:node .svc node_modules/.compile-cache
 USER node

@@ -8,6 +8,7 @@ import { type HostedConfig, hostedOf } from "./config/hosted.ts";
 import { brokenRules } from "./config/rules.ts";
 import { type ConfigFile, configFile, environment, flags as flagTable } from "./config/schema.ts";
 import { splitCredentials } from "./config/url.ts";
+import { doubts } from "./config/warnings.ts";
 import type { Chain } from "./core/chain.ts";
 import type { DeadlineClass } from "./core/method.ts";
 import type { Profile, Provider, ProviderSet } from "./core/profile.ts";
@@ -25,7 +26,9 @@ export interface ConfigInput {
 }
 
 /** A configuration, or everything that is wrong with it. */
-export type ConfigResult = { readonly ok: true; readonly config: Config } | { readonly ok: false; readonly faults: readonly ConfigFault[] };
+export type ConfigResult =
+  /** `warnings`: what is allowed and hardly meant. */
+  { readonly ok: true; readonly config: Config; readonly warnings: readonly ConfigFault[] } | { readonly ok: false; readonly faults: readonly ConfigFault[] };
 
 /** Bounds on what callers may ask for. */
 export interface Limits {
@@ -97,7 +100,7 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   const switches = numbersRead(input.flags, Object.keys(flagTable.shape));
   const env = environment.safeParse(variables);
   const flag = flagTable.safeParse(switches);
-  const needsSecret = production && file.data?.hosted.enabled === true && env.data?.SVC_SECRET === undefined;
+  const needsSecret = production && file.data?.hosted.enabled === true && variables["SVC_SECRET"] === undefined;
   const faults = [
     ...(needsSecret
       ? [unplaced("environment", "", { path: ["SVC_SECRET"], at: "value", message: "must be set in production when hosted.enabled is true" })]
@@ -107,7 +110,8 @@ export function loadConfig(input: ConfigInput): ConfigResult {
     ...tableFaults(flag.error?.issues ?? [], schemaOf(flagTable), switches).map((fault) => unplaced("command line", "--", fault)),
   ].slice(0, MAX_FAULTS);
   if (faults.length > 0 || !file.success || !env.success || !flag.success) return { ok: false, faults };
-  return { ok: true, config: frozen(configOf(file.data, env.data, flag.data, production)) };
+  const warnings = doubts(document.data).map((doubt) => placed(input.file, document, doubt));
+  return { ok: true, config: frozen(configOf(file.data, env.data, flag.data, production)), warnings };
 }
 
 const MAX_FAULTS = 1_000;
@@ -129,10 +133,12 @@ function fileFaults(file: string, document: ConfigDocument, issues: readonly z.c
   const known = document.problems.map(({ place, path, message }) => ({ file, ...place, path: pathText(path), message }));
   if (document.data === null) return known;
   const found: readonly TableFault[] = [...tableFaults(issues, configJsonSchema(), document.data), ...brokenRules(document.data, production)];
-  const placed = found
-    .filter(({ path }) => !document.isUnresolved(path))
-    .map(({ path, at, message }) => ({ file, ...(at === "key" ? document.keyAt(path) : document.valueAt(path)), path: pathText(path), message }));
-  return [...known, ...placed].sort((a, b) => a.line - b.line || a.column - b.column);
+  const faults = found.filter(({ path }) => !document.isUnresolved(path)).map((fault) => placed(file, document, fault));
+  return [...known, ...faults].sort((a, b) => a.line - b.line || a.column - b.column);
+}
+
+function placed(file: string, document: ConfigDocument, { path, at, message }: TableFault): ConfigFault {
+  return { file, ...(at === "key" ? document.keyAt(path) : document.valueAt(path)), path: pathText(path), message };
 }
 
 function unplaced(file: string, prefix: string, { path, message }: TableFault): ConfigFault {

@@ -11,28 +11,29 @@ import type { LocalPayments } from "./devnet/payments/local.ts";
 import { isLoopback } from "./devnet/payments/loopback.ts";
 import { withDevnet } from "./devnet/profile.ts";
 import { exportEmbedded } from "./hosting.ts";
+import { helpOf, usage } from "./main-help.ts";
 import { realWorld } from "./world.ts";
-
-const USAGE = `usage: svc serve [--config FILE] [--port N] [--host H] [--log-level LEVEL]
-       svc check-config FILE
-       svc export --to postgres://… [--config FILE]
-       svc audit [--config FILE] [--since 2026-01-31]
-       svc pay URL [--method POST] [--data JSON] [--max-usd 1] [--rpc URL] [--key-file FILE]
-       svc version`;
 
 const REPEATED_MS = 1_000;
 
 const version = String((JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: unknown }).version);
 
 const [command = "serve", ...rest] = process.argv.slice(2);
-if (command === "help" || process.argv.includes("--help")) console.log(USAGE);
+if (command === "help") help(rest[0]);
+else if (process.argv.includes("--help")) help(command);
 else if (command === "serve") await serve(rest);
 else if (command === "check-config") checkConfig(rest[0]);
 else if (command === "export") await exportTo(rest);
 else if (command === "audit") await auditAll(rest);
 else if (command === "pay") await payFor(rest);
 else if (command === "version" || command === "--version") console.log(version);
-else refuse(`svc: unknown command ${command}\n${USAGE}`);
+else refuse(`svc: unknown command ${command}\n${usage()}`);
+
+function help(about: string | undefined): void {
+  const text = about === undefined || about === "--help" ? usage() : helpOf(about);
+  if (text === null) refuse(`svc: unknown command ${about}\n${usage()}`);
+  else console.log(text);
+}
 
 async function serve(args: readonly string[]): Promise<void> {
   const { config: file = process.env["SVC_CONFIG"] ?? "svc.yml", ...flags } = readFlags(args);
@@ -40,6 +41,7 @@ async function serve(args: readonly string[]): Promise<void> {
   const first = read();
   if (!first.ok) return refuse(formatFaults(first.faults));
   const log = pino({ level: first.config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime });
+  for (const warning of first.warnings) log.warn(formatFaults([warning]));
   const onProgress = (line: string): void => log.info(line);
   const local = first.config.devnet ? await startLocal(first.config, onProgress) : null;
   const complete = (config: Config): Config => local?.complete(config) ?? config;
@@ -55,6 +57,7 @@ async function serve(args: readonly string[]): Promise<void> {
   if (!config.production) greet(config, app.port, local);
   process.on("SIGHUP", () => {
     const next = read();
+    if (next.ok) for (const warning of next.warnings) log.warn(formatFaults([warning]));
     const problem = next.ok ? app.reload(complete(next.config)) : formatFaults(next.faults);
     if (problem === null) log.info("configuration reloaded");
     else log.error({ problem }, "configuration not reloaded: the running one stays");
@@ -141,16 +144,17 @@ async function startPaying(config: Config, devnet: Promise<Devnet>, onProgress: 
 }
 
 function checkConfig(file: string | undefined): void {
-  if (file === undefined) return refuse(USAGE);
+  if (file === undefined) return refuse(usage());
   const result = readConfig(file, {});
   if (!result.ok) return refuse(formatFaults(result.faults));
   const { chains, profiles } = result.config;
+  if (result.warnings.length > 0) console.error(result.warnings.map((warning) => `warning: ${formatFaults([warning])}`).join("\n"));
   console.log(`${file}: valid (${chains.length} chains, ${profiles.length} profiles)`);
 }
 
 async function exportTo(args: readonly string[]): Promise<void> {
   const { config: file = process.env["SVC_CONFIG"] ?? "svc.yml", to, ...rest } = readFlags(args, { to: { type: "string" } });
-  if (to === undefined || Object.keys(rest).length > 0) return refuse(USAGE);
+  if (to === undefined || Object.keys(rest).length > 0) return refuse(usage());
   const result = readConfig(file, {});
   if (!result.ok) return refuse(formatFaults(result.faults));
   console.log(
@@ -162,7 +166,7 @@ async function exportTo(args: readonly string[]): Promise<void> {
 async function auditAll(args: readonly string[]): Promise<void> {
   const { config: file = process.env["SVC_CONFIG"] ?? "svc.yml", since, ...rest } = readFlags(args, { since: { type: "string" } });
   const sinceMs = since === undefined ? null : Date.parse(since);
-  if (Object.keys(rest).length > 0 || Number.isNaN(sinceMs)) return refuse(USAGE);
+  if (Object.keys(rest).length > 0 || Number.isNaN(sinceMs)) return refuse(usage());
   const result = readConfig(file, {});
   if (!result.ok) return refuse(formatFaults(result.faults));
   const { config } = result;
@@ -187,11 +191,11 @@ async function payFor(args: readonly string[]): Promise<void> {
   try {
     parsed = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    return refuse(`svc: ${error instanceof Error ? error.message : String(error)}\n${USAGE}`);
+    return refuse(`svc: ${error instanceof Error ? error.message : String(error)}\n${usage()}`);
   }
   const { method, data, rpc, "max-usd": maxUsd = "1", "key-file": keyFile } = parsed.values;
   const [url] = parsed.positionals;
-  if (url === undefined || parsed.positionals.length > 1 || !URL.canParse(url)) return refuse(USAGE);
+  if (url === undefined || parsed.positionals.length > 1 || !URL.canParse(url)) return refuse(usage());
   const key = keyFile === undefined ? process.env["SVC_PAY_KEY"] : readKey(keyFile);
   const given = { url, method: method ?? (data === undefined ? "GET" : "POST"), data: data ?? null, rpcUrl: rpc ?? null, maxUsd };
   const outcome = { pause: (ms: number) => setTimeout(ms), print: (it: string) => console.log(it), say: (it: string) => console.error(`svc: ${it}`) };
@@ -228,7 +232,7 @@ function readFlags(args: readonly string[], more: Readonly<Record<string, { read
     const { values } = parseArgs({ args: [...args], options: { config: option, port: option, host: option, "log-level": option, ...more } });
     return { ...values };
   } catch (error) {
-    return refuse(`svc: ${error instanceof Error ? error.message : String(error)}\n${USAGE}`);
+    return refuse(`svc: ${error instanceof Error ? error.message : String(error)}\n${usage()}`);
   }
 }
 

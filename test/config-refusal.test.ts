@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { formatFaults } from "../src/config/fault.ts";
-import { type Env, refused, VALID, withProviders } from "./config-fixture.ts";
+import { type Env, load, refused, VALID, withProviders } from "./config-fixture.ts";
 
 type Refusal = readonly [what: string, text: string, line: number, path: string, message: RegExp, env?: Env];
 
@@ -203,6 +203,13 @@ const REFUSALS: readonly Refusal[] = [
     /must not stand beside/,
   ],
   ["a metrics address without a port", "devnet: true\nserver: { metrics_listen: localhost }", 2, "server.metrics_listen", /an address and a port/],
+  [
+    "a WebSocket address under url",
+    "chains: { a: { chain_id: 1 } }\nprofiles:\n  p: { chains: { a: { providers: [{ id: x, url: 'wss://a.example' }] } } }",
+    3,
+    "profiles.p.chains.a.providers[0].url",
+    /http:\/\/ or https:\/\/ URL; a WebSocket address belongs under `ws_url`/,
+  ],
   ["local nodes in production", "\ndevnet: true", 2, "devnet", /NODE_ENV=production/, { NODE_ENV: "production" }],
   ["a chain named local beside the local chain", "devnet: true\nchains:\n  local: { chain_id: 5 }", 3, "chains.local", /taken by the local chain/],
   [
@@ -323,5 +330,34 @@ describe("configuration: what is refused", () => {
       [...Object.keys(env), "--port", "--log-level"],
     );
     assert.ok(faults.every(({ line, message }) => line === 0 && message.includes("must be")));
+  });
+});
+
+describe("configuration: what is doubted", () => {
+  const warningsOf = (provider: string): readonly string[] => {
+    const result = load(withProviders(provider));
+    return result.ok ? result.warnings.map(({ line, path }) => `${line} ${path}`) : assert.fail("refused");
+  };
+
+  it("warns of placeholders in addresses and headers, with their place and without their text", () => {
+    const placeholders = ["YOUR_API_KEY", "your-api-key", "YOUR-PROJECT-ID", "<API_KEY>", "YourApiKey", "YOUR_INFURA_KEY", "api-key-here", "changeme"];
+    for (const word of placeholders) {
+      assert.deepEqual(warningsOf(`{ id: a, url: 'https://eth.example/v2/${word}' }`), ["8 profiles.public.chains.ethereum.providers[0].url"], word);
+      assert.equal(warningsOf(`{ id: a, url: 'https://eth.example', headers: { X-Key: '${word}' } }`).length, 1, word);
+    }
+  });
+
+  it("is silent about keys, ids and words that look a little alike", () => {
+    for (const word of ["a8f3e1d0yourb7c6", "tokens", "key", "monkey-island", "your-name", "v2/keys/abc", "projectId=77af"])
+      assert.deepEqual(warningsOf(`{ id: a, url: 'https://eth.example/v2/${word}' }`), [], word);
+  });
+
+  it("tells a short secret once", () => {
+    const env = { NODE_ENV: "production", SVC_SECRET: "short" };
+    const faults = refused(`${VALID}\nserver: { public_url: 'https://rpc.example' }\nhosted: { enabled: true }`, env);
+    assert.deepEqual(
+      faults.map(({ path, message }) => [path, message]),
+      [["SVC_SECRET", "must be at least 32 bytes"]],
+    );
   });
 });

@@ -486,6 +486,18 @@ describe("configuration: shipped files", () => {
     }
   });
 
+  it("ships a production configuration that starts with what it asks the environment for, and says what is missing", () => {
+    const text = committed("svc.production.yml");
+    const env = { NODE_ENV: "production", SVC_PUBLIC_URL: "https://rpc.example", SVC_SECRET: "s".repeat(32), SVC_OPERATOR_TOKEN: "t".repeat(24) };
+    const { server, hosted } = accepted(text, env);
+    assert.deepEqual([server.publicUrl, server.operatorToken, hosted?.keyless], ["https://rpc.example", "t".repeat(24), false]);
+    for (const name of ["SVC_PUBLIC_URL", "SVC_SECRET", "SVC_OPERATOR_TOKEN"]) {
+      const faults = refused(text, Object.fromEntries(Object.entries(env).filter(([given]) => given !== name)));
+      assert.equal(faults.length, 1, formatFaults(faults));
+      assert.match(formatFaults(faults), new RegExp(name));
+    }
+  });
+
   it("ships an example of an own profile that works once it is uncommented", () => {
     const text = committed("svc.yml").replace(/(?<=# Your own profile[\s\S]*)^ {2}# ?(?=mine:| )/gm, "  ");
     const [node, vendor] = providers(accepted(text, { VENDOR_KEY: "k", VENDOR_TOKEN: "t" }), "mine");

@@ -55,9 +55,16 @@ export function tableFaults(issues: readonly z.core.$ZodIssue[], schema: SchemaN
       case "invalid_type":
         return [{ path, at: "value", message: `${kindText(valueAt(data, path), node)}must be ${allowedText(node)}` }];
       default:
-        return [{ path, at: "value", message: `must be ${allowedText(node)}` }];
+        return [{ path, at: "value", message: `must be ${allowedText(node)}${otherUrlHint(path.at(-1), valueAt(data, path))}` }];
     }
   });
+}
+
+/** Both addresses of a provider are easily taken for one another. */
+function otherUrlHint(key: string | number | undefined, value: unknown): string {
+  if (typeof value !== "string") return "";
+  if (key === "url" && /^wss?:/i.test(value)) return "; a WebSocket address belongs under `ws_url`";
+  return key === "ws_url" && /^https?:/i.test(value) ? "; an HTTP address belongs under `url`" : "";
 }
 
 function unknownKey(key: string, known: readonly string[]): string {

@@ -1,0 +1,24 @@
+// What is allowed in a configuration and hardly meant. Names settings and never shows a value: values may be secrets.
+import type { TableFault } from "./fault.ts";
+
+/** Text that stands for a key in documentation, such as `YOUR_API_KEY` or `<api-key>`. */
+const PLACEHOLDER =
+  /your[-_ ]?(?:own[-_ ]?)?(?:api|project|access|app|infura|alchemy)?[-_ ]?(?:key|id|token|secret)\b|[<{]\s*(?:[a-z]+[-_ ])*(?:key|token|secret|id)\s*[>}]|(?:api|access)[-_]?key[-_]?here|\b(?:changeme|change-me|replace[-_]me)\b/i;
+const MAX_WARNINGS = 100;
+const MAX_DEPTH = 32;
+
+/** What the operator should look at. */
+export function doubts(data: unknown): readonly TableFault[] {
+  const found: TableFault[] = [];
+  lookAt(data, [], found);
+  return found;
+}
+
+function lookAt(value: unknown, path: TableFault["path"], found: TableFault[]): void {
+  if (found.length >= MAX_WARNINGS || path.length > MAX_DEPTH) return;
+  if (typeof value === "string") {
+    const message = "holds a placeholder where a key belongs: put yours there, best as `${NAME}` from the environment";
+    if (PLACEHOLDER.test(value)) found.push({ path, at: "value", message });
+  } else if (Array.isArray(value)) for (const [index, item] of value.entries()) lookAt(item, [...path, index], found);
+  else if (typeof value === "object" && value !== null) for (const [key, item] of Object.entries(value)) lookAt(item, [...path, key], found);
+}
