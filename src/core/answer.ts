@@ -1,27 +1,40 @@
-// JSON-RPC 2.0 answers as bytes: is it one, is it ours, does it hold a result or an error. The result itself is never looked into:
-// a long one is judged by its head and its tail, so that it can be passed on while it arrives.
+// JSON-RPC 2.0 answers as bytes: is it one, is it the one to our request, does it hold a result or an error. The result itself is never looked into:
+// a long one is judged by its head and its tail, so that it can be passed on while it arrives. An answer under another id is nobody's.
 import type { Failure } from "./attempt.ts";
 import { CLOSE_OBJECT, COLON, COMMA, LETTER_N, OPEN_ARRAY, OPEN_OBJECT, QUOTE, skipSpace, skipString, skipValue, startsWith } from "./json.ts";
 import { ERROR, ID, isVersion, memberOf, RESULT, VERSION } from "./jsonrpc.ts";
 
-/** What a complete answer holds. Offsets are of the raw `result` or `error` value. */
+/** A complete result that carries the id of its request. `start` and `end` are those of the raw value, `idAt` is where the id begins. */
+export interface ResultAnswer {
+  readonly kind: "result";
+  readonly start: number;
+  readonly end: number;
+  readonly idAt: number;
+}
+
+/** What a complete answer holds. */
 export type Answer =
-  | { readonly kind: "result" | "error"; readonly start: number; readonly end: number /** The id is the one asked for. */; readonly sameId: boolean }
+  | ResultAnswer
+  /** Offsets are of the raw `error` value. `owned`: it carries the id of its request; otherwise it carries none, as when the provider could not read one. */
+  | { readonly kind: "error"; readonly start: number; readonly end: number; readonly owned: boolean }
+  /** It carries another id, or it is a result without one: an answer to something else. */
+  | { readonly kind: "foreign" }
   | { readonly kind: "bad"; readonly message: string };
 
 /** Checks a complete answer: one object, `jsonrpc` 2.0, exactly one of result and error. `"error": null` beside a result counts as absent. */
 export function readAnswer(bytes: Buffer, wireId: string): Answer {
   const end = bytes.length;
-  const usual = `{"jsonrpc":"2.0","id":${wireId},"result":`;
-  if (end > usual.length && startsWith(bytes, 0, usual)) {
-    const stop = skipValue(bytes, usual.length, end, MAX_ANSWER_DEPTH);
+  const usual = usualResultStart(bytes, wireId);
+  if (usual !== -1) {
+    const stop = skipValue(bytes, usual, end, MAX_ANSWER_DEPTH);
     if (stop !== -1 && bytes[stop] === CLOSE_OBJECT && skipSpace(bytes, stop + 1, end) === end)
-      return { kind: "result", start: usual.length, end: stop, sameId: true };
+      return { kind: "result", start: usual, end: stop, idAt: USUAL_START.length };
   }
   const start = skipSpace(bytes, 0, end);
   if (bytes[start] !== OPEN_OBJECT) return bad("the body is not a JSON object");
   let version = false;
-  let sameId = false;
+  let idAt = -1;
+  let owner: "ours" | "other" | "nobody" = "nobody";
   let resultStart = -1;
   let resultEnd = -1;
   let errorStart = -1;
@@ -37,8 +50,10 @@ export function readAnswer(bytes: Buffer, wireId: string): Answer {
     const member = memberOf(bytes, at, keyEnd);
     if (seen & member) return bad("a member appears twice");
     seen |= member;
-    if (member === ID) sameId = bytes.toString("latin1", valueStart, valueEnd) === wireId;
-    else if (member === VERSION) version = isVersion(bytes, valueStart, valueEnd);
+    if (member === ID) {
+      idAt = valueStart;
+      owner = ownerOf(bytes, valueStart, valueEnd, wireId);
+    } else if (member === VERSION) version = isVersion(bytes, valueStart, valueEnd);
     else if (member === RESULT) {
       resultStart = valueStart;
       resultEnd = valueEnd;
@@ -52,28 +67,54 @@ export function readAnswer(bytes: Buffer, wireId: string): Answer {
     if (bytes[at] !== QUOTE) return bad("the body is not valid JSON");
   }
   if (bytes[at] !== CLOSE_OBJECT || skipSpace(bytes, at + 1, end) !== end) return bad("the body is not one JSON object");
-  if (errorStart !== -1 && (resultStart === -1 || bytes[resultStart] === LETTER_N)) return { kind: "error", start: errorStart, end: errorEnd, sameId };
+  if (errorStart === -1 && resultStart === -1) return bad("the answer has neither a result nor an error");
+  if (owner === "other") return FOREIGN;
+  if (errorStart !== -1 && (resultStart === -1 || bytes[resultStart] === LETTER_N))
+    return { kind: "error", start: errorStart, end: errorEnd, owned: owner === "ours" };
   if (errorStart !== -1) return bad("the answer has both a result and an error");
-  if (resultStart === -1) return bad("the answer has neither a result nor an error");
   if (!version) return bad("the answer is not JSON-RPC 2.0");
-  return { kind: "result", start: resultStart, end: resultEnd, sameId };
+  return owner === "ours" ? { kind: "result", start: resultStart, end: resultEnd, idAt } : FOREIGN;
+}
+
+const USUAL_START = '{"jsonrpc":"2.0","id":';
+const USUAL_RESULT = ',"result":';
+const FOREIGN = { kind: "foreign" } as const;
+
+/** Where the result of an answer starts that begins as nearly all do; -1 = this one begins otherwise. */
+function usualResultStart(bytes: Buffer, wireId: string): number {
+  const idEnd = USUAL_START.length + wireId.length;
+  const start = idEnd + USUAL_RESULT.length;
+  const isUsual =
+    bytes.length > start && startsWith(bytes, 0, USUAL_START) && startsWith(bytes, USUAL_START.length, wireId) && startsWith(bytes, idEnd, USUAL_RESULT);
+  return isUsual ? start : -1;
+}
+
+/** Whose the id between `start` and `end` is. Only the very bytes that were sent are ours: no other way of writing the number. */
+function ownerOf(bytes: Buffer, start: number, end: number, wireId: string): "ours" | "other" | "nobody" {
+  if (end - start === wireId.length && startsWith(bytes, start, wireId)) return "ours";
+  return bytes[start] === LETTER_N ? "nobody" : "other";
 }
 
 /** How an answer begins, when only its first bytes are here. */
 export type AnswerHead =
-  /** `hasId`: the id stood before the result and matched; otherwise the tail must carry it. */
-  | { readonly kind: "result"; readonly start: number; readonly hasId: boolean; readonly hasVersion: boolean }
+  /** `idAt`: where the id begins that stood before the result and matched; null = the tail must carry it, and nobody knows yet whose this is. */
+  | { readonly kind: "result"; readonly start: number; readonly idAt: number | null; readonly hasVersion: boolean }
   /** An error, or an order of members that can only be judged when all is here. */
   | { readonly kind: "whole" }
+  /** It carries another id: an answer to something else. */
+  | { readonly kind: "foreign" }
   | { readonly kind: "bad"; readonly message: string };
 
 /** Judges a long answer by its first bytes, so that its result can be passed on while it still arrives. */
 export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
   const end = bytes.length;
+  const usual = usualResultStart(bytes, wireId);
+  if (usual !== -1) return { kind: "result", start: usual, idAt: USUAL_START.length, hasVersion: true };
   let at = skipSpace(bytes, 0, end);
   if (at < end && bytes[at] !== OPEN_OBJECT) return bad("the body is not a JSON object");
-  let hasId = false;
+  let idAt: number | null = null;
   let hasVersion = false;
+  let seen = 0;
   at = skipSpace(bytes, at + 1, end);
   while (bytes[at] === QUOTE) {
     const keyEnd = skipString(bytes, at, end);
@@ -83,13 +124,16 @@ export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
     if (colon < end && bytes[colon] !== COLON) return bad("the body is not valid JSON");
     if (valueStart >= end) return { kind: "whole" };
     const member = memberOf(bytes, at, keyEnd);
-    if (member === RESULT) return { kind: "result", start: valueStart, hasId, hasVersion };
+    if (seen & member) return bad("a member appears twice");
+    seen |= member;
+    if (member === RESULT) return { kind: "result", start: valueStart, idAt, hasVersion };
     if (member === ERROR && bytes[valueStart] !== LETTER_N) return { kind: "whole" };
     const valueEnd = skipValue(bytes, valueStart, end, MAX_ANSWER_DEPTH);
     if (valueEnd === -1 || valueEnd === end) return { kind: "whole" };
     if (member === ID) {
-      if (bytes.toString("latin1", valueStart, valueEnd) !== wireId) return bad("the answer carries another id");
-      hasId = true;
+      if (ownerOf(bytes, valueStart, valueEnd, wireId) === "other") return FOREIGN;
+      if (ownerOf(bytes, valueStart, valueEnd, wireId) === "nobody") return { kind: "whole" };
+      idAt = valueStart;
     } else if (member === VERSION) hasVersion = isVersion(bytes, valueStart, valueEnd);
     at = skipSpace(bytes, valueEnd, end);
     if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
@@ -100,24 +144,43 @@ export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
 /** Bytes held back at the end of a long answer, so that its tail can be judged before the caller sees the end of it. */
 export const TAIL_BYTES = 256;
 
-/**
- * Where the result value of a long answer ends, counted back from the end of `tail` (its last bytes); null when the answer does not end as an answer does.
- * `opening` is the first byte of the result.
- */
-export function readAnswerTail(tail: Buffer, head: { readonly hasId: boolean; readonly hasVersion: boolean }, wireId: string, opening: number): number | null {
+/** What the head of a long answer has said already. */
+type HeadFacts = Pick<Extract<AnswerHead, { kind: "result" }>, "idAt" | "hasVersion">;
+
+/** How a long answer ends, as offsets from the first byte of its tail. */
+export interface AnswerTail {
+  /** Where the result value ends. */
+  readonly resultEnd: number;
+  /** Where the id begins; null = it stood in the head. */
+  readonly idAt: number | null;
+}
+
+/** Judges the end of a long answer by its last bytes; null when it does not end as an answer to this request does. `opening` is the first byte of the result. */
+export function readAnswerTail(tail: Buffer, head: HeadFacts, wireId: string, opening: number): AnswerTail | null {
   const text = tail.toString("latin1");
   const [rest = ""] = endingAfter(head).exec(text) ?? [];
-  if (rest === "") return null;
-  if (!head.hasId && /"id"[ \t\r\n]*:[ \t\r\n]*("[^"]*"|-?\d+|null)/.exec(rest)?.[1] !== wireId) return null;
-  if (!head.hasVersion && !rest.includes('"jsonrpc"')) return null;
-  const last = text.at(-rest.length - 1);
-  if (last === undefined || last !== closingOf(opening, last)) return null;
-  return rest.length;
+  const resultEnd = text.length - rest.length;
+  if (rest === "" || !namesOnce(rest, "error")) return null;
+  if (!head.hasVersion && !namesOnce(rest, "jsonrpc", true)) return null;
+  const last = text.charAt(resultEnd - 1);
+  if (last === "" || last !== closingOf(opening, last)) return null;
+  if (head.idAt !== null) return { resultEnd, idAt: null };
+  const id = TAIL_ID.exec(rest);
+  if (id?.[1] !== wireId || !namesOnce(rest, "id", true)) return null;
+  return { resultEnd, idAt: resultEnd + id.index + id[0].length - wireId.length };
+}
+
+const TAIL_ID = /"id"[ \t\r\n]*:[ \t\r\n]*("[^"]*"|-?\d+|null)/;
+
+/** Whether the end of an answer names a member at most once, or exactly once where it must. No string in it holds a quote. */
+function namesOnce(rest: string, name: string, must = false): boolean {
+  const first = rest.indexOf(`"${name}"`);
+  return first === -1 ? !must : rest.indexOf(`"${name}"`, first + 1) === -1;
 }
 
 /** What may stand behind a result, to the end of the answer: the members that did not stand before it, an absent error, and white space. */
-function endingAfter({ hasId, hasVersion }: { readonly hasId: boolean; readonly hasVersion: boolean }): RegExp {
-  if (hasId) return hasVersion ? ENDING : VERSION_ENDING;
+function endingAfter({ idAt, hasVersion }: HeadFacts): RegExp {
+  if (idAt !== null) return hasVersion ? ENDING : VERSION_ENDING;
   return hasVersion ? ID_ENDING : FULL_ENDING;
 }
 
@@ -135,13 +198,14 @@ function endingWith(...members: readonly string[]): RegExp {
 }
 
 /** The result of a long complete body by its head and tail; null where it is short or must be read whole. */
-export function readLongResult(body: Buffer, wireId: string): { readonly start: number; readonly end: number } | null {
+export function readLongResult(body: Buffer, wireId: string): ResultAnswer | null {
   if (body.length <= READ_WHOLE_BYTES) return null;
   const head = readAnswerHead(body.subarray(0, READ_WHOLE_BYTES), wireId);
   if (head.kind !== "result") return null;
-  const tail = body.subarray(Math.max(head.start, body.length - TAIL_BYTES));
-  const fromEnd = readAnswerTail(tail, head, wireId, body[head.start] ?? 0);
-  return fromEnd === null ? null : { start: head.start, end: body.length - fromEnd };
+  const tailAt = Math.max(head.start, body.length - TAIL_BYTES);
+  const tail = readAnswerTail(body.subarray(tailAt), head, wireId, body[head.start] ?? 0);
+  if (tail === null) return null;
+  return { kind: "result", start: head.start, end: tailAt + tail.resultEnd, idAt: head.idAt ?? tailAt + (tail.idAt ?? 0) };
 }
 
 /** Answers up to this size are read to the last byte. */

@@ -1,6 +1,7 @@
 // A call: one JSON-RPC request bound for one chain, as the router sees it. Knows neither HTTP nor the caller's envelope beyond the bytes to forward.
 import { elements, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
 import type { Method } from "./method.ts";
+import type { WireRequest } from "./wire-request.ts";
 
 /** Which blocks a call reads, as far as its parameters say. `none`: no block parameter, a tag near the head, or one that cannot be read. */
 export type BlockRef =
@@ -12,16 +13,12 @@ export type BlockRef =
   /** Inclusive; null = a tag near the head; `earliest` is 0. */
   | { readonly kind: "range"; readonly from: number | null; readonly to: number | null };
 
-/** One JSON-RPC request bound for one chain. */
-export interface Call {
+/** One JSON-RPC request bound for one chain, with what is sent upstream. */
+export interface Call extends WireRequest {
   /** As the caller wrote it; unlisted names share a `method` row but keep their own name here. */
   readonly methodName: string;
   readonly method: Method;
   readonly block: BlockRef;
-  /** The envelope to send upstream, one JSON object. */
-  readonly body: Buffer;
-  /** The id inside `body`, as JSON text; the answer must carry the same. */
-  readonly wireId: string;
 }
 
 /** No block parameter, or one near the head. */

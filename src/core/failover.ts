@@ -1,5 +1,6 @@
 // What to do after a failed attempt, and which error to tell when nobody could answer. Decides; never waits, sends or counts.
 import type { Attempt, Failure, Step, Verdict } from "./attempt.ts";
+import type { Method } from "./method.ts";
 
 /** An attempt that failed, with what the provider said. */
 export interface FailedAttempt {
@@ -41,6 +42,15 @@ export function nextMove(standing: Standing): Move {
 
 function budget(standing: Standing): Move {
   return standing.failed.length < standing.maxAttempts ? "next" : "exhausted";
+}
+
+/**
+ * What follows from an error that does not carry the id of its request. It says how the provider is; what it says of a request may be about another
+ * one, so it never is the answer: a read goes on, and of a write nobody knows what became of it.
+ */
+export function unownedVerdict(verdict: Verdict, method: Method): Verdict {
+  const saysNothingOfRequest = verdict.step === "next" || verdict.step === "stop";
+  return saysNothingOfRequest ? verdict : { ...verdict, step: method.replaySafe ? "next" : "stop" };
 }
 
 /** What to tell when every attempt failed. */

@@ -7,11 +7,14 @@ export interface Envelope {
   readonly kind: "request";
   /** Raw JSON text of the id; null = a notification. */
   readonly id: string | null;
+  /** Byte offsets of the id; -1 when absent. */
+  readonly idStart: number;
+  readonly idEnd: number;
   readonly method: string;
   /** Byte offsets of `params`; -1 when absent or null. */
   readonly paramsStart: number;
   readonly paramsEnd: number;
-  /** True when the bytes can go upstream untouched: only the four members, each once, with a short plain id and `params` present. */
+  /** True when the bytes can go upstream as they are but for the id: only the four members, each once, all of them present. */
   readonly plain: boolean;
   /** True when it asks for its evidence in a message of its own: `"svc_meta":"notify"`. */
   readonly notify: boolean;
@@ -28,6 +31,8 @@ export interface InvalidRequest {
 export function readRequest(bytes: Buffer, start: number, end: number): Envelope | InvalidRequest {
   if (bytes[start] !== OPEN_OBJECT) return { kind: "invalid", id: "null", message: "a request is a JSON object" };
   let id: string | null = null;
+  let idStart = -1;
+  let idEnd = -1;
   let method: string | null = null;
   let version = false;
   let paramsStart = -1;
@@ -47,7 +52,8 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
     if (member === ID) {
       id = again ? "" : readId(bytes, valueStart, valueEnd);
       if (id === "") problem ||= "id must be a string, an integer or null";
-      plain &&= isPlainId(id);
+      idStart = valueStart;
+      idEnd = valueEnd;
     } else if (member === METHOD) {
       method = readMethod(bytes, valueStart, valueEnd);
     } else if (member === VERSION) {
@@ -68,21 +74,12 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
   if (method === null) problem ||= "method must be a string of 1 to 128 characters";
   if (!version) problem ||= 'jsonrpc must be "2.0"';
   if (problem !== "" || method === null) return { kind: "invalid", id: id || "null", message: problem };
-  return { kind: "request", id, method, paramsStart, paramsEnd, plain: plain && id !== null && paramsStart !== -1, notify };
-}
-
-/** The bytes of a request in their plainest form, with `params` as the caller wrote them. */
-export function writeRequest(id: string, method: string, params: Buffer | null): Buffer {
-  const head = Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":`);
-  return Buffer.concat([head, params ?? EMPTY_PARAMS, CLOSE]);
+  return { kind: "request", id, idStart, idEnd, method, paramsStart, paramsEnd, plain: plain && id !== null && paramsStart !== -1, notify };
 }
 
 const META = '"svc_meta"';
 const NOTIFY = '"notify"';
 const MAX_METHOD_CHARS = 128;
-const MAX_PLAIN_ID_CHARS = 48;
-const EMPTY_PARAMS = Buffer.from("[]");
-const CLOSE = Buffer.from("}");
 
 // Members as bits, so that "seen twice" is one test. OTHER has no bit: repeating an unknown member harms nobody.
 const OTHER = 0;
@@ -124,11 +121,6 @@ function readId(bytes: Buffer, start: number, end: number): string {
   if (c === QUOTE) return bytes.toString("utf8", start, end);
   const text = bytes.toString("latin1", start, end);
   return text === "null" || /^-?\d+$/.test(text) ? text : "";
-}
-
-/** Ids that every node echoes as written: no sign, no escapes, no precision to lose. Others are replaced on the way up and restored on the way down. */
-function isPlainId(id: string): boolean {
-  return id.length <= 15 ? /^(?:\d+|"[\w.:-]*")$/.test(id) : id.length <= MAX_PLAIN_ID_CHARS && /^"[\w.:-]*"$/.test(id);
 }
 
 function readMethod(bytes: Buffer, start: number, end: number): string | null {

@@ -1,7 +1,7 @@
 // One call to one provider outside of routing: what probes and subscriptions need to know for themselves. Never counted among callers' requests.
 import { type Failure, plainFailure } from "../core/attempt.ts";
-import { writeRequest } from "../core/jsonrpc.ts";
 import type { Provider } from "../core/profile.ts";
+import { writeRequest } from "../core/wire-request.ts";
 import type { Listener, Upstream } from "./transport.ts";
 import type { Wheel } from "./wheel.ts";
 
@@ -28,7 +28,7 @@ export function ask(wheel: Wheel, { upstream, provider, method, params, timeoutM
     inquirer.failed(failure);
   };
   const listener: Listener = {
-    result(body, start, end) {
+    result(body, { start, end }) {
       alarm.clear();
       inquirer.result(body.subarray(start, end));
     },
@@ -43,7 +43,7 @@ export function ask(wheel: Wheel, { upstream, provider, method, params, timeoutM
     dispatch.cancel();
     fail(plainFailure("timeout", "no answer in time"));
   });
-  const dispatch = upstream.send({ provider, body: writeRequest("1", method, Buffer.from(params)), wireId: "1", mayStream: false }, listener);
+  const dispatch = upstream.send({ provider, ...writeRequest(method, Buffer.from(params)), mayStream: false }, listener);
   return () => {
     alarm.clear();
     dispatch.cancel();

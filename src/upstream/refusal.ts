@@ -44,6 +44,15 @@ export function rangeRefused(failure: Failure): Fault {
   });
 }
 
+/** What may be shown of an error without the id of its request, in our own words: that a provider could not read it. Null = nothing. */
+export function unreadRequestError({ code }: Failure): Buffer | null {
+  if (code === PARSE_ERROR) return Buffer.from(`{"code":${PARSE_ERROR},"message":"Parse error"}`);
+  return code === INVALID_REQUEST ? Buffer.from(`{"code":${INVALID_REQUEST},"message":"Invalid Request"}`) : null;
+}
+
+const PARSE_ERROR = -32_700;
+const INVALID_REQUEST = -32_600;
+
 /** False for errors about our own credentials, and for any that repeat a secret of the provider's address. */
 export function mayShow(provider: Provider, verdict: Verdict, raw: Buffer): boolean {
   if (verdict.effect.kind === "cordon" && verdict.effect.reason !== "wrong_chain") return false;

@@ -3,14 +3,14 @@ import { type Attempt, type Channel, type Failure, type Plan, plainFailure, type
 import type { Call } from "../core/call.ts";
 import type { Abandoned } from "../core/charging.ts";
 import { classify } from "../core/classify.ts";
-import { bestError, type FailedAttempt, nextMove } from "../core/failover.ts";
+import { bestError, type FailedAttempt, nextMove, unownedVerdict } from "../core/failover.ts";
 import type { Fault } from "../core/fault.ts";
 import type { Provider, Transport } from "../core/profile.ts";
 import type { World } from "../world.ts";
-import { allFailed, mayShow, nobodyToAsk, outcomeUnknown, rangeRefused } from "./refusal.ts";
+import { allFailed, mayShow, nobodyToAsk, outcomeUnknown, rangeRefused, unreadRequestError } from "./refusal.ts";
 import type { RoutingState } from "./tracker.ts";
 import { hashOf, lookupOf } from "./transaction.ts";
-import type { AnswerStream, Dispatch, Lender, Listener, Upstream } from "./transport.ts";
+import type { AnswerStream, Dispatch, Lender, Listener, ResultSpan, Upstream } from "./transport.ts";
 import type { Alarm, Wheel } from "./wheel.ts";
 
 /** What a request is routed with. */
@@ -31,15 +31,15 @@ export interface RouteRequest {
 /** How a routed call ended. */
 export type Outcome =
   /**
-   * `body` is a whole upstream answer whose result value lies at `start`..`end`; `wireId` is the id in it, null = one of our own. With a `lender`, which
-   * only a request with `mayStream` meets, `body` goes back to it when nobody reads it any more.
+   * The result value lies in `body` at `start`..`end`. `body` is a whole upstream answer with an id of ours at `idAt`; null = it is the value alone. With a
+   * `lender`, which only a request with `mayStream` meets, `body` goes back to it when nobody reads it any more.
    */
   | {
       readonly kind: "result";
       readonly body: Buffer;
       readonly start: number;
       readonly end: number;
-      readonly wireId: string | null;
+      readonly idAt: number | null;
       readonly lender?: Lender | undefined;
     }
   | { readonly kind: "stream"; readonly stream: AnswerStream }
@@ -141,11 +141,10 @@ class Routing implements Route, Listener {
     return { sent: before !== undefined, countedAsTimeout: before?.failure.kind === "timeout" };
   }
 
-  result(body: Buffer, start: number, end: number, lender?: Lender): void {
+  result(body: Buffer, { start, end, idAt }: ResultSpan, lender?: Lender): void {
     if (this.#channel === null) return lender?.recycle(body);
-    const { provider, transport } = this.#record(this.#channel, null, null);
-    const wireId = transport === "http" ? this.request.call.wireId : null;
-    this.#finish({ kind: "result", body, start, end, wireId, lender }, provider);
+    const { provider } = this.#record(this.#channel, null, null);
+    this.#finish({ kind: "result", body, start, end, idAt, lender }, provider);
   }
 
   stream(stream: AnswerStream): void {
@@ -167,9 +166,12 @@ class Routing implements Route, Listener {
     const channel = this.#channel;
     if (channel === null || this.#over) return;
     const { provider } = channel;
-    const verdict = this.#judge(failure, provider);
+    const isUnowned = failure.kind === "error" && raw === null;
+    const judged = this.#judge(failure, provider);
+    const verdict = isUnowned ? unownedVerdict(judged, this.request.call.method) : judged;
+    const shown = isUnowned ? unreadRequestError(failure) : raw;
     const attempt = this.#record(channel, verdict, failure);
-    this.#failed.push({ attempt, verdict, failure, raw: raw !== null && mayShow(provider, verdict, raw) ? raw : null });
+    this.#failed.push({ attempt, verdict, failure, raw: shown !== null && mayShow(provider, verdict, shown) ? shown : null });
     this.#proceed();
   }
 
@@ -210,12 +212,13 @@ class Routing implements Route, Listener {
 
   #attempt(channel: Channel): void {
     const { call, mayStream } = this.request;
+    const { body, idStart, idEnd } = call;
     const upstream = this.#parts.upstreams[channel.transport];
     this.#channel = channel;
     this.#attemptAtMs = this.#parts.world.now();
     if (upstream === undefined) return this.failed(plainFailure("unsent", "transport not available"), null);
     this.#alarm = this.#parts.wheel.set(this.#attemptLimitMs(), () => this.#timedOut());
-    const dispatch = upstream.send({ provider: channel.provider, body: call.body, wireId: call.wireId, mayStream }, this);
+    const dispatch = upstream.send({ provider: channel.provider, body, idStart, idEnd, mayStream }, this);
     // A transport that fails at once has already moved this routing on to its next attempt.
     if (this.#channel === channel) this.#dispatch = dispatch;
   }
@@ -278,7 +281,7 @@ class Routing implements Route, Listener {
   #answerKnown(): void {
     const hash = hashOf(this.request.call);
     if (hash === null) return this.#tell(this.#failed.at(-1));
-    this.#finish(resultOf(this.request.call.wireId, `"${hash}"`), this.#failed.at(-1)?.attempt.provider ?? null);
+    this.#finish(resultOf(`"${hash}"`), this.#failed.at(-1)?.attempt.provider ?? null);
   }
 
   /** A nonce that was used: by this very transaction, which is a success, or by another. The node that says so is the one that knows. */
@@ -310,8 +313,8 @@ const NOTHING_SENT: Abandoned = { sent: false, countedAsTimeout: false };
 const NOBODY: Plan = { candidates: [], excluded: [] };
 const CANCELLED: Verdict = { category: "cancelled", step: "return", effect: { kind: "ignored" } };
 
-/** A result of our own making, as if an upstream had answered. */
-function resultOf(wireId: string, json: string): Outcome {
-  const head = `{"jsonrpc":"2.0","id":${wireId},"result":`;
-  return { kind: "result", wireId, body: Buffer.from(`${head}${json}}`), start: Buffer.byteLength(head), end: Buffer.byteLength(head + json) };
+/** A result of our own making. */
+function resultOf(json: string): Outcome {
+  const body = Buffer.from(json);
+  return { kind: "result", body, start: 0, end: body.length, idAt: null };
 }

@@ -1,8 +1,8 @@
 // The hash of a signed transaction, so that "already known" can be answered as the success it is. Reads no further than the hash needs.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import { type Call, NO_BLOCK } from "../core/call.ts";
-import { writeRequest } from "../core/jsonrpc.ts";
 import { methodOf } from "../core/method.ts";
+import { writeRequest } from "../core/wire-request.ts";
 
 /**
  * The transaction hash of an `eth_sendRawTransaction` request body; null when its parameter is not a raw transaction.
@@ -25,8 +25,7 @@ export function hashOf(call: Call): string | null {
 /** The call that asks for a transaction by its hash. */
 export function lookupOf(hash: string): Call {
   const methodName = "eth_getTransactionByHash";
-  const wireId = "1";
-  return { methodName, method: methodOf(methodName), block: NO_BLOCK, wireId, body: writeRequest(wireId, methodName, Buffer.from(`["${hash}"]`)) };
+  return { methodName, method: methodOf(methodName), block: NO_BLOCK, ...writeRequest(methodName, Buffer.from(`["${hash}"]`)) };
 }
 
 const BLOB_TYPE = 3;

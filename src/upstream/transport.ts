@@ -1,19 +1,22 @@
 // The ports every way of reaching a provider fits: send one request, hear one answer; on a socket also subscribe. Says nothing about which provider or what to do next.
 import type { Failure } from "../core/attempt.ts";
 import type { Provider } from "../core/profile.ts";
+import type { WireRequest } from "../core/wire-request.ts";
 
 /** Takes back borrowed memory that nobody reads any more. */
 export interface Lender {
   recycle(chunk: Buffer): void;
 }
 
-/** A long result that is still arriving. Bytes are those of the upstream body, from its first byte. */
+/** A long result that is still arriving, of an answer whose id has been seen to be that of the request. */
 export interface AnswerStream extends Lender {
-  /** Offset of the first byte of the result value in the body. */
-  readonly resultStart: number;
+  /** The upstream body up to the result value. */
+  readonly head: Buffer;
+  /** Where the id of the request begins in it. */
+  readonly idAt: number;
   /** `Content-Length` of the whole body; null where the upstream does not say. */
   readonly bodyBytes: number | null;
-  /** Starts the flow. Nothing is lost between the answer and this call. */
+  /** Starts the flow, with the first byte of the result value. Nothing is lost between the answer and this call. */
   flow(sink: StreamSink): void;
   /** Stops the flow until `resume`, for a sink that cannot keep up. */
   pause(): void;
@@ -37,25 +40,32 @@ export interface StreamSink {
   broken(message: string): void;
 }
 
+/** Where the parts of a result are in the bytes that hold it. */
+export interface ResultSpan {
+  /** The raw value. */
+  readonly start: number;
+  readonly end: number;
+  /** Where the id of ours begins; null = the bytes hold the value alone. */
+  readonly idAt: number | null;
+}
+
 /** Hears the answer to one request: exactly one of `result`, `stream` and `failed`, unless the request is cancelled. */
 export interface Listener {
   /**
-   * A complete result; the offsets are those of its value in `body`. With a `lender`, which only a request with `mayStream` meets, `body` is borrowed:
+   * A complete result, which lies in `body` at `span`. With a `lender`, which only a request with `mayStream` meets, `body` is borrowed:
    * it goes back with `recycle`, once, when nobody reads it any more.
    */
-  result(body: Buffer, start: number, end: number, lender?: Lender): void;
+  result(body: Buffer, span: ResultSpan, lender?: Lender): void;
   stream(stream: AnswerStream): void;
   /** After `stream`: the answer broke off, which its sink is told as well. */
   broken(message: string): void;
-  /** `raw` is the JSON of the provider's error member, where it sent one. */
+  /** `raw` is the JSON of the provider's error member, where it sent one with the id of the request. */
   failed(failure: Failure, raw: Buffer | null): void;
 }
 
-/** One request as it goes to a provider. */
-export interface Outgoing {
+/** One request for a provider. The transport sends it under an id of ours that no other request has. */
+export interface Outgoing extends WireRequest {
   readonly provider: Provider;
-  readonly body: Buffer;
-  readonly wireId: string;
   /** False where the caller needs the answer in one piece and keeps it. */
   readonly mayStream: boolean;
 }

@@ -4,6 +4,7 @@ import type { BlockRef, Call } from "../../src/core/call.ts";
 import { methodOf } from "../../src/core/method.ts";
 import type { Provider, ProviderSet } from "../../src/core/profile.ts";
 import type { SelectionSettings } from "../../src/core/strategy.ts";
+import { writeRequest } from "../../src/core/wire-request.ts";
 
 /** The specification's settings, without exploration so that orders are exact. */
 export const SELECTION: SelectionSettings = {
@@ -58,7 +59,7 @@ export function fakeSet(providers: readonly Provider[], overrides: Partial<Provi
 
 /** A call of a method that reads `block`. */
 export function fakeCall(methodName: string, block: BlockRef = { kind: "none" }): Call {
-  return { methodName, method: methodOf(methodName), block, body: Buffer.alloc(0), wireId: "1" };
+  return { methodName, method: methodOf(methodName), block, ...writeRequest(methodName, null) };
 }
 
 /** A verdict with this effect; its category is the kind of the effect. */

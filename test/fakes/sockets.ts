@@ -196,7 +196,7 @@ class Node implements FakeNode {
         if (!this.#pending.delete(listener)) return;
         if (!this.up) return listener.failed(failureOf("unsent", "no connection"), null);
         const result = Buffer.from(this.#answer(method, params));
-        listener.result(result, 0, result.length);
+        listener.result(result, { start: 0, end: result.length, idAt: null });
       });
     return { sent: true, cancel: () => void this.#pending.delete(listener) };
   }

@@ -1,5 +1,5 @@
 // A simulated outside: time moves only by `advance`, chance comes from a seed, timers run in the order they are due. Knows nothing of what it drives.
-import type { World } from "../../src/world.ts";
+import { createWireIds, type World } from "../../src/world.ts";
 
 /** A world whose time and chance the test holds in its hand. */
 export interface SimulatedWorld extends World {
@@ -55,6 +55,8 @@ export function simulatedWorld(seed: number): SimulatedWorld {
       nowMs += ms;
     },
     pendingTimers: () => timers.size,
+    // A row of its own: how many requests are sent does not change what chance brings.
+    wireId: createWireIds(seededRandom(seed + 1)),
   };
 }
 

@@ -6,9 +6,9 @@ import { HttpDispatch } from "../../src/upstream/http/answer.ts";
 import { BUFFER_BYTES, BufferPool } from "../../src/upstream/http/buffer-pool.ts";
 import { GatheredBody } from "../../src/upstream/http/gathered-body.ts";
 import { createOrigin } from "../../src/upstream/http/h1.ts";
-import type { Listener, Outgoing } from "../../src/upstream/transport.ts";
+import type { RequestBody } from "../../src/upstream/http/h1-connection.ts";
+import type { Listener } from "../../src/upstream/transport.ts";
 import { realWorld } from "../../src/world.ts";
-import { fakeProvider } from "../fakes/providers.ts";
 import { until } from "../fakes/stage.ts";
 import { seededRandom } from "../fakes/world.ts";
 
@@ -100,6 +100,11 @@ async function provider(t: TestContext): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
+/** An order as it is sent: its id is among what it says. */
+function bodyOf(order: Order): RequestBody {
+  return { bytes: Buffer.from(JSON.stringify(order)), id: "", idStart: 0, idEnd: 0 };
+}
+
 type Way = "borrows" | "keeps" | "reads slowly" | "leaves";
 
 /** Hears one answer in one of the ways of callers; says `whole`, `failed` or `broken`, and fails when a byte is not the answer's own. */
@@ -109,7 +114,7 @@ function hear(order: Order, way: Way, random: () => number): { listener: Listene
   const outcome = new Promise<string>((resolve) => (settle = resolve));
   const later = (run: () => void): void => void setTimeout(run, random() * 4);
   const listener: Listener = {
-    result(body, start, end, lender) {
+    result(body, { start, end }, lender) {
       const [from, to] = [expected.indexOf(":", 30) + 1, expected.length - 1];
       later(() => {
         settle(body.toString("latin1", start, end) === expected.slice(from, to) ? "whole" : "altered");
@@ -118,7 +123,7 @@ function hear(order: Order, way: Way, random: () => number): { listener: Listene
     },
     stream(stream) {
       const pieces: { readonly bytes: Buffer; readonly lent: boolean }[] = [];
-      const texts: string[] = [];
+      const texts = [stream.head.toString("latin1")];
       /** Reads what it kept, oldest first, and hands it back. */
       const read = (): void => {
         for (const { bytes, lent } of pieces.splice(0)) {
@@ -193,7 +198,7 @@ for (const seed of [1, 2, 3]) {
     const outcomes = new Map<string, number>();
     const ask = async (n: number): Promise<void> => {
       const order: Order = {
-        id: String(1_000_000 + n),
+        id: String(1_000_000_000_000_000 + n),
         size: pick([10, 3_000, 5_000, 20_000, 60_000, 66_000, 73_728, 140_000, 400_000]) + Math.floor(random() * 300),
         chunked: random() < 0.5,
         step: pick([7_001, 16_384, 65_536, 1_000_000]),
@@ -201,9 +206,9 @@ for (const seed of [1, 2, 3]) {
       };
       const way = pick(ways);
       const { listener, outcome, cancel } = hear(order, way, random);
-      const outgoing: Outgoing = { provider: fakeProvider(0), body: Buffer.from(JSON.stringify(order)), wireId: order.id, mayStream: way !== "keeps" };
-      const dispatch = new HttpDispatch(outgoing, listener, LIMITS, pool);
-      origin.send(HEAD, outgoing.body, dispatch);
+      const expected = { wireId: order.id, mayStream: way !== "keeps", distrust() {} };
+      const dispatch = new HttpDispatch(expected, listener, LIMITS, pool);
+      origin.send(HEAD, bodyOf(order), dispatch);
       cancel(dispatch);
       const said = await outcome;
       outcomes.set(said, (outcomes.get(said) ?? 0) + 1);
@@ -234,10 +239,9 @@ test("two hundred answers of every length, one after the other, are read into a 
   const origin = createOrigin({ host: "127.0.0.1", port, connections: 2, queue: 10, connectTimeoutMs: 60_000, world: realWorld, lookup: null, buffers: pool });
   t.after(() => origin.destroy());
   for (let n = 0; n < 200; n++) {
-    const order: Order = { id: String(1_000_000 + n), size: (n % 10) * 16_384, chunked: n % 2 === 0, step: 1_000_000, share: 1 };
+    const order: Order = { id: String(1_000_000_000_000_000 + n), size: (n % 10) * 16_384, chunked: n % 2 === 0, step: 1_000_000, share: 1 };
     const { listener, outcome } = hear(order, "borrows", () => 0.1);
-    const outgoing: Outgoing = { provider: fakeProvider(0), body: Buffer.from(JSON.stringify(order)), wireId: order.id, mayStream: true };
-    origin.send(HEAD, outgoing.body, new HttpDispatch(outgoing, listener, LIMITS, pool));
+    origin.send(HEAD, bodyOf(order), new HttpDispatch({ wireId: order.id, mayStream: true, distrust() {} }, listener, LIMITS, pool));
     assert.equal(await outcome, "whole");
   }
   assert.ok(taken.size <= 8, `${taken.size} buffers`);

@@ -6,9 +6,11 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, isIP, type Server } from "node:net";
+import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { WebSocketServer } from "ws";
 import type { Provider } from "../../src/core/profile.ts";
+import { writeRequest } from "../../src/core/wire-request.ts";
 import { createGuard, type Guard, type GuardOptions, nameServers } from "../../src/upstream/guard.ts";
 import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http.ts";
 import { createSockets, SOCKET_LIMITS } from "../../src/upstream/socket/sockets.ts";
@@ -20,7 +22,6 @@ import { until } from "../fakes/stage.ts";
 
 const INTERNET = "127.0.0.2";
 const INSIDE = "127.0.0.1";
-const ANSWER = '{"jsonrpc":"2.0","id":1,"result":"0x1"}';
 
 /** A server of JSON-RPC over HTTP and WebSocket on one address. */
 interface Site {
@@ -35,18 +36,19 @@ interface Site {
 
 async function site(t: TestContext, host: string, port = 0): Promise<Site> {
   const it = { port: 0, connections: 0, hosts: [] as (string | undefined)[], cut: () => server.closeAllConnections(), redirect: null as string | null };
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
     it.hosts.push(request.headers.host);
-    request.resume();
-    if (it.redirect === null) response.end(ANSWER);
-    else response.writeHead(307, { location: it.redirect }).end();
+    const { redirect } = it;
+    const { id } = JSON.parse(await text(request));
+    if (redirect === null) response.end(`{"jsonrpc":"2.0","id":${id},"result":"0x1"}`);
+    else response.writeHead(307, { location: redirect }).end();
   });
   const sockets = new WebSocketServer({ noServer: true });
   server.on("upgrade", (request, socket, head) => {
     it.hosts.push(request.headers.host);
     if (it.redirect !== null) return void socket.end(`HTTP/1.1 302 Found\r\nlocation: ${it.redirect}\r\ncontent-length: 0\r\n\r\n`);
     sockets.handleUpgrade(request, socket, head, (ws) => {
-      ws.on("message", (text: Buffer) => ws.send(`{"jsonrpc":"2.0","id":${JSON.stringify(JSON.parse(text.toString()).id)},"result":"0x1"}`));
+      ws.on("message", (message: Buffer) => ws.send(`{"jsonrpc":"2.0","id":${JSON.stringify(JSON.parse(message.toString()).id)},"result":"0x1"}`));
     });
   });
   server.on("connection", () => void it.connections++);
@@ -100,11 +102,10 @@ function clients(t: TestContext, guard: Guard, patienceMs = 60_000): Clients {
     ...upstreams,
     ask: (kind, provider) =>
       new Promise((resolve) => {
-        const body = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}');
         upstreams[kind].send(
-          { provider, body, wireId: "1", mayStream: false },
+          { provider, ...writeRequest("eth_chainId", null), mayStream: false },
           {
-            result: (bytes, start, end) => resolve(bytes.toString("utf8", start, end)),
+            result: (bytes, { start, end }) => resolve(bytes.toString("utf8", start, end)),
             failed: ({ kind: why, message, httpStatus }) => resolve(`${why} ${message}${httpStatus === 0 ? "" : httpStatus}`),
             stream: (stream) => stream.cut(),
             broken: () => {},
@@ -268,9 +269,10 @@ test("TLS, for HTTP and WebSocket: the name is checked for the certificate and s
 });
 
 test("a long answer of a user's provider is not held whole, nor a long frame", async (t) => {
-  const server = createServer(
-    (request, response) => void request.resume().on("end", () => response.end(`{"jsonrpc":"2.0","id":1,"result":"${"x".repeat(60_000)}"}`)),
-  );
+  const server = createServer(async (request, response) => {
+    const { id } = JSON.parse(await text(request));
+    response.end(`{"jsonrpc":"2.0","id":${id},"result":"${"x".repeat(60_000)}"}`);
+  });
   const sockets = new WebSocketServer({ server });
   sockets.on("connection", (ws) => ws.on("message", () => ws.send(`{"jsonrpc":"2.0","id":1,"result":"${"x".repeat(60_000)}"}`)));
   await listening(server, 0, INTERNET);

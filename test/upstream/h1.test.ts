@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Failure } from "../../src/core/attempt.ts";
+import { writeRequest } from "../../src/core/wire-request.ts";
 import { createOrigin, type Origin, type OriginOptions } from "../../src/upstream/http/h1.ts";
 import type { AnswerHandler, Controller } from "../../src/upstream/http/h1-connection.ts";
 import { createHttpUpstream } from "../../src/upstream/http/http.ts";
@@ -71,6 +72,8 @@ class Asking implements AnswerHandler {
   ends = 0;
   started = 0;
   cancelled = false;
+  /** Takes its answer for that to another request. */
+  foreign = false;
   /** Keeps chunks as they lie, as a slow reader does. */
   keeps = false;
   get keepsChunks(): boolean {
@@ -100,6 +103,10 @@ class Asking implements AnswerHandler {
     return !this.keeps;
   }
 
+  onResponseComplete(): boolean {
+    return !this.foreign;
+  }
+
   onResponseEnd(): void {
     this.ends++;
     this.#settle(`${this.#status} ${Buffer.concat(this.chunks).toString("latin1")}`);
@@ -114,7 +121,7 @@ class Asking implements AnswerHandler {
 const HEAD = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ";
 
 function send(origin: Origin, body = "ping", asking = new Asking()): Asking {
-  origin.send(HEAD, Buffer.from(body), asking);
+  origin.send(HEAD, { bytes: Buffer.from(body), id: "", idStart: 0, idEnd: 0 }, asking);
   return asking;
 }
 
@@ -242,7 +249,7 @@ test("what a provider says on an idle connection ends that connection and is nev
   }
 });
 
-test("an answer that comes before the whole request has left is given, but its connection is not used again", async (t) => {
+test("an answer that comes before the whole request has left is nobody's: the request fails, and its connection is not used again", async (t) => {
   const { port, opened } = await peer(t, echo, (socket) => {
     socket.once("data", (first) => {
       if (first.length < 10_000) return;
@@ -251,7 +258,7 @@ test("an answer that comes before the whole request has left is given, but its c
     });
   });
   const origin = pool(t, port);
-  assert.equal(await ask(origin, "x".repeat(20_000_000)), "200 too long");
+  assert.equal(await ask(origin, "x".repeat(20_000_000)), "EPROTO");
   assert.equal(await ask(origin, "small"), "200 small");
   assert.equal(opened(), 2);
 });
@@ -467,7 +474,7 @@ test("a paused answer takes no more than what is on its way, and all of it once 
 /** Hears one answer of the HTTP transport as a line. */
 function listener(settle: (line: string) => void): Listener {
   return {
-    result: (body, start, end) => settle(`result ${body.toString("latin1", start, end)}`),
+    result: (body, { start, end }) => settle(`result ${body.toString("latin1", start, end)}`),
     stream(stream: AnswerStream) {
       stream.flow({ data: () => true, end: () => settle("stream ended"), broken: () => settle("broken") });
     },
@@ -492,21 +499,21 @@ for (const [name, start] of [
 ] as const) {
   test(`a ${name} of a trillion bytes ends at the bound of answers, whether held or passed on`, async (t) => {
     let wrote = 0;
-    const { port, open } = await peer(t, (socket) => {
+    const { port, open } = await peer(t, (socket, body) => {
       const piece = Buffer.alloc(65_536, "x");
       const pour = (): void => {
         if (socket.destroyed || wrote > 50_000_000) return;
         wrote += piece.length;
         socket.write(piece, () => setImmediate(pour));
       };
-      socket.write(`HTTP/1.1 200 OK\r\n${start}{"jsonrpc":"2.0","id":1,"result":"`);
+      socket.write(`HTTP/1.1 200 OK\r\n${start}{"jsonrpc":"2.0","id":${JSON.parse(body).id},"result":"`);
       pour();
     });
     const upstream = createHttpUpstream(realWorld, TIGHT);
     t.after(() => upstream.close());
     const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
     const outcome = (mayStream: boolean): Promise<string> =>
-      new Promise((resolve) => void upstream.send({ provider, body: Buffer.from("{}"), wireId: "1", mayStream }, listener(resolve)));
+      new Promise((resolve) => void upstream.send({ provider, ...writeRequest("eth_call", null), mayStream }, listener(resolve)));
     assert.equal(await outcome(false), "body the answer is too long");
     assert.ok(wrote < 10_000_000, `${wrote} bytes to hold`);
     wrote = 0;
@@ -523,7 +530,7 @@ test("ten thousand calls wait for a connection; the next one is refused as not s
   t.after(() => upstream.close());
   const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
   const outcomes: string[] = [];
-  const outgoing = { provider, body: Buffer.from("{}"), wireId: "1", mayStream: true };
+  const outgoing = { provider, ...writeRequest("eth_call", null), mayStream: true };
   const note = (line: string): void => void outcomes.push(line);
   const dispatches = Array.from({ length: 10_001 }, () => upstream.send(outgoing, listener(note)));
   const refused = upstream.send(outgoing, listener(note));

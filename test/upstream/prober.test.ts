@@ -38,7 +38,7 @@ function bench(): Bench {
         const mood = moods.get(id) ?? "well";
         if (cancelled || mood === "hanging") return;
         const answer = Buffer.from(isChainId ? '"0x1"' : '"0x64"');
-        if (mood === "well") listener.result(answer, 0, answer.length);
+        if (mood === "well") listener.result(answer, { start: 0, end: answer.length, idAt: null });
         else listener.failed({ ...plainFailure("body", "no"), httpStatus: 401, code: null }, null);
       });
       const cancel = (): void => {

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { plainFailure } from "../../src/core/attempt.ts";
 import type { Abandoned } from "../../src/core/charging.ts";
 import { methodOf } from "../../src/core/method.ts";
+import { writeRequest } from "../../src/core/wire-request.ts";
 import { createRouter, type Route } from "../../src/upstream/router.ts";
 import { createTracker } from "../../src/upstream/tracker.ts";
 import type { Dispatch, Listener, Upstream } from "../../src/upstream/transport.ts";
@@ -42,8 +43,8 @@ function bench(name: string): Bench {
   const tracker = createTracker(fakeSet(providers), world, SELECTION);
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.6 });
   const router = createRouter({ world, wheel: createWheel(world), upstreams: { http: upstream }, limits });
-  const body = Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"${name}","params":["${SIGNED}"]}`);
-  const call = { methodName: name, method: methodOf(name), block: { kind: "none" } as const, body, wireId: "1" };
+  const sent = writeRequest(name, Buffer.from(`["${SIGNED}"]`));
+  const call = { methodName: name, method: methodOf(name), block: { kind: "none" } as const, ...sent };
   const way = { strategy: "priority", pin: null, transport: "http", avoid: null, deadlineMs: 1_000, mayStream: true } as const;
   return { world, at, route: router.route({ call, tracker, ...way }, () => {}) };
 }
@@ -117,6 +118,6 @@ test("a transaction that is being looked up has been sent", () => {
 test("an answered call has nothing to tell", () => {
   const it = bench("eth_gasPrice");
   atProvider(it, 0).sent = true;
-  atProvider(it, 0).listener.result(Buffer.from('{"jsonrpc":"2.0","id":1,"result":"0x1"}'), 35, 40);
+  atProvider(it, 0).listener.result(Buffer.from('"0x1"'), { start: 0, end: 5, idAt: null });
   assert.deepEqual(it.route.cancel(), { sent: false, countedAsTimeout: false });
 });

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Failure } from "../../src/core/attempt.ts";
 import type { Provider } from "../../src/core/profile.ts";
+import { writeRequest } from "../../src/core/wire-request.ts";
 import type { SocketLimits } from "../../src/upstream/socket/socket.ts";
 import { createSockets, SOCKET_LIMITS } from "../../src/upstream/socket/sockets.ts";
 import type { Dispatch, Sockets } from "../../src/upstream/transport.ts";
@@ -58,13 +59,12 @@ interface Ending {
   dispatch: Dispatch;
 }
 
-function ask({ sockets, provider }: Pick<Rig, "sockets" | "provider">, method = "eth_call", params = '[{"to":"0x1"},"latest"]', id = '"mine"'): Ending {
+function ask({ sockets, provider }: Pick<Rig, "sockets" | "provider">, method = "eth_call", params = '[{"to":"0x1"},"latest"]'): Ending {
   const ending: Ending = { result: null, failure: null, raw: null, ends: 0, dispatch: { sent: false, cancel() {} } };
-  const body = Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`);
   ending.dispatch = sockets.send(
-    { provider, body, wireId: id, mayStream: true },
+    { provider, ...writeRequest(method, Buffer.from(params)), mayStream: true },
     {
-      result(bytes, start, end) {
+      result(bytes, { start, end }) {
         ending.ends++;
         ending.result = bytes.toString("utf8", start, end);
       },
@@ -143,7 +143,7 @@ async function pass(world: SimulatedWorld, ms: number, stepMs = 3_000): Promise<
 
 test("requests share one connection under ids of their own, whatever the callers' ids are, and each hears its own answer", async (t) => {
   const on = await rig(t, (asked, reply) => reply.result(JSON.stringify(asked.params)));
-  const endings = Array.from({ length: 100 }, (_, n) => ask(on, "eth_call", `[${n}]`, '"same"'));
+  const endings = Array.from({ length: 100 }, (_, n) => ask(on, "eth_call", `[${n}]`));
   assert.equal(endings[0]?.dispatch.sent, false);
   await ended(...endings);
   assert.deepEqual(
@@ -152,7 +152,7 @@ test("requests share one connection under ids of their own, whatever the callers
   );
   assert.equal(on.upstream.opened(), 1);
   assert.equal(new Set(on.upstream.asked.map((it) => it.id)).size, 100);
-  assert.ok(on.upstream.asked.every((it) => /^\d+$/.test(it.id)));
+  assert.ok(on.upstream.asked.every((it) => /^\d{16}$/.test(it.id)));
   assert.ok(endings.every((it) => it.dispatch.sent));
 });
 
@@ -323,9 +323,8 @@ test("listeners that ask again or cancel others while a connection breaks are sa
   const on = await rig(t, () => {});
   const again: Ending[] = [];
   const endings: Ending[] = [];
-  const body = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[]}');
   on.sockets.send(
-    { provider: on.provider, body, wireId: "1", mayStream: false },
+    { provider: on.provider, ...writeRequest("eth_call", null), mayStream: false },
     {
       result() {},
       stream() {},

@@ -5,6 +5,7 @@ import type { Failure } from "../../src/core/attempt.ts";
 import type { Call } from "../../src/core/call.ts";
 import { methodOf } from "../../src/core/method.ts";
 import type { Provider } from "../../src/core/profile.ts";
+import { writeRequest } from "../../src/core/wire-request.ts";
 import { createRouter, type Outcome, type Route, type Router } from "../../src/upstream/router.ts";
 import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
 import type { Dispatch, Listener, Outgoing, Upstream } from "../../src/upstream/transport.ts";
@@ -32,7 +33,7 @@ interface Bench {
   route(options?: { readonly pin?: Provider; readonly method?: string }): { readonly outcome: () => Outcome | null; readonly route: Route };
 }
 
-const ANSWER = Buffer.from('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
+const RESULT = Buffer.from('"0x1"');
 const BROKEN: Failure = { kind: "body", httpStatus: 500, retryAfter: null, code: null, message: "", data: null };
 
 function bench(count: number): Bench {
@@ -48,7 +49,7 @@ function bench(count: number): Bench {
       const mood = moods.get(one.provider) ?? "well";
       world.after(5, () => {
         if (one.cancelled || mood === "hanging") return;
-        if (mood === "well") listener.result(ANSWER, 35, 40);
+        if (mood === "well") listener.result(RESULT, { start: 0, end: RESULT.length, idAt: null });
         else listener.failed(BROKEN, null);
       });
       return { sent: true, cancel: () => (one.cancelled = true) };
@@ -67,7 +68,7 @@ function bench(count: number): Bench {
     moods,
     route({ pin, method = "eth_gasPrice" } = {}) {
       let ended: Outcome | null = null;
-      const call: Call = { methodName: method, method: methodOf(method), block: { kind: "none" }, body: Buffer.from("{}"), wireId: "1" };
+      const call: Call = { methodName: method, method: methodOf(method), block: { kind: "none" }, ...writeRequest(method, null) };
       const request = { call, tracker, strategy: "priority", pin: pin ?? null, transport: "http", avoid: null, deadlineMs: 1_000, mayStream: true } as const;
       const route = router.route(request, (outcome) => {
         ended = outcome;

@@ -155,8 +155,8 @@ test("a length that is too small cuts the document: it is refused, and what foll
 });
 
 test("bytes behind a request that are no request do not get into its answer", async (t) => {
-  const it = await scene(t, {}, (_, reply) => {
-    const answer = reply.begin('{"jsonrpc":"2.0","id":1,"result":"');
+  const it = await scene(t, {}, ({ id }, reply) => {
+    const answer = reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"`);
     const more = setInterval(() => answer.write("x".repeat(50_000)), 5);
     reply.response.on("close", () => clearInterval(more));
   });
@@ -309,9 +309,9 @@ describe("a caller who asks for a long answer and does not read it", () => {
     it(`holds back the provider, costs little memory, and is cut off when nothing moves for 30 s (${door})`, async (t) => {
       let taken = 0;
       let hungUp = false;
-      const it = await scene(t, {}, (_, { response }) => {
+      const it = await scene(t, {}, ({ id }, { response }) => {
         response.writeHead(200, { "content-type": "application/json" });
-        response.write('{"jsonrpc":"2.0","id":1,"result":"');
+        response.write(`{"jsonrpc":"2.0","id":${id},"result":"`);
         const piece = Buffer.alloc(100_000, 0x78);
         const more = (): void => {
           while (!hungUp && taken < 200_000_000) {

@@ -6,6 +6,7 @@ import { NO_BLOCK } from "../../src/core/call.ts";
 import { methodOf } from "../../src/core/method.ts";
 import type { Profile, Provider } from "../../src/core/profile.ts";
 import { readSubscription } from "../../src/core/subscription.ts";
+import { writeRequest } from "../../src/core/wire-request.ts";
 import { createDirectory } from "../../src/upstream/directory.ts";
 import { createGuard } from "../../src/upstream/guard.ts";
 import { createHeadWatch } from "../../src/upstream/head-watch.ts";
@@ -104,8 +105,8 @@ test("a hundred changes of a profile under load fail no call and break no subscr
   const worker = async (n: number): Promise<void> => {
     for (let i = 0; running; i++) {
       const params = [`${n}-${i}`];
-      const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: n + 100, method: "eth_getBalance", params }));
-      const call = { methodName: "eth_getBalance", method: methodOf("eth_getBalance"), block: NO_BLOCK, body, wireId: String(n + 100) };
+      const sent = writeRequest("eth_getBalance", Buffer.from(JSON.stringify(params)));
+      const call = { methodName: "eth_getBalance", method: methodOf("eth_getBalance"), block: NO_BLOCK, ...sent };
       const strategy = n % 2 === 0 ? "load-balanced" : "priority";
       const request = { call, tracker: trackerNow(), strategy, pin: null, transport: "http", avoid: null, deadlineMs: 10_000, mayStream: false } as const;
       await new Promise<void>((resolve) => {

@@ -7,9 +7,10 @@ import type { Interruption } from "../../src/core/charging.ts";
 import { elements } from "../../src/core/json.ts";
 import { createObserver } from "../../src/observe.ts";
 import { createDirectory } from "../../src/upstream/directory.ts";
-import type { Outcome, Route, RouteRequest, Router } from "../../src/upstream/router.ts";
+import type { Route, RouteRequest, Router } from "../../src/upstream/router.ts";
 import { createResolver } from "../../src/web/rpc/address.ts";
 import { runBatch } from "../../src/web/rpc/batch.ts";
+import { resultOutcome } from "../fakes/outcome.ts";
 import { configOf, configText } from "../fakes/service.ts";
 import { simulatedWorld } from "../fakes/world.ts";
 
@@ -61,15 +62,7 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
         cancelled: false,
         answer(json) {
           waiting.splice(waiting.indexOf(one), 1);
-          const head = `{"jsonrpc":"2.0","id":${request.call.wireId},"result":`;
-          const outcome: Outcome = {
-            kind: "result",
-            body: Buffer.from(`${head}${json}}`),
-            start: head.length,
-            end: head.length + json.length,
-            wireId: request.call.wireId,
-          };
-          done(outcome, route);
+          done(resultOutcome(json), route);
         },
       };
       waiting.push(one);

@@ -17,6 +17,7 @@ import { createWheel } from "../../src/upstream/wheel.ts";
 import { createResolver } from "../../src/web/rpc/address.ts";
 import { refusalWhileWaiting, runBatch } from "../../src/web/rpc/batch.ts";
 import { BATCH_DEADLINE_MS, createPacer } from "../../src/web/rpc/pacer.ts";
+import { resultOutcome } from "../fakes/outcome.ts";
 import { configOf, configText } from "../fakes/service.ts";
 import { simulatedWorld } from "../fakes/world.ts";
 
@@ -60,8 +61,7 @@ function scene(size: BucketSize) {
         answeredBy: null,
         cancel: () => ({ sent: false, countedAsTimeout: false }),
       };
-      const body = Buffer.from(`{"jsonrpc":"2.0","id":${request.call.wireId},"result":"0x1"}`);
-      const answer = (): void => done({ kind: "result", body, start: body.length - 6, end: body.length - 1, wireId: request.call.wireId }, route);
+      const answer = (): void => done(resultOutcome('"0x1"'), route);
       if (state.hold) state.held.push(answer);
       else answer();
       return route;

@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { WebSocket } from "ws";
 import { createObserver, type Observer } from "../../src/observe.ts";
 import { createDirectory, type Directory } from "../../src/upstream/directory.ts";
-import type { Outcome, Route, RouteRequest, Router } from "../../src/upstream/router.ts";
+import type { Route, RouteRequest, Router } from "../../src/upstream/router.ts";
 import type { SubscribeRequest, Subscriber } from "../../src/upstream/stream/subscriber.ts";
 import { createWheel } from "../../src/upstream/wheel.ts";
 import { trustedProxiesOf } from "../../src/web/client-address.ts";
@@ -16,6 +16,7 @@ import { createResolver } from "../../src/web/rpc/address.ts";
 import type { RpcParts } from "../../src/web/rpc/parts.ts";
 import { listen, type WebServer } from "../../src/web/server.ts";
 import { realWorld, type World } from "../../src/world.ts";
+import { resultOutcome } from "../fakes/outcome.ts";
 import { configOf, configText } from "../fakes/service.ts";
 
 /** A call that waits for the test to answer it. */
@@ -143,10 +144,7 @@ function routerOf(world: World, calls: WaitingCall[], echo: () => boolean): Rout
         cancelled: false,
         answer(json) {
           calls.splice(calls.indexOf(one), 1);
-          const { wireId } = request.call;
-          const head = `{"jsonrpc":"2.0","id":${wireId},"result":`;
-          const outcome: Outcome = { kind: "result", body: Buffer.from(`${head}${json}}`), start: head.length, end: Buffer.byteLength(head + json), wireId };
-          done(outcome, route);
+          done(resultOutcome(json), route);
         },
       };
       calls.push(one);

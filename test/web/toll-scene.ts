@@ -15,7 +15,7 @@ import { EVERY_PROFILE } from "../../src/hosted/keys-profiles.ts";
 import { openStore, type Store } from "../../src/hosted/store.ts";
 import { createObserver } from "../../src/observe.ts";
 import { createDirectory } from "../../src/upstream/directory.ts";
-import type { Outcome, Route, Router } from "../../src/upstream/router.ts";
+import type { Route, Router } from "../../src/upstream/router.ts";
 import { createWheel } from "../../src/upstream/wheel.ts";
 import { trustedProxiesOf } from "../../src/web/client-address.ts";
 import { createOldForms } from "../../src/web/old-forms.ts";
@@ -24,6 +24,7 @@ import { createResolver } from "../../src/web/rpc/address.ts";
 import { createToll } from "../../src/web/rpc/toll.ts";
 import { listen } from "../../src/web/server.ts";
 import { realWorld, type World } from "../../src/world.ts";
+import { resultOutcome } from "../fakes/outcome.ts";
 import { type FakePayments, fakePayments } from "../fakes/payments.ts";
 import { configOf, configText } from "../fakes/service.ts";
 import { newPlace } from "../fakes/stores.ts";
@@ -178,11 +179,7 @@ function echo(world: World, count: () => void): Router {
         answeredBy: provider ?? null,
         cancel: () => ({ sent: false, countedAsTimeout: false }),
       };
-      const { wireId, body } = request.call;
-      const head = `{"jsonrpc":"2.0","id":${wireId},"result":`;
-      const json = JSON.stringify(JSON.parse(body.toString()).params);
-      const outcome: Outcome = { kind: "result", body: Buffer.from(`${head}${json}}`), start: head.length, end: Buffer.byteLength(head + json), wireId };
-      done(outcome, route);
+      done(resultOutcome(JSON.stringify(JSON.parse(request.call.body.toString()).params)), route);
       return route;
     },
   };

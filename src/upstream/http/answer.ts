@@ -1,9 +1,9 @@
 // One request to a provider over HTTP and its answer, read only as far as the JSON-RPC envelope: a whole result, a long one that is passed on
 // while it arrives, or a failure. Knows nothing of connections but how to steer its own.
 import { isUtf8 } from "node:buffer";
-import { readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../../core/answer.ts";
+import { type Answer, type ResultAnswer, readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../../core/answer.ts";
 import type { Failure } from "../../core/attempt.ts";
-import type { AnswerStream, Dispatch, Listener, Outgoing, StreamSink } from "../transport.ts";
+import type { AnswerStream, Dispatch, Listener, StreamSink } from "../transport.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { GatheredBody } from "./gathered-body.ts";
 import type { AnswerHandler, Controller } from "./h1-connection.ts";
@@ -13,6 +13,16 @@ export interface AnswerLimits {
   /** Longest answer passed on, and the longest held in one piece. */
   readonly maxAnswerBytes: number;
   readonly maxWholeBytes: number;
+}
+
+/** Which answer is waited for. */
+export interface Expected {
+  /** The id that its request was sent under. */
+  readonly wireId: string;
+  /** False where the caller needs the answer in one piece and keeps it. */
+  readonly mayStream: boolean;
+  /** Told that an answer came which belongs to something else, by whoever was not asked before the connection was used again. */
+  readonly distrust: () => void;
 }
 
 /** Bytes after which an answer is passed on while it arrives. */
@@ -26,9 +36,10 @@ const SHORT_BYTES = 4_096;
 /** One request on its way and the reading of its answer. */
 export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   sent = false;
-  resultStart = 0;
+  head: Buffer = EMPTY;
+  idAt = 0;
   bodyBytes: number | null = null;
-  readonly #outgoing: Outgoing;
+  readonly #expected: Expected;
   readonly #listener: Listener;
   readonly #limits: AnswerLimits;
   readonly #buffers: BufferPool;
@@ -50,7 +61,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   #late: Buffer[] = [];
   #size = 0;
   #passed = 0;
-  #head = { hasId: false, hasVersion: false };
+  #hasVersion = false;
   /** First byte of the result value. */
   #opening = 0;
   #sink: StreamSink | null = null;
@@ -60,10 +71,12 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   #complete = false;
   /** What happened to the stream before anybody listened. */
   #ending: (() => void) | null = null;
+  /** What a complete answer is; null = none is here, or it flows. */
+  #answer: Answer | null = null;
 
-  constructor(outgoing: Outgoing, listener: Listener, limits: AnswerLimits, buffers: BufferPool) {
+  constructor(expected: Expected, listener: Listener, limits: AnswerLimits, buffers: BufferPool) {
     this.#buffers = buffers;
-    this.#outgoing = outgoing;
+    this.#expected = expected;
     this.#listener = listener;
     this.#limits = limits;
     this.#mostBytes = limits.maxWholeBytes;
@@ -108,10 +121,20 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     }
   }
 
+  onResponseComplete(): boolean {
+    // From here on the connection is another request's.
+    this.#controller = null;
+    if (this.#state !== "waiting") return true;
+    this.#answer = this.#read(this.#body());
+    return this.#answer.kind !== "foreign";
+  }
+
   onResponseEnd(): void {
+    // undici does not ask.
+    if (this.#controller !== null && !this.onResponseComplete()) this.#expected.distrust();
     if (this.#state === "flowing") this.#endFlow();
     else if (this.#state === "held") this.#ending = () => this.#endFlow();
-    else if (this.#state === "waiting") this.#judge(this.#body());
+    else if (this.#state === "waiting" && this.#answer !== null) this.#tell(this.#body(), this.#answer);
   }
 
   onResponseError(_controller: Controller | null, error: Error): void {
@@ -149,7 +172,8 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     if (this.#state !== "held") return;
     this.#sink = sink;
     this.#state = "flowing";
-    const pieces = [...(this.#gathered === null ? [] : [this.#gathered.bytes]), ...this.#late];
+    const pieces = [...(this.#gathered === null ? [] : [this.#gathered.bytes.subarray(this.head.length)]), ...this.#late];
+    this.#passed = this.head.length;
     this.#gathered = null;
     this.#late = [];
     this.#stopped = false;
@@ -178,15 +202,18 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#decided = true;
     if (this.#encoded) return this.#fail("body", COMPRESSED);
     if (this.#status >= 300) return;
-    const head = readAnswerHead(first, this.#outgoing.wireId);
+    const head = readAnswerHead(first, this.#expected.wireId);
     if (head.kind === "bad") return this.#fail("body", head.message);
+    if (head.kind === "foreign") return this.#fail("body", OTHER_ID);
     if (head.kind === "whole") {
       this.#mostBytes = MAX_ERROR_BYTES;
       return;
     }
-    if (!this.#outgoing.mayStream) return;
-    this.#head = head;
-    this.resultStart = head.start;
+    // Until the id is here nobody knows whose answer this is: it is held.
+    if (!this.#expected.mayStream || head.idAt === null) return;
+    this.head = Buffer.from(first.subarray(0, head.start));
+    this.idAt = head.idAt;
+    this.#hasVersion = head.hasVersion;
     this.#opening = first[head.start] ?? 0;
     this.#state = "held";
     this.#listener.stream(this);
@@ -224,8 +251,9 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   #endFlow(): void {
     const last = this.#last ?? EMPTY;
     const tail = last.length >= TAIL_BYTES ? last.subarray(-TAIL_BYTES) : Buffer.concat([this.#held, last]).subarray(-TAIL_BYTES);
-    const fromEnd = readAnswerTail(tail, this.#head, this.#outgoing.wireId, this.#opening);
-    if (fromEnd === null) return this.#break("the provider's answer does not end as a JSON-RPC answer");
+    const end = readAnswerTail(tail, { idAt: this.idAt, hasVersion: this.#hasVersion }, this.#expected.wireId, this.#opening);
+    if (end === null) return this.#break("the provider's answer does not end as a JSON-RPC answer");
+    const fromEnd = tail.length - end.resultEnd;
     this.#state = "over";
     this.#last = null;
     if (last.length >= fromEnd && last.length > 0) {
@@ -259,39 +287,50 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#last = null;
   }
 
-  /** A complete body is here. */
-  #judge(body: Buffer): void {
-    if (this.#encoded) return this.#fail("body", COMPRESSED);
-    // A caller's WebSocket would be closed for it.
-    if (!isUtf8(body)) return this.#fail("body", excerpt(body));
-    const { wireId } = this.#outgoing;
-    const ok = this.#status >= 200 && this.#status < 300;
-    const long = ok ? readLongResult(body, wireId) : null;
-    if (long !== null) return this.#succeed(body, long.start, long.end);
-    const answer = readAnswer(body, wireId);
-    if (answer.kind === "bad") return this.#fail("body", excerpt(body) || EMPTY_BODY);
-    if (answer.kind === "error") return this.#failWith(body.subarray(answer.start, answer.end));
-    if (!ok) return this.#fail("body", `a result with HTTP status ${this.#status}`);
-    if (!answer.sameId) return this.#fail("body", "the answer carries another id");
-    this.#succeed(body, answer.start, answer.end);
+  /** What a complete body is. */
+  #read(body: Buffer): Answer {
+    if (this.#encoded) return { kind: "bad", message: COMPRESSED };
+    // A caller's WebSocket would be closed for bytes that are no text.
+    if (!isUtf8(body)) return { kind: "bad", message: EMPTY_BODY };
+    const long = this.#isOk ? readLongResult(body, this.#expected.wireId) : null;
+    return long ?? readAnswer(body, this.#expected.wireId);
   }
 
-  #succeed(body: Buffer, start: number, end: number): void {
+  /** Tells the listener what a complete body is. */
+  #tell(body: Buffer, answer: Answer): void {
+    switch (answer.kind) {
+      case "bad":
+        return this.#fail("body", this.#encoded ? COMPRESSED : excerpt(body) || EMPTY_BODY);
+      case "foreign":
+        return this.#fail("body", OTHER_ID);
+      case "error":
+        return this.#failWith(body.subarray(answer.start, answer.end), answer.owned);
+      case "result":
+        if (this.#isOk) this.#succeed(body, answer);
+        else this.#fail("body", `a result with HTTP status ${this.#status}`);
+    }
+  }
+
+  get #isOk(): boolean {
+    return this.#status >= 200 && this.#status < 300;
+  }
+
+  #succeed(body: Buffer, answer: ResultAnswer): void {
     this.#state = "over";
     const gathered = this.#gathered;
     this.#gathered = null;
-    if (gathered === null) return this.#listener.result(body, start, end);
-    if (this.#outgoing.mayStream && this.#buffers.mayLend) return this.#listener.result(body, start, end, this.#buffers);
-    this.#listener.result(gathered.keep(), start, end);
+    if (gathered === null) return this.#listener.result(body, answer);
+    if (this.#expected.mayStream && this.#buffers.mayLend) return this.#listener.result(body, answer, this.#buffers);
+    this.#listener.result(gathered.keep(), answer);
   }
 
-  #failWith(raw: Buffer): void {
+  #failWith(raw: Buffer, owned: boolean): void {
     if (raw.length > MAX_ERROR_BYTES) return this.#fail("body", "the error is too long");
     const kept = Buffer.from(raw);
     const error = readError(kept);
     this.#state = "over";
     this.#letGo();
-    this.#listener.failed({ kind: "error", httpStatus: this.#status, retryAfter: this.#retryAfter, ...error }, kept);
+    this.#listener.failed({ kind: "error", httpStatus: this.#status, retryAfter: this.#retryAfter, ...error }, owned ? kept : null);
   }
 
   #fail(kind: Failure["kind"], message: string): void {
@@ -305,6 +344,7 @@ const CANCELLED = new Error("cancelled");
 /** Longest error, and longest anything that is not a result. */
 const MAX_ERROR_BYTES = 1_048_576;
 const EMPTY_BODY = "the body is empty";
+const OTHER_ID = "the answer carries another id";
 const COMPRESSED = "the answer is compressed, which was not asked for";
 
 function excerpt(body: Buffer): string {

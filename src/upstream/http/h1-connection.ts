@@ -11,7 +11,15 @@ export interface Controller {
   resume(): void;
 }
 
-/** Hears one answer: the part of undici's dispatch handler that is used here.*/
+/** A request body of which the text from `idStart` to `idEnd` is replaced by `id` (ASCII) when it is written. */
+export interface RequestBody {
+  readonly bytes: Buffer;
+  readonly id: string;
+  readonly idStart: number;
+  readonly idEnd: number;
+}
+
+/** Hears one answer: the part of undici's dispatch handler that is used here, and one question more. */
 export interface AnswerHandler {
   onRequestStart(controller: Controller): void;
   onResponseStart(controller: Controller, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void;
@@ -25,6 +33,8 @@ export interface AnswerHandler {
    * `last`: the body ends with this chunk, and `onResponseEnd` follows at once.
    */
   onResponseData(controller: Controller, chunk: Buffer, last?: boolean): boolean;
+  /** Asked when the answer is complete, before `onResponseEnd`: false = it is not the answer to this request, and nothing more may come from this connection. */
+  onResponseComplete(): boolean;
   onResponseEnd(): void;
   onResponseError(controller: Controller | null, error: Error): void;
 }
@@ -63,7 +73,7 @@ export class Connection implements Controller {
   #phase: Phase = "idle";
   #handler: AnswerHandler | null = null;
   /** What is to be sent once connected. */
-  #unsent: { readonly head: string; readonly body: Buffer } | null = null;
+  #unsent: { readonly head: string; readonly body: RequestBody } | null = null;
   /** A head that arrived in part. */
   #partial: Buffer | null = null;
   #remaining = 0;
@@ -97,7 +107,7 @@ export class Connection implements Controller {
   }
 
   /** Sends a request; false = its handler gave it up while it waited: nothing was sent, and the connection is as free as before. */
-  ask(head: string, body: Buffer, handler: AnswerHandler): boolean {
+  ask(head: string, body: RequestBody, handler: AnswerHandler): boolean {
     this.#handler = handler;
     if (this.#socket.connecting) {
       this.#unsent = { head, body };
@@ -137,14 +147,18 @@ export class Connection implements Controller {
     if (unsent !== null && handler !== null && !this.ask(unsent.head, unsent.body, handler)) this.#rest();
   }
 
-  #write(head: string, body: Buffer): void {
-    if (body.length <= ONE_WRITE_BYTES) {
-      this.#socket.write(`${head}${body.length}\r\n\r\n${body.toString("latin1", 0, body.length)}`, "latin1");
+  #write(head: string, { bytes, id, idStart, idEnd }: RequestBody): void {
+    const size = bytes.length - (idEnd - idStart) + id.length;
+    if (size <= ONE_WRITE_BYTES) {
+      const text = bytes.toString("latin1");
+      this.#socket.write(`${head}${size}\r\n\r\n${text.slice(0, idStart)}${id}${text.slice(idEnd)}`, "latin1");
       return;
     }
     this.#socket.cork();
-    this.#socket.write(`${head}${body.length}\r\n\r\n`, "latin1");
-    this.#socket.write(body);
+    this.#socket.write(`${head}${size}\r\n\r\n`, "latin1");
+    this.#socket.write(bytes.subarray(0, idStart));
+    this.#socket.write(id, "latin1");
+    this.#socket.write(bytes.subarray(idEnd));
     this.#socket.uncork();
   }
 
@@ -171,6 +185,8 @@ export class Connection implements Controller {
   }
 
   #take(arrived: Buffer): void {
+    // Nobody answers a request that has not wholly left: these bytes belong to something else.
+    if (this.#socket.writableLength > 0) return this.#lost(coded("bytes before the request was written", "EPROTO"));
     let bytes = arrived;
     while (bytes.length > 0) {
       switch (this.#phase) {
@@ -283,9 +299,8 @@ export class Connection implements Controller {
   #finish(rest: Buffer): void {
     const handler = this.#handler;
     this.#handler = null;
-    // An answer that came before the whole request was sent leaves a connection that is still busy with that.
-    const reusable = this.#keepAlive && rest.length === 0 && this.#phase !== "over" && this.#socket.writableLength === 0;
-    if (reusable) this.#rest();
+    const expected = handler === null || handler.onResponseComplete();
+    if (expected && this.#keepAlive && rest.length === 0 && this.#phase !== "over") this.#rest();
     else this.#lost(IDLE);
     handler?.onResponseEnd();
   }

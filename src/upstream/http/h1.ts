@@ -3,7 +3,7 @@
 import type { LookupFunction } from "node:net";
 import type { World } from "../../world.ts";
 import { BufferPool } from "./buffer-pool.ts";
-import { type AnswerHandler, Connection, coded, type Home, IDLE } from "./h1-connection.ts";
+import { type AnswerHandler, Connection, coded, type Home, IDLE, type RequestBody } from "./h1-connection.ts";
 
 /** Where an origin is, and how hard it may be used. */
 export interface OriginOptions {
@@ -23,7 +23,7 @@ export interface OriginOptions {
 /** Connections to one origin. */
 export interface Origin {
   /** Sends `head` (request line and headers, up to and with `content-length: `) and `body`. */
-  send(head: string, body: Buffer, handler: AnswerHandler): void;
+  send(head: string, body: RequestBody, handler: AnswerHandler): void;
   /** Hands back a chunk's memory once nobody reads it any more. */
   recycle(chunk: Buffer): void;
   /** Nobody sends here any more: idle connections end now, the others after their answer. */
@@ -42,7 +42,7 @@ export function createOrigin(options: OriginOptions): Origin {
 
 interface Waiting {
   readonly head: string;
-  readonly body: Buffer;
+  readonly body: RequestBody;
   readonly handler: AnswerHandler;
 }
 
@@ -61,7 +61,7 @@ class OriginPool implements Origin, Home {
     this.buffers = options.buffers ?? new BufferPool();
   }
 
-  send(head: string, body: Buffer, handler: AnswerHandler): void {
+  send(head: string, body: RequestBody, handler: AnswerHandler): void {
     if (this.#destroyed) return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     const connection = this.#idle.pop() ?? this.#connect();
     if (connection !== null) {

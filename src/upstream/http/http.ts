@@ -4,12 +4,14 @@ import type { LookupFunction } from "node:net";
 import { Pool } from "undici";
 import type { Provider } from "../../core/profile.ts";
 import { bareHost } from "../../core/public-address.ts";
+import { withWireId } from "../../core/wire-request.ts";
 import type { World } from "../../world.ts";
 import { createGuard, type Guard } from "../guard.ts";
 import type { Upstream } from "../transport.ts";
 import { type AnswerLimits, HttpDispatch } from "./answer.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import { createOrigin } from "./h1.ts";
+import type { RequestBody } from "./h1-connection.ts";
 
 /** Bounds of the HTTP transport. */
 export interface HttpLimits extends AnswerLimits {
@@ -68,9 +70,12 @@ export function createHttpUpstream(world: World, limits: HttpLimits = HTTP_LIMIT
 
   return {
     send(outgoing, listener) {
-      const { send } = routeTo(outgoing.provider);
-      const attempt = new HttpDispatch(outgoing, listener, outgoing.provider.guarded ? guardedLimits : limits, buffers);
-      send(outgoing.body, attempt);
+      const { provider, mayStream, body: bytes, idStart, idEnd } = outgoing;
+      const { send, connections } = routeTo(provider);
+      const body = { bytes, id: world.wireId(), idStart, idEnd };
+      const expected = { wireId: body.id, mayStream, distrust: connections.distrust };
+      const attempt = new HttpDispatch(expected, listener, provider.guarded ? guardedLimits : limits, buffers);
+      send(body, attempt);
       return attempt;
     },
     retain(providers) {
@@ -100,12 +105,14 @@ interface Route {
   readonly send: Send;
 }
 
-type Send = (body: Buffer, handler: HttpDispatch) => void;
+type Send = (body: RequestBody, handler: HttpDispatch) => void;
 
 /** Connections to one origin, however they are made. */
 interface Connections {
   /** The way to send requests with this path and these headers. */
   prepare(path: string, headers: readonly (readonly [name: string, value: string])[]): Send;
+  /** An answer came that belongs to something else: no later request takes the connection that it came over. */
+  readonly distrust: () => void;
   /** Nobody sends here any more: what is under way may end. */
   retire(): void;
   destroy(): Promise<void>;
@@ -115,6 +122,7 @@ interface Connections {
 function noConnections(refusal: Error): Connections {
   return {
     prepare: () => (_, handler) => queueMicrotask(() => handler.onResponseError(null, refusal)),
+    distrust() {},
     retire() {},
     async destroy() {},
   };
@@ -138,6 +146,8 @@ function plainConnections(url: URL, { limits, world, lookup, buffers }: PlainPar
       const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
       return (body, handler) => origin.send(head, body, handler);
     },
+    // The connection itself has asked what its answer is, and has ended.
+    distrust() {},
     retire: () => origin.retire(),
     async destroy() {
       origin.destroy();
@@ -147,23 +157,47 @@ function plainConnections(url: URL, { limits, world, lookup, buffers }: PlainPar
 
 // Timeouts are the router's: undici's own are off, so that there is one clock. 30 s of idle keep-alive, less where the node announces less.
 function secureConnections(origin: string, limits: HttpLimits, lookup: LookupFunction | null): Connections {
-  const pool = new Pool(origin, {
-    connections: limits.connectionsPerOrigin,
-    pipelining: 1,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    keepAliveTimeout: 30_000,
-    keepAliveMaxTimeout: 120_000,
-    connectTimeout: limits.connectTimeoutMs,
-    ...(lookup === null ? {} : { connect: { lookup } }),
-  });
+  const open = (): Pool =>
+    new Pool(origin, {
+      connections: limits.connectionsPerOrigin,
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: 30_000,
+      keepAliveMaxTimeout: 120_000,
+      connectTimeout: limits.connectTimeoutMs,
+      ...(lookup === null ? {} : { connect: { lookup } }),
+    });
+  const closing = new Set<Pool>();
+  let pool = open();
+  let retired = false;
+  const close = (old: Pool): void => {
+    closing.add(old);
+    old.close().then(
+      () => closing.delete(old),
+      () => closing.delete(old),
+    );
+  };
   return {
     prepare(path, headers) {
       const flat = headers.flat();
-      return (body, handler) => void pool.dispatch({ path, method: "POST", headers: flat, body }, handler);
+      return ({ bytes, id, idStart, idEnd }, handler) =>
+        void pool.dispatch({ path, method: "POST", headers: flat, body: withWireId({ body: bytes, idStart, idEnd }, id) }, handler);
     },
-    retire: () => void pool.close().catch(() => {}),
-    destroy: () => pool.destroy(),
+    // Nobody outside undici can tell which connection an answer came over: what is under way ends as it may, and the next request takes a new one.
+    distrust() {
+      if (retired) return;
+      close(pool);
+      pool = open();
+    },
+    retire() {
+      retired = true;
+      close(pool);
+    },
+    async destroy() {
+      retired = true;
+      await Promise.all([pool, ...closing].map((it) => it.destroy()));
+    },
   };
 }
 

@@ -1,17 +1,14 @@
 // Requests under way on one provider's socket: each carries an id of ours and waits for the answer with that id. Knows nothing of how the socket comes to be.
 import { readAnswer, readError, readLongResult } from "../../core/answer.ts";
 import { type Failure, plainFailure } from "../../core/attempt.ts";
-import { writeRequest } from "../../core/jsonrpc.ts";
+import { type WireRequest, withWireId } from "../../core/wire-request.ts";
 import type { Dispatch, Listener } from "../transport.ts";
 
 /** Hears the answer to a call. On a socket it always comes whole. */
 export type CallListener = Pick<Listener, "result" | "failed">;
 
-/** What is asked; `params` null = none. */
-export interface Question {
-  readonly method: string;
-  readonly params: Buffer | null;
-}
+/** What is asked. */
+export type Question = WireRequest;
 
 /** A request that waits for the socket or for its answer. */
 export class Call implements Dispatch {
@@ -28,9 +25,9 @@ export class Call implements Dispatch {
     this.#calls = calls;
   }
 
-  /** Its bytes, made when they are needed: a call that waits holds no second copy of its parameters. */
+  /** Its bytes, made when they are needed: a call that waits holds no second copy of its request. */
   write(): Buffer {
-    return writeRequest(this.id, this.question.method, this.question.params);
+    return withWireId(this.question, this.id);
   }
 
   cancel(): void {
@@ -38,13 +35,18 @@ export class Call implements Dispatch {
   }
 }
 
-/** The calls of one socket, across its connections: an id is never used twice. */
+/** The calls of one socket, across its connections. */
 export class Calls {
   /** Calls begun so far. */
   begun = 0;
+  readonly #wireId: () => string;
   readonly #pending = new Map<string, Call>();
   /** Whose answer may still come though nobody waits for it, oldest first. */
   readonly #abandoned = new Map<string, CallListener>();
+
+  constructor(wireId: () => string) {
+    this.#wireId = wireId;
+  }
 
   /** Calls that wait. */
   get size(): number {
@@ -53,7 +55,7 @@ export class Calls {
 
   begin(question: Question, listener: CallListener): Call {
     this.begun++;
-    const call = new Call(String(this.begun), question, listener, this);
+    const call = new Call(this.#wireId(), question, listener, this);
     this.#pending.set(call.id, call);
     return call;
   }
@@ -102,11 +104,10 @@ const EXCERPT_BYTES = 512;
 const MAX_ERROR_BYTES = 1_048_576;
 
 function judge(id: string, body: Buffer, listener: CallListener): void {
-  const long = readLongResult(body, id);
-  if (long !== null) return listener.result(body, long.start, long.end);
-  const answer = readAnswer(body, id);
+  const answer = readLongResult(body, id) ?? readAnswer(body, id);
   if (answer.kind === "bad") return listener.failed(plainFailure("body", body.toString("utf8", 0, EXCERPT_BYTES).trim()), null);
-  if (answer.kind === "result") return listener.result(body, answer.start, answer.end);
+  if (answer.kind === "foreign") return listener.failed(plainFailure("body", "the answer carries another id"), null);
+  if (answer.kind === "result") return listener.result(body, answer);
   if (answer.end - answer.start > MAX_ERROR_BYTES) return listener.failed(plainFailure("body", "the error is too long"), null);
   const raw = body.subarray(answer.start, answer.end);
   listener.failed({ ...plainFailure("error", ""), ...readError(raw) }, raw);

@@ -2,6 +2,7 @@
 // what is lost is not subscribed again, since only the watcher knows what it has missed.
 import { type Failure, plainFailure } from "../../core/attempt.ts";
 import { readSubscriptionId } from "../../core/frame.ts";
+import { writeRequest } from "../../core/wire-request.ts";
 import type { World } from "../../world.ts";
 import type { Dispatch, Watcher } from "../transport.ts";
 import type { Alarm, Wheel } from "../wheel.ts";
@@ -120,7 +121,7 @@ export class Feeds {
       if (call !== null) feed.calls.delete(call);
     };
     call = this.#asker.ask(question("eth_subscribe", feed.params), {
-      result: (body, start, stop) => {
+      result: (body, { start, end: stop }) => {
         end();
         this.#acknowledged(feed, body, start, stop);
       },
@@ -189,7 +190,7 @@ export class Feeds {
   #settle(feed: Feed): void {
     feed.alarm?.clear();
     feed.alarm = null;
-    for (const call of feed.calls) this.#asker.abandon(call, { result: (body, start, end) => this.#release(body, start, end), failed() {} });
+    for (const call of feed.calls) this.#asker.abandon(call, { result: (body, { start, end }) => this.#release(body, start, end), failed() {} });
     feed.calls.clear();
   }
 
@@ -309,5 +310,5 @@ export class Seat implements Dispatch {
 }
 
 function question(method: string, params: string): Question {
-  return { method, params: Buffer.from(params) };
+  return writeRequest(method, Buffer.from(params));
 }

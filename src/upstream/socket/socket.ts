@@ -46,7 +46,7 @@ export class ProviderSocket {
   readonly feeds: Feeds;
   readonly #address: Address;
   readonly #parts: SocketParts;
-  readonly #calls = new Calls();
+  readonly #calls: Calls;
   readonly #keepers = new Set<{ readonly keeper: Keeper }>();
   #state: SocketReport["state"] = "idle";
   /** Null = it serves. */
@@ -66,6 +66,7 @@ export class ProviderSocket {
   constructor(address: Address, parts: SocketParts) {
     this.#address = address;
     this.#parts = parts;
+    this.#calls = new Calls(parts.world.wireId);
     this.feeds = new Feeds(this, parts);
   }
 

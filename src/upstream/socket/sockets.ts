@@ -1,6 +1,4 @@
 // Providers over WebSocket: which socket a request or subscription takes. One per address, shared by every profile that names it.
-import { plainFailure } from "../../core/attempt.ts";
-import { readRequest } from "../../core/jsonrpc.ts";
 import type { Provider } from "../../core/profile.ts";
 import type { World } from "../../world.ts";
 import { createGuard, type Guard } from "../guard.ts";
@@ -63,16 +61,7 @@ export function createSockets(parts: { readonly world: World; readonly wheel: Wh
   }
 
   return {
-    send({ provider, body }, listener) {
-      const request = readRequest(body, 0, body.length);
-      if (request.kind === "invalid") {
-        listener.failed(plainFailure("unsent", request.message), null);
-        return NEVER_SENT;
-      }
-      const { method, paramsStart, paramsEnd } = request;
-      const params = paramsStart === -1 ? null : body.subarray(paramsStart, paramsEnd);
-      return socketTo(provider).ask({ method, params }, listener) ?? NEVER_SENT;
-    },
+    send: ({ provider, body, idStart, idEnd }, listener) => socketTo(provider).ask({ body, idStart, idEnd }, listener) ?? NEVER_SENT,
     subscribe: (provider, params, watcher) => socketTo(provider).feeds.join(params, watcher),
     keep: (provider, keeper) => socketTo(provider).keep(keeper),
     renew: (provider) => sockets.get(keyOf(provider))?.renew(),

@@ -2,9 +2,9 @@
 // circuits, limits and deadlines hold; the newest block of a provider is asked for once, however many streams want it. Continuity is not kept here.
 import { NO_BLOCK } from "../../core/call.ts";
 import { type Head, inLiveShape, readHead } from "../../core/chain-event.ts";
-import { writeRequest } from "../../core/jsonrpc.ts";
 import { methodOf } from "../../core/method.ts";
 import type { Provider } from "../../core/profile.ts";
+import { writeRequest } from "../../core/wire-request.ts";
 import type { World } from "../../world.ts";
 import { createRouter, type Outcome, type Route, type RouteRequest, type Router, type RouterLimits } from "../router.ts";
 import type { RoutingState } from "../tracker.ts";
@@ -90,7 +90,7 @@ interface Question {
 type Where = Pick<RouteRequest, "tracker" | "strategy" | "pin" | "avoid">;
 
 function ask(router: Router, where: Where, { method, params, deadlineMs }: Question, done: (outcome: Outcome, route: Route) => void): Route {
-  const call = { methodName: method, method: methodOf(method), block: NO_BLOCK, body: writeRequest("1", method, params), wireId: "1" };
+  const call = { methodName: method, method: methodOf(method), block: NO_BLOCK, ...writeRequest(method, params) };
   return router.route({ call, ...where, transport: "http", deadlineMs, mayStream: false }, done);
 }
 

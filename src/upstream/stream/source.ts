@@ -2,10 +2,10 @@
 import type { Strategy } from "../../core/attempt.ts";
 import { NO_BLOCK } from "../../core/call.ts";
 import { fault } from "../../core/fault.ts";
-import { writeRequest } from "../../core/jsonrpc.ts";
 import { methodOf } from "../../core/method.ts";
 import type { Provider } from "../../core/profile.ts";
 import type { Subscription } from "../../core/subscription.ts";
+import { writeRequest } from "../../core/wire-request.ts";
 import type { World } from "../../world.ts";
 import { ask } from "../ask.ts";
 import { createRouter, type Outcome, type Route, type RouterLimits } from "../router.ts";
@@ -104,8 +104,7 @@ class Opening implements Pick<Source, "ask" | "close"> {
     const tracker = lenient ? new LenientTracker(this.#request.tracker) : this.#request.tracker;
     const { world, wheel, limits } = this.#parts;
     const method = methodOf("eth_subscribe");
-    const body = writeRequest("1", "eth_subscribe", Buffer.from(subscription.params));
-    const call = { methodName: "eth_subscribe", method, block: NO_BLOCK, body, wireId: "1" };
+    const call = { methodName: "eth_subscribe", method, block: NO_BLOCK, ...writeRequest("eth_subscribe", Buffer.from(subscription.params)) };
     const router = createRouter({ world, wheel, limits, upstreams: { ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) } } });
     this.#route = router.route({ call, tracker, strategy, pin, avoid, transport: "ws", deadlineMs, mayStream: false }, (outcome, route) => {
       const provider = route.answeredBy;
@@ -153,7 +152,7 @@ class Opening implements Pick<Source, "ask" | "close"> {
   /** The router's way of sending: a subscription in place of a request. */
   #subscribe(provider: Provider, listener: Listener): Dispatch {
     const dispatch = this.#parts.sockets.subscribe(provider, this.#request.subscription.params, {
-      started: () => listener.result(ACK, 0, ACK.length),
+      started: () => listener.result(ACK, { start: 0, end: ACK.length, idAt: null }),
       refused: (failure, raw) => listener.failed(failure, raw),
       event: (raw) => this.#events.event(raw),
       lost: (reason) => this.#lost(reason),

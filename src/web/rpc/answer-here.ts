@@ -11,7 +11,7 @@ export function answerHere(method: Method, name: string, address: Address): Outc
       return null;
     case "local": {
       const body = localResult(name, address);
-      return body === null ? null : { kind: "result", body, start: 0, end: body.length, wireId: null };
+      return body === null ? null : { kind: "result", body, start: 0, end: body.length, idAt: null };
     }
     case "blocked":
       return { kind: "fault", fault: fault("method_blocked", `${name} would use keys held by a node and is not served`) };

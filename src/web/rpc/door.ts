@@ -4,6 +4,7 @@ import type { Interruption } from "../../core/charging.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { withErrorType } from "../../core/old-form.ts";
+import { WIRE_ID_BYTES } from "../../core/wire-request.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { AnswerStream, StreamSink } from "../../upstream/transport.ts";
 import type { Alarm } from "../../upstream/wheel.ts";
@@ -18,7 +19,7 @@ import { addEncoding, type BodySink, type CompressedBody, type CompressionJob, M
 import { evidenceOfReply, exchange, type Incoming, type Reply, type Settle } from "./exchange.ts";
 import { createPacer } from "./pacer.ts";
 import type { RpcParts } from "./parts.ts";
-import { closing, renderFault, renderReply } from "./render.ts";
+import { closing, renderFault, renderReply, renderStreamHead } from "./render.ts";
 import { refusalOfSession, type SessionAnswer, serveSession } from "./session.ts";
 
 /** Bytes that may wait for a slow reader before its upstream is paused. */
@@ -39,7 +40,7 @@ export class Door implements StreamSink {
   #cancel: ((why: Interruption) => void) | null = null;
   /** Settles the answer that is under way; null = there is none, or it is settled. */
   #settle: Settle | null = null;
-  #stream: { readonly source: AnswerStream; readonly reply: Reply; readonly verbatim: boolean; skip: number } | null = null;
+  #stream: { readonly source: AnswerStream; readonly reply: Reply; readonly verbatim: boolean } | null = null;
   #stall: Alarm | null = null;
   #progress = 0;
   /** Where the bytes of a streamed answer go. */
@@ -144,11 +145,9 @@ export class Door implements StreamSink {
   data(chunk: Buffer, lent: boolean): boolean {
     const stream = this.#stream;
     this.#progress++;
-    if (stream === null) return true;
-    const part = this.#unread(chunk);
-    if (part.length === 0) return true;
+    if (stream === null || chunk.length === 0) return true;
     let kept = false;
-    const unsent = this.#out.write(part, () => {
+    const unsent = this.#out.write(chunk, () => {
       this.#progress++;
       if (kept && lent) stream.source.recycle(chunk);
     });
@@ -163,7 +162,7 @@ export class Door implements StreamSink {
     const written = lent ? () => stream.source.recycle(last) : nothing;
     if (this.#compressed === null) this.#caller.cork();
     const meta = stream.reply.address.meta === "body" ? evidenceOfReply(stream.reply, this.#parts.world.now()) : null;
-    this.#out.write(this.#unread(stream.verbatim ? last : last.subarray(0, valueBytes)), written);
+    this.#out.write(stream.verbatim ? last : last.subarray(0, valueBytes), written);
     if (!stream.verbatim) this.#out.write(closing(meta), nothing);
     this.#cancel = null;
     // What is compressed has yet to be read: `closed` ends the watch.
@@ -270,14 +269,15 @@ export class Door implements StreamSink {
   }
 
   #start(reply: Reply, source: AnswerStream, headers: Headers): void {
-    const verbatim = reply.wireId === reply.id && reply.address.meta !== "body";
-    this.#stream = { source, reply, verbatim, skip: verbatim ? 0 : source.resultStart };
+    const verbatim = reply.address.meta !== "body";
+    const id = Buffer.from(reply.id ?? "null");
+    this.#stream = { source, reply, verbatim };
     this.#cancel = () => source.cut();
-    const sizeBytes = verbatim ? source.bodyBytes : null;
+    const sizeBytes = verbatim && source.bodyBytes !== null ? source.bodyBytes - WIRE_ID_BYTES + id.length : null;
     const job = this.#mayCompress(source.bodyBytes ?? Number.POSITIVE_INFINITY) ? this.#compressionJob(headers) : null;
     if (job !== null) this.#out = this.#compressed = job.body(this.#caller, () => this.#progress++);
     this.#caller.begin(headers, job === null ? sizeBytes : null);
-    if (!verbatim) this.#out.write(Buffer.from(`{"jsonrpc":"2.0","id":${reply.id},"result":`), nothing);
+    this.#out.write(renderStreamHead(id, verbatim ? source : null), nothing);
     this.#watchStall();
     source.flow(this);
   }
@@ -306,15 +306,6 @@ export class Door implements StreamSink {
     const job = this.#parts.compression?.take(this.#caller) ?? null;
     addEncoding(headers, job?.encoding ?? null);
     return job;
-  }
-
-  /** What of a chunk is passed on: all of it, but for the envelope's head where that is written anew. */
-  #unread(chunk: Buffer): Buffer {
-    const stream = this.#stream;
-    if (stream === null || stream.skip === 0) return chunk;
-    const part = chunk.subarray(Math.min(stream.skip, chunk.length));
-    stream.skip -= chunk.length - part.length;
-    return part;
   }
 
   #pause(source: AnswerStream): void {

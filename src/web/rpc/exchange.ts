@@ -7,9 +7,10 @@ import { type Abandoned, type Interruption, isAbandonedCharged, isCharged, type 
 import { type Evidence, evidenceOf } from "../../core/evidence.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
-import { type Envelope, readRequest, writeRequest } from "../../core/jsonrpc.ts";
+import { type Envelope, readRequest } from "../../core/jsonrpc.ts";
 import { type Method, methodOf } from "../../core/method.ts";
 import type { Transport } from "../../core/profile.ts";
+import { type WireRequest, writeRequest } from "../../core/wire-request.ts";
 import type { Billing, Gate, Grant } from "../../hosted/gate.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { Observer } from "../../observe.ts";
@@ -25,8 +26,6 @@ export interface Reply {
   readonly outcome: Outcome;
   /** Where the answer came from; what is charged follows from it. */
   readonly source: Source;
-  /** The id inside the upstream's body; equal to `id` when that body can be passed on untouched. */
-  readonly wireId: string | null;
   /** Null when no provider was involved. */
   readonly route: Route | null;
   readonly address: Address;
@@ -116,7 +115,7 @@ export function exchange(parts: ExchangeParts, incoming: Incoming, done: Done): 
   return admit({ parts, gate: parts.gate, holder, incoming, envelope, method }, done, false);
 }
 
-const NO_ANSWER = { source: "none", wireId: null, route: null, written: null, billing: null, settle: null } as const;
+const NO_ANSWER = { source: "none", route: null, written: null, billing: null, settle: null } as const;
 
 type Done = (reply: Reply) => void;
 
@@ -208,18 +207,15 @@ function serve(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
 }
 
 /** Settles a request; a streamed answer is settled at its end. */
-function settled({ gate }: ExchangeParts, incoming: Incoming, { envelope, grant }: Matter, answer: Answer): Reply {
-  const { outcome, route, written, source, wireId = null } = answer;
+function settled({ gate }: ExchangeParts, incoming: Incoming, { envelope, grant }: Matter, answer: DeskAnswer): Reply {
+  const { outcome, route, written, source } = answer;
   const { address, requestId, transport } = incoming;
   const { id, notify } = envelope;
-  const reply = { id, outcome, source, wireId, route, address, requestId, transport, notify, written };
+  const reply = { id, outcome, source, route, address, requestId, transport, notify, written };
   if (grant === null || gate === null) return { ...reply, billing: null, settle: null };
   if (outcome.kind !== "stream") return { ...reply, billing: gate.settle(grant, isCharged(source)), settle: null };
   return { ...reply, billing: { grant, chargeN: grant.heldN }, settle: (delivered) => void gate.settle(grant, delivered) };
 }
-
-/** How a request ended. */
-type Answer = DeskAnswer & { readonly wireId?: string | null };
 
 /** Where the answer to a routed call came from. */
 function sourceOf(outcome: Outcome, { answeredBy }: Route): Source {
@@ -274,16 +270,14 @@ const NOTHING_SENT: Abandoned = { sent: false, countedAsTimeout: false };
 function route(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: Done): Cancel {
   const { bytes, span, address, requestId } = incoming;
   const { envelope, method } = matter;
-  const untouched = envelope.plain && envelope.id !== null;
-  const wireId = untouched ? envelope.id : "1";
-  const params = envelope.paramsStart === -1 ? null : bytes.subarray(envelope.paramsStart, envelope.paramsEnd);
-  const whole = span.start === 0 && span.end === bytes.length ? bytes : bytes.subarray(span.start, span.end);
+  const { body, idStart, idEnd } = requestIn(bytes, span, envelope);
   const call = {
     methodName: envelope.method,
     method,
     block: method.block === null ? NO_BLOCK : readBlockRef(bytes, { start: envelope.paramsStart, end: envelope.paramsEnd }, method),
-    body: untouched ? whole : writeRequest(wireId, envelope.method, params),
-    wireId,
+    body,
+    idStart,
+    idEnd,
   };
   const request = {
     call,
@@ -297,10 +291,17 @@ function route(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
   };
   const routing = parts.router.route(request, (outcome, finished) => {
     parts.observer.routed(address.series, finished, outcome.kind, requestId);
-    const inBody = outcome.kind === "result" ? outcome.wireId : wireId;
-    done(settled(parts, incoming, matter, { outcome, wireId: inBody, route: finished, written: null, source: sourceOf(outcome, finished) }));
+    done(settled(parts, incoming, matter, { outcome, route: finished, written: null, source: sourceOf(outcome, finished) }));
   });
   return (why) => cancelled(parts, incoming, matter, { why, left: routing.cancel() });
+}
+
+/** The request for a provider: as the caller wrote it where that is plain, else written anew. */
+function requestIn(bytes: Buffer, { start, end }: Span, envelope: Envelope): WireRequest {
+  const { method, plain, idStart, idEnd, paramsStart, paramsEnd } = envelope;
+  if (!plain) return writeRequest(method, paramsStart === -1 ? null : bytes.subarray(paramsStart, paramsEnd));
+  if (start === 0 && end === bytes.length) return { body: bytes, idStart, idEnd };
+  return { body: bytes.subarray(start, end), idStart: idStart - start, idEnd: idEnd - start };
 }
 
 /** The call has ended before its answer: settles it, and tells whether it is charged. */

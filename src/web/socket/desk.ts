@@ -203,7 +203,7 @@ function refused(why: Fault): DeskAnswer {
 
 function resultOf(json: string): Outcome {
   const body = Buffer.from(json);
-  return { kind: "result", body, start: 0, end: body.length, wireId: null };
+  return { kind: "result", body, start: 0, end: body.length, idAt: null };
 }
 
 /** `0x` and 32 digits of which the first is not 0: as nodes write ids, and of one length. */
