@@ -94,8 +94,7 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
     store,
     log,
     settings,
-    chains: config.chains,
-    ...managedProfiles(serving),
+    ...instanceParts(config, serving),
     custom: custom.partsWith(holders),
     changes,
     payments,
@@ -132,9 +131,9 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
   };
 }
 
-/** The profiles that every account can use, and their chains. */
-function managedProfiles({ servedChains }: CustomServing) {
-  return { profiles: () => MANAGED, servedChains };
+/** What the API knows of the instance: its chains, and the profiles that every account can use. */
+function instanceParts({ chains, devnet }: Config, { servedChains }: CustomServing) {
+  return { chains, devnet, profiles: () => MANAGED, servedChains };
 }
 
 interface AuditParts extends Pick<HostingParts, "world" | "log"> {

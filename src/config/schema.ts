@@ -246,7 +246,12 @@ export const configFile = z
       .describe("Where accounts and keys are kept."),
     data_dir: z.string().min(1).max(4_096).default(".svc").describe("Directory for the service's own files."),
     log_level: z.enum(LOG_LEVELS).default("info").describe("Least important message that is logged."),
-    devnet: z.boolean().default(false).describe("Also starts local EVM nodes as chain `local` (31337) of profile `public`. Refused in production."),
+    devnet: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Also starts local EVM nodes as chain `local` (31337) of profile `public`, and lifts the limit of new keys for callers on this machine. Refused in production.",
+      ),
     cluster: z
       .strictObject({
         enabled: z.boolean().default(false).describe("Not available in this version: must be `false`."),

@@ -89,6 +89,8 @@ export interface ApiInput<O extends Operation = Operation> {
   readonly address: string;
   /** Base URL of this service as the caller knows it, without a slash at the end. */
   readonly baseUrl: string;
+  /** Sent from this machine, and not for a page of another site. */
+  readonly isLocal: boolean;
 }
 
 type AnswerBody<A> = A extends { readonly schema: infer S } ? (S extends z.ZodType ? z.output<S> : null) : never;

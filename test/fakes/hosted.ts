@@ -83,6 +83,7 @@ export async function serveApi(t: Ending, store: Store, overrides: Partial<ApiPa
     ],
     profiles: () => ["premium", "public"],
     servedChains: () => ["ethereum", "base"],
+    devnet: false,
     settings: { startingGrantCu: 5_000, tariff: TARIFF, maxKeys: 5, freeCuPerMonth: 1_000_000, fallbackMs: 30 * 86_400_000 },
     changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
     settle: () => Promise.resolve(false),

@@ -48,14 +48,14 @@ test("a key whose profile is a Custom one is given a chain of that profile", asy
   const { json: owner } = await stage.manage("", "POST", "/api/v1/keys", {});
   const { account_id, management_token: token } = owner;
   assert.equal((await stage.manage(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${account_id}/custom-access`, { days: 1 })).status, 200);
-  upstream.probesSay({ chainId: 10, height: 100 });
-  const document = { chains: { 10: { providers: [{ name: "mine", url: upstream.url }] } } };
+  upstream.probesSay({ chainId: 8453, height: 100 });
+  const document = { chains: { 8453: { providers: [{ name: "mine", url: upstream.url }] } } };
   const written = await stage.manage(token, "PUT", "/api/v1/profiles/mine", document);
   assert.equal(written.status, 200, written.text);
   const { json: made } = await stage.manage(token, "POST", "/api/v1/keys", { default_profile: "mine" });
-  assert.equal(await chainAt(stage, made.rpc_url), 10);
+  assert.equal(await chainAt(stage, made.rpc_url), 8453);
   const { json: rotated } = await stage.manage(token, "POST", `/api/v1/keys/${made.id}/rotate`, { grace_seconds: 60 });
-  assert.equal(await chainAt(stage, rotated.rpc_url), 10);
+  assert.equal(await chainAt(stage, rotated.rpc_url), 8453);
 });
 
 test("every chain of /api/v1/agent/chains can be called with a new key, and no other is listed; a reload changes what is told", async (t) => {

@@ -10,6 +10,7 @@ import { createBound } from "../bound.ts";
 import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../client-address.ts";
 import { OPERATIONS } from "../contract.ts";
 import type { OperationMethod } from "../contract-types.ts";
+import { isLocalCaller } from "../local-caller.ts";
 import { type Headers, headersOf } from "../respond.ts";
 import { readBody } from "./body.ts";
 import type { AnyResult, NamedOperation } from "./operation.ts";
@@ -65,6 +66,7 @@ interface Exchange {
   readonly headers: Headers;
   readonly address: string;
   readonly baseUrl: string;
+  readonly isLocal: boolean;
 }
 
 const PREFIX = "/api/v1/";
@@ -85,7 +87,7 @@ export function createApi(parts: ApiParts): Api {
   const failed = createCatch(parts.log, parts.world);
 
   /** What a request is answered; null = nobody is there any more. */
-  async function answer({ request, headers, address, baseUrl }: Exchange): Promise<AnyResult | null> {
+  async function answer({ request, headers, address, baseUrl, isLocal }: Exchange): Promise<AnyResult | null> {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     const retired = retiredAt(path);
     if (retired !== null) return retired;
@@ -93,7 +95,7 @@ export function createApi(parts: ApiParts): Api {
     if ("kind" in found) return found;
     const { operation, params } = found;
     const bytes = operation.body === null ? NO_BYTES : await reading(() => readBody(request, operation.maxBodyBytes));
-    return bytes === null || "kind" in bytes ? bytes : underWay(() => serve({ operation, params, request, bytes, address, baseUrl }));
+    return bytes === null || "kind" in bytes ? bytes : underWay(() => serve({ operation, params, request, bytes, address, baseUrl, isLocal }));
   }
 
   return {
@@ -102,7 +104,9 @@ export function createApi(parts: ApiParts): Api {
       request.on("error", () => {});
       const headers = headersOf(requestId, request.headers["x-request-id"]);
       const baseUrl = parts.publicUrl ?? requestBaseUrl(request, proxies);
-      const exchange = { request, response, requestId, headers, baseUrl, address: clientAddress(request, proxies) };
+      const address = clientAddress(request, proxies);
+      const isLocal = isLocalCaller(request, { address, baseUrl, publicUrl: parts.publicUrl });
+      const exchange = { request, response, requestId, headers, baseUrl, address, isLocal };
       void answer(exchange)
         .catch((error: unknown) => failed(error, exchange))
         .then((result) => finish(exchange, result));

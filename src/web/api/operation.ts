@@ -18,6 +18,7 @@ export interface OperationRequest {
   readonly bytes: Buffer;
   readonly address: string;
   readonly baseUrl: string;
+  readonly isLocal: boolean;
 }
 
 /** What a request is answered. `receipt`: header names and values in turn, where it was paid for. */
@@ -35,6 +36,7 @@ export interface AnyInput {
   readonly ifMatch: string | null;
   readonly address: string;
   readonly baseUrl: string;
+  readonly isLocal: boolean;
 }
 
 /** The same with who sent it. */

@@ -30,6 +30,8 @@ export interface HandlerParts {
   readonly servedChains: (slug: ManagedSlug) => readonly string[];
   readonly settings: HandlerSettings;
   readonly custom: CustomParts;
+  /** An instance for development: callers on this machine may create as many keys as they like. */
+  readonly devnet: boolean;
   /** Keys that an address creates. */
   readonly creations: AddressLimit;
   /** Changes that an account makes. */

@@ -96,7 +96,7 @@ function parseHandlers(handlers: object): ReadonlyMap<string, AnyHandler | AnyPa
 }
 
 /** What an operation reads of a request, checked; or what is wrong with it. */
-function inputOf({ operation, request, params, bytes, address, baseUrl }: OperationRequest): AnyInput | ApiFault {
+function inputOf({ operation, request, params, bytes, address, baseUrl, isLocal }: OperationRequest): AnyInput | ApiFault {
   const given = operation.params === null ? NOTHING : checkFields(operation.params, params ?? {});
   if (given.kind === "api_fault") return wrongPath(operation, given);
   const query = operation.query === null ? NOTHING : checkFields(operation.query, queryOf(request.url ?? "/", operation.query));
@@ -106,7 +106,7 @@ function inputOf({ operation, request, params, bytes, address, baseUrl }: Operat
   const body = operation.body === null ? NOTHING : checkBody(operation, operation.body, object.value);
   if (body.kind === "api_fault") return body;
   const ifMatch = request.headers["if-match"] ?? null;
-  return { kind: "input", params: given.value, query: query.value, body: body.value, ifMatch, address, baseUrl };
+  return { kind: "input", params: given.value, query: query.value, body: body.value, ifMatch, address, baseUrl, isLocal };
 }
 
 const NOTHING = { kind: "checked", value: null } as const;

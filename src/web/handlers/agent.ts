@@ -57,8 +57,8 @@ function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
     instead: "leave initial_fund_usd out for the free grant",
     free: {
       includes: ({ initial_fund_usd }) => initial_fund_usd === undefined,
-      async serve({ body, address, baseUrl }) {
-        const refusal = creationRefusal(parts, address);
+      async serve({ body, address, baseUrl, isLocal }) {
+        const refusal = creationRefusal(parts, { address, isLocal });
         if (refusal !== null) return refusal;
         const grantN = BigInt(settings.startingGrantCu) * BigInt(settings.tariff.nanoPerCu);
         const made = await createAnonymousKey(store, { name: body.name ?? "", grantN }, world.wallMs());

@@ -1,0 +1,34 @@
+// Recognises a caller on this machine that calls for itself, not for a page of another site that a browser here shows.
+import type { IncomingMessage } from "node:http";
+import { BlockList, isIP } from "node:net";
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
+LOOPBACK.addAddress("::1", "ipv6");
+
+/** What is known of a request beside itself. */
+export interface LocalParts {
+  /** Address of the caller, behind trusted proxies. */
+  readonly address: string;
+  /** Base URL of this service as the caller knows it. */
+  readonly baseUrl: string;
+  /** Null = it is not configured, and `baseUrl` is what the caller says. */
+  readonly publicUrl: string | null;
+}
+
+/** Whether a request came from a loopback address, and from no page of another origin. */
+export function isLocalCaller({ headers }: Pick<IncomingMessage, "headers">, { address, baseUrl, publicUrl }: LocalParts): boolean {
+  return isLoopbackAddress(address) && (headers.origin === undefined || isOwnOrigin(headers.origin, { baseUrl, publicUrl }));
+}
+
+function isLoopbackAddress(address: string): boolean {
+  const version = isIP(address);
+  return version !== 0 && LOOPBACK.check(address, version === 6 ? "ipv6" : "ipv4");
+}
+
+/** Without a configured URL only a loopback name counts as ours: any other may have been pointed at this machine by the page's own site. */
+function isOwnOrigin(origin: string, { baseUrl, publicUrl }: Omit<LocalParts, "address">): boolean {
+  const own = URL.parse(publicUrl ?? baseUrl);
+  if (own === null || origin.toLowerCase() !== own.origin) return false;
+  return publicUrl !== null || own.hostname === "localhost" || isLoopbackAddress(own.hostname.replace(/^\[|\]$/g, ""));
+}
