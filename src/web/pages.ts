@@ -1,18 +1,20 @@
 // Every page that answers a GET, as rows of one table: path and handler. Pages read memory only and answer at once.
 import { readFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
 import { fault } from "../core/fault.ts";
 import type { PaymentGauges } from "../hosted/payments/payments.ts";
 import type { SessionGauges } from "../hosted/payments/session/sessions.ts";
 import type { Observer } from "../observe.ts";
 import type { Directory } from "../upstream/directory.ts";
 import type { World } from "../world.ts";
-import type { Documents } from "./discovery/documents.ts";
+import type { Documents, SentDocument } from "./discovery/documents.ts";
 import { DOCUMENT_PATHS } from "./discovery/operations.ts";
+import { READING_POLICY } from "./discovery/reading-page.ts";
 import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./handlers/instance.ts";
 import { prometheusText } from "./handlers/prometheus.ts";
 import type { StreamFacts } from "./handlers/streams.ts";
 import type { OldForms } from "./old-forms.ts";
-import { type Headers, write, writeDocument, writeFault, writeUnchanged } from "./respond.ts";
+import { type Headers, wantsHtml, write, writeDocument, writeFault, writeUnchanged } from "./respond.ts";
 import { type Compression, ENCODINGS, type Encoding, MIN_COMPRESSED_BYTES } from "./rpc/compression.ts";
 import type { ByteBudget } from "./rpc/limits.ts";
 import type { PageHandler, PageRequest } from "./server.ts";
@@ -56,6 +58,7 @@ export function createPages(parts: PageParts): Pages {
   const startedAtMs = world.now();
   const uptimeMs = (): number => world.now() - startedAtMs;
   const dashboard = readFileSync(new URL("dashboard/index.html", import.meta.url));
+  const favicon = readFileSync(new URL("dashboard/favicon.ico", import.meta.url));
   const pages: Readonly<Record<string, PageHandler>> = {
     "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(directory)),
     "/api/health": (response, headers) =>
@@ -73,10 +76,13 @@ export function createPages(parts: PageParts): Pages {
       headers.push("Content-Security-Policy", DASHBOARD_POLICY);
       writeDocument(response, "text/html; charset=utf-8", headers, dashboard);
     },
-    "/": (response, headers) => {
-      response.writeHead(302, [...headers, "Location", "/dashboard"]);
-      response.end();
+    "/favicon.ico": (response, headers) => {
+      headers.push("Cache-Control", "public, max-age=86400");
+      writeDocument(response, "image/x-icon", headers, favicon);
     },
+    "/": redirectTo("/dashboard"),
+    "/dashboard/": redirectTo("/dashboard"),
+    "/docs/": redirectTo("/docs"),
   };
 
   function metricsText(realIds: boolean): string {
@@ -113,30 +119,46 @@ export function createPages(parts: PageParts): Pages {
   };
 }
 
-/** Serves the documents: compressed where that is accepted, and 304 where the caller has them already. */
+/** Serves the documents: as pages to browsers, compressed where that is accepted, and 304 where the caller has them already. */
 function documentPage({ documents, compression }: Pick<PageParts, "documents" | "compression">): PageHandler {
-  return (response, headers, { path, baseUrl, known, asker }) => {
-    const found = documents.get(path, baseUrl);
+  return (response, headers, request) => {
+    const found = documents.get(request.path, request.baseUrl);
     if (found === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
-    headers.push("Cache-Control", "no-cache", "Vary", "Host, Accept-Encoding");
-    const tags = [found.etag, ...ENCODINGS.map((encoding) => encodedTag(found.etag, encoding))];
-    if (known !== undefined && tags.includes(known)) {
-      headers.push("ETag", known);
-      return writeUnchanged(response, headers);
-    }
-    const isLong = found.body.length >= MIN_COMPRESSED_BYTES;
-    const job = isLong && compression?.concerns(asker) === true ? compression.take(asker) : null;
-    const writeAs = (etag: string, body: Buffer): void => {
-      headers.push("ETag", etag);
-      writeDocument(response, found.contentType, headers, body);
-    };
-    if (job === null) return writeAs(found.etag, found.body);
-    void job.whole([found.body]).then((compressed) => {
-      if (compressed === null) return writeAs(found.etag, found.body);
-      headers.push("Content-Encoding", job.encoding);
-      writeAs(encodedTag(found.etag, job.encoding), compressed);
-    });
+    headers.push("Cache-Control", "no-cache", "Vary", "Host, Accept, Accept-Encoding");
+    if (found.page === null || !wantsHtml(request.asker.header("accept"))) return sendDocument({ response, headers, request, compression }, found);
+    headers.push("Content-Security-Policy", READING_POLICY);
+    found.page().then(
+      (page) => sendDocument({ response, headers, request, compression }, page),
+      () => writeFault(response, headers, fault("internal", "the service failed to render this document")),
+    );
   };
+}
+
+interface Sending {
+  readonly response: ServerResponse;
+  readonly headers: Headers;
+  readonly request: PageRequest;
+  readonly compression: Compression | null;
+}
+
+function sendDocument({ response, headers, request, compression }: Sending, { contentType, body, etag }: SentDocument): void {
+  const tags = [etag, ...ENCODINGS.map((encoding) => encodedTag(etag, encoding))];
+  const writeAs = (tag: string, bytes: Buffer): void => {
+    headers.push("ETag", tag);
+    writeDocument(response, contentType, headers, bytes);
+  };
+  if (request.known !== undefined && tags.includes(request.known)) {
+    headers.push("ETag", request.known);
+    return writeUnchanged(response, headers);
+  }
+  const isLong = body.length >= MIN_COMPRESSED_BYTES;
+  const job = isLong && compression?.concerns(request.asker) === true ? compression.take(request.asker) : null;
+  if (job === null) return writeAs(etag, body);
+  void job.whole([body]).then((compressed) => {
+    if (compressed === null) return writeAs(etag, body);
+    headers.push("Content-Encoding", job.encoding);
+    writeAs(encodedTag(etag, job.encoding), compressed);
+  });
 }
 
 /** Each encoding of a document has an ETag of its own. */
@@ -148,6 +170,13 @@ function encodedTag(etag: string, encoding: Encoding): string {
 const DASHBOARD_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 const DOCUMENTS: ReadonlySet<string> = new Set(Object.values(DOCUMENT_PATHS));
+
+function redirectTo(path: string): PageHandler {
+  return (response, headers) => {
+    response.writeHead(302, [...headers, "Location", path]);
+    response.end();
+  };
+}
 
 function json(response: Parameters<PageHandler>[0], status: number, headers: Headers, document: unknown): void {
   headers.push("Cache-Control", "no-store");

@@ -89,6 +89,11 @@ export function begin(response: ServerResponse, headers: Headers, sizeBytes: num
   response.writeHead(200, headers);
 }
 
+/** True for a browser that opens a page: it names HTML before everything else. */
+export function wantsHtml(accept: string | undefined): boolean {
+  return accept !== undefined && /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(accept);
+}
+
 /** Writes a refusal as a JSON-RPC error with the status of its row. */
 export function writeFault(response: ServerResponse, headers: Headers, why: Fault): void {
   if (why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));

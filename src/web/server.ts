@@ -7,7 +7,9 @@ import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
 import type { World } from "../world.ts";
 import { createConnectionRequests } from "./connection-requests.ts";
 import { isFromThisMachine, isOperator } from "./operator.ts";
-import { type Headers, headersOf, refusalText, writeFault, writePreflight } from "./respond.ts";
+import { html } from "./people/markup.ts";
+import { writePage } from "./people/page.ts";
+import { type Headers, headersOf, refusalText, wantsHtml, writeFault, writePreflight } from "./respond.ts";
 import { isRpcPath, isSocketPath } from "./rpc/address.ts";
 import type { Asker } from "./rpc/compression.ts";
 import { serveRpc } from "./rpc/http.ts";
@@ -182,7 +184,7 @@ function handle(parts: HandlerParts, request: IncomingMessage, response: ServerR
   if (isSocketPath(url)) return writeNotASocket(request, response, headers);
   if (isRpcPath(url)) return writeNotAllowed(response, headers, "POST, OPTIONS", fault("method_not_allowed", `${method} is not served on an RPC path`));
   const page = parts.page(path);
-  if (page === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+  if (page === undefined) return writeNotFound(request, response, headers);
   if (method !== "GET" && method !== "HEAD")
     return writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" }));
   page(response, headers, {
@@ -197,6 +199,12 @@ function handle(parts: HandlerParts, request: IncomingMessage, response: ServerR
 
 function textOf(value: string | readonly string[] | undefined): string | undefined {
   return typeof value === "string" ? value : undefined;
+}
+
+function writeNotFound({ method, headers: { accept } }: IncomingMessage, response: ServerResponse, headers: Headers): void {
+  if (method !== "GET" || !wantsHtml(accept)) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+  const lines = [html`<p class="lead">Nothing is served at this address.</p>`, html`<p><a href="/docs">Documents</a> · <a href="/dashboard">Dashboard</a></p>`];
+  writePage(response, headers, { status: 404, title: "Not found", body: html`<h1>Not found</h1>${lines}` });
 }
 
 function writeNotASocket({ method }: IncomingMessage, response: ServerResponse, headers: Headers): void {

@@ -10,7 +10,7 @@ import type { Facts } from "../../src/web/discovery/facts.ts";
 import { apiReference } from "../../src/web/discovery/reference.ts";
 import { facts, HOSTED, ROUTER, SECRET, SITE } from "./facts.ts";
 
-const PATHS = ["/openapi.json", "/agent.json", "/llms.txt", "/SKILL.md", "/docs/errors", "/docs/api"];
+const PATHS = ["/openapi.json", "/agent.json", "/llms.txt", "/SKILL.md", "/docs", "/docs/errors", "/docs/api"];
 
 const textsOf = (some: Facts): ReadonlyMap<string, string> => {
   const documents = createDocuments(() => some);
@@ -23,9 +23,9 @@ test("every document is there, under its type, and nothing else is", () => {
   const documents = createDocuments(() => HOSTED);
   assert.deepEqual(
     PATHS.map((path) => documents.get(path, SITE.baseUrl)?.contentType),
-    ["application/json", "application/json", "text/plain; charset=utf-8", ...Array.from({ length: 3 }, () => "text/markdown; charset=utf-8")],
+    ["application/json", "application/json", "text/plain; charset=utf-8", ...Array.from({ length: 4 }, () => "text/markdown; charset=utf-8")],
   );
-  for (const path of ["/", "/agent", "/docs", "/__proto__", "/SKILL.md/"]) assert.equal(documents.get(path, SITE.baseUrl), undefined);
+  for (const path of ["/", "/agent", "/docs/nothing", "/__proto__", "/SKILL.md/"]) assert.equal(documents.get(path, SITE.baseUrl), undefined);
 });
 
 test("live values: another tariff, grant, allowance, limit and chain show in every document that tells of them", () => {

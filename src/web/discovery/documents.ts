@@ -4,9 +4,11 @@ import { createHash } from "node:crypto";
 import { agentDocument } from "./agent.ts";
 import { errorsText } from "./errors-page.ts";
 import type { Facts } from "./facts.ts";
+import { indexText } from "./index-page.ts";
 import { llmsText } from "./llms.ts";
 import { openApiDocument } from "./openapi.ts";
 import { DOCUMENT_PATHS, servedOperations } from "./operations.ts";
+import { readingPage } from "./reading-page.ts";
 import { apiReference } from "./reference.ts";
 import { type Site, siteOf } from "./site.ts";
 import { skillText } from "./skill.ts";
@@ -17,6 +19,8 @@ export interface SentDocument {
   readonly body: Buffer;
   /** Strong, with its quotes. */
   readonly etag: string;
+  /** The same as a page for a browser; null = it has none. */
+  readonly page: (() => Promise<SentDocument>) | null;
 }
 
 /** Finds documents. */
@@ -27,6 +31,8 @@ export interface Documents {
 
 interface Form {
   readonly contentType: string;
+  /** A browser gets it as a page. */
+  readonly rendersFor?: "browsers";
   readonly render: (facts: Facts, site: Site) => string;
 }
 
@@ -38,8 +44,9 @@ const FORMS: ReadonlyMap<string, Form> = new Map([
   [DOCUMENT_PATHS.agent, { contentType: JSON_TYPE, render: (facts, site) => JSON.stringify(agentDocument(facts, site)) }],
   [DOCUMENT_PATHS.llms, { contentType: "text/plain; charset=utf-8", render: llmsText }],
   [DOCUMENT_PATHS.skill, { contentType: MARKDOWN, render: skillText }],
-  [DOCUMENT_PATHS.errors, { contentType: MARKDOWN, render: errorsText }],
-  [DOCUMENT_PATHS.api, { contentType: MARKDOWN, render: (facts, { baseUrl }) => apiReference(servedOperations(facts), baseUrl) }],
+  [DOCUMENT_PATHS.docs, { contentType: MARKDOWN, render: indexText, rendersFor: "browsers" }],
+  [DOCUMENT_PATHS.errors, { contentType: MARKDOWN, render: errorsText, rendersFor: "browsers" }],
+  [DOCUMENT_PATHS.api, { contentType: MARKDOWN, render: (facts, { baseUrl }) => apiReference(servedOperations(facts), baseUrl), rendersFor: "browsers" }],
 ] satisfies readonly (readonly [string, Form])[]);
 
 /** Stands for the address while a document is rendered. */
@@ -73,7 +80,7 @@ export function createDocuments(facts: () => Facts): Documents {
       const key = `${path} ${baseUrl}`;
       const found = kept.get(key);
       if (found !== undefined) return found;
-      const made = documentOf(form.contentType, templateOf(path, form, now), siteOf(baseUrl));
+      const made = documentOf(form, templateOf(path, form, now), siteOf(baseUrl));
       if (kept.size >= MAX_KEPT) kept.clear();
       kept.set(key, made);
       return made;
@@ -94,14 +101,29 @@ function cut(text: string): Template {
   return { pieces: text.split(ADDRESSES).map((it) => Buffer.from(it)), addresses, hash: hashOf(text) };
 }
 
-function documentOf(contentType: string, { pieces, addresses, hash }: Template, site: Site): SentDocument {
+function documentOf({ contentType, rendersFor }: Form, { pieces, addresses, hash }: Template, site: Site): SentDocument {
   const written = (url: string): Buffer => Buffer.from(contentType === JSON_TYPE ? JSON.stringify(url).slice(1, -1) : url);
   const at = { baseUrl: written(site.baseUrl), socketUrl: written(site.socketUrl) };
   const parts = pieces.flatMap((it, i) => {
     const address = addresses[i];
     return address === undefined ? [it] : [it, at[address]];
   });
-  return { contentType, body: Buffer.concat(parts), etag: `"${hashOf(hash + site.baseUrl).slice(0, ETAG_CHARS)}"` };
+  const body = Buffer.concat(parts);
+  const tag = hashOf(hash + site.baseUrl).slice(0, ETAG_CHARS);
+  return { contentType, body, etag: `"${tag}"`, page: rendersFor === undefined ? null : pageOf(body, tag, site) };
+}
+
+/** Rendered when it is first asked for. */
+function pageOf(markdown: Buffer, tag: string, { baseUrl }: Site): () => Promise<SentDocument> {
+  let rendered: Promise<SentDocument> | null = null;
+  const render = async (): Promise<SentDocument> => {
+    const body = await readingPage(markdown.toString(), baseUrl + DOCUMENT_PATHS.docs);
+    return { contentType: "text/html; charset=utf-8", body, etag: `"${tag}-page"`, page: null };
+  };
+  return () => {
+    rendered ??= render();
+    return rendered;
+  };
 }
 
 function hashOf(text: string): string {

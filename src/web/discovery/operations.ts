@@ -43,6 +43,7 @@ export const DOCUMENT_PATHS = {
   agent: "/agent.json",
   llms: "/llms.txt",
   skill: "/SKILL.md",
+  docs: "/docs",
   errors: "/docs/errors",
   api: "/docs/api",
 } as const;

@@ -22,6 +22,7 @@ dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 8px 
 dt { color: var(--muted); }
 dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 code { overflow-wrap: anywhere; }
+a { color: var(--accent); }
 code, .secret { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: 0.92em; }
 .secret { display: block; margin: 8px 0 12px; padding: 12px 14px; background: var(--sunk); border: 1px solid var(--line); border-radius: 8px; overflow-wrap: anywhere; user-select: all; -webkit-user-select: all; }
 section { margin-top: 24px; padding-top: 24px; border-top: 1px solid var(--line); }
