@@ -25,6 +25,7 @@ interface HttpParts {
 
 /** A body that is refused is still read, up to this many bytes, so that the refusal arrives. */
 const DISCARD_BYTES = 16_000_000;
+const LINGER_MS = 1_000;
 
 class HttpRequest implements Caller {
   readonly requestId: string;
@@ -142,8 +143,14 @@ class HttpRequest implements Caller {
   /** No more is read; the connection ends with the refusal, and not before the answers to earlier requests on it. */
   #discarded(): void {
     this.#request.pause();
-    if (this.#response.writableFinished) this.#request.destroy();
-    else this.#response.once("finish", () => this.#request.destroy());
+    if (this.#response.writableFinished) this.#leave();
+    else this.#response.once("finish", () => this.#leave());
+  }
+
+  /** Closes the connection, and gives its caller time to read what was written: cut off at once it could be lost beside unread bytes. */
+  #leave(): void {
+    this.#request.socket.end();
+    this.#parts.wheel.set(LINGER_MS, () => this.#request.destroy());
   }
 
   #complete(): void {
