@@ -27,7 +27,6 @@ import { statusIn } from "./web/handlers/profiles-status.ts";
 import { listenForMetrics } from "./web/metrics-listener.ts";
 import { createOldForms } from "./web/old-forms.ts";
 import { createPages, type Pages } from "./web/pages.ts";
-import { createPaywall } from "./web/paywall.ts";
 import { createResolver } from "./web/rpc/address.ts";
 import type { ArrivalParts } from "./web/rpc/arrival.ts";
 import { createCompression } from "./web/rpc/compression.ts";
@@ -78,7 +77,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     budget,
     oldForms,
     compression,
-    ...payingOf(hosting, config, { ...arrival, world }),
+    ...payingOf(hosting, config, arrival),
     deadlineMs: (method) => live.deadlines[method.deadline],
     get limits() {
       return live.limits;
@@ -168,14 +167,14 @@ async function listenTo({ limits, server }: Config, pages: Pages, parts: Omit<Se
 
 /** How payments stand. */
 function gaugesOf(hosting: Hosting | null) {
-  return { payments: () => hosting?.payments?.gauges() ?? null, sessions: () => hosting?.sessions?.gauges() ?? null };
+  return { payments: () => hosting?.paywall?.payments.gauges() ?? null, sessions: () => hosting?.sessions?.gauges() ?? null };
 }
 
 /** How calls are paid for: at their URLs, or by themselves; null = not so. */
-function payingOf(hosting: Hosting | null, { server, hosted }: Config, { world, ...arrival }: ArrivalParts & { readonly world: World }) {
+function payingOf(hosting: Hosting | null, { server, hosted }: Config, arrival: ArrivalParts) {
   if (hosting === null) return { toll: null, payPerCall: null };
-  const { payments, sessions, keyOf } = hosting;
-  const toll = payments === null ? null : createToll({ ...arrival, keyOf, paywall: createPaywall({ payments, world }), publicUrl: server.publicUrl });
+  const { paywall, sessions, keyOf } = hosting;
+  const toll = paywall === null ? null : createToll({ ...arrival, keyOf, paywall, publicUrl: server.publicUrl });
   return { toll, payPerCall: payPerCallOf(sessions, hosted) };
 }
 

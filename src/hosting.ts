@@ -19,6 +19,7 @@ import { localSecret } from "./hosted/sealed.ts";
 import { openStore, type Store } from "./hosted/store.ts";
 import { type CustomServing, openCustomProfiles } from "./hosting-profiles.ts";
 import { type Api, createApi } from "./web/api/api.ts";
+import { createPaywall, type Paywall } from "./web/paywall.ts";
 import { createPeople } from "./web/people/people.ts";
 import type { PaidKey } from "./web/rpc/toll.ts";
 import type { World } from "./world.ts";
@@ -28,8 +29,8 @@ export interface Hosting {
   readonly gate: Gate;
   readonly api: Api;
   readonly oldForms: OldFormRecord;
-  /** Null = nothing can be bought. */
-  readonly payments: Payments | null;
+  /** The one paywall, before operations and calls alike; null = nothing can be bought. */
+  readonly paywall: Paywall | null;
   /** Whose a secret is or was, by its digest. */
   readonly keyOf: (digest: string) => Promise<PaidKey | null>;
   /** Null = no call is paid for by itself. */
@@ -86,6 +87,7 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
   const gate = createGate({ world, settings, credit, holders, profiles: custom.preparation });
   const changes: Changes = { key: (id) => holders.keyChanged(id), account: (id) => holders.accountChanged(id) };
   const payments = await paymentsOf({ config, settings, world, log, store, changes, node }).catch(closing);
+  const paywall = payments === null ? null : createPaywall({ payments, world });
   const sessions = await sessionsOf({ config, settings, world, log, store }).catch(closing);
   const { publicUrl, trustedProxies } = config.server;
   const people = createPeople({ world, store, log, settings, changes, publicUrl, trustedProxies, keysPerHour: settings.keysPerHour });
@@ -97,7 +99,7 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
     ...instanceParts(config, serving),
     custom: custom.partsWith(holders),
     changes,
-    payments,
+    paywall,
     audit: () => audit(store),
     settle: settling(credit, world),
     publicUrl,
@@ -111,24 +113,38 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
     gate,
     api: whoeverServes([people, api]),
     oldForms,
-    payments,
+    paywall,
     sessions,
     keyOf: (digest) => keyOf(store, digest),
     async close() {
       cancelAudit();
       gate.close();
       custom.preparation.close();
-      // What is under way is written down: the next start goes on with it.
-      await within(world, CLOSE_MS, payments?.close() ?? Promise.resolve()).catch(onError);
-      await within(world, CLOSE_MS, sessions?.close() ?? Promise.resolve()).catch(onError);
-      await within(world, CLOSE_MS, credit.close()).catch((error: unknown) => {
-        const unwritten = `${usdText(credit.unwrittenN())} USD`;
-        log.error({ problem: textOf(error), unwritten }, "the store cannot be written: what was served since the last write is not billed");
-      });
-      await within(world, CLOSE_MS, oldForms.close()).catch(onError);
-      await within(world, CLOSE_MS, store.close()).catch(onError);
+      await closeStore({ world, log, onError }, { payments, sessions, credit, oldForms, store });
     },
   };
+}
+
+/** What writes to the store, in the order in which it ends. */
+interface Writers {
+  readonly payments: Payments | null;
+  readonly sessions: Sessions | null;
+  readonly credit: Credit;
+  readonly oldForms: OldFormRecord;
+  readonly store: Store;
+}
+
+/** Writes down what is under way, so that the next start goes on with it, and closes the store. */
+async function closeStore(parts: Omit<AuditParts, "store">, { payments, sessions, credit, oldForms, store }: Writers): Promise<void> {
+  const { world, log, onError } = parts;
+  await within(world, CLOSE_MS, payments?.close() ?? Promise.resolve()).catch(onError);
+  await within(world, CLOSE_MS, sessions?.close() ?? Promise.resolve()).catch(onError);
+  await within(world, CLOSE_MS, credit.close()).catch((error: unknown) => {
+    const unwritten = `${usdText(credit.unwrittenN())} USD`;
+    log.error({ problem: textOf(error), unwritten }, "the store cannot be written: what was served since the last write is not billed");
+  });
+  await within(world, CLOSE_MS, oldForms.close()).catch(onError);
+  await within(world, CLOSE_MS, store.close()).catch(onError);
 }
 
 /** What the API knows of the instance: its chains, and the profiles that every account can use. */

@@ -68,7 +68,7 @@ export const PAYMENT_OPERATIONS = {
     path: "/api/v1/purchases/{id}",
     summary: "Read how a payment stands",
     description:
-      "Whoever has its id may ask without a credential: ids cannot be guessed, and nothing secret is told. With a management token, only purchases for its account are there.",
+      "Without a credential it tells the state and the reason of a failure, and not who paid what for whom. With the management token of the account it tells everything, and purchases for other accounts are not there.",
     auth: ["none", "management_token"],
     params: shape.purchaseParams,
     query: null,

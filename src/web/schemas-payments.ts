@@ -79,25 +79,33 @@ export const boughtAccess = z
   })
   .meta({ id: "BoughtCustomAccess", description: "Days of Custom access that were bought." });
 
+/** How a purchase stands: all that is told without a token. */
+const standing = z.object({
+  state: z
+    .enum(["accepted", "submitted", "settled", "failed"])
+    .describe("`accepted` = recorded; `submitted` = given to its chain; `settled` = the money has arrived; `failed` = it never will, and nothing was taken."),
+  reason: z.string().nullable().describe("Why it failed."),
+});
+
+const details = z.object({
+  id: purchaseId,
+  buys: z.enum(["fund_key", "create_key", "credit_account", "custom_access"]),
+  account_id: accountId.nullable().describe("Null for a key that was made by it."),
+  key_id: keyId.nullable(),
+  days: count.nullable().describe("Of Custom access; null for anything else."),
+  amount_usd: usd,
+  protocol,
+  rail: z.string(),
+  chain_id: z.int(),
+  payer: z.string(),
+  tx_hash: transaction.describe("Null until something was sent."),
+  created_at: instant,
+  ended_at: instant.nullable().describe("When it settled or failed; null = it is under way: ask again in some seconds."),
+});
+
 /** Answer of `getPurchase`. */
-export const purchase = z
-  .object({
-    id: purchaseId,
-    state: z
-      .enum(["accepted", "submitted", "settled", "failed"])
-      .describe("`accepted` = recorded; `submitted` = given to its chain; `settled` = the money has arrived; `failed` = it never will, and nothing was taken."),
-    buys: z.enum(["fund_key", "create_key", "credit_account", "custom_access"]),
-    account_id: accountId.nullable().describe("Null for a key that was made by it."),
-    key_id: keyId.nullable(),
-    days: count.nullable().describe("Of Custom access; null for anything else."),
-    amount_usd: usd,
-    protocol,
-    rail: z.string(),
-    chain_id: z.int(),
-    payer: z.string(),
-    tx_hash: transaction.describe("Null until something was sent."),
-    reason: z.string().nullable().describe("Why it failed."),
-    created_at: instant,
-    ended_at: instant.nullable().describe("When it settled or failed; null = it is under way: ask again in some seconds."),
-  })
-  .meta({ id: "Purchase", description: "A payment that was recorded. It goes on in the background, whether or not anyone asks." });
+export const purchase = standing.extend(details.partial().shape).meta({
+  id: "Purchase",
+  description:
+    "A payment that was recorded. It goes on in the background, whether or not anyone asks. Without the management token of the account that it is for: `state` and `reason`, nothing else.",
+});

@@ -7,6 +7,7 @@ import { API_FAULTS, type ApiFaultCode } from "../../src/core/api-fault.ts";
 import { type Tariff, tariffOf } from "../../src/core/price.ts";
 import { PUBLIC_ONLY } from "../../src/core/public-address.ts";
 import { audit } from "../../src/hosted/audit.ts";
+import type { Payments } from "../../src/hosted/payments/payments.ts";
 import { createSealer } from "../../src/hosted/sealed.ts";
 import type { Store } from "../../src/hosted/store.ts";
 import type { ProviderCheck } from "../../src/upstream/check.ts";
@@ -14,6 +15,7 @@ import { type ApiParts, createApi } from "../../src/web/api/api.ts";
 import type { CustomParts } from "../../src/web/api/parts.ts";
 import { createRoutes } from "../../src/web/api/routes.ts";
 import { OPERATIONS } from "../../src/web/contract.ts";
+import { createPaywall } from "../../src/web/paywall.ts";
 import { errorEnvelope } from "../../src/web/schemas-open.ts";
 import type { Ending } from "./stores.ts";
 import { type SimulatedWorld, simulatedWorld } from "./world.ts";
@@ -64,8 +66,11 @@ export interface ServedApi {
 
 const routeOf = createRoutes(OPERATIONS);
 
+/** What may be different. */
+export type Served = Partial<Omit<ApiParts, "paywall">> & { readonly payments?: Payments | null };
+
 /** Serves the API of a store until the test or suite ends. */
-export async function serveApi(t: Ending, store: Store, overrides: Partial<ApiParts> = {}): Promise<ServedApi> {
+export async function serveApi(t: Ending, store: Store, { payments = null, ...overrides }: Served = {}): Promise<ServedApi> {
   const world = simulatedWorld(1);
   const changed: string[] = [];
   const secrets = new Set<string>([OPERATOR_TOKEN]);
@@ -93,7 +98,7 @@ export async function serveApi(t: Ending, store: Store, overrides: Partial<ApiPa
     operatorToken: OPERATOR_TOKEN,
     keysPerHour: 8,
     limits: { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 3, writesPerMinute: 10_000 },
-    payments: null,
+    paywall: payments === null ? null : createPaywall({ payments, world }),
     audit: () => audit(store),
     ...overrides,
   });

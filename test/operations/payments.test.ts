@@ -118,7 +118,11 @@ eachStore(({ engine, open }) => {
     const forgotten = await api.call("POST /api/v1/agent/keys", sent);
     assert.deepEqual([forgotten.outcome, forgotten.text.includes(json.key)], ["createAgentKey payment_conflict", false]);
     const purchase = await api.call(`GET /api/v1/purchases/${json.purchase_id}`, { token: account.token });
-    assert.deepEqual([purchase.json.buys, purchase.json.account_id], ["create_key", null]);
+    assert.deepEqual(purchase.json, { state: "settled", reason: null }, "it is no account's of a token");
+    const claim = await api.call(`POST /api/v1/agent/keys/${json.key}/claim`, { headers: { "x-svc-api-key": account.key } });
+    assert.equal(claim.status, 200);
+    const claimed = await api.call(`GET /api/v1/purchases/${json.purchase_id}`, { token: account.token });
+    assert.deepEqual([claimed.json.buys, claimed.json.id], ["create_key", json.purchase_id]);
   });
 
   paid("a management token never pays, and a payment never stands for it", async (scene) => {
@@ -252,7 +256,11 @@ eachStore(({ engine, open }) => {
       const { purchase_id, status_url } = json.error;
       assert.equal(status_url, `${api.url}/api/v1/purchases/${purchase_id}`);
       const what = `GET ${status_url.slice(api.url.length)}`;
-      for (const who of [{}, { token: account.token }]) assert.equal((await api.call(what, who)).json.state, state);
+      const { json: told } = await api.call(what);
+      assert.deepEqual([Object.keys(told).sort(), told.state], [["reason", "state"], state], "nothing is told of who paid what for whom");
+      const { json: whole } = await api.call(what, { token: account.token });
+      assert.deepEqual([whole.state, whole.account_id, whole.id], [state, account.id, purchase_id]);
+      assert.ok(["payer", "tx_hash", "amount_usd", "rail"].every((it) => it in whole));
       const other = await api.call("POST /api/v1/keys", { body: {} });
       assert.equal((await api.call(what, { token: other.json.management_token })).outcome, "getPurchase not_found");
     }

@@ -11,6 +11,7 @@ import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../client-addre
 import { OPERATIONS } from "../contract.ts";
 import type { OperationMethod } from "../contract-types.ts";
 import { isLocalCaller } from "../local-caller.ts";
+import type { Paywall } from "../paywall.ts";
 import { type Headers, headersOf } from "../respond.ts";
 import { readBody } from "./body.ts";
 import type { AnyResult, NamedOperation } from "./operation.ts";
@@ -21,7 +22,9 @@ import { createServing } from "./serve.ts";
 import { writeAnswer, writeApiFault, writePaid, writePaymentRefusal } from "./write.ts";
 
 /** What the API is served with. */
-export interface ApiParts extends Omit<HandlerParts, "creations" | "writes"> {
+export interface ApiParts extends Omit<HandlerParts, "creations" | "writes" | "payments"> {
+  /** The same one that stands before calls, so that what it allows an address is allowed once. Null = nothing can be bought. */
+  readonly paywall: Paywall | null;
   readonly log: Pick<Logger, "error" | "warn">;
   /** Null = the address that callers use. */
   readonly publicUrl: string | null;
@@ -80,7 +83,7 @@ export function createApi(parts: ApiParts): Api {
   const creations = createAddressLimit({ perSecond: parts.keysPerHour / HOUR_S, burst: parts.keysPerHour });
   const misses = createAddressLimit({ perSecond: missesPerMinute / MINUTE_S, burst: missesPerMinute });
   const writes = createAddressLimit({ perSecond: writesPerMinute / MINUTE_S, burst: writesPerMinute });
-  const serve = createServing({ ...parts, creations, writes }, { ...parts, misses });
+  const serve = createServing({ ...parts, payments: parts.paywall?.payments ?? null, creations, writes }, { ...parts, misses });
   const routeOf = createRoutes(OPERATIONS.filter((it) => it.servedBy === "api"));
   const reading = createBound(maxReading, apiFault("unavailable", "too many requests are arriving"));
   const underWay = createBound(maxUnderWay, apiFault("unavailable", "too many requests are under way"));

@@ -14,7 +14,7 @@ import { operatorHandlers } from "../handlers/operator.ts";
 import { operatorAccountHandlers } from "../handlers/operator-accounts.ts";
 import { profileHandlers } from "../handlers/profiles.ts";
 import { purchaseHandlers } from "../handlers/purchases.ts";
-import { createPaywall } from "../paywall.ts";
+import type { Paywall } from "../paywall.ts";
 import { parseBody } from "./body.ts";
 import { type CredentialParts, callerOf } from "./credentials.ts";
 import { checkDocument } from "./document.ts";
@@ -23,11 +23,16 @@ import type { AnyHandler, AnyInput, AnyPaidHandler, AnyResult, NamedOperation, O
 import type { HandlerParts } from "./parts.ts";
 import { createPaidServing } from "./serve-paid.ts";
 
+/** What requests are served with. */
+interface ServingParts extends HandlerParts {
+  /** Null = nothing can be bought. */
+  readonly paywall: Paywall | null;
+}
+
 /** Answers requests of operations; throws where the store does. */
-export function createServing(parts: HandlerParts, credentials: CredentialParts): (asked: OperationRequest) => Promise<AnyResult> {
+export function createServing(parts: ServingParts, credentials: CredentialParts): (asked: OperationRequest) => Promise<AnyResult> {
   const handlers = parseHandlers(handlersOf(parts));
-  const paywall = parts.payments === null ? null : createPaywall({ payments: parts.payments, world: parts.world });
-  const servePaid = createPaidServing({ paywall, callerOf: (asked, paid) => changerOf(credentials, asked, paid), inputOf });
+  const servePaid = createPaidServing({ paywall: parts.paywall, callerOf: (asked, paid) => changerOf(credentials, asked, paid), inputOf });
   return async (asked) => {
     const { operation, request, address } = asked;
     const handler = handlers.get(operation.id);

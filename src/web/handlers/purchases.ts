@@ -98,13 +98,30 @@ function customAccess(parts: HandlerParts): PurchaseHandlers["buyCustomAccess"] 
 function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["getPurchase"] {
   return async ({ params, caller }) => {
     const purchase = payments === null ? null : await payments.purchase(params.id);
-    const accountId = purchase === null ? null : accountOf(purchase);
-    // A key that was made by a payment belongs to no account of a token.
-    const isTheirs = caller.kind !== "agent" || accountId === null || (await isPartOf(store, accountId, caller.agent.accountId));
-    if (purchase === null || !isTheirs)
-      return apiFault("not_found", "no purchase has this id", { nextAction: "use the id of the answer, or its status_url as it stands" });
-    return { kind: "answer", status: 200, body: purchaseBody(purchase) };
+    if (purchase === null) return noPurchase();
+    if (caller.kind !== "agent") return { kind: "answer", status: 200, body: standingBody(purchase) };
+    const accountId = accountOf(purchase) ?? (await createdAccount(store, purchase.id));
+    const isTheirs = accountId !== null && (await isPartOf(store, accountId, caller.agent.accountId));
+    if (isTheirs) return { kind: "answer", status: 200, body: purchaseBody(purchase) };
+    // A key that a payment made belongs to no account of a token until it is claimed: its payer asks like anyone else.
+    return purchase.purpose.kind === "create_key" ? { kind: "answer", status: 200, body: standingBody(purchase) } : noPurchase();
   };
+}
+
+function noPurchase(): ApiFault<"not_found"> {
+  return apiFault("not_found", "no purchase has this id", { nextAction: "use the id of the answer, or its status_url as it stands" });
+}
+
+/** The account of the key that a purchase made; null = it has made none. */
+async function createdAccount({ db }: HandlerParts["store"], purchaseId: string): Promise<string | null> {
+  const row = await db
+    .selectFrom("ledger_tx")
+    .innerJoin("ledger_entry", "ledger_entry.tx_id", "ledger_tx.id")
+    .select("ledger_entry.account_id")
+    .where("ledger_tx.idem_key", "=", `purchase:${purchaseId}`)
+    .where("ledger_entry.book", "=", "account")
+    .executeTakeFirst();
+  return row?.account_id ?? null;
 }
 
 /** Why a token may not buy for an account; null = it may. */
@@ -139,6 +156,13 @@ function otherThanAsked({ purchase }: Paid): Error {
 function receiptOf(it: PurchaseView): z.output<typeof shape.boughtCredit>["receipt"] {
   const what = { protocol: it.protocol, rail: it.rail, chain_id: it.chainId, tx_hash: it.txHash, payer: it.payer };
   return { ...what, amount_usd: usdText(it.amountN), settled_at: instantOrNull(it.endedAtMs) };
+}
+
+const ON_CHAIN = /0x[0-9a-fA-F]{40,}/g;
+
+/** What may be told of a purchase to anyone who has its id. */
+function standingBody({ state, reason }: PurchaseView): z.output<typeof shape.purchase> {
+  return { state, reason: reason === null ? null : reason.replace(ON_CHAIN, "0x…") };
 }
 
 function purchaseBody(it: PurchaseView): z.output<typeof shape.purchase> {
