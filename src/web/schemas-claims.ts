@@ -1,5 +1,7 @@
 // The shapes of claims and connections: what requests carry and what answers hold. Knows no operation: those are rows of `contract-claims.ts`.
+
 import { z } from "zod";
+import { NO_CONTROLS } from "./schema-patterns.ts";
 
 const instant = z.iso.datetime();
 const accountId = z.string().regex(/^acc_[0-9a-z]{20}$/);
@@ -35,12 +37,7 @@ export const claimLink = z
 /** Body of `createConnection`. */
 export const connectionRequest = z
   .strictObject({
-    name: z
-      .string()
-      .min(1)
-      .max(100)
-      .regex(/^\P{Cc}*$/u)
-      .describe("Who asks, as the page shows it: no control characters."),
+    name: z.string().min(1).max(100).regex(NO_CONTROLS).describe("Who asks, as the page shows it: no control characters."),
   })
   .meta({ id: "ConnectionRequest", description: "A wish to manage somebody's account." });
 

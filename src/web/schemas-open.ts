@@ -108,7 +108,7 @@ export const chainMetrics = z
 export const rpcError = z
   .object({
     jsonrpc: z.literal("2.0"),
-    id: z.null(),
+    id: z.union([z.int(), z.string(), z.null()]).describe("The id of the call; null where it was refused before it was read."),
     error: z.object({
       code: z.int(),
       message: z.string(),

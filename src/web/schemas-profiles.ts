@@ -1,7 +1,9 @@
 // The shapes of Custom profiles: the one description that documents are checked against, that callers are shown as JSON Schema, and that answers follow.
 // Knows no operation and no account.
+
 import { z } from "zod";
 import { HIDDEN } from "../hosted/profiles-document.ts";
+import { NO_CONTROLS } from "./schema-patterns.ts";
 
 /** Largest document that is read. */
 export const MAX_DOCUMENT_BYTES = 262_144;
@@ -78,13 +80,7 @@ const chain = z
 /** Body of `putProfile`: the document of a Custom profile. */
 export const profileDocument = z
   .strictObject({
-    name: z
-      .string()
-      .min(1)
-      .max(100)
-      .regex(/^\P{Cc}*$/u)
-      .optional()
-      .describe("A label for you."),
+    name: z.string().min(1).max(100).regex(NO_CONTROLS).optional().describe("A label for you."),
     chains: z
       .record(z.string().min(1).max(64), chain)
       .refine((it) => Object.keys(it).length >= 1 && Object.keys(it).length <= MAX_CHAINS)

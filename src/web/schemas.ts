@@ -1,6 +1,8 @@
 // The shapes of the HTTP API: what requests may carry and what answers hold. Each shape with an id is a component of the OpenAPI document.
 // Knows no operation: those are rows of `contract.ts`.
+
 import { z } from "zod";
+import { NO_CONTROLS } from "./schema-patterns.ts";
 import { amountUsd } from "./schemas-payments.ts";
 
 const instant = z.iso.datetime().meta({ id: "Instant", description: "A date and time in UTC, ISO 8601.", examples: ["2026-01-31T12:00:00.000Z"] });
@@ -24,12 +26,7 @@ export const secretParams = z.object({ key: z.string().describe("The full key, `
 /** The path parameter of one chain. */
 export const chainParams = z.object({ chain: z.string().describe("A chain's name or decimal id.") });
 
-const name = z
-  .string()
-  .min(1)
-  .max(100)
-  .regex(/^\P{Cc}*$/u)
-  .describe("A label, to tell keys apart: no control characters.");
+const name = z.string().min(1).max(100).regex(NO_CONTROLS).describe("A label, to tell keys apart: no control characters.");
 const profileName = z.string().min(1).max(63);
 const defaultProfile = profileName.nullable().describe("Profile that serves requests that name none; null = `premium`, or the first allowed one.");
 const allowedProfiles = z.array(profileName).min(1).max(50).nullable().describe("Profiles that the key may use; null = every profile of the account.");

@@ -40,3 +40,23 @@ export const HOSTED: Facts = facts({ enabled: true, operator_token: SECRET });
 
 /** A plain router. */
 export const ROUTER: Facts = facts({ enabled: false });
+
+/** Where a rail's money goes. */
+export const RECIPIENT = `0x${"11".repeat(20)}`;
+/** A rail's token. */
+export const TOKEN = `0x${"20".repeat(20)}`;
+/** The secret key of a settlement wallet. */
+export const WALLET_KEY = `0x${"ab".repeat(32)}`;
+const RAIL = { rpc_url: `https://node.example/${SECRET}`, recipient: RECIPIENT };
+
+/** Rails of every kind. */
+export const RAILS = {
+  tempo: { ...RAIL, kind: "tempo", chain_id: 4217, token: TOKEN },
+  evm: { ...RAIL, kind: "evm", chain_id: 8453, token: { address: TOKEN, name: "USD Coin", version: "2" }, wallet_key: WALLET_KEY },
+  session: { ...RAIL, kind: "session", chain_id: 4217, token: TOKEN, wallet_key: WALLET_KEY },
+} as const;
+
+/** A hosted instance that sells by these rails. */
+export function selling(rails: readonly object[], more: object = {}): Facts {
+  return facts({ enabled: true, payments: { rails, ...more } });
+}

@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
 import { API_FAULTS } from "../../src/core/api-fault.ts";
 import { FAULTS } from "../../src/core/fault.ts";
 import { OPERATIONS } from "../../src/web/contract.ts";
 import { openApiDocument } from "../../src/web/discovery/openapi.ts";
-import { facts, HOSTED, ROUTER, SECRET, SITE } from "./facts.ts";
+import { facts, HOSTED, RAILS, ROUTER, SECRET, SITE, selling } from "./facts.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into documents of any shape
 type Document = any;
@@ -124,7 +126,7 @@ test("calls tell how they are refused: with a key 401, 402, 403, 409, 410 and 42
   const statuses = (document: Document, path: string) => Object.keys(document.paths[path].post.responses).join(" ");
   assert.equal(statuses(keyed, "/rpc/k/{key}/{strategy}/{chain}"), "200 204 400 401 402 403 404 408 409 410 413 415 429 500 503");
   assert.equal(statuses(plain, "/rpc/{strategy}/{chain}"), "200 204 400 404 408 413 415 500 503");
-  assert.deepEqual(keyed.paths["/rpc/{chain}"].post.security, [{ rpcKey: [] }, { rpcKeyHeader: [] }, { apiKey: [] }]);
+  assert.deepEqual(keyed.paths["/rpc/{chain}"].post.security, [{ rpcKey: [] }, { dashboardKey: [] }, { apiKey: [] }]);
   assert.deepEqual(plain.paths["/rpc/{chain}"].post.security, []);
   assert.deepEqual(keyed.paths["/api/v1/keys"].post.security, [{}, { managementToken: [] }]);
   assert.equal(
@@ -143,4 +145,31 @@ function operations(document: Document): readonly Entry[] {
 
 function resolved(document: Document, answer: Document): Document {
   return answer.$ref === undefined ? answer : document.components.responses[answer.$ref.split("/").at(-1)];
+}
+
+test("every example of the document fits the schema that it stands beside, and every pattern is one that generators understand", () => {
+  const document: Document = JSON.parse(JSON.stringify(openApiDocument(selling(Object.values(RAILS)), SITE)));
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats.default(ajv);
+  ajv.addSchema({ $id: "doc", components: document.components });
+  let checked = 0;
+  const check = (schema: Document, example: unknown, where: string): void => {
+    const absolute = JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"doc#/components/'));
+    checked++;
+    if (!ajv.validate(absolute, example)) assert.fail(`${where}: ${JSON.stringify(example)} ${ajv.errorsText()}`);
+  };
+  walk(document, "#", (node, where) => {
+    if (node.schema !== undefined && node.example !== undefined) check(node.schema, node.example, where);
+    if (node.schema !== undefined && node.examples !== undefined && !Array.isArray(node.examples))
+      for (const [name, { value }] of Object.entries<Document>(node.examples)) check(node.schema, value, `${where}/${name}`);
+    if (Array.isArray(node.examples)) for (const example of node.examples) check({ ...node, examples: undefined }, example, where);
+    if (typeof node.pattern === "string") assert.doesNotMatch(node.pattern, /\\[pP]\{|\(\?[<!=]|\(\?i/, `${where}: ${node.pattern}`);
+  });
+  assert.ok(checked > 50, `${checked} examples`);
+});
+
+function walk(node: Document, where: string, visit: (node: Document, where: string) => void): void {
+  if (typeof node !== "object" || node === null) return;
+  if (!Array.isArray(node)) visit(node, where);
+  for (const [key, child] of Object.entries(node)) walk(child, `${where}/${key}`, visit);
 }

@@ -7,17 +7,9 @@ import { createDocuments } from "../../src/web/discovery/documents.ts";
 import { type Facts, factsOf } from "../../src/web/discovery/facts.ts";
 import { openApiDocument } from "../../src/web/discovery/openapi.ts";
 import { configOf } from "../fakes/service.ts";
-import { configuration, facts, HOSTED, ROUTER, SECRET, SITE } from "./facts.ts";
+import { configuration, HOSTED, RAILS, RECIPIENT, ROUTER, SECRET, SITE, selling, TOKEN, WALLET_KEY } from "./facts.ts";
 
-const RECIPIENT = `0x${"11".repeat(20)}`;
-const TOKEN = `0x${"20".repeat(20)}`;
-const WALLET_KEY = `0x${"ab".repeat(32)}`;
-const common = { rpc_url: `https://node.example/${SECRET}`, recipient: RECIPIENT };
-const TEMPO = { ...common, kind: "tempo", chain_id: 4217, token: TOKEN };
-const EVM = { ...common, kind: "evm", chain_id: 8453, token: { address: TOKEN, name: "USD Coin", version: "2" }, wallet_key: WALLET_KEY };
-const SESSION = { ...common, kind: "session", chain_id: 4217, token: TOKEN, wallet_key: WALLET_KEY };
-
-const selling = (rails: readonly object[], more: object = {}): Facts => facts({ enabled: true, payments: { rails, ...more } });
+const { tempo: TEMPO, evm: EVM, session: SESSION } = RAILS;
 const ALL = selling([TEMPO, EVM, SESSION]);
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into documents of any shape

@@ -55,7 +55,12 @@ export function securitySchemes(hosted: HostedFacts | null): Json {
       description: "The RPC key (`svc_ak_…`) as it was sent before keys stood in the path. Prefer `/rpc/k/{key}/…`, whose path carries it.",
     },
     rpcKey: bearer("The RPC key (`svc_ak_…`)."),
-    rpcKeyHeader: { type: "apiKey", in: "header", name: "x-svc-api-key", description: "The RPC key (`svc_ak_…`)." },
+    dashboardKey: {
+      type: "apiKey",
+      in: "header",
+      name: "x-svc-api-key",
+      description: "The RPC key (`svc_ak_…`), in a header of its own.",
+    },
     managementToken: bearer("The management token (`svc_mt_…`) that `createKey` answers when it creates an account."),
     mpp: {
       type: "http",
@@ -70,7 +75,7 @@ export function securitySchemes(hosted: HostedFacts | null): Json {
 }
 
 /** Any of an RPC key's ways beside the path. */
-const RPC_KEY: readonly Json[] = [{ rpcKey: [] }, { rpcKeyHeader: [] }];
+const RPC_KEY: readonly Json[] = [{ rpcKey: [] }, { dashboardKey: [] }];
 
 /** The `security` of RPC paths without a key in them. */
 export function rpcSecurity(hosted: HostedFacts | null): readonly Json[] {
