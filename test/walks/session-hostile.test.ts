@@ -236,6 +236,70 @@ test("evidence, provider pins and unknown places are told as everywhere", async 
   assert.equal(subscribe.error.data.websocket_url, "/ws/rpc/load-balanced/ethereum");
 });
 
+test("what is refused in any case, and what the configuration answers, is told to whoever has not paid: no payment is asked for it", async (t) => {
+  const stage = await sessionStage(t, chains);
+  const unpaid = async (body: unknown) => {
+    const response = await fetch(stage.url(), { ...callOf(""), body: JSON.stringify(body) });
+    return { status: response.status, usd: response.headers.get("x-svc-usd"), json: JSON.parse(await response.text()) };
+  };
+  for (const [method, code] of [
+    ["eth_sendTransaction", "method_blocked"],
+    ["eth_sign", "method_blocked"],
+    ["personal_sign", "method_blocked"],
+    ["eth_subscribe", "websocket_only"],
+    ["eth_unsubscribe", "websocket_only"],
+  ] as const) {
+    const { status, usd, json } = await unpaid({ jsonrpc: "2.0", id: 5, method, params: [] });
+    assert.deepEqual([status, usd, json.id, json.error.code, json.error.data.code], [200, "0", 5, -32_601, code]);
+  }
+  assert.equal((await unpaid({ jsonrpc: "2.0", id: 6, method: "eth_chainId" })).json.result, "0x1");
+  const batch = await unpaid([{ jsonrpc: "2.0", id: 1, method: "eth_sign" }, { id: 2 }, { jsonrpc: "2.0", id: 3, method: "net_version" }]);
+  assert.deepEqual(
+    [batch.status, batch.json.map((it: { id: number; error?: { code: number } }) => [it.id, it.error?.code ?? "result"])],
+    [
+      200,
+      [
+        [1, -32_601],
+        [2, -32_600],
+        [3, "result"],
+      ],
+    ],
+  );
+  // One call among them that a provider is asked for is paid for.
+  assert.equal(
+    (
+      await unpaid([
+        { jsonrpc: "2.0", id: 1, method: "eth_sign" },
+        { jsonrpc: "2.0", id: 2, method: "eth_gasPrice" },
+      ])
+    ).status,
+    402,
+  );
+  assert.equal(stage.upstream.asked.length, 0);
+});
+
+test("a payer who leaves before the answer pays for what a provider was asked, and may make the same request once more", async (t) => {
+  const stage = await sessionStage(t, chains);
+  const { manager, sent } = keptClient(stage);
+  await manager.fetch(stage.url(), callOf("eth_gasPrice", 1));
+  const spent = async (): Promise<bigint> => (await rowOf(stage, manager.channelId ?? "")).spent_units;
+  const write = callOf("eth_sendRawTransaction", 2, ["0x02"]);
+  stage.upstream.script(() => {});
+  const leaving = new AbortController();
+  const left = manager.fetch(stage.url(), { ...write, signal: leaving.signal }).catch(() => "left");
+  await until(() => stage.upstream.asked.length === 2, "the provider is asked");
+  assert.equal(await spent(), PRICE, "nothing is charged while the call is under way");
+  leaving.abort();
+  assert.equal(await left, "left");
+  await until(async () => (await spent()) === PRICE + 25n, "it is charged");
+  stage.upstream.script((_, reply) => reply.result('"0xab"'));
+  const credential = sent.at(-1)?.credential ?? "";
+  const again = await send(stage, credential, write);
+  assert.deepEqual([again.status, again.headers.get("x-svc-usd"), JSON.parse(await again.text()).result], [200, "0", "0xab"]);
+  assert.equal(await codeOf(await send(stage, credential, write)), "payment_conflict");
+  assert.deepEqual([await spent(), stage.upstream.asked.length], [PRICE + 25n, 3]);
+});
+
 test("without a session rail the route says that it is not there", async (t) => {
   const { service } = await hostedStage(t);
   const { status, json } = await service.post("/rpc/session/load-balanced/ethereum", { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" });

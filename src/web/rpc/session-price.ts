@@ -11,7 +11,7 @@ import { refusalOfBatch } from "./batch.ts";
 /** A call and what it costs. */
 export interface PricedItem {
   readonly span: Span;
-  /** Base units; 0 = it is no valid request, and answered as such. */
+  /** Base units; 0 = no provider is asked: it is no valid request, is always refused, or is answered from the configuration. */
   readonly units: bigint;
 }
 
@@ -37,6 +37,8 @@ export interface RefusedRequest {
 export interface Pricing {
   readonly tariff: Tariff;
   readonly strategy: Strategy;
+  /** Sent to one provider: then nothing is answered from the configuration. */
+  readonly pinned: boolean;
   readonly maxItems: number;
 }
 
@@ -58,19 +60,23 @@ function pricedBatch(bytes: Buffer, start: number, pricing: Pricing): PricedRequ
   if (why !== null) return { kind: "refused", fault: why, id: "null" };
   let units = 0n;
   let cu = 0;
+  let valid = 0;
   const items = spans.map((span): PricedItem => {
     const envelope = readRequest(bytes, span.start, span.end);
     if (envelope.kind === "invalid") return { span, units: 0n };
     const price = priceOf(envelope.method, pricing);
+    valid++;
     units += price.units;
     cu += price.cu;
     return { span, units: price.units };
   });
-  if (units === 0n) return { kind: "refused", fault: fault("invalid_request", "the batch holds no valid request"), id: "null" };
+  if (valid === 0) return { kind: "refused", fault: fault("invalid_request", "the batch holds no valid request"), id: "null" };
   return { kind: "priced", items, isBatch: true, units, cu, id: "null" };
 }
 
-function priceOf(name: string, { tariff, strategy }: Pricing): { readonly units: bigint; readonly cu: number } {
-  const cu = cuOf(tariff, methodOf(name), strategy);
+function priceOf(name: string, { tariff, strategy, pinned }: Pricing): { readonly units: bigint; readonly cu: number } {
+  const method = methodOf(name);
+  const cu = cuOf(tariff, method, strategy);
+  if (method.handling !== "route" && !(method.handling === "local" && pinned)) return { units: 0n, cu };
   return { units: unitsFor(cu * tariff.nanoPerCu), cu };
 }

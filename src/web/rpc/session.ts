@@ -20,7 +20,7 @@ import type { Caller } from "./caller.ts";
 import { type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
 import type { RpcLimits } from "./limits.ts";
 import { renderFault, renderReply } from "./render.ts";
-import { type PricedRequest, pricedRequest } from "./session-price.ts";
+import { type PricedRequest, type Pricing, pricedRequest } from "./session-price.ts";
 
 /** What pay-per-call needs. */
 export interface PayPerCall {
@@ -94,14 +94,15 @@ class PaidRequest {
 
   async serve(): Promise<void> {
     const { sessions, tariff } = this.#parts.payPerCall;
-    const { caller, bytes, address } = this.#request;
+    const { caller, bytes } = this.#request;
     const isEmpty = bytes.length === 0;
     if (!isEmpty && (!isUtf8(bytes) || !isJson(bytes))) return this.#refuse(fault("parse_error", "the body is not valid JSON"), "null");
-    const priced = isEmpty ? null : pricedRequest(bytes, { tariff, strategy: address.strategy, maxItems: this.#parts.limits.maxBatchItems });
+    const priced = isEmpty ? null : pricedRequest(bytes, this.#pricing(tariff));
     if (priced?.kind === "refused") return this.#refuse(priced.fault, priced.id);
     const payment = paymentIn(caller);
     if (payment?.kind === "unclear")
       return this.#refuse(fault("invalid_request", payment.message, { nextAction: "send one payment, in one header" }), idOf(priced));
+    if (priced !== null && priced.units === 0n && payment === null) return this.#free(priced);
     const call = priced === null ? null : { units: priced.units, calls: priced.items.length, fingerprint: fingerprintOf(caller.url, bytes) };
     const taken = payment === null ? await sessions.ask(call, this.#caller()) : await sessions.take(payment.given, call, this.#caller());
     if (this.#cancelled) return void (taken.kind === "hold" && taken.release());
@@ -128,6 +129,21 @@ class PaidRequest {
     if (this.#cancelled) return;
     if (isStoreTrouble(error)) this.#refuse(fault("unavailable", "channels cannot be looked up right now"), "null");
     else this.#sink.failed(error);
+  }
+
+  #pricing(tariff: Tariff): Pricing {
+    const { strategy, pin } = this.#request.address;
+    return { tariff, strategy, pinned: pin !== null, maxItems: this.#parts.limits.maxBatchItems };
+  }
+
+  /** Answers what costs nothing and carries no payment: nobody is asked to pay for a refusal. */
+  #free(priced: PricedRequest): void {
+    const make = priced.isBatch ? this.#batch.bind(this) : this.#single.bind(this);
+    this.#cancelCall = make(priced, ({ status, fault: why, headers, body }) => {
+      this.#cancelCall = null;
+      const cost = ["x-svc-cu", String(priced.cu), "x-svc-usd", "0"];
+      this.#sink.answered({ status, fault: why, headers: [...headers, ...cost], body: body === null ? null : [body] });
+    });
   }
 
   #caller(): SessionCaller {
