@@ -18,11 +18,20 @@ export interface Failure {
   readonly message: string;
   /** JSON-RPC error data. */
   readonly data: unknown;
+  /** The one event that failed this request and perhaps others with it: the end of a connection they shared. */
+  readonly incident?: object;
+  /** It failed for want of a free connection here, which says nothing about the provider. */
+  readonly crowded?: true;
 }
 
 /** A failure that carries nothing but its kind and a text. */
 export function plainFailure(kind: Failure["kind"], message: string): Failure {
   return { kind, httpStatus: 0, retryAfter: null, code: null, message, data: null };
+}
+
+/** Whether a failure is something that the provider said. */
+export function isAnswer(kind: Failure["kind"]): boolean {
+  return kind === "error" || kind === "body";
 }
 
 /**
@@ -69,6 +78,8 @@ export interface Attempt extends Channel {
   readonly verdict: Verdict | null;
   /** JSON-RPC error code, or the HTTP status of a body that was none; null where neither was seen. */
   readonly code: number | null;
+  /** The event that failed it, where it was not the only one. */
+  readonly incident?: object;
 }
 
 /** Why a provider was not considered for a call. */
@@ -96,6 +107,8 @@ export interface Exclusion {
 export interface Plan {
   readonly candidates: readonly Channel[];
   readonly excluded: readonly Exclusion[];
+  /** Every circuit of the set is open: the candidates are the least bad, and only a few calls at once may ask them. */
+  readonly panic?: true;
 }
 
 /** The strategies that order providers. */

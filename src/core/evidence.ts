@@ -35,6 +35,8 @@ export interface Evidence {
   readonly svc_overhead_ms: number;
   readonly end_to_end_latency_ms: number;
   readonly retries: number;
+  /** Every circuit of the provider set was open, and the least bad were asked. */
+  readonly panic?: true;
   readonly circuit_breaker_state: "closed" | "half_open" | "open" | null;
   readonly attempts: readonly EvidenceAttempt[];
   readonly excluded?: readonly { readonly provider: string; readonly reason: string }[];
@@ -69,6 +71,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     svc_overhead_ms: round(Math.max(0, input.endToEndMs - upstreamMs)),
     end_to_end_latency_ms: round(input.endToEndMs),
     retries: Math.max(0, attempts.length - 1),
+    ...(plan.panic === true ? { panic: true } : {}),
     circuit_breaker_state: input.breakerState,
     attempts: attempts.map((it) => ({
       provider: shown(it.provider),

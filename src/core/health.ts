@@ -1,12 +1,13 @@
 // The health of one provider on one transport: circuit, rate limit, cordon, learned facts, speed. The one place where an attempt changes it.
 // Knows no clock, no other provider and no error: it hears verdicts.
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
-import { type Breaker, CLOSED, next, probed, type Signal } from "./breaker.ts";
+import { type Breaker, type Cause, CLOSED, next, probed, type Signal } from "./breaker.ts";
 import type { BlockRef } from "./call.ts";
 import { bindsRange, blockSpan, createFacts, type Facts, learnMethod, learnPruned, learnRange, learnTag, unlearnMethod } from "./capability.ts";
 import { HEAD_FRESH_MS } from "./head.ts";
-import { createLatencyRecord, type LatencyRecord, observe } from "./latency.ts";
+import { createLatencyRecord, type LatencyRecord, observe, observeAtLeast } from "./latency.ts";
 import type { Method } from "./method.ts";
+import { takeCount } from "./silence.ts";
 import { type Throttle, throttled } from "./throttle.ts";
 
 /** Why a provider is excluded until a matching probe. */
@@ -22,6 +23,9 @@ export interface Outcomes {
   neutral: number;
   cancelled: number;
 }
+
+/** By what a circuit was opened: failures of a kind, or by being silent. */
+export type OpenedBy = Cause | "silence";
 
 /** The health of one provider on one transport; changed in place, and only by `recordAttempt`, by probes and by taking a permit. */
 export interface Health {
@@ -39,6 +43,14 @@ export interface Health {
   probeMs: number | null;
   /** When it was last probed, successfully or not. */
   probedAtMs: number;
+  /** When it last answered anything at all. */
+  heardAtMs: number;
+  /** When a silent attempt of a caller last counted, by caller. */
+  readonly silences: Map<string, number>;
+  /** The event that last failed several attempts at once; it counts once. Null = none did. */
+  incident: object | null;
+  /** How often its circuit was opened by what, since the start. */
+  readonly openings: Record<OpenedBy, number>;
   readonly latency: LatencyRecord;
   readonly outcomes: Outcomes;
 }
@@ -66,6 +78,10 @@ export function createHealth(): Health {
     facts: null,
     probeMs: null,
     probedAtMs: NEVER_MS,
+    heardAtMs: NEVER_MS,
+    silences: new Map(),
+    incident: null,
+    openings: { silence: 0, timeout: 0, network: 0, server: 0, auth: 0 },
     latency: createLatencyRecord(),
     outcomes: { delivered: 0, failed: 0, rateLimited: 0, neutral: 0, cancelled: 0 },
   };
@@ -75,24 +91,54 @@ export function createHealth(): Health {
 export function recordAttempt(health: Health, method: Method, attempt: Attempt, ending: Ending): void {
   const { verdict, latencyMs } = attempt;
   if (verdict === null) {
+    health.heardAtMs = ending.nowMs;
     if (health.breaker !== CLOSED) signal(health, "success", latencyMs, ending);
     if (health.facts !== null) unlearnMethod(health.facts, method);
     health.outcomes.delivered += 1;
     observe(health.latency, method, latencyMs, ending.nowMs);
     return;
   }
-  recordVerdict(health, method, { verdict, latencyMs }, ending);
+  recordVerdict(health, method, attempt.incident === undefined ? { verdict, latencyMs } : { verdict, latencyMs, incident: attempt.incident }, ending);
   count(health, method, attempt, ending.nowMs);
+}
+
+/** An attempt that we ended ourselves: at its deadline, for its caller, or because another provider was faster. */
+export interface CutAttempt extends Pick<Attempt, "latencyMs"> {
+  readonly verdict: Verdict;
+  /** Its provider was silent, or it counted as that before. */
+  readonly silent: boolean;
+}
+
+/**
+ * Takes an attempt into account that we ended ourselves, and gives its trial permit back. Moves no circuit: where its provider was silent that is
+ * `recordSilence`, else it is no more than a reading of its latency.
+ */
+export function recordCut(health: Health, method: Method, { verdict, latencyMs, silent }: CutAttempt, ending: Ending): void {
+  signal(health, "ignored", latencyMs, ending);
+  if (!silent) observeAtLeast(health.latency, method, latencyMs, ending.nowMs);
+  if (verdict.effect.kind === "ignored") health.outcomes.cancelled += 1;
+  else {
+    health.outcomes.failed += 1;
+    observe(health.latency, method, null, ending.nowMs);
+  }
+}
+
+/** Counts a silent attempt of a caller as a timeout, unless one of the same caller counted a short while ago. */
+export function recordSilence(health: Health, caller: string, latencyMs: number, ending: Ending): void {
+  if (!takeCount(health.silences, caller, ending.nowMs)) return;
+  signal(health, "silence", latencyMs, ending);
 }
 
 /** Takes a verdict into account that is about no call: what became of a connection. Counts nothing. */
 export function recordVerdict(
   health: Health,
   method: Method,
-  { verdict, latencyMs }: { readonly verdict: Verdict; readonly latencyMs: number },
+  { verdict, latencyMs, incident = null }: { readonly verdict: Verdict; readonly latencyMs: number; readonly incident?: object | null },
   ending: Ending,
 ): void {
-  signal(health, signalOf(verdict.effect), latencyMs, ending);
+  const known = incident !== null && incident === health.incident;
+  health.incident = incident ?? health.incident;
+  signal(health, known ? "ignored" : signalOf(verdict.effect), latencyMs, ending);
   apply(health, method, verdict.effect, ending);
 }
 
@@ -112,8 +158,12 @@ function signalOf(effect: Effect): Signal {
   return effect.kind === "cordon" && effect.reason === "auth" ? "auth" : "ignored";
 }
 
-function signal(health: Health, heard: Signal, latencyMs: number, { nowMs, random }: Ending): void {
-  health.breaker = next(health.breaker, heard, { startedAtMs: nowMs - latencyMs, nowMs, chance: random() });
+function signal(health: Health, heard: Signal | "silence", latencyMs: number, { nowMs, random }: Ending): void {
+  const before = health.breaker.kind;
+  const moment = { startedAtMs: nowMs - latencyMs, nowMs, chance: random() };
+  health.breaker = next(health.breaker, heard === "silence" ? "timeout" : heard, moment);
+  if (health.breaker.kind !== "open" || before === "open" || heard === "success" || heard === "ignored") return;
+  health.openings[heard] += 1;
 }
 
 function apply(health: Health, method: Method, effect: Effect, ending: Ending): void {

@@ -1,12 +1,13 @@
-// How fast and how reliably one provider answered on one transport: decayed averages per method, category and provider, and one latency histogram.
+// How fast and how reliably one provider answered on one transport: decayed averages per method, category and provider, and latency histograms, one of
+// all calls and one for each class of deadline.
 // Everything lies in arrays of fixed size; a method name that is not in the table has no cell of its own. Knows no clock and no reason of a failure.
-import { CATEGORIES, METHODS, type Method } from "./method.ts";
+import { CATEGORIES, type DeadlineClass, METHODS, type Method } from "./method.ts";
 
 /** The record of one provider on one transport; changed in place by `observe`. */
 export interface LatencyRecord {
   /** `CELL` numbers for each method, then each category, then the provider. */
   readonly cells: Float64Array;
-  /** Counts of delivered answers by latency; forgets, so that percentiles follow the present. */
+  /** Counts of delivered answers by latency: of all, then of each class of deadline; they forget, so that percentiles follow the present. */
   readonly buckets: Uint32Array;
   /** The same since the start. */
   readonly histogram: Histogram;
@@ -69,11 +70,17 @@ const FIRST_BUCKET_MS = 0.5;
 /** The histogram forgets half of what it holds when it holds this many, so that it follows the present. */
 const HISTOGRAM_HALVES_AT = 4_096;
 
+/** Answers of a class that its own percentiles need; with fewer, those of all calls are used. */
+const LEAST_OF_CLASS = 20;
+const CLASSES: readonly DeadlineClass[] = ["cheap", "standard", "default", "traceTx", "traceBlock"];
+/** Numbers of one set of buckets: theirs and their sum. */
+const COUNTS = BUCKETS + 1;
+
 /** An empty record. */
 export function createLatencyRecord(): LatencyRecord {
   const cells = new Float64Array(PROVIDER_CELL + CELL);
   for (let at = LAST_MS; at < cells.length; at += CELL) cells[at] = Number.NEGATIVE_INFINITY;
-  return { cells, buckets: new Uint32Array(BUCKETS + 1), histogram: createHistogram() };
+  return { cells, buckets: new Uint32Array(COUNTS * (1 + CLASSES.length)), histogram: createHistogram() };
 }
 
 /** An empty histogram. */
@@ -96,8 +103,21 @@ export function observe(record: LatencyRecord, method: Method, latencyMs: number
   observeCell(record.cells, CATEGORY_CELLS[method.index] ?? PROVIDER_CELL, delivered, nowMs);
   observeCell(record.cells, PROVIDER_CELL, delivered, nowMs);
   if (delivered === null) return;
-  observeBucket(record.buckets, delivered);
+  const bucket = bucketOf(delivered);
+  observeBucket(record.buckets, 0, bucket);
+  observeBucket(record.buckets, countsOf(method), bucket);
   addTo(record.histogram, delivered);
+}
+
+/** A call that was given up after `latencyMs`, so that it would have taken longer: raises averages, never lowers them, and counts as no call. */
+export function observeAtLeast(record: LatencyRecord, method: Method, latencyMs: number, nowMs: number): void {
+  for (const at of [method.index * CELL, CATEGORY_CELLS[method.index] ?? PROVIDER_CELL, PROVIDER_CELL]) {
+    const { cells } = record;
+    const delivered = numberAt(cells, at + DELIVERED);
+    const average = numberAt(cells, at + LATENCY);
+    if (delivered === 0 || latencyMs <= average || !isFresh(cells, at, nowMs)) continue;
+    cells[at + LATENCY] = average + (latencyMs - average) * Math.max(1 / (delivered + 1), LATENCY_WEIGHT);
+  }
 }
 
 /** The finest fresh reading with at least `minCalls`: of the method, else of its category, else whatever the provider has; null = nothing fresh. */
@@ -123,7 +143,14 @@ export function methodReadings(record: LatencyRecord, nowMs: number): readonly M
 
 /** Percentiles over the latest few thousand delivered answers, exact to a fifth. */
 export function percentiles(record: LatencyRecord): Percentiles {
-  return { p50Ms: percentile(record.buckets, 0.5), p95Ms: percentile(record.buckets, 0.95), p99Ms: percentile(record.buckets, 0.99) };
+  const { buckets } = record;
+  return { p50Ms: percentile(buckets, 0, 0.5), p95Ms: percentile(buckets, 0, 0.95), p99Ms: percentile(buckets, 0, 0.99) };
+}
+
+/** What share of the answers to calls like this one came within; null = nothing is known. */
+export function usualMs({ buckets }: LatencyRecord, method: Method, share: number): number | null {
+  const own = countsOf(method);
+  return percentile(buckets, numberAt(buckets, own + BUCKETS) >= LEAST_OF_CLASS ? own : 0, share);
 }
 
 function observeCell(cells: Float64Array, at: number, latencyMs: number | null, nowMs: number): void {
@@ -140,33 +167,40 @@ function observeCell(cells: Float64Array, at: number, latencyMs: number | null, 
   cells[at + LATENCY] = average + (latencyMs - average) * Math.max(1 / delivered, LATENCY_WEIGHT);
 }
 
-function observeBucket(buckets: Uint32Array, latencyMs: number): void {
-  const doublings = latencyMs > FIRST_BUCKET_MS ? Math.log2(latencyMs / FIRST_BUCKET_MS) : 0;
-  const bucket = Math.min(BUCKETS - 1, Math.floor(doublings * BUCKETS_PER_DOUBLING));
-  buckets[bucket] = numberAt(buckets, bucket) + 1;
-  const total = numberAt(buckets, BUCKETS) + 1;
-  buckets[BUCKETS] = total;
-  if (total >= HISTOGRAM_HALVES_AT) halve(buckets);
+function countsOf({ deadline }: Method): number {
+  return COUNTS * (1 + CLASSES.indexOf(deadline));
 }
 
-function halve(buckets: Uint32Array): void {
+function bucketOf(latencyMs: number): number {
+  const doublings = latencyMs > FIRST_BUCKET_MS ? Math.log2(latencyMs / FIRST_BUCKET_MS) : 0;
+  return Math.min(BUCKETS - 1, Math.floor(doublings * BUCKETS_PER_DOUBLING));
+}
+
+function observeBucket(buckets: Uint32Array, from: number, bucket: number): void {
+  buckets[from + bucket] = numberAt(buckets, from + bucket) + 1;
+  const total = numberAt(buckets, from + BUCKETS) + 1;
+  buckets[from + BUCKETS] = total;
+  if (total >= HISTOGRAM_HALVES_AT) halve(buckets, from);
+}
+
+function halve(buckets: Uint32Array, from: number): void {
   let total = 0;
-  for (let bucket = 0; bucket < BUCKETS; bucket++) {
-    const half = numberAt(buckets, bucket) >>> 1;
-    buckets[bucket] = half;
+  for (let at = from; at < from + BUCKETS; at++) {
+    const half = numberAt(buckets, at) >>> 1;
+    buckets[at] = half;
     total += half;
   }
-  buckets[BUCKETS] = total;
+  buckets[from + BUCKETS] = total;
 }
 
-function percentile(buckets: Uint32Array, share: number): number | null {
-  const total = numberAt(buckets, BUCKETS);
+function percentile(buckets: Uint32Array, from: number, share: number): number | null {
+  const total = numberAt(buckets, from + BUCKETS);
   if (total === 0) return null;
   const rank = Math.ceil(share * total);
   let seen = 0;
   let bucket = 0;
   for (; bucket < BUCKETS - 1; bucket++) {
-    seen += numberAt(buckets, bucket);
+    seen += numberAt(buckets, from + bucket);
     if (seen >= rank) break;
   }
   return FIRST_BUCKET_MS * 2 ** ((bucket + 0.5) / BUCKETS_PER_DOUBLING);

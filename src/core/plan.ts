@@ -12,6 +12,13 @@ export interface Considered extends Entrant, Channel {
   /** Settled for the time of the plan. */
   readonly breaker: Breaker;
   readonly limited: boolean;
+  /** When it last answered anything. */
+  readonly heardAtMs: number;
+}
+
+/** A provider on one transport, and how long it takes until it may be asked again. */
+export interface Awaited extends Pick<Considered, "reason"> {
+  readonly waitMs: number;
 }
 
 /**
@@ -31,6 +38,24 @@ export function planOf(considered: readonly Considered[], call: Call, strategy: 
   }
   if (draw.replaySafe) exploreHalfOpen(candidates, draw);
   return { candidates, excluded };
+}
+
+/** Whom to ask when every circuit of the set is open: those who could serve the call, the one that answered last first. Null = nobody could. */
+export function panicPlanOf(considered: readonly Considered[], call: Call): Plan | null {
+  const excluded: Exclusion[] = [];
+  const candidates = capableOf(considered, call, excluded);
+  if (candidates.length === 0) return null;
+  candidates.sort((left, right) => Number(left.limited) - Number(right.limited) || right.heardAtMs - left.heardAtMs || 0);
+  return { candidates, excluded, panic: true };
+}
+
+/** How long until one of those who could serve a call may be asked; null = waiting cannot help. */
+export function waitOf(channels: readonly Awaited[], call: Call): number | null {
+  for (const waiver of [null, "limit", "lag"] as const) {
+    const able = channels.filter(({ reason }) => (reason === null ? waiver === null : waiver !== null && waiverOf(reason, call.block) === waiver));
+    if (able.length > 0) return Math.min(...able.map((it) => it.waitMs));
+  }
+  return null;
 }
 
 /** The position of a provider's tier, 1 to 4; 5 = open. */

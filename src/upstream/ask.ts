@@ -40,8 +40,9 @@ export function ask(wheel: Wheel, { upstream, provider, method, params, timeoutM
     failed: fail,
   };
   const alarm = wheel.set(timeoutMs, () => {
+    const { sent } = dispatch;
     dispatch.cancel();
-    fail(plainFailure("timeout", "no answer in time"));
+    fail(plainFailure(sent ? "timeout" : "unsent", "no answer in time"));
   });
   const dispatch = upstream.send({ provider, ...writeRequest(method, Buffer.from(params)), mayStream: false }, listener);
   return () => {

@@ -182,7 +182,7 @@ function judge({ set, provider, found }: Seat, seats: readonly Seat[], nowMs: nu
 /** Why a failure speaks against the provider; null = it is an answer like another. */
 function reasonOf({ world }: Exam, { provider, method }: Question, failure: Failure): CheckReason | null {
   if (failure.message.includes(NOT_PUBLIC)) return "not_public";
-  if (failure.kind === "timeout" || /TIMEDOUT|timed out/.test(failure.message)) return "no_answer";
+  if (failure.kind === "timeout" || /TIMEDOUT|timed out|in time/.test(failure.message)) return "no_answer";
   const unheard = failure.kind === "unsent" || failure.kind === "network";
   if (unheard && failure.httpStatus === 0) return "unreachable";
   // A handshake that was answered with something else tells as much as a body.

@@ -1,6 +1,6 @@
 // Asks every provider now and then who it is and how far it has come. Its own traffic: never counted among callers' requests.
 
-import { type Channel, type Failure, plainFailure } from "../core/attempt.ts";
+import { type Channel, type Failure, isAnswer, plainFailure } from "../core/attempt.ts";
 import { classify } from "../core/classify.ts";
 import { methodOf } from "../core/method.ts";
 import type { Provider, Transport } from "../core/profile.ts";
@@ -32,6 +32,8 @@ const LONGEST_RETRY_MS = 30_000;
 const REFUSED_RETRY_MS = 120_000;
 /** A provider that pushes its heads is asked only in one round of this many. */
 const PUSHED_ROUNDS = 5;
+/** How long a provider that has been quiet has to show that it is there. */
+const CHECK_MS = 1_000;
 /** Refusals of ourselves: asking again soon would only make it worse. */
 const REFUSALS: readonly string[] = ["auth", "quota"];
 
@@ -53,13 +55,16 @@ function probeAll(parts: ProberParts, tracker: Tracker): () => void {
   const targets = tracker.set.providers.flatMap(targetsOf);
   const spreadMs = Math.min(2_000, tracker.set.probeIntervalMs) / targets.length;
   const loops = targets.map((target, n) => new ProbeLoop(parts, tracker, target, tracker.isUsable() ? n * spreadMs : 0));
+  const checks = new Checks(parts, tracker);
   const stopListening = tracker.attend({
     outage() {
       for (const loop of loops) loop.hurry();
     },
+    quiet: (provider, transport) => checks.begin({ provider, transport }),
   });
   return () => {
     stopListening();
+    checks.stop();
     for (const loop of loops) loop.stop();
   };
 }
@@ -130,6 +135,44 @@ class ProbeLoop {
     if (!this.#tracker.isUsable()) return Math.max(0, OUTAGE_MS - (this.#parts.world.now() - startedAtMs));
     if (result.kind === "ok") return this.#intervalMs();
     return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.#failures, 8));
+  }
+}
+
+/** Asks providers that have been quiet for a while whether they are there: a slow one answers this, a hung one does not. */
+class Checks {
+  readonly #parts: ProberParts;
+  readonly #tracker: Tracker;
+  readonly #cancels = new Set<() => void>();
+
+  constructor(parts: ProberParts, tracker: Tracker) {
+    this.#parts = parts;
+    this.#tracker = tracker;
+  }
+
+  begin({ provider, transport }: Channel): void {
+    const { world, wheel, upstreams } = this.#parts;
+    const upstream = upstreams[transport];
+    if (upstream === undefined) return;
+    const sinceMs = world.now();
+    const over = (): void => void this.#cancels.delete(cancel);
+    const question = { upstream, provider, method: "eth_chainId", params: "[]", timeoutMs: CHECK_MS };
+    const cancel = ask(wheel, question, {
+      result: () => {
+        over();
+        this.#tracker.heard(provider, transport);
+      },
+      failed: ({ kind }) => {
+        over();
+        if (isAnswer(kind)) this.#tracker.heard(provider, transport);
+        else if (kind === "timeout") this.#tracker.recordUnheard(provider, transport, sinceMs);
+      },
+    });
+    this.#cancels.add(cancel);
+  }
+
+  stop(): void {
+    for (const cancel of [...this.#cancels]) cancel();
+    this.#cancels.clear();
   }
 }
 

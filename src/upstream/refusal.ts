@@ -1,10 +1,10 @@
 // What a caller is told when there is no answer to pass on, and whether a provider's own error may be passed on. Words and numbers only: nothing is decided here.
-import type { ExclusionReason, Failure, Plan, Verdict } from "../core/attempt.ts";
+import type { Failure, Plan, Verdict } from "../core/attempt.ts";
 import type { FailedAttempt } from "../core/failover.ts";
 import { type Fault, fault } from "../core/fault.ts";
 import { type Provider, secretsOf } from "../core/profile.ts";
 
-/** A call that nobody could be asked for. `waitMs` null = waiting has no known end. */
+/** A call that nobody could be asked for. `waitMs` null = waiting cannot help. */
 export interface Unasked {
   readonly plan: Plan;
   /** A half-open provider was passed over because its trial was taken. */
@@ -18,16 +18,34 @@ export function nobodyToAsk({ plan, trialsTaken, pinned, waitMs }: Unasked): Fau
   const reasons = countReasons(plan, trialsTaken);
   const details = { reason: reasons, upstream_attempts: 0 };
   const message = pinned ? `the pinned provider cannot take this call now (${reasons})` : `no provider can take this call now (${reasons})`;
+  if (waitMs === null) return fault("unavailable", message, { status: 200, retryable: false, nextAction: HOPELESS, details });
   const nextAction = pinned ? "retry after retry_after_ms, or send it without the pin" : "retry after retry_after_ms";
-  return fault("unavailable", message, { status: 200, nextAction, details, ...(waitMs === null ? {} : { retryAfterMs: Math.ceil(waitMs) }) });
+  return fault("unavailable", message, { status: 200, nextAction, details, ...retryAfter(waitMs) });
 }
 
-/** Every attempt failed, and none with an error that can be shown. */
-export function allFailed(failed: readonly FailedAttempt[], late: boolean): Fault {
+/** Every circuit is open, and as many calls ask all the same as may. */
+export function panicIsFull({ candidates }: Plan): Fault {
+  const reason = counted(new Map([["circuit_open", candidates.length]]));
+  const details = { reason, upstream_attempts: 0 };
+  const message = `every provider of this chain is failing, and enough calls are trying them already (${reason})`;
+  return fault("unavailable", message, { status: 200, nextAction: "retry after retry_after_ms", details, retryAfterMs: PANIC_RETRY_MS });
+}
+
+/** Every attempt failed, and none with an error that can be shown. `waitMs`: until somebody may be asked again; null = waiting cannot help. */
+export function allFailed(failed: readonly FailedAttempt[], { late, waitMs }: { readonly late: boolean; readonly waitMs: number | null }): Fault {
   const categories = [...new Set(failed.map((it) => it.verdict.category))].join(", ");
   const details = { reason: late ? "deadline_exceeded" : "all_providers_failed", upstream_attempts: failed.length };
-  return fault("unavailable", late ? "no provider answered in time" : `every provider that was tried failed (${categories})`, { status: 200, details });
+  const message = late ? "no provider answered in time" : `every provider that was tried failed (${categories})`;
+  return fault("unavailable", message, { status: 200, details, ...retryAfter(waitMs ?? 0) });
 }
+
+/** Where somebody may be asked at once, a moment's pause is the catalog's. */
+function retryAfter(waitMs: number): { readonly retryAfterMs?: number } {
+  return waitMs > 0 ? { retryAfterMs: Math.ceil(waitMs) } : {};
+}
+
+const PANIC_RETRY_MS = 250;
+const HOPELESS = "do not retry: no provider here can serve this call; use another profile, or ask for something else";
 
 /** It was sent, must not be sent again, and nobody knows what became of it. `hash` null = it is not a transaction. */
 export function outcomeUnknown(failed: readonly FailedAttempt[], hash: string | null): Fault {
@@ -67,11 +85,14 @@ export function repeatsSecret(provider: Provider, text: string): boolean {
 
 /** For example `circuit_open ×2, lagging`. */
 function countReasons(plan: Plan, trialsTaken: boolean): string {
-  const counts = new Map<ExclusionReason, number>();
+  const counts = new Map<string, number>();
   for (const { reason } of plan.excluded) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   if (trialsTaken) counts.set("trial_in_flight", 1);
-  const text = [...counts].map(([reason, n]) => (n === 1 ? reason : `${reason} ×${n}`)).join(", ");
-  return text === "" ? "no_providers" : text;
+  return counts.size === 0 ? "no_providers" : counted(counts);
+}
+
+function counted(counts: ReadonlyMap<string, number>): string {
+  return [...counts].map(([reason, n]) => (n === 1 ? reason : `${reason} ×${n}`)).join(", ");
 }
 
 /** Without the escapes of JSON and URLs, and in lower case. */

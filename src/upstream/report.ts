@@ -1,7 +1,7 @@
 // What the tracker tells of one provider's health on one transport: numbers for pages and metrics. Changes nothing.
 import { type Breaker, openRemainingMs, settled } from "../core/breaker.ts";
 import { isPruned, learnedMethods, learnedRange } from "../core/capability.ts";
-import type { Cordon, Health, Outcomes } from "../core/health.ts";
+import type { Cordon, Health, OpenedBy, Outcomes } from "../core/health.ts";
 import { type Histogram, type Percentiles, percentiles, providerReading } from "../core/latency.ts";
 import { limitedForMs } from "../core/throttle.ts";
 
@@ -18,6 +18,8 @@ export interface HealthReport extends Percentiles {
   /** Attempts since the start, cancelled ones not counted. */
   readonly calls: number;
   readonly outcomes: Readonly<Outcomes>;
+  /** How often the circuit was opened by what, since the start. */
+  readonly openings: Readonly<Record<OpenedBy, number>>;
   /** Decayed; null = no counted call within 10 minutes. */
   readonly successRate: number | null;
   readonly averageMs: number | null;
@@ -43,6 +45,7 @@ export function reportOf(health: Health, position: Position, nowMs: number): Hea
     ...position,
     calls: delivered + failed + rateLimited + neutral,
     outcomes: { ...health.outcomes },
+    openings: { ...health.openings },
     successRate: known?.successRate ?? null,
     averageMs: known?.latencyMs ?? null,
     probeMs: health.probeMs,

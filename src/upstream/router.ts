@@ -6,11 +6,14 @@ import { classify } from "../core/classify.ts";
 import { bestError, type FailedAttempt, nextMove, unownedVerdict } from "../core/failover.ts";
 import type { Fault } from "../core/fault.ts";
 import type { Provider, Transport } from "../core/profile.ts";
+import type { CallerIdentity } from "../core/silence.ts";
 import type { World } from "../world.ts";
-import { allFailed, mayShow, nobodyToAsk, outcomeUnknown, rangeRefused, unreadRequestError } from "./refusal.ts";
+import { type AttemptOwner, PendingAttempt, type WholeAnswer } from "./pending-attempt.ts";
+import { allFailed, mayShow, nobodyToAsk, outcomeUnknown, panicIsFull, rangeRefused, unreadRequestError } from "./refusal.ts";
+import type { Departure } from "./silence-watch.ts";
 import type { RoutingState } from "./tracker.ts";
 import { hashOf, lookupOf } from "./transaction.ts";
-import type { AnswerStream, Dispatch, Lender, Listener, ResultSpan, Upstream } from "./transport.ts";
+import type { AnswerStream, Lender, Upstream } from "./transport.ts";
 import type { Alarm, Wheel } from "./wheel.ts";
 
 /** What a request is routed with. */
@@ -21,6 +24,8 @@ export interface RouteRequest {
   readonly pin: Provider | null;
   /** Null = whichever of a provider's is better. */
   readonly transport: Transport | null;
+  /** Whose call it is: of one caller only so much counts against a provider. */
+  readonly caller: CallerIdentity;
   /** Providers that are not to be asked, whatever the plan says. */
   readonly avoid: ReadonlySet<string> | null;
   readonly deadlineMs: number;
@@ -74,7 +79,7 @@ export interface Router {
 export interface RouterParts {
   readonly world: World;
   readonly wheel: Wheel;
-  readonly upstreams: Readonly<Partial<Record<Transport, Pick<Upstream, "send">>>>;
+  readonly upstreams: Readonly<Partial<Record<Transport, Pick<Upstream, "send" | "isFree">>>>;
   readonly limits: () => RouterLimits;
 }
 
@@ -96,7 +101,7 @@ export function createRouter(parts: RouterParts): Router {
   };
 }
 
-class Routing implements Route, Listener {
+class Routing implements Route, AttemptOwner {
   readonly request: RouteRequest;
   readonly startedAtMs: number;
   readonly traces: Trace[] = [];
@@ -105,18 +110,27 @@ class Routing implements Route, Listener {
   readonly #parts: RouterParts;
   readonly #done: (outcome: Outcome, route: Route) => void;
   readonly #failed: FailedAttempt[] = [];
+  /** When its time is over, from its start. */
+  #limitMs: number;
   #cursor = 0;
-  #channel: Channel | null = null;
-  #attemptAtMs = 0;
-  #dispatch: Dispatch | null = null;
-  #alarm: Alarm | null = null;
+  /** Attempts that were begun and not taken back unsent. */
+  #begun = 0;
+  /** Passed over because a request would have had to wait for a connection; null = nobody was. */
+  #passedOver: Channel[] | null = null;
+  /** The attempt that is waited for. */
+  #current: PendingAttempt | null = null;
+  /** One that goes on while another is waited for. */
+  #aside: PendingAttempt | null = null;
   #lookup: Route | null = null;
+  /** Holds one of the places for calls while every circuit is open. */
+  #panicSlot: Alarm | null = null;
   #trialsTaken = false;
   #over = false;
 
   constructor(parts: RouterParts, request: RouteRequest, done: (outcome: Outcome, route: Route) => void) {
     this.#parts = parts;
     this.request = request;
+    this.#limitMs = request.deadlineMs;
     this.#done = done;
     this.startedAtMs = parts.world.now();
   }
@@ -124,55 +138,136 @@ class Routing implements Route, Listener {
   start(): void {
     const { tracker, call, strategy, transport, pin } = this.request;
     this.plan = tracker.plan(call, { strategy, transport, pin });
+    if (this.plan.panic === true && !this.#enterPanic()) return this.#finish({ kind: "fault", fault: panicIsFull(this.plan) });
     this.#tryNext();
   }
 
   cancel(): Abandoned {
     if (this.#over) return NOTHING_SENT;
     this.#over = true;
-    // Read first: a request that was given up before it was sent never will be.
-    const sent = this.#dispatch?.sent === true;
+    this.#leavePanic();
     this.#lookup?.cancel();
-    this.#alarm?.clear();
-    this.#dispatch?.cancel();
-    if (this.#channel !== null) this.#record(this.#channel, CANCELLED, null);
-    if (sent) return { sent, countedAsTimeout: false };
+    const out = [this.#current, this.#aside].filter((it) => it !== null);
+    // Read first: a request that was given up before it was sent never will be.
+    const sent = out.filter((it) => it.sent);
+    for (const pending of out) this.#trace(pending.cut(CANCELLED), null);
+    if (sent.length > 0) return { sent: true, countedAsTimeout: sent.every((it) => it.silent) };
     const before = this.#failed.findLast((it) => it.failure.kind !== "unsent");
     return { sent: before !== undefined, countedAsTimeout: before?.failure.kind === "timeout" };
   }
 
-  result(body: Buffer, { start, end, idAt }: ResultSpan, lender?: Lender): void {
-    if (this.#channel === null) return lender?.recycle(body);
-    const { provider } = this.#record(this.#channel, null, null);
-    this.#finish({ kind: "result", body, start, end, idAt, lender }, provider);
+  answered(pending: PendingAttempt, answer: WholeAnswer): void {
+    const attempt = pending.end(null, null);
+    if (this.#wins(pending, attempt)) this.#finish({ kind: "result", ...answer }, pending.provider);
+    else answer.lender?.recycle(answer.body);
   }
 
-  stream(stream: AnswerStream): void {
-    if (this.#channel === null) return stream.cut();
-    const { provider } = this.#record(this.#channel, null, null);
-    this.#finish({ kind: "stream", stream }, provider);
+  streaming(pending: PendingAttempt, stream: AnswerStream): void {
+    const attempt = pending.end(null, null);
+    if (this.#wins(pending, attempt)) this.#finish({ kind: "stream", stream }, pending.provider);
+    else stream.cut();
   }
 
   /** The answer counted as a success when it began; what it became counts as well. */
-  broken(message: string): void {
-    const begun = this.traces.at(-1)?.attempt;
-    if (begun === undefined) return;
-    const failure = plainFailure("network", message);
+  brokeOff({ attempt, provider }: PendingAttempt, message: string): void {
+    if (attempt === null) return;
     const { call, tracker } = this.request;
-    tracker.record(call.method, { ...begun, verdict: this.#judge(failure, begun.provider) }, call.block, call.methodName);
+    tracker.record(call.method, { ...attempt, verdict: this.#judge(plainFailure("network", message), provider) }, call.block, call.methodName);
   }
 
-  failed(failure: Failure, raw: Buffer | null): void {
-    const channel = this.#channel;
-    if (channel === null || this.#over) return;
-    const { provider } = channel;
-    const isUnowned = failure.kind === "error" && raw === null;
-    const judged = this.#judge(failure, provider);
-    const verdict = isUnowned ? unownedVerdict(judged, this.request.call.method) : judged;
-    const shown = isUnowned ? unreadRequestError(failure) : raw;
-    const attempt = this.#record(channel, verdict, failure);
+  failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void {
+    const { provider } = pending;
+    const { verdict, shown } = failure.crowded === true ? { verdict: CROWDED, shown: null } : this.#judgeAnswer(failure, raw, provider);
+    const attempt = failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
+    if (this.#over) return;
+    this.#trace(attempt, failure);
     this.#failed.push({ attempt, verdict, failure, raw: shown !== null && mayShow(provider, verdict, shown) ? shown : null });
-    this.#proceed();
+    const isAside = this.#letGo(pending);
+    // Beside one that is waited for, a failure says nothing new, unless it is the caller's own answer.
+    if (!isAside || verdict.step === "return") this.#proceed();
+  }
+
+  /** A trial is slower than its provider usually is: the next one is asked as well, and whoever answers first has answered. */
+  late(pending: PendingAttempt): void {
+    if (this.#over || pending !== this.#current || this.#aside !== null || !this.#hasNext()) return;
+    this.#aside = pending;
+    this.#current = null;
+    this.#tryNext();
+  }
+
+  departs(pending: PendingAttempt, why: Departure): void {
+    // A trial that nobody waits for any more.
+    if (this.#over) return why === "queued" ? undefined : void pending.cut(OVERTAKEN);
+    const isMovable = !pending.sent || (why === "silence" && this.request.call.method.replaySafe);
+    if (!isMovable || (why === "queued" && !this.#mayPassOver())) return;
+    if (pending === this.#aside) {
+      if (why === "queued") return;
+      this.#aside = null;
+      return this.#take(pending, why);
+    }
+    if (pending !== this.#current || !this.#hasNext()) return;
+    // The next one is asked first: where there is none after all, this one may still be answered.
+    const aside = this.#aside;
+    this.#aside = aside ?? pending;
+    this.#current = null;
+    if (aside !== null) this.#take(pending, why);
+    this.#tryNext();
+    if (aside !== null || this.#over || this.#aside !== pending) return;
+    this.#aside = null;
+    this.#take(pending, why);
+  }
+
+  /** Takes an attempt back from its provider. */
+  #take(pending: PendingAttempt, why: Departure): void {
+    if (!pending.sent) {
+      this.#begun--;
+      return this.#trace(pending.cut(why === "queued" ? CROWDED : LEFT), null);
+    }
+    const failure = plainFailure("timeout", "the provider is silent");
+    const verdict = this.#judge(failure, pending.provider);
+    const attempt = pending.cut(verdict);
+    this.#trace(attempt, failure);
+    this.#failed.push({ attempt, verdict, failure, raw: null });
+  }
+
+  /** True = it went on beside the one that is waited for. */
+  #letGo(pending: PendingAttempt): boolean {
+    const isAside = pending === this.#aside;
+    if (isAside) this.#aside = null;
+    else this.#current = null;
+    return isAside && this.#current !== null;
+  }
+
+  /** Takes an answer into account; false = the call has been answered already. */
+  #wins(winner: PendingAttempt, attempt: Attempt): boolean {
+    if (this.#over) return false;
+    if (winner === this.#current) this.#current = null;
+    else this.#aside = null;
+    this.#overtake();
+    this.#trace(attempt, null);
+    return true;
+  }
+
+  /** What is out is not waited for any more. It ends, but for trials: their outcome counts. */
+  #overtake(): void {
+    for (const pending of [this.#aside, this.#current]) {
+      if (pending === null) continue;
+      const { provider, transport, ageMs: latencyMs } = pending;
+      this.#trace(pending.isTrial ? { provider, transport, latencyMs, verdict: OVERTAKEN, code: null } : pending.cut(OVERTAKEN), null);
+    }
+    this.#aside = null;
+    this.#current = null;
+  }
+
+  #trace(attempt: Attempt, failure: Failure | null): void {
+    this.traces.push({ attempt, failure });
+  }
+
+  /** What is made of a failure, and what of it a caller could be shown. */
+  #judgeAnswer(failure: Failure, raw: Buffer | null, provider: Provider): { readonly verdict: Verdict; readonly shown: Buffer | null } {
+    const verdict = this.#judge(failure, provider);
+    const isUnowned = failure.kind === "error" && raw === null;
+    return isUnowned ? { verdict: unownedVerdict(verdict, this.request.call.method), shown: unreadRequestError(failure) } : { verdict, shown: raw };
   }
 
   #judge(failure: Failure, provider: Provider): Verdict {
@@ -194,64 +289,105 @@ class Routing implements Route, Listener {
       case "return":
         return this.#tell(this.#failed.at(-1));
       case "exhausted":
-        return this.#exhausted();
+        return this.#noneLeft();
     }
   }
 
   #tryNext(): void {
     const { tracker, avoid } = this.request;
     for (;;) {
-      const channel = this.plan.candidates[this.#cursor++];
-      if (channel === undefined) return this.#exhausted();
-      if (this.#remainingMs() <= 0) return this.#exhausted();
+      const channel = this.#remainingMs() > 0 ? this.#nextChannel() : null;
+      if (channel === null) return this.#noneLeft();
       if (avoid?.has(channel.provider.id) === true) continue;
-      if (tracker.admit(channel.provider, channel.transport)) return this.#attempt(channel);
+      if (this.plan.panic === true || tracker.admit(channel.provider, channel.transport)) return this.#attempt(channel);
       this.#trialsTaken = true;
     }
   }
 
+  /** The next candidate; one with a free connection before those where a request would have to wait for one. */
+  #nextChannel(): Channel | null {
+    for (let channel = this.plan.candidates[this.#cursor++]; channel !== undefined; channel = this.plan.candidates[this.#cursor++]) {
+      if (this.#isFree(channel) || !this.#mayPassOver()) return channel;
+      this.#passedOver ??= [];
+      this.#passedOver.push(channel);
+    }
+    const waiting = this.#passedOver ?? [];
+    return (
+      waiting.splice(
+        Math.max(
+          0,
+          waiting.findIndex((it) => this.#isFree(it)),
+        ),
+        1,
+      )[0] ?? null
+    );
+  }
+
+  #isFree({ provider, transport }: Channel): boolean {
+    return this.#parts.upstreams[transport]?.isFree?.(provider) ?? true;
+  }
+
+  /** Whether a request that may be sent anywhere need not wait for a connection, since another candidate has a free one. */
+  #mayPassOver(): boolean {
+    if (!this.request.call.method.replaySafe) return false;
+    const { candidates } = this.plan;
+    for (let at = this.#cursor; at < candidates.length; at++) {
+      const channel = candidates[at];
+      if (channel !== undefined && this.#isFree(channel)) return true;
+    }
+    return this.#passedOver?.some((it) => this.#isFree(it)) === true;
+  }
+
   #attempt(channel: Channel): void {
-    const { call, mayStream } = this.request;
-    const { body, idStart, idEnd } = call;
-    const upstream = this.#parts.upstreams[channel.transport];
-    this.#channel = channel;
-    this.#attemptAtMs = this.#parts.world.now();
-    if (upstream === undefined) return this.failed(plainFailure("unsent", "transport not available"), null);
-    this.#alarm = this.#parts.wheel.set(this.#attemptLimitMs(), () => this.#timedOut());
-    const dispatch = upstream.send({ provider: channel.provider, body, idStart, idEnd, mayStream }, this);
-    // A transport that fails at once has already moved this routing on to its next attempt.
-    if (this.#channel === channel) this.#dispatch = dispatch;
+    const { call, mayStream, caller, tracker } = this.request;
+    const { world, wheel, upstreams } = this.#parts;
+    const { provider, transport } = channel;
+    this.#begun++;
+    const isPlain = this.plan.panic === true || !call.method.replaySafe;
+    const patienceMs = isPlain ? null : tracker.trialPatienceMs(provider, transport, call.method);
+    const request = { channel, call, caller, mayStream, limitMs: this.#attemptLimitMs(), patienceMs };
+    const pending = new PendingAttempt({ world, wheel, tracker }, request, this);
+    this.#current = pending;
+    pending.start(upstreams[transport]);
   }
 
   /** While another provider could follow, one attempt may not use up all the time. */
   #attemptLimitMs(): number {
     const remainingMs = this.#remainingMs();
-    const last = this.#failed.length + 1 >= this.#parts.limits().maxAttempts || this.#cursor >= this.plan.candidates.length;
-    return last || !this.request.call.method.replaySafe ? remainingMs : remainingMs * this.#parts.limits().firstAttemptShare;
+    return !this.#hasNext() || !this.request.call.method.replaySafe ? remainingMs : remainingMs * this.#parts.limits().firstAttemptShare;
   }
 
   #remainingMs(): number {
-    return this.request.deadlineMs - (this.#parts.world.now() - this.startedAtMs);
+    return this.#limitMs - (this.#parts.world.now() - this.startedAtMs);
   }
 
-  #timedOut(): void {
-    const dispatch = this.#dispatch;
-    dispatch?.cancel();
-    this.failed(plainFailure(dispatch?.sent === false ? "unsent" : "timeout", "no answer in time"), null);
+  /** Whether another provider could be asked beside those that were. */
+  #hasNext(): boolean {
+    if (this.#begun >= this.#parts.limits().maxAttempts || this.#remainingMs() <= 0) return false;
+    return this.#cursor < this.plan.candidates.length || (this.#passedOver?.length ?? 0) > 0;
   }
 
-  #record({ provider, transport }: Channel, verdict: Verdict | null, failure: Failure | null): Attempt {
-    const { tracker, call } = this.request;
-    this.#alarm?.clear();
-    this.#alarm = null;
-    this.#channel = null;
-    this.#dispatch = null;
-    const latencyMs = Math.max(0, this.#parts.world.now() - this.#attemptAtMs);
-    const code = failure === null ? null : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
-    const attempt: Attempt = { provider, transport, latencyMs, verdict, code };
-    tracker.record(call.method, attempt, call.block, call.methodName);
-    this.traces.push({ attempt, failure });
-    return attempt;
+  /** Nobody is left to be asked: one that went on aside is waited for, if there is one. */
+  #noneLeft(): void {
+    const aside = this.#aside;
+    if (aside === null) return this.#exhausted();
+    this.#aside = null;
+    this.#current = aside;
+  }
+
+  /** Every circuit is open: a few calls at once may ask all the same, each for a short time. A write is sent and waited for as ever. */
+  #enterPanic(): boolean {
+    if (!this.request.tracker.takePanicSlot()) return false;
+    this.#panicSlot = this.#parts.wheel.set(PANIC_SLOT_MS, () => this.#leavePanic());
+    if (this.request.call.method.replaySafe) this.#limitMs = Math.min(this.#limitMs, PANIC_SLOT_MS);
+    return true;
+  }
+
+  #leavePanic(): void {
+    if (this.#panicSlot === null) return;
+    this.#panicSlot.clear();
+    this.#panicSlot = null;
+    this.request.tracker.freePanicSlot();
   }
 
   /** A provider's error is the answer, if it may be shown. */
@@ -268,13 +404,22 @@ class Routing implements Route, Listener {
       case "range":
         return this.#finish({ kind: "fault", fault: rangeRefused(verdict.worst.failure) });
       case "none":
-        return this.#finish({ kind: "fault", fault: this.#failed.length === 0 ? this.#nobody() : allFailed(this.#failed, this.#remainingMs() <= 0) });
+        return this.#finish({ kind: "fault", fault: this.#failed.length === 0 ? this.#nobody() : this.#allFailed() });
     }
   }
 
   #nobody(): Fault {
-    const { tracker, transport, pin } = this.request;
-    return nobodyToAsk({ plan: this.plan, trialsTaken: this.#trialsTaken, pinned: pin !== null, waitMs: tracker.retryAfterMs(transport) });
+    return nobodyToAsk({ plan: this.plan, trialsTaken: this.#trialsTaken, pinned: this.request.pin !== null, waitMs: this.#waitMs() });
+  }
+
+  #allFailed(): Fault {
+    return allFailed(this.#failed, { late: this.#remainingMs() <= 0, waitMs: this.#waitMs() });
+  }
+
+  /** How long until somebody may be asked; null = waiting cannot help. */
+  #waitMs(): number | null {
+    const { tracker, call, strategy, transport, pin } = this.request;
+    return tracker.waitMs(call, { strategy, transport, pin });
   }
 
   /** The node has this very transaction: that is what the caller wanted. */
@@ -303,6 +448,8 @@ class Routing implements Route, Listener {
   #finish(outcome: Outcome, answeredBy: Provider | null = null): void {
     if (this.#over) return;
     this.#over = true;
+    this.#leavePanic();
+    this.#overtake();
     this.answeredBy = answeredBy;
     this.#done(outcome, this);
   }
@@ -311,7 +458,14 @@ class Routing implements Route, Listener {
 const LOOKUP_MS = 3_000;
 const NOTHING_SENT: Abandoned = { sent: false, countedAsTimeout: false };
 const NOBODY: Plan = { candidates: [], excluded: [] };
+const PANIC_SLOT_MS = 1_000;
 const CANCELLED: Verdict = { category: "cancelled", step: "return", effect: { kind: "ignored" } };
+/** Another provider has answered first. */
+const OVERTAKEN: Verdict = { category: "overtaken", step: "next", effect: { kind: "ignored" } };
+/** No connection was free. */
+const CROWDED: Verdict = { category: "no_connection", step: "next", effect: { kind: "ignored" } };
+/** The circuit of the provider opened before it was sent. */
+const LEFT: Verdict = { category: "circuit_open", step: "next", effect: { kind: "ignored" } };
 
 /** A result of our own making. */
 function resultOf(json: string): Outcome {

@@ -1,14 +1,26 @@
 // The routing state of one provider set: the only mutable one there is. Plans calls, hears attempts and probes, reports health. Sends nothing itself.
-import type { Attempt, Plan, Strategy, Verdict } from "../core/attempt.ts";
-import { admitted, CLOSED, openRemainingMs, settled } from "../core/breaker.ts";
+import type { Attempt, Channel, ExclusionReason, Plan, Strategy, Verdict } from "../core/attempt.ts";
+import { admitted, type Breaker, CLOSED, openRemainingMs, settled } from "../core/breaker.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../core/call.ts";
-import { capability, type SetView, unreachable } from "../core/capability.ts";
+import { type Condition, capability, type SetView, unreachable } from "../core/capability.ts";
 import { type Consensus, consensusOf, HEAD_FRESH_MS, type HeadSample, isHeight, lacksBlock, lagBlocks } from "../core/head.ts";
-import { createHealth, type Health, isBehind, NEVER_MS, recordAttempt, recordGoodProbe, recordVerdict } from "../core/health.ts";
-import { type MethodReport, methodReadings, reading, STALE_MS } from "../core/latency.ts";
+import {
+  createHealth,
+  type Ending,
+  type Health,
+  isBehind,
+  NEVER_MS,
+  recordAttempt,
+  recordCut,
+  recordGoodProbe,
+  recordSilence,
+  recordVerdict,
+} from "../core/health.ts";
+import { type MethodReport, methodReadings, reading, STALE_MS, usualMs } from "../core/latency.ts";
 import { type Method, methodOf, UNKNOWN_METHOD } from "../core/method.ts";
-import { betterOf, type Considered, planOf } from "../core/plan.ts";
+import { type Awaited, betterOf, type Considered, panicPlanOf, planOf, waitOf } from "../core/plan.ts";
 import type { Provider, ProviderSet, Transport } from "../core/profile.ts";
+import { SERVICE } from "../core/silence.ts";
 import { type Draw, minCallsOf, needsReadings, type SelectionSettings } from "../core/strategy.ts";
 import { limitedForMs } from "../core/throttle.ts";
 import {
@@ -24,6 +36,7 @@ import {
 } from "../core/unserved-methods.ts";
 import type { World } from "../world.ts";
 import { type HealthReport, reportOf } from "./report.ts";
+import { type Departure, type Outstanding, SilenceWatch, type WatchedChannel } from "./silence-watch.ts";
 
 /** What one probe of a provider found. */
 export interface Probe {
@@ -37,6 +50,16 @@ export interface Probe {
 export interface TrackerListener {
   /** No provider may be asked any more. */
   outage(): void;
+  /** A provider that was asked something has said nothing at all for a while: is it there? At most once a second for each. */
+  quiet(provider: Provider, transport: Transport): void;
+}
+
+/** How an attempt that was out has ended, beside its verdict. */
+export interface AttemptEnd {
+  readonly attempt: Attempt;
+  readonly call: Pick<Call, "method" | "methodName" | "block">;
+  /** `answered`: by the provider. `failed`: on the way to it. `cut`: by ourselves. */
+  readonly by: "answered" | "failed" | "cut";
 }
 
 /** How a call wants its providers chosen; a pin leaves no choice. */
@@ -54,6 +77,8 @@ export interface Station {
   readonly ws: Health | null;
   /** Unlisted methods that it does not serve, on whichever transport. */
   readonly unserved: UnservedMethods;
+  /** The same, with what is out on it. */
+  readonly watched: Readonly<Record<Transport, WatchedChannel | null>>;
   sample: HeadSample | null;
   /** Every new head would be heard. */
   listening: boolean;
@@ -73,8 +98,24 @@ export interface Tracker {
    * called the method, so that a provider that does not serve an unlisted one is known for that one alone.
    */
   record(method: Method, attempt: Attempt, block?: BlockRef, name?: string): void;
-  /** Takes into account what became of a provider's socket itself, without a call: moves its circuit and its limits, counts nothing. */
-  recordSocket(provider: Provider, verdict: Verdict): void;
+  /** How long a trial of the provider may keep its caller waiting, once there was leave for one; null = its circuit is closed, and this is no trial. */
+  trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null;
+  /** Takes an attempt into account that goes out now: from here on its provider may be found silent. */
+  begin(out: Outstanding): void;
+  /** Takes its end into account; every attempt that began has one. True = its provider was silent. */
+  end(out: Outstanding, ended: AttemptEnd): boolean;
+  /** The provider has answered something that is no attempt of a call. */
+  heard(provider: Provider, transport: Transport): void;
+  /** The provider has left a question of ours unanswered that was asked at `sinceMs`. */
+  recordUnheard(provider: Provider, transport: Transport, sinceMs: number): void;
+  /** Takes one of the few places for calls while every circuit is open; false = they are taken. */
+  takePanicSlot(): boolean;
+  freePanicSlot(): void;
+  /**
+   * Takes into account what became of a provider's socket itself, without a call: moves its circuit and its limits, counts nothing. `incident` is the
+   * event behind it, which may have failed calls as well.
+   */
+  recordSocket(provider: Provider, verdict: Verdict, incident?: object): void;
   /**
    * Takes a probe into account: height, probe latency, wrong chain, end of a cordon; a good one makes an open circuit half-open. Never moves a success
    * rate.
@@ -91,8 +132,8 @@ export interface Tracker {
   health(provider: Provider, transport: Transport): HealthReport;
   /** A report per method with fresh observations. */
   methods(provider: Provider, transport: Transport): readonly MethodReport[];
-  /** Milliseconds until the soonest half-open when every circuit of a transport (null = of all) is open, else null. */
-  retryAfterMs(transport: Transport | null): number | null;
+  /** Milliseconds until one of those who could serve a call may be asked for it; null = waiting cannot help. */
+  waitMs(call: Call, selection: Selection): number | null;
   /** Whether some provider may be asked: neither its circuit is open, nor is it excluded for its chain or its credentials. */
   isUsable(): boolean;
   /** Tells a listener until told otherwise. */
@@ -102,7 +143,10 @@ export interface Tracker {
 }
 
 /** What routing a call needs of a tracker. */
-export type RoutingState = Pick<Tracker, "set" | "plan" | "admit" | "record" | "retryAfterMs">;
+export type RoutingState = Pick<
+  Tracker,
+  "set" | "plan" | "admit" | "trialPatienceMs" | "begin" | "end" | "record" | "waitMs" | "takePanicSlot" | "freePanicSlot"
+>;
 
 /** The routing state of a set; providers whose id and URL stay the same keep their health from `previous`. */
 export function createTracker(set: ProviderSet, world: World, settings: SelectionSettings, previous?: Tracker): Tracker {
@@ -118,25 +162,32 @@ class SetTracker implements Tracker {
   readonly #safeDraw: Draw;
   readonly #unsafeDraw: Draw;
   readonly #listeners = new Set<TrackerListener>();
+  readonly #silences: SilenceWatch;
+  #panicking = 0;
   #consensus: Consensus = { height: null, fromMs: Number.POSITIVE_INFINITY, untilMs: NEVER_MS };
 
   constructor(set: ProviderSet, world: World, settings: SelectionSettings, previous: Tracker | undefined) {
     this.set = set;
     this.#world = world;
     this.#stations = set.providers.map((provider) => stationOf(provider, previous?.inherit(provider) ?? null));
+    const watched = this.#stations.flatMap((it) => [it.watched.http, it.watched.ws]).filter((it) => it !== null);
+    this.#silences = new SilenceWatch(world, watched, { silent: (channel, out) => this.#silent(channel, out), quiet: (channel) => this.#quiet(channel) });
     this.#safeDraw = { settings, random: world.random, replaySafe: true };
     this.#unsafeDraw = { settings, random: world.random, replaySafe: false };
   }
 
-  plan(call: Call, { strategy, transport, pin }: Selection): Plan {
-    const nowMs = this.#world.now();
-    const { maxLagBlocks, archivalThreshold } = this.set;
-    const view: SetView = { nowMs, head: this.#head(nowMs), archivalThreshold, maxLagBlocks };
-    const question: Question = { call, view, strategy, pinned: pin !== null, transport };
+  plan(call: Call, selection: Selection): Plan {
+    const { strategy, pin } = selection;
+    const question = this.#questionOf(call, selection);
     const draw = call.method.replaySafe ? this.#safeDraw : this.#unsafeDraw;
-    if (pin === null) return planOf(this.#considerAll(question), call, strategy, draw);
-    const station = this.#stationOf(pin);
-    return planOf(station === null ? [] : [this.#consider(station, question)], call, strategy, draw);
+    if (pin !== null) {
+      const station = this.#stationOf(pin);
+      return planOf(station === null ? [] : [this.#consider(station, question)], call, strategy, draw);
+    }
+    const considered = this.#considerAll(question);
+    const plan = planOf(considered, call, strategy, draw);
+    if (plan.candidates.length > 0 || !this.#allOpen(question.view.nowMs)) return plan;
+    return panicPlanOf(considered, call) ?? plan;
   }
 
   admit(provider: Provider, transport: Transport): boolean {
@@ -152,11 +203,11 @@ class SetTracker implements Tracker {
 
   record(method: Method, attempt: Attempt, block: BlockRef = NO_BLOCK, name: string = method.name): void {
     if (method === UNKNOWN_METHOD) this.#recordName(name, attempt);
-    const health = this.#healthOf(attempt.provider, attempt.transport);
-    if (health === null) return;
-    const { breaker, cordon } = health;
-    recordAttempt(health, method, attempt, { block, head: this.#consensus.height, nowMs: this.#world.now(), random: this.#world.random });
-    if (health.breaker !== breaker || health.cordon !== cordon) this.#changed(health);
+    const channel = this.#watchedOf(attempt);
+    if (channel === null) return;
+    const { breaker, cordon } = channel.health;
+    recordAttempt(channel.health, method, attempt, this.#ending(block));
+    if (channel.health.breaker !== breaker || channel.health.cordon !== cordon) this.#changed(channel, breaker, "opened");
   }
 
   /** What an attempt says of a method that is not in the table. */
@@ -170,13 +221,68 @@ class SetTracker implements Tracker {
     } else if (verdict.effect.kind === "learn" && verdict.effect.what === "method") learnUnserved(station.unserved, this.#served, name, nowMs);
   }
 
-  recordSocket(provider: Provider, verdict: Verdict): void {
-    const health = this.#healthOf(provider, "ws");
-    if (health === null) return;
-    const ending = { block: NO_BLOCK, head: this.#consensus.height, nowMs: this.#world.now(), random: this.#world.random };
-    const { breaker, cordon } = health;
-    recordVerdict(health, methodOf("eth_subscribe"), { verdict, latencyMs: 0 }, ending);
-    if (health.breaker !== breaker || health.cordon !== cordon) this.#changed(health);
+  trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null {
+    const health = this.#healthOf(provider, transport);
+    return health === null || health.breaker.kind === "closed" ? null : patienceMs(health, method);
+  }
+
+  begin(out: Outstanding): void {
+    const channel = this.#watchedOf(out);
+    if (channel !== null) this.#silences.begin(channel, out);
+  }
+
+  end(out: Outstanding, { attempt, call, by }: AttemptEnd): boolean {
+    const channel = this.#watchedOf(out);
+    if (channel === null) return false;
+    const { health } = channel;
+    channel.out.delete(out);
+    const { verdict, latencyMs } = attempt;
+    if (by !== "cut" || verdict === null) {
+      if (by === "answered") health.heardAtMs = this.#world.now();
+      this.record(call.method, attempt, call.block, call.methodName);
+      return false;
+    }
+    const { breaker } = health;
+    const ending = this.#ending(call.block);
+    const silent = out.silent || this.#silences.silenceOf(channel, out) === "silent";
+    if (silent && !out.silent) recordSilence(health, out.caller.key, latencyMs, ending);
+    recordCut(health, call.method, { verdict, latencyMs, silent }, ending);
+    if (health.breaker !== breaker) this.#changed(channel, breaker, "silence");
+    return silent;
+  }
+
+  heard(provider: Provider, transport: Transport): void {
+    const health = this.#healthOf(provider, transport);
+    if (health !== null) health.heardAtMs = this.#world.now();
+  }
+
+  recordUnheard(provider: Provider, transport: Transport, sinceMs: number): void {
+    const channel = this.#watchedOf({ provider, transport });
+    const nowMs = this.#world.now();
+    // Where nobody else could be asked, to open a circuit would help nobody.
+    if (channel === null || channel.health.heardAtMs >= sinceMs || !this.#hasOther(provider, nowMs)) return;
+    const { breaker } = channel.health;
+    recordSilence(channel.health, SERVICE.key, nowMs - sinceMs, this.#ending(NO_BLOCK));
+    if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
+  }
+
+  takePanicSlot(): boolean {
+    if (this.#panicking >= PANIC_SLOTS) return false;
+    this.#panicking += 1;
+    return true;
+  }
+
+  freePanicSlot(): void {
+    this.#panicking -= 1;
+  }
+
+  recordSocket(provider: Provider, verdict: Verdict, incident?: object): void {
+    const channel = this.#watchedOf({ provider, transport: "ws" });
+    if (channel === null) return;
+    const { breaker, cordon } = channel.health;
+    const heard = { verdict, latencyMs: 0, ...(incident === undefined ? {} : { incident }) };
+    recordVerdict(channel.health, methodOf("eth_subscribe"), heard, this.#ending(NO_BLOCK));
+    if (channel.health.breaker !== breaker || channel.health.cordon !== cordon) this.#changed(channel, breaker, "opened");
   }
 
   recordProbe({ provider, transport, latencyMs, result }: Probe): void {
@@ -185,12 +291,13 @@ class SetTracker implements Tracker {
     if (station === null || health === null) return;
     health.probedAtMs = this.#world.now();
     if (result.kind === "failed") return;
+    health.heardAtMs = health.probedAtMs;
     health.probeMs = latencyMs;
     const { wrongChain } = health;
     health.wrongChain = result.chainId !== this.set.chain.chainId;
     if (health.wrongChain) {
       this.#sample(station, null);
-      if (!wrongChain) this.#changed(health);
+      if (!wrongChain) this.#tellOutage();
       return;
     }
     health.cordon = null;
@@ -210,6 +317,7 @@ class SetTracker implements Tracker {
     const station = this.#stationOf(provider);
     if (station === null || station.ws?.wrongChain === true || !isHeight(height)) return;
     station.pushedAtMs = this.#world.now();
+    if (station.ws !== null) station.ws.heardAtMs = station.pushedAtMs;
     this.#sample(station, { height, atMs: station.pushedAtMs, polled: false });
   }
 
@@ -236,17 +344,15 @@ class SetTracker implements Tracker {
     return health === null ? [] : methodReadings(health.latency, this.#world.now());
   }
 
-  retryAfterMs(transport: Transport | null): number | null {
-    const nowMs = this.#world.now();
-    let soonestMs: number | null = null;
-    const channels = this.#stations.flatMap((it) => (transport === null ? [it.http, it.ws] : [it[transport]]));
-    for (const health of channels) {
-      if (health === null) continue;
-      const remainingMs = openRemainingMs(health.breaker, nowMs);
-      if (remainingMs === 0) return null;
-      soonestMs = Math.min(soonestMs ?? remainingMs, remainingMs);
-    }
-    return soonestMs;
+  waitMs(call: Call, selection: Selection): number | null {
+    const { pin, transport } = selection;
+    const question = this.#questionOf(call, selection);
+    const stations = pin === null ? this.#stations : [this.#stationOf(pin)].filter((it) => it !== null);
+    const transports: readonly Transport[] = transport === null ? ["http", "ws"] : [transport];
+    return waitOf(
+      stations.flatMap((station) => transports.map((it) => this.#awaitedOn(station, it, question))),
+      call,
+    );
   }
 
   isUsable(): boolean {
@@ -261,6 +367,13 @@ class SetTracker implements Tracker {
 
   inherit(provider: Provider): Station | null {
     return this.#stations.find((it) => it.provider.id === provider.id) ?? null;
+  }
+
+  #questionOf(call: Call, { strategy, transport, pin }: Selection): Question {
+    const nowMs = this.#world.now();
+    const { maxLagBlocks, archivalThreshold } = this.set;
+    const view: SetView = { nowMs, head: this.#head(nowMs), archivalThreshold, maxLagBlocks };
+    return { call, view, strategy, pinned: pin !== null, transport };
   }
 
   #considerAll(question: Question): readonly Considered[] {
@@ -279,21 +392,43 @@ class SetTracker implements Tracker {
     return betterOf(first, this.#considerOn(station, "ws", question), call);
   }
 
-  #considerOn(station: Station, transport: Transport, { call, view, strategy, pinned }: Question): Considered {
+  #considerOn(station: Station, transport: Transport, question: Question): Considered {
     const { provider } = station;
     const health = station[transport];
     if (health === null) return { ...ABSENT, provider, transport };
-    const { nowMs } = view;
-    const lag = pinned ? null : lagBlocks(station.sample, view.head, this.set.chain, nowMs);
-    const { wrongChain, cordon, facts } = health;
-    const lacking = station.listening && call.block.kind === "number" && lacksBlock(station.sample, call.block.number, view.head, nowMs);
-    const unserved = call.method === UNKNOWN_METHOD && isUnserved(station.unserved, call.methodName, nowMs);
-    const behind = lacking || isBehind(health, nowMs);
-    const condition = { transport, wrongChain, cordoned: cordon !== null, behind, lagBlocks: lag, facts, unserved };
-    const reason = pinned ? unreachable(provider, condition) : capability(provider, call, view, condition);
+    const { call, strategy, pinned } = question;
+    const { nowMs } = question.view;
+    const reason = this.#reasonAgainst(station, health, question, { transport, wrongChain: health.wrongChain, cordoned: health.cordon !== null });
     const known = !pinned && needsReadings(strategy) ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs) : null;
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
-    return { provider, transport, reason, reading: known, probeMs, breaker: settled(health.breaker, nowMs), limited: limitedForMs(health.throttle, nowMs) > 0 };
+    const limited = limitedForMs(health.throttle, nowMs) > 0;
+    return { provider, transport, reason, reading: known, probeMs, breaker: settled(health.breaker, nowMs), limited, heardAtMs: health.heardAtMs };
+  }
+
+  #reasonAgainst(
+    station: Station,
+    health: Health,
+    { call, view, pinned }: Question,
+    excluded: Pick<Condition, "transport" | "wrongChain" | "cordoned">,
+  ): ExclusionReason | null {
+    const { nowMs } = view;
+    const lag = pinned ? null : lagBlocks(station.sample, view.head, this.set.chain, nowMs);
+    const lacking = station.listening && call.block.kind === "number" && lacksBlock(station.sample, call.block.number, view.head, nowMs);
+    const unserved = call.method === UNKNOWN_METHOD && isUnserved(station.unserved, call.methodName, nowMs);
+    const condition = { ...excluded, behind: lacking || isBehind(health, nowMs), lagBlocks: lag, facts: health.facts, unserved };
+    return pinned ? unreachable(station.provider, condition) : capability(station.provider, call, view, condition);
+  }
+
+  /** When a provider could serve a call on one transport, if it can at all. */
+  #awaitedOn(station: Station, transport: Transport, question: Question): Awaited {
+    const health = station[transport];
+    if (health === null) return { reason: "transport_missing", waitMs: 0 };
+    const { nowMs } = question.view;
+    // What a probe may end is waited for.
+    const reason = this.#reasonAgainst(station, health, question, { transport, wrongChain: false, cordoned: false });
+    const excluded = health.cordon === null ? (health.wrongChain ? this.set.probeIntervalMs : 0) : CORDON_PROBE_MS;
+    const untilProbeMs = excluded === 0 ? 0 : Math.max(LEAST_WAIT_MS, health.probedAtMs + excluded - nowMs);
+    return { reason, waitMs: Math.max(untilProbeMs, circuitWaitMs(settled(health.breaker, nowMs), patienceMs(health, question.call.method), nowMs)) };
   }
 
   #stationOf(provider: Provider): Station | null {
@@ -316,10 +451,51 @@ class SetTracker implements Tracker {
     return this.#consensus.height;
   }
 
-  /** Whether a provider may be asked may have changed. */
-  #changed(health: Health): void {
-    if (isUsable(health, this.#world.now()) || this.isUsable()) return;
+  #watchedOf({ provider, transport }: Pick<Attempt, "provider" | "transport">): WatchedChannel | null {
+    return this.#stationOf(provider)?.watched[transport] ?? null;
+  }
+
+  #ending(block: BlockRef): Ending {
+    return { block, head: this.#consensus.height, nowMs: this.#world.now(), random: this.#world.random };
+  }
+
+  /** An attempt of a caller has met silence for longer than usual, and is still out. */
+  #silent(channel: WatchedChannel, out: Outstanding): void {
+    const { breaker } = channel.health;
+    recordSilence(channel.health, out.caller.key, this.#world.now() - out.startedAtMs, this.#ending(NO_BLOCK));
+    if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
+  }
+
+  #quiet(channel: WatchedChannel): void {
+    const nowMs = this.#world.now();
+    if (nowMs - channel.askedAtMs < ASK_EVERY_MS) return;
+    channel.askedAtMs = nowMs;
+    for (const listener of [...this.#listeners]) listener.quiet(channel.provider, channel.transport);
+  }
+
+  /** Whether a provider may be asked has changed, or may have. */
+  #changed(channel: WatchedChannel, before: Breaker, why: Departure): void {
+    const { health } = channel;
+    if (isUsable(health, this.#world.now())) return;
+    this.#tellOutage();
+    if (health.breaker.kind !== "open" || before.kind === "open") return;
+    for (const out of [...channel.out]) out.leave(why);
+  }
+
+  #tellOutage(): void {
+    if (this.isUsable()) return;
     for (const listener of [...this.#listeners]) listener.outage();
+  }
+
+  /** Whether a provider other than this one may be asked. */
+  #hasOther({ id }: Provider, nowMs: number): boolean {
+    return this.#stations.some(({ provider, http, ws }) => provider.id !== id && (isUsable(http, nowMs) || isUsable(ws, nowMs)));
+  }
+
+  /** Whether all circuits are open of those providers that may be asked at all, and there is such a one. */
+  #allOpen(nowMs: number): boolean {
+    const askable = this.#stations.flatMap(({ http, ws }) => [http, ws]).filter((it) => it !== null && !it.wrongChain && it.cordon === null);
+    return askable.length > 0 && askable.every((it) => it !== null && settled(it.breaker, nowMs).kind === "open");
   }
 
   /** A new sample, or that the old one was worth nothing; either way the consensus is to be found anew. */
@@ -333,16 +509,52 @@ class SetTracker implements Tracker {
 function stationOf(provider: Provider, before: Station | null): Station {
   const http = before !== null && before.provider.url === provider.url ? before.http : null;
   const ws = before !== null && before.provider.wsUrl === provider.wsUrl ? before.ws : null;
+  const httpHealth = provider.url === null ? null : (http ?? createHealth());
+  const wsHealth = provider.wsUrl === null ? null : (ws ?? createHealth());
   return {
     provider,
-    http: provider.url === null ? null : (http ?? createHealth()),
-    ws: provider.wsUrl === null ? null : (ws ?? createHealth()),
+    http: httpHealth,
+    ws: wsHealth,
+    watched: {
+      http: watchedOf({ provider, transport: "http" }, httpHealth, before),
+      ws: watchedOf({ provider, transport: "ws" }, wsHealth, before),
+    },
     unserved: http === null && ws === null ? createUnserved() : (before?.unserved ?? createUnserved()),
     sample: http === null && ws === null ? null : (before?.sample ?? null),
     listening: false,
     pushedAtMs: NEVER_MS,
   };
 }
+
+/** What is out on a provider stays out on its successor with the same health. */
+function watchedOf(channel: Channel, health: Health | null, before: Station | null): WatchedChannel | null {
+  if (health === null) return null;
+  const known = before?.watched[channel.transport] ?? null;
+  const { out, askedAtMs } = known?.health === health ? known : { out: new Set<Outstanding>(), askedAtMs: NEVER_MS };
+  return { ...channel, health, out, askedAtMs };
+}
+
+/** How long a trial may keep its caller waiting: as long as answers to such calls usually take. */
+function patienceMs(health: Health, method: Method): number {
+  return Math.min(LONGEST_TRIAL_MS, Math.max(SHORTEST_TRIAL_MS, usualMs(health.latency, method, 0.95) ?? LONGEST_TRIAL_MS));
+}
+
+/** How long until a circuit lets somebody through. */
+function circuitWaitMs(breaker: Breaker, trialMs: number, nowMs: number): number {
+  if (breaker.kind === "half_open" && breaker.trialAtMs !== null) return Math.max(LEAST_WAIT_MS, breaker.trialAtMs + trialMs - nowMs);
+  return openRemainingMs(breaker, nowMs);
+}
+
+/** Calls at once while every circuit of a set is open. */
+const PANIC_SLOTS = 4;
+/** A provider is asked whether it is there at most this often. */
+const ASK_EVERY_MS = 1_000;
+const LONGEST_TRIAL_MS = 1_000;
+const SHORTEST_TRIAL_MS = 20;
+/** When a provider is probed again that refuses us. */
+const CORDON_PROBE_MS = 120_000;
+/** The least time that anybody is told to wait. */
+const LEAST_WAIT_MS = 100;
 
 function isUsable(health: Health | null, nowMs: number): boolean {
   return health !== null && !health.wrongChain && health.cordon === null && settled(health.breaker, nowMs).kind !== "open";
@@ -357,4 +569,4 @@ interface Question {
   readonly transport: Transport | null;
 }
 
-const ABSENT = { reason: "transport_missing", reading: null, probeMs: null, breaker: CLOSED, limited: false } as const;
+const ABSENT = { reason: "transport_missing", reading: null, probeMs: null, breaker: CLOSED, limited: false, heardAtMs: NEVER_MS } as const;

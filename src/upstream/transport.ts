@@ -74,6 +74,8 @@ export interface Outgoing extends WireRequest {
 export interface Dispatch {
   /** False as long as it is certain that nothing has left this machine. */
   readonly sent: boolean;
+  /** It waits, or has waited, for a connection that others use. */
+  readonly queued?: boolean;
   /** Ends it without another word to the listener; a flowing stream is cut. */
   cancel(): void;
 }
@@ -81,6 +83,8 @@ export interface Dispatch {
 /** One way of reaching providers. */
 export interface Upstream {
   send(outgoing: Outgoing, listener: Listener): Dispatch;
+  /** Whether a request to the provider would not have to wait for a connection. Left out = it never has to. */
+  isFree?(provider: Provider): boolean;
   /** Closes connections to origins that none of these providers uses. */
   retain(providers: readonly Provider[]): void;
   close(): Promise<void>;

@@ -36,6 +36,7 @@ function entrant(index: number, overrides: Partial<Considered> & { readonly prio
     reason: null,
     breaker: CLOSED,
     limited: false,
+    heardAtMs: 0,
     ...rest,
   };
 }

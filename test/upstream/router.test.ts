@@ -45,7 +45,7 @@ function bench(name: string): Bench {
   const router = createRouter({ world, wheel: createWheel(world), upstreams: { http: upstream }, limits });
   const sent = writeRequest(name, Buffer.from(`["${SIGNED}"]`));
   const call = { methodName: name, method: methodOf(name), block: { kind: "none" } as const, ...sent };
-  const way = { strategy: "priority", pin: null, transport: "http", avoid: null, deadlineMs: 1_000, mayStream: true } as const;
+  const way = { strategy: "priority", pin: null, transport: "http", avoid: null, caller: { key: "test" }, deadlineMs: 1_000, mayStream: true } as const;
   return { world, at, route: router.route({ call, tracker, ...way }, () => {}) };
 }
 

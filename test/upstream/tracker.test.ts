@@ -332,18 +332,42 @@ test("a pin yields its provider alone: limits and lag do not matter, the circuit
   assert.equal(httpOnly.tracker.admit(httpOnly.providers[0], "ws"), false);
 });
 
-test("retryAfterMs names the soonest half-open when every circuit is open, and nothing before that", () => {
-  const it = bench();
-  openCircuit(it, it.providers[0]);
+test("the time to wait is that of the soonest who could serve this very call: of the pinned one, of an archive, of a transport", () => {
+  const it = bench({ providers: { wsUrl: null } });
+  const [first, second, third] = it.providers;
+  const ask = (method: string, about: { readonly block?: BlockRef; readonly pin?: Provider } = {}): number | null =>
+    it.tracker.waitMs(fakeCall(method, about.block), { strategy: "priority", transport: null, pin: about.pin ?? null });
+  assert.equal(ask("eth_call"), 0);
+  openCircuit(it, first);
   it.world.advance(1_000);
-  openCircuit(it, it.providers[1]);
-  assert.equal(it.tracker.retryAfterMs("http"), null);
-  openCircuit(it, it.providers[2]);
-  const waits = it.providers.map((provider) => it.tracker.health(provider, "http").retryAfterMs ?? 0);
-  assert.equal(it.tracker.retryAfterMs("http"), Math.min(...waits));
-  assert.equal(it.tracker.retryAfterMs("ws"), null);
-  it.world.advance(Math.min(...waits));
-  assert.equal(it.tracker.retryAfterMs("http"), null);
+  openCircuit(it, second);
+  const waitOf = (provider: Provider): number => it.tracker.health(provider, "http").retryAfterMs ?? 0;
+  assert.equal(ask("eth_call"), 0, "the third may be asked at once");
+  assert.equal(ask("eth_call", { pin: second }), waitOf(second));
+  openCircuit(it, third);
+  assert.equal(ask("eth_call"), Math.min(...it.providers.map(waitOf)));
+  assert.equal(ask("eth_call", { block: { kind: "earliest" } }), null, "nobody here ever has an archive");
+  assert.equal(it.tracker.waitMs(fakeCall("eth_call"), { strategy: "priority", transport: "ws", pin: null }), null, "nobody here has a socket");
+  it.world.advance(waitOf(first));
+  assert.equal(ask("eth_call", { pin: first }), 0);
+});
+
+test("the time to wait for an archive is that of the archive's circuit, and a cordoned provider is waited for until its next probe", () => {
+  const world = simulatedWorld(1);
+  const archive = fakeProvider(0, { archival: true, wsUrl: null });
+  const plain = fakeProvider(1, { wsUrl: null });
+  const tracker = createTracker(fakeSet([archive, plain]), world, SELECTION);
+  const selection = { strategy: "priority", transport: null, pin: null } as const;
+  for (let n = 0; n < 2; n++) tracker.record(BALANCE, { provider: archive, transport: "http", latencyMs: 5, verdict: verdict(TIMEOUT), code: null });
+  const open = tracker.health(archive, "http").retryAfterMs;
+  assert.ok(open !== null && open > 25_000);
+  assert.equal(tracker.waitMs(fakeCall("eth_call", { kind: "earliest" }), selection), open);
+  assert.equal(tracker.waitMs(fakeCall("eth_call"), selection), 0);
+  tracker.recordProbe({ provider: plain, transport: "http", latencyMs: 5, result: { kind: "failed", category: "auth" } });
+  tracker.record(BALANCE, { provider: plain, transport: "http", latencyMs: 5, verdict: verdict({ kind: "cordon", reason: "auth" }), code: null });
+  assert.equal(tracker.waitMs(fakeCall("eth_call"), { ...selection, pin: plain }), 120_000);
+  world.advance(20_000);
+  assert.equal(tracker.waitMs(fakeCall("eth_call"), { ...selection, pin: plain }), 100_000);
 });
 
 test("a reload keeps the health of providers whose id and URL stay, wherever they now stand, and of no others", () => {

@@ -30,7 +30,10 @@ interface Bench {
   readonly sent: Sent[];
   readonly moods: Map<string, Mood>;
   /** Routes a call and returns how it ended, or null while it has not. */
-  route(options?: { readonly pin?: Provider; readonly method?: string }): { readonly outcome: () => Outcome | null; readonly route: Route };
+  route(options?: { readonly pin?: Provider; readonly method?: string; readonly caller?: string; readonly deadlineMs?: number }): {
+    readonly outcome: () => Outcome | null;
+    readonly route: Route;
+  };
 }
 
 const RESULT = Buffer.from('"0x1"');
@@ -66,10 +69,20 @@ function bench(count: number): Bench {
     providers,
     sent,
     moods,
-    route({ pin, method = "eth_gasPrice" } = {}) {
+    route({ pin, method = "eth_gasPrice", caller = "test", deadlineMs = 1_000 } = {}) {
       let ended: Outcome | null = null;
       const call: Call = { methodName: method, method: methodOf(method), block: { kind: "none" }, ...writeRequest(method, null) };
-      const request = { call, tracker, strategy: "priority", pin: pin ?? null, transport: "http", avoid: null, deadlineMs: 1_000, mayStream: true } as const;
+      const request = {
+        call,
+        tracker,
+        strategy: "priority",
+        pin: pin ?? null,
+        transport: "http",
+        avoid: null,
+        caller: { key: caller },
+        deadlineMs,
+        mayStream: true,
+      } as const;
       const route = router.route(request, (outcome) => {
         ended = outcome;
       });
@@ -120,17 +133,32 @@ test("five server failures open the circuit; from then on calls go elsewhere and
   assert.equal(it.sent.length, before + 1);
 });
 
-test("two timeouts in a row open it, and the calls were answered by the next provider within their deadline", () => {
+test("two callers who meet silence for a second open it, and their calls are asked of the next provider at once", () => {
   const it = bench(2);
   it.moods.set("p0", "hanging");
-  for (let n = 0; n < 2; n++) {
-    const startedAt = it.world.now();
-    const { outcome } = it.route();
-    while (outcome() === null && it.world.now() - startedAt < 2_000) it.world.advance(10);
-    assert.equal(outcome()?.kind, "result");
-    assert.ok(it.world.now() - startedAt <= 660, `${it.world.now() - startedAt}`);
-  }
+  const calls = ["one", "other"].map((caller) => it.route({ caller, deadlineMs: 10_000 }));
+  it.world.advance(950);
+  assert.equal(stateOf(it), "closed");
+  it.world.advance(250);
   assert.equal(stateOf(it), "open");
+  for (const { outcome, route } of calls) {
+    assert.equal(outcome()?.kind, "result");
+    assert.deepEqual(
+      route.traces.map(({ attempt }) => attempt.provider.id),
+      ["p0", "p1"],
+    );
+  }
+});
+
+test("attempts that end at their deadline before a second has passed open nothing", () => {
+  const it = bench(2);
+  it.moods.set("p0", "hanging");
+  for (let n = 0; n < 5; n++) {
+    const { outcome } = it.route({ caller: `c${n}` });
+    it.world.advance(700);
+    assert.equal(outcome()?.kind, "result", "the next provider has answered within the deadline");
+  }
+  assert.equal(stateOf(it), "closed");
 });
 
 test("after its wait the circuit is half-open: one trial at a time, two successes close it", () => {

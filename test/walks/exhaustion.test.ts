@@ -1,7 +1,6 @@
 // What the caller is told when no provider gave a result: the best real error as it came, or an honest refusal; never a key, never a guess.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Service } from "../fakes/service.ts";
 import { healthOf, metaOf, stage, until, walked } from "../fakes/stage.ts";
 import type { Script } from "../fakes/upstream.ts";
 
@@ -65,28 +64,42 @@ test("a log range that everybody refuses is log_range_limit with the provider's 
   assert.deepEqual([walked(again), again.json.result], ["b:ok", []]);
 });
 
-test("when no attempt is possible the answer is unavailable: HTTP 200, -32002, no attempt, the wait in header and data", async (t) => {
-  const { call, service } = await stage(t, [undefined, undefined], { providers: [{ url: "http://127.0.0.1:1" }, { url: "http://127.0.0.1:1" }] });
+test("when every circuit is open a call asks the least bad all the same, once per provider, and the evidence says panic", async (t) => {
+  const { call } = await stage(t, [undefined, undefined], { providers: [{ url: "http://127.0.0.1:1" }, { url: "http://127.0.0.1:1" }] });
   for (let n = 0; n < 3; n++) await call("eth_gasPrice");
   const answer = await call("eth_gasPrice");
   const { code, data } = answer.json.error;
-  assert.deepEqual([answer.status, code, data.code, data.upstream_attempts, data.retryable], [200, -32002, "unavailable", 0, true]);
-  assert.equal(data.reason, "circuit_open ×2");
+  assert.deepEqual([answer.status, code, data.code, data.upstream_attempts, data.retryable], [200, -32002, "unavailable", 2, true]);
   assert.ok(data.retry_after_ms > 5_000 && data.retry_after_ms <= 31_500, `${data.retry_after_ms}`);
-  assert.equal(Number(answer.headers.get("retry-after")), Math.ceil(data.retry_after_ms / 1_000));
-  const { attempts, excluded, selected_provider } = metaOf(answer);
-  assert.deepEqual([attempts, selected_provider], [[], null]);
-  assert.deepEqual(excluded, [
-    { provider: "a", reason: "circuit_open" },
-    { provider: "b", reason: "circuit_open" },
-  ]);
-  await pinnedToOpen(service);
+  assert.deepEqual([metaOf(answer)["panic"], metaOf(answer)["candidate_providers"]], [true, ["a", "b"]]);
+  const before = await call("eth_call", [{}, "latest"]);
+  assert.equal(metaOf(before)["panic"], true);
 });
 
-async function pinnedToOpen(service: Service): Promise<void> {
-  const { json } = await service.post("/rpc/provider/a/ethereum", { jsonrpc: "2.0", id: 9, method: "eth_gasPrice" });
-  assert.deepEqual([json.error.code, json.error.data.code, json.error.data.upstream_attempts], [-32002, "unavailable", 0]);
-}
+test("when no attempt is possible the answer is unavailable: HTTP 200, -32002, no attempt, the wait in header and data", async (t) => {
+  const { call, service } = await stage(t, [undefined, undefined], { providers: [{ url: "http://127.0.0.1:1" }] });
+  for (let n = 0; n < 3; n++) await call("eth_gasPrice");
+  const path = "/rpc/provider/a/ethereum?include_meta=headers";
+  const answer = await service.post(path, { jsonrpc: "2.0", id: 9, method: "eth_gasPrice" });
+  const { code, data } = answer.json.error;
+  assert.deepEqual([answer.status, code, data.code, data.upstream_attempts, data.retryable], [200, -32002, "unavailable", 0, true]);
+  assert.equal(data.reason, "circuit_open");
+  assert.ok(data.retry_after_ms > 5_000 && data.retry_after_ms <= 31_500, `${data.retry_after_ms}`);
+  assert.equal(Number(answer.headers.get("retry-after")), Math.ceil(data.retry_after_ms / 1_000));
+  const { attempts, excluded, selected_provider, panic } = metaOf(answer);
+  assert.deepEqual([attempts, selected_provider, panic], [[], null, undefined]);
+  assert.deepEqual(excluded, [{ provider: "a", reason: "circuit_open" }]);
+  assert.equal((await call("eth_gasPrice")).json.result, "0x1", "without the pin there is another");
+});
+
+test("where waiting cannot help the answer is not retryable and names no time", async (t) => {
+  const { call } = await stage(t, [undefined, undefined]);
+  const answer = await call("eth_getBalance", ["0x0000000000000000000000000000000000000001", "earliest"]);
+  const { code, data } = answer.json.error;
+  assert.deepEqual([answer.status, code, data.code, data.reason, data.retryable], [200, -32002, "unavailable", "archival_required ×2", false]);
+  assert.deepEqual(["retry_after_ms" in data, answer.headers.get("retry-after")], [false, null]);
+  assert.match(data.next_action, /do not retry/);
+});
 
 test("errors about the provider's own credentials are never shown, and it is left out until a probe succeeds", async (t) => {
   const denied = '{"code":-32000,"message":"invalid api key abc"}';

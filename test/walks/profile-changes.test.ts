@@ -108,7 +108,17 @@ test("a hundred changes of a profile under load fail no call and break no subscr
       const sent = writeRequest("eth_getBalance", Buffer.from(JSON.stringify(params)));
       const call = { methodName: "eth_getBalance", method: methodOf("eth_getBalance"), block: NO_BLOCK, ...sent };
       const strategy = n % 2 === 0 ? "load-balanced" : "priority";
-      const request = { call, tracker: trackerNow(), strategy, pin: null, transport: "http", avoid: null, deadlineMs: 10_000, mayStream: false } as const;
+      const request = {
+        call,
+        tracker: trackerNow(),
+        strategy,
+        pin: null,
+        transport: "http",
+        avoid: null,
+        caller: { key: "test" },
+        deadlineMs: 10_000,
+        mayStream: false,
+      } as const;
       await new Promise<void>((resolve) => {
         router.route(request, (outcome, route) => {
           const got = outcome.kind === "result" ? outcome.body.toString("utf8", outcome.start, outcome.end) : outcome.kind;

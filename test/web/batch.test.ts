@@ -74,7 +74,15 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
   assert.ok(address.kind === "address");
   const parts = { world, router, observer, resolver, gate: null, deadlineMs: () => 1_000 };
   const abandoned: number[] = [];
-  const ways = { holder: null, transport: "http" as const, desk: null, pacer: null, heard: () => {}, abandoned: (index: number) => void abandoned.push(index) };
+  const ways = {
+    holder: null,
+    caller: { key: "test" },
+    transport: "http" as const,
+    desk: null,
+    pacer: null,
+    heard: () => {},
+    abandoned: (index: number) => void abandoned.push(index),
+  };
   const cancel = runBatch(parts, { bytes, spans, address, requestId: "r", concurrency, reserve, ...ways }, (pieces) => {
     assert.equal(body, null, "answered twice");
     body = pieces === null ? "" : Buffer.concat(pieces).toString();

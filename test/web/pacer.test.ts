@@ -104,6 +104,7 @@ function scene(size: BucketSize) {
         spans: elements(bytes, 0, bytes.length, items),
         address,
         holder,
+        caller: { key: "test" },
         requestId: "r",
         concurrency,
         reserve: () => true,

@@ -3,8 +3,8 @@
 import type { Attempt, Channel, Plan } from "../../core/attempt.ts";
 import type { BlockRef, Call } from "../../core/call.ts";
 import type { Method } from "../../core/method.ts";
-import type { Transport } from "../../core/profile.ts";
-import type { RoutingState, Selection } from "../tracker.ts";
+import type { Outstanding } from "../silence-watch.ts";
+import type { AttemptEnd, RoutingState, Selection } from "../tracker.ts";
 
 /** A lenient view of a tracker. Whoever uses it sees to it that nobody is asked too often. */
 export class LenientTracker implements RoutingState {
@@ -35,7 +35,25 @@ export class LenientTracker implements RoutingState {
     if (attempt.verdict?.effect.kind !== "failure") this.#strict.record(method, attempt, block, name);
   }
 
-  retryAfterMs(transport: Transport | null): number | null {
-    return this.#strict.retryAfterMs(transport);
+  trialPatienceMs(): number | null {
+    return null;
   }
+
+  /** What is out here counts as nothing, however long it takes. */
+  begin(): void {}
+
+  end(_out: Outstanding, { attempt, call }: AttemptEnd): boolean {
+    this.record(call.method, attempt, call.block, call.methodName);
+    return false;
+  }
+
+  waitMs(call: Call, selection: Selection): number | null {
+    return this.#strict.waitMs(call, selection);
+  }
+
+  takePanicSlot(): boolean {
+    return true;
+  }
+
+  freePanicSlot(): void {}
 }

@@ -4,6 +4,7 @@ import { NO_BLOCK } from "../../core/call.ts";
 import { fault } from "../../core/fault.ts";
 import { methodOf } from "../../core/method.ts";
 import type { Provider } from "../../core/profile.ts";
+import { SERVICE } from "../../core/silence.ts";
 import type { Subscription } from "../../core/subscription.ts";
 import { writeRequest } from "../../core/wire-request.ts";
 import type { World } from "../../world.ts";
@@ -106,7 +107,7 @@ class Opening implements Pick<Source, "ask" | "close"> {
     const method = methodOf("eth_subscribe");
     const call = { methodName: "eth_subscribe", method, block: NO_BLOCK, ...writeRequest("eth_subscribe", Buffer.from(subscription.params)) };
     const router = createRouter({ world, wheel, limits, upstreams: { ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) } } });
-    this.#route = router.route({ call, tracker, strategy, pin, avoid, transport: "ws", deadlineMs, mayStream: false }, (outcome, route) => {
+    this.#route = router.route({ call, tracker, strategy, pin, avoid, caller: SERVICE, transport: "ws", deadlineMs, mayStream: false }, (outcome, route) => {
       const provider = route.answeredBy;
       this.#route = route;
       if (outcome.kind !== "result" || provider === null) return this.#finish({ kind: "refused", outcome, route, lacking: null });

@@ -44,6 +44,7 @@ const evidence = z
     svc_overhead_ms: ms,
     end_to_end_latency_ms: ms,
     retries: z.int().min(0).describe("Attempts after the first."),
+    panic: z.literal(true).optional().describe("Every circuit of the chain was open, and the least bad providers were asked."),
     circuit_breaker_state: z.enum(["closed", "half_open", "open"]).nullable(),
     attempts: z.array(attempt),
     excluded: z

@@ -3,6 +3,7 @@ import type { Interruption } from "../../core/charging.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
 import type { Transport } from "../../core/profile.ts";
+import type { CallerIdentity } from "../../core/silence.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { Address } from "./address.ts";
 import { type Cancel, type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
@@ -16,6 +17,7 @@ export interface Batch {
   readonly spans: readonly Span[];
   readonly address: Address;
   readonly holder: Holder | null;
+  readonly caller: CallerIdentity;
   readonly requestId: string;
   /** Items in flight at once. */
   readonly concurrency: number;
@@ -47,7 +49,7 @@ export function refusalWhileWaiting({ gate }: Pick<ExchangeParts, "gate">, holde
 
 /** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
 export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): (why: Interruption) => void {
-  const { bytes, spans, address, holder, transport, desk, pacer } = batch;
+  const { bytes, spans, address, holder, caller, transport, desk, pacer } = batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, Cancel>();
   /** Items that were started and then put off by the rate limit, in order. */
@@ -87,7 +89,7 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
       return true;
     };
     const requestId = `${batch.requestId}-${index}`;
-    const cancel = exchange(parts, { bytes, span, address, holder, requestId, mayStream: false, transport, desk, postpone }, (reply) => {
+    const cancel = exchange(parts, { bytes, span, address, holder, caller, requestId, mayStream: false, transport, desk, postpone }, (reply) => {
       end();
       keep(index, reply);
     });

@@ -4,6 +4,7 @@ import type { Interruption } from "../../core/charging.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { withErrorType } from "../../core/old-form.ts";
+import type { CallerIdentity } from "../../core/silence.ts";
 import { WIRE_ID_BYTES } from "../../core/wire-request.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { AnswerStream, StreamSink } from "../../upstream/transport.ts";
@@ -35,6 +36,8 @@ export class Door implements StreamSink {
   #address: Address | null = null;
   /** Null = a caller without a key. */
   #holder: Holder | null = null;
+  /** Nobody, until it is known. */
+  #identity: CallerIdentity = { key: "unknown" };
   /** A body that waits until its caller has been looked up. */
   #held: Buffer | null = null;
   #cancel: ((why: Interruption) => void) | null = null;
@@ -91,6 +94,7 @@ export class Door implements StreamSink {
     if (gone !== null) return this.refuse(gone);
     this.#address = it.address;
     this.#holder = it.holder;
+    this.#identity = it.caller;
     if (held !== null) this.serve(held);
   }
 
@@ -101,7 +105,18 @@ export class Door implements StreamSink {
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
     const span: Span = { start, end: endOf(bytes) };
     const { requestId } = this.#caller;
-    const incoming: Incoming = { bytes, span, address, holder: this.#holder, requestId, mayStream: true, transport: "http", desk: null, postpone: null };
+    const incoming: Incoming = {
+      bytes,
+      span,
+      address,
+      holder: this.#holder,
+      caller: this.#identity,
+      requestId,
+      mayStream: true,
+      transport: "http",
+      desk: null,
+      postpone: null,
+    };
     const cancel = exchange(this.#parts, incoming, (reply) => this.#reply(reply, bytes));
     if (!this.#over && this.#stream === null) this.#cancel = cancel;
   }
@@ -188,7 +203,15 @@ export class Door implements StreamSink {
     const heard = ({ billing }: Reply): void => {
       if (billing !== null) bill = addTo(bill, billing);
     };
-    const ways = { holder: this.#holder, transport: "http" as const, desk: null, pacer: createPacer(this.#parts, this.#holder), heard, abandoned: null };
+    const ways = {
+      holder: this.#holder,
+      caller: this.#identity,
+      transport: "http" as const,
+      desk: null,
+      pacer: createPacer(this.#parts, this.#holder),
+      heard,
+      abandoned: null,
+    };
     const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, reserve: (size: number) => this.reserve(size), ...ways };
     const cancel = runBatch(this.#parts, batch, (body) => {
       this.#over = true;
@@ -202,7 +225,7 @@ export class Door implements StreamSink {
   #payPerCall(bytes: Buffer, address: Address): void {
     const { payPerCall } = this.#parts;
     if (payPerCall === null) return;
-    const request = { caller: this.#caller, bytes, address, reserve: (size: number) => this.reserve(size) };
+    const request = { caller: this.#caller, identity: this.#identity, bytes, address, reserve: (size: number) => this.reserve(size) };
     const sink = { answered: (it: SessionAnswer) => this.#answer(it), failed: (error: unknown) => this.fail(error) };
     this.#cancel = serveSession({ ...this.#parts, payPerCall }, request, sink);
   }

@@ -10,6 +10,7 @@ import type { Span } from "../../core/json.ts";
 import { type Envelope, readRequest } from "../../core/jsonrpc.ts";
 import { type Method, methodOf } from "../../core/method.ts";
 import type { Transport } from "../../core/profile.ts";
+import type { CallerIdentity } from "../../core/silence.ts";
 import { type WireRequest, writeRequest } from "../../core/wire-request.ts";
 import type { Billing, Gate, Grant } from "../../hosted/gate.ts";
 import type { Holder } from "../../hosted/holder.ts";
@@ -86,6 +87,7 @@ export interface Incoming {
   readonly address: Address;
   /** Null = a caller without a key. */
   readonly holder: Holder | null;
+  readonly caller: CallerIdentity;
   readonly requestId: string;
   /** False where the reply is needed in one piece. */
   readonly mayStream: boolean;
@@ -284,6 +286,7 @@ function route(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
     tracker: address.tracker,
     strategy: address.strategy,
     pin: address.pin,
+    caller: incoming.caller,
     transport: null,
     avoid: null,
     deadlineMs: parts.deadlineMs(method),

@@ -7,6 +7,7 @@ import { type Fault, fault } from "../../core/fault.ts";
 import { isJson, type Span } from "../../core/json.ts";
 import { nanoOf } from "../../core/payment.ts";
 import { type Tariff, usdText } from "../../core/price.ts";
+import type { CallerIdentity } from "../../core/silence.ts";
 import type { CallBill, CallEnd, Hold, Managed, RecordedAnswer, SessionCaller, SessionRefusal, Sessions } from "../../hosted/payments/session/sessions.ts";
 import { isStoreTrouble } from "../../hosted/store-trouble.ts";
 import { addressBehind } from "../client-address.ts";
@@ -37,6 +38,7 @@ export interface SessionParts extends ExchangeParts, Pick<ArrivalParts, "proxies
 /** A request with its whole body. */
 export interface SessionRequest {
   readonly caller: Caller;
+  readonly identity: CallerIdentity;
   readonly bytes: Buffer;
   readonly address: Address;
   /** Takes room for bytes of the answer until it has been sent; false = there is none. */
@@ -171,7 +173,7 @@ class PaidRequest {
   }
 
   #single({ items }: PricedRequest, done: (made: Made) => void): Stop | null {
-    const { bytes, address, caller } = this.#request;
+    const { bytes, address, caller, identity } = this.#request;
     const [item] = items;
     if (item === undefined) return null;
     let over = false;
@@ -180,6 +182,7 @@ class PaidRequest {
       span: item.span,
       address,
       holder: null,
+      caller: identity,
       requestId: caller.requestId,
       mayStream: false,
       transport: "http" as const,
@@ -211,7 +214,7 @@ class PaidRequest {
   }
 
   #batch({ items }: PricedRequest, done: (made: Made) => void): Stop | null {
-    const { bytes, address, caller, reserve } = this.#request;
+    const { bytes, address, caller, identity, reserve } = this.#request;
     const spans: readonly Span[] = items.map((it) => it.span);
     let units = 0n;
     let over = false;
@@ -221,7 +224,7 @@ class PaidRequest {
     const abandoned = (index: number): void => {
       units += items[index]?.units ?? 0n;
     };
-    const ways = { holder: null, transport: "http" as const, desk: null, pacer: null, heard, reserve, abandoned };
+    const ways = { holder: null, caller: identity, transport: "http" as const, desk: null, pacer: null, heard, reserve, abandoned };
     const batch = { bytes, spans, address, requestId: caller.requestId, concurrency: this.#parts.limits.batchConcurrency, ...ways };
     const stop = runBatch(this.#parts, batch, (body) => {
       over = true;

@@ -102,12 +102,13 @@ export class SocketCalls {
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
     const call = this.#begin(bytes.length);
     const span: Span = { start, end: endOf(bytes) };
-    const { holder } = this.#arrival;
+    const { holder, caller } = this.#arrival;
     const incoming = {
       bytes,
       span,
       address,
       holder,
+      caller,
       requestId: this.#parts.requestId(),
       mayStream: false,
       transport: "ws" as const,
@@ -189,6 +190,7 @@ export class SocketCalls {
       spans,
       address,
       holder: this.#arrival.holder,
+      caller: this.#arrival.caller,
       requestId: requestId(),
       concurrency: limits.batchConcurrency,
       transport: "ws",

@@ -1,0 +1,102 @@
+// Watches the attempts that are out: notices providers that are silent instead of slow, and requests that still wait for a connection. Sends nothing
+// and moves no circuit: it tells.
+import type { Channel } from "../core/attempt.ts";
+import type { Health } from "../core/health.ts";
+import { usualMs } from "../core/latency.ts";
+import type { Method } from "../core/method.ts";
+import { type CallerIdentity, type Silence, silenceOf } from "../core/silence.ts";
+import type { World } from "../world.ts";
+
+/** Why an attempt may be better off at another provider. */
+export type Departure =
+  /** The circuit of its provider opened because that is silent. */
+  | "silence"
+  /** The circuit of its provider opened. */
+  | "opened"
+  /** It still waits for a connection. */
+  | "queued";
+
+/** An attempt that is out: handed to a transport and not answered. */
+export interface Outstanding extends Channel {
+  readonly method: Method;
+  readonly caller: CallerIdentity;
+  readonly startedAtMs: number;
+  /** False as long as certainly nothing of it has left this machine. */
+  readonly sent: boolean;
+  /** When it was first known to have been sent; null = it is not. */
+  sentAtMs: number | null;
+  /** Its provider was silent for too long. */
+  silent: boolean;
+  /** Asked to go elsewhere, if it can. */
+  leave(why: Departure): void;
+}
+
+/** A provider on one transport, and what is out on it. */
+export interface WatchedChannel extends Channel {
+  readonly health: Health;
+  readonly out: Set<Outstanding>;
+  /** When it was last asked whether it is there. */
+  askedAtMs: number;
+}
+
+/** Hears what is noticed. */
+export interface SilenceListener {
+  /** An attempt has met silence for longer than usual; told once for each. */
+  silent(channel: WatchedChannel, out: Outstanding): void;
+  /** Nothing has come for a while, though something was asked. Told again and again while that lasts. */
+  quiet(channel: WatchedChannel): void;
+}
+
+/** How often is looked, while anything is out. */
+const LOOK_EVERY_MS = 100;
+
+/** Watches the channels of one provider set. */
+export class SilenceWatch {
+  readonly #world: World;
+  readonly #channels: readonly WatchedChannel[];
+  readonly #listener: SilenceListener;
+  #looking = false;
+
+  constructor(world: World, channels: readonly WatchedChannel[], listener: SilenceListener) {
+    this.#world = world;
+    this.#channels = channels;
+    this.#listener = listener;
+  }
+
+  begin(channel: WatchedChannel, out: Outstanding): void {
+    channel.out.add(out);
+    if (!this.#looking) this.#lookLater();
+  }
+
+  /** What an attempt says of its provider that ends now without an answer. */
+  silenceOf({ health }: WatchedChannel, out: Outstanding): Silence {
+    return silenceOf({ sentAtMs: out.sentAtMs, heardAtMs: health.heardAtMs, usualMs: usualMs(health.latency, out.method, 0.99) }, this.#world.now());
+  }
+
+  #lookLater(): void {
+    this.#looking = true;
+    this.#world.after(LOOK_EVERY_MS, () => {
+      this.#looking = false;
+      for (const channel of this.#channels) if (channel.out.size > 0) this.#look(channel);
+      if (!this.#looking && this.#channels.some((channel) => channel.out.size > 0)) this.#lookLater();
+    });
+  }
+
+  #look(channel: WatchedChannel): void {
+    let quiet = false;
+    for (const out of channel.out) {
+      if (!out.sent) {
+        out.leave("queued");
+        continue;
+      }
+      out.sentAtMs ??= this.#world.now();
+      if (out.silent) continue;
+      const silence = this.silenceOf(channel, out);
+      quiet ||= silence === "quiet" || silence === "silent";
+      if (silence !== "silent") continue;
+      out.silent = true;
+      this.#listener.silent(channel, out);
+    }
+    if (quiet) this.#listener.quiet(channel);
+  }
+}

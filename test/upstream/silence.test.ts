@@ -1,0 +1,304 @@
+// Silence and slowness through the router, in simulated time: what opens a circuit, what does not, who counts, and where calls go meanwhile.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Failure, plainFailure } from "../../src/core/attempt.ts";
+import type { Call } from "../../src/core/call.ts";
+import { methodOf } from "../../src/core/method.ts";
+import type { Provider } from "../../src/core/profile.ts";
+import { writeRequest } from "../../src/core/wire-request.ts";
+import { createProber } from "../../src/upstream/prober.ts";
+import { createRouter, type Outcome, type Route } from "../../src/upstream/router.ts";
+import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
+import type { Listener, Outgoing, Upstream } from "../../src/upstream/transport.ts";
+import { createWheel } from "../../src/upstream/wheel.ts";
+import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
+import { type SimulatedWorld, simulatedWorld } from "../fakes/world.ts";
+
+const ANSWER = Buffer.from('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
+const SLOW = "debug_traceTransaction";
+const QUICK = "eth_gasPrice";
+
+interface Sent {
+  readonly provider: string;
+  readonly atMs: number;
+  readonly isProbe: boolean;
+  readonly listener: Listener;
+  cancelled: boolean;
+  /** As a transport says it. */
+  sent: boolean;
+  queued: boolean;
+}
+
+interface Ask {
+  readonly caller?: string;
+  readonly method?: string;
+  readonly pin?: Provider;
+  readonly deadlineMs?: number;
+}
+
+interface Routed {
+  readonly route: Route;
+  readonly outcome: () => Outcome | null;
+  /** How long it took; null = it is still under way. */
+  readonly tookMs: () => number | null;
+}
+
+interface Bench {
+  readonly world: SimulatedWorld;
+  readonly tracker: Tracker;
+  readonly providers: readonly Provider[];
+  readonly sent: readonly Sent[];
+  /** How long a provider takes for a method; null = it never answers. */
+  latencyOf: (provider: string, method: string) => number | null;
+  /** Connections that a provider has in all. */
+  readonly connections: Map<string, number>;
+  /** What a provider fails with; none = it answers well. */
+  readonly failures: Map<string, Failure>;
+  ask(about?: Ask): Routed;
+  stateOf(index: number): string;
+  attemptsOf(routed: Routed): string;
+}
+
+/** Providers by falling priority that answer everything after 10 ms, probed every 12 s. */
+function bench(count: number, options: { readonly exploreShare?: number; readonly probed?: boolean } = {}): Bench {
+  const world = simulatedWorld(11);
+  const providers = Array.from({ length: count }, (_, index) => fakeProvider(index, { priority: index, wsUrl: null }));
+  const tracker = createTracker(fakeSet(providers), world, { ...SELECTION, exploreShare: options.exploreShare ?? 0 });
+  const sent: Sent[] = [];
+  const connections = new Map<string, number>();
+  const failures = new Map<string, Failure>();
+  const busy = (id: string): number => sent.filter((it) => it.provider === id && it.sent && !it.cancelled && !answered.has(it)).length;
+  const answered = new Set<Sent>();
+  const it: Bench = {
+    world,
+    tracker,
+    providers,
+    sent,
+    connections,
+    failures,
+    latencyOf: () => 10,
+    stateOf: (index) => tracker.health(providers[index] ?? assert.fail(), "http").breaker,
+    attemptsOf: ({ route }) => route.traces.map(({ attempt }) => `${attempt.provider.id}:${attempt.verdict?.category ?? "ok"}`).join(" "),
+    ask({ caller = "caller", method = QUICK, pin, deadlineMs = 10_000 } = {}) {
+      const startedAtMs = world.now();
+      let ended: Outcome | null = null;
+      let tookMs: number | null = null;
+      const call: Call = { methodName: method, method: methodOf(method), block: { kind: "none" }, ...writeRequest(method, null) };
+      const who = { caller: { key: caller }, pin: pin ?? null, avoid: null, transport: null };
+      const route = router.route({ call, tracker, strategy: "priority", deadlineMs, mayStream: true, ...who }, (outcome) => {
+        ended = outcome;
+        tookMs = world.now() - startedAtMs;
+      });
+      return { route, outcome: () => ended, tookMs: () => tookMs };
+    },
+  };
+  const upstream: Pick<Upstream, "send" | "isFree"> = {
+    isFree: ({ id }) => busy(id) < (connections.get(id) ?? Number.POSITIVE_INFINITY),
+    send(outgoing: Outgoing, listener: Listener) {
+      const { id } = outgoing.provider;
+      const isProbe = /eth_chainId|eth_blockNumber/.test(outgoing.body.toString());
+      const free = upstream.isFree?.(outgoing.provider) === true;
+      const one: Sent = { provider: id, atMs: world.now(), isProbe, listener, cancelled: false, sent: free, queued: !free };
+      sent.push(one);
+      const latencyMs = it.latencyOf(id, isProbe ? "probe" : (/"method":"(\w+)"/.exec(outgoing.body.toString())?.[1] ?? ""));
+      const failure = failures.get(id);
+      if (free && latencyMs !== null) {
+        world.after(latencyMs, () => {
+          if (one.cancelled) return;
+          answered.add(one);
+          const value = isProbe ? Buffer.from('"0x1"') : ANSWER;
+          if (failure !== undefined && !isProbe) listener.failed(failure, null);
+          else listener.result(value, { start: 0, end: value.length, idAt: null });
+        });
+      }
+      return {
+        get sent() {
+          return one.sent;
+        },
+        get queued() {
+          return one.queued;
+        },
+        cancel() {
+          one.cancelled = true;
+        },
+      };
+    },
+  };
+  const wheel = createWheel(world);
+  const router = createRouter({ world, wheel, upstreams: { http: upstream }, limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }) });
+  if (options.probed !== false) createProber({ world, wheel, upstreams: { http: upstream } }).watch([tracker]);
+  return it;
+}
+
+test("one hung provider of two is benched within 1.5 s though only one caller asks, and no call takes longer than that", () => {
+  const it = bench(2);
+  for (let n = 0; n < 300; n++) {
+    it.ask();
+    it.world.advance(10);
+  }
+  it.latencyOf = (id) => (id === "p0" ? null : 10);
+  const calls: Routed[] = [];
+  for (let n = 0; n < 300; n++) {
+    calls.push(it.ask());
+    it.world.advance(10);
+    if (n === 150) assert.equal(it.stateOf(0), "open", "1.5 s after it hung");
+  }
+  it.world.advance(2_000);
+  const slow = calls.filter((call) => (call.tookMs() ?? Number.POSITIVE_INFINITY) > 1_500);
+  assert.equal(slow.length, 0);
+  assert.equal(it.tracker.health(it.providers[0] ?? assert.fail(), "http").openings.silence, 1);
+});
+
+test("clients that give up make it no harder to see that a provider hangs", () => {
+  const it = bench(2);
+  it.world.advance(3_000);
+  it.latencyOf = (id) => (id === "p0" ? null : 10);
+  const [first, second] = [it.ask({ caller: "a" }), it.ask({ caller: "b" })];
+  it.world.advance(1_005);
+  for (const { route, tookMs } of [first, second]) if (tookMs() === null) assert.deepEqual(route.cancel(), { sent: true, countedAsTimeout: true });
+  assert.equal(it.stateOf(0), "open");
+});
+
+test("no caller opens a circuit by asking for slow things, however often, whether it waits or leaves, and also with nobody else there", () => {
+  for (const leaves of [true, false]) {
+    const it = bench(2);
+    it.latencyOf = (_, method) => (method === SLOW ? 30_000 : 20);
+    it.world.advance(3_000);
+    for (let n = 0; n < 200; n++) {
+      const { route } = it.ask({ method: SLOW, caller: `c${n % 50}`, deadlineMs: 45_000 });
+      it.world.advance(leaves ? 1_500 : 300);
+      if (leaves) assert.equal(route.cancel().countedAsTimeout, false, "it has answered our own question meanwhile");
+      assert.equal(it.stateOf(0), "closed", `after ${n + 1} calls`);
+    }
+  }
+});
+
+test("one caller counts once in ten seconds for one circuit", () => {
+  const it = bench(1, { probed: false });
+  it.latencyOf = () => null;
+  for (let n = 0; n < 6; n++) {
+    it.ask({ deadlineMs: 30_000 });
+    it.world.advance(1_200);
+  }
+  assert.equal(it.stateOf(0), "closed", "7.2 s: one count");
+  it.world.advance(5_000);
+  it.ask({ deadlineMs: 30_000 });
+  it.world.advance(1_200);
+  assert.equal(it.stateOf(0), "open");
+});
+
+test("an answer to anything shows that a provider is there: what is slow beside it is a reading, not a timeout", () => {
+  const it = bench(1, { probed: false });
+  it.latencyOf = (_, method) => (method === SLOW ? null : 10);
+  for (let n = 0; n < 30; n++) it.ask({ caller: `warm${n}` });
+  it.world.advance(50);
+  const before = it.tracker.health(it.providers[0] ?? assert.fail(), "http").averageMs ?? 0;
+  const slow = ["a", "b", "c"].map((caller) => it.ask({ method: SLOW, caller, deadlineMs: 30_000 }));
+  for (let n = 0; n < 20; n++) {
+    it.ask();
+    it.world.advance(200);
+  }
+  for (const { route } of slow) assert.equal(route.cancel().countedAsTimeout, false);
+  const report = it.tracker.health(it.providers[0] ?? assert.fail(), "http");
+  assert.equal(report.breaker, "closed");
+  assert.ok((report.averageMs ?? 0) > before + 100, `${before} ms rose to ${report.averageMs} ms`);
+  assert.ok((report.p99Ms ?? 0) < 50, "what nobody waited for is no answer");
+});
+
+test("what waits for a connection of a provider goes to another as soon as one is free there, and leaves when the circuit opens", () => {
+  const it = bench(2);
+  it.world.advance(3_000);
+  it.connections.set("p0", 1).set("p1", 1);
+  it.latencyOf = (id, method) => (id === "p0" ? null : method === "probe" ? 10 : 400);
+  const first = it.ask({ caller: "a" });
+  const second = it.ask({ caller: "b" });
+  const third = it.ask({ caller: "c" });
+  assert.deepEqual(
+    it.sent.filter((it) => !it.isProbe).map((it) => `${it.provider} ${it.queued ? "waits" : "sent"}`),
+    ["p0 sent", "p1 sent", "p0 waits"],
+    "nobody waits while another provider is free",
+  );
+  it.world.advance(600);
+  assert.equal(second.tookMs(), 400);
+  assert.equal(third.route.traces.at(0)?.attempt.verdict?.category, "no_connection", "it left for p1 when that was free");
+  it.world.advance(400);
+  assert.ok((third.tookMs() ?? 9_999) < 1_000, `${third.tookMs()} ms`);
+  assert.equal(first.tookMs(), null);
+});
+
+test("a queue of our own making is no failure of the provider", () => {
+  const it = bench(1);
+  it.world.advance(3_000);
+  it.connections.set("p0", 1);
+  it.latencyOf = (_, method) => (method === "probe" ? 10 : 60_000);
+  it.ask({ method: SLOW, caller: "a", deadlineMs: 45_000 });
+  const waiting = Array.from({ length: 20 }, (_, n) => it.ask({ caller: `b${n}`, deadlineMs: 2_000 }));
+  it.world.advance(3_000);
+  for (const { outcome } of waiting) assert.equal(outcome()?.kind, "fault");
+  assert.equal(it.stateOf(0), "closed");
+});
+
+test("a slow trial keeps its caller waiting no longer than usual: the next one answers, and the trial still counts", () => {
+  const it = bench(2, { exploreShare: 1, probed: false });
+  for (let n = 0; n < 30; n++) it.ask();
+  it.world.advance(50);
+  it.failures.set("p0", { ...plainFailure("body", ""), httpStatus: 500 });
+  for (let n = 0; n < 5; n++) {
+    it.ask();
+    it.world.advance(50);
+  }
+  assert.equal(it.stateOf(0), "open");
+  it.failures.clear();
+  it.latencyOf = (id) => (id === "p0" ? 300 : 10);
+  it.world.advance(31_600);
+  assert.equal(it.stateOf(0), "half_open");
+  const call = it.ask();
+  it.world.advance(100);
+  assert.equal(call.outcome()?.kind, "result");
+  assert.ok((call.tookMs() ?? 9_999) <= 60, `${call.tookMs()} ms`);
+  assert.equal(it.attemptsOf(call), "p0:overtaken p1:ok");
+  it.world.advance(300);
+  const again = it.ask();
+  it.world.advance(400);
+  assert.equal(again.outcome()?.kind, "result");
+  assert.equal(it.stateOf(0), "closed", "both trials were answered, if late");
+});
+
+test("a hung trial counts as a timeout though its caller was answered by another", () => {
+  const it = bench(2, { exploreShare: 1, probed: false });
+  it.failures.set("p0", { ...plainFailure("body", ""), httpStatus: 500 });
+  for (let n = 0; n < 5; n++) {
+    it.ask();
+    it.world.advance(50);
+  }
+  it.world.advance(31_600);
+  it.latencyOf = (id) => (id === "p0" ? null : 10);
+  const call = it.ask();
+  it.world.advance(1_040);
+  assert.equal(call.outcome()?.kind, "result");
+  it.world.advance(200);
+  assert.equal(it.stateOf(0), "open");
+  const { listener } = it.sent.filter((sent) => sent.provider === "p0").at(-1) ?? assert.fail();
+  assert.equal(it.sent.find((sent) => sent.listener === listener)?.cancelled, true, "nobody waits for it any more");
+});
+
+test("a write is never moved once it was sent", () => {
+  const it = bench(2);
+  it.world.advance(3_000);
+  it.latencyOf = (id) => (id === "p0" ? null : 10);
+  const writes = ["a", "b"].map((caller) => it.ask({ caller, method: "eth_sendRawTransaction" }));
+  it.world.advance(1_600);
+  assert.equal(it.stateOf(0), "open");
+  for (const { outcome } of writes) assert.equal(outcome(), null);
+  assert.equal(it.sent.filter((sent) => !sent.isProbe && sent.provider === "p1").length, 0);
+});
+
+test("where nobody else is left, calls keep waiting for the provider whose circuit opened", () => {
+  const it = bench(1, { probed: false });
+  it.latencyOf = () => 2_500;
+  const calls = ["a", "b"].map((caller) => it.ask({ caller }));
+  it.world.advance(1_300);
+  assert.equal(it.stateOf(0), "open");
+  it.world.advance(1_300);
+  for (const { outcome } of calls) assert.equal(outcome()?.kind, "result");
+});
