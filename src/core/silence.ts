@@ -27,15 +27,15 @@ export interface CallerIdentity {
 export const SERVICE: CallerIdentity = { key: "service" };
 
 /** No provider is silent before this. */
-export const LEAST_SILENCE_MS = 1_000;
+const LEAST_SILENCE_MS = 1_000;
 /** No provider is quiet before this. */
 const LEAST_QUIET_MS = 250;
 /** When a provider is quiet whose usual latency is unknown. */
 const DEFAULT_QUIET_MS = 500;
 /** One caller contributes one count to one circuit in this time. */
-export const COUNT_EVERY_MS = 10_000;
+const COUNT_EVERY_MS = 10_000;
 /** Callers that are remembered for one circuit. */
-export const MAX_COUNTED_CALLERS = 64;
+const MAX_COUNTED_CALLERS = 64;
 
 /** What an attempt that has no answer at `nowMs` says of its provider. */
 export function silenceOf({ sentAtMs, heardAtMs, usualMs }: Unanswered, nowMs: number): Silence {
