@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import type { Chain } from "./core/chain.ts";
+import { type MethodTable, methodTable } from "./core/method-table.ts";
 import type { Profile } from "./core/profile.ts";
 import { type AddressRules, bareHost } from "./core/public-address.ts";
 import type { Sessions } from "./hosted/payments/session/sessions.ts";
@@ -57,12 +58,14 @@ export interface Outside {
 /** Starts the service. */
 export async function build(config: Config, { world, log, version }: Outside): Promise<App> {
   let live = config;
+  let table = methodTable(config.methods);
+  const methods = (): MethodTable => table;
   const providers = upstreamSide(config, { world, log }, () => live);
   const { wheel, observer, directory, router, roster, subscriptions, sockets, check } = providers;
   const serving = servingOf({ roster, directory, rules: addressRulesOf(config), check });
   if (config.production && config.hosted?.keyless === true)
     log.warn("hosted.keyless is true: whoever can reach this port is served without a key and unmetered");
-  const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, world, log, serving });
+  const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, world, log, serving, methods });
   const oldForms = createOldForms(world, hosting?.oldForms ?? null);
   const budget = { used: 0 };
   const proxies = trustedProxiesOf(config.server.trustedProxies);
@@ -78,6 +81,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     oldForms,
     compression,
     ...payingOf(hosting, config, arrival),
+    methods,
     deadlineMs: (method) => live.deadlines[method.deadline],
     get limits() {
       return live.limits;
@@ -88,7 +92,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
   const documents = createDocuments(factsIn(() => live, config.hosted, version));
   const metricsApart = config.server.metricsListen !== null;
   const isDraining = (): boolean => state.draining;
-  const pages = createPages({ world, directory, observer, budget, version, metricsApart, documents, compression, oldForms, isDraining, ...facts });
+  const pages = createPages({ world, directory, observer, budget, version, metricsApart, documents, compression, oldForms, methods, isDraining, ...facts });
   const listening = await listenTo(config, pages, {
     world,
     api: hosting?.api ?? null,
@@ -109,6 +113,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
       if (chainsOf(next.chains) !== chainsOf(config.chains)) return "the chains differ, and chains are fixed until restart";
       if (!isDeepStrictEqual(next.hosted, config.hosted)) log.warn("`hosted` differs, and takes effect at restart; the rest is reloaded");
       live = next;
+      table = methodTable(next.methods, table);
       roster.replace(next.profiles);
       return null;
     },

@@ -6,11 +6,12 @@ import { type ConfigDocument, readDocument, type Variables } from "./config/docu
 import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config/fault.ts";
 import { type HostedConfig, hostedOf } from "./config/hosted.ts";
 import { brokenRules } from "./config/rules.ts";
-import { type ConfigFile, configFile, environment, flags as flagTable } from "./config/schema.ts";
+import { type ConfigFile, configFile, type DEADLINES, environment, flags as flagTable } from "./config/schema.ts";
 import { splitCredentials } from "./config/url.ts";
 import { doubts } from "./config/warnings.ts";
 import type { Chain } from "./core/chain.ts";
 import type { DeadlineClass } from "./core/method.ts";
+import type { ConfiguredMethod } from "./core/method-table.ts";
 import type { Profile, Provider, ProviderSet } from "./core/profile.ts";
 import type { SelectionSettings } from "./core/strategy.ts";
 
@@ -80,6 +81,7 @@ export interface Config {
   readonly profiles: readonly Profile[];
   readonly limits: Limits;
   readonly deadlines: Deadlines;
+  readonly methods: readonly ConfiguredMethod[];
   readonly selection: SelectionSettings;
   /** Name of this process in the database; empty = made up at each start. */
   readonly nodeId: string;
@@ -192,6 +194,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       traceTx: deadlines.trace_tx_ms,
       traceBlock: deadlines.trace_block_ms,
     },
+    methods: Object.entries(file.methods).map(([name, method]) => methodConfigOf(name, method)),
     selection: selectionOf(file, env),
     nodeId: cluster.node_id,
     hosted: hostedOf(file.hosted),
@@ -204,6 +207,18 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
 function addressOf(text: string): { readonly host: string; readonly port: number } {
   const colon = text.lastIndexOf(":");
   return { host: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
+}
+
+const DEADLINE_CLASS: Readonly<Record<(typeof DEADLINES)[number], DeadlineClass>> = {
+  cheap: "cheap",
+  standard: "standard",
+  default: "default",
+  trace_tx: "traceTx",
+  trace_block: "traceBlock",
+};
+
+function methodConfigOf(name: string, { kind, block_param, cu, deadline }: ConfigFile["methods"][string]): ConfiguredMethod {
+  return { name, kind: kind ?? null, blockAt: block_param ?? null, cu: cu ?? null, deadline: deadline === undefined ? null : DEADLINE_CLASS[deadline] };
 }
 
 function selectionOf({ strategies }: ConfigFile, env: Environment): SelectionSettings {

@@ -1,8 +1,10 @@
 // The hosted half of the composition root: store, credit, gate and API, built from a configuration; their beginning and their end.
+
 import type { Logger } from "pino";
 import type { HostedConfig } from "./config/hosted.ts";
 import type { Config } from "./config.ts";
 import type { ManagedSlug } from "./core/access.ts";
+import type { MethodTable } from "./core/method-table.ts";
 import { usdText } from "./core/price.ts";
 import { audit } from "./hosted/audit.ts";
 import { createAddressLimit } from "./hosted/creation-limit.ts";
@@ -46,6 +48,8 @@ export interface HostingParts {
   readonly world: World;
   readonly log: Logger;
   readonly serving: CustomServing;
+  /** The method table as it is configured now. */
+  readonly methods: () => MethodTable;
 }
 
 const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
@@ -61,7 +65,7 @@ const CLOSE_MS = 5_000;
 const MIN_SLICE_CU = 100;
 
 /** Opens the store and starts what works on it. Throws with a text for the operator where it cannot be opened. */
-export async function openHosting({ config, settings, world, log, serving }: HostingParts): Promise<Hosting> {
+export async function openHosting({ config, settings, world, log, serving, methods }: HostingParts): Promise<Hosting> {
   const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
   const onError = (error: unknown): void => log.warn({ problem: textOf(error) }, "the store does not answer as it should");
   const closing = async (error: unknown): Promise<never> => {
@@ -97,6 +101,7 @@ export async function openHosting({ config, settings, world, log, serving }: Hos
     log,
     settings,
     ...instanceParts(config, serving),
+    methods,
     custom: custom.partsWith(holders),
     changes,
     paywall,
@@ -169,7 +174,7 @@ function auditAgain(parts: AuditParts): () => void {
   return () => cancel();
 }
 
-interface PaymentHostingParts extends Omit<HostingParts, "serving"> {
+interface PaymentHostingParts extends Omit<HostingParts, "serving" | "methods"> {
   readonly store: Store;
   readonly changes: Changes;
   readonly node: string;

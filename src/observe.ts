@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { Strategy } from "./core/attempt.ts";
 import type { FaultCode } from "./core/fault.ts";
 import { addTo, createHistogram, type Histogram } from "./core/latency.ts";
-import { METHODS, type Method } from "./core/method.ts";
+import { METHOD_SLOTS, type Method } from "./core/method.ts";
 import { SUBSCRIPTION_KINDS } from "./core/subscription.ts";
 import { createRepeatLimiter } from "./observe-repeats.ts";
 import type { Outcome, Route } from "./upstream/router.ts";
@@ -67,7 +67,7 @@ export function createObserver(log: Logger, world: World): Observer {
       let it = series.get(key);
       if (it === undefined) {
         const notifications = new Float64Array(SUBSCRIPTION_KINDS.length);
-        const requests = new Float64Array(METHODS.length * OUTCOMES.length);
+        const requests = new Float64Array(METHOD_SLOTS * OUTCOMES.length);
         it = { profile, chain, requests, durations: createHistogram(), notifications };
         series.set(key, it);
       }

@@ -1,6 +1,7 @@
 // Rules that span several settings: uniqueness, references, what excludes what. Works on unchecked data, so that it speaks even where single settings are wrong.
 // Knows nothing of places; names paths only, and never puts a value into a message.
 import { DEVNET_CHAIN } from "../core/chain.ts";
+import { MAX_ADDED_METHODS, methodOf } from "../core/method.ts";
 import { RESERVED_CHAIN_NAMES } from "./schema.ts";
 import { splitCredentials } from "./url.ts";
 
@@ -18,6 +19,7 @@ export function brokenRules(data: unknown, production: boolean): readonly Breach
   return [
     ...serviceRules(data, chains.length, devnet, production),
     ...chainRules(chains),
+    ...methodRules(entriesOf(member(data, "methods"))),
     ...(devnet ? devnetRules(chains) : []),
     ...entriesOf(member(data, "profiles")).flatMap(([slug, profile]) => profileRules(["profiles", slug], profile, chains, devnet)),
   ];
@@ -129,6 +131,26 @@ function devnetRules(chains: readonly Entry[]): readonly Breach[] {
 
 function isDevnetName(name: string): boolean {
   return name.toLowerCase() === DEVNET_CHAIN.chainName || (/^\d+$/.test(name) && Number(name) === DEVNET_CHAIN.chainId);
+}
+
+/** Methods that are told of: a write never becomes a read, and what is answered here stays so. */
+function methodRules(methods: readonly Entry[]): readonly Breach[] {
+  const breaches: Breach[] = [];
+  let added = 0;
+  for (const [name, settings] of methods) {
+    const { family, handling, replaySafe } = methodOf(name);
+    const kind = member(settings, "kind");
+    if (handling !== "route") breaches.push({ path: ["methods", name], at: "key", message: "must not be a method that the service answers or refuses itself" });
+    else if (family !== "unlisted") {
+      if (kind === "read" && !replaySafe)
+        breaches.push(breach(["methods", name, "kind"], "must not be `read`: it changes something, or has state at one node"));
+    } else {
+      if (kind === undefined) breaches.push(breach(["methods", name], "must have `kind`: it is not in the built-in table"));
+      if (++added === MAX_ADDED_METHODS + 1)
+        breaches.push({ path: ["methods", name], at: "key", message: `must be one of at most ${MAX_ADDED_METHODS} that are not in the built-in table` });
+    }
+  }
+  return breaches;
 }
 
 function profileRules(path: readonly string[], profile: unknown, chains: readonly Entry[], devnet: boolean): readonly Breach[] {

@@ -8,6 +8,9 @@ import { hosted } from "./hosted.ts";
 import { count, intervalMs, operatorToken } from "./kinds.ts";
 import { splitCredentials } from "./url.ts";
 
+/** Classes of methods by how long a call may take, as the file names them. */
+export const DEADLINES = ["cheap", "standard", "default", "trace_tx", "trace_block"] as const;
+
 /** Log levels, most talkative first. */
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
@@ -29,6 +32,11 @@ const word = z
   .meta({ title: "1 to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit" });
 const label = z.string().min(1).max(200).meta({ title: "text of 1 to 200 characters" });
 const share = (fallback: number) => z.number().min(0).max(1).default(fallback);
+const methodName = z
+  .string()
+  .regex(/^[A-Za-z0-9]+_[A-Za-z0-9_]+$/)
+  .max(96)
+  .meta({ title: "a JSON-RPC method name of at most 96 letters, digits and `_`, such as `zks_estimateFee`" });
 const methodNames = z.array(z.string().min(1).max(200).meta({ title: "a JSON-RPC method name" })).max(500);
 
 const url = (schemes: readonly string[], title: string) =>
@@ -217,6 +225,23 @@ const deadlines = z
   .prefault({})
   .describe("The time a call may take, all attempts together, by class of method.");
 
+const method = z
+  .strictObject({
+    kind: z
+      .enum(["read", "write"])
+      .optional()
+      .describe("`read`: may be sent to several providers; `write`: to one. Needed for methods that are not in the built-in table."),
+    block_param: z.int().min(0).max(15).optional().describe("Index in `params` of the block that it reads, as a tag, number or EIP-1898 object."),
+    cu: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .optional()
+      .describe("Compute units at `load-balanced`; `hosted.tariff.methods` goes before it. Default: the built-in ones, else 3."),
+    deadline: z.enum(DEADLINES).optional().describe("Which of `deadlines` bounds it. Default: the built-in one, else `default`."),
+  })
+  .describe("What the service should know of one JSON-RPC method. The key is its name, letter case as callers write it.");
+
 const strategies = z
   .strictObject({
     fastest_min_calls: count(0, 1_000_000, 3).describe("`fastest`: calls after which a provider counts as known."),
@@ -261,6 +286,10 @@ export const configFile = z
       .describe("Several instances that know of each other."),
     chains: z.record(word, chain).default({}).describe("The chains this instance serves, by name."),
     profiles: z.record(word, profile).default({}).describe("The provider sets, by slug."),
+    methods: z
+      .record(methodName, method)
+      .default({})
+      .describe("Methods beside those of the built-in table, and other settings of known ones. At most 64 others. Reloaded."),
     limits,
     deadlines,
     strategies,

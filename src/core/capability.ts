@@ -1,7 +1,7 @@
 // Whether a provider can serve a call at all, by what is declared, learned and known of the chain. Knows neither strategies nor circuits.
 import type { ExclusionReason } from "./attempt.ts";
 import type { BlockRef, Call } from "./call.ts";
-import { METHODS, type Method } from "./method.ts";
+import { isKnownByName, METHODS, type Method } from "./method.ts";
 import type { Provider, Transport } from "./profile.ts";
 
 /** What holds for every provider of a set at one moment. */
@@ -104,7 +104,7 @@ export function createFacts(): Facts {
 
 /** Learns that a method is not served; unlisted ones share a row and are learned by name elsewhere. */
 export function learnMethod(facts: Facts, method: Method, nowMs: number): void {
-  if (method.index >= FIRST_NAMED_METHOD) facts.methodAtMs[method.index] = nowMs;
+  if (method.index >= FIRST_NAMED_METHOD && !isKnownByName(method)) facts.methodAtMs[method.index] = nowMs;
 }
 
 /** Forgets that a method is not served: it just was. */

@@ -118,12 +118,15 @@ const EXECUTING: ReadonlySet<string> = new Set(
   ),
 );
 
+/** Hands something in that is to be executed: `eth_sendRawTransaction` and what chains and vendors have beside it. */
+const SENDING = /^(?:eth_send|[a-z0-9]+_send\w*(?:Transaction|UserOperation|Bundle))/;
+
 function groupsOf(method: Method, name: string): ReadonlySet<MethodGroup> {
   const groups = new Set<MethodGroup>();
   const { category, block } = method;
   const executes = EXECUTING.has(name);
   const traces = category === "trace" || category === "debug";
-  if (name.startsWith("eth_send")) groups.add("send");
+  if (SENDING.test(name)) groups.add("send");
   if (executes) groups.add("execute");
   if (category === "logs" || block?.kind === "filter" || name === "eth_getFilterLogs") groups.add("logs");
   if (traces) groups.add("traces");

@@ -1,7 +1,7 @@
 // How fast and how reliably one provider answered on one transport: decayed averages per method, category and provider, and latency histograms, one of
 // all calls and one for each class of deadline.
 // Everything lies in arrays of fixed size; a method name that is not in the table has no cell of its own. Knows no clock and no reason of a failure.
-import { CATEGORIES, type DeadlineClass, METHODS, type Method } from "./method.ts";
+import { CATEGORIES, type DeadlineClass, METHOD_SLOTS, METHODS, type Method } from "./method.ts";
 
 /** The record of one provider on one transport; changed in place by `observe`. */
 export interface LatencyRecord {
@@ -55,10 +55,13 @@ const DELIVERED = 2;
 const LATENCY = 3;
 const LAST_MS = 4;
 const CELL = 5;
-const CATEGORY_START = METHODS.length * CELL;
+const CATEGORY_START = METHOD_SLOTS * CELL;
 const PROVIDER_CELL = CATEGORY_START + CATEGORIES.length * CELL;
 /** By method index: the cell of its category. */
-const CATEGORY_CELLS: readonly number[] = METHODS.map((method) => CATEGORY_START + CATEGORIES.indexOf(method.category) * CELL);
+const CATEGORY_CELLS: readonly number[] = Array.from(
+  { length: METHOD_SLOTS },
+  (_, index) => CATEGORY_START + CATEGORIES.indexOf(METHODS[index]?.category ?? "unknown") * CELL,
+);
 
 /** Weight of a new observation once there are enough: speed changes faster than reliability should. */
 const LATENCY_WEIGHT = 0.1;

@@ -4,8 +4,8 @@ import { METHODS, type Method } from "./method.ts";
 
 /** What is charged. */
 export interface Tariff {
-  /** Compute units by method row, at factor 1. */
-  readonly cu: readonly number[];
+  /** By method row, at factor 1: compute units in place of those of the row; null = those of the row. */
+  readonly cu: readonly (number | null)[];
   /** Of a subscription notification, at factor 1. */
   readonly notificationCu: number;
   readonly factors: Readonly<Record<Strategy, number>>;
@@ -22,7 +22,7 @@ export interface EstimatedRequests {
 
 /** A tariff from the method table; `weights` replaces the compute units of single methods. */
 export function tariffOf({ weights, ...rest }: Omit<Tariff, "cu"> & { readonly weights: Readonly<Partial<Record<string, number>>> }): Tariff {
-  return { ...rest, cu: METHODS.map((it) => weights[it.name] ?? it.cu) };
+  return { ...rest, cu: METHODS.map((it) => weights[it.name] ?? null) };
 }
 
 /** Compute units of one call: rounded down, at least 1. */

@@ -12,7 +12,7 @@ import { type AttemptOwner, PendingAttempt, type WholeAnswer } from "./pending-a
 import { allFailed, mayShow, nobodyToAsk, outcomeUnknown, panicIsFull, rangeRefused, unreadRequestError } from "./refusal.ts";
 import type { Departure } from "./silence-watch.ts";
 import type { RoutingState } from "./tracker.ts";
-import { hashOf, lookupOf } from "./transaction.ts";
+import { answerOf, hashOf, lookupOf } from "./transaction.ts";
 import type { AnswerStream, Lender, Upstream } from "./transport.ts";
 import type { Alarm, Wheel } from "./wheel.ts";
 
@@ -422,10 +422,12 @@ class Routing implements Route, AttemptOwner {
     return tracker.waitMs(call, { strategy, transport, pin });
   }
 
-  /** The node has this very transaction: that is what the caller wanted. */
+  /** The node has this very transaction: that is what the caller wanted, except where it waits for the receipt. */
   #answerKnown(): void {
     const hash = hashOf(this.request.call);
-    if (hash === null) return this.#tell(this.#failed.at(-1));
+    const wanted = answerOf(this.request.call);
+    if (wanted === "receipt") return this.#verify();
+    if (hash === null || wanted === null) return this.#tell(this.#failed.at(-1));
     this.#finish(resultOf(`"${hash}"`), this.#failed.at(-1)?.attempt.provider ?? null);
   }
 
@@ -434,12 +436,14 @@ class Routing implements Route, AttemptOwner {
     const hash = hashOf(this.request.call);
     const pin = this.#failed.at(-1)?.attempt.provider ?? null;
     const deadlineMs = Math.min(this.#remainingMs(), LOOKUP_MS);
-    if (hash === null || deadlineMs <= 0) return this.#tell(this.#failed.at(-1));
-    const lookup = new Routing(this.#parts, { ...this.request, call: lookupOf(hash), pin, deadlineMs, mayStream: false }, (outcome) => {
+    const wanted = answerOf(this.request.call);
+    if (hash === null || wanted === null || deadlineMs <= 0) return this.#tell(this.#failed.at(-1));
+    const lookup = new Routing(this.#parts, { ...this.request, call: lookupOf(hash, wanted), pin, deadlineMs, mayStream: false }, (outcome) => {
       this.#lookup = null;
-      const known = outcome.kind === "result" && outcome.body.toString("latin1", outcome.start, outcome.end).toLowerCase().includes(hash);
-      if (known) this.#answerKnown();
-      else this.#tell(this.#failed.at(-1));
+      const found = outcome.kind === "result" ? outcome.body.toString("utf8", outcome.start, outcome.end) : "";
+      if (!found.toLowerCase().includes(hash)) return this.#tell(this.#failed.at(-1));
+      if (wanted === "hash") this.#answerKnown();
+      else this.#finish(resultOf(found), pin);
     });
     this.#lookup = lookup;
     lookup.start();

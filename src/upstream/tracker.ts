@@ -17,7 +17,7 @@ import {
   recordVerdict,
 } from "../core/health.ts";
 import { type MethodReport, methodReadings, reading, STALE_MS, usualMs } from "../core/latency.ts";
-import { type Method, methodOf, UNKNOWN_METHOD } from "../core/method.ts";
+import { isKnownByName, type Method, methodOf } from "../core/method.ts";
 import { type Awaited, betterOf, type Considered, panicPlanOf, planOf, waitOf } from "../core/plan.ts";
 import type { Provider, ProviderSet, Transport } from "../core/profile.ts";
 import { SERVICE } from "../core/silence.ts";
@@ -202,7 +202,7 @@ class SetTracker implements Tracker {
   }
 
   record(method: Method, attempt: Attempt, block: BlockRef = NO_BLOCK, name: string = method.name): void {
-    if (method === UNKNOWN_METHOD) this.#recordName(name, attempt);
+    if (isKnownByName(method)) this.#recordName(name, attempt);
     const channel = this.#watchedOf(attempt);
     if (channel === null) return;
     const { breaker, cordon } = channel.health;
@@ -414,7 +414,7 @@ class SetTracker implements Tracker {
     const { nowMs } = view;
     const lag = pinned ? null : lagBlocks(station.sample, view.head, this.set.chain, nowMs);
     const lacking = station.listening && call.block.kind === "number" && lacksBlock(station.sample, call.block.number, view.head, nowMs);
-    const unserved = call.method === UNKNOWN_METHOD && isUnserved(station.unserved, call.methodName, nowMs);
+    const unserved = isKnownByName(call.method) && isUnserved(station.unserved, call.methodName, nowMs);
     const condition = { ...excluded, behind: lacking || isBehind(health, nowMs), lagBlocks: lag, facts: health.facts, unserved };
     return pinned ? unreachable(station.provider, condition) : capability(station.provider, call, view, condition);
   }

@@ -5,7 +5,7 @@ import { methodOf } from "../core/method.ts";
 import { writeRequest } from "../core/wire-request.ts";
 
 /**
- * The transaction hash of an `eth_sendRawTransaction` request body; null when its parameter is not a raw transaction.
+ * The transaction hash of the body of an `eth_sendRawTransaction` request or one like it; null when its parameter is not a raw transaction.
  * Blob transactions (EIP-4844) travel with their blobs, which the hash leaves out.
  */
 export function transactionHash(request: Buffer): string | null {
@@ -17,14 +17,28 @@ export function transactionHash(request: Buffer): string | null {
   return `0x${Buffer.from(keccak_256(signed)).toString("hex")}`;
 }
 
+/** What a method that hands in a raw transaction answers with: its hash, its receipt (EIP-7966), or something of its own. */
+const ANSWERS: ReadonlyMap<string, "hash" | "receipt" | "other"> = new Map([
+  ["eth_sendRawTransaction", "hash"],
+  ["eth_sendRawTransactionConditional", "hash"],
+  ["eth_sendRawTransactionSync", "receipt"],
+  ["zks_sendRawTransactionWithDetailedOutput", "other"],
+]);
+
 /** The transaction hash of a call; null where it does not send a transaction. */
 export function hashOf(call: Call): string | null {
-  return call.methodName === "eth_sendRawTransaction" ? transactionHash(call.body) : null;
+  return ANSWERS.has(call.methodName) ? transactionHash(call.body) : null;
 }
 
-/** The call that asks for a transaction by its hash. */
-export function lookupOf(hash: string): Call {
-  const methodName = "eth_getTransactionByHash";
+/** What a call that sends a transaction is answered with when a node has that very transaction; null = nothing that could be made here. */
+export function answerOf({ methodName }: Call): "hash" | "receipt" | null {
+  const answer = ANSWERS.get(methodName);
+  return answer === "hash" || answer === "receipt" ? answer : null;
+}
+
+/** The call that asks for a transaction, or for its receipt, by its hash. */
+export function lookupOf(hash: string, what: "hash" | "receipt"): Call {
+  const methodName = what === "hash" ? "eth_getTransactionByHash" : "eth_getTransactionReceipt";
   return { methodName, method: methodOf(methodName), block: NO_BLOCK, ...writeRequest(methodName, Buffer.from(`["${hash}"]`)) };
 }
 

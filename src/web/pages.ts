@@ -1,7 +1,9 @@
 // Every page that answers a GET, as rows of one table: path and handler. Pages read memory only and answer at once.
+
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { fault } from "../core/fault.ts";
+import type { MethodTable } from "../core/method-table.ts";
 import type { PaymentGauges } from "../hosted/payments/payments.ts";
 import type { SessionGauges } from "../hosted/payments/session/sessions.ts";
 import type { Observer } from "../observe.ts";
@@ -28,6 +30,8 @@ export interface PageParts extends StreamFacts {
   readonly version: string;
   /** True where `/metrics` has an address of its own: peers on this machine are then like any other here. */
   readonly metricsApart: boolean;
+  /** The method table as it is configured now. */
+  readonly methods: () => MethodTable;
   readonly isDraining: () => boolean;
   readonly documents: Documents;
   /** Null = documents are never compressed. */

@@ -10,8 +10,11 @@ const LISTED = METHODS.slice(2);
 const TARIFF: readonly (readonly [cu: number, names: string])[] = [
   [1, "eth_blockNumber eth_chainId eth_syncing net_listening net_version web3_clientVersion"],
   [5, "eth_getBlockByHash eth_getBlockByNumber eth_newFilter eth_getFilterChanges eth_sendRawTransaction"],
-  [15, "eth_getLogs eth_getFilterLogs eth_getBlockReceipts"],
+  [15, "eth_getLogs eth_getFilterLogs eth_getBlockReceipts erigon_getLogs erigon_getLatestLogs"],
   [50, "debug_traceCall debug_traceTransaction trace_call trace_callMany trace_rawTransaction trace_replayTransaction trace_transaction trace_get"],
+  [50, "debug_traceCallMany arbtrace_call arbtrace_callMany arbtrace_replayTransaction arbtrace_transaction arbtrace_get tenderly_traceTransaction"],
+  [50, "ots_getInternalOperations ots_traceTransaction ots_getTransactionError"],
+  [100, "arbtrace_block arbtrace_filter arbtrace_replayBlockTransactions"],
   [100, "debug_traceBlock debug_traceBlockByHash debug_traceBlockByNumber trace_block trace_filter trace_replayBlockTransactions"],
 ];
 
@@ -41,7 +44,8 @@ test("prices are those of the tariff, and everything that is not in it costs 3",
 });
 
 test("whatever may change something, or has state at one node, is sent to one provider only", () => {
-  const changing = /^(eth_send|eth_sign|eth_accounts|eth_newFilter|eth_newBlockFilter|eth_newPending|eth_uninstall|eth_getFilter|personal|unknown)/;
+  const changing =
+    /^([a-z0-9]+_send|[a-z]+_cancel|eth_sign|eth_accounts|eth_newFilter|eth_newBlockFilter|eth_newPending|eth_uninstall|eth_getFilter|personal|unknown)/;
   for (const method of METHODS) if (changing.test(method.name)) assert.equal(method.replaySafe, false, method.name);
   for (const name of ["eth_call", "eth_getLogs", "eth_getBalance", "debug_traceTransaction", "eth_estimateGas"]) assert.equal(methodOf(name).replaySafe, true);
 });

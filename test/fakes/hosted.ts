@@ -1,9 +1,11 @@
 // The HTTP API on a real socket over any store, with a simulated clock. Every answer is checked against the contract, and that no secret is in an error or the log.
+
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { z } from "zod";
 import { API_FAULTS, type ApiFaultCode } from "../../src/core/api-fault.ts";
+import { methodTable } from "../../src/core/method-table.ts";
 import { type Tariff, tariffOf } from "../../src/core/price.ts";
 import { PUBLIC_ONLY } from "../../src/core/public-address.ts";
 import { audit } from "../../src/hosted/audit.ts";
@@ -89,6 +91,7 @@ export async function serveApi(t: Ending, store: Store, { payments = null, ...ov
     profiles: () => ["premium", "public"],
     servedChains: () => ["ethereum", "base"],
     devnet: false,
+    methods: () => methodTable([]),
     settings: { startingGrantCu: 5_000, tariff: TARIFF, maxKeys: 5, freeCuPerMonth: 1_000_000, fallbackMs: 30 * 86_400_000 },
     changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
     settle: () => Promise.resolve(false),

@@ -150,3 +150,58 @@ test("a rate limit may be taken elsewhere even by a transaction: it was refused 
   const { call } = await stage(t, [(_, reply) => reply.body("", 429), (_, reply) => reply.result(`"${HASH}"`)]);
   assert.equal(walked(await call("eth_sendRawTransaction", [RAW])), "a:rate_limit b:ok");
 });
+
+const RECEIPT = `{"transactionHash":"${HASH}","status":"0x1"}`;
+
+for (const [name, error] of [
+  ["already known", '{"code":-32000,"message":"already known"}'],
+  ["nonce too low", '{"code":-32003,"message":"nonce too low: next nonce 1, tx nonce 0"}'],
+] as const) {
+  test(`eth_sendRawTransactionSync met by "${name}" is answered with the receipt, where the node has it`, async (t) => {
+    const script: Script = ({ method }, reply) => (method === "eth_getTransactionReceipt" ? reply.result(RECEIPT) : reply.error(error));
+    const { call, upstreams } = await stage(t, [script, undefined]);
+    const answer = await call("eth_sendRawTransactionSync", [RAW]);
+    assert.equal(JSON.stringify(answer.json.result), RECEIPT);
+    assert.deepEqual(
+      upstreams[0]?.asked.map((it) => it.method),
+      ["eth_sendRawTransactionSync", "eth_getTransactionReceipt"],
+    );
+    assert.equal(upstreams[1]?.asked.length, 0);
+  });
+
+  test(`eth_sendRawTransactionSync met by "${name}" and no receipt is told what the node said`, async (t) => {
+    const script: Script = ({ method }, reply) => (method === "eth_getTransactionReceipt" ? reply.result("null") : reply.error(error));
+    const { call, upstreams } = await stage(t, [script, undefined]);
+    assert.equal(JSON.stringify((await call("eth_sendRawTransactionSync", [RAW])).json.error), error);
+    assert.equal(upstreams[1]?.asked.length, 0);
+  });
+}
+
+test("eth_sendRawTransactionSync that was not processed in time is told so unchanged, and not sent again", async (t) => {
+  const error = `{"code":4,"message":"The transaction was added to the mempool but wasn't processed within 20s.","data":"${HASH}"}`;
+  const { call, upstreams } = await stage(t, [says(error), undefined]);
+  assert.equal(JSON.stringify((await call("eth_sendRawTransactionSync", [RAW])).json.error), error);
+  assert.deepEqual([upstreams[0]?.asked.length, upstreams[1]?.asked.length], [1, 0]);
+});
+
+test("eth_sendRawTransactionSync of unknown outcome tells the transaction's hash", async (t) => {
+  const { call, upstreams } = await stage(t, [(_, reply) => reply.reset(), undefined]);
+  assertUnknown(await call("eth_sendRawTransactionSync", [RAW]), "network", upstreams);
+});
+
+test("a node's own word on a transaction is the answer, whatever its code, and costs the node nothing", async (t) => {
+  const refusals = [
+    '{"code":-32603,"message":"could not include it"}',
+    '{"code":-32005,"message":"gas limit above that of the block"}',
+    '{"code":-32016,"message":"odd"}',
+  ];
+  let said = "";
+  const { call, service, upstreams } = await stage(t, [(_, reply) => reply.error(said), undefined]);
+  for (const refusal of refusals) {
+    said = refusal;
+    assert.equal(JSON.stringify((await call("eth_sendRawTransaction", [RAW])).json.error), refusal);
+  }
+  assert.equal(upstreams[1]?.asked.length, 0);
+  const { json } = await service.get("/api/metrics/1");
+  assert.deepEqual(json.profiles[0].providers[0].transports[0].outcomes.failed, 0);
+});

@@ -1,10 +1,12 @@
 // A batch over a router the test holds in its hand: order, bounds, cancelling, and room for answers, in every order the answers may come in.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { pino } from "pino";
 import type { Interruption } from "../../src/core/charging.ts";
 import { elements } from "../../src/core/json.ts";
+import { methodTable } from "../../src/core/method-table.ts";
 import { createObserver } from "../../src/observe.ts";
 import { createDirectory } from "../../src/upstream/directory.ts";
 import type { Route, RouteRequest, Router } from "../../src/upstream/router.ts";
@@ -72,7 +74,7 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
   const bytes = Buffer.from(`[${items.join(",")}]`);
   const spans = elements(bytes, 0, bytes.length, 1_000);
   assert.ok(address.kind === "address");
-  const parts = { world, router, observer, resolver, gate: null, deadlineMs: () => 1_000 };
+  const parts = { world, router, observer, resolver, gate: null, methods: () => methodTable([]), deadlineMs: () => 1_000 };
   const abandoned: number[] = [];
   const ways = {
     holder: null,

@@ -1,4 +1,5 @@
 // Batches beyond their caller's rate, in simulated time, over real rate limits: every item is served or refused once, in order, and nothing stays behind.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -6,6 +7,7 @@ import { pino } from "pino";
 import { customServices } from "../../src/core/access.ts";
 import type { BucketSize } from "../../src/core/bucket.ts";
 import { elements } from "../../src/core/json.ts";
+import { methodTable } from "../../src/core/method-table.ts";
 import type { Gate, Grant } from "../../src/hosted/gate.ts";
 import { type Holder, UNBOUND } from "../../src/hosted/holder.ts";
 import { takeToken } from "../../src/hosted/quota.ts";
@@ -80,7 +82,7 @@ function scene(size: BucketSize) {
       return { grant, chargeN: 0 };
     },
   });
-  const parts = { world, wheel, router, observer, resolver, gate, deadlineMs: () => 1_000 };
+  const parts = { world, wheel, router, observer, resolver, gate, methods: () => methodTable([]), deadlineMs: () => 1_000 };
   const holderOf = (id: string): Holder => ({
     kind: "holder",
     keyId: id,

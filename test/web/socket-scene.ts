@@ -1,9 +1,11 @@
 // The web server over a router and subscriptions that the test holds in its hand, and raw clients that see every frame. Knows nothing of what a test is about.
+
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { TestContext } from "node:test";
 import { pino } from "pino";
 import { WebSocket } from "ws";
+import { methodTable } from "../../src/core/method-table.ts";
 import { createObserver, type Observer } from "../../src/observe.ts";
 import { createDirectory, type Directory } from "../../src/upstream/directory.ts";
 import type { Route, RouteRequest, Router } from "../../src/upstream/router.ts";
@@ -69,6 +71,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     toll: null,
     payPerCall: null,
     proxies: trustedProxiesOf([]),
+    methods: () => methodTable([]),
     deadlineMs: () => 10_000,
     get limits() {
       return config.limits;
@@ -93,6 +96,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     documents: { get: () => undefined },
     oldForms,
     compression: null,
+    methods: () => methodTable([]),
     isDraining: () => false,
     payments: () => null,
     sessions: () => null,

@@ -1,7 +1,9 @@
 // The server with keys, credit and a toll over a store of its own, and payments whose fate stands in their name. Providers answer every call with its params.
+
 import type { TestContext } from "node:test";
 import { pino } from "pino";
 import type { Strategy } from "../../src/core/attempt.ts";
+import { methodTable } from "../../src/core/method-table.ts";
 import { tariffOf } from "../../src/core/price.ts";
 import { createAddressLimit } from "../../src/hosted/creation-limit.ts";
 import { openCredit } from "../../src/hosted/credit.ts";
@@ -151,6 +153,7 @@ async function serve({ world, gate, payments, store }: Serving) {
         oldForms: createOldForms(world, null),
         toll: createToll({ ...arrival, keyOf, paywall: createPaywall({ payments, world }), publicUrl: null }),
         payPerCall: null,
+        methods: () => methodTable([]),
         deadlineMs: () => 10_000,
         limits: config.limits,
       },

@@ -1,6 +1,8 @@
 // What handlers of the HTTP API are made with.
+
 import type { ManagedSlug } from "../../core/access.ts";
 import type { Chain } from "../../core/chain.ts";
+import type { MethodTable } from "../../core/method-table.ts";
 import type { Tariff } from "../../core/price.ts";
 import type { Profile } from "../../core/profile.ts";
 import type { AddressRules } from "../../core/public-address.ts";
@@ -29,6 +31,8 @@ export interface HandlerParts {
   /** Names of the chains that callers with a key are served by a managed profile, as it is configured now. */
   readonly servedChains: (slug: ManagedSlug) => readonly string[];
   readonly settings: HandlerSettings;
+  /** The method table as it is configured now. */
+  readonly methods: () => MethodTable;
   readonly custom: CustomParts;
   /** An instance for development: callers on this machine may create as many keys as they like. */
   readonly devnet: boolean;

@@ -1,7 +1,7 @@
 // `/agent.json`: what an instance offers, in live values: chains, strategies, prices, limits, endpoints. A pure function of its facts and address.
 import type { Strategy } from "../../core/attempt.ts";
 import type { BucketSize } from "../../core/bucket.ts";
-import { methodOf } from "../../core/method.ts";
+import type { MethodTable } from "../../core/method-table.ts";
 import { cuOf, estimatedRequests, notificationCuOf, type Tariff, usdText } from "../../core/price.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import { MAX_BODY_BYTES } from "../api/body.ts";
@@ -57,7 +57,7 @@ export function agentDocument(facts: Facts, site: Site): Json {
       custom_profiles: hosted !== null,
       key_claims: hosted !== null,
     },
-    ...(hosted === null ? {} : terms(hosted)),
+    ...(hosted === null ? {} : terms(hosted, facts.methods)),
     limits: limits(facts),
     payments: paymentsJson(hosted?.payments ?? null, site.baseUrl),
     endpoints: endpoints(facts, site),
@@ -75,7 +75,8 @@ export function cuPerUsd({ nanoPerCu }: Tariff): number {
   return NANO / nanoPerCu;
 }
 
-function terms({ tariff, startingGrantCu, freeCuPerMonth, fallbackMs }: HostedFacts): Json {
+function terms({ tariff, startingGrantCu, freeCuPerMonth, fallbackMs }: HostedFacts, methods: MethodTable): Json {
+  const examples = [...PRICE_EXAMPLES, ...methods.rows.filter(({ family }) => family === "configured").map(({ name }) => name)];
   return {
     pricing: {
       unit: "CU",
@@ -84,7 +85,7 @@ function terms({ tariff, startingGrantCu, freeCuPerMonth, fallbackMs }: HostedFa
       rounding: "down to whole CU per call, at least 1",
       charged:
         "calls that a provider answered, with a result or an error, and calls that were sent to one and left by their caller before the answer; never refusals, nor answers that the service cut off",
-      examples: Object.fromEntries(PRICE_EXAMPLES.map((it) => [it, priceOf(tariff, (strategy) => cuOf(tariff, methodOf(it), strategy))])),
+      examples: Object.fromEntries(examples.map((name) => [name, priceOf(tariff, (strategy) => cuOf(tariff, methods.of(name), strategy))])),
       subscription_notification: priceOf(tariff, (strategy) => notificationCuOf(tariff, strategy)),
     },
     starting_grant: {

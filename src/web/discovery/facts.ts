@@ -1,8 +1,10 @@
 // What the discovery documents tell of an instance, as one record, read from its configuration. Takes no secret and no provider's address along.
+
 import type { Strategy } from "../../core/attempt.ts";
 import type { BucketSize } from "../../core/bucket.ts";
 import type { Chain } from "../../core/chain.ts";
 import { exampleChain } from "../../core/example-chain.ts";
+import { type ConfiguredMethod, type MethodTable, methodTable } from "../../core/method-table.ts";
 import type { PaymentSettings } from "../../core/payment.ts";
 import type { Tariff } from "../../core/price.ts";
 import type { Profile, ProviderSet } from "../../core/profile.ts";
@@ -66,6 +68,7 @@ export interface Facts {
   /** The profile of URLs that name none; null = there are no such callers. A key may have another one. */
   readonly defaultProfile: { readonly withKey: string | null; readonly withoutKey: string | null };
   readonly limits: LimitFacts;
+  readonly methods: MethodTable;
   /** Null = a plain router. */
   readonly hosted: HostedFacts | null;
 }
@@ -85,6 +88,7 @@ export interface FactsSource {
   readonly chains: readonly Chain[];
   readonly profiles: readonly Profile[];
   readonly limits: LimitFacts;
+  readonly methods: readonly ConfiguredMethod[];
   readonly server: { readonly operatorToken: string | null };
   readonly hosted: HostedSource | null;
 }
@@ -114,6 +118,7 @@ export function factsOf(source: FactsSource, version: string): Facts {
       maxSocketBytes: limits.maxSocketBytes,
       maxSocketSubscriptions: limits.maxSocketSubscriptions,
     },
+    methods: methodTable(source.methods),
     hosted: hosted === null ? null : hostedFacts(hosted, server.operatorToken !== null),
   };
 }

@@ -1,5 +1,5 @@
 // `/SKILL.md`: how an agent uses an instance, step by step, with live values. A pure function of its facts and address.
-import { methodOf } from "../../core/method.ts";
+import type { MethodTable } from "../../core/method-table.ts";
 import { cuOf, notificationCuOf } from "../../core/price.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent.ts";
@@ -25,7 +25,7 @@ export function skillText(facts: Facts, site: Site): string {
     urls(facts),
     subscribing(facts, site),
     EVIDENCE,
-    ...(hosted === null ? [] : [accounts(site), pricing(hosted)]),
+    ...(hosted === null ? [] : [accounts(site), pricing(hosted, facts.methods)]),
     errors(facts, site),
   ].join("\n");
 }
@@ -113,8 +113,8 @@ creates an account with a key and answers its \`management_token\`, shown only t
 `;
 }
 
-function pricing({ tariff, freeCuPerMonth, startingGrantCu }: HostedFacts): string {
-  const priced = PRICE_EXAMPLES.map((name) => ({ name: `\`${name}\``, price: priceOf(tariff, (strategy) => cuOf(tariff, methodOf(name), strategy)) }));
+function pricing({ tariff, freeCuPerMonth, startingGrantCu }: HostedFacts, methods: MethodTable): string {
+  const priced = PRICE_EXAMPLES.map((name) => ({ name: `\`${name}\``, price: priceOf(tariff, (strategy) => cuOf(tariff, methods.of(name), strategy)) }));
   const all = [...priced, { name: "a notification", price: priceOf(tariff, (strategy) => notificationCuOf(tariff, strategy)) }];
   const rows = all.map(({ name, price }) => [name, ...STRATEGIES.map((it) => `${price[it].cu} CU, ${price[it].usd} USD`)]);
   return `## Prices

@@ -1,7 +1,7 @@
 // The endpoints for agents without an account: chains, prices, and anonymous keys.
 import { apiFault } from "../../core/api-fault.ts";
 import type { Strategy } from "../../core/attempt.ts";
-import { METHODS, type Method, UNKNOWN_METHOD } from "../../core/method.ts";
+import { type Method, UNKNOWN_METHOD } from "../../core/method.ts";
 import { cuOf, notificationCuOf, type Tariff, usdText } from "../../core/price.ts";
 import { createAnonymousKey, type NewKey } from "../../hosted/keys-create.ts";
 import { DEFAULT_PROFILE } from "../../hosted/keys-profiles.ts";
@@ -19,7 +19,7 @@ const NANO_PER_USD = 1_000_000_000;
 
 /** Handlers of the endpoints for agents. */
 export function agentHandlers(parts: HandlerParts): AgentHandlers {
-  const { settings } = parts;
+  const { settings, methods } = parts;
   return {
     listAgentChains() {
       const strategies = Object.keys(settings.tariff.factors);
@@ -34,7 +34,9 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
         cu_per_usd: NANO_PER_USD / settings.tariff.nanoPerCu,
         starting_grant_cu: settings.startingGrantCu,
         free_cu_per_month: settings.freeCuPerMonth,
-        methods: METHODS.filter((it) => it !== UNKNOWN_METHOD && it.handling !== "blocked").map((it) => priceOf(settings.tariff, it)),
+        methods: methods()
+          .rows.filter((it) => it !== UNKNOWN_METHOD && it.handling !== "blocked")
+          .map((it) => priceOf(settings.tariff, it)),
         default: priceOf(settings.tariff, UNKNOWN_METHOD),
         notification: {
           cu: notificationCuOf(settings.tariff, "load-balanced"),

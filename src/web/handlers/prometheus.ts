@@ -1,7 +1,7 @@
 // `GET /metrics`: the counters as Prometheus text, written when asked. Labels come from the configuration and the method table only.
 
 import { HISTOGRAM_BOUNDS_MS, type Histogram } from "../../core/latency.ts";
-import { METHODS } from "../../core/method.ts";
+import type { MethodTable } from "../../core/method-table.ts";
 import type { Provider, Transport } from "../../core/profile.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import type { PaymentGauges } from "../../hosted/payments/payments.ts";
@@ -23,6 +23,8 @@ export interface ExpositionFacts extends StreamFacts {
   /** True = the operator asks, who sees the ids of managed pools. */
   readonly realIds: boolean;
   readonly oldForms: Pick<OldForms, "counts">;
+  /** The method table as it is configured now. */
+  readonly methods: () => MethodTable;
   /** How payments stand; null = none are taken. */
   readonly payments: () => PaymentGauges | null;
   /** How pay-per-call stands; null = there is none. */
@@ -39,7 +41,8 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
     lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
   };
   metric("svc_requests_total", "counter", "Requests by profile, chain, method and outcome.");
-  for (const series of observer.allSeries()) lines.push(...requestLines(series));
+  const { labels } = facts.methods();
+  for (const series of observer.allSeries()) lines.push(...requestLines(series, labels));
   metric("svc_request_duration_seconds", "histogram", "Time from routing to outcome.");
   for (const series of observer.allSeries()) lines.push(...histogramLines("svc_request_duration_seconds", labelsOf(series), series.durations));
   metric("svc_refusals_total", "counter", "Requests refused before routing, by code.");
@@ -225,12 +228,12 @@ function providersOf(directory: Directory, { socketOf, realIds }: ExpositionFact
   );
 }
 
-function requestLines(series: Series): readonly string[] {
+function requestLines(series: Series, methods: readonly string[]): readonly string[] {
   const lines: string[] = [];
-  for (const method of METHODS) {
+  for (const [index, method] of methods.entries()) {
     for (const [i, outcome] of OUTCOMES.entries()) {
-      const n = series.requests[method.index * OUTCOMES.length + i] ?? 0;
-      if (n > 0) lines.push(`svc_requests_total{${labelsOf(series)},method="${method.name}",outcome="${outcome}"} ${n}`);
+      const n = series.requests[index * OUTCOMES.length + i] ?? 0;
+      if (n > 0) lines.push(`svc_requests_total{${labelsOf(series)},method="${method}",outcome="${outcome}"} ${n}`);
     }
   }
   return lines;

@@ -8,7 +8,8 @@ import { type Evidence, evidenceOf } from "../../core/evidence.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
 import { type Envelope, readRequest } from "../../core/jsonrpc.ts";
-import { type Method, methodOf } from "../../core/method.ts";
+import type { Method } from "../../core/method.ts";
+import type { MethodTable } from "../../core/method-table.ts";
 import type { Transport } from "../../core/profile.ts";
 import type { CallerIdentity } from "../../core/silence.ts";
 import { type WireRequest, writeRequest } from "../../core/wire-request.ts";
@@ -76,6 +77,8 @@ export interface ExchangeParts {
   readonly resolver: Resolver;
   /** Null = everyone is served, and nothing is counted. */
   readonly gate: Gate | null;
+  /** The method table as it is configured now. */
+  readonly methods: () => MethodTable;
   /** How long a method may take, in milliseconds. */
   readonly deadlineMs: (method: Method) => number;
 }
@@ -112,7 +115,7 @@ export function exchange(parts: ExchangeParts, incoming: Incoming, done: Done): 
     done({ ...NO_ANSWER, id: envelope.id, outcome, address, requestId, transport, notify: false });
     return null;
   }
-  const method = methodOf(envelope.method);
+  const method = parts.methods().of(envelope.method);
   if (holder === null || parts.gate === null) return serve(parts, incoming, { envelope, method, grant: null }, done);
   return admit({ parts, gate: parts.gate, holder, incoming, envelope, method }, done, false);
 }

@@ -3,7 +3,7 @@ import type { Strategy } from "../../core/attempt.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, endOf, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
-import { methodOf } from "../../core/method.ts";
+import type { MethodTable } from "../../core/method-table.ts";
 import { cuOf, type Tariff } from "../../core/price.ts";
 import { unitsFor } from "../../hosted/payments/session/sessions.ts";
 import { refusalOfBatch } from "./batch.ts";
@@ -36,6 +36,7 @@ export interface RefusedRequest {
 /** By which prices, and within which bounds. */
 export interface Pricing {
   readonly tariff: Tariff;
+  readonly methods: MethodTable;
   readonly strategy: Strategy;
   /** Sent to one provider: then nothing is answered from the configuration. */
   readonly pinned: boolean;
@@ -74,8 +75,8 @@ function pricedBatch(bytes: Buffer, start: number, pricing: Pricing): PricedRequ
   return { kind: "priced", items, isBatch: true, units, cu, id: "null" };
 }
 
-function priceOf(name: string, { tariff, strategy, pinned }: Pricing): { readonly units: bigint; readonly cu: number } {
-  const method = methodOf(name);
+function priceOf(name: string, { tariff, strategy, pinned, methods }: Pricing): { readonly units: bigint; readonly cu: number } {
+  const method = methods.of(name);
   const cu = cuOf(tariff, method, strategy);
   if (method.handling !== "route" && !(method.handling === "local" && pinned)) return { units: 0n, cu };
   return { units: unitsFor(cu * tariff.nanoPerCu), cu };

@@ -135,7 +135,7 @@ class PaidRequest {
 
   #pricing(tariff: Tariff): Pricing {
     const { strategy, pin } = this.#request.address;
-    return { tariff, strategy, pinned: pin !== null, maxItems: this.#parts.limits.maxBatchItems };
+    return { tariff, methods: this.#parts.methods(), strategy, pinned: pin !== null, maxItems: this.#parts.limits.maxBatchItems };
   }
 
   /** Answers what costs nothing and carries no payment: nobody is asked to pay for a refusal. */
