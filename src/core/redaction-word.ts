@@ -1,4 +1,5 @@
 // Tells a word that was drawn by chance (a key, a token) from names, ids and slugs by how often it changes between letters of both cases and digits.
+import { methodOf } from "./method.ts";
 
 const SHORT_PIECE_CHARS = 4;
 /** Changes a character: chance gives about 0.62 with both cases and digits, 0.4 with digits and one case, 0.5 with letters of both cases. */
@@ -8,7 +9,7 @@ const LEAST_LETTERS = 0.3;
 
 /** Whether a word of 20 characters or more looks drawn by chance. UUIDs do not count, most of them are ids; nor does long hex, which is another file's. */
 export function isSecretWord(word: string): boolean {
-  if (isKnownId(word) || HEX.test(word) || UUID.test(word)) return false;
+  if (isKnownId(word) || methodOf(word).name === word || HEX.test(word) || UUID.test(word)) return false;
   if (!isSlug(word)) return changes(word) >= (/[A-Z]/.test(word) && /[a-z]/.test(word) ? LEAST_MIXED : LEAST_ONE_CASE);
   return !/\d/.test(word) && !isCamelCase(word) && changes(word) > LEAST_LETTERS;
 }
