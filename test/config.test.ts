@@ -44,6 +44,7 @@ describe("configuration: what is accepted", () => {
         firstAttemptShare: 0.6,
       },
       deadlines: { cheap: 2_000, standard: 5_000, default: 10_000, traceTx: 30_000, traceBlock: 45_000 },
+      methods: [],
       selection: {
         fastestMinCalls: 3,
         fastestMinSuccessRate: 0.9,
