@@ -14,12 +14,10 @@ export interface World {
   readonly wireId: () => string;
 }
 
-// Ids of requests are two halves of 8 digits, each a small integer.
+// Ids of requests are two halves of 8 digits, each a small integer; the first ones end below 2^53.
 const LEAST_HALF = 10_000_000;
-const HALVES = 90_000_000;
-/** 2^53 without its last eight digits, less one. */
-const GREATEST_HIGH = 90_071_991;
-const MAX_STEP = 65_536;
+const HIGHS = 80_071_992;
+const LOWS = 90_000_000;
 
 /** The real outside. */
 export const realWorld: World = {
@@ -35,18 +33,38 @@ export const realWorld: World = {
 };
 
 /**
- * Ids of requests: numbers of 16 digits below 2^53 that rise from a random start by random steps, so that none occurs twice and none can be guessed
- * from those before it.
+ * Ids of requests: numbers of 16 digits below 2^53. A count from a random start, shuffled with keys by chance (a Feistel network, so no two counts give
+ * one id): none occurs twice, and those that a provider has seen do not tell it the next.
  */
 export function createWireIds(random: () => number): () => string {
-  let high = LEAST_HALF + Math.floor(random() * (GREATEST_HIGH - LEAST_HALF + 1));
-  let low = LEAST_HALF + Math.floor(random() * HALVES);
+  const [k1, k2, k3, k4] = [keyOf(random), keyOf(random), keyOf(random), keyOf(random)];
+  let high = Math.floor(random() * HIGHS);
+  let low = Math.floor(random() * LOWS);
   return () => {
-    low += 1 + Math.floor(random() * MAX_STEP);
-    if (low >= LEAST_HALF + HALVES) {
-      low -= HALVES;
-      high = high === GREATEST_HIGH ? LEAST_HALF : high + 1;
+    if (++low === LOWS) {
+      low = 0;
+      high = (high + 1) % HIGHS;
     }
-    return `${high}${low}`;
+    const low1 = wrapped(low + drawn(high, k1, LOWS), LOWS);
+    const high1 = wrapped(high + drawn(low1, k2, HIGHS), HIGHS);
+    const low2 = wrapped(low1 + drawn(high1, k3, LOWS), LOWS);
+    const high2 = wrapped(high1 + drawn(low2, k4, HIGHS), HIGHS);
+    return `${LEAST_HALF + high2}${LEAST_HALF + low2}`;
   };
+}
+
+function keyOf(random: () => number): number {
+  return Math.floor(random() * 2 ** 32) | 0;
+}
+
+/** A number below `limit` that follows from a value, and looks like chance to those who do not know the key. */
+function drawn(value: number, key: number, limit: number): number {
+  let bits = Math.imul(value ^ key, 0x9e3779b1);
+  bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b);
+  return (((bits ^ (bits >>> 13)) >>> 0) * (limit / 2 ** 32)) | 0;
+}
+
+/** A sum of two numbers below `limit`, begun anew from there on. */
+function wrapped(sum: number, limit: number): number {
+  return sum < limit ? sum : sum - limit;
 }

@@ -1,11 +1,14 @@
-// `npm run soak`: the continuity of subscriptions over real nodes, long. Forces providers to fail during live mining with reorgs, compares with the chain,
-// tries what lies past the bounds. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
+// `npm run soak`: what takes long to be sure of. First hostile answers: every shape against callers who each wait for a secret of their own. Then the
+// continuity of subscriptions over real nodes: forces providers to fail during live mining with reorgs, compares with the chain, tries what lies past the
+// bounds. Either is left out with 0. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/world.ts";
 import { play } from "./act.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
 import { startChain } from "./chain.ts";
 import type { Figures } from "./figures.ts";
+import { attack, trustedIdentity } from "./foreign.ts";
+import { SHAPES } from "./hostile-answers.ts";
 import { faultsOf, tableOf } from "./report.ts";
 import type { ActPlan } from "./scene.ts";
 
@@ -14,18 +17,40 @@ const FAILOVERS_PER_ACT = 250;
 const PRINTED_EVERY_MS = 5_000;
 const MAX_SEED = 2 ** 31;
 
-const { values } = parseArgs({ options: { failovers: { type: "string", default: "1000" }, seed: { type: "string" } } });
+const CONNECTIONS = 8;
+
+const { values } = parseArgs({
+  options: { failovers: { type: "string", default: "1000" }, victims: { type: "string", default: "10000" }, seed: { type: "string" } },
+});
 const failovers = Number(values.failovers);
+const victims = Number(values.victims);
 const seed = Number(values.seed ?? Math.floor(Math.random() * MAX_SEED));
-if (!Number.isInteger(failovers) || failovers < 1 || !Number.isInteger(seed)) {
-  process.stderr.write("usage: npm run soak -- [--failovers N] [--seed N]\n");
+if (![failovers, victims].every((it) => Number.isInteger(it) && it >= 0) || !Number.isInteger(seed)) {
+  process.stderr.write("usage: npm run soak -- [--failovers N] [--victims N] [--seed N]\n");
   process.exit(2);
 }
-process.exitCode = await soak();
+const random = seededRandom(seed);
+process.stdout.write(`seed ${seed}\n`);
+process.exitCode = (victims === 0 ? 0 : await attackAll()) || (failovers === 0 ? 0 : await soak());
+
+/** Every shape of hostile answer, over both clients. */
+async function attackAll(): Promise<number> {
+  const ways = [["own client", null] as const, ["undici, TLS", trustedIdentity()] as const];
+  let breaches = 0;
+  for (const shape of SHAPES) {
+    for (const [client, tls] of ways) {
+      const { own, failed, played, foreign } = await attack({ shape, tls, calls: victims, connections: CONNECTIONS, random });
+      breaches += foreign.length;
+      process.stdout.write(`${client}: ${own} own answers, ${failed} failed, ${played} hostile, ${foreign.length} foreign: ${shape.name}\n`);
+      for (const it of foreign) process.stdout.write(`BREACH ${it}\n`);
+    }
+  }
+  const verdict = breaches === 0 ? "nobody saw a byte that was not theirs" : `seed ${seed}`;
+  process.stdout.write(`${SHAPES.length} shapes × ${CONNECTIONS} connections × ${victims} calls × ${ways.length} clients: ${verdict}\n\n`);
+  return breaches === 0 ? 0 : 1;
+}
 
 async function soak(): Promise<number> {
-  const random = seededRandom(seed);
-  process.stdout.write(`seed ${seed}\n`);
   // The timers of the nodes' keeper hold no process.
   const held = setInterval(() => {}, PRINTED_EVERY_MS);
   const chain = await startChain((line) => process.stdout.write(`${line}\n`));

@@ -208,6 +208,46 @@ for (const [name, wire] of REFUSED) {
   });
 }
 
+const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+/** Answers that wait for a CR LF which never comes. */
+const WRONG_LINE_ENDS: readonly (readonly [name: string, wire: string])[] = [
+  ["a head whose lines all end in LF", "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello"],
+  ["a head whose lines all end in CR", "HTTP/1.1 200 OK\rContent-Length: 5\r\rhello"],
+  ["a head whose last line ends in LF", "HTTP/1.1 200 OK\r\nContent-Length: 5\n\nhello"],
+  ["a head whose blank line is an LF", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\nhello"],
+  ["a head with an LF within a line", "HTTP/1.1 200 OK\r\nX: y\nContent-Length: 5\r\n"],
+  ["a head with a CR within a line", "HTTP/1.1 200 OK\r\nX: y\rContent-Length: 5\r\n"],
+  ["a head that begins with an LF", "\nHTTP/1.1 200 OK\r\n"],
+  ["an interim head whose lines end in LF", "HTTP/1.1 103 Early Hints\n\n"],
+  ["a proper interim head and then one with LF", "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\n"],
+  ["no head at all", '{"jsonrpc":"2.0"}'],
+  ["another protocol", "SSH-2.0-x"],
+  ["a chunk size that ends in LF", `${CHUNKED}5\nhello\n0\n\n`],
+  ["a chunk size that ends in CR", `${CHUNKED}5\rhello`],
+  ["a chunk that ends in LF", `${CHUNKED}5\r\nhello\n`],
+  ["a chunk that does not end", `${CHUNKED}5\r\nhellox`],
+  ["a chunk extension with an LF", `${CHUNKED}5;a=b\nhello`],
+  ["a chunk size that is none", `${CHUNKED}hello`],
+  ["a last chunk that ends in LF", `${CHUNKED}5\r\nhello\r\n0\n\n`],
+  ["a trailer that ends in LF", `${CHUNKED}5\r\nhello\r\n0\r\nX: y\n\n`],
+  ["a blank line behind the chunks that is an LF", `${CHUNKED}5\r\nhello\r\n0\r\n\n`],
+];
+for (const [name, wire] of WRONG_LINE_ENDS) {
+  test(`${name} fails at once, in one piece and byte by byte, though the provider keeps the connection open`, async (t) => {
+    const { port, opened } = await peer(t, async (socket, body) => {
+      if (body === "sound") return void socket.write(whole(body));
+      if (body === "whole") return void socket.write(wire);
+      for (const byte of wire) {
+        socket.write(byte);
+        await new Promise(setImmediate);
+      }
+    });
+    const origin = pool(t, port);
+    assert.deepEqual([await ask(origin, "whole"), await ask(origin, "bytes"), await ask(origin, "sound")], ["EPROTO", "EPROTO", "200 sound"]);
+    assert.equal(opened(), 3);
+  });
+}
+
 const ENDLESS: readonly (readonly [name: string, first: string, more: string])[] = [
   ["head", "HTTP/1.1 200 OK\r\n", "X-Pad: y\r\n"],
   ["header", "HTTP/1.1 200 OK\r\nX-Pad: ", "y"],

@@ -2,7 +2,7 @@
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { World } from "../../world.ts";
 import type { BufferPool } from "./buffer-pool.ts";
-import { type AnswerHead, ChunkedBody, readHead } from "./h1-head.ts";
+import { type AnswerHead, ChunkedBody, mayBecomeHead, readHead } from "./h1-head.ts";
 
 /** Lets a handler steer the answer it receives. */
 export interface Controller {
@@ -147,15 +147,14 @@ export class Connection implements Controller {
     if (unsent !== null && handler !== null && !this.ask(unsent.head, unsent.body, handler)) this.#rest();
   }
 
-  #write(head: string, { bytes, id, idStart, idEnd }: RequestBody): void {
-    const size = bytes.length - (idEnd - idStart) + id.length;
-    if (size <= ONE_WRITE_BYTES) {
-      const text = bytes.toString("latin1");
-      this.#socket.write(`${head}${size}\r\n\r\n${text.slice(0, idStart)}${id}${text.slice(idEnd)}`, "latin1");
+  #write(head: string, body: RequestBody): void {
+    const { bytes, id, idStart, idEnd } = body;
+    if (bytes.length <= ONE_WRITE_BYTES) {
+      this.#socket.write(requestText(head, body), "latin1");
       return;
     }
     this.#socket.cork();
-    this.#socket.write(`${head}${size}\r\n\r\n`, "latin1");
+    this.#socket.write(`${head}${bytes.length - (idEnd - idStart) + id.length}\r\n\r\n`, "latin1");
     this.#socket.write(bytes.subarray(0, idStart));
     this.#socket.write(id, "latin1");
     this.#socket.write(bytes.subarray(idEnd));
@@ -211,10 +210,12 @@ export class Connection implements Controller {
   }
 
   #takeHead(arrived: Buffer): Buffer {
+    const judged = this.#partial?.length ?? 0;
     const bytes = this.#partial === null ? arrived : Buffer.concat([this.#partial, arrived]);
     this.#partial = null;
     const end = bytes.indexOf("\r\n\r\n");
     if (end === -1 && bytes.length <= MAX_HEAD_BYTES) {
+      if (!mayBecomeHead(bytes, judged)) return this.#malformed();
       this.#partial = Buffer.from(bytes);
       return NOTHING;
     }
@@ -333,6 +334,12 @@ export class Connection implements Controller {
     this.#home.gone(this);
     handler?.onResponseError(this, error);
   }
+}
+
+/** A whole request, a character for each byte. */
+export function requestText(head: string, { bytes, id, idStart, idEnd }: RequestBody): string {
+  const text = bytes.toString("latin1");
+  return `${head}${text.length - (idEnd - idStart) + id.length}\r\n\r\n${text.slice(0, idStart)}${id}${text.slice(idEnd)}`;
 }
 
 const NOTHING = Buffer.alloc(0);

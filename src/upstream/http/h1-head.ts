@@ -12,16 +12,40 @@ export interface AnswerHead {
   readonly idleMs: number | null;
 }
 
+const CR = 0x0d;
+const LF = 0x0a;
+const VERSION = "HTTP/1.";
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\r\n]*)?$/;
 /** A tab after a value stays: some do not see a length or an encoding that has one. */
 const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?) *$/;
 const WANTED: ReadonlySet<string> = new Set(["content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive", "retry-after"]);
 /** Lengths of the wanted names, so that most lines are passed over without a copy. */
 const WANTED_LENGTHS: ReadonlySet<number> = new Set([...WANTED].map((it) => it.length));
+/** How a line may begin that says how long a chunk is. */
+const CHUNK_START = /^[0-9a-fA-F]{1,12}(?:[\t ;\r]|$)/;
 const CHUNK_LINE = /^([0-9a-fA-F]{1,12})[ \t]*(?:;[\t -~\x80-\xff]*)?$/;
 const MAX_LINES = 128;
 /** Fields that may not occur twice, whatever they say. */
 const FRAMING: ReadonlySet<string> = new Set(["content-length", "transfer-encoding"]);
+
+/**
+ * Whether what has arrived of a head can still become one: it begins as one, and no line of it ends in anything but CR LF. `from` = what lies before
+ * has been judged already.
+ */
+export function mayBecomeHead(bytes: Buffer, from: number): boolean {
+  const begun = Math.min(bytes.length, VERSION.length);
+  if (from < VERSION.length && !VERSION.startsWith(bytes.toString("latin1", 0, begun))) return false;
+  return hasProperLineEnds(bytes, from);
+}
+
+/** Whether every CR is followed by an LF, unless it is the last byte, and every LF follows a CR. */
+function hasProperLineEnds(bytes: Buffer, from: number): boolean {
+  for (let at = Math.max(0, from - 1); at < bytes.length; at++) {
+    if (bytes[at] === LF && bytes[at - 1] !== CR) return false;
+    if (bytes[at] === CR && at + 1 < bytes.length && bytes[at + 1] !== LF) return false;
+  }
+  return true;
+}
 
 /** Reads a head without its final blank line; null when it is malformed or its framing is in doubt. */
 export function readHead(text: string): AnswerHead | null {
@@ -108,7 +132,7 @@ export class ChunkedBody {
       }
       case "trailer":
         this.#trailerBytes += line.length + 2;
-        return this.#trailerBytes <= MAX_TRAILER_BYTES;
+        return this.#trailerBytes <= MAX_TRAILER_BYTES && !/[\r\n]/.test(line);
       case "data":
       case "data_end":
         this.#next = "size";
@@ -116,8 +140,11 @@ export class ChunkedBody {
     }
   }
 
+  /** Keeps the beginning of a line; undefined = it can become none. */
   #keep(bytes: Buffer): null | undefined {
-    if (bytes.length > (this.#next === "data_end" ? 1 : MAX_LINE_BYTES)) return undefined;
+    if (bytes.length > MAX_LINE_BYTES || !hasProperLineEnds(bytes, 0)) return undefined;
+    if (this.#next === "data_end" && bytes[0] !== CR) return undefined;
+    if (this.#next === "size" && !CHUNK_START.test(bytes.toString("latin1", 0, 14))) return undefined;
     this.#partial = Buffer.from(bytes);
     return null;
   }
