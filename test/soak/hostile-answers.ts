@@ -44,7 +44,7 @@ export interface Shape {
 /** The mark of text that is nobody's answer. */
 export const STRANGER = "stranger";
 /** Longer than any answer that is held before it is passed on. */
-export const LONG_CHARS = 90_000;
+const LONG_CHARS = 90_000;
 
 /** A result for a victim: its secret, for long answers again and again, so that every part of it shows whose it is. */
 export function resultFor(secret: string, long: boolean): string {
