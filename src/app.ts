@@ -15,6 +15,7 @@ import { createDirectory, type Directory } from "./upstream/directory.ts";
 import { createGuard } from "./upstream/guard.ts";
 import { createHeadWatch } from "./upstream/head-watch.ts";
 import { createHttpUpstream, HTTP_LIMITS } from "./upstream/http/http.ts";
+import { MemoryBudget } from "./upstream/memory-budget.ts";
 import { createProber } from "./upstream/prober.ts";
 import { createRoster, type Roster } from "./upstream/roster.ts";
 import { createRouter } from "./upstream/router.ts";
@@ -67,7 +68,7 @@ export async function build(config: Config, { world, log, version }: Outside): P
     log.warn("hosted.keyless is true: whoever can reach this port is served without a key and unmetered");
   const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, world, log, serving, methods });
   const oldForms = createOldForms(world, hosting?.oldForms ?? null);
-  const budget = { used: 0 };
+  const { budget } = providers;
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const compression = config.server.compression === "off" ? null : createCompression(proxies);
   const arrival = { resolver: createResolver(directory, observer), gate: hosting?.gate ?? null, proxies };
@@ -131,8 +132,9 @@ export async function build(config: Config, { world, log, version }: Outside): P
 function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "log">, live: () => Config) {
   const wheel = createWheel(world);
   const guard = createGuard({ rules: addressRulesOf(config) });
-  const sockets = createSockets({ world, wheel, guard });
-  const upstreams = { http: createHttpUpstream(world, HTTP_LIMITS, guard), ws: sockets };
+  const budget = new MemoryBudget(() => live().limits);
+  const sockets = createSockets({ world, wheel, guard, budget });
+  const upstreams = { http: createHttpUpstream(world, HTTP_LIMITS, guard, budget), ws: sockets };
   const observer = createObserver(log, world);
   const directory = createDirectory(config.chains, config.profiles, world, config.selection);
   const router = createRouter({ world, wheel, upstreams, limits: () => live().limits });
@@ -142,6 +144,7 @@ function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "l
   const roster = createRoster({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
   return {
     wheel,
+    budget,
     observer,
     directory,
     router,

@@ -37,6 +37,8 @@ export interface Limits {
   readonly maxBatchItems: number;
   readonly batchConcurrency: number;
   readonly maxInFlightBytes: number;
+  readonly maxCallerBytes: number;
+  readonly maxAnswerBytes: number;
   readonly maxConnections: number;
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
@@ -172,6 +174,8 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       maxBatchItems: limits.max_batch_items,
       batchConcurrency: limits.batch_concurrency,
       maxInFlightBytes: limits.max_in_flight_bytes,
+      maxCallerBytes: limits.max_caller_bytes,
+      maxAnswerBytes: limits.max_answer_bytes,
       maxConnections: limits.max_connections,
       headersTimeoutMs: limits.headers_timeout_ms,
       requestTimeoutMs: limits.request_timeout_ms,

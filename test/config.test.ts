@@ -28,6 +28,8 @@ describe("configuration: what is accepted", () => {
         maxBatchItems: 1_000,
         batchConcurrency: 32,
         maxInFlightBytes: 256_000_000,
+        maxCallerBytes: 64_000_000,
+        maxAnswerBytes: 1_073_741_824,
         maxConnections: 10_000,
         headersTimeoutMs: 10_000,
         requestTimeoutMs: 30_000,

@@ -195,7 +195,15 @@ const limits = z
       "Most calls in one batch. Calls beyond the rate of the caller's account wait within the batch, up to 30 seconds.",
     ),
     batch_concurrency: count(1, 1_000, 32).describe("Calls of one batch in flight at once."),
-    max_in_flight_bytes: count(1_024, 100_000_000_000, 256_000_000).describe("Request bodies held at once, all callers together; beyond it: 503."),
+    max_in_flight_bytes: count(1_024, 100_000_000_000, 256_000_000).describe(
+      "Bytes held in memory at once, all callers together: request bodies, and answers that are gathered (batches, WebSockets). Beyond it: `unavailable`.",
+    ),
+    max_caller_bytes: count(1_024, 100_000_000_000, 64_000_000).describe(
+      "The part of that which gathered answers of one caller may take: an account, or an IP address (IPv6: a /64) without a key. Single calls over HTTP need none.",
+    ),
+    max_answer_bytes: count(1_024, 1_000_000_000_000, 1_073_741_824).describe(
+      "Longest answer of a provider; one that goes on is cut off. At most 64 MiB for providers of users.",
+    ),
     max_connections: count(1, 1_000_000, 10_000).describe("Client connections open at once."),
     headers_timeout_ms: intervalMs(10_000).describe("Longest time for a client to send the request headers."),
     request_timeout_ms: intervalMs(30_000).describe("Longest time for a client to send a whole request."),

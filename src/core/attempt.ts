@@ -6,8 +6,9 @@ export interface Failure {
   /**
    * `error`: a JSON-RPC error object. `body`: an HTTP answer whose body is not a usable JSON-RPC answer. `timeout`: no full answer in time.
    * `unsent`: it certainly never left this machine. `network`: the connection failed after the request may have left.
+   * `no_room`: the answer came, and there was no memory to gather it in: the caller's or our own limit, nothing that the provider did.
    */
-  readonly kind: "error" | "body" | "timeout" | "unsent" | "network";
+  readonly kind: "error" | "body" | "timeout" | "unsent" | "network" | "no_room";
   /** 0 = no HTTP answer. */
   readonly httpStatus: number;
   /** Raw `Retry-After` header value. */
@@ -31,7 +32,7 @@ export function plainFailure(kind: Failure["kind"], message: string): Failure {
 
 /** Whether a failure is something that the provider said. */
 export function isAnswer(kind: Failure["kind"]): boolean {
-  return kind === "error" || kind === "body";
+  return kind === "error" || kind === "body" || kind === "no_room";
 }
 
 /**

@@ -47,7 +47,6 @@ const ROWS = {
   log_range_limit: row(-32005, 200, false, "split the block range and retry"),
   subscription_not_found: row(-32000, 200, false, "use an id that eth_subscribe returned on this connection"),
   outcome_unknown: row(-32000, 200, false, "it may have been executed: look for its effect (for a transaction, by hash) before sending it again"),
-  response_too_large: row(-32000, 200, false, "narrow the request, or send it outside of a batch"),
   internal: row(-32000, 500, true, "retry; if it happens again, report the request id"),
 } as const satisfies Record<string, FaultRow>;
 

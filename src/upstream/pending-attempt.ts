@@ -7,7 +7,7 @@ import type { CallerIdentity } from "../core/silence.ts";
 import type { World } from "../world.ts";
 import type { Departure, Outstanding } from "./silence-watch.ts";
 import type { RoutingState } from "./tracker.ts";
-import type { AnswerStream, Dispatch, Lender, Listener, ResultSpan, Upstream } from "./transport.ts";
+import type { AnswerStream, Dispatch, Lender, Listener, ResultSpan, Room, Upstream } from "./transport.ts";
 import type { Alarm, Wheel } from "./wheel.ts";
 
 /** An answer in one piece; with a lender, `body` goes back to it once nobody reads it. */
@@ -42,6 +42,7 @@ export interface AttemptRequest {
   readonly call: Call;
   readonly caller: CallerIdentity;
   readonly mayStream: boolean;
+  readonly room: Room | undefined;
   /** How long it may take. */
   readonly limitMs: number;
   /** How long it keeps its caller waiting as a trial of a half-open circuit; null = it is none. */
@@ -91,13 +92,13 @@ export class PendingAttempt implements Listener, Outstanding {
   /** Sends it. A transport that fails at once has ended it when this returns. */
   start(upstream: Pick<Upstream, "send"> | undefined): void {
     const { provider } = this;
-    const { call, mayStream, limitMs, patienceMs } = this.#request;
+    const { call, mayStream, room, limitMs, patienceMs } = this.#request;
     this.#parts.tracker.begin(this);
     if (upstream === undefined) return this.failed(plainFailure("unsent", "transport not available"), null);
     this.#deadline = this.#parts.wheel.set(limitMs, () => this.#timedOut());
     if (patienceMs !== null) this.#patience = this.#parts.wheel.set(patienceMs, () => this.#owner.late(this));
     const { body, idStart, idEnd } = call;
-    const dispatch = upstream.send({ provider, body, idStart, idEnd, mayStream }, this);
+    const dispatch = upstream.send({ provider, body, idStart, idEnd, mayStream, room }, this);
     if (this.attempt !== null) return;
     this.#dispatch = dispatch;
     if (dispatch.sent) this.sentAtMs = this.startedAtMs;

@@ -47,6 +47,15 @@ function retryAfter(waitMs: number): { readonly retryAfterMs?: number } {
 const PANIC_RETRY_MS = 250;
 const HOPELESS = "do not retry: no provider here can serve this call; use another profile, or ask for something else";
 
+/** The answer would have to be gathered in memory, and there is no room for it. */
+export function noRoom(): Fault {
+  return fault("unavailable", "there is no room in memory for this answer beside the others that are gathered for this caller or for all", {
+    status: 200,
+    nextAction: "send fewer or smaller calls at once; alone in an HTTP request its answer is passed on while it arrives, and needs no room",
+    details: { reason: "no_room" },
+  });
+}
+
 /** It was sent, must not be sent again, and nobody knows what became of it. `hash` null = it is not a transaction. */
 export function outcomeUnknown(failed: readonly FailedAttempt[], hash: string | null): Fault {
   const reason = failed.at(-1)?.verdict.category ?? "unknown";

@@ -9,11 +9,11 @@ import type { Provider, Transport } from "../core/profile.ts";
 import type { CallerIdentity } from "../core/silence.ts";
 import type { World } from "../world.ts";
 import { type AttemptOwner, PendingAttempt, type WholeAnswer } from "./pending-attempt.ts";
-import { allFailed, mayShow, nobodyToAsk, outcomeUnknown, panicIsFull, rangeRefused, unreadRequestError } from "./refusal.ts";
+import { allFailed, mayShow, nobodyToAsk, noRoom, outcomeUnknown, panicIsFull, rangeRefused, unreadRequestError } from "./refusal.ts";
 import type { Departure } from "./silence-watch.ts";
 import type { RoutingState } from "./tracker.ts";
 import { answerOf, hashOf, lookupOf } from "./transaction.ts";
-import type { AnswerStream, Lender, Upstream } from "./transport.ts";
+import type { AnswerStream, Lender, Room, Upstream } from "./transport.ts";
 import type { Alarm, Wheel } from "./wheel.ts";
 
 /** What a request is routed with. */
@@ -31,6 +31,8 @@ export interface RouteRequest {
   readonly deadlineMs: number;
   /** False where the caller needs the answer in one piece. */
   readonly mayStream: boolean;
+  /** Where an answer that is gathered is counted until it is told; left out = with the service's own. */
+  readonly room?: Room | undefined;
 }
 
 /** How a routed call ended. */
@@ -265,6 +267,7 @@ class Routing implements Route, AttemptOwner {
 
   /** What is made of a failure, and what of it a caller could be shown. */
   #judgeAnswer(failure: Failure, raw: Buffer | null, provider: Provider): { readonly verdict: Verdict; readonly shown: Buffer | null } {
+    if (failure.kind === "no_room") return { verdict: NO_ROOM, shown: null };
     const verdict = this.#judge(failure, provider);
     const isUnowned = failure.kind === "error" && raw === null;
     return isUnowned ? { verdict: unownedVerdict(verdict, this.request.call.method), shown: unreadRequestError(failure) } : { verdict, shown: raw };
@@ -287,7 +290,7 @@ class Routing implements Route, AttemptOwner {
       case "stop":
         return this.#finish({ kind: "fault", fault: outcomeUnknown(this.#failed, hashOf(this.request.call)) });
       case "return":
-        return this.#tell(this.#failed.at(-1));
+        return this.#returned(this.#failed.at(-1));
       case "exhausted":
         return this.#noneLeft();
     }
@@ -339,13 +342,13 @@ class Routing implements Route, AttemptOwner {
   }
 
   #attempt(channel: Channel): void {
-    const { call, mayStream, caller, tracker } = this.request;
+    const { call, mayStream, room, caller, tracker } = this.request;
     const { world, wheel, upstreams } = this.#parts;
     const { provider, transport } = channel;
     this.#begun++;
     const isPlain = this.plan.panic === true || !call.method.replaySafe;
     const patienceMs = isPlain ? null : tracker.trialPatienceMs(provider, transport, call.method);
-    const request = { channel, call, caller, mayStream, limitMs: this.#attemptLimitMs(), patienceMs };
+    const request = { channel, call, caller, mayStream, room, limitMs: this.#attemptLimitMs(), patienceMs };
     const pending = new PendingAttempt({ world, wheel, tracker }, request, this);
     this.#current = pending;
     pending.start(upstreams[transport]);
@@ -388,6 +391,12 @@ class Routing implements Route, AttemptOwner {
     this.#panicSlot.clear();
     this.#panicSlot = null;
     this.request.tracker.freePanicSlot();
+  }
+
+  /** The last failure ends the call. An answer that could not be gathered has been given all the same: what it did is done. */
+  #returned(last: FailedAttempt | undefined): void {
+    if (last?.failure.kind !== "no_room") return this.#tell(last);
+    this.#finish({ kind: "fault", fault: this.request.call.method.replaySafe ? noRoom() : outcomeUnknown(this.#failed, hashOf(this.request.call)) });
   }
 
   /** A provider's error is the answer, if it may be shown. */
@@ -463,6 +472,7 @@ const LOOKUP_MS = 3_000;
 const NOTHING_SENT: Abandoned = { sent: false, countedAsTimeout: false };
 const NOBODY: Plan = { candidates: [], excluded: [] };
 const PANIC_SLOT_MS = 1_000;
+const NO_ROOM: Verdict = { category: "no_room", step: "return", effect: { kind: "ignored" } };
 const CANCELLED: Verdict = { category: "cancelled", step: "return", effect: { kind: "ignored" } };
 /** Another provider has answered first. */
 const OVERTAKEN: Verdict = { category: "overtaken", step: "next", effect: { kind: "ignored" } };

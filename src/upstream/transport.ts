@@ -8,6 +8,17 @@ export interface Lender {
   recycle(chunk: Buffer): void;
 }
 
+/** Room in memory for what is gathered for one request: its part of a budget that all requests share. */
+export interface Room {
+  /** Takes room for so many bytes more; false = there is none. */
+  take(bytes: number): boolean;
+  /** Gives back what was taken; at the end of its request it goes back by itself. */
+  giveBack(bytes: number): void;
+}
+
+/** Bytes of an answer that may be gathered without room: so few that the number of connections bounds them. */
+export const FREE_BYTES = 65_536;
+
 /** A long result that is still arriving, of an answer whose id has been seen to be that of the request. */
 export interface AnswerStream extends Lender {
   /** The upstream body up to the result value. */
@@ -68,6 +79,8 @@ export interface Outgoing extends WireRequest {
   readonly provider: Provider;
   /** False where the caller needs the answer in one piece and keeps it. */
   readonly mayStream: boolean;
+  /** Where an answer that is gathered is counted until it is told; left out = with the service's own. */
+  readonly room?: Room | undefined;
 }
 
 /** A request on its way. */

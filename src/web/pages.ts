@@ -8,6 +8,7 @@ import type { PaymentGauges } from "../hosted/payments/payments.ts";
 import type { SessionGauges } from "../hosted/payments/session/sessions.ts";
 import type { Observer } from "../observe.ts";
 import type { Directory } from "../upstream/directory.ts";
+import type { MemoryBudget } from "../upstream/memory-budget.ts";
 import type { World } from "../world.ts";
 import type { Documents, SentDocument } from "./discovery/documents.ts";
 import { DOCUMENT_PATHS } from "./discovery/operations.ts";
@@ -18,7 +19,6 @@ import type { StreamFacts } from "./handlers/streams.ts";
 import type { OldForms } from "./old-forms.ts";
 import { type Headers, wantsHtml, write, writeDocument, writeFault, writeUnchanged } from "./respond.ts";
 import { type Compression, ENCODINGS, type Encoding, MIN_COMPRESSED_BYTES } from "./rpc/compression.ts";
-import type { ByteBudget } from "./rpc/limits.ts";
 import type { PageHandler, PageRequest } from "./server.ts";
 
 /** What the pages tell of. */
@@ -26,7 +26,7 @@ export interface PageParts extends StreamFacts {
   readonly world: World;
   readonly directory: Directory;
   readonly observer: Observer;
-  readonly budget: ByteBudget;
+  readonly budget: Pick<MemoryBudget, "used">;
   readonly version: string;
   /** True where `/metrics` has an address of its own: peers on this machine are then like any other here. */
   readonly metricsApart: boolean;

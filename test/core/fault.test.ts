@@ -38,7 +38,6 @@ const SPECIFIED: Readonly<Record<FaultCode, Row>> = {
   log_range_limit: [-32005, 200, false],
   subscription_not_found: [-32000, 200, false],
   outcome_unknown: [-32000, 200, false],
-  response_too_large: [-32000, 200, false],
   internal: [-32000, 500, true],
 };
 

@@ -7,6 +7,7 @@ import { BUFFER_BYTES, BufferPool } from "../../src/upstream/http/buffer-pool.ts
 import { GatheredBody } from "../../src/upstream/http/gathered-body.ts";
 import { createOrigin } from "../../src/upstream/http/h1.ts";
 import type { RequestBody } from "../../src/upstream/http/h1-connection.ts";
+import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
 import type { Listener } from "../../src/upstream/transport.ts";
 import { realWorld } from "../../src/world.ts";
 import { until } from "../fakes/stage.ts";
@@ -37,13 +38,16 @@ test("an answer is gathered in one piece, whatever it says of its length, and ta
   const random = seededRandom(3);
   for (const expected of [null, 5, 300_000, 1_000_000_000]) {
     const pool = new BufferPool();
-    const body = new GatheredBody(pool);
+    const budget = MemoryBudget.unbounded();
+    const room = budget.roomOf("a");
+    const body = new GatheredBody(pool, room);
     const pieces = Array.from({ length: 40 }, () => Buffer.alloc(Math.floor(random() * 30_000), Math.floor(random() * 256)));
-    for (const piece of pieces) body.add(piece, expected);
+    for (const piece of pieces) body.add(piece, expected, true);
     const kept = body.keep();
     assert.ok(kept.equals(Buffer.concat(pieces)));
     assert.ok(kept.buffer.byteLength <= 2 * kept.length, `${kept.buffer.byteLength} bytes for ${kept.length}`);
-    assert.equal(pool.out, 0);
+    body.vacate();
+    assert.deepEqual([pool.out, budget.used, budget.callers], [0, 0, 0]);
   }
 });
 
@@ -165,7 +169,7 @@ function hear(order: Order, way: Way, random: () => number): { listener: Listene
       });
     },
     broken() {},
-    failed: () => settle("failed"),
+    failed: ({ kind }) => settle(kind === "no_room" ? kind : "failed"),
   };
   const cancel = (dispatch: HttpDispatch): void => {
     if (way === "leaves" && random() < 0.5)
@@ -182,6 +186,8 @@ for (const seed of [1, 2, 3]) {
     const random = seededRandom(seed);
     const port = await provider(t);
     const pool = new BufferPool();
+    const budget = new MemoryBudget(() => ({ maxInFlightBytes: 1_000_000, maxCallerBytes: 300_000 }));
+    const room = budget.roomOf("a caller");
     const origin = createOrigin({
       host: "127.0.0.1",
       port,
@@ -206,22 +212,23 @@ for (const seed of [1, 2, 3]) {
       };
       const way = pick(ways);
       const { listener, outcome, cancel } = hear(order, way, random);
-      const expected = { wireId: order.id, mayStream: way !== "keeps", distrust() {} };
+      const expected = { wireId: order.id, mayStream: way !== "keeps", room, distrust() {} };
       const dispatch = new HttpDispatch(expected, listener, LIMITS, pool);
       origin.send(HEAD, bodyOf(order), dispatch);
       cancel(dispatch);
       const said = await outcome;
       outcomes.set(said, (outcomes.get(said) ?? 0) + 1);
       assert.notEqual(said, "altered", JSON.stringify({ order, way }));
-      if (order.share === 1 && way !== "leaves") assert.equal(said, "whole", JSON.stringify({ order, way }));
+      if (order.share === 1 && way !== "leaves") assert.match(said, way === "keeps" ? /^(whole|no_room)$/ : /^whole$/, JSON.stringify({ order, way }));
     };
     const workers = Array.from({ length: 8 }, async (_, worker) => {
       for (let n = 0; n < 40; n++) await ask(worker * 40 + n);
     });
     await Promise.all(workers);
-    for (const kind of ["whole", "left"]) assert.ok((outcomes.get(kind) ?? 0) > 10, `${kind}: ${JSON.stringify([...outcomes])}`);
+    for (const kind of ["whole", "left", "no_room"]) assert.ok((outcomes.get(kind) ?? 0) > 5, `${kind}: ${JSON.stringify([...outcomes])}`);
     origin.destroy();
     await until("the return of every buffer", () => pool.out === 0);
+    assert.deepEqual([budget.used, budget.callers], [0, 0]);
   });
 }
 
@@ -236,12 +243,13 @@ test("two hundred answers of every length, one after the other, are read into a 
     }
   }
   const pool = new CountingPool();
+  const room = MemoryBudget.unbounded().roomOf("a caller");
   const origin = createOrigin({ host: "127.0.0.1", port, connections: 2, queue: 10, connectTimeoutMs: 60_000, world: realWorld, lookup: null, buffers: pool });
   t.after(() => origin.destroy());
   for (let n = 0; n < 200; n++) {
     const order: Order = { id: String(1_000_000_000_000_000 + n), size: (n % 10) * 16_384, chunked: n % 2 === 0, step: 1_000_000, share: 1 };
     const { listener, outcome } = hear(order, "borrows", () => 0.1);
-    origin.send(HEAD, bodyOf(order), new HttpDispatch({ wireId: order.id, mayStream: true, distrust() {} }, listener, LIMITS, pool));
+    origin.send(HEAD, bodyOf(order), new HttpDispatch({ wireId: order.id, mayStream: true, room, distrust() {} }, listener, LIMITS, pool));
     assert.equal(await outcome, "whole");
   }
   assert.ok(taken.size <= 8, `${taken.size} buffers`);

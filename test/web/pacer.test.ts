@@ -109,7 +109,7 @@ function scene(size: BucketSize) {
         caller: { key: "test" },
         requestId: "r",
         concurrency,
-        reserve: () => true,
+        room: { take: () => true, giveBack: () => {} },
         transport: "http",
         desk: null,
         pacer: createPacer(parts, holder),

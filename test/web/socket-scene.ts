@@ -8,6 +8,7 @@ import { WebSocket } from "ws";
 import { methodTable } from "../../src/core/method-table.ts";
 import { createObserver, type Observer } from "../../src/observe.ts";
 import { createDirectory, type Directory } from "../../src/upstream/directory.ts";
+import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
 import type { Route, RouteRequest, Router } from "../../src/upstream/router.ts";
 import type { SubscribeRequest, Subscriber } from "../../src/upstream/stream/subscriber.ts";
 import { createWheel } from "../../src/upstream/wheel.ts";
@@ -40,7 +41,7 @@ export interface Scene {
   readonly server: WebServer;
   readonly observer: Observer;
   readonly directory: Directory;
-  readonly budget: { used: number };
+  readonly budget: MemoryBudget;
   readonly calls: WaitingCall[];
   readonly asked: Asked[];
   /** True = calls are answered at once with their own parameters. */
@@ -55,7 +56,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
   const directory = createDirectory(config.chains, config.profiles, world, config.selection);
   const calls: WaitingCall[] = [];
   const asked: Asked[] = [];
-  const budget = { used: 0 };
+  const budget = new MemoryBudget(() => config.limits);
   let ids = 0;
   const oldForms = createOldForms(world, null);
   const rpc: RpcParts = {

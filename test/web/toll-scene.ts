@@ -17,6 +17,7 @@ import { EVERY_PROFILE } from "../../src/hosted/keys-profiles.ts";
 import { openStore, type Store } from "../../src/hosted/store.ts";
 import { createObserver } from "../../src/observe.ts";
 import { createDirectory } from "../../src/upstream/directory.ts";
+import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
 import type { Route, Router } from "../../src/upstream/router.ts";
 import { createWheel } from "../../src/upstream/wheel.ts";
 import { trustedProxiesOf } from "../../src/web/client-address.ts";
@@ -149,7 +150,7 @@ async function serve({ world, gate, payments, store }: Serving) {
         compression: null,
         wheel: createWheel(world),
         router: echo(world, () => routed++),
-        budget: { used: 0 },
+        budget: MemoryBudget.unbounded(),
         oldForms: createOldForms(world, null),
         toll: createToll({ ...arrival, keyOf, paywall: createPaywall({ payments, world }), publicUrl: null }),
         payPerCall: null,

@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { type Answer, type ResultAnswer, readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../../core/answer.ts";
 import type { Failure } from "../../core/attempt.ts";
-import type { AnswerStream, Dispatch, Listener, StreamSink } from "../transport.ts";
+import type { AnswerStream, Dispatch, Listener, Room, StreamSink } from "../transport.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { GatheredBody } from "./gathered-body.ts";
 import type { AnswerHandler, Controller } from "./h1-connection.ts";
@@ -21,6 +21,8 @@ export interface Expected {
   readonly wireId: string;
   /** False where the caller needs the answer in one piece and keeps it. */
   readonly mayStream: boolean;
+  /** Where it is counted while it is gathered. */
+  readonly room: Room;
   /** Told that an answer came which belongs to something else, by whoever was not asked before the connection was used again. */
   readonly distrust: () => void;
 }
@@ -191,8 +193,10 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
       return;
     }
     if (this.#size > this.#mostBytes) return this.#fail("body", "the answer is too long");
-    this.#gathered ??= new GatheredBody(this.#buffers);
-    this.#gathered.add(chunk, this.bodyBytes);
+    this.#gathered ??= new GatheredBody(this.#buffers, this.#expected.room);
+    // Where it may be passed on, that is decided within a buffer.
+    const counted = this.#decided || !this.#expected.mayStream;
+    if (!this.#gathered.add(chunk, this.bodyBytes, counted)) return this.#fail("no_room", NO_ROOM);
     this.#complete = last;
     if (!this.#decided && this.#size >= this.#decideAtBytes) this.#decide(this.#gathered.bytes);
   }
@@ -216,6 +220,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#hasVersion = head.hasVersion;
     this.#opening = first[head.start] ?? 0;
     this.#state = "held";
+    this.#gathered?.vacate();
     this.#listener.stream(this);
     if (this.#state === "held") this.pause();
   }
@@ -320,6 +325,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     const gathered = this.#gathered;
     this.#gathered = null;
     if (gathered === null) return this.#listener.result(body, answer);
+    gathered.vacate();
     if (this.#expected.mayStream && this.#buffers.mayLend) return this.#listener.result(body, answer, this.#buffers);
     this.#listener.result(gathered.keep(), answer);
   }
@@ -345,6 +351,7 @@ const CANCELLED = new Error("cancelled");
 const MAX_ERROR_BYTES = 1_048_576;
 const EMPTY_BODY = "the body is empty";
 const OTHER_ID = "the answer carries another id";
+const NO_ROOM = "there is no room in memory for the answer";
 const COMPRESSED = "the answer is compressed, which was not asked for";
 
 function excerpt(body: Buffer): string {

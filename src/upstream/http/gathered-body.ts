@@ -1,14 +1,22 @@
 // The bytes of one answer in one piece, while they arrive: in a pooled buffer at first, in memory of its own once it is longer than that.
+import { FREE_BYTES, type Room } from "../transport.ts";
 import { BUFFER_BYTES, type BufferPool } from "./buffer-pool.ts";
+
+/** Once so much of an answer is here, the length that it announces is believed. */
+const BELIEVED_BYTES = 1_048_576;
 
 /** What has arrived of one answer. */
 export class GatheredBody {
   readonly #buffers: BufferPool;
+  readonly #room: Room;
   #buffer: Buffer;
   #size = 0;
+  /** What it holds of the room. */
+  #taken = 0;
 
-  constructor(buffers: BufferPool) {
+  constructor(buffers: BufferPool, room: Room) {
     this.#buffers = buffers;
+    this.#room = room;
     this.#buffer = buffers.take();
   }
 
@@ -17,12 +25,25 @@ export class GatheredBody {
     return this.#buffer.subarray(0, this.#size);
   }
 
-  /** Copies more of it. `expectedBytes`: how long it says it will be; null = it does not say. */
-  add(chunk: Buffer, expectedBytes: number | null): void {
+  /**
+   * Copies more of it. `expectedBytes`: how long it says it will be; null = it does not say. `counted`: it is kept until it is whole, and needs room.
+   * False = there is no room for more.
+   */
+  add(chunk: Buffer, expectedBytes: number | null, counted: boolean): boolean {
     const size = this.#size + chunk.length;
+    const wanted = counted ? Math.max(0, size - FREE_BYTES) - this.#taken : 0;
+    if (wanted > 0 && !this.#room.take(wanted)) return false;
+    if (wanted > 0) this.#taken += wanted;
     if (size > this.#buffer.length) this.#grow(size, expectedBytes);
     chunk.copy(this.#buffer, this.#size);
     this.#size = size;
+    return true;
+  }
+
+  /** It is told: whoever keeps it takes room for it. */
+  vacate(): void {
+    if (this.#taken > 0) this.#room.giveBack(this.#taken);
+    this.#taken = 0;
   }
 
   /** All of it, for somebody who keeps it. */
@@ -30,22 +51,24 @@ export class GatheredBody {
     const { bytes } = this;
     if (this.#buffer.length > BUFFER_BYTES) return bytes;
     const kept = Buffer.from(bytes);
-    this.release();
+    this.#buffers.recycle(this.#buffer);
     return kept;
   }
 
   /** Nobody reads it any more. */
   release(): void {
+    this.vacate();
     this.#buffers.recycle(this.#buffer);
   }
 
-  /** Twice the room, since a length may be announced that never comes; no more than what was announced. */
+  /** Twice the memory, since a length may be announced that never comes; what was announced, once a good part of it is here. */
   #grow(size: number, expectedBytes: number | null): void {
     const doubled = Math.max(size, 2 * this.#buffer.length);
-    const room = expectedBytes === null || expectedBytes < size ? doubled : Math.min(doubled, expectedBytes);
-    const larger = Buffer.allocUnsafeSlow(Math.max(room, BUFFER_BYTES + 1));
+    const announced = expectedBytes ?? 0;
+    const bytes = announced < size ? doubled : size < BELIEVED_BYTES ? Math.min(doubled, announced) : announced;
+    const larger = Buffer.allocUnsafeSlow(Math.max(bytes, BUFFER_BYTES + 1));
     this.bytes.copy(larger);
-    this.release();
+    this.#buffers.recycle(this.#buffer);
     this.#buffer = larger;
   }
 }

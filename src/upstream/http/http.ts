@@ -7,6 +7,7 @@ import { bareHost } from "../../core/public-address.ts";
 import { withWireId } from "../../core/wire-request.ts";
 import type { World } from "../../world.ts";
 import { createGuard, type Guard } from "../guard.ts";
+import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
 import type { Upstream } from "../transport.ts";
 import { type AnswerLimits, HttpDispatch } from "./answer.ts";
 import { BufferPool } from "./buffer-pool.ts";
@@ -34,11 +35,18 @@ export const HTTP_LIMITS: HttpLimits = {
 };
 
 /** Reaches providers by their `url`: plain HTTP/1.1 through connections of our own, TLS (HTTP/1.1 and HTTP/2) through undici. */
-export function createHttpUpstream(world: World, limits: HttpLimits = HTTP_LIMITS, guard: Guard = createGuard()): Upstream {
+export function createHttpUpstream(
+  world: World,
+  limits: HttpLimits = HTTP_LIMITS,
+  guard: Guard = createGuard(),
+  budget: MemoryBudget = MemoryBudget.unbounded(),
+): Upstream {
   const origins = new Map<string, Connections>();
   const routes = new WeakMap<Provider, Route>();
   const keys = new WeakMap<Provider, string>();
   const buffers = new BufferPool();
+  const serviceRoom = budget.roomOf(SERVICE);
+  const usersRoom = budget.roomOf(USERS_PROVIDERS);
   const guardedLimits: HttpLimits = { ...limits, maxWholeBytes: Math.min(limits.maxWholeBytes, limits.maxGuardedBytes) };
 
   function connect(url: URL, guarded: boolean): Connections {
@@ -73,7 +81,8 @@ export function createHttpUpstream(world: World, limits: HttpLimits = HTTP_LIMIT
       const { provider, mayStream, body: bytes, idStart, idEnd } = outgoing;
       const { send, connections } = routeTo(provider);
       const body = { bytes, id: world.wireId(), idStart, idEnd };
-      const expected = { wireId: body.id, mayStream, distrust: connections.distrust };
+      const room = outgoing.room ?? (provider.guarded ? usersRoom : serviceRoom);
+      const expected = { wireId: body.id, mayStream, room, distrust: connections.distrust };
       const attempt = new HttpDispatch(expected, listener, provider.guarded ? guardedLimits : limits, buffers);
       send(body, attempt);
       return attempt;

@@ -6,15 +6,16 @@ import { WebSocket } from "ws";
 import { type Failure, plainFailure } from "../../core/attempt.ts";
 import { readFrame } from "../../core/frame.ts";
 import type { World } from "../../world.ts";
-import type { Keeper, SocketReport } from "../transport.ts";
+import type { Keeper, Room, SocketReport } from "../transport.ts";
 import type { Alarm, Wheel } from "../wheel.ts";
+import { ArrivingMessage, type PaceLimits } from "./arriving.ts";
 import { type Call, type CallListener, Calls, type Question } from "./calls.ts";
 import { type Address, type DialLimits, dial, nameOf } from "./dial.ts";
 import { type FeedLimits, Feeds } from "./feeds.ts";
 import { type Sight, Watch, type WatchLimits } from "./watch.ts";
 
 /** Bounds of one socket. */
-export interface SocketLimits extends DialLimits, FeedLimits, WatchLimits {
+export interface SocketLimits extends DialLimits, FeedLimits, WatchLimits, PaceLimits {
   /** Calls that may wait for the socket to open, and for their answers. */
   readonly maxWaiting: number;
   readonly maxPending: number;
@@ -39,6 +40,8 @@ export interface SocketParts {
   readonly world: World;
   readonly wheel: Wheel;
   readonly limits: SocketLimits;
+  /** Where a message that arrives is counted until it is whole. */
+  readonly room: Room;
 }
 
 /** The socket to one address, across its connections. */
@@ -47,6 +50,7 @@ export class ProviderSocket {
   readonly #address: Address;
   readonly #parts: SocketParts;
   readonly #calls: Calls;
+  readonly #arriving: ArrivingMessage;
   readonly #keepers = new Set<{ readonly keeper: Keeper }>();
   #state: SocketReport["state"] = "idle";
   /** Null = it serves. */
@@ -67,6 +71,7 @@ export class ProviderSocket {
     this.#address = address;
     this.#parts = parts;
     this.#calls = new Calls(parts.world.wireId);
+    this.#arriving = new ArrivingMessage(parts.room, parts.limits);
     this.feeds = new Feeds(this, parts);
   }
 
@@ -174,6 +179,13 @@ export class ProviderSocket {
     this.#opened++;
     this.#openedAtMs = this.#parts.world.now();
     this.#straysInARow = 0;
+    this.#arriving.done();
+    const { world } = this.#parts;
+    // Before the library reads them: a message that they complete sets the count back.
+    wire.prependListener("data", (chunk: Buffer) => {
+      if (this.#ws === ws && !this.#arriving.add(chunk.length, world.now())) this.#drop(ws, "there is no room in memory for what it sends");
+    });
+    for (const event of ["message", "ping", "pong"]) ws.prependListener(event, () => this.#arriving.done());
     ws.on("message", (data, isBinary) => {
       if (this.#ws === ws && Buffer.isBuffer(data)) this.#hear(data, isBinary);
     });
@@ -226,6 +238,7 @@ export class ProviderSocket {
 
   /** Tells everybody who had something on the connection, and first `keepers`: whoever tries elsewhere then knows that this way is gone. */
   #tell(failure: Failure, keepers: () => void): void {
+    this.#arriving.done();
     const calls = this.#calls.detach();
     const seats = this.feeds.detach();
     keepers();
@@ -252,6 +265,7 @@ export class ProviderSocket {
   #lookLater(ws: WebSocket, look: () => ReturnType<Watch["look"]>): void {
     this.#alarm = this.#parts.wheel.set(this.#parts.limits.lookEveryMs, () => {
       const found = look();
+      if (this.#arriving.isTooSlow(this.#parts.world.now())) return this.#drop(ws, "a message that does not get on");
       if (found === "dead") return this.#drop(ws, "silent");
       if (found === "idle") return this.#end(NOT_NEEDED);
       if (this.#retirementOver) return this.#end(REMOVED);

@@ -2,6 +2,7 @@
 import type { Provider } from "../../core/profile.ts";
 import type { World } from "../../world.ts";
 import { createGuard, type Guard } from "../guard.ts";
+import { MemoryBudget, USERS_PROVIDERS } from "../memory-budget.ts";
 import type { Dispatch, SocketReport, Sockets } from "../transport.ts";
 import type { Wheel } from "../wheel.ts";
 import { ProviderSocket, type SocketLimits } from "./socket.ts";
@@ -29,13 +30,27 @@ export const SOCKET_LIMITS: SocketLimits = {
   maxHeldFrames: 256,
   maxHeldBytes: 1_048_576,
   maxHeldMs: 5_000,
+  paceWindowMs: 30_000,
+  paceWindowBytes: 30_720,
+  maxMessageMs: 450_000,
   askAgainMs: 2_000,
   acknowledgeMs: 10_000,
 };
 
+/** What sockets work with; left out are the bounds used unless a test tightens them, and no bound of memory. */
+export interface SocketsParts {
+  readonly world: World;
+  readonly wheel: Wheel;
+  readonly limits?: SocketLimits;
+  readonly guard?: Guard;
+  readonly budget?: MemoryBudget;
+}
+
 /** Sockets to providers, each opened when it is first needed. */
-export function createSockets(parts: { readonly world: World; readonly wheel: Wheel; readonly limits?: SocketLimits; readonly guard?: Guard }): Sockets {
-  const { world, wheel, limits = SOCKET_LIMITS, guard = createGuard() } = parts;
+export function createSockets(parts: SocketsParts): Sockets {
+  const { world, wheel, limits = SOCKET_LIMITS, guard = createGuard(), budget = MemoryBudget.unbounded() } = parts;
+  // A configured provider's connection also carries what others are subscribed to: what arrives on it is counted, and ends nobody's subscriptions.
+  const rooms = { configured: budget.openRoom, users: budget.roomOf(USERS_PROVIDERS) };
   const sockets = new Map<string, ProviderSocket>();
   const known = new WeakMap<Provider, ProviderSocket>();
   const keys = new WeakMap<Provider, string>();
@@ -53,7 +68,7 @@ export function createSockets(parts: { readonly world: World; readonly wheel: Wh
     if (mine !== undefined && !mine.retired) return mine;
     const key = keyOf(provider);
     const address = { url: provider.wsUrl ?? "", headers: provider.headers, guard: provider.guarded ? guard : null };
-    const socket = sockets.get(key) ?? new ProviderSocket(address, { world, wheel, limits });
+    const socket = sockets.get(key) ?? new ProviderSocket(address, { world, wheel, limits, room: provider.guarded ? rooms.users : rooms.configured });
     if (closed) socket.retire();
     sockets.set(key, socket);
     known.set(provider, socket);

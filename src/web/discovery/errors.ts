@@ -93,7 +93,6 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   log_range_limit: "Every provider refuses the block range of eth_getLogs as too large.",
   subscription_not_found: "No subscription of this connection has this id.",
   outcome_unknown: "The call was sent and its answer was lost. It may have been executed, so it was not sent again.",
-  response_too_large: "The answer is larger than can be held for this kind of request.",
   internal: "A fault of the service.",
 };
 

@@ -5,6 +5,8 @@ import type { Span } from "../../core/json.ts";
 import type { Transport } from "../../core/profile.ts";
 import type { CallerIdentity } from "../../core/silence.ts";
 import type { Holder } from "../../hosted/holder.ts";
+import { noRoom } from "../../upstream/refusal.ts";
+import type { Room } from "../../upstream/transport.ts";
 import type { Address } from "./address.ts";
 import { type Cancel, type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
 import type { RpcLimits } from "./limits.ts";
@@ -21,8 +23,8 @@ export interface Batch {
   readonly requestId: string;
   /** Items in flight at once. */
   readonly concurrency: number;
-  /** Takes room for bytes of the answer until it has been sent; false = there is none. */
-  readonly reserve: (bytes: number) => boolean;
+  /** Of the request: for what is gathered of each item, and for the answers of all until they have been sent. */
+  readonly room: Room;
   readonly transport: Transport;
   readonly desk: Desk | null;
   /** Lets items beyond the caller's rate wait; null = they are refused, or no rate limits the caller. */
@@ -49,7 +51,7 @@ export function refusalWhileWaiting({ gate }: Pick<ExchangeParts, "gate">, holde
 
 /** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
 export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): (why: Interruption) => void {
-  const { bytes, spans, address, holder, caller, transport, desk, pacer } = batch;
+  const { bytes, spans, address, holder, caller, transport, desk, pacer, room } = batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, Cancel>();
   /** Items that were started and then put off by the rate limit, in order. */
@@ -89,7 +91,7 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
       return true;
     };
     const requestId = `${batch.requestId}-${index}`;
-    const cancel = exchange(parts, { bytes, span, address, holder, caller, requestId, mayStream: false, transport, desk, postpone }, (reply) => {
+    const cancel = exchange(parts, { bytes, span, address, holder, caller, requestId, mayStream: false, transport, desk, postpone, room }, (reply) => {
       end();
       keep(index, reply);
     });
@@ -109,11 +111,9 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
     const meta = address.meta === "body" ? evidenceOfReply(reply, parts.world.now()) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, it) => sum + it.length, 0);
-    const shown = batch.reserve(bytes);
+    const shown = room.take(bytes) || bytes <= SHORT_BYTES;
     batch.heard(reply, shown, index);
-    if (shown) return pieces;
-    const tooLarge = fault("response_too_large", "this answer does not fit beside the others");
-    return renderReply({ ...reply, outcome: { kind: "fault", fault: tooLarge } }, meta);
+    return shown ? pieces : renderReply({ ...reply, outcome: { kind: "fault", fault: noRoom() } }, meta);
   }
 
   start();
@@ -123,6 +123,8 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
   };
 }
 
+/** Answers that are no longer than their refusal would be need no room. */
+const SHORT_BYTES = 1_024;
 const OPEN = Buffer.from("[");
 const COMMA = Buffer.from(",");
 const CLOSE = Buffer.from("]");

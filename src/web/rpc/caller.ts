@@ -17,6 +17,8 @@ export interface Caller extends Letter {
   /** What is written from here on goes out together with the end, which follows at once. */
   cork(): void;
   end(): void;
+  /** Bytes that wait to be sent. */
+  readonly unsent: number;
   /** Calls back once when nothing waits to be sent. */
   drained(run: () => void): void;
   /** False once the answer is complete or the connection is gone. */

@@ -7,7 +7,7 @@ import { withErrorType } from "../../core/old-form.ts";
 import type { CallerIdentity } from "../../core/silence.ts";
 import { WIRE_ID_BYTES } from "../../core/wire-request.ts";
 import type { Holder } from "../../hosted/holder.ts";
-import type { AnswerStream, StreamSink } from "../../upstream/transport.ts";
+import type { AnswerStream, Room, StreamSink } from "../../upstream/transport.ts";
 import type { Alarm } from "../../upstream/wheel.ts";
 import { addOldBilling, isOld } from "../old-forms.ts";
 import { type Headers, headersOf, retryAfter } from "../respond.ts";
@@ -25,11 +25,13 @@ import { refusalOfSession, type SessionAnswer, serveSession } from "./session.ts
 
 /** Bytes that may wait for a slow reader before its upstream is paused. */
 const UNSENT_BYTES = 524_288;
+/** Answers up to this size are not worth counting while they wait to be read. */
+const SHORT_BYTES = 16_384;
 /** An answer that neither side moves for this long is cut. */
 export const STALL_MS = 30_000;
 
 /** One RPC request on its way from a caller to its answer. */
-export class Door implements StreamSink {
+export class Door implements StreamSink, Room {
   readonly #parts: RpcParts;
   readonly #caller: Caller;
   /** Null until it is known where the request is bound for. */
@@ -52,7 +54,12 @@ export class Door implements StreamSink {
   #compressed: CompressedBody | null = null;
   #paused = false;
   #reserved = 0;
+  /** What is gathered of its answers, and whose share that is: a key may come to another account meanwhile. */
+  #gathered = 0;
+  #shareOf = "";
   #over = false;
+  /** The request is over: nothing is counted for it any more. */
+  #isReleased = false;
   /** Told beside a refusal, names and values in turn; null = nothing is. */
   #offers: readonly string[] | null = null;
 
@@ -116,12 +123,28 @@ export class Door implements StreamSink {
       transport: "http",
       desk: null,
       postpone: null,
+      room: this,
     };
     const cancel = exchange(this.#parts, incoming, (reply) => this.#reply(reply, bytes));
     if (!this.#over && this.#stream === null) this.#cancel = cancel;
   }
 
-  /** Takes room for bytes of the body or the answer until the request is over; false = there is none. */
+  /** Takes room for bytes of the answer until the request is over; false = there is none. */
+  take(bytes: number): boolean {
+    if (this.#gathered === 0) this.#shareOf = this.#identity.key;
+    if (this.#isReleased || !this.#parts.budget.take(this.#shareOf, bytes)) return false;
+    this.#gathered += bytes;
+    return true;
+  }
+
+  giveBack(bytes: number): void {
+    const back = Math.min(bytes, this.#gathered);
+    if (back === 0) return;
+    this.#gathered -= back;
+    this.#parts.budget.giveBack(this.#shareOf, back);
+  }
+
+  /** Takes room for bytes of the body until the request is over; false = there is none. */
   reserve(bytes: number): boolean {
     const { budget, limits } = this.#parts;
     if (budget.used + bytes > limits.maxInFlightBytes) return false;
@@ -212,7 +235,7 @@ export class Door implements StreamSink {
       heard,
       abandoned: null,
     };
-    const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, reserve: (size: number) => this.reserve(size), ...ways };
+    const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, room: this, ...ways };
     const cancel = runBatch(this.#parts, batch, (body) => {
       this.#over = true;
       this.#cancel = null;
@@ -225,7 +248,7 @@ export class Door implements StreamSink {
   #payPerCall(bytes: Buffer, address: Address): void {
     const { payPerCall } = this.#parts;
     if (payPerCall === null) return;
-    const request = { caller: this.#caller, identity: this.#identity, bytes, address, reserve: (size: number) => this.reserve(size) };
+    const request = { caller: this.#caller, identity: this.#identity, bytes, address, room: this };
     const sink = { answered: (it: SessionAnswer) => this.#answer(it), failed: (error: unknown) => this.fail(error) };
     this.#cancel = serveSession({ ...this.#parts, payPerCall }, request, sink);
   }
@@ -289,6 +312,15 @@ export class Door implements StreamSink {
     const { lender, body } = outcome.kind === "result" ? outcome : NOT_LENT;
     const sent = lender === undefined ? undefined : () => lender.recycle(body);
     this.#send(outcome.kind === "fault" ? outcome.fault.status : 200, headers, renderReply(reply, address.meta === "body" ? meta : null), sent);
+    if (outcome.kind === "result" && outcome.body.length > SHORT_BYTES) this.#countUnsent();
+  }
+
+  /** Counts what a slow reader leaves lying: there is no way back, so it is not refused. */
+  #countUnsent(): void {
+    const { unsent } = this.#caller;
+    if (this.#isReleased || unsent === 0) return;
+    this.#reserved += unsent;
+    this.#parts.budget.used += unsent;
   }
 
   #start(reply: Reply, source: AnswerStream, headers: Headers): void {
@@ -354,8 +386,10 @@ export class Door implements StreamSink {
   }
 
   #release(): void {
+    this.#isReleased = true;
     this.#parts.budget.used -= this.#reserved;
     this.#reserved = 0;
+    this.giveBack(this.#gathered);
   }
 
   #headers(why: Fault | null, bill: Bill | null): Headers {

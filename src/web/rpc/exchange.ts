@@ -16,7 +16,9 @@ import { type WireRequest, writeRequest } from "../../core/wire-request.ts";
 import type { Billing, Gate, Grant } from "../../hosted/gate.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { Observer } from "../../observe.ts";
+import { noRoom } from "../../upstream/refusal.ts";
 import type { Outcome, Route, Router } from "../../upstream/router.ts";
+import { FREE_BYTES, type Room } from "../../upstream/transport.ts";
 import type { World } from "../../world.ts";
 import type { Address, Resolver } from "./address.ts";
 import { answerHere } from "./answer-here.ts";
@@ -100,6 +102,8 @@ export interface Incoming {
   readonly desk: Desk | null;
   /** Asked where a rate limit stands in the way: true = the request is put off, not answered, and comes again. Null = it is refused. */
   readonly postpone: ((waitMs: number) => boolean) | null;
+  /** Where an answer that is gathered is counted until it is told. */
+  readonly room: Room;
 }
 
 /** Ends a request before its answer. Returns whether the call is charged all the same; the caller of a key has been charged then. */
@@ -211,6 +215,16 @@ function serve(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
   return null;
 }
 
+/** An answer that is kept beside others needs room, whatever way it came: it is refused before it is charged. What wrote something is always told. */
+function fitting({ mayStream, room }: Incoming, { replaySafe }: Method, outcome: Outcome): Outcome {
+  if (mayStream || !replaySafe || outcome.kind !== "result" || outcome.body.length <= FREE_BYTES) return outcome;
+  const { length } = outcome.body;
+  if (!room.take(length)) return { kind: "fault", fault: noRoom() };
+  // Whoever keeps it takes it again at once.
+  room.giveBack(length);
+  return outcome;
+}
+
 /** Settles a request; a streamed answer is settled at its end. */
 function settled({ gate }: ExchangeParts, incoming: Incoming, { envelope, grant }: Matter, answer: DeskAnswer): Reply {
   const { outcome, route, written, source } = answer;
@@ -294,8 +308,10 @@ function route(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
     avoid: null,
     deadlineMs: parts.deadlineMs(method),
     mayStream: incoming.mayStream,
+    room: incoming.room,
   };
-  const routing = parts.router.route(request, (outcome, finished) => {
+  const routing = parts.router.route(request, (answer, finished) => {
+    const outcome = fitting(incoming, method, answer);
     parts.observer.routed(address.series, finished, outcome.kind, requestId);
     done(settled(parts, incoming, matter, { outcome, route: finished, written: null, source: sourceOf(outcome, finished) }));
   });

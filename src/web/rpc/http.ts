@@ -93,6 +93,10 @@ class HttpRequest implements Caller {
     return this.#response.writableLength;
   }
 
+  get unsent(): number {
+    return this.#response.writableLength;
+  }
+
   /** Node joins writes of one turn by itself. */
   cork(): void {}
 

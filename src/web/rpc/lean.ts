@@ -184,6 +184,10 @@ class Connection implements Caller {
     return socket.writableLength;
   }
 
+  get unsent(): number {
+    return this.#socket.writableLength;
+  }
+
   cork(): void {
     this.#socket.cork();
   }

@@ -7,6 +7,8 @@ export interface RpcLimits {
   readonly batchConcurrency: number;
   /** Request bodies and batch answers held at one time, by all requests together. */
   readonly maxInFlightBytes: number;
+  /** Gathered answers held at one time for one caller: an account, or an address without a key. */
+  readonly maxCallerBytes: number;
   readonly maxSocketRequests: number;
   readonly maxSocketBytes: number;
   readonly maxSocketSubscriptions: number;
@@ -15,9 +17,4 @@ export interface RpcLimits {
   readonly maxKeylessLogFilters: number;
   readonly maxSocketQueueBytes: number;
   readonly socketPingMs: number;
-}
-
-/** Counts bytes that are held for requests under way. */
-export interface ByteBudget {
-  used: number;
 }

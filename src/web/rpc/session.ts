@@ -10,6 +10,8 @@ import { type Tariff, usdText } from "../../core/price.ts";
 import type { CallerIdentity } from "../../core/silence.ts";
 import type { CallBill, CallEnd, Hold, Managed, RecordedAnswer, SessionCaller, SessionRefusal, Sessions } from "../../hosted/payments/session/sessions.ts";
 import { isStoreTrouble } from "../../hosted/store-trouble.ts";
+import { noRoom } from "../../upstream/refusal.ts";
+import type { Room } from "../../upstream/transport.ts";
 import { addressBehind } from "../client-address.ts";
 import { type GivenPayment, paymentOf } from "../payment-headers.ts";
 import type { Headers } from "../respond.ts";
@@ -41,8 +43,8 @@ export interface SessionRequest {
   readonly identity: CallerIdentity;
   readonly bytes: Buffer;
   readonly address: Address;
-  /** Takes room for bytes of the answer until it has been sent; false = there is none. */
-  readonly reserve: (bytes: number) => boolean;
+  /** For what is gathered, and for the answer until it has been sent. */
+  readonly room: Room;
 }
 
 /** What is answered. */
@@ -173,7 +175,7 @@ class PaidRequest {
   }
 
   #single({ items }: PricedRequest, done: (made: Made) => void): Stop | null {
-    const { bytes, address, caller, identity } = this.#request;
+    const { bytes, address, caller, identity, room } = this.#request;
     const [item] = items;
     if (item === undefined) return null;
     let over = false;
@@ -188,6 +190,7 @@ class PaidRequest {
       transport: "http" as const,
       desk: null,
       postpone: null,
+      room,
     };
     const stop = exchange(this.#parts, incoming, (reply) => {
       over = true;
@@ -204,8 +207,8 @@ class PaidRequest {
     if (reply.id === null) return { status: NO_CONTENT, fault: null, units: isCharged(reply.source) ? units : 0n, headers, body: null };
     const inBody = address.meta === "body" ? meta : null;
     const body = Buffer.concat(renderReply(reply, inBody));
-    if (!this.#request.reserve(body.length)) {
-      const why = fault("response_too_large", "the answer does not fit beside the others that are under way");
+    if (!this.#request.room.take(body.length)) {
+      const why = noRoom();
       return { status: why.status, fault: why, units: 0n, headers, body: renderFault(why, reply.id) };
     }
     const { outcome } = reply;
@@ -214,7 +217,7 @@ class PaidRequest {
   }
 
   #batch({ items }: PricedRequest, done: (made: Made) => void): Stop | null {
-    const { bytes, address, caller, identity, reserve } = this.#request;
+    const { bytes, address, caller, identity, room } = this.#request;
     const spans: readonly Span[] = items.map((it) => it.span);
     let units = 0n;
     let over = false;
@@ -224,7 +227,7 @@ class PaidRequest {
     const abandoned = (index: number): void => {
       units += items[index]?.units ?? 0n;
     };
-    const ways = { holder: null, caller: identity, transport: "http" as const, desk: null, pacer: null, heard, reserve, abandoned };
+    const ways = { holder: null, caller: identity, transport: "http" as const, desk: null, pacer: null, heard, room, abandoned };
     const batch = { bytes, spans, address, requestId: caller.requestId, concurrency: this.#parts.limits.batchConcurrency, ...ways };
     const stop = runBatch(this.#parts, batch, (body) => {
       over = true;

@@ -7,6 +7,7 @@ import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../..
 import { readRequest } from "../../core/jsonrpc.ts";
 import { withErrorType } from "../../core/old-form.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
+import type { Room } from "../../upstream/transport.ts";
 import { streamCaller } from "../caller.ts";
 import type { Address } from "../rpc/address.ts";
 import type { Arrival } from "../rpc/arrival.ts";
@@ -35,12 +36,15 @@ export interface Outlet extends Line {
 }
 
 /** One message that is being served. */
-interface UnderWay {
+interface UnderWay extends Room {
   cancel: ((why: Interruption) => void) | null;
   /** Bytes of the request. */
   readonly bytes: number;
-  /** Bytes it holds of the shared budget: the request's and those of a batch's answer. */
+  /** Bytes of its request that it holds of the shared budget, and those of its answer. */
   held: number;
+  gathered: number;
+  /** Whose share of the memory that is: a key may come to another account meanwhile. */
+  shareOf: string;
   over: boolean;
 }
 
@@ -114,6 +118,7 @@ export class SocketCalls {
       transport: "ws" as const,
       desk: this.#desk,
       postpone: null,
+      room: call,
     };
     const cancel = exchange(this.#parts.rpc, incoming, (reply) => this.#replied(call, reply));
     if (!call.over) call.cancel = cancel;
@@ -196,7 +201,7 @@ export class SocketCalls {
       transport: "ws",
       desk: this.#desk,
       pacer: createPacer(rpc, this.#arrival.holder),
-      reserve: (size) => this.#reserve(call, size),
+      room: call,
       heard: (reply, shown) => this.#follow(followers, reply, shown),
       abandoned: null,
     };
@@ -226,11 +231,20 @@ export class SocketCalls {
   }
 
   #begin(bytes: number): UnderWay {
-    const call: UnderWay = { cancel: null, bytes, held: 0, over: false };
+    const call: UnderWay = {
+      cancel: null,
+      bytes,
+      held: bytes,
+      gathered: 0,
+      shareOf: "",
+      over: false,
+      take: (more) => this.#take(call, more),
+      giveBack: (back) => this.#giveBack(call, back),
+    };
+    this.#parts.rpc.budget.used += bytes;
     this.#underWay ??= new Set();
     this.#underWay.add(call);
     this.#bytes += bytes;
-    this.#reserve(call, bytes);
     this.#parts.activity.active++;
     return call;
   }
@@ -242,16 +256,22 @@ export class SocketCalls {
     this.#underWay?.delete(call);
     this.#bytes -= call.bytes;
     rpc.budget.used -= call.held;
+    this.#giveBack(call, call.gathered);
     activity.active--;
     activity.lastMs = rpc.world.now();
   }
 
-  #reserve(call: UnderWay, bytes: number): boolean {
-    const { budget, limits } = this.#parts.rpc;
-    if (budget.used + bytes > limits.maxInFlightBytes) return false;
-    call.held += bytes;
-    budget.used += bytes;
+  #take(call: UnderWay, bytes: number): boolean {
+    if (call.gathered === 0) call.shareOf = this.#arrival.caller.key;
+    if (call.over || !this.#parts.rpc.budget.take(call.shareOf, bytes)) return false;
+    call.gathered += bytes;
     return true;
+  }
+
+  #giveBack(call: UnderWay, bytes: number): void {
+    const back = Math.min(bytes, call.gathered);
+    call.gathered -= back;
+    if (back > 0) this.#parts.rpc.budget.giveBack(call.shareOf, back);
   }
 
   /** A throw is a bug: it is logged and costs this socket, nothing else. */
