@@ -5,8 +5,11 @@ import type { Strategy } from "./core/attempt.ts";
 import type { FaultCode } from "./core/fault.ts";
 import { addTo, createHistogram, type Histogram } from "./core/latency.ts";
 import { METHOD_SLOTS, type Method } from "./core/method.ts";
+import { REDACTED, redact } from "./core/redaction.ts";
 import { SUBSCRIPTION_KINDS } from "./core/subscription.ts";
+import { createUnknownErrors, noteUnknown, type UnknownErrors } from "./core/unknown-errors.ts";
 import { createRepeatLimiter } from "./observe-repeats.ts";
+import { repeatsSecret } from "./upstream/refusal.ts";
 import type { Outcome, Route } from "./upstream/router.ts";
 import type { World } from "./world.ts";
 
@@ -22,6 +25,8 @@ export interface Series {
   readonly durations: Histogram;
   /** Notifications delivered, by position in `SUBSCRIPTION_KINDS`. */
   readonly notifications: Float64Array;
+  /** Errors of the operator's providers that no rule knows. */
+  readonly unknown: UnknownErrors;
 }
 
 /** Counts of the callers' sockets. */
@@ -53,6 +58,9 @@ export interface Observer {
 /** Close codes that are counted by themselves; a client can send any. */
 const CLOSE_CODES: ReadonlySet<number> = new Set([1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013]);
 
+/** What an error is judged to be when no words of it were known. */
+const UNKNOWN_CATEGORIES: ReadonlySet<string> = new Set(["unknown", "tx_rejected"]);
+
 /** An observer that logs to `log`. */
 export function createObserver(log: Logger, world: World): Observer {
   const series = new Map<string, Series>();
@@ -68,7 +76,7 @@ export function createObserver(log: Logger, world: World): Observer {
       if (it === undefined) {
         const notifications = new Float64Array(SUBSCRIPTION_KINDS.length);
         const requests = new Float64Array(METHOD_SLOTS * OUTCOMES.length);
-        it = { profile, chain, requests, durations: createHistogram(), notifications };
+        it = { profile, chain, requests, durations: createHistogram(), notifications, unknown: createUnknownErrors() };
         series.set(key, it);
       }
       return it;
@@ -80,6 +88,7 @@ export function createObserver(log: Logger, world: World): Observer {
     routed(to, route, outcome, requestId) {
       count(to, route.request.call.method, labelOf(outcome));
       addTo(to.durations, Math.max(0, world.now() - route.startedAtMs));
+      noteUnknowns(to, route);
       if (route.traces.length > 1 || outcome === "fault") warn(to, route, outcome, requestId);
       if (log.isLevelEnabled("debug")) log.debug(lineOf(route, outcome, requestId), "request");
     },
@@ -100,6 +109,19 @@ export function createObserver(log: Logger, world: World): Observer {
       sockets.closes.set(label, (sockets.closes.get(label) ?? 0) + 1);
     },
   };
+
+  /** What no rule knows is kept as a sample. What users' own providers say is not the operator's. */
+  function noteUnknowns(to: Series, { traces, request }: Route): void {
+    for (const { attempt, failure } of traces) {
+      if (failure === null || !UNKNOWN_CATEGORIES.has(attempt.verdict?.category ?? "") || attempt.provider.guarded) continue;
+      const { provider } = attempt;
+      const { code, httpStatus, message } = failure;
+      const occurrence = { provider: provider.id, method: request.call.methodName, code, httpStatus, message: String(message) };
+      const shape = noteUnknown(to.unknown, { ...occurrence, redact: (text) => (repeatsSecret(provider, text) ? REDACTED : redact(text)) }, world.wallMs());
+      if (shape === null || !repeats.mayLog(`unknown error of ${provider.id}`)) continue;
+      log.warn({ profile: to.profile, chain: to.chain, ...shape }, "a provider error that no rule knows; `error_rules` can say what it means");
+    }
+  }
 
   function warn({ profile, chain }: Series, route: Route, outcome: Outcome["kind"], requestId: string): void {
     if (!log.isLevelEnabled("warn")) return;

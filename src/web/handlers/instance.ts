@@ -1,6 +1,7 @@
 // The instance endpoints: which chains, is it alive, is it usable, and how each provider does. Null where nothing is known, never 0.
 import type { Chain } from "../../core/chain.ts";
 import type { Provider, Transport } from "../../core/profile.ts";
+import { unknownShapes } from "../../core/unknown-errors.ts";
 import type { Series } from "../../observe.ts";
 import type { Directory, ServedProfile } from "../../upstream/directory.ts";
 import type { Tracker } from "../../upstream/tracker.ts";
@@ -86,6 +87,7 @@ function profileMetrics(served: ServedProfile, tracker: Tracker | undefined, fac
     max_lag_blocks: tracker.set.maxLagBlocks,
     calls: total,
     subscriptions: subscriptionsDocument(facts, facts.series(slug, chain.chainName), shown),
+    ...(facts.realIds ? { unknown_errors: unknownErrors(facts.series(slug, chain.chainName)) } : {}),
     providers: providers.map((provider) => ({
       id: shown(provider),
       name: isPublic ? provider.alias : provider.name,
@@ -95,6 +97,14 @@ function profileMetrics(served: ServedProfile, tracker: Tracker | undefined, fac
       })),
     })),
   };
+}
+
+/** Provider errors that no rule knows: for the operator, who can say in `error_rules` what they mean. */
+function unknownErrors({ unknown }: Series): unknown {
+  const shapes = unknownShapes(unknown).map(({ provider, method, code, httpStatus, sample, count, lastMs }) => {
+    return { provider, method, code, http_status: httpStatus, sample, count, last_seen: new Date(lastMs).toISOString() };
+  });
+  return { total: unknown.total, shapes };
 }
 
 function transportMetrics(tracker: Tracker, provider: Provider, transport: Transport, total: number): object {

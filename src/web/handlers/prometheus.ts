@@ -45,6 +45,12 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
   for (const series of observer.allSeries()) lines.push(...requestLines(series, labels));
   metric("svc_request_duration_seconds", "histogram", "Time from routing to outcome.");
   for (const series of observer.allSeries()) lines.push(...histogramLines("svc_request_duration_seconds", labelsOf(series), series.durations));
+  metric(
+    "svc_unknown_provider_errors_total",
+    "counter",
+    "Provider errors that no rule of the classification knows; samples: /api/metrics/{chain} for the operator.",
+  );
+  for (const series of observer.allSeries()) lines.push(`svc_unknown_provider_errors_total{${labelsOf(series)}} ${series.unknown.total}`);
   metric("svc_refusals_total", "counter", "Requests refused before routing, by code.");
   for (const [code, n] of observer.refusals()) lines.push(`svc_refusals_total{code="${code}"} ${n}`);
   metric("svc_old_form_requests_total", "counter", "Requests of older forms that were served, by form; a WebSocket counts once.");
