@@ -1,4 +1,5 @@
 // The composition root: builds the service from a configuration and the outside, and owns its beginning, its reload and its end.
+import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
@@ -12,6 +13,7 @@ import type { CustomServing } from "./hosting-profiles.ts";
 import { createObserver } from "./observe.ts";
 import { checkProviders } from "./upstream/check.ts";
 import { createDirectory, type Directory } from "./upstream/directory.ts";
+import { createFilters } from "./upstream/filter/filters.ts";
 import { createGuard } from "./upstream/guard.ts";
 import { createHeadWatch } from "./upstream/head-watch.ts";
 import { createHttpUpstream, HTTP_LIMITS } from "./upstream/http/http.ts";
@@ -32,6 +34,7 @@ import { createPages, type Pages } from "./web/pages.ts";
 import { createResolver } from "./web/rpc/address.ts";
 import type { ArrivalParts } from "./web/rpc/arrival.ts";
 import { createCompression } from "./web/rpc/compression.ts";
+import { createFilterMethods } from "./web/rpc/filter-methods.ts";
 import type { RpcParts } from "./web/rpc/parts.ts";
 import type { PayPerCall } from "./web/rpc/session.ts";
 import { createToll } from "./web/rpc/toll.ts";
@@ -62,18 +65,18 @@ export async function build(config: Config, { world, log, version }: Outside): P
   let table = methodTable(config.methods);
   const methods = (): MethodTable => table;
   const providers = upstreamSide(config, { world, log }, () => live);
-  const { wheel, observer, directory, router, roster, subscriptions, sockets, check } = providers;
+  const { wheel, observer, directory, router, roster, subscriptions, filters, sockets, budget, check } = providers;
   const serving = servingOf({ roster, directory, rules: addressRulesOf(config), check });
-  if (config.production && config.hosted?.keyless === true)
-    log.warn("hosted.keyless is true: whoever can reach this port is served without a key and unmetered");
+  warnOfKeyless(config, log);
   const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, world, log, serving, methods });
   const oldForms = createOldForms(world, hosting?.oldForms ?? null);
-  const { budget } = providers;
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const compression = config.server.compression === "off" ? null : createCompression(proxies);
   const arrival = { resolver: createResolver(directory, observer), gate: hosting?.gate ?? null, proxies };
+  const deadlineMs: RpcParts["deadlineMs"] = (method) => live.deadlines[method.deadline];
   const rpc: RpcParts = {
     ...arrival,
+    filters: createFilterMethods({ ...arrival, filters, directory, deadlineMs, limits: () => live.limits }),
     world,
     wheel,
     router,
@@ -83,17 +86,17 @@ export async function build(config: Config, { world, log, version }: Outside): P
     compression,
     ...payingOf(hosting, config, arrival),
     methods,
-    deadlineMs: (method) => live.deadlines[method.deadline],
+    deadlineMs,
     get limits() {
       return live.limits;
     },
   };
   const state = { draining: false };
-  const facts = { subscriptions, socketOf: sockets.report, ...gaugesOf(hosting) };
+  const facts = { subscriptions, filters, socketOf: sockets.report, ...gaugesOf(hosting) };
   const documents = createDocuments(factsIn(() => live, config.hosted, version));
   const metricsApart = config.server.metricsListen !== null;
-  const isDraining = (): boolean => state.draining;
-  const pages = createPages({ world, directory, observer, budget, version, metricsApart, documents, compression, oldForms, methods, isDraining, ...facts });
+  const about = { metricsApart, documents, isDraining: () => state.draining };
+  const pages = createPages({ world, directory, observer, budget, version, compression, oldForms, methods, ...about, ...facts });
   const listening = await listenTo(config, pages, {
     world,
     api: hosting?.api ?? null,
@@ -128,6 +131,10 @@ export async function build(config: Config, { world, log, version }: Outside): P
   };
 }
 
+function warnOfKeyless({ production, hosted }: Config, log: Logger): void {
+  if (production && hosted?.keyless === true) log.warn("hosted.keyless is true: whoever can reach this port is served without a key and unmetered");
+}
+
 /** Everything that talks to providers, and hears of what it does. */
 function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "log">, live: () => Config) {
   const wheel = createWheel(world);
@@ -141,6 +148,7 @@ function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "l
   const prober = createProber({ world, wheel, upstreams });
   const headWatch = createHeadWatch({ world, wheel, sockets });
   const subscriptions = createSubscriptions({ world, wheel, sockets, http: upstreams.http, limits: () => live().limits });
+  const filters = createFilters({ world, wheel, subscriptions, limits: () => live().limits, secret: randomBytes });
   const roster = createRoster({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
   return {
     wheel,
@@ -150,6 +158,7 @@ function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "l
     router,
     roster,
     subscriptions,
+    filters,
     sockets,
     check: (profile: Profile) => checkProviders({ world, wheel, guard }, profile),
     async close(): Promise<void> {

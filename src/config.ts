@@ -49,6 +49,9 @@ export interface Limits {
   readonly maxSocketSubscriptions: number;
   readonly maxLogFilters: number;
   readonly maxKeylessLogFilters: number;
+  readonly maxFilters: number;
+  readonly maxCallerFilters: number;
+  readonly maxFilterBytes: number;
   readonly maxSocketQueueBytes: number;
   readonly socketPingMs: number;
   readonly maxAttempts: number;
@@ -186,6 +189,9 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       maxSocketSubscriptions: limits.max_socket_subscriptions,
       maxLogFilters: limits.max_log_filters,
       maxKeylessLogFilters: limits.max_keyless_log_filters,
+      maxFilters: limits.max_filters,
+      maxCallerFilters: limits.max_caller_filters,
+      maxFilterBytes: limits.max_filter_bytes,
       maxSocketQueueBytes: limits.max_socket_queue_bytes,
       socketPingMs: limits.socket_ping_ms,
       maxAttempts: limits.max_attempts,

@@ -215,6 +215,11 @@ const limits = z
     max_socket_subscriptions: count(1, 100_000, 128).describe("Subscriptions of one WebSocket."),
     max_log_filters: count(1, 100_000, 128).describe("Different log filters that one account may have open at once, on all its connections together."),
     max_keyless_log_filters: count(1, 100_000, 32).describe("The same for callers without a key, by IP address (the /64 of an IPv6 address)."),
+    max_filters: count(1, 1_000_000, 10_000).describe("Filters (`eth_newFilter` and its like) open at once, all callers together."),
+    max_caller_filters: count(1, 1_000_000, 256).describe("Filters of one account, or of one address without a key."),
+    max_filter_bytes: count(65_536, 100_000_000_000, 134_217_728).describe(
+      "Bytes that wait to be polled in all filters; beyond it the one with the most ends.",
+    ),
     max_socket_queue_bytes: count(1_024, 1_000_000_000, 8_000_000).describe("A client that lets more than this wait to be read is too slow: closed with 1013."),
     socket_ping_ms: intervalMs(30_000).describe("Time between two pings on a WebSocket; closed with 1002 after two without a pong."),
     first_attempt_share: z.number().gt(0).max(1).default(0.6).describe("Part of the deadline the first of several attempts may use."),

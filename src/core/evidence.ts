@@ -1,6 +1,7 @@
 // Evidence: what a caller may know of how a request was routed (`svc_meta`). Managed pools show aliases and no exclusions; nobody sees addresses.
 import type { Attempt, Plan, Strategy } from "./attempt.ts";
 import type { Chain } from "./chain.ts";
+import type { Source } from "./charging.ts";
 import type { Profile, Provider, Transport } from "./profile.ts";
 
 /** Version of the `svc_meta` shape. */
@@ -19,6 +20,7 @@ export interface EvidenceInput {
   readonly selected: Provider | null;
   readonly breakerState: "closed" | "half_open" | "open" | null;
   readonly endToEndMs: number;
+  readonly source: Source;
 }
 
 /** `svc_meta` as it is shown; latencies in milliseconds. */
@@ -39,6 +41,8 @@ export interface Evidence {
   readonly panic?: true;
   readonly circuit_breaker_state: "closed" | "half_open" | "open" | null;
   readonly attempts: readonly EvidenceAttempt[];
+  /** Only where no provider was asked for this very call: its answer came from a filter, or from a subscription that was there already. */
+  readonly source?: "shared";
   readonly excluded?: readonly { readonly provider: string; readonly reason: string }[];
 }
 
@@ -81,6 +85,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
       code: it.code,
       latency_ms: round(it.latencyMs),
     })),
+    ...(input.source === "shared" ? { source: input.source } : {}),
     ...(profile.managed ? {} : { excluded: plan.excluded.map((it) => ({ provider: it.provider.id, reason: it.reason })) }),
   };
 }

@@ -46,6 +46,8 @@ const ROWS = {
   rate_limit_exceeded: row(-32005, 429, true, "retry after the indicated delay"),
   log_range_limit: row(-32005, 200, false, "split the block range and retry"),
   subscription_not_found: row(-32000, 200, false, "use an id that eth_subscribe returned on this connection"),
+  filter_not_found: row(-32000, 200, false, "create a new filter: one ends after five minutes without a poll, and when too much of it is unread"),
+  filter_unsupported: row(-32601, 200, false, "watch blocks or logs, or choose a chain or profile with subscriptions to pending transactions"),
   outcome_unknown: row(-32000, 200, false, "it may have been executed: look for its effect (for a transaction, by hash) before sending it again"),
   internal: row(-32000, 500, true, "retry; if it happens again, report the request id"),
 } as const satisfies Record<string, FaultRow>;

@@ -43,8 +43,8 @@ export interface BlockParam {
   readonly at: number;
 }
 
-/** How the service treats the method: routed to a provider, answered here, refused everywhere, or only served on a socket. */
-export type Handling = "route" | "local" | "blocked" | "socket_only";
+/** How the service treats the method: routed to a provider, answered here, refused everywhere, only served on a socket, or served from filters of ours. */
+export type Handling = "route" | "local" | "blocked" | "socket_only" | "filter";
 
 /** Classes of methods by how long a call may take; the configuration gives each its milliseconds. */
 export type DeadlineClass = "cheap" | "standard" | "default" | "traceTx" | "traceBlock";
@@ -114,10 +114,10 @@ const STANDARD: readonly Row[] = [
   // EIP-7966 waits for the receipt.
   ["eth_sendRawTransactionSync", "core", 3, "traceTx", write],
   ["eth_getLogs", "logs", 15, "default", filterAt(0)],
-  ["eth_newFilter", "filters", 5, "default", { ...filterAt(0), replaySafe: false }],
-  ["eth_newBlockFilter eth_newPendingTransactionFilter eth_uninstallFilter", "filters", 3, "default", { replaySafe: false }],
-  ["eth_getFilterChanges", "filters", 5, "default", { replaySafe: false }],
-  ["eth_getFilterLogs", "filters", 15, "default", { replaySafe: false }],
+  ["eth_newFilter", "filters", 5, "default", { ...filterAt(0), replaySafe: false, handling: "filter" }],
+  ["eth_newBlockFilter eth_newPendingTransactionFilter eth_uninstallFilter", "filters", 3, "default", { replaySafe: false, handling: "filter" }],
+  ["eth_getFilterChanges", "filters", 5, "default", { replaySafe: false, handling: "filter" }],
+  ["eth_getFilterLogs", "filters", 15, "default", { handling: "filter" }],
   ["eth_subscribe eth_unsubscribe", "subscriptions", 3, "default", { handling: "socket_only" }],
   ["eth_pendingTransactions", "mempool", 3, "default"],
   ["txpool_status txpool_inspect txpool_content txpool_contentFrom", "txpool", 3, "default"],

@@ -33,6 +33,7 @@ function input(managed: boolean, overrides: Partial<EvidenceInput> = {}): Eviden
     selected: b,
     breakerState: "closed",
     endToEndMs: 35,
+    source: "provider",
     ...overrides,
   };
 }
@@ -58,6 +59,11 @@ test("an operator's profile shows ids, every attempt with its outcome, and who w
     ],
     excluded: [{ provider: "p2", reason: "lagging" }],
   });
+});
+
+test("an answer from a filter says that no provider was asked for it", () => {
+  assert.equal(evidenceOf(input(false, { source: "shared", attempts: [], selected: null })).source, "shared");
+  assert.equal("source" in evidenceOf(input(false)), false);
 });
 
 test("a managed pool shows aliases everywhere and nobody who was left out", () => {

@@ -37,6 +37,8 @@ const SPECIFIED: Readonly<Record<FaultCode, Row>> = {
   rate_limit_exceeded: [-32005, 429, true],
   log_range_limit: [-32005, 200, false],
   subscription_not_found: [-32000, 200, false],
+  filter_not_found: [-32000, 200, false],
+  filter_unsupported: [-32601, 200, false],
   outcome_unknown: [-32000, 200, false],
   internal: [-32000, 500, true],
 };

@@ -29,8 +29,13 @@ const SHAPE_ONLY = 214;
 /** A node's answer to a transaction is an answer, not a broken provider (completions 10), whatever the corpus holds against it. */
 const ANSWERED = 189;
 
-/** All that are recorded. */
-export const CORPUS: readonly Row[] = RECORDED.filter((row) => row.id !== SHAPE_ONLY).map((row) => (row.id === ANSWERED ? { ...row, health: "none" } : row));
+/** Filters are the service's own: no provider is asked for one. */
+const isServedHere = ({ method }: Row): boolean => method !== null && methodOf(method).handling === "filter";
+
+/** All that are recorded and that a provider may say. */
+export const CORPUS: readonly Row[] = RECORDED.filter((row) => row.id !== SHAPE_ONLY && !isServedHere(row)).map((row) =>
+  row.id === ANSWERED ? { ...row, health: "none" } : row,
+);
 
 const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 

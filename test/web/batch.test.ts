@@ -12,6 +12,7 @@ import { createDirectory } from "../../src/upstream/directory.ts";
 import type { Route, RouteRequest, Router } from "../../src/upstream/router.ts";
 import { createResolver } from "../../src/web/rpc/address.ts";
 import { runBatch } from "../../src/web/rpc/batch.ts";
+import { NO_FILTERS } from "../fakes/filters.ts";
 import { resultOutcome } from "../fakes/outcome.ts";
 import { configOf, configText } from "../fakes/service.ts";
 import { simulatedWorld } from "../fakes/world.ts";
@@ -74,7 +75,7 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
   const bytes = Buffer.from(`[${items.join(",")}]`);
   const spans = elements(bytes, 0, bytes.length, 1_000);
   assert.ok(address.kind === "address");
-  const parts = { world, router, observer, resolver, gate: null, methods: () => methodTable([]), deadlineMs: () => 1_000 };
+  const parts = { world, router, observer, resolver, gate: null, filters: NO_FILTERS, methods: () => methodTable([]), deadlineMs: () => 1_000 };
   const abandoned: number[] = [];
   const ways = {
     holder: null,

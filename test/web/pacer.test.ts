@@ -19,6 +19,7 @@ import { createWheel } from "../../src/upstream/wheel.ts";
 import { createResolver } from "../../src/web/rpc/address.ts";
 import { refusalWhileWaiting, runBatch } from "../../src/web/rpc/batch.ts";
 import { BATCH_DEADLINE_MS, createPacer } from "../../src/web/rpc/pacer.ts";
+import { NO_FILTERS } from "../fakes/filters.ts";
 import { resultOutcome } from "../fakes/outcome.ts";
 import { configOf, configText } from "../fakes/service.ts";
 import { simulatedWorld } from "../fakes/world.ts";
@@ -82,7 +83,7 @@ function scene(size: BucketSize) {
       return { grant, chargeN: 0 };
     },
   });
-  const parts = { world, wheel, router, observer, resolver, gate, methods: () => methodTable([]), deadlineMs: () => 1_000 };
+  const parts = { world, wheel, router, observer, resolver, gate, filters: NO_FILTERS, methods: () => methodTable([]), deadlineMs: () => 1_000 };
   const holderOf = (id: string): Holder => ({
     kind: "holder",
     keyId: id,

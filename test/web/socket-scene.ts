@@ -19,6 +19,7 @@ import { createResolver } from "../../src/web/rpc/address.ts";
 import type { RpcParts } from "../../src/web/rpc/parts.ts";
 import { listen, type WebServer } from "../../src/web/server.ts";
 import { realWorld, type World } from "../../src/world.ts";
+import { NO_FILTERS } from "../fakes/filters.ts";
 import { resultOutcome } from "../fakes/outcome.ts";
 import { configOf, configText } from "../fakes/service.ts";
 
@@ -73,6 +74,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     payPerCall: null,
     proxies: trustedProxiesOf([]),
     methods: () => methodTable([]),
+    filters: NO_FILTERS,
     deadlineMs: () => 10_000,
     get limits() {
       return config.limits;
@@ -121,6 +123,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
 /** What the pages tell of providers' sockets: there are none. */
 const NO_STREAMS = {
   subscriptions: { reports: () => [], counts: () => [] },
+  filters: { counts: () => [], unreadBytes: 0 },
   socketOf: () => ({ state: "idle", subscriptions: 0, opened: 0, strayFrames: 0 }) as const,
 };
 

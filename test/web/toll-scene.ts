@@ -27,6 +27,7 @@ import { createResolver } from "../../src/web/rpc/address.ts";
 import { createToll } from "../../src/web/rpc/toll.ts";
 import { listen } from "../../src/web/server.ts";
 import { realWorld, type World } from "../../src/world.ts";
+import { NO_FILTERS } from "../fakes/filters.ts";
 import { resultOutcome } from "../fakes/outcome.ts";
 import { type FakePayments, fakePayments } from "../fakes/payments.ts";
 import { configOf, configText } from "../fakes/service.ts";
@@ -155,6 +156,7 @@ async function serve({ world, gate, payments, store }: Serving) {
         toll: createToll({ ...arrival, keyOf, paywall: createPaywall({ payments, world }), publicUrl: null }),
         payPerCall: null,
         methods: () => methodTable([]),
+        filters: NO_FILTERS,
         deadlineMs: () => 10_000,
         limits: config.limits,
       },

@@ -92,6 +92,8 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   rate_limit_exceeded: "Too many requests in a short time, or too many at once on one connection.",
   log_range_limit: "Every provider refuses the block range of eth_getLogs as too large.",
   subscription_not_found: "No subscription of this connection has this id.",
+  filter_not_found: "No filter of this caller has this id, or it has ended: after five minutes without a poll, or since too much of it was unread.",
+  filter_unsupported: "No provider of the chain tells of pending transactions.",
   outcome_unknown: "The call was sent and its answer was lost. It may have been executed, so it was not sent again.",
   internal: "A fault of the service.",
 };

@@ -47,6 +47,10 @@ const evidence = z
     panic: z.literal(true).optional().describe("Every circuit of the chain was open, and the least bad providers were asked."),
     circuit_breaker_state: z.enum(["closed", "half_open", "open"]).nullable(),
     attempts: z.array(attempt),
+    source: z
+      .literal("shared")
+      .optional()
+      .describe("No provider was asked for this very call: its answer came from a filter, or from a subscription that was there already."),
     excluded: z
       .array(z.object({ provider: z.string(), reason: z.string() }))
       .optional()

@@ -11,7 +11,7 @@ import type { Directory } from "../../upstream/directory.ts";
 import type { Tracker } from "../../upstream/tracker.ts";
 import type { SocketReport } from "../../upstream/transport.ts";
 import type { OldForms } from "../old-forms.ts";
-import { type StreamFacts, subscriptionMetrics } from "./streams.ts";
+import { filterMetrics, type StreamFacts, subscriptionMetrics } from "./streams.ts";
 
 /** What is told besides the counters. */
 export interface ExpositionFacts extends StreamFacts {
@@ -61,9 +61,9 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
   for (const [code, n] of observer.sockets.closes) lines.push(`svc_socket_closes_total{code="${code}"} ${n}`);
   metric("svc_notifications_total", "counter", "Subscription notifications delivered, by profile, chain and kind.");
   for (const series of observer.allSeries()) lines.push(...notificationLines(series));
-  for (const it of subscriptionMetrics(facts)) {
+  for (const it of [...subscriptionMetrics(facts), ...filterMetrics(facts)]) {
     metric(it.name, it.type, it.help);
-    for (const [labels, value] of it.samples) lines.push(`${it.name}{${labelsText(labels)}} ${value}`);
+    for (const [labels, value] of it.samples) lines.push(`${it.name}${Object.keys(labels).length === 0 ? "" : `{${labelsText(labels)}}`} ${value}`);
   }
   for (const gauge of PROVIDER_METRICS) {
     metric(gauge.name, gauge.type, gauge.help);

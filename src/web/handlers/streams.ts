@@ -3,6 +3,7 @@
 import type { Provider } from "../../core/profile.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import type { Series } from "../../observe.ts";
+import { FILTER_ENDS, FILTER_KINDS, type Filters } from "../../upstream/filter/filters.ts";
 import { FAILOVER_REASONS } from "../../upstream/stream/subscriber.ts";
 import type { SubscriptionReport, Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { SocketReport } from "../../upstream/transport.ts";
@@ -10,6 +11,7 @@ import type { SocketReport } from "../../upstream/transport.ts";
 /** Where the numbers come from. */
 export interface StreamFacts {
   readonly subscriptions: Pick<Subscriptions, "reports" | "counts">;
+  readonly filters: Pick<Filters, "counts" | "unreadBytes">;
   readonly socketOf: (provider: Provider) => SocketReport;
 }
 
@@ -92,6 +94,26 @@ export function subscriptionMetrics({ subscriptions }: StreamFacts): readonly St
       help: "Subscriptions that could not go on within their bounds (close code 1011).",
       samples: counts.map((it) => [it.labels, it.ended]),
     },
+  ];
+}
+
+/** The metrics of filters. */
+export function filterMetrics({ filters }: Pick<StreamFacts, "filters">): readonly StreamMetric[] {
+  const counts = filters.counts().map((it) => ({ ...it, labels: { profile: it.profile, chain: it.chain } }));
+  return [
+    {
+      name: "svc_filters",
+      type: "gauge",
+      help: "Filters of callers, by profile, chain and kind.",
+      samples: counts.flatMap(({ labels, open }) => FILTER_KINDS.map((kind) => [{ ...labels, kind }, open[kind]] as const)),
+    },
+    {
+      name: "svc_filters_ended_total",
+      type: "counter",
+      help: "Filters that ended, by reason.",
+      samples: counts.flatMap(({ labels, ended }) => FILTER_ENDS.map((reason) => [{ ...labels, reason }, ended[reason]] as const)),
+    },
+    { name: "svc_filter_unread_bytes", type: "gauge", help: "Bytes that wait to be polled in all filters.", samples: [[{}, filters.unreadBytes]] },
   ];
 }
 

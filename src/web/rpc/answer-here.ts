@@ -8,6 +8,7 @@ import type { Address } from "./address.ts";
 export function answerHere(method: Method, name: string, address: Address): Outcome | null {
   switch (method.handling) {
     case "route":
+    case "filter":
       return null;
     case "local": {
       const body = localResult(name, address);

@@ -23,6 +23,8 @@ export interface Caller extends Letter {
   drained(run: () => void): void;
   /** False once the answer is complete or the connection is gone. */
   readonly open: boolean;
+  /** The answer is complete, and the connection has taken all of it. */
+  readonly delivered: boolean;
   /** Cuts the connection, so that a half-sent answer cannot be taken for a whole one. */
   destroy(): void;
 }

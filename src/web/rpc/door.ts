@@ -60,6 +60,8 @@ export class Door implements StreamSink, Room {
   #over = false;
   /** The request is over: nothing is counted for it any more. */
   #isReleased = false;
+  /** Those who wait to hear whether the answer was written to its end; null = nobody does. */
+  #writing: ((written: boolean) => void)[] | null = null;
   /** Told beside a refusal, names and values in turn; null = nothing is. */
   #offers: readonly string[] | null = null;
 
@@ -171,6 +173,20 @@ export class Door implements StreamSink, Room {
     this.#cancel?.(why);
     this.#cancel = null;
     this.#settled(why === "left");
+    this.#written(this.#caller.delivered);
+  }
+
+  /** Calls back once it is known whether the answer was written to its end. */
+  #whenWritten(run: ((written: boolean) => void) | null): void {
+    if (run === null) return;
+    this.#writing ??= [];
+    this.#writing.push(run);
+  }
+
+  #written(written: boolean): void {
+    const writing = this.#writing;
+    this.#writing = null;
+    for (const run of writing ?? []) run(written);
   }
 
   /** Says once what became of an answer that was charged for when it began. */
@@ -223,8 +239,9 @@ export class Door implements StreamSink, Room {
     const why = refusalOfBatch(spans.length, this.#parts.limits) ?? refusalWhileWaiting(this.#parts, this.#holder);
     if (why !== null) return this.refuse(why);
     let bill: Bill | null = null;
-    const heard = ({ billing }: Reply): void => {
+    const heard = ({ billing, written }: Reply, shown: boolean): void => {
       if (billing !== null) bill = addTo(bill, billing);
+      if (written !== null) this.#whenWritten((whole) => written(whole && shown));
     };
     const ways = {
       holder: this.#holder,
@@ -248,7 +265,8 @@ export class Door implements StreamSink, Room {
   #payPerCall(bytes: Buffer, address: Address): void {
     const { payPerCall } = this.#parts;
     if (payPerCall === null) return;
-    const request = { caller: this.#caller, identity: this.#identity, bytes, address, room: this };
+    const whenWritten = (run: (written: boolean) => void): void => this.#whenWritten(run);
+    const request = { caller: this.#caller, identity: this.#identity, bytes, address, room: this, whenWritten };
     const sink = { answered: (it: SessionAnswer) => this.#answer(it), failed: (error: unknown) => this.fail(error) };
     this.#cancel = serveSession({ ...this.#parts, payPerCall }, request, sink);
   }
@@ -290,6 +308,7 @@ export class Door implements StreamSink, Room {
   fail(error: unknown): void {
     this.#parts.observer.log.error({ request_id: this.#caller.requestId, err: error }, "bug");
     this.#settled(false);
+    this.#written(false);
     if (this.#over || this.#stream !== null) this.#caller.destroy();
     else this.refuse(fault("internal", "the service failed to serve this request"));
   }
@@ -297,6 +316,8 @@ export class Door implements StreamSink, Room {
   #write(reply: Reply): void {
     const { outcome, address, billing } = reply;
     this.#cancel = null;
+    if (reply.id === null) reply.written?.(false);
+    else this.#whenWritten(reply.written);
     const headers = this.#headers(outcome.kind === "fault" ? outcome.fault : null, billing === null ? null : addTo(null, billing));
     if (reply.id === null) {
       this.#over = true;

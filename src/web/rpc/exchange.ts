@@ -2,7 +2,7 @@
 // and settles what it cost.
 
 import type { Plan } from "../../core/attempt.ts";
-import { NO_BLOCK, readBlockRef } from "../../core/call.ts";
+import { type Call, NO_BLOCK, readBlockRef } from "../../core/call.ts";
 import { type Abandoned, type Interruption, isAbandonedCharged, isCharged, type Source } from "../../core/charging.ts";
 import { type Evidence, evidenceOf } from "../../core/evidence.ts";
 import { type Fault, fault } from "../../core/fault.ts";
@@ -68,6 +68,19 @@ export interface DeskRequest {
   readonly grant: Grant | null;
 }
 
+/** A request that filters serve. */
+export interface FilterCall extends DeskRequest {
+  readonly caller: CallerIdentity;
+}
+
+/** Serves the methods of filters: one for all connections. */
+export interface FilterMethods {
+  /** Returns the way to cancel it; null = it is over. */
+  serve(call: FilterCall, done: (answer: DeskAnswer) => void): (() => void) | null;
+  /** Where the logs of a filter are asked for, and with which parameters; or why they are not. */
+  logs(call: FilterCall): { readonly kind: "query"; readonly address: Address; readonly params: Buffer } | Fault;
+}
+
 /** What a desk says. */
 export type DeskAnswer = Pick<Reply, "outcome" | "source" | "route" | "written">;
 
@@ -81,6 +94,7 @@ export interface ExchangeParts {
   readonly gate: Gate | null;
   /** The method table as it is configured now. */
   readonly methods: () => MethodTable;
+  readonly filters: FilterMethods;
   /** How long a method may take, in milliseconds. */
   readonly deadlineMs: (method: Method) => number;
 }
@@ -134,6 +148,11 @@ interface Matter {
   readonly method: Method;
   /** Null = a caller without a key. */
   readonly grant: Grant | null;
+}
+
+/** One that a provider is asked for. */
+interface RoutedMatter extends Matter {
+  readonly call: Call;
 }
 
 /** A valid request of a caller with a key. */
@@ -208,6 +227,7 @@ function serve(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
   const { address, desk } = incoming;
   const { method, envelope } = matter;
   if (method.handling === "socket_only" && desk !== null) return serveAtDesk(parts, incoming, { ...matter, desk }, done);
+  if (method.handling === "filter") return serveFilter(parts, incoming, matter, done);
   const here = answerHere(method, envelope.method, address);
   if (here === null) return route(parts, incoming, matter, done);
   parts.observer.local(address.series, method, here.kind);
@@ -260,6 +280,7 @@ export function evidenceOfReply(reply: Reply, now: number): Evidence {
     attempts: route?.traces.map((it) => it.attempt) ?? [],
     selected,
     breakerState: selected === null ? null : address.tracker.health(selected, route?.traces.at(-1)?.attempt.transport ?? "http").breaker,
+    source: reply.source,
     endToEndMs: route === null ? 0 : now - route.startedAtMs,
   });
 }
@@ -267,16 +288,38 @@ export function evidenceOfReply(reply: Reply, now: number): Evidence {
 const NOBODY: Plan = { candidates: [], excluded: [] };
 
 function serveAtDesk(parts: ExchangeParts, incoming: Incoming, matter: Matter & { readonly desk: Desk }, done: Done): Cancel | null {
-  const { bytes, address, requestId } = incoming;
-  const { envelope, method, desk, grant } = matter;
+  const cancel = matter.desk.serve(deskRequest(incoming, matter), (answer) => done(answered(parts, incoming, matter, answer)));
+  return cancel === null ? null : givenUp(parts, incoming, matter, cancel);
+}
+
+/** A filter is served by the service itself; its logs are asked of providers as `eth_getLogs`, where the filter is. */
+function serveFilter(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: Done): Cancel | null {
+  const call = { ...deskRequest(incoming, matter), caller: incoming.caller };
+  if (call.methodName !== "eth_getFilterLogs") {
+    const cancel = parts.filters.serve(call, (answer) => done(answered(parts, incoming, matter, answer)));
+    return cancel === null ? null : givenUp(parts, incoming, matter, cancel);
+  }
+  const logs = parts.filters.logs(call);
+  if (logs.kind === "query")
+    return send(parts, { ...incoming, address: logs.address }, { ...matter, call: logsCall(parts.methods().of("eth_getLogs"), logs.params) }, done);
+  done(answered(parts, incoming, matter, { outcome: { kind: "fault", fault: logs }, route: null, written: null, source: "none" }));
+  return null;
+}
+
+function deskRequest({ bytes, address }: Incoming, { envelope, method, grant }: Matter): DeskRequest {
   const params = envelope.paramsStart === -1 ? null : bytes.toString("utf8", envelope.paramsStart, envelope.paramsEnd);
-  const request = { methodName: envelope.method, method, params, address, answered: envelope.id !== null, grant };
-  const cancel = desk.serve(request, (answer) => {
-    if (answer.route === null) parts.observer.local(address.series, method, answer.outcome.kind);
-    else parts.observer.routed(address.series, answer.route, answer.outcome.kind, requestId);
-    done(settled(parts, incoming, matter, answer));
-  });
-  if (cancel === null) return null;
+  return { methodName: envelope.method, method, params, address, answered: envelope.id !== null, grant };
+}
+
+function answered(parts: ExchangeParts, incoming: Incoming, matter: Matter, answer: DeskAnswer): Reply {
+  const { series } = incoming.address;
+  if (answer.route === null) parts.observer.local(series, matter.method, answer.outcome.kind);
+  else parts.observer.routed(series, answer.route, answer.outcome.kind, incoming.requestId);
+  return settled(parts, incoming, matter, answer);
+}
+
+/** Ends what a desk or a filter has under way. */
+function givenUp(parts: ExchangeParts, incoming: Incoming, matter: Matter, cancel: () => void): Cancel {
   // A subscription that nobody was told of yet was not delivered, and is no call that has been made: others may join it.
   return (why) => {
     cancel();
@@ -286,8 +329,14 @@ function serveAtDesk(parts: ExchangeParts, incoming: Incoming, matter: Matter & 
 
 const NOTHING_SENT: Abandoned = { sent: false, countedAsTimeout: false };
 
+/** `eth_getLogs` with the criteria of a filter. */
+function logsCall(method: Method, params: Buffer): Call {
+  const block = readBlockRef(params, { start: 0, end: params.length }, method);
+  return { methodName: method.name, method, block, ...writeRequest(method.name, params) };
+}
+
 function route(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: Done): Cancel {
-  const { bytes, span, address, requestId } = incoming;
+  const { bytes, span } = incoming;
   const { envelope, method } = matter;
   const { body, idStart, idEnd } = requestIn(bytes, span, envelope);
   const call = {
@@ -298,6 +347,13 @@ function route(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
     idStart,
     idEnd,
   };
+  return send(parts, incoming, { ...matter, call }, done);
+}
+
+/** Routes a call to a provider. */
+function send(parts: ExchangeParts, incoming: Incoming, matter: RoutedMatter, done: Done): Cancel {
+  const { address, requestId, mayStream } = incoming;
+  const { call } = matter;
   const request = {
     call,
     tracker: address.tracker,
@@ -306,12 +362,12 @@ function route(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
     caller: incoming.caller,
     transport: null,
     avoid: null,
-    deadlineMs: parts.deadlineMs(method),
-    mayStream: incoming.mayStream,
+    deadlineMs: parts.deadlineMs(call.method),
+    mayStream,
     room: incoming.room,
   };
   const routing = parts.router.route(request, (answer, finished) => {
-    const outcome = fitting(incoming, method, answer);
+    const outcome = fitting(incoming, call.method, answer);
     parts.observer.routed(address.series, finished, outcome.kind, requestId);
     done(settled(parts, incoming, matter, { outcome, route: finished, written: null, source: sourceOf(outcome, finished) }));
   });

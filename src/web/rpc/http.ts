@@ -61,6 +61,10 @@ class HttpRequest implements Caller {
     return !this.#response.writableFinished && !this.#response.destroyed;
   }
 
+  get delivered(): boolean {
+    return this.#response.writableFinished;
+  }
+
   get credential(): Credential {
     this.#credential ??= credentialOf(this.url, this);
     return this.#credential;

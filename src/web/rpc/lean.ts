@@ -94,6 +94,8 @@ class Connection implements Caller {
   #chunked = false;
   /** The head of an answer that is passed on: goes out with its first bytes. */
   #unsentHead = "";
+  /** All of the answer has been taken by the connection. */
+  #delivered = false;
   /** The answer is complete here, and its reader has yet to take the rest. */
   #flushing = false;
   /** Nothing more is answered on this connection: its client has been told, or has left. */
@@ -119,6 +121,10 @@ class Connection implements Caller {
 
   get open(): boolean {
     return this.#door !== null && !this.#socket.destroyed;
+  }
+
+  get delivered(): boolean {
+    return this.#delivered;
   }
 
   get credential(): Credential {
@@ -237,6 +243,7 @@ class Connection implements Caller {
     activity.active++;
     activity.lastMs = this.#parts.world.now();
     this.#served++;
+    this.#delivered = false;
     this.requestId = this.#parts.requestId();
     const door = new Door(rpc, this);
     this.#door = door;
@@ -276,6 +283,7 @@ class Connection implements Caller {
   }
 
   #answered(): void {
+    this.#delivered = !this.#socket.destroyed;
     const early = this.#early;
     this.#early = null;
     this.#over();

@@ -45,6 +45,8 @@ export interface SessionRequest {
   readonly address: Address;
   /** For what is gathered, and for the answer until it has been sent. */
   readonly room: Room;
+  /** Calls back once it is known whether the answer was written to its end. */
+  readonly whenWritten: (run: (written: boolean) => void) => void;
 }
 
 /** What is answered. */
@@ -88,6 +90,7 @@ class PaidRequest {
   readonly #request: SessionRequest;
   readonly #sink: SessionSink;
   #cancelled = false;
+  #writing: ((written: boolean) => void)[] = [];
   #cancelCall: ((why: Interruption) => void) | null = null;
 
   constructor(parts: SessionParts, request: SessionRequest, sink: SessionSink) {
@@ -168,6 +171,7 @@ class PaidRequest {
 
   /** The calls have ended before the answer: charges those that are charged all the same. */
   #abandon({ cu }: PricedRequest, hold: Hold, units: bigint): void {
+    this.#written(false);
     if (units === 0n) return hold.release();
     hold.end({ units, cu, status: CLIENT_CLOSED, body: null, abandoned: true }).catch((error: unknown) => {
       this.#parts.observer.log.error({ request_id: this.#request.caller.requestId, err: error }, "bug");
@@ -199,15 +203,28 @@ class PaidRequest {
     return over || stop === null ? null : (why) => (stop(why) ? item.units : 0n);
   }
 
+  /** What waits to hear whether the answer was written: that is known once the call is charged, and answered so. */
+  #keepWaiting({ written }: Reply, shown: boolean): void {
+    if (written !== null) this.#writing.push((whole) => written(whole && shown));
+  }
+
+  #written(written: boolean): void {
+    const writing = this.#writing;
+    this.#writing = [];
+    for (const run of writing) run(written);
+  }
+
   #rendered(reply: Reply, units: bigint): Made {
     const { address } = this.#request;
     const headers: Headers = [];
     const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.world.now());
     if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
+    this.#keepWaiting(reply, reply.id !== null);
     if (reply.id === null) return { status: NO_CONTENT, fault: null, units: isCharged(reply.source) ? units : 0n, headers, body: null };
     const inBody = address.meta === "body" ? meta : null;
     const body = Buffer.concat(renderReply(reply, inBody));
     if (!this.#request.room.take(body.length)) {
+      this.#written(false);
       const why = noRoom();
       return { status: why.status, fault: why, units: 0n, headers, body: renderFault(why, reply.id) };
     }
@@ -222,6 +239,7 @@ class PaidRequest {
     let units = 0n;
     let over = false;
     const heard = (reply: Reply, shown: boolean, index: number): void => {
+      this.#keepWaiting(reply, shown);
       if (isCharged(reply.source) && (shown || reply.id === null)) units += items[index]?.units ?? 0n;
     };
     const abandoned = (index: number): void => {
@@ -243,10 +261,15 @@ class PaidRequest {
 
   async #end(priced: PricedRequest, hold: Hold, made: Made): Promise<void> {
     const end: CallEnd = { units: made.units, cu: priced.cu, status: made.status, body: made.body, abandoned: false };
-    const ended = await hold.end(end);
+    const ended = await hold.end(end).catch((error: unknown) => {
+      this.#written(false);
+      throw error;
+    });
+    if (this.#cancelled || ended.kind === "refusal" || ended.kind === "recorded") this.#written(false);
     if (this.#cancelled) return;
     if (ended.kind === "refusal") return this.#refused(ended, idOf(priced));
     if (ended.kind === "recorded") return this.#recorded(ended);
+    this.#request.whenWritten((written) => this.#written(written));
     const headers = [...made.headers];
     addBill(headers, ended, made.status);
     this.#sink.answered({ status: made.status, fault: made.fault, headers, body: made.body === null ? null : [made.body] });

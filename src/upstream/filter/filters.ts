@@ -1,0 +1,356 @@
+// Filters, served by the service itself: each is a subscriber of a stream and keeps what it is told until its caller polls. So it survives the end of any
+// provider as subscriptions do. Knows no key and no JSON-RPC envelope; an owner is a text that only equal callers have.
+import { readHead } from "../../core/chain-event.ts";
+import { type Fault, fault } from "../../core/fault.ts";
+import { addChange, changesJson, createChanges, type FilterChanges, settleChanges, type TakenChanges, takeChanges } from "../../core/filter-changes.ts";
+import { publicLabel } from "../../core/profile.ts";
+import type { World } from "../../world.ts";
+import type { Outcome, Route } from "../router.ts";
+import type { StreamCaller, SubscribeRequest, Subscriber } from "../stream/subscriber.ts";
+import type { Subscriptions } from "../stream/subscriptions.ts";
+import type { Alarm, Wheel } from "../wheel.ts";
+
+/** The kinds of filter, as they are shown. */
+export const FILTER_KINDS = ["logs", "blocks", "pending"] as const;
+
+/** One of the kinds. */
+export type FilterKind = (typeof FILTER_KINDS)[number];
+
+/** Why a filter ended. `unread`: too much of it was; `memory`: too much of all was; `lost`: its stream could not go on; `owner`: its key ended; `unclaimed`: its caller left before it was told the id. */
+export const FILTER_ENDS = ["uninstalled", "expired", "unread", "memory", "lost", "owner", "unclaimed"] as const;
+
+/** One of the reasons. */
+export type FilterEnd = (typeof FILTER_ENDS)[number];
+
+/** What a filter is wanted for. */
+export interface FilterRequest extends SubscribeRequest {
+  readonly kind: FilterKind;
+  /** Who may use it: nobody with another text finds it. */
+  readonly owner: string;
+  /** Whose bound it counts against. */
+  readonly caller: StreamCaller;
+  /** Parameters of `eth_getLogs` that ask for the same logs; null = it is no filter of logs. */
+  readonly query: string | null;
+}
+
+/** A filter that was asked for. `whenEnded` is heard once, whoever ends it. */
+export type OpenedFilter =
+  | {
+      readonly kind: "opened";
+      readonly id: string;
+      readonly route: Route | null;
+      readonly end: (why: FilterEnd) => void;
+      readonly whenEnded: (run: () => void) => void;
+    }
+  | { readonly kind: "refused"; readonly outcome: Outcome; readonly route: Route | null };
+
+/** What a poll answers. `settle` has to say whether the answer was written; if not, the next one has it as well. */
+export interface PolledFilter {
+  readonly json: Buffer;
+  readonly settle: (written: boolean) => void;
+}
+
+/** Where the logs of a filter are asked for. */
+export interface FilterPlace {
+  /** A `profileId`. */
+  readonly profile: string;
+  readonly chain: string;
+  /** Id of the provider that it is pinned to. */
+  readonly pin: string | null;
+  readonly query: string;
+}
+
+/** Filters of one profile on one chain, since the start. */
+export interface FilterCounts {
+  readonly profile: string;
+  readonly chain: string;
+  readonly open: Record<FilterKind, number>;
+  readonly ended: Record<FilterEnd, number>;
+}
+
+/** Keeps filters. */
+export interface Filters {
+  /** Opens a filter, whose changes start now. `done` is called once; the returned function cancels, and ends the filter if there is one by then. */
+  open(request: FilterRequest, done: (opened: OpenedFilter) => void): () => void;
+  /** What has changed since the last answer; null = this owner has no such filter. */
+  poll(owner: string, id: string): PolledFilter | null;
+  /** Null = this owner has no such filter of logs. */
+  place(owner: string, id: string): FilterPlace | null;
+  uninstall(owner: string, id: string): boolean;
+  counts(): readonly FilterCounts[];
+  /** Bytes that are unread, in all filters. */
+  readonly unreadBytes: number;
+}
+
+/** Bounds of all filters together. */
+export interface FilterLimits {
+  readonly maxFilters: number;
+  readonly maxCallerFilters: number;
+  readonly maxFilterBytes: number;
+}
+
+/** What filters work with. */
+export interface FiltersParts {
+  readonly world: World;
+  readonly wheel: Wheel;
+  readonly subscriptions: Pick<Subscriptions, "open">;
+  readonly limits: () => FilterLimits;
+  /** Bytes that nobody can guess. */
+  readonly secret: (bytes: number) => Buffer;
+}
+
+/** A filter that nobody polls for this long ends. */
+export const FILTER_IDLE_MS = 300_000;
+const ID_BYTES = 16;
+/** What a change takes of the bound of all filters beside its text. */
+const CHANGE_OVERHEAD_BYTES = 32;
+
+/** No filters yet. */
+export function createFilters(parts: FiltersParts): Filters {
+  return new FilterRegistry(parts);
+}
+
+class FilterRegistry implements Filters {
+  unreadBytes = 0;
+  readonly #parts: FiltersParts;
+  readonly #byId = new Map<string, Filter>();
+  readonly #callers = new Map<string, number>();
+  readonly #counted = new Map<string, FilterCounts>();
+  /** The hashes of the heads that were told last, to any number of filters. */
+  #heads: readonly Buffer[] = [];
+  #hashes: readonly string[] = [];
+
+  constructor(parts: FiltersParts) {
+    this.#parts = parts;
+  }
+
+  open(request: FilterRequest, done: (opened: OpenedFilter) => void): () => void {
+    const why = this.#beyond(request);
+    if (why !== null) {
+      done({ kind: "refused", outcome: { kind: "fault", fault: why }, route: null });
+      return () => {};
+    }
+    const id = this.#newId();
+    const filter = new Filter(id, { registry: this, parts: this.#parts, request }, done);
+    this.#byId.set(id, filter);
+    this.#callers.set(request.caller.id, (this.#callers.get(request.caller.id) ?? 0) + 1);
+    this.#countsOf(request).open[request.kind]++;
+    filter.begin();
+    return () => filter.end("unclaimed");
+  }
+
+  poll(owner: string, id: string): PolledFilter | null {
+    return this.#of(owner, id)?.poll() ?? null;
+  }
+
+  place(owner: string, id: string): FilterPlace | null {
+    return this.#of(owner, id)?.place() ?? null;
+  }
+
+  uninstall(owner: string, id: string): boolean {
+    const filter = this.#of(owner, id);
+    filter?.end("uninstalled");
+    return filter !== null;
+  }
+
+  counts(): readonly FilterCounts[] {
+    return [...this.#counted.values()];
+  }
+
+  /** A filter has ended. */
+  over({ id, request }: Filter, why: FilterEnd | null): void {
+    if (!this.#byId.delete(id)) return;
+    const left = (this.#callers.get(request.caller.id) ?? 1) - 1;
+    if (left > 0) this.#callers.set(request.caller.id, left);
+    else this.#callers.delete(request.caller.id);
+    const counts = this.#countsOf(request);
+    counts.open[request.kind]--;
+    if (why !== null) counts.ended[why]++;
+  }
+
+  /** More or less is unread than before. Past the bound of all, the filter with the most ends. */
+  unread(bytes: number): void {
+    this.unreadBytes += bytes;
+    if (bytes <= 0) return;
+    while (this.unreadBytes > this.#parts.limits().maxFilterBytes) {
+      let most: Filter | null = null;
+      for (const filter of this.#byId.values()) if (most === null || filter.unreadBytes > most.unreadBytes) most = filter;
+      if (most === null || most.unreadBytes === 0) return;
+      most.end("memory");
+    }
+  }
+
+  /** Heads as a block filter tells them. The same array for every filter of a stream, so each is read once. */
+  hashesOf(heads: readonly Buffer[]): readonly string[] {
+    if (heads === this.#heads) return this.#hashes;
+    this.#heads = heads;
+    this.#hashes = heads.map((raw) => `"${readHead(raw)?.hash ?? ""}"`);
+    return this.#hashes;
+  }
+
+  #beyond({ caller }: FilterRequest): Fault | null {
+    const { maxFilters, maxCallerFilters } = this.#parts.limits();
+    if ((this.#callers.get(caller.id) ?? 0) >= maxCallerFilters)
+      return fault("rate_limit_exceeded", `this caller has ${maxCallerFilters} filters open (limits.max_caller_filters)`, {
+        status: 200,
+        nextAction: "uninstall filters that are no longer polled; each ends by itself after five minutes without a poll",
+      });
+    return this.#byId.size >= maxFilters ? fault("unavailable", "too many filters are open (limits.max_filters)", { status: 200 }) : null;
+  }
+
+  #of(owner: string, id: string): Filter | null {
+    const filter = this.#byId.get(id);
+    return filter?.isOpen === true && filter.request.owner === owner ? filter : null;
+  }
+
+  /** 34 hex digits, of which the first is not 0, so that it is a quantity and of one length. */
+  #newId(): string {
+    for (;;) {
+      const bytes = this.#parts.secret(ID_BYTES + 1);
+      bytes[0] = (bytes[0] ?? 0) | FIRST_DIGIT;
+      const id = `0x${bytes.toString("hex")}`;
+      if (!this.#byId.has(id)) return id;
+    }
+  }
+
+  #countsOf({ profile: id, tracker }: FilterRequest): FilterCounts {
+    const profile = publicLabel(id);
+    const chain = tracker.set.chain.chainName;
+    const key = `${profile} ${chain}`;
+    const ended = { uninstalled: 0, expired: 0, unread: 0, memory: 0, lost: 0, owner: 0, unclaimed: 0 };
+    const counts = this.#counted.get(key) ?? { profile, chain, open: { logs: 0, blocks: 0, pending: 0 }, ended };
+    this.#counted.set(key, counts);
+    return counts;
+  }
+}
+
+const FIRST_DIGIT = 0x10;
+
+interface FilterContext {
+  readonly registry: FilterRegistry;
+  readonly parts: Pick<FiltersParts, "world" | "wheel" | "subscriptions">;
+  readonly request: FilterRequest;
+}
+
+/** A filter: opening, open, or over. */
+class Filter implements Subscriber {
+  readonly id: string;
+  readonly request: FilterRequest;
+  readonly #registry: FilterRegistry;
+  readonly #parts: FilterContext["parts"];
+  readonly #changes: FilterChanges = createChanges();
+  #done: ((opened: OpenedFilter) => void) | null;
+  #state: "opening" | "open" | "over" = "opening";
+  #leave: (() => void) | null = null;
+  #idle: Alarm | null = null;
+  #polledAtMs = 0;
+  #whenEnded: (() => void) | null = null;
+
+  constructor(id: string, { registry, parts, request }: FilterContext, done: (opened: OpenedFilter) => void) {
+    this.id = id;
+    this.request = request;
+    this.#registry = registry;
+    this.#parts = parts;
+    this.#done = done;
+  }
+
+  get isOpen(): boolean {
+    return this.#state === "open";
+  }
+
+  /** As they count in the bound of all filters. */
+  get unreadBytes(): number {
+    return this.#state === "over" ? 0 : sizeOf(this.#changes);
+  }
+
+  begin(): void {
+    const leave = this.#parts.subscriptions.open(this.request, this);
+    if (this.#state === "over") leave();
+    else this.#leave = leave;
+  }
+
+  started(route: Route | null): void {
+    if (this.#state !== "opening") return;
+    this.#state = "open";
+    this.#polledAtMs = this.#parts.world.now();
+    this.#watchIdle(FILTER_IDLE_MS);
+    const whenEnded = (run: () => void): void => {
+      if (this.#state === "over") run();
+      else this.#whenEnded = run;
+    };
+    this.#answer({ kind: "opened", id: this.id, route, end: (why) => this.end(why), whenEnded });
+  }
+
+  refused(outcome: Outcome, route: Route | null): void {
+    if (this.#state !== "opening") return;
+    this.#close(null);
+    this.#answer({ kind: "refused", outcome, route });
+  }
+
+  events(results: readonly Buffer[]): void {
+    const before = sizeOf(this.#changes);
+    for (const text of this.request.kind === "blocks" ? this.#registry.hashesOf(results) : results.map((raw) => raw.toString("latin1"))) {
+      if (this.#state === "over") return;
+      if (!addChange(this.#changes, text)) return this.end("unread", before);
+    }
+    this.#registry.unread(sizeOf(this.#changes) - before);
+  }
+
+  ended(): void {
+    this.end("lost");
+  }
+
+  poll(): PolledFilter {
+    this.#polledAtMs = this.#parts.world.now();
+    const batch: TakenChanges = takeChanges(this.#changes);
+    let settled = false;
+    const settle = (written: boolean): void => {
+      if (settled || this.#state === "over") return;
+      settled = true;
+      const before = sizeOf(this.#changes);
+      settleChanges(this.#changes, batch, written);
+      this.#registry.unread(sizeOf(this.#changes) - before);
+    };
+    return { json: changesJson(batch), settle };
+  }
+
+  place(): FilterPlace | null {
+    const { profile, tracker, pin, query } = this.request;
+    if (query === null) return null;
+    this.#polledAtMs = this.#parts.world.now();
+    return { profile, chain: tracker.set.chain.chainName, pin: pin?.id ?? null, query };
+  }
+
+  /** `unread`: bytes that the registry knows to be unread, where that is not all. */
+  end(why: FilterEnd, unread = sizeOf(this.#changes)): void {
+    if (this.#state === "over") return;
+    this.#registry.unread(-unread);
+    this.#close(why);
+  }
+
+  #close(why: FilterEnd | null): void {
+    this.#state = "over";
+    this.#idle?.clear();
+    this.#leave?.();
+    this.#registry.over(this, why);
+    this.#whenEnded?.();
+  }
+
+  #answer(opened: OpenedFilter): void {
+    const done = this.#done;
+    this.#done = null;
+    done?.(opened);
+  }
+
+  #watchIdle(restMs: number): void {
+    this.#idle = this.#parts.wheel.set(restMs, () => {
+      const leftMs = FILTER_IDLE_MS - (this.#parts.world.now() - this.#polledAtMs);
+      if (leftMs > 0) this.#watchIdle(leftMs);
+      else this.end("expired");
+    });
+  }
+}
+
+function sizeOf({ bytes, count }: FilterChanges): number {
+  return bytes + count * CHANGE_OVERHEAD_BYTES;
+}

@@ -1,0 +1,198 @@
+// The methods of filters as callers see them: whose a filter is, what is refused, and what is answered. What a filter has to tell is kept below.
+import { type Fault, fault } from "../../core/fault.ts";
+import { type Profile, type Provider, profileId } from "../../core/profile.ts";
+import { readCriteria, readSubscription, type Subscription } from "../../core/subscription.ts";
+import type { Gate, Grant } from "../../hosted/gate.ts";
+import type { Holder } from "../../hosted/holder.ts";
+import type { Directory } from "../../upstream/directory.ts";
+import type { FilterEnd, FilterKind, Filters, OpenedFilter } from "../../upstream/filter/filters.ts";
+import type { Outcome, Route } from "../../upstream/router.ts";
+import type { StreamCaller } from "../../upstream/stream/subscriber.ts";
+import type { DeskAnswer, ExchangeParts, FilterCall, FilterMethods } from "./exchange.ts";
+import type { RpcLimits } from "./limits.ts";
+
+/** What they work with. */
+export interface FilterMethodsParts extends Pick<ExchangeParts, "gate" | "deadlineMs"> {
+  readonly filters: Filters;
+  readonly directory: Pick<Directory, "served">;
+  readonly limits: () => RpcLimits;
+}
+
+/** The methods of filters, over the filters that are kept. */
+export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
+  const { filters, directory, gate } = parts;
+  const keys = gate === null ? null : new KeyWatch(gate);
+
+  function open(call: FilterCall, wanted: Wanted, done: (answer: DeskAnswer) => void): (() => void) | null {
+    const { address, method, grant } = call;
+    const { profile, tracker, strategy, pin } = address;
+    const owner = ownerOf(call);
+    const place = { profile: profileId(profile), tracker, strategy, pin, deadlineMs: parts.deadlineMs(method) };
+    let over = false;
+    const cancel = filters.open({ ...wanted, ...place, owner, caller: callerOf(call, parts.limits()) }, (opened) => {
+      over = true;
+      if (opened.kind === "opened" && grant !== null) keys?.watch(grant, address.named, opened);
+      done(answerOf(wanted.kind, opened));
+    });
+    return over ? null : cancel;
+  }
+
+  return {
+    serve(call, done) {
+      if (!call.answered) {
+        done(refused(fault("invalid_request", `${call.methodName} without an id has no answer to bring its result in`)));
+        return null;
+      }
+      const wanted = wantedBy(call);
+      if (wanted === null) done(answerNow(filters, call));
+      else if (wanted.kind === "fault") done(refused(wanted));
+      else return open(call, wanted, done);
+      return null;
+    },
+    logs(call) {
+      const place = filters.place(ownerOf(call), idIn(call));
+      if (place === null) return NOT_FOUND;
+      const served = directory.served(place.profile);
+      const tracker = served?.trackers.get(place.chain);
+      const pin = place.pin === null ? null : (tracker?.set.providers.find((provider) => provider.id === place.pin) ?? null);
+      if (served === undefined || tracker === undefined || (place.pin !== null && pin === null)) return NOT_FOUND;
+      return { kind: "query", address: { ...call.address, profile: served.profile, tracker, pin }, params: Buffer.from(place.query) };
+    },
+  };
+}
+
+/** A filter that is to be created. */
+interface Wanted {
+  readonly kind: FilterKind;
+  readonly subscription: Subscription;
+  readonly query: string | null;
+}
+
+/** The filter that a call wants; null = it wants none. */
+function wantedBy(call: FilterCall): Wanted | Fault | null {
+  const params = paramsOf(call);
+  switch (call.methodName) {
+    case "eth_newFilter": {
+      const criteria = readCriteria(params);
+      return criteria.kind === "invalid" ? invalid(criteria.message) : { kind: "logs", subscription: criteria.subscription, query: criteria.query };
+    }
+    case "eth_newBlockFilter":
+      return subscribed("blocks", ["newHeads"]);
+    case "eth_newPendingTransactionFilter": {
+      const isPushed = (provider: Provider): boolean => provider.wsUrl !== null;
+      const { pin, tracker } = call.address;
+      if (!(pin === null ? tracker.set.providers : [pin]).some(isPushed)) return noPending("no provider here tells of pending transactions");
+      return subscribed("pending", ["newPendingTransactions", ...(Array.isArray(params) ? params : [])]);
+    }
+    default:
+      return null;
+  }
+}
+
+function subscribed(kind: FilterKind, params: readonly unknown[]): Wanted | Fault {
+  const subscription = readSubscription(params);
+  return subscription.kind === "invalid" ? invalid(subscription.message) : { kind, subscription, query: null };
+}
+
+/** Polls, or ends a filter. */
+function answerNow(filters: Filters, call: FilterCall): DeskAnswer {
+  const [owner, id] = [ownerOf(call), idIn(call)];
+  if (call.methodName === "eth_uninstallFilter") return served(String(filters.uninstall(owner, id)));
+  const polled = filters.poll(owner, id);
+  return polled === null ? refused(NOT_FOUND) : { ...served(polled.json), written: polled.settle };
+}
+
+function answerOf(kind: FilterKind, opened: OpenedFilter): DeskAnswer {
+  const { route } = opened;
+  if (opened.kind === "opened") {
+    const source = route === null ? "shared" : "provider";
+    return { ...served(`"${opened.id}"`), route, source, written: (shown) => shown || opened.end("unclaimed") };
+  }
+  const { outcome } = opened;
+  if (kind === "pending" && outcome.kind === "error") return { ...refused(noPending("no provider here takes a subscription to pending transactions")), route };
+  return { outcome, route, written: null, source: isAnswered(outcome, route) ? "provider" : "none" };
+}
+
+function isAnswered(outcome: Outcome, route: Route | null): boolean {
+  return outcome.kind !== "fault" && route !== null && route.answeredBy !== null;
+}
+
+/** A filter belongs to the key that made it, on its chain; without one to all callers of the profile who know its id, which nobody can guess. */
+function ownerOf({ grant, address }: FilterCall): string {
+  const whose = grant === null ? `profile ${profileId(address.profile)}` : `key ${grant.holder.keyId}`;
+  return `${whose} ${address.chain.chainName}`;
+}
+
+function callerOf({ grant, caller }: FilterCall, { maxLogFilters, maxKeylessLogFilters }: RpcLimits): StreamCaller {
+  return { id: caller.key, maxLogFilters: grant === null ? maxKeylessLogFilters : maxLogFilters };
+}
+
+function idIn(call: FilterCall): string {
+  const params = paramsOf(call);
+  const id: unknown = Array.isArray(params) ? params[0] : undefined;
+  return typeof id === "string" ? id.toLowerCase() : "";
+}
+
+function paramsOf({ params }: FilterCall): unknown {
+  return params === null ? [] : JSON.parse(params);
+}
+
+const NOT_FOUND = fault("filter_not_found", "filter not found");
+
+function noPending(message: string): Fault {
+  return fault("filter_unsupported", message);
+}
+
+function invalid(message: string): Fault {
+  return fault("invalid_field", message, { status: 200, nextAction: "send the criteria of a log filter as eth_getLogs takes them, without blockHash" });
+}
+
+function refused(why: Fault): DeskAnswer {
+  return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: "none" };
+}
+
+/** An answer from a filter of ours. */
+function served(json: string | Buffer): DeskAnswer {
+  const body = Buffer.from(json);
+  return { outcome: { kind: "result", body, start: 0, end: body.length, idAt: null }, route: null, written: null, source: "shared" };
+}
+
+/** Ends the filters of keys that end, or that may not use a profile any more. A key is watched once for each profile in which it has filters. */
+class KeyWatch {
+  readonly #gate: Gate;
+  readonly #watched = new Map<Holder, Map<string, Watched>>();
+
+  constructor(gate: Gate) {
+    this.#gate = gate;
+  }
+
+  watch({ holder }: Grant, profile: Profile["slug"], { end, whenEnded }: Extract<OpenedFilter, { kind: "opened" }>): void {
+    const byProfile = this.#watched.get(holder) ?? new Map<string, Watched>();
+    this.#watched.set(holder, byProfile);
+    const watched = byProfile.get(profile) ?? this.#begin(holder, profile);
+    byProfile.set(profile, watched);
+    watched.ends.add(end);
+    whenEnded(() => {
+      watched.ends.delete(end);
+      if (watched.ends.size > 0) return;
+      watched.forget();
+      byProfile.delete(profile);
+      if (byProfile.size === 0) this.#watched.delete(holder);
+    });
+  }
+
+  #begin(holder: Holder, profile: string): Watched {
+    const ends = new Set<(why: FilterEnd) => void>();
+    const forget = this.#gate.seat(holder, profile, (reason) => {
+      // A key whose secret was replaced, whose balance is used up or whose default has changed keeps its filters: no other call uses them.
+      if (reason !== "forbidden" && reason !== "custom_access_expired" && !holder.bounds.revoked) return;
+      for (const end of [...ends]) end("owner");
+    });
+    return { ends, forget };
+  }
+}
+
+interface Watched {
+  readonly ends: Set<(why: FilterEnd) => void>;
+  readonly forget: () => void;
+}

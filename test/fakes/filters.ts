@@ -1,0 +1,9 @@
+// Methods of filters for tests that use none: every call is a mistake of the test.
+import assert from "node:assert/strict";
+import type { FilterMethods } from "../../src/web/rpc/exchange.ts";
+
+/** Serves no filters. */
+export const NO_FILTERS: FilterMethods = {
+  serve: ({ methodName }) => assert.fail(`nobody asks ${methodName} here`),
+  logs: ({ methodName }) => assert.fail(`nobody asks ${methodName} here`),
+};
