@@ -23,8 +23,8 @@ export interface TakenChanges {
 }
 
 /** Most changes that may be unread, and most bytes of them. */
-export const MAX_UNREAD_CHANGES = 10_000;
-export const MAX_UNREAD_BYTES = 4_194_304;
+const MAX_UNREAD_CHANGES = 10_000;
+const MAX_UNREAD_BYTES = 4_194_304;
 
 /** Nothing to tell yet. */
 export function createChanges(): FilterChanges {

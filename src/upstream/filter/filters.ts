@@ -100,7 +100,7 @@ export interface FiltersParts {
 }
 
 /** A filter that nobody polls for this long ends. */
-export const FILTER_IDLE_MS = 300_000;
+const FILTER_IDLE_MS = 300_000;
 const ID_BYTES = 16;
 /** What a change takes of the bound of all filters beside its text. */
 const CHANGE_OVERHEAD_BYTES = 32;
