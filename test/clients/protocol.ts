@@ -1,0 +1,133 @@
+// How a client program talks to the script that runs it: its task is the first argument, results are lines of JSON, and between READY and CHECK the script
+// makes blocks and logs that the client's watchers have to see. The programs in Python and Go follow the same lines.
+import { createInterface } from "node:readline";
+
+/** What is tried. */
+export const FEATURES = ["basics", "accounts", "transaction", "batch", "blocks", "logs", "pending", "filters"] as const;
+export type Feature = (typeof FEATURES)[number];
+export type Wire = "http" | "ws";
+
+/** What a program is started with. */
+export interface Task {
+  readonly http: string;
+  readonly ws: string;
+  /** A contract that emits a log whenever it is called. */
+  readonly emitter: string;
+  /** Private key of an account that no other program uses. */
+  readonly key: string;
+  /** True = only watches, while a node is killed. */
+  readonly failover: boolean;
+}
+
+/** What the watchers had to see, in order. */
+export interface Expected {
+  readonly blocks: readonly { readonly number: number; readonly hash: string }[];
+  /** Transactions that emitted a log each. */
+  readonly transactions: readonly string[];
+}
+
+/** How one thing went over one wire. */
+export interface Result {
+  readonly feature: Feature;
+  readonly wire: Wire;
+  readonly status: "ok" | "fails" | "not run";
+  readonly note: string;
+}
+
+/** What a watcher saw. */
+export interface Watched {
+  readonly feature: Feature;
+  readonly wire: Wire;
+  /** Block numbers, block hashes or transaction hashes. */
+  readonly seen: (string | number)[];
+  /** What went wrong on the way; empty = nothing. */
+  readonly errors: string[];
+}
+
+const ATTEMPT_MS = 45_000;
+const POLL_MS = 50;
+
+/** The task of this program. */
+export function task(): Task {
+  return JSON.parse(process.argv[2] ?? "null");
+}
+
+export function tell(result: Result): void {
+  process.stdout.write(`${JSON.stringify(result)}\n`);
+}
+
+/** Tries something and tells how it went; a text that it returns is noted. */
+export async function attempt(feature: Feature, wire: Wire, run: () => Promise<string | undefined>): Promise<void> {
+  try {
+    const note = await Promise.race([run(), expiry(`not done within ${ATTEMPT_MS / 1_000} s`)]);
+    tell({ feature, wire, status: "ok", note: note ?? "" });
+  } catch (error) {
+    tell({ feature, wire, status: "fails", note: textOf(error) });
+  }
+}
+
+/** Fails unless it holds. */
+export function expect(holds: boolean, what: string): void {
+  if (!holds) throw new Error(what);
+}
+
+/** A watcher that has seen nothing yet; where it cannot be started that is told at once. */
+export async function watching(feature: Feature, wire: Wire, start: (it: Watched) => unknown): Promise<Watched> {
+  const watched: Watched = { feature, wire, seen: [], errors: [] };
+  try {
+    await Promise.race([start(watched), expiry("not started in time")]);
+  } catch (error) {
+    watched.errors.push(textOf(error));
+  }
+  return watched;
+}
+
+/** Lets the script make blocks, then judges what each watcher saw: everything, once, in order. Ends the process. */
+export async function judge(watched: readonly Watched[]): Promise<never> {
+  process.stdout.write("READY\n");
+  const expected = await checkLine();
+  await Promise.all(watched.map((it) => judgeOne(it, expected)));
+  process.exit(0);
+}
+
+async function checkLine(): Promise<Expected> {
+  for await (const line of createInterface({ input: process.stdin })) if (line.startsWith("CHECK ")) return JSON.parse(line.slice("CHECK ".length));
+  throw new Error("the script ended");
+}
+
+async function judgeOne(watched: Watched, expected: Expected): Promise<void> {
+  const { feature, wire, errors } = watched;
+  const deadline = Date.now() + ATTEMPT_MS;
+  while (problemsOf(watched, expected).missing > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  const { texts } = problemsOf(watched, expected);
+  tell({ feature, wire, status: texts.length === 0 ? "ok" : "fails", note: [...texts, ...(texts.length === 0 ? [] : errors.slice(0, 1))].join("; ") });
+}
+
+/** What is wrong with what a watcher saw: everything has to come, once and in order. What came before it was wanted does not count. */
+export function problemsOf({ feature, seen }: Pick<Watched, "feature" | "seen">, { blocks, transactions }: Expected) {
+  const byHash = blocks.map((it) => it.hash);
+  const byNumber = blocks.map((it) => it.number);
+  const known: ReadonlySet<string | number> = new Set(feature === "blocks" ? [...byHash, ...byNumber] : transactions);
+  const got = seen.filter((it) => known.has(it));
+  const blocksWanted: readonly (string | number)[] = typeof got[0] === "string" ? byHash : byNumber;
+  const wanted = feature === "blocks" ? blocksWanted : transactions;
+  const missing = wanted.filter((it) => !got.includes(it)).length;
+  const repeated = got.length - new Set(got).size;
+  const there = wanted.filter((it) => got.includes(it));
+  // Transactions may be told in any order before they stand in a block.
+  const inOrder = feature === "pending" || [...new Set(got)].every((it, n) => it === there[n]);
+  const texts = [
+    ...(missing === 0 ? [] : [`${missing} of ${wanted.length} missing`]),
+    ...(repeated === 0 ? [] : [`${repeated} repeated`]),
+    ...(inOrder ? [] : ["out of order"]),
+  ];
+  return { missing, texts };
+}
+
+function expiry(what: string): Promise<never> {
+  return new Promise((_, reject) => setTimeout(() => reject(new Error(what)), ATTEMPT_MS).unref());
+}
+
+function textOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ").slice(0, 160);
+}
