@@ -28,7 +28,6 @@ export interface ChainProxy {
 
 const HUGE_BYTES = 5_000_000;
 const SELECTOR_CHARS = 10;
-const LIMIT = JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32005, message: "limit exceeded" } });
 const JSON_TYPE = { "content-type": "application/json" };
 
 /** Starts one on a free port of 127.0.0.1. */
@@ -51,7 +50,7 @@ export async function startChainProxy(target: string): Promise<ChainProxy> {
     };
     try {
       const fault = proxy.fault(question, count);
-      if (fault !== "hang" && fault !== "late") return await carry(fault, { socket: request.socket, response, forward });
+      if (fault !== "hang" && fault !== "late") return await carry(fault, { socket: request.socket, response, forward, id: parseQuestion(body).id });
       held += 1;
       await goneAway(request.socket);
       held -= 1;
@@ -90,7 +89,7 @@ function nameOf(body: string): string {
   return method === "eth_call" ? `eth_call ${params[0]?.data?.slice(0, SELECTOR_CHARS) ?? ""}`.trimEnd() : method;
 }
 
-function parseQuestion(body: string): { readonly method: string; readonly params: readonly { readonly data?: string }[] } {
+function parseQuestion(body: string): { readonly id: number; readonly method: string; readonly params: readonly { readonly data?: string }[] } {
   return JSON.parse(body);
 }
 
@@ -98,9 +97,10 @@ interface Carrying {
   readonly socket: Socket;
   readonly response: ServerResponse;
   readonly forward: () => Promise<string>;
+  readonly id: number;
 }
 
-async function carry(fault: Exclude<ChainFault, "hang" | "late">, { socket, response, forward }: Carrying): Promise<void> {
+async function carry(fault: Exclude<ChainFault, "hang" | "late">, { socket, response, forward, id }: Carrying): Promise<void> {
   switch (fault) {
     case "drop":
       return void socket.destroy();
@@ -111,7 +111,7 @@ async function carry(fault: Exclude<ChainFault, "hang" | "late">, { socket, resp
     case "huge":
       return void response.writeHead(200).end(" ".repeat(HUGE_BYTES));
     case "limit":
-      return void response.writeHead(200, JSON_TYPE).end(LIMIT);
+      return void response.writeHead(200, JSON_TYPE).end(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32005, message: "limit exceeded" } }));
     case "lose":
       await forward();
       return void socket.destroy();

@@ -289,6 +289,15 @@ test("what a provider says on an idle connection ends that connection and is nev
   }
 });
 
+test("an answer to something else ends its connection: the next in line gets a new one", async (t) => {
+  const { port, opened } = await peer(t, echo);
+  const origin = pool(t, port);
+  const foreign = new Asking();
+  foreign.foreign = true;
+  const [first, second] = [send(origin, "first", foreign), send(origin, "second")];
+  assert.deepEqual([await first.done, await second.done, opened()], ["200 first", "200 second", 2]);
+});
+
 test("an answer that comes before the whole request has left is nobody's: the request fails, and its connection is not used again", async (t) => {
   const { port, opened } = await peer(t, echo, (socket) => {
     socket.once("data", (first) => {
@@ -531,6 +540,40 @@ const TIGHT = {
   maxWholeBytes: 1_000_000,
   maxGuardedBytes: 500_000,
 };
+
+test("a body that is no answer costs its own call alone: the call that got the connection after it is answered", async (t) => {
+  const { port, opened } = await peer(t, (socket, body, count) => {
+    const { id } = JSON.parse(body);
+    socket.write(whole(count === 1 ? "<html>out of order</html>" : `{"jsonrpc":"2.0","id":${id},"result":"sound"}`));
+  });
+  const upstream = createHttpUpstream(realWorld, TIGHT);
+  t.after(() => upstream.close());
+  const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
+  const outcome = (): Promise<string> =>
+    new Promise((resolve) => void upstream.send({ provider, ...writeRequest("eth_call", null), mayStream: true }, listener(resolve)));
+  assert.deepEqual(await Promise.all([outcome(), outcome()]), ["body <html>out of order</html>", 'result "sound"']);
+  assert.equal(opened(), 1);
+});
+
+test("an answer under another id is a failure without a word of it, ends its connection, and harms no other call", async (t) => {
+  const others = ["1", '"1"', "null", "1234567890123456"];
+  const { port, opened } = await peer(t, (socket, body, count) => {
+    const { id } = JSON.parse(body);
+    const result = `"${"secret ".repeat(count % 2 === 0 ? 1 : 20_000)}"`;
+    socket.write(whole(`{"jsonrpc":"2.0","id":${others[count - 1] ?? id},"result":${result}}`));
+  });
+  const upstream = createHttpUpstream(realWorld, TIGHT);
+  t.after(() => upstream.close());
+  const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
+  const outcome = (): Promise<string> =>
+    new Promise((resolve) => void upstream.send({ provider, ...writeRequest("eth_call", null), mayStream: false }, listener(resolve)));
+  const outcomes = await Promise.all(Array.from({ length: 6 }, outcome));
+  assert.deepEqual(
+    outcomes.map((it) => it.slice(0, 40)),
+    [...others.map(() => "body the answer carries another id"), `result "${"secret ".repeat(4)}secr`, 'result "secret "'],
+  );
+  assert.equal(opened(), others.length + 1);
+});
 
 for (const [name, start] of [
   ["chunk", "Transfer-Encoding: chunked\r\n\r\ne8d4a51000\r\n"],

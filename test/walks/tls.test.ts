@@ -19,6 +19,8 @@ interface Asked {
   readonly id: string;
   readonly version: string;
   readonly session: ServerHttp2Session | null;
+  /** Of the connection that it came over. */
+  readonly port: number | undefined;
 }
 
 /** The part of a request and its answer that HTTP/1.1 and HTTP/2 have in common. */
@@ -48,7 +50,13 @@ async function secureUpstream(t: TestContext, http: 1 | 2, answer: (it: Exchange
     request.on("data", (chunk: Buffer) => (body += chunk.toString()));
     request.on("end", () => {
       const { id, method } = JSON.parse(body);
-      const one: Asked = { method, id: JSON.stringify(id), version: request.httpVersion, session: http === 2 ? request.stream.session : null };
+      const one: Asked = {
+        method,
+        id: JSON.stringify(id),
+        version: request.httpVersion,
+        session: http === 2 ? request.stream.session : null,
+        port: request.socket.remotePort,
+      };
       const result = PROBED[method];
       if (result !== undefined) return response.end(`{"jsonrpc":"2.0","id":${one.id},"result":${result}}`);
       asked.push(one);
@@ -124,6 +132,28 @@ for (const http of [1, 2] as const) {
     const upstream = await secureUpstream(t, http, ({ cut }) => cut());
     const service = await serve(t, upstream);
     assert.equal(await walk(service), "a:network b:ok 0xb");
+  });
+}
+
+for (const http of [1, 2] as const) {
+  test(`an answer under another id over TLS and HTTP/${http} is never delivered, and no later request takes its connection`, async (t) => {
+    let isForeign = false;
+    const upstream = await secureUpstream(t, http, ({ asked, end }) => end(`{"jsonrpc":"2.0","id":${isForeign ? 1 : asked.id},"result":"0xa"}`));
+    const service = await serve(t, upstream);
+    await until("a connection to the provider", async () => (await walk(service)) === "a:ok 0xa");
+    isForeign = true;
+    assert.equal(await walk(service), "a:bad_body b:ok 0xb");
+    isForeign = false;
+    const foreign = upstream.asked.at(-1)?.port;
+    const before = upstream.asked.length;
+    await until("five answers", async () => {
+      await walk(service);
+      return upstream.asked.length >= before + 5;
+    });
+    assert.ok(
+      upstream.asked.slice(before).every((it) => it.port !== foreign),
+      "the connection was used again",
+    );
   });
 }
 

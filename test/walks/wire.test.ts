@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { stage, until, walked } from "../fakes/stage.ts";
-import type { Replier } from "../fakes/upstream.ts";
+import type { Replier, Script } from "../fakes/upstream.ts";
 
 /** A call has time for an answer that comes byte by byte on a busy machine. */
 
@@ -146,6 +146,41 @@ test("a second answer that nobody asked for is never taken for the answer to the
       upstreams[0]?.script(({ id }, reply) => void setTimeout(() => reply.body(json(id, '"true"')), 20));
       assert.equal(await post(n), json("7", '"true"'));
     }
+  }
+});
+
+/** Errors that do not say whose they are. */
+const UNOWNED: readonly (readonly [name: string, error: string, walk: string, told: RegExp])[] = [
+  ["a revert", '{"code":3,"message":"execution reverted: stranger","data":"0x57"}', "a:revert", /"code":-32002/],
+  ["wrong parameters", '{"code":-32602,"message":"invalid argument 0: stranger"}', "a:invalid_params", /"code":-32002/],
+  ["a broken request", '{"code":-32700,"message":"parse error near stranger"}', "a:parse", /"error":\{"code":-32700,"message":"Parse error"\}/],
+  ["a rate limit", '{"code":-32005,"message":"rate limit exceeded for stranger"}', "a:rate_limit", /"code":-32002/],
+];
+for (const [name, error, walk, told] of UNOWNED) {
+  test(`an error without an id (${name}) is judged, but not told: the next provider answers, and where there is none no word of it is shown`, async (t) => {
+    for (const id of ['"id":null,', ""]) {
+      const wrong: Script = (_, reply) => reply.body(`{"jsonrpc":"2.0",${id}"error":${error}}`);
+      const two = await stage(t, [wrong, (_, reply) => reply.result('"0xb"')]);
+      const answer = await two.call("eth_gasPrice");
+      assert.deepEqual([walked(answer), answer.json.result], [`${walk} b:ok`, "0xb"]);
+      const one = await stage(t, [wrong]);
+      const { text } = await one.call("eth_gasPrice");
+      assert.match(text, told);
+      assert.doesNotMatch(text, /stranger|0x57/);
+    }
+  });
+}
+
+test("an error without an id decides nothing about a transaction: whether it was known, or its nonce used, is not believed", async (t) => {
+  for (const message of ["already known", "nonce too low", "insufficient funds for stranger", "replacement transaction underpriced"]) {
+    const { call, upstreams } = await stage(t, [
+      (_, reply) => reply.body(`{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"${message}"}}`),
+      (_, reply) => reply.result('"0xb"'),
+    ]);
+    const answer = await call("eth_sendRawTransaction", ["0x02f8"]);
+    assert.equal(answer.json.error?.data.code, "outcome_unknown", message);
+    assert.doesNotMatch(answer.text, /stranger/);
+    assert.equal(upstreams[1]?.asked.length, 0);
   }
 });
 

@@ -58,7 +58,8 @@ const NETWORK_CHARS = 18;
 /** A node of a payment chain. Opens no connection before it is asked. */
 export function createChain(parts: ChainParts): Chain {
   const ask: Chain["ask"] = async (method, params, read) => {
-    const answer = parseAnswer(await exchanged(parts, method, params), method);
+    const id = Number(parts.world.wireId());
+    const answer = parseAnswer(await exchanged(parts, { id, method, params }), { id, method });
     if (answer.kind === "node_error") return answer;
     try {
       return { kind: "result", value: read(answer.value) };
@@ -104,7 +105,13 @@ function parseHashed(value: unknown): string {
 const quantity = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
 const hashed = z.object({ hash: z.string().regex(/^0x[0-9a-f]{64}$/) });
 
-async function exchanged({ rpcUrl, world, timeoutMs = TIMEOUT_MS, maxAnswerBytes = MAX_ANSWER_BYTES }: ChainParts, method: string, params: readonly unknown[]) {
+interface Request {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+async function exchanged({ rpcUrl, world, timeoutMs = TIMEOUT_MS, maxAnswerBytes = MAX_ANSWER_BYTES }: ChainParts, { id, method, params }: Request) {
   const end = new AbortController();
   const cancel = world.after(timeoutMs, () => end.abort());
   try {
@@ -112,7 +119,7 @@ async function exchanged({ rpcUrl, world, timeoutMs = TIMEOUT_MS, maxAnswerBytes
     const response = await fetch(url, {
       method: "POST",
       headers: { "content-type": "application/json", accept: "application/json", ...authorization },
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+      body: JSON.stringify({ jsonrpc: "2.0", id, method, params }),
       redirect: "error",
       signal: end.signal,
     });
@@ -154,9 +161,11 @@ async function bodyOf(response: Response, maxBytes: number): Promise<string | nu
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function parseAnswer(text: string, method: string): NodeResult<unknown> | NodeError {
+/** An answer under another id may be that to another question, and money would follow it: it is trouble, and nothing of it is believed. */
+function parseAnswer(text: string, { id, method }: Pick<Request, "id" | "method">): NodeResult<unknown> | NodeError {
   const answer = answerShape.safeParse(jsonOf(text));
   if (!answer.success) throw new ChainTrouble(`The payment chain's node answered ${method} with something else than JSON-RPC`);
+  if (answer.data.id !== id) throw new ChainTrouble(`The payment chain's node answered ${method} under another id`);
   const { error } = answer.data;
   if (error === undefined) return { kind: "result", value: answer.data.result };
   const message = error.message.slice(0, MAX_MESSAGE_CHARS);
@@ -164,9 +173,10 @@ function parseAnswer(text: string, method: string): NodeResult<unknown> | NodeEr
 }
 
 const answerShape = z.union([
-  z.object({ error: z.object({ code: z.int(), message: z.string().catch(""), data: z.unknown().optional() }) }),
+  z.object({ id: z.unknown().optional(), error: z.object({ code: z.int(), message: z.string().catch(""), data: z.unknown().optional() }) }),
   z
     .object({
+      id: z.unknown().optional(),
       error: z
         .null()
         .transform(() => undefined)
