@@ -5,7 +5,7 @@ import type { HostedConfig } from "./config/hosted.ts";
 import type { Config } from "./config.ts";
 import type { ManagedSlug } from "./core/access.ts";
 import type { MethodTable } from "./core/method-table.ts";
-import { usdText } from "./core/price.ts";
+import { smallestPriceN, usdText } from "./core/price.ts";
 import { audit } from "./hosted/audit.ts";
 import { createAddressLimit } from "./hosted/creation-limit.ts";
 import { type Credit, openCredit } from "./hosted/credit.ts";
@@ -85,6 +85,7 @@ export async function openHosting({ config, settings, world, log, serving, metho
       flushIntervalMs: settings.flushIntervalMs,
       nodeTimeoutMs: settings.nodeTimeoutMs,
       minSliceN: MIN_SLICE_CU * settings.tariff.nanoPerCu,
+      smallestN: smallestPriceN(settings.tariff),
     },
   }).catch(closing);
   const holders = createHolders({ store, world, credit, misses: createAddressLimit(MISSES), limits: HOLDER_LIMITS, onError });

@@ -35,6 +35,12 @@ export function notificationCuOf(tariff: Tariff, strategy: Strategy): number {
   return scaled(tariff.notificationCu, tariff.factors[strategy]);
 }
 
+/** What the cheapest call that is sent to a provider costs, nano-USD. */
+export function smallestPriceN({ cu, notificationCu, nanoPerCu }: Tariff): number {
+  const weights = METHODS.filter((it) => it.handling === "route").map((it) => cu[it.index] ?? it.cu);
+  return Math.max(1, Math.min(notificationCu, ...weights)) * nanoPerCu;
+}
+
 function scaled(cu: number, factor: number): number {
   return Math.max(1, Math.floor(cu * factor));
 }

@@ -1,5 +1,6 @@
 // Accounts as they are read: what is left, what is included, and what serves them. Knows no key's secret and changes nothing.
 
+import { smallestPriceN, type Tariff } from "../core/price.ts";
 import { leasedN, liveKeys } from "./keys.ts";
 import type { Store } from "./store.ts";
 import type { AccountKind } from "./tables.ts";
@@ -46,6 +47,7 @@ export interface AccountTerms {
   /** Free compute units of each month. */
   readonly freeCuPerMonth: number;
   readonly fallbackMs: number;
+  readonly tariff: Tariff;
 }
 
 /** How an account is served now. */
@@ -58,14 +60,17 @@ export interface AccountStanding {
   readonly resetsAtMs: number;
 }
 
-/** How an account is served now, by what it has left. Accounts of anonymous keys have no free allowance. */
-export function standingOf(account: AccountRecord, { freeCuPerMonth, fallbackMs }: AccountTerms, nowMs: number): AccountStanding {
-  const { balanceN, firstPaidAtMs, exhaustedAtMs } = account;
+/** How an account is served now, by what it has left: as its calls are. Accounts of anonymous keys have no free allowance. */
+export function standingOf(account: AccountRecord, { freeCuPerMonth, fallbackMs, tariff }: AccountTerms, nowMs: number): AccountStanding {
+  const { balanceN, firstPaidAtMs } = account;
+  // What was spent a moment ago may not be noted yet: then it has run out just now. A rest that did not pay for a call counts as nothing.
+  const exhaustedAtMs = account.exhaustedAtMs ?? (balanceN < BigInt(smallestPriceN(tariff)) ? nowMs : null);
   const untilMs = firstPaidAtMs === null || exhaustedAtMs === null ? null : exhaustedAtMs + fallbackMs;
-  const fallbackUntilMs = balanceN === 0n && untilMs !== null && untilMs > nowMs ? untilMs : null;
+  const fallbackUntilMs = untilMs !== null && untilMs > nowMs ? untilMs : null;
   const allowanceCu = account.kind === "anonymous" ? 0 : freeCuPerMonth;
-  const free = fallbackUntilMs !== null || account.usedCu < allowanceCu;
-  return { access: balanceN > 0n ? "premium" : free ? "public" : "none", fallbackUntilMs, allowanceCu, resetsAtMs: monthStartMs(monthOf(nowMs) + 1) };
+  const resetsAtMs = monthStartMs(monthOf(nowMs) + 1);
+  const isFree = fallbackUntilMs !== null || account.usedCu < allowanceCu;
+  return { access: exhaustedAtMs === null ? "premium" : isFree ? "public" : "none", fallbackUntilMs, allowanceCu, resetsAtMs };
 }
 
 const FIRST_YEAR = 1970;

@@ -4,7 +4,7 @@ import type { World } from "../world.ts";
 import { closeLeases, type Epoch } from "./credit-lease.ts";
 import type { Refills } from "./credit-refill.ts";
 import { forgetCounters, type UsageBook } from "./credit-usage.ts";
-import { type OpenWallet, orphan } from "./credit-wallet.ts";
+import { mayHaveRunOut, type OpenWallet, orphan } from "./credit-wallet.ts";
 import { chunks } from "./ledger.ts";
 import { type Batch, closeEnded, flush, join, leave, markDead, type NodeIdentity, othersAlive, type Sighting } from "./node.ts";
 import type { Store } from "./store.ts";
@@ -14,7 +14,13 @@ export interface CycleParts {
   readonly store: Store;
   readonly world: World;
   readonly node: NodeIdentity;
-  readonly settings: { readonly flushIntervalMs: number; readonly nodeTimeoutMs: number; readonly idleMs: number; readonly maxWallets: number };
+  readonly settings: {
+    readonly flushIntervalMs: number;
+    readonly nodeTimeoutMs: number;
+    readonly idleMs: number;
+    readonly maxWallets: number;
+    readonly smallestN: number;
+  };
   readonly wallets: Map<string, OpenWallet>;
   readonly book: UsageBook;
   readonly refills: Refills;
@@ -181,13 +187,16 @@ export class Cycle {
   }
 
   #freeze(nowMs: number): Frozen {
+    const { settings, world, book } = this.#parts;
+    const { smallestN } = settings;
     const spent = this.#spending.map(({ accountId, spentN }) => ({ accountId, amountN: BigInt(spentN) }));
+    const accountIds = this.#spending.filter((wallet) => mayHaveRunOut(wallet, smallestN)).map((wallet) => wallet.accountId);
     for (const wallet of this.#spending) {
       wallet.spentN = 0;
       wallet.isSpending = false;
     }
     this.#spending = [];
-    return { seq: this.#seq + 1n, spent, ...this.#parts.book.drain(), firstTriedAtMs: nowMs };
+    return { seq: this.#seq + 1n, spent, runningOut: { accountIds, smallestN, atMs: world.wallMs() }, ...book.drain(), firstTriedAtMs: nowMs };
   }
 
   #tellLost(): void {

@@ -33,11 +33,15 @@ export interface Answer {
   readonly leftN: number;
   /** Free compute units used this month. */
   readonly usedCu: number;
+  /** Since when nothing is left that pays for a call, on any node; null = something is, or nobody ever paid for the account. */
+  readonly exhaustedAtMs: number | null;
 }
 
 /** When and under which bounds asks are answered. */
 export interface AskTerms {
   readonly minSliceN: number;
+  /** What the cheapest call costs: an account with less has run out. */
+  readonly smallestN: number;
   readonly atMs: number;
   readonly month: number;
 }
@@ -57,23 +61,27 @@ export async function lease(tx: Tx, epoch: Epoch, { asks, terms }: Asking): Prom
   await move(tx, epoch, grants);
   const granted = await grantedTo(tx, epoch, ids);
   const used = await usedCu(tx, ids, terms.month);
-  const answers = asks.map(({ accountId }): Answer => {
-    const leftN = (accounts.get(accountId)?.balanceN ?? 0) - (grants.get(accountId) ?? 0);
-    return { grantedN: granted.get(accountId) ?? 0, leftN, usedCu: used.get(accountId) ?? 0 };
-  });
-  for (const [index, ask] of asks.entries()) {
-    const answer = answers[index];
-    const hereN = ask.hereN + (answer?.grantedN ?? 0) - ask.grantedN;
-    const isDry = answer?.leftN === 0 && hereN < ask.needN && accounts.get(ask.accountId)?.runsOut === true;
-    if (isDry) await markExhausted(tx, epoch, { ask: { ...ask, hereN }, atMs: terms.atMs });
+  const answers: Answer[] = [];
+  for (const ask of asks) {
+    const { accountId } = ask;
+    const account = accounts.get(accountId);
+    const leftN = (account?.balanceN ?? 0) - (grants.get(accountId) ?? 0);
+    const grantedN = granted.get(accountId) ?? 0;
+    const hereN = ask.hereN + grantedN - ask.grantedN;
+    const needN = Math.max(ask.needN, terms.smallestN);
+    const runsOut = leftN === 0 && hereN < needN && account?.mayRunOut === true;
+    const isOut = runsOut && (await markExhausted(tx, epoch, { accountId, shortN: needN - hereN, atMs: terms.atMs }));
+    const exhaustedAtMs = isOut ? Math.floor(terms.atMs) : (account?.exhaustedAtMs ?? null);
+    answers.push({ grantedN, leftN, usedCu: used.get(accountId) ?? 0, exhaustedAtMs });
   }
   return answers;
 }
 
 interface AccountNow {
   readonly balanceN: number;
+  readonly exhaustedAtMs: number | null;
   /** Whether it would be news that nothing is left. */
-  readonly runsOut: boolean;
+  readonly mayRunOut: boolean;
 }
 
 /** Locks the rows, in one order; what is read is what stands after the lock was taken. */
@@ -81,10 +89,11 @@ async function accountsOf(tx: Tx, ids: readonly string[]): Promise<ReadonlyMap<s
   const query = tx.selectFrom("account").select(["id", "balance_n", "first_paid_at", "exhausted_at"]).where("id", "in", ids).orderBy("id");
   const rows = await (isEmbedded(tx) ? query : query.forNoKeyUpdate()).execute();
   return new Map(
-    rows.map((row) => [
-      row.id,
-      { balanceN: Math.min(Number(row.balance_n), Number.MAX_SAFE_INTEGER), runsOut: row.first_paid_at !== null && row.exhausted_at === null },
-    ]),
+    rows.map(({ id, balance_n, first_paid_at, exhausted_at }) => {
+      const balanceN = Math.min(Number(balance_n), Number.MAX_SAFE_INTEGER);
+      const exhaustedAtMs = exhausted_at === null ? null : Number(exhausted_at);
+      return [id, { balanceN, exhaustedAtMs, mayRunOut: first_paid_at !== null && exhausted_at === null }];
+    }),
   );
 }
 
@@ -126,13 +135,36 @@ async function addToBalances(tx: Tx, changes: readonly (readonly [string, bigint
   await sql`update account set balance_n = balance_n + change.column2 from (values ${sql.join(rows)}) as change where id = change.column1`.execute(tx);
 }
 
-/** Notes since when an account has nothing left that pays for what is asked of it, on this node and all others. */
-async function markExhausted(tx: Tx, { nodeId, epoch }: Epoch, { ask, atMs }: { readonly ask: Ask; readonly atMs: number }): Promise<void> {
-  await sql`update account set exhausted_at = ${BigInt(Math.floor(atMs))}
-    where id = ${ask.accountId} and (
+/** Notes that from now on nothing pays for what is asked of an account, unless another node has the `shortN` that are short here. Returns whether that is so. */
+async function markExhausted(
+  tx: Tx,
+  { nodeId, epoch }: Epoch,
+  { accountId, shortN, atMs }: { readonly accountId: string; readonly shortN: number; readonly atMs: number },
+): Promise<boolean> {
+  const { numAffectedRows } = await sql`update account set exhausted_at = ${BigInt(Math.floor(atMs))}
+    where id = ${accountId} and (
       select coalesce(sum(granted_n - spent_n), 0) from credit_lease
-      where account_id = ${ask.accountId} and not (node_id = ${nodeId} and epoch = ${epoch})
-    ) < cast(${BigInt(ask.needN - ask.hereN)} as bigint)`.execute(tx);
+      where account_id = ${accountId} and not (node_id = ${nodeId} and epoch = ${epoch})
+    ) < cast(${BigInt(shortN)} as bigint)`.execute(tx);
+  return numAffectedRows !== 0n;
+}
+
+/** Accounts that may have run out with what a node has spent of them, and when it spent the last of it. */
+export interface RunningOut {
+  readonly accountIds: readonly string[];
+  /** What the cheapest call costs. */
+  readonly smallestN: number;
+  readonly atMs: number;
+}
+
+/** Notes which accounts have less left than any call costs, in the balance and in leases, once what was spent of them is written. Their rows are locked already. */
+export async function noteExhausted(tx: Tx, { accountIds, smallestN, atMs }: RunningOut): Promise<void> {
+  for (const part of chunks(accountIds)) {
+    await sql`update account set exhausted_at = ${BigInt(Math.floor(atMs))}
+      where id in (${sql.join(part)}) and first_paid_at is not null and exhausted_at is null and balance_n + (
+        select coalesce(sum(granted_n - spent_n), 0) from credit_lease where credit_lease.account_id = account.id
+      ) < cast(${BigInt(smallestN)} as bigint)`.execute(tx);
+  }
 }
 
 /** Which leases are closed. */

@@ -8,6 +8,8 @@ export interface Wallet {
   readonly availableN: number;
   /** What the last answer of the store said. */
   readonly state: "unknown" | "open" | "empty" | "unreachable";
+  /** Since when nothing is left of the account anywhere, on the wall clock, as that answer said; null = something was. */
+  readonly exhaustedAtMs: number | null;
 }
 
 /** What one key used of one method since the last batch. */
@@ -29,6 +31,7 @@ export interface Waiter {
 export class OpenWallet implements Wallet {
   readonly accountId: string;
   state: Wallet["state"] = "unknown";
+  exhaustedAtMs: number | null = null;
   /** False when there were too many to keep this one: it leases nothing. */
   readonly isKept: boolean;
   availableN = 0;
@@ -52,6 +55,8 @@ export class OpenWallet implements Wallet {
   /** What the calls that found too little since the last ask cost: together, and the largest. */
   shortN = 0;
   needN = 0;
+  /** The store has been told that what is left here is too little for a call, since something was left here for the last time. */
+  hasToldShort = false;
   /** When an empty wallet may ask again. */
   askAgainAtMs = 0;
   isAsking = false;
@@ -130,14 +135,21 @@ export function receive(wallet: OpenWallet, answer: Answer, { nowMs, month }: { 
   wallet.isInDoubt = false;
   wallet.availableN += receivedN;
   wallet.storeN = answer.leftN;
+  wallet.exhaustedAtMs = answer.exhaustedAtMs;
   wallet.state = answer.leftN > 0 ? "open" : "empty";
   if (receivedN > 0) {
+    wallet.hasToldShort = false;
     wallet.topN = wallet.availableN;
     wallet.grantedAtMs = nowMs;
   }
   wallet.lowWaterN = answer.leftN > 0 ? Math.floor(Math.min(Math.max(wallet.wantN, receivedN), wallet.availableN) * LOW_WATER) : 0;
   wallet.freeCu = wallet.freeMonth === month ? Math.max(wallet.freeCu, answer.usedCu) : answer.usedCu + wallet.freeNewCu;
   wallet.freeMonth = month;
+}
+
+/** Whether less than any call costs is here, and was in the store when it was last asked: then the account may have run out. */
+export function mayHaveRunOut({ availableN, heldN, storeN }: OpenWallet, smallestN: number): boolean {
+  return availableN + heldN < smallestN && storeN < smallestN;
 }
 
 /** Empties a wallet whose epoch is over; returns what was spent and never written. */

@@ -57,6 +57,8 @@ export interface CreditSettings {
   readonly nodeTimeoutMs: number;
   /** The least that is leased at once, nano-USD. */
   readonly minSliceN: number;
+  /** What the cheapest call costs, nano-USD: an account with less has run out. */
+  readonly smallestN: number;
   /** A wallet that was not used for this long is returned. */
   readonly idleMs: number;
   /** Wallets in memory; further accounts read "unreachable" until some are returned. */
@@ -74,7 +76,7 @@ export interface CreditParts {
 }
 
 /** The bounds of whoever names none. */
-const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets"> = { idleMs: 60_000, maxWallets: 100_000 };
+const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets" | "smallestN"> = { idleMs: 60_000, maxWallets: 100_000, smallestN: 1 };
 
 /** Joins the store as a node and begins to lease. */
 export async function openCredit(parts: CreditParts): Promise<Credit> {
@@ -207,7 +209,10 @@ class LeasedCredit implements Credit {
     }
     wallet.shortN += amountN;
     wallet.needN = Math.max(wallet.needN, amountN);
-    if (wallet.state !== "empty" || nowMs >= wallet.askAgainAtMs) this.#refills.ask(wallet);
+    if (wallet.state === "empty" && wallet.hasToldShort && nowMs < wallet.askAgainAtMs) return false;
+    // The first call that finds too little is told at once: from then on its account counts as run out, whether or not another call follows.
+    wallet.hasToldShort = !wallet.isAsking;
+    this.#refills.ask(wallet);
     return false;
   }
 
@@ -215,8 +220,9 @@ class LeasedCredit implements Credit {
     const nowMs = this.#world.now();
     const { epoch } = this.#cycle;
     if (epoch === null || nowMs >= this.#cycle.stopAtMs) throw new Error("the store has not been reached for too long: nothing is leased");
-    const asks = wallets.map((wallet) => askOf(wallet, nowMs, this.#settings.minSliceN));
-    const terms = { minSliceN: this.#settings.minSliceN, atMs: this.#world.wallMs(), month: this.#book.month };
+    const { minSliceN, smallestN } = this.#settings;
+    const asks = wallets.map((wallet) => askOf(wallet, nowMs, minSliceN));
+    const terms = { minSliceN, smallestN, atMs: this.#world.wallMs(), month: this.#book.month };
     const answers = await this.#store.transaction((tx) => lease(tx, epoch, { asks, terms }));
     if (answers === null) this.#cycle.fence(epoch);
     if (answers === null || this.#cycle.epoch !== epoch) throw new Error("this node's epoch is over: it joins again");

@@ -226,7 +226,8 @@ class TheGate implements Gate {
         const priceN = cu * settings.tariff.nanoPerCu;
         if (credit.hold(wallet, priceN)) return priceN;
         if (wallet.state !== "empty") return LATER;
-        if (payer.paid !== null) payer.paid.exhaustedAtMs ??= world.wallMs();
+        // The store says when it ran out; until it has, and while another node has the rest, it is as if it had just now.
+        if (payer.paid !== null) payer.paid.exhaustedAtMs = wallet.exhaustedAtMs ?? payer.paid.exhaustedAtMs ?? world.wallMs();
         return null;
       }
       case "payment":

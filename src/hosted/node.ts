@@ -1,8 +1,8 @@
 // The life of a node in the store: it joins, says what it spent (which is also how it says that it lives), leaves, or is found dead by the others.
 // Knows no wallet.
 import { sql } from "kysely";
-import { closeLeases, type Epoch } from "./credit-lease.ts";
-import { inParts, type Tx } from "./ledger.ts";
+import { closeLeases, type Epoch, noteExhausted, type RunningOut } from "./credit-lease.ts";
+import { inParts, lockAccount, lockAccounts, type Tx } from "./ledger.ts";
 import type { Store } from "./store.ts";
 import type { AllowanceMonthTable, UsageHourTable } from "./tables.ts";
 
@@ -20,6 +20,7 @@ export interface Batch {
   /** Sorted, no row twice. */
   readonly usage: readonly UsageHourTable[];
   readonly free: readonly AllowanceMonthTable[];
+  readonly runningOut: RunningOut;
 }
 
 /** Starts a new epoch of a node, and closes the leases of those that are over. */
@@ -50,7 +51,11 @@ export async function flush(store: Store, epoch: Epoch, { batch, wallMs }: { rea
       .where("flush_seq", "=", batch.seq - 1n)
       .executeTakeFirstOrThrow();
     if (numUpdatedRows === 0n) return (await isWritten(tx, epoch, batch.seq)) ? "written" : "fenced";
+    const { accountIds } = batch.runningOut;
+    if (accountIds.length === 1) await lockAccount(tx, accountIds[0] ?? "");
+    else await lockAccounts(tx, accountIds);
     await writeSpent(tx, epoch, batch.spent);
+    await noteExhausted(tx, batch.runningOut);
     await inParts(batch.usage, (part) => addUsage(tx, part));
     await inParts(batch.free, (part) => addFree(tx, part));
     return "written";

@@ -8,20 +8,26 @@ import { createAddressLimit, networkOf } from "../../src/hosted/creation-limit.t
 import { createAccount, createAnonymousKey } from "../../src/hosted/keys-create.ts";
 import { EVERY_PROFILE } from "../../src/hosted/keys-profiles.ts";
 import { isStoreTrouble } from "../../src/hosted/store-trouble.ts";
+import { TARIFF } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 const NOW_MS = Date.UTC(2026, 5, 30, 23, 59);
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const TERMS = { freeCuPerMonth: 1_000, fallbackMs: 30 * DAY_MS };
+const CU = BigInt(TARIFF.nanoPerCu);
+const TERMS = { freeCuPerMonth: 1_000, fallbackMs: 30 * DAY_MS, tariff: TARIFF };
 const NEW: AccountRecord = { id: "acc_1", kind: "account", balanceN: 0n, firstPaidAtMs: null, exhaustedAtMs: null, usedCu: 0, keys: 1, createdAtMs: 0 };
 
 test("an account is served by its balance, then because it has paid, then for free, then not at all", () => {
   const standing = (it: Partial<AccountRecord>) => standingOf({ ...NEW, ...it }, TERMS, NOW_MS);
   const paid = { firstPaidAtMs: 1, exhaustedAtMs: NOW_MS - DAY_MS };
-  assert.equal(standing({ balanceN: 1n }).access, "premium");
+  assert.equal(standing({ balanceN: CU }).access, "premium");
+  assert.equal(standing({ balanceN: CU - 1n, kind: "anonymous" }).access, "none", "no call costs so little");
   assert.deepEqual([standing(paid).access, standing(paid).fallbackUntilMs], ["public", NOW_MS + 29 * DAY_MS]);
-  assert.equal(standing({ ...paid, balanceN: 1n }).fallbackUntilMs, null);
+  const rest = standing({ ...paid, balanceN: 2n * CU });
+  assert.deepEqual([rest.access, rest.fallbackUntilMs], ["public", NOW_MS + 29 * DAY_MS], "a rest that pays for no usual call");
+  const unnoted = standing({ firstPaidAtMs: 1 });
+  assert.deepEqual([unnoted.access, unnoted.fallbackUntilMs], ["public", NOW_MS + 30 * DAY_MS], "as the next call is served");
   assert.equal(standing({ ...paid, exhaustedAtMs: NOW_MS - 30 * DAY_MS, usedCu: 1_000 }).access, "none");
   assert.equal(standing({ usedCu: 999 }).access, "public");
   assert.equal(standing({ usedCu: 1_000 }).access, "none");

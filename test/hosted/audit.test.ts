@@ -231,9 +231,9 @@ async function post(store: Store, { random, isOver, onRound }: Posting): Promise
     if (toId !== accountId) money.push({ kind: "move", idemKey: `move:${rounds}`, fromId: accountId, toId, amountN: 7n, atMs: 1 });
     await store.transaction((tx) => postAll(tx, money));
     const ask = { accountId, shortN: 100, needN: 100, wantN: 0, hereN: 0, grantedN: 0 };
-    await store.transaction((tx) => lease(tx, epoch, { asks: [ask], terms: { minSliceN: 100, atMs: 1, month: 1 } }));
+    await store.transaction((tx) => lease(tx, epoch, { asks: [ask], terms: { minSliceN: 100, smallestN: 1, atMs: 1, month: 1 } }));
     const usage = [{ account_id: accountId, key_id: "k", method: "posted", hour: BigInt(rounds % 50), calls: 1n, cu: 1n, charge_n: 60n }];
-    const batch = { seq: BigInt(rounds + 1), spent: [{ accountId, amountN: 60n }], usage, free: [] };
+    const batch = { seq: BigInt(rounds + 1), spent: [{ accountId, amountN: 60n }], usage, free: [], runningOut: { accountIds: [], smallestN: 1, atMs: 1 } };
     assert.equal(await flush(store, epoch, { batch, wallMs: 1 }), "written");
     await store.transaction((tx) => closeLeases(tx, { kind: "idle", epoch, accountIds: [accountId], seq: BigInt(rounds + 1) }, 1));
     onRound();

@@ -67,6 +67,61 @@ eachStore(({ engine, open }) => {
     assert.deepEqual(await audit(store), []);
   });
 
+  test(`the moment at which a balance ran out is written with what was spent, without a further call, and stays (${engine})`, async (t) => {
+    const store = await open(t);
+    // To the last unit, and to a rest that pays for no call.
+    await createPaid(store, "acc_even", BigInt(3 * CU));
+    await createPaid(store, "acc_rest", BigInt(4 * CU) - 1n);
+    await createPaid(store, "acc_left", BigInt(4 * CU));
+    await createAccount(store, "acc_gift");
+    await store.db
+      .updateTable("account")
+      .set({ balance_n: BigInt(3 * CU), funded_n: BigInt(3 * CU) })
+      .where("id", "=", "acc_gift")
+      .execute();
+    const { credit, world } = await node(t, store, "a", { smallestN: CU });
+    const ids = ["acc_even", "acc_rest", "acc_left", "acc_gift"];
+    for (const id of ids) {
+      await refill(credit, world, credit.wallet(id), 3 * CU);
+      assert.equal(credit.hold(credit.wallet(id), 3 * CU), true);
+      credit.settle(credit.wallet(id), { ...ONE_CALL, keyId: `key_${id}` });
+    }
+    const noted = async () => Promise.all(ids.map(async (id) => (await accountOf(store, id)).exhausted_at));
+    assert.deepEqual(await noted(), [null, null, null, null]);
+    const at = BigInt(Math.floor(world.wallMs()));
+    await credit.flush();
+    assert.deepEqual(await noted(), [at, at, null, null]);
+    world.jump(86_400_000);
+    await credit.flush();
+    for (const id of ids) await refill(credit, world, credit.wallet(id), 3 * CU);
+    assert.deepEqual((await noted()).slice(0, 2), [at, at], "a call that comes later does not begin it anew");
+    assert.deepEqual([credit.wallet("acc_even").state, credit.wallet("acc_even").exhaustedAtMs], ["empty", Number(at)]);
+    await credit.close();
+    const next = await node(t, store, "b", { smallestN: CU });
+    await refill(next.credit, next.world, next.credit.wallet("acc_even"), 3 * CU);
+    assert.equal(next.credit.wallet("acc_even").exhaustedAtMs, Number(at), "and outlives the process");
+    await next.credit.close();
+  });
+
+  test(`a balance that two nodes use up ran out when the second one writes, and not before (${engine})`, async (t) => {
+    const store = await open(t);
+    await createPaid(store, "acc_a", BigInt(200 * CU));
+    const nodes = [await node(t, store, "a", { smallestN: CU }), await node(t, store, "b", { smallestN: CU })];
+    for (const { credit, world } of nodes) await refill(credit, world, credit.wallet("acc_a"), 100 * CU);
+    const noted: (bigint | null)[] = [];
+    for (const { credit } of nodes) {
+      const wallet = credit.wallet("acc_a");
+      const allN = wallet.availableN;
+      assert.ok(allN > 0 && credit.hold(wallet, allN));
+      credit.settle(wallet, { ...ONE_CALL, cu: allN / CU, heldN: allN, chargeN: allN });
+      await credit.flush();
+      noted.push((await accountOf(store, "acc_a")).exhausted_at);
+    }
+    assert.deepEqual([noted[0], noted[1] === null], [null, false]);
+    for (const { credit } of nodes) await credit.close();
+    assert.deepEqual(await audit(store), []);
+  });
+
   test(`an account is not exhausted while another node has some of it, nor one that never paid (${engine})`, async (t) => {
     const store = await open(t);
     await createPaid(store, "acc_a", BigInt(50 * CU));

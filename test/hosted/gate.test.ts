@@ -33,6 +33,7 @@ const SETTINGS: GateSettings = {
 interface Purse {
   availableN: number;
   state: Wallet["state"];
+  exhaustedAtMs: number | null;
   freeUsedCu: number | null;
   freeHeldCu: number;
   readonly settled: { readonly method: string; readonly cu: number; readonly chargeN: number; readonly freeCu: number }[];
@@ -49,7 +50,7 @@ interface Scene {
 
 function scene(availableN: number, about: Partial<Holder> = {}, payer: Partial<Holder["payer"]> = {}): Scene {
   const world = simulatedWorld(1);
-  const purse: Purse = { availableN, state: availableN > 0 ? "open" : "empty", freeUsedCu: 0, freeHeldCu: 0, settled: [] };
+  const purse: Purse = { availableN, state: availableN > 0 ? "open" : "empty", exhaustedAtMs: null, freeUsedCu: 0, freeHeldCu: 0, settled: [] };
   const wallet: Wallet = {
     accountId: "acc_1",
     get availableN() {
@@ -57,6 +58,9 @@ function scene(availableN: number, about: Partial<Holder> = {}, payer: Partial<H
     },
     get state() {
       return purse.state;
+    },
+    get exhaustedAtMs() {
+      return purse.exhaustedAtMs;
     },
   };
   const credit: Credit = {
@@ -154,6 +158,22 @@ test("who has paid before is served on public providers for thirty days after th
   granted(ask());
   world.jump(1);
   assert.equal(refused(ask()), "balance_exhausted");
+});
+
+test("the thirty days run from when the store says that the balance ran out, whenever a call comes after that", () => {
+  const { world, purse, ask } = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
+  purse.freeUsedCu = 100;
+  purse.exhaustedAtMs = world.wallMs();
+  world.jump(30 * DAY_MS - 1);
+  assert.equal(granted(ask()).service.means, "payment");
+  world.jump(1);
+  assert.equal(refused(ask()), "balance_exhausted");
+  // What was taken for the moment before the store had answered gives way to it.
+  const late = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
+  late.purse.freeUsedCu = 100;
+  granted(late.ask());
+  late.purse.exhaustedAtMs = late.world.wallMs() - 30 * DAY_MS;
+  assert.equal(refused(late.ask()), "balance_exhausted");
 });
 
 test("an account that never paid uses its free allowance to the last unit and not further; an anonymous key has none", () => {

@@ -6,6 +6,7 @@ import { mainnet } from "viem/chains";
 import { realWorld } from "../../src/world.ts";
 import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-stage.ts";
 import type { Answer } from "../fakes/service.ts";
+import { until } from "../fakes/stage.ts";
 
 const code = ({ status, json }: Answer) => [status, json.error.code, json.error.data.code];
 const paid = ({ headers }: Answer) => ["access", "fallback", "cu", "usd", "balance-usd"].map((it) => headers.get(`x-svc-${it}`));
@@ -223,3 +224,24 @@ test("the operator reads usage by method and key, and the books agree; nobody el
   assert.equal((await stage.manage(OPERATOR_TOKEN, "GET", "/api/v1/operator/audit")).json.ok, true);
   assert.equal((await stage.manage(key, "GET", "/api/v1/operator/usage")).status, 401);
 });
+
+for (const [rest, usd] of [
+  ["nothing", "0.00003"],
+  ["a rest that pays for no such call", "0.00004"],
+] as const)
+  test(`an account of whose credit ${rest} is left says so as its calls do, and from when it ran out, also where no call follows`, async (t) => {
+    const stage = await hostedStage(t, { free_cu_per_month: 0 });
+    const { key, token, accountId } = await stage.account();
+    const credited = await stage.manage(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${accountId}/credit`, { usd, reference: "gift" });
+    assert.equal(credited.status, 200, credited.text);
+    const account = async () => (await stage.manage(token, "GET", "/api/v1/accounts/current")).json;
+    const before = Date.now();
+    for (let call = 0; call < 2; call++) assert.equal(paid(await stage.call(key))[0], "premium");
+    const idle = rest === "nothing" ? await account() : null;
+    const after = await stage.call(key);
+    assert.deepEqual(paid(after).slice(0, 2), ["public", "payment"]);
+    const told = await until("it is noted", async () => ((it) => it.managed_access === "public" && it)(await account()));
+    const ranOutMs = Date.parse(told.fallback.until) - 30 * 86_400_000;
+    assert.ok(ranOutMs >= before && ranOutMs <= Date.now(), told.fallback.until);
+    if (idle !== null) assert.deepEqual([idle.managed_access, idle.fallback], [told.managed_access, told.fallback], "the same before a call found nothing");
+  });
