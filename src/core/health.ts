@@ -123,10 +123,11 @@ export function recordCut(health: Health, method: Method, { verdict, latencyMs, 
   }
 }
 
-/** Counts a silent attempt of a caller as a timeout, unless one of the same caller counted a short while ago. */
-export function recordSilence(health: Health, caller: string, latencyMs: number, ending: Ending): void {
-  if (!takeCount(health.silences, caller, ending.nowMs)) return;
+/** Counts a silent attempt of a caller as a timeout, unless one of the same caller counted a short while ago: then false. */
+export function recordSilence(health: Health, caller: string, latencyMs: number, ending: Ending): boolean {
+  if (!takeCount(health.silences, caller, ending.nowMs)) return false;
   signal(health, "silence", latencyMs, ending);
+  return true;
 }
 
 /** Takes a verdict into account that is about no call: what became of a connection. Counts nothing. */

@@ -13,6 +13,8 @@ export interface Inquiry {
   /** The JSON array of parameters. */
   readonly params: string;
   readonly timeoutMs: number;
+  /** Whether the provider is there is the question. */
+  readonly isProbe?: true;
 }
 
 /** Hears the raw JSON of the result, or why there is none. */
@@ -22,7 +24,7 @@ export interface Inquirer {
 }
 
 /** Asks. Returns the way to stop; nobody hears anything after that. */
-export function ask(wheel: Wheel, { upstream, provider, method, params, timeoutMs }: Inquiry, inquirer: Inquirer): () => void {
+export function ask(wheel: Wheel, { upstream, provider, method, params, timeoutMs, isProbe }: Inquiry, inquirer: Inquirer): () => void {
   const fail = (failure: Failure): void => {
     alarm.clear();
     inquirer.failed(failure);
@@ -44,7 +46,10 @@ export function ask(wheel: Wheel, { upstream, provider, method, params, timeoutM
     dispatch.cancel();
     fail(plainFailure(sent ? "timeout" : "unsent", "no answer in time"));
   });
-  const dispatch = upstream.send({ provider, ...writeRequest(method, Buffer.from(params)), mayStream: false }, listener);
+  const dispatch = upstream.send(
+    { provider, ...writeRequest(method, Buffer.from(params)), mayStream: false, ...(isProbe === undefined ? {} : { isProbe }) },
+    listener,
+  );
   return () => {
     alarm.clear();
     dispatch.cancel();

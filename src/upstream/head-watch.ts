@@ -128,6 +128,6 @@ class Listening {
     // A socket that is dropped at once is as bad as one that never opened.
     const found: Failure = livedMs === null ? failure : { ...failure, kind: "unsent" };
     const verdict = classify(found, method, { methodName: method.name, rules: this.#provider.errorRules, wallMs: this.#parts.world.wallMs() });
-    this.#tracker.recordSocket(this.#provider, verdict, failure);
+    this.#tracker.recordSocket(this.#provider, verdict, failure.incident);
   }
 }

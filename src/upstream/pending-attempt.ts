@@ -58,6 +58,8 @@ export class PendingAttempt implements Listener, Outstanding {
   readonly startedAtMs: number;
   readonly isTrial: boolean;
   sentAtMs: number | null = null;
+  counted = false;
+  /** Its provider was silent, once it has ended. */
   silent = false;
   /** What it was, once it has ended. */
   attempt: Attempt | null = null;
@@ -82,6 +84,10 @@ export class PendingAttempt implements Listener, Outstanding {
 
   get sent(): boolean {
     return this.#dispatch?.sent === true;
+  }
+
+  get queued(): boolean {
+    return this.#dispatch?.queued === true;
   }
 
   /** How long it has been out. */
@@ -112,6 +118,10 @@ export class PendingAttempt implements Listener, Outstanding {
   stream(stream: AnswerStream): void {
     if (this.attempt === null) this.#owner.streaming(this, stream);
     else stream.cut();
+  }
+
+  heard(): void {
+    this.#parts.tracker.heard(this.provider, this.transport);
   }
 
   broken(message: string): void {
@@ -153,7 +163,7 @@ export class PendingAttempt implements Listener, Outstanding {
     if (this.attempt !== null) return;
     const { sent } = this;
     if (!sent) this.#dispatch?.cancel();
-    const crowded = !sent && this.#dispatch?.queued === true;
+    const crowded = !sent && this.queued;
     const failure = plainFailure(sent ? "timeout" : "unsent", "no answer in time");
     this.#owner.failed(this, crowded ? { ...failure, crowded } : failure, null);
   }

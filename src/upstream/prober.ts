@@ -155,7 +155,7 @@ class Checks {
     if (upstream === undefined) return;
     const sinceMs = world.now();
     const over = (): void => void this.#cancels.delete(cancel);
-    const question = { upstream, provider, method: "eth_chainId", params: "[]", timeoutMs: CHECK_MS };
+    const question = { upstream, provider, method: "eth_chainId", params: "[]", timeoutMs: CHECK_MS, isProbe: true } as const;
     const cancel = ask(wheel, question, {
       result: () => {
         over();
@@ -206,7 +206,7 @@ function askQuantity(
   };
   return ask(
     parts.wheel,
-    { upstream, provider, method, params: "[]", timeoutMs },
+    { upstream, provider, method, params: "[]", timeoutMs, isProbe: true },
     {
       result(result) {
         const text = result.toString("latin1", 0, 20);

@@ -23,10 +23,12 @@ export interface Outstanding extends Channel {
   readonly startedAtMs: number;
   /** False as long as certainly nothing of it has left this machine. */
   readonly sent: boolean;
+  /** It has waited for a connection that others use. */
+  readonly queued: boolean;
   /** When it was first known to have been sent; null = it is not. */
   sentAtMs: number | null;
-  /** Its provider was silent for too long. */
-  silent: boolean;
+  /** It has counted as silent toward the circuit of its provider. */
+  counted: boolean;
   /** Asked to go elsewhere, if it can. */
   leave(why: Departure): void;
 }
@@ -41,7 +43,7 @@ export interface WatchedChannel extends Channel {
 
 /** Hears what is noticed. */
 export interface SilenceListener {
-  /** An attempt has met silence for longer than usual; told once for each. */
+  /** An attempt has met silence for longer than usual. Told again until it has counted. */
   silent(channel: WatchedChannel, out: Outstanding): void;
   /** Nothing has come for a while, though something was asked. Told again and again while that lasts. */
   quiet(channel: WatchedChannel): void;
@@ -86,16 +88,13 @@ export class SilenceWatch {
     let quiet = false;
     for (const out of channel.out) {
       if (!out.sent) {
-        out.leave("queued");
+        if (out.queued) out.leave("queued");
         continue;
       }
       out.sentAtMs ??= this.#world.now();
-      if (out.silent) continue;
       const silence = this.silenceOf(channel, out);
       quiet ||= silence === "quiet" || silence === "silent";
-      if (silence !== "silent") continue;
-      out.silent = true;
-      this.#listener.silent(channel, out);
+      if (silence === "silent" && !out.counted) this.#listener.silent(channel, out);
     }
     if (quiet) this.#listener.quiet(channel);
   }

@@ -145,7 +145,7 @@ export interface Tracker {
 /** What routing a call needs of a tracker. */
 export type RoutingState = Pick<
   Tracker,
-  "set" | "plan" | "admit" | "trialPatienceMs" | "begin" | "end" | "record" | "waitMs" | "takePanicSlot" | "freePanicSlot"
+  "set" | "plan" | "admit" | "trialPatienceMs" | "begin" | "end" | "heard" | "record" | "waitMs" | "takePanicSlot" | "freePanicSlot"
 >;
 
 /** The routing state of a set; providers whose id and URL stay the same keep their health from `previous`. */
@@ -244,8 +244,8 @@ class SetTracker implements Tracker {
     }
     const { breaker } = health;
     const ending = this.#ending(call.block);
-    const silent = out.silent || this.#silences.silenceOf(channel, out) === "silent";
-    if (silent && !out.silent) recordSilence(health, out.caller.key, latencyMs, ending);
+    const silent = out.counted || this.#silences.silenceOf(channel, out) === "silent";
+    if (silent && !out.counted) recordSilence(health, out.caller.key, latencyMs, ending);
     recordCut(health, call.method, { verdict, latencyMs, silent }, ending);
     if (health.breaker !== breaker) this.#changed(channel, breaker, "silence");
     return silent;
@@ -462,7 +462,7 @@ class SetTracker implements Tracker {
   /** An attempt of a caller has met silence for longer than usual, and is still out. */
   #silent(channel: WatchedChannel, out: Outstanding): void {
     const { breaker } = channel.health;
-    recordSilence(channel.health, out.caller.key, this.#world.now() - out.startedAtMs, this.#ending(NO_BLOCK));
+    out.counted = recordSilence(channel.health, out.caller.key, this.#world.now() - out.startedAtMs, this.#ending(NO_BLOCK));
     if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
   }
 

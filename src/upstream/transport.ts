@@ -68,6 +68,8 @@ export interface Listener {
    */
   result(body: Buffer, span: ResultSpan, lender?: Lender): void;
   stream(stream: AnswerStream): void;
+  /** A part of a long answer has come. */
+  heard?(): void;
   /** After `stream`: the answer broke off, which its sink is told as well. */
   broken(message: string): void;
   /** `raw` is the JSON of the provider's error member, where it sent one with the id of the request. */
@@ -81,6 +83,8 @@ export interface Outgoing extends WireRequest {
   readonly mayStream: boolean;
   /** Where an answer that is gathered is counted until it is told; left out = with the service's own. */
   readonly room?: Room | undefined;
+  /** It asks whether the provider is there, and has connections of its own where all others are in use. */
+  readonly isProbe?: true;
 }
 
 /** A request on its way. */

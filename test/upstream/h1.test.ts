@@ -76,6 +76,8 @@ class Asking implements AnswerHandler {
   foreign = false;
   /** Keeps chunks as they lie, as a slow reader does. */
   keeps = false;
+  readonly abandoned = false;
+
   get keepsChunks(): boolean {
     return this.keeps;
   }

@@ -38,6 +38,9 @@ const SHORT_BYTES = 4_096;
 /** One request on its way and the reading of its answer. */
 export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   sent = false;
+  queued = false;
+  /** Called once when its connection has no more to do with it. */
+  onOver: () => void = NOTHING;
   head: Buffer = EMPTY;
   idAt = 0;
   bodyBytes: number | null = null;
@@ -84,6 +87,10 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#mostBytes = limits.maxWholeBytes;
   }
 
+  get abandoned(): boolean {
+    return this.#state === "over";
+  }
+
   get keepsChunks(): boolean {
     return this.#state === "held" || this.#state === "flowing";
   }
@@ -108,6 +115,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
 
   onResponseData(_controller: Controller, chunk: Buffer, last = false): boolean {
     this.#size += chunk.length;
+    if (!last) this.#listener.heard?.();
     switch (this.#state) {
       case "flowing":
         return this.#pass(chunk, last);
@@ -132,6 +140,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   onResponseEnd(): void {
+    this.#release();
     // undici does not ask.
     if (this.#controller !== null && !this.onResponseComplete()) this.#expected.distrust();
     if (this.#state === "flowing") this.#endFlow();
@@ -140,7 +149,8 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   onResponseError(_controller: Controller | null, error: Error): void {
-    if (this.#state === "waiting") this.#fail(this.sent ? "network" : "unsent", describe(error));
+    this.#release();
+    if (this.#state === "waiting") this.#fail(this.sent ? "network" : "unsent", describe(error), isCrowded(error) ? { crowded: true } : { incident: error });
     else if (this.#state === "held") this.#ending = () => this.#break("the provider's answer broke off");
     else if (this.#state === "flowing") this.#break("the provider's answer broke off");
   }
@@ -149,6 +159,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     if (this.#state === "over") return;
     this.#state = "over";
     this.#letGo();
+    this.#release();
     this.#controller?.abort(CANCELLED);
   }
 
@@ -339,13 +350,20 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#listener.failed({ kind: "error", httpStatus: this.#status, retryAfter: this.#retryAfter, ...error }, owned ? kept : null);
   }
 
-  #fail(kind: Failure["kind"], message: string): void {
+  #release(): void {
+    const { onOver } = this;
+    this.onOver = NOTHING;
+    onOver();
+  }
+
+  #fail(kind: Failure["kind"], message: string, about: Pick<Failure, "crowded" | "incident"> = {}): void {
     this.cancel();
-    this.#listener.failed({ kind, httpStatus: this.#status, retryAfter: this.#retryAfter, code: null, message, data: null }, null);
+    this.#listener.failed({ kind, httpStatus: this.#status, retryAfter: this.#retryAfter, code: null, message, data: null, ...about }, null);
   }
 }
 
 const EMPTY = Buffer.alloc(0);
+const NOTHING = (): void => {};
 const CANCELLED = new Error("cancelled");
 /** Longest error, and longest anything that is not a result. */
 const MAX_ERROR_BYTES = 1_048_576;
@@ -356,6 +374,11 @@ const COMPRESSED = "the answer is compressed, which was not asked for";
 
 function excerpt(body: Buffer): string {
   return body.toString("utf8", 0, EXCERPT_CHARS).trim();
+}
+
+/** Whether a request failed for want of a connection of ours. */
+function isCrowded(error: Error & { readonly code?: unknown }): boolean {
+  return error.code === "EPOOL";
 }
 
 /** The kind of a network error without anything of the address it was for. */

@@ -28,6 +28,8 @@ export interface AnswerHandler {
    * Read after each call.
    */
   readonly keepsChunks: boolean;
+  /** Nobody waits for the answer any more, so that the request need not be sent. */
+  readonly abandoned: boolean;
   /**
    * True = done with the chunk. Otherwise, where `keepsChunks`, it is kept, and handed back with `recycle` once.
    * `last`: the body ends with this chunk, and `onResponseEnd` follows at once.

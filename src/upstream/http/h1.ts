@@ -24,6 +24,10 @@ export interface OriginOptions {
 export interface Origin {
   /** Sends `head` (request line and headers, up to and with `content-length: `) and `body`. */
   send(head: string, body: RequestBody, handler: AnswerHandler): void;
+  /** The same over a connection beyond the usual number, where those are in use. */
+  sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void;
+  /** Whether a request would not have to wait for another one's answer. */
+  isFree(): boolean;
   /** Hands back a chunk's memory once nobody reads it any more. */
   recycle(chunk: Buffer): void;
   /** Nobody sends here any more: idle connections end now, the others after their answer. */
@@ -32,6 +36,8 @@ export interface Origin {
   destroy(): void;
 }
 
+/** Connections that only probes may open. */
+const PROBE_CONNECTIONS = 2;
 /** Not longer than the second by which connections are given up early. */
 const SWEEP_MS = 1_000;
 
@@ -63,11 +69,9 @@ class OriginPool implements Origin, Home {
 
   send(head: string, body: RequestBody, handler: AnswerHandler): void {
     if (this.#destroyed) return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
-    const connection = this.#idle.pop() ?? this.#connect();
-    if (connection !== null) {
-      if (!connection.ask(head, body, handler)) this.free(connection);
-      return;
-    }
+    const connection = this.#idle.pop() ?? this.#connect(this.options.connections);
+    if (connection !== null) return this.#ask(connection, { head, body, handler });
+    if (this.#waiting.length >= this.options.queue) this.#waiting = this.#waiting.filter((it) => !it.handler.abandoned);
     if (this.#waiting.length >= this.options.queue) return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
     this.#waiting.push({ head, body, handler });
   }
@@ -76,11 +80,21 @@ class OriginPool implements Origin, Home {
     this.buffers.recycle(chunk);
   }
 
+  sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void {
+    const connection = this.#destroyed ? null : (this.#idle.pop() ?? this.#connect(this.options.connections + PROBE_CONNECTIONS));
+    if (connection === null) this.send(head, body, handler);
+    else this.#ask(connection, { head, body, handler });
+  }
+
+  isFree(): boolean {
+    return this.#idle.length > 0 || this.#all.size < this.options.connections;
+  }
+
   free(connection: Connection): void {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+    for (let next = this.#isBeyond() ? undefined : this.#next(); next !== undefined; next = this.#next()) {
       if (connection.ask(next.head, next.body, next.handler)) return;
     }
-    if (this.#retired) connection.abort(IDLE);
+    if (this.#retired || this.#isBeyond()) connection.abort(IDLE);
     else this.#idle.push(connection);
   }
 
@@ -88,7 +102,7 @@ class OriginPool implements Origin, Home {
     this.#all.delete(connection);
     const at = this.#idle.indexOf(connection);
     if (at !== -1) this.#idle.splice(at, 1);
-    const next = this.#destroyed ? undefined : this.#waiting.shift();
+    const next = this.#destroyed || !this.isFree() ? undefined : this.#next();
     if (next !== undefined) this.send(next.head, next.body, next.handler);
   }
 
@@ -104,9 +118,25 @@ class OriginPool implements Origin, Home {
     for (const connection of [...this.#all]) connection.abort(coded("the pool is closed", "ECLOSED"));
   }
 
-  /** A new connection; null = there are as many as there may be. */
-  #connect(): Connection | null {
-    if (this.#all.size >= this.options.connections) return null;
+  /** Whether there are more connections than usual: then one that is free ends. */
+  #isBeyond(): boolean {
+    return this.#all.size > this.options.connections;
+  }
+
+  /** The request that has waited longest, of those that somebody still waits for. */
+  #next(): Waiting | undefined {
+    let next = this.#waiting.shift();
+    while (next?.handler.abandoned === true) next = this.#waiting.shift();
+    return next;
+  }
+
+  #ask(connection: Connection, { head, body, handler }: Waiting): void {
+    if (!connection.ask(head, body, handler)) this.free(connection);
+  }
+
+  /** A new connection; null = there are `most` already. */
+  #connect(most: number): Connection | null {
+    if (this.#all.size >= most) return null;
     const fresh = new Connection(this);
     this.#all.add(fresh);
     this.#cancelSweep ??= this.options.world.after(SWEEP_MS, () => this.#sweep());

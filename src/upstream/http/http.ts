@@ -1,7 +1,7 @@
 // Providers over HTTP: which connections a request takes and what its head says. One pool per origin, shared by every profile that names it; users'
 // providers have pools of their own, so that none of them ever gets a connection that was not checked.
 import type { LookupFunction } from "node:net";
-import { Pool } from "undici";
+import { type Dispatcher, Pool } from "undici";
 import type { Provider } from "../../core/profile.ts";
 import { bareHost } from "../../core/public-address.ts";
 import { withWireId } from "../../core/wire-request.ts";
@@ -12,17 +12,20 @@ import type { Upstream } from "../transport.ts";
 import { type AnswerLimits, HttpDispatch } from "./answer.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import { createOrigin } from "./h1.ts";
-import type { RequestBody } from "./h1-connection.ts";
+import { coded, type RequestBody } from "./h1-connection.ts";
 
 /** Bounds of the HTTP transport. */
 export interface HttpLimits extends AnswerLimits {
   readonly connectionsPerOrigin: number;
-  /** Requests that may wait for a connection to one plain-text origin. */
+  /** Requests that may wait for a connection to one origin. */
   readonly maxWaiting: number;
   readonly connectTimeoutMs: number;
   /** Longest answer of a user's provider held in one piece. */
   readonly maxGuardedBytes: number;
 }
+
+/** Connections to a secure origin that only probes use. */
+const PROBE_CONNECTIONS = 2;
 
 /** The bounds used unless a test tightens them. */
 export const HTTP_LIMITS: HttpLimits = {
@@ -71,7 +74,7 @@ export function createHttpUpstream(
     const connections = origins.get(origin) ?? connect(url, provider.guarded);
     origins.set(origin, connections);
     const headers = Object.entries({ "content-type": "application/json", accept: "application/json", "user-agent": "svc", ...lowerCased(provider.headers) });
-    const route = { origin, connections, send: connections.prepare(url.pathname + url.search, headers) };
+    const route = { origin, connections, ...connections.prepare(url.pathname + url.search, headers) };
     routes.set(provider, route);
     return route;
   }
@@ -79,14 +82,17 @@ export function createHttpUpstream(
   return {
     send(outgoing, listener) {
       const { provider, mayStream, body: bytes, idStart, idEnd } = outgoing;
-      const { send, connections } = routeTo(provider);
+      const { send, sendProbe, connections } = routeTo(provider);
       const body = { bytes, id: world.wireId(), idStart, idEnd };
       const room = outgoing.room ?? (provider.guarded ? usersRoom : serviceRoom);
       const expected = { wireId: body.id, mayStream, room, distrust: connections.distrust };
       const attempt = new HttpDispatch(expected, listener, provider.guarded ? guardedLimits : limits, buffers);
-      send(body, attempt);
+      attempt.queued = !connections.isFree();
+      if (outgoing.isProbe === true) sendProbe(body, attempt);
+      else send(body, attempt);
       return attempt;
     },
+    isFree: (provider) => routeTo(provider).connections.isFree(),
     retain(providers) {
       const used = new Set(providers.filter((it) => it.url !== null).map(keyOf));
       for (const [origin, connections] of origins) {
@@ -108,18 +114,25 @@ function originOf({ url, guarded }: Provider): string {
   return guarded ? `guarded ${origin}` : origin;
 }
 
-interface Route {
+interface Route extends Ways {
   readonly origin: string;
   readonly connections: Connections;
+}
+
+/** How a request is sent, and how one that asks whether the provider is there. */
+interface Ways {
   readonly send: Send;
+  readonly sendProbe: Send;
 }
 
 type Send = (body: RequestBody, handler: HttpDispatch) => void;
 
 /** Connections to one origin, however they are made. */
 interface Connections {
-  /** The way to send requests with this path and these headers. */
-  prepare(path: string, headers: readonly (readonly [name: string, value: string])[]): Send;
+  /** The ways to send requests with this path and these headers. */
+  prepare(path: string, headers: readonly (readonly [name: string, value: string])[]): Ways;
+  /** Whether a request would not have to wait for another one's answer. */
+  isFree(): boolean;
   /** An answer came that belongs to something else: no later request takes the connection that it came over. */
   readonly distrust: () => void;
   /** Nobody sends here any more: what is under way may end. */
@@ -129,8 +142,10 @@ interface Connections {
 
 /** Nowhere to connect: every request fails before anything is sent. */
 function noConnections(refusal: Error): Connections {
+  const send: Send = (_, handler) => queueMicrotask(() => handler.onResponseError(null, refusal));
   return {
-    prepare: () => (_, handler) => queueMicrotask(() => handler.onResponseError(null, refusal)),
+    prepare: () => ({ send, sendProbe: send }),
+    isFree: () => true,
     distrust() {},
     retire() {},
     async destroy() {},
@@ -153,8 +168,9 @@ function plainConnections(url: URL, { limits, world, lookup, buffers }: PlainPar
     prepare(path, headers) {
       const lines = [["host", url.host] as const, ...headers].map(([name, value]) => `${name}: ${value}\r\n`).join("");
       const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
-      return (body, handler) => origin.send(head, body, handler);
+      return { send: (body, handler) => origin.send(head, body, handler), sendProbe: (body, handler) => origin.sendProbe(head, body, handler) };
     },
+    isFree: () => origin.isFree(),
     // The connection itself has asked what its answer is, and has ended.
     distrust() {},
     retire: () => origin.retire(),
@@ -166,9 +182,11 @@ function plainConnections(url: URL, { limits, world, lookup, buffers }: PlainPar
 
 // Timeouts are the router's: undici's own are off, so that there is one clock. 30 s of idle keep-alive, less where the node announces less.
 function secureConnections(origin: string, limits: HttpLimits, lookup: LookupFunction | null): Connections {
-  const open = (): Pool =>
+  /** Requests that are under way or wait. Over HTTP/2 many share a connection; the bound is the same. */
+  let out = 0;
+  const makePool = (connections: number): Pool =>
     new Pool(origin, {
-      connections: limits.connectionsPerOrigin,
+      connections,
       pipelining: 1,
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -178,7 +196,9 @@ function secureConnections(origin: string, limits: HttpLimits, lookup: LookupFun
       ...(lookup === null ? {} : { connect: { lookup } }),
     });
   const closing = new Set<Pool>();
-  let pool = open();
+  /** For probes while all connections are in use; null = none was needed. */
+  let probes: Pool | null = null;
+  let pool = makePool(limits.connectionsPerOrigin);
   let retired = false;
   const close = (old: Pool): void => {
     closing.add(old);
@@ -187,25 +207,41 @@ function secureConnections(origin: string, limits: HttpLimits, lookup: LookupFun
       () => closing.delete(old),
     );
   };
+  const isFree = (): boolean => out < limits.connectionsPerOrigin;
   return {
     prepare(path, headers) {
       const flat = headers.flat();
-      return ({ bytes, id, idStart, idEnd }, handler) =>
-        void pool.dispatch({ path, method: "POST", headers: flat, body: withWireId({ body: bytes, idStart, idEnd }, id) }, handler);
+      const requestOf = ({ bytes, id, idStart, idEnd }: RequestBody): Dispatcher.DispatchOptions => {
+        return { path, method: "POST", headers: flat, body: withWireId({ body: bytes, idStart, idEnd }, id) };
+      };
+      const send: Send = (body, handler) => {
+        if (out >= limits.connectionsPerOrigin + limits.maxWaiting) return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
+        out++;
+        handler.onOver = () => void out--;
+        pool.dispatch(requestOf(body), handler);
+      };
+      const sendProbe: Send = (body, handler) => {
+        if (isFree()) return send(body, handler);
+        probes ??= makePool(PROBE_CONNECTIONS);
+        probes.dispatch(requestOf(body), handler);
+      };
+      return { send, sendProbe };
     },
+    isFree,
     // Nobody outside undici can tell which connection an answer came over: what is under way ends as it may, and the next request takes a new one.
     distrust() {
       if (retired) return;
       close(pool);
-      pool = open();
+      pool = makePool(limits.connectionsPerOrigin);
     },
     retire() {
       retired = true;
       close(pool);
+      if (probes !== null) close(probes);
     },
     async destroy() {
       retired = true;
-      await Promise.all([pool, ...closing].map((it) => it.destroy()));
+      await Promise.all([pool, probes, ...closing].map((it) => it?.destroy()));
     },
   };
 }

@@ -97,6 +97,11 @@ export class ProviderSocket {
     return () => void this.#keepers.delete(kept);
   }
 
+  /** Whether a request would be sent at once, or would open it. */
+  get isFree(): boolean {
+    return this.#state === "idle" || (this.#state === "open" && this.#calls.size < this.#parts.limits.maxPending);
+  }
+
   /** Sends a request over it, or keeps it until the socket is open; null = the listener has been told why not. */
   ask(question: Question, listener: CallListener): Call | null {
     const obstacle = this.#reach() ?? this.#crowded();
@@ -148,7 +153,8 @@ export class ProviderSocket {
 
   #crowded(): Failure | null {
     const { maxPending, maxWaiting } = this.#parts.limits;
-    return this.#calls.size < (this.#state === "open" ? maxPending : maxWaiting) ? null : plainFailure("unsent", "too many requests wait on this socket");
+    if (this.#calls.size < (this.#state === "open" ? maxPending : maxWaiting)) return null;
+    return { ...plainFailure("unsent", "too many requests wait on this socket"), crowded: true };
   }
 
   #write(call: Call): void {
@@ -223,8 +229,10 @@ export class ProviderSocket {
   }
 
   /** There is no connection (any more): says so to everybody, and waits before the next attempt. */
-  #fall(failure: Failure, livedMs: number | null): void {
+  #fall(why: Failure, livedMs: number | null): void {
     const { wheel, limits } = this.#parts;
+    // However many fail because of it, it has happened once.
+    const failure: Failure = { ...why, incident: why };
     this.#alarm?.clear();
     this.#failure = failure;
     if (livedMs !== null && livedMs >= limits.steadyMs) this.#failures = 0;

@@ -79,6 +79,7 @@ export function createSockets(parts: SocketsParts): Sockets {
     send: ({ provider, body, idStart, idEnd }, listener) => socketTo(provider).ask({ body, idStart, idEnd }, listener) ?? NEVER_SENT,
     subscribe: (provider, params, watcher) => socketTo(provider).feeds.join(params, watcher),
     keep: (provider, keeper) => socketTo(provider).keep(keeper),
+    isFree: (provider) => socketTo(provider).isFree,
     renew: (provider) => sockets.get(keyOf(provider))?.renew(),
     report: (provider) => sockets.get(keyOf(provider))?.report ?? NOTHING_YET,
     retain(providers) {

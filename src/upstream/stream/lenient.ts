@@ -3,6 +3,7 @@
 import type { Attempt, Channel, Plan } from "../../core/attempt.ts";
 import type { BlockRef, Call } from "../../core/call.ts";
 import type { Method } from "../../core/method.ts";
+import type { Provider, Transport } from "../../core/profile.ts";
 import type { Outstanding } from "../silence-watch.ts";
 import type { AttemptEnd, RoutingState, Selection } from "../tracker.ts";
 
@@ -45,6 +46,10 @@ export class LenientTracker implements RoutingState {
   end(_out: Outstanding, { attempt, call }: AttemptEnd): boolean {
     this.record(call.method, attempt, call.block, call.methodName);
     return false;
+  }
+
+  heard(provider: Provider, transport: Transport): void {
+    this.#strict.heard(provider, transport);
   }
 
   waitMs(call: Call, selection: Selection): number | null {

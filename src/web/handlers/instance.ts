@@ -112,6 +112,7 @@ function transportMetrics(tracker: Tracker, provider: Provider, transport: Trans
   return {
     transport,
     circuit_breaker_state: it.breaker,
+    circuit_opened: it.openings,
     half_open_in_ms: it.retryAfterMs,
     rate_limited_for_ms: it.rateLimitedForMs,
     cordoned: it.cordon,

@@ -167,6 +167,13 @@ const PROVIDER_METRICS: readonly ProviderMetric[] = [
     lines: ({ tracker, provider, transport }) => [["", BREAKER_VALUE[tracker.health(provider, transport).breaker]]],
   },
   {
+    name: "svc_circuit_opened_total",
+    type: "counter",
+    help: "Times the circuit was opened, by cause; silence: nothing was answered for longer than usual.",
+    lines: ({ tracker, provider, transport }) =>
+      Object.entries(tracker.health(provider, transport).openings).map(([cause, n]): [string, number] => [`,cause="${cause}"`, n]),
+  },
+  {
     name: "svc_rate_limited_seconds",
     type: "gauge",
     help: "Remaining time of the rate-limit state.",
