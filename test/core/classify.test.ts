@@ -1,4 +1,4 @@
-// The error classifier against 235 recorded and 373 further provider errors, the same under harmless variation, the traps between them, and hostile input.
+// The error classifier against 235 recorded provider errors, the same under harmless variation, the traps between them, and hostile input.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
