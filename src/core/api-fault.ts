@@ -22,7 +22,12 @@ const ROWS = {
     "The payment is not right, and nothing was taken.",
     "repeat without payment for a fresh challenge, sign it, and send the same body with the signature",
   ),
-  payment_required: row(402, false, "The operation is paid for.", "sign one challenge and repeat with PAYMENT-SIGNATURE or Authorization: Payment"),
+  payment_required: row(
+    402,
+    false,
+    "The operation costs money, and the request carries no payment.",
+    "sign one challenge and repeat with PAYMENT-SIGNATURE or Authorization: Payment",
+  ),
   forbidden: row(403, false, "The credential is valid and does not allow this.", "use a token that allows it"),
   custom_access_required: row(403, false, "The account has no Custom access.", "buy custom-access days or subscribe, then retry"),
   not_found: row(404, false, "Nothing has this id or path, or it is outside of what the credential may see.", "check the id"),

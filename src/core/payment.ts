@@ -104,3 +104,6 @@ export function unitsOf(nanoUsd: bigint): bigint | null {
 export function nanoOf(units: bigint): bigint {
   return units * NANO_PER_UNIT;
 }
+
+/** The stock command line that pays, in the versions that its steps were tried with. */
+export const MPPX_COMMAND = "npx -y -p mppx@0.11.0 -p viem@2.57.1 mppx";

@@ -1,6 +1,7 @@
 // The paywall: what whoever has not paid is told, and what becomes of a payment. Around operations of the API and around calls with a key alike;
 // knows neither, no rail and no chain.
 import { type ApiFault, apiFault } from "../core/api-fault.ts";
+import { usdText } from "../core/price.ts";
 import { createAddressLimit } from "../hosted/creation-limit.ts";
 import type { Order, Paid, PaymentHeaders, Payments, RequestMark, Unpaid } from "../hosted/payments/payments.ts";
 import type { World } from "../world.ts";
@@ -69,7 +70,10 @@ export function createPaywall({ payments, world }: PaywallParts): Paywall {
     ask(order, address) {
       const retryAfterMs = offers.take(address, world.now());
       if (retryAfterMs > 0) return Promise.resolve(limited("this address has asked for too many offers", retryAfterMs));
-      return offered(order, { fault: apiFault("payment_required", `this is paid for: ${order.description}`), problem: "payment-required" });
+      return offered(order, {
+        fault: apiFault("payment_required", `this costs ${usdText(order.amountN)} USD, and nothing has been paid yet: ${order.description}`),
+        problem: "payment-required",
+      });
     },
     async take<F extends { readonly kind: string }>(given: PaymentHeaders, { request, address }: Payer, order: () => Promise<Order | F>) {
       const retryAfterMs = Math.max(invalid.waitMs(address, world.now()), untold.waitMs(address, world.now()));

@@ -127,7 +127,7 @@ describe("svc pay", () => {
       [offered({ recipient: "0x12" }), /no offer by MPP evm/],
       [offered({}, { splits: [{ amount: "1", recipient: RECIPIENT.address }] }), /no offer by MPP evm/],
       [offered({}, { credentialTypes: ["hash"] }), /no offer by MPP evm/],
-      [offered().replace('method="evm"', 'method="tempo"'), /no offer by MPP evm: tempo\/charge. `npx mppx` pays other ones/],
+      [offered().replace('method="evm"', 'method="tempo"'), /no offer by MPP evm: tempo\/charge. mppx pays other ones/],
       ["Payment nonsense", /no offer by MPP evm: none at all/],
       ["", /no offer by MPP evm: none at all/],
     ];

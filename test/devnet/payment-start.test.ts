@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { loadConfig } from "../../src/config.ts";
 import type { TempoRailSettings } from "../../src/core/payment.ts";
+import { MPPX_COMMAND } from "../../src/core/payment.ts";
 import { startLocalPayments, withLocalPayments } from "../../src/devnet/payments/local.ts";
 import { isLoopback } from "../../src/devnet/payments/loopback.ts";
 import { realWorld } from "../../src/world.ts";
@@ -34,12 +35,12 @@ async function started(t: TestContext, server: Record<string, unknown> = {}, hos
   return startProcess(t, configOf(dataDir, server, hosted));
 }
 
-/** The commands of the greeting, by the remark above each; `npx mppx` and `node` as they are installed here. */
+/** The commands of the greeting, by the remark above each; the stock client and `node` as they are installed here. */
 async function commandsOf(service: ServiceProcess): Promise<ReadonlyMap<string, string>> {
   while (!service.log().includes("svc.mjs pay")) await sleep(20);
   const [, ...sections] = (service.log().split("Pay with local money.")[1] ?? "").split("\n  # ");
   const here = (command: string): string =>
-    command.replaceAll("npx mppx", `"${process.execPath}" "${CLI}"`).replaceAll(/\bnode bin/g, `"${process.execPath}" bin`);
+    command.replaceAll(MPPX_COMMAND, `"${process.execPath}" "${CLI}"`).replaceAll(/\bnode bin/g, `"${process.execPath}" bin`);
   return new Map(
     sections.map((section) => {
       const [remark = "", ...lines] = section.split("\n");
@@ -75,7 +76,7 @@ test("the printed commands pay: the stock command line by MPP tempo and by a cha
   for (const [remark, command] of commands) {
     const { code, out, err } = await run(t, command);
     assert.equal(code, 0, `${remark}: ${out}${err}`);
-    if (!remark.startsWith("a key that is paid for")) {
+    if (!remark.startsWith("buy a key")) {
       assert.ok(Called.safeParse(JSON.parse(out)).success, out);
       continue;
     }

@@ -1,8 +1,10 @@
 // What documents tell of payments: live rails, ranges and prices, in the form that stock payers read; worthless chains say so, and no secret is told.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { PaymentInfo, validate } from "mppx/discovery";
+import { MPPX_COMMAND } from "../../src/core/payment.ts";
 import { createDocuments } from "../../src/web/discovery/documents.ts";
 import { type Facts, factsOf } from "../../src/web/discovery/facts.ts";
 import { openApiDocument } from "../../src/web/discovery/openapi.ts";
@@ -108,10 +110,31 @@ test("a development chain says that its money is worth nothing, a stand-in that 
   assert.match(text(local, "/SKILL.md"), /worthless money/);
 });
 
+test("the payment commands name the versions that are installed here", () => {
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  assert.equal(MPPX_COMMAND, `npx -y -p mppx@${dependencies.mppx} -p viem@${dependencies.viem ?? devDependencies.viem} mppx`);
+});
+
+test("SKILL.md shows code for the rails of the instance and for no other", () => {
+  const codeOf = (rails: readonly object[]): string => (text(selling(rails, { min_usd: "0.75" }), "/SKILL.md").match(/^```ts[\s\S]*?^```$/gm) ?? []).join("\n");
+  const [tempo, evm, session] = [[TEMPO], [EVM], [SESSION]].map(codeOf);
+  assert.match(tempo ?? "", /tempo\.charge/);
+  assert.doesNotMatch(tempo ?? "", /x402|evm|session/);
+  assert.match(evm ?? "", /allowedAssets: \[\{ network, asset: "0x20/);
+  assert.match(evm ?? "", /name: "USD Coin", version: "2"/);
+  assert.doesNotMatch(evm ?? "", /tempo/);
+  assert.match(session ?? "", /tempo\.session\.manager/);
+  for (const code of [tempo, evm]) assert.match(code ?? "", /initial_fund_usd: "0\.75"/);
+});
+
 test("SKILL.md and llms.txt walk through paying where anything is sold, and say that nothing is where it is not", () => {
   for (const path of ["/SKILL.md", "/llms.txt"]) {
     const told = text(ALL, path);
-    assert.match(told, /npx mppx "http:\/\/rpc\.example:4000\/api\/v1\/agent\/keys\/\$KEY\/fund" --json-body '\{"amount_usd":"0\.1"\}'/, path);
+    assert.match(
+      told,
+      /npx -y -p mppx@[\d.]+ -p viem@[\d.]+ mppx "http:\/\/rpc\.example:4000\/api\/v1\/agent\/keys\/\$KEY\/fund" --json-body '\{"amount_usd":"0\.1"\}'/,
+      path,
+    );
     assert.match(told, /PAYMENT-SIGNATURE: \$SIGNED/, path);
     assert.match(told, /0\.1 to 100 USD/, path);
     assert.doesNotMatch(told, /--rpc-url/, path);
@@ -121,6 +144,8 @@ test("SKILL.md and llms.txt walk through paying where anything is sold, and say 
   for (const code of ["payment_required", "payment_invalid", "payment_pending", "payment_conflict", "payment_failed", "beneficiary_conflict"])
     assert.ok(text(ALL, "/SKILL.md").includes(`\`${code}\`**`), code);
   assert.match(text(HOSTED, "/SKILL.md"), /Payments are not open/);
+  for (const path of ["/SKILL.md", "/llms.txt"])
+    assert.doesNotMatch(text(ALL, path).replace(/^```[\s\S]*?^```$/gm, ""), /npx|curl -/, `a command of ${path} that no walk types: put it into a block`);
   assert.match(text(selling([EVM]), "/SKILL.md"), /--protocol x402/);
 });
 

@@ -2,7 +2,7 @@
 // nothing else. Money that moved is money that was credited.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -130,12 +130,24 @@ describe("stock clients pay the service", () => {
     const lines = await shellLines(service, "/SKILL.md");
     const [key = "", , , ...paid] = await run(lines, stage);
     assert.match(key, /^svc_ak_\w+$/);
-    assert.equal(paid.join("\n").match(/pur_\w{20}/g)?.length, 3, paid.join("\n"));
+    assert.equal(paid.join("\n").match(/pur_\w{20}/g)?.length, 5, paid.join("\n"));
     assert.match(paid.join("\n"), /"result": *"0x/, "a call that was paid for by itself");
-    assert.equal(await moved(), 300_000n, "two for the key, one for another key");
+    assert.equal(await moved(), 400_000n + 1_300_000n, "two for the key, one for another key, one for an account, and a day of Custom access");
     const { json } = await service.get(`/api/v1/agent/keys/${key}`);
     assert.equal(json.balance_usd, "0.224995", "the free grant, less one call, and two payments");
     for (const it of await shellLines(service, "/llms.txt")) assert.ok(lines.includes(it), it);
+  });
+
+  it("the programs in SKILL.md work as they stand, one for each way to pay", async () => {
+    const programs = await codeBlocks(service, "/SKILL.md");
+    const told = await Promise.all(programs.map((program) => runProgram(program, stage)));
+    assert.deepEqual(
+      told.map((it) => it.slice(0, 3)),
+      ["201", "201", "201", "200"],
+      told.join("\n"),
+    );
+    assert.match(told.at(-1) ?? "", /"result":"0x/);
+    assert.equal(await moved(), 3n * 100_000n);
   });
 
   it("at the end the books agree", async () => {
@@ -164,6 +176,25 @@ async function shellLines(service: Service, path: string): Promise<readonly stri
   return Array.from(text.matchAll(/^```sh\n([\s\S]*?)\n```$/gm), ([, shell = ""]) => shell);
 }
 
+async function codeBlocks(service: Service, path: string): Promise<readonly string[]> {
+  const { text } = await service.get(path);
+  return Array.from(text.matchAll(/^```ts\n([\s\S]*?)\n```$/gm), ([, code = ""]) => code);
+}
+
+/** Runs a program where the packages that it needs are installed. */
+async function runProgram(code: string, { chains }: PaidService): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "svc-program-"));
+  try {
+    symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+    const file = join(folder, "program.mts");
+    writeFileSync(file, code);
+    const { stdout } = await promisify(execFile)(process.execPath, [file], { env: { PATH: process.env["PATH"], MPPX_PRIVATE_KEY: chains.payer.key } });
+    return stdout;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 /** Types it, with the payer's wallet and an empty home; returns the lines that come out. */
 async function run(lines: readonly string[], { chains }: PaidService): Promise<readonly string[]> {
   const home = mkdtempSync(join(tmpdir(), "svc-agent-"));
@@ -188,8 +219,8 @@ describe("an instance that takes only EIP-3009 payments", () => {
     const { evm, recipient } = stage.chains;
     const had = await evm.balanceOf(recipient.address);
     const [, , , ...paid] = await run(await shellLines(stage.service, "/SKILL.md"), stage);
-    assert.equal(paid.join("\n").match(/pur_\w{20}/g)?.length, 1, paid.join("\n"));
-    assert.equal((await evm.balanceOf(recipient.address)) - had, 100_000n);
+    assert.equal(paid.join("\n").match(/pur_\w{20}/g)?.length, 3, paid.join("\n"));
+    assert.equal((await evm.balanceOf(recipient.address)) - had, 200_000n + 1_300_000n);
     assert.deepEqual(await stage.differences(), []);
   });
 });

@@ -48,7 +48,7 @@ export async function pay(options: PayOptions): Promise<boolean> {
   }
   const offer = offerIn(first.headers);
   await first.body?.cancel();
-  if (!("challenge" in offer)) return fail(options, `no offer by MPP evm: ${offer.join(", ") || "none at all"}. \`npx mppx\` pays other ones`);
+  if (!("challenge" in offer)) return fail(options, `no offer by MPP evm: ${offer.join(", ") || "none at all"}. mppx pays other ones`);
   const token = await tokenOf(offer, options.rpcUrl).catch((error: Error) => error.message);
   if (token === null) return fail(options, `name a node of chain ${offer.chainId} with --rpc: what is signed has to be asked there`);
   if (typeof token === "string") return fail(options, token);

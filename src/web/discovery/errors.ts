@@ -83,7 +83,7 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   not_prepared: "The Custom profile is being loaded.",
   profile_config_unavailable: "The Custom profile cannot be read: it was sealed with a secret that the service does not have.",
   balance_exhausted: "Nothing is left that pays for the call.",
-  payment_required: "The call is paid for by itself, and came without a payment.",
+  payment_required: "The call costs money, and the request carries no payment.",
   payment_invalid: "The payment that came with the call is not right, and nothing was taken.",
   payment_conflict: "The payment that came with the call was sent before: with another request, or it is used up.",
   payment_failed: "The chain did not carry out the payment that came with the call; nothing was taken.",

@@ -1,4 +1,5 @@
 // How an agent pays, as shell lines that work as they stand for whoever has a wallet, and what follows when a payment is not through at once.
+import { MPPX_COMMAND } from "../../core/payment.ts";
 import { usdText } from "../../core/price.ts";
 import { chainIn, type Facts } from "./facts.ts";
 import { pathOf, SESSION_FORM } from "./operations.ts";
@@ -8,7 +9,7 @@ import type { Step } from "./walk.ts";
 
 /** From a 402 to a balance, with `$KEY` in the shell and the wallet's key in `MPPX_PRIVATE_KEY`; empty where nothing is sold. */
 export function paymentSteps(facts: Facts, site: Site): readonly Step[] {
-  return [...purchaseSteps(facts, site), ...sessionSteps(facts, site)];
+  return [...purchaseSteps(facts, site), ...accountSteps(facts, site), ...sessionSteps(facts, site)];
 }
 
 /** One call that is paid for by itself. */
@@ -22,13 +23,19 @@ function sessionSteps(facts: Facts, { baseUrl }: Site): readonly Step[] {
   return [
     {
       title: "Pay call by call, without a key",
-      shell: `npx mppx "${url}" --json-body '${call}' --silent${nodeOf(rail)}`,
-      note: `The first call opens a payment channel with a deposit${rail.depositN === null ? "" : ` (${usdText(rail.depositN)} USD, unless you say otherwise)`}; each call after that is paid for with a voucher, once it was answered. Calls cost what they cost with a key, in whole units of 0.000001 USD. \`npx mppx sessions list${nodeOf(rail)}\` shows your channels, \`npx mppx sessions close 0x…${nodeOf(rail)}\` ends one and returns what is left. A key is faster, and spares the fees of opening and closing: it needs no signature for each call.${standIn}`,
+      shell: `${MPPX_COMMAND} "${url}" --json-body '${call}' --silent${nodeOf(rail)}`,
+      note: `The first call opens a payment channel with a deposit${rail.depositN === null ? "" : ` (${usdText(rail.depositN)} USD, unless you say otherwise)`}; each call after that is paid for with a voucher, once it was answered. Calls cost what they cost with a key, in whole units of 0.000001 USD. A key is faster, and spares the fees of opening and closing: it needs no signature for each call.${standIn}`,
+    },
+    {
+      title: "List your channels, and close one",
+      shell: `CHANNEL=$(${MPPX_COMMAND} sessions list | sed -n 's/^\\(0x[0-9a-f]*\\).*/\\1/p' | head -n 1); echo "$CHANNEL"\n${MPPX_COMMAND} sessions close "$CHANNEL"${nodeOf(rail)}`,
+      note: "Closing a channel returns what is left of its deposit.",
     },
   ];
 }
 
-function nodeOf({ rpcUrl }: RailTerms): string {
+/** The option that names a node, where it is a local one. */
+export function nodeOf({ rpcUrl }: RailTerms): string {
   return rpcUrl === null ? "" : ` --rpc-url ${rpcUrl}`;
 }
 
@@ -42,27 +49,54 @@ function purchaseSteps({ hosted }: Facts, { baseUrl }: Site): readonly Step[] {
   const body = `'{"amount_usd":"${usdText(terms.minN)}"}'`;
   const paid = {
     title: "Pay in for the key",
-    shell: `npx mppx "${fund}" --json-body ${body} --silent${node}`,
+    shell: `${MPPX_COMMAND} "${fund}" --json-body ${body} --silent${node}`,
     note: `The first answer is 402 with an offer in each \`WWW-Authenticate: Payment …\`${hasX402(terms) ? " and in `PAYMENT-REQUIRED` (x402)" : ""}; the client signs one and sends the same request again. ${WALLET}${rail.local ? ` ${LOCAL_WALLET}` : ""}`,
   };
   const made = {
-    title: "Or make a new key that is paid for",
-    shell: `npx mppx "${baseUrl}${pathOf("createAgentKey")}" --json-body '{"initial_fund_usd":"${usdText(terms.minN)}"}' --silent${node}`,
+    title: "Or buy a new key",
+    shell: `${MPPX_COMMAND} "${baseUrl}${pathOf("createAgentKey")}" --json-body '{"initial_fund_usd":"${usdText(terms.minN)}"}' --silent${node}`,
     note: "Amounts are decimals in text. The key has the whole amount as its balance, and no free grant. `purchase_id` in the answer names the purchase: `GET /api/v1/purchases/{id}` shows it.",
   };
   return [paid, made, byHand({ fund, body, node })];
 }
 
+/** Credit and Custom access for an account; both come with its management token. */
+function accountSteps({ hosted }: Facts, { baseUrl }: Site): readonly Step[] {
+  const terms = hosted?.payments ?? null;
+  const rail = terms === null ? undefined : railOf(terms);
+  if (terms === null || rail === undefined) return [];
+  const x402 = rail.method === "tempo" ? "" : " --protocol x402";
+  const field = (name: string): string => `sed -n 's/.*"${name}": *"\\([^"]*\\)".*/\\1/p'`;
+  const pay = (path: string, body: string): string =>
+    `${MPPX_COMMAND} "${baseUrl}${path}" -H "Authorization: Bearer $TOKEN" -J "${body.replaceAll('"', '\\"')}" --silent${x402}${nodeOf(rail)}`;
+  const made = [
+    `MADE=$(curl -s -X POST ${baseUrl}${pathOf("createKey")})`,
+    `TOKEN=$(echo "$MADE" | ${field("management_token")}); ACCOUNT=$(echo "$MADE" | ${field("account_id")}); KEY_ID=$(echo "$MADE" | ${field("id")})`,
+  ];
+  return [
+    {
+      title: "Credit an account",
+      shell: [...made, pay(pathOf("buyCredit").replace("{id}", "$ACCOUNT"), `{"usd":"${usdText(terms.minN)}"}`)].join("\n"),
+      note: "The first two lines create an account with a key. `MADE` holds them: the token and the key are shown only there.",
+    },
+    {
+      title: "Buy a day of Custom access",
+      shell: pay(pathOf("buyCustomAccess").replace("{id}", "$ACCOUNT"), '{"days":1,"key_id":"$KEY_ID"}'),
+      note: "With Custom access an account brings its own providers; `GET /api/v1/profiles` shows until when.",
+    },
+  ];
+}
+
 const WALLET =
-  "The private key of the wallet stands in `MPPX_PRIVATE_KEY`, or in an account of `npx mppx account create`. `@x402/fetch` and any other client of these protocols does as well.";
+  "The private key of the wallet stands in `MPPX_PRIVATE_KEY`, or in an account of `mppx account create`. `@x402/fetch` and any other client of these protocols does as well.";
 
 const LOCAL_WALLET = "Money on this development chain is worth nothing: `npm start` prints a wallet that has some, `export MPPX_PRIVATE_KEY=0x…` takes it.";
 
 /** Where there is no rail that the command pays by MPP. It pays x402 at the URL that the offer names, and there no key stands: so a key is made. */
 function madeByX402({ minN }: PaymentTerms, rail: RailTerms, baseUrl: string): Step {
   return {
-    title: "Make a key that is paid for",
-    shell: `npx mppx "${baseUrl}${pathOf("createAgentKey")}" --json-body '{"initial_fund_usd":"${usdText(minN)}"}' --silent --protocol x402${nodeOf(rail)}`,
+    title: "Buy a key",
+    shell: `${MPPX_COMMAND} "${baseUrl}${pathOf("createAgentKey")}" --json-body '{"initial_fund_usd":"${usdText(minN)}"}' --silent --protocol x402${nodeOf(rail)}`,
     note: `The first answer is 402 with an offer in \`PAYMENT-REQUIRED\` (x402) and in \`WWW-Authenticate: Payment …\` (MPP \`evm\`); the client signs one and sends the same request again. ${WALLET} A key that you have is funded in the same way at \`${pathOf("fundAgentKey")}\` with such a library; this command cannot, because it pays at the URL in the offer, where keys are left out.`,
   };
 }
@@ -74,7 +108,7 @@ function byHand({ fund, body, node }: { readonly fund: string; readonly body: st
     title: "Pay with your own HTTP client",
     shell: [
       `OFFER=$(${post} -o /dev/null -D - | tr -d '\\r' | sed -n 's/^[Ww]*-[Aa]uthenticate: *//p' | grep 'method="tempo"' | head -n 1)`,
-      `SIGNED=$(npx mppx sign --challenge "$OFFER"${node})`,
+      `SIGNED=$(${MPPX_COMMAND} sign --challenge "$OFFER"${node})`,
       `${post} -H "PAYMENT-SIGNATURE: $SIGNED"`,
     ].join("\n"),
     note: "Sign one offer and send the same method, path and body with it: in `PAYMENT-SIGNATURE`, in `Authorization: Payment …`, or in `Payment-Authorization` where `Authorization` has to keep a token. The answer carries `Payment-Receipt` (`PAYMENT-RESPONSE` for x402). Sent once more, the same payment gets its first answer again and costs nothing. At the URL of a call it is credited once, and the call is made again and charged as usual.",
@@ -82,35 +116,13 @@ function byHand({ fund, body, node }: { readonly fund: string; readonly body: st
 }
 
 /** The rail that the steps show. */
-function railOf({ rails }: PaymentTerms): RailTerms | undefined {
+export function railOf({ rails }: PaymentTerms): RailTerms | undefined {
   const charges = rails.filter((it) => it.intent === "charge");
   return charges.find((it) => it.method === "tempo") ?? charges[0];
 }
 
 function hasX402({ rails }: PaymentTerms): boolean {
   return rails.some((it) => it.kind === "evm");
-}
-
-/** How to pay from a program, and for an account; empty where nothing is sold. */
-export function paymentFromCode({ hosted }: Facts, { baseUrl }: Site): string {
-  const terms = hosted?.payments ?? null;
-  const rail = terms === null ? undefined : railOf(terms);
-  if (rail === undefined) return "";
-  const node = nodeOf(rail);
-  const rpc = rail.rpcUrl === null ? "" : "\n  // for chains that viem does not know:\n  getClient: () => createPublicClient({ transport: http(RPC_URL) }),";
-  const account = (path: string, body: string) => `\`npx mppx "${baseUrl}${path}" -H "Authorization: Bearer $TOKEN" -J '${body}'${node}\``;
-  return `### From code
-
-\`\`\`ts
-import { Mppx, tempo } from "mppx/client"; // with createPublicClient, http from "viem"
-const mppx = Mppx.create({ polyfill: false, methods: [tempo({ account,${rpc} })] });
-const answer = await mppx.fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
-\`\`\`
-
-\`tempo.session.manager({ account, maxDeposit: "1" })\` of the same module pays call by call; its \`close()\` returns the deposit. \`@x402/fetch\` pays by EIP-3009: it refuses tokens that it does not know, and more than 1 USD, unless \`spendControls\` allows them. mppx's \`evm\` wants \`authorization: { name, version }\` of the token, as \`${baseUrl}/agent.json\` tells them.
-
-For an account (\`POST ${pathOf("createKey")}\` answers \`account_id\`, \`id\` of the key and \`management_token\`): credit with ${account(pathOf("buyCredit").replace("{id}", "$ACCOUNT"), '{"usd":"0.5"}')}; a day of Custom access, with which the account brings its own providers (\`GET /api/v1/profiles\` shows until when), with ${account(pathOf("buyCustomAccess").replace("{id}", "$ACCOUNT"), '{"days":1,"key_id":"key_…"}')}.
-`;
 }
 
 /** What is sold and within which range, in one paragraph. */

@@ -7,8 +7,9 @@ import { errorEntries } from "./errors.ts";
 import { chainIn, type Facts, type HostedFacts, STRATEGIES } from "./facts.ts";
 import { cell, prose, table } from "./markdown.ts";
 import { DOCUMENT_PATHS, pathOf, rpcForms, SESSION_FORM } from "./operations.ts";
+import { paymentFromCode } from "./payment-code.ts";
 import { sellsCalls } from "./payment-terms.ts";
-import { PAYMENT_NOTES, paymentFromCode, paymentSteps, salesText } from "./payment-walk.ts";
+import { PAYMENT_NOTES, paymentSteps, salesText } from "./payment-walk.ts";
 import type { Site } from "./site.ts";
 import { firstSteps, refusalNotes, type Step } from "./walk.ts";
 
@@ -60,7 +61,7 @@ function urls(facts: Facts): string {
   const key =
     hosted === null
       ? "No key is needed."
-      : `${hosted.keyless ? "A key may be left out." : "Every call needs a key."} It stands in the path (\`/rpc/k/{key}/…\`), or in \`Authorization: Bearer\`, \`X-Svc-Api-Key\` or \`?key=\` on the forms without it. With a key on profile \`public\`, and wherever the free allowance pays, the strategy is always load-balanced; \`svc_meta.strategy\` tells which was used.`;
+      : `${hosted.keyless ? "A key may be left out." : "Every call needs a key."} It stands in the path (\`/rpc/k/{key}/…\`), or in \`Authorization: Bearer\`, \`X-Svc-Api-Key\` or \`?key=\` on the forms without it. With a key on profile \`public\`, and wherever the free allowance pays, the strategy is always load-balanced; \`svc_meta.strategy\` tells which was used. \`x-svc-access\` tells how a call was served, and \`x-svc-fallback\` that it was served elsewhere than asked for: \`payment\` (nothing pays any more, public providers for a while), \`free\` (the free allowance), \`profile\` (the named profile is gone or rests).`;
   return `## URLs
 
 POST JSON-RPC 2.0, one call or a batch of up to ${facts.limits.maxBatchItems}, in at most ${facts.limits.maxBodyBytes} bytes. The same paths under \`/ws\` are WebSockets.
@@ -110,6 +111,24 @@ curl -s -X POST ${baseUrl}${pathOf("createKey")} -H 'content-type: application/j
 \`\`\`
 
 creates an account with a key and answers its \`management_token\`, shown only there. The account starts without credit. Send the token as \`Authorization: Bearer\` to create, list, change, rotate and delete keys (\`${pathOf("listKeys")}\`, \`${pathOf("rotateKey")}\`) and to read the account (\`${pathOf("getCurrentAccount")}\`). The token does not make RPC calls; keys do.
+
+## Work for a person
+
+A key of yours can become a person's: send them the link that
+
+\`\`\`sh
+curl -s -X POST "${baseUrl}${pathOf("createAgentClaimLink").replace("{key}", "$KEY")}"
+\`\`\`
+
+answers as \`claim_url\`. It works once, for \`expires_in\` seconds, and shows what is claimed; a new link ends the old one. The key goes on working, and its balance is the person's. An agent with an account links the whole account with \`POST ${pathOf("createAccountClaimLink")}\`.
+
+To manage an account that a person has, ask for a connection:
+
+\`\`\`sh
+curl -s -X POST ${baseUrl}${pathOf("createConnection")} -H 'content-type: application/json' -d '{"name":"my agent"}'
+\`\`\`
+
+answers \`approval_url\` for the person and a \`token\` for you. Read \`GET ${pathOf("getConnection")}\` with that token every 5 seconds or less often; once the person has approved, it answers a management token, once.
 `;
 }
 

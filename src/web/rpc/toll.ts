@@ -113,9 +113,11 @@ export function createToll(parts: TollParts): Toll {
       const baseUrl = baseUrlOf(letter);
       if (paid !== null) return usedUp(paid, baseUrl);
       try {
-        const asked = await paywall.ask(orderOf(letter, paidKeyOf(holder), markOf(letter, body)), addressOf(letter));
+        const order = orderOf(letter, paidKeyOf(holder), markOf(letter, body));
+        const asked = await paywall.ask(order, addressOf(letter));
         if (asked.fault.code !== "payment_required") return refusalOf(asked, baseUrl);
-        return { kind: "toll_refusal", fault: { ...why, nextAction: SIGN }, headers: asked.headers };
+        const nextAction = `${SIGN}, with ${usdText(order.amountN)} USD; ${OTHER_AMOUNTS}`;
+        return { kind: "toll_refusal", fault: { ...why, nextAction }, headers: asked.headers };
       } catch (error) {
         return troubleOf(error);
       }
@@ -149,8 +151,8 @@ function paidKeyOf({ payer, keyId }: Holder): PaidKey {
   return { accountId: payer.id, keyId };
 }
 
-const SIGN =
-  "sign one challenge of WWW-Authenticate or PAYMENT-REQUIRED and send the same request again with it; it funds the key. POST /api/v1/agent/keys/{key}/fund takes other amounts";
+const SIGN = "sign one challenge of WWW-Authenticate or PAYMENT-REQUIRED and send the same request again with it: it funds the key";
+const OTHER_AMOUNTS = "POST /api/v1/agent/keys/{key}/fund takes other amounts";
 
 /** A payment buys once: it is not taken for the next one, and no other one is asked for while its owner may think that it counts. */
 function usedUp({ purchase }: Paid, baseUrl: string): Refusal {

@@ -3,7 +3,8 @@
 import type { Logger } from "pino";
 import type { BucketSize } from "../../../core/bucket.ts";
 import { type Fault, fault } from "../../../core/fault.ts";
-import { NANO_PER_UNIT, type SessionRailSettings } from "../../../core/payment.ts";
+import { NANO_PER_UNIT, nanoOf, type SessionRailSettings } from "../../../core/payment.ts";
+import { usdText } from "../../../core/price.ts";
 import type { World } from "../../../world.ts";
 import { createAddressLimit } from "../../creation-limit.ts";
 import { createSealer } from "../../sealed.ts";
@@ -134,7 +135,7 @@ class AllRails implements Sessions {
       return { kind: "refusal", fault: fault("rate_limit_exceeded", "this address has asked for too many challenges", { retryAfterMs }), headers: [] };
     const units = call?.units ?? DECLARED_UNITS;
     const snapshot = await this.#snapshot(caller.hint, units);
-    return this.#challenged(fault("payment_required", `this call costs ${units} base units of a stablecoin`), { units, snapshot });
+    return this.#challenged(fault("payment_required", `this call costs ${usdText(nanoOf(units))} USD, and nothing has been paid yet`), { units, snapshot });
   }
 
   async take(...[given, call, caller]: Parameters<Sessions["take"]>): ReturnType<Sessions["take"]> {
