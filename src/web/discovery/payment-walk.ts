@@ -35,7 +35,7 @@ function sessionSteps(facts: Facts, { baseUrl }: Site): readonly Step[] {
 }
 
 /** The option that names a node, where it is a local one. */
-export function nodeOf({ rpcUrl }: RailTerms): string {
+function nodeOf({ rpcUrl }: RailTerms): string {
   return rpcUrl === null ? "" : ` --rpc-url ${rpcUrl}`;
 }
 
@@ -116,7 +116,7 @@ function byHand({ fund, body, node }: { readonly fund: string; readonly body: st
 }
 
 /** The rail that the steps show. */
-export function railOf({ rails }: PaymentTerms): RailTerms | undefined {
+function railOf({ rails }: PaymentTerms): RailTerms | undefined {
   const charges = rails.filter((it) => it.intent === "charge");
   return charges.find((it) => it.method === "tempo") ?? charges[0];
 }
