@@ -143,11 +143,11 @@ function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "l
   const sockets = createSockets({ world, wheel, guard, budget });
   const upstreams = { http: createHttpUpstream(world, HTTP_LIMITS, guard, budget), ws: sockets };
   const observer = createObserver(log, world);
-  const directory = createDirectory(config.chains, config.profiles, world, config.selection);
+  const directory = createDirectory(config.chains, config.profiles, world, { ...config.selection, onChange: observer.channelChanged });
   const router = createRouter({ world, wheel, upstreams, limits: () => live().limits });
   const prober = createProber({ world, wheel, upstreams });
   const headWatch = createHeadWatch({ world, wheel, sockets });
-  const subscriptions = createSubscriptions({ world, wheel, sockets, http: upstreams.http, limits: () => live().limits });
+  const subscriptions = createSubscriptions({ world, wheel, sockets, onMove: observer.streamMoved, http: upstreams.http, limits: () => live().limits });
   const filters = createFilters({ world, wheel, subscriptions, limits: () => live().limits, secret: randomBytes });
   const roster = createRoster({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
   return {

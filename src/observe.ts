@@ -11,6 +11,8 @@ import { createUnknownErrors, noteUnknown, type UnknownErrors } from "./core/unk
 import { createRepeatLimiter } from "./observe-repeats.ts";
 import { repeatsSecret } from "./upstream/refusal.ts";
 import type { Outcome, Route } from "./upstream/router.ts";
+import type { StreamMove } from "./upstream/stream/subscriptions.ts";
+import type { ChannelChange } from "./upstream/tracker.ts";
 import type { World } from "./world.ts";
 
 /** How a request ended, as a label. */
@@ -50,10 +52,21 @@ export interface Observer {
   /** A request that was refused before it was bound for a chain. */
   refused(code: FaultCode): void;
   refusals(): ReadonlyMap<FaultCode, number>;
+  /** A circuit opened or closed, or a provider was cordoned or may be asked again: one line each. */
+  channelChanged(profile: string, chain: string, change: ChannelChange): void;
+  /** A subscription went on at another provider: one line. */
+  streamMoved(move: StreamMove): void;
   readonly sockets: SocketCounts;
   socketOpened(): void;
   socketClosed(code: number): void;
 }
+
+const CHANGES: Readonly<Record<ChannelChange["event"], { readonly level: "warn" | "info"; readonly text: string }>> = {
+  circuit_opened: { level: "warn", text: "circuit opened" },
+  circuit_closed: { level: "info", text: "circuit closed" },
+  cordoned: { level: "warn", text: "provider cordoned" },
+  cordon_lifted: { level: "info", text: "provider may be asked again" },
+};
 
 /** Close codes that are counted by themselves; a client can send any. */
 const CLOSE_CODES: ReadonlySet<number> = new Set([1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013]);
@@ -99,6 +112,15 @@ export function createObserver(log: Logger, world: World): Observer {
       refusals.set(code, (refusals.get(code) ?? 0) + 1);
     },
     refusals: () => refusals,
+    channelChanged(profile, chain, { provider, transport, event, cause }) {
+      if (!repeats.mayLog(`${event}: ${profile} on ${chain}: ${provider.id} ${transport}`)) return;
+      const { level, text } = CHANGES[event];
+      log[level]({ profile, chain, provider: provider.id, transport, cause }, text);
+    },
+    streamMoved({ profile, chain, kind, to, reason }) {
+      if (!repeats.mayLog(`subscription moved: ${profile} on ${chain}: ${kind} ${to} ${reason}`)) return;
+      log.warn({ profile, chain, kind, to, reason }, "subscription moved to another provider");
+    },
     sockets,
     socketOpened() {
       sockets.open++;

@@ -1,9 +1,9 @@
 // The profiles being served and their trackers. Each change replaces whole profiles: a request sees the old set or the new one, never a mixture.
 import type { Chain } from "../core/chain.ts";
-import { type Profile, profileId } from "../core/profile.ts";
+import { type Profile, profileId, publicLabel } from "../core/profile.ts";
 import type { SelectionSettings } from "../core/strategy.ts";
 import type { World } from "../world.ts";
-import { createTracker, type Tracker } from "./tracker.ts";
+import { type ChannelChange, createTracker, type Tracker } from "./tracker.ts";
 
 /** A profile with its routing state, by chain name. */
 export interface ServedProfile {
@@ -38,6 +38,13 @@ export interface Directory {
   remove(id: string): void;
 }
 
+/** What a directory may be given beside the settings of selection. */
+export interface DirectorySettings {
+  readonly maxCustom: number;
+  /** Hears of circuits and cordons; `profile` is the label that metrics show. */
+  readonly onChange: (profile: string, chain: string, change: ChannelChange) => void;
+}
+
 /** Most profiles of accounts in memory at one time. */
 const MAX_CUSTOM = 2_000;
 
@@ -46,18 +53,22 @@ export function createDirectory(
   chains: readonly Chain[],
   profiles: readonly Profile[],
   world: World,
-  settings: SelectionSettings & { readonly maxCustom?: number },
+  settings: SelectionSettings & Partial<DirectorySettings>,
 ): Directory {
   const bySegment = new Map<string, Chain>();
   for (const chain of chains) for (const name of [chain.chainName, String(chain.chainId), ...chain.aliases]) bySegment.set(name, chain);
-  const { maxCustom = MAX_CUSTOM } = settings;
+  const { maxCustom = MAX_CUSTOM, onChange } = settings;
   let configured: ReadonlyMap<string, ServedProfile> = new Map(profiles.map((profile) => [profile.slug, withTrackers(profile, undefined)]));
   // In the order of use.
   const custom = new Map<string, ServedProfile>();
   let revision = 0;
 
   function withTrackers(profile: Profile, before: ServedProfile | undefined): ServedProfile {
-    const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => [name, createTracker(set, world, settings, before?.trackers.get(name))]);
+    const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
+      const tracker = createTracker(set, world, settings, before?.trackers.get(name));
+      if (onChange !== undefined) tracker.attend({ changed: (change) => onChange(publicLabel(profileId(profile)), name, change) });
+      return [name, tracker];
+    });
     return { profile, trackers: new Map(trackers) };
   }
 

@@ -52,6 +52,17 @@ export interface TrackerListener {
   outage(): void;
   /** A provider that was asked something has said nothing at all for a while: is it there? At most once a second for each. */
   quiet(provider: Provider, transport: Transport): void;
+  /** A circuit opened or closed, or a provider was cordoned or may be asked again. */
+  changed(change: ChannelChange): void;
+}
+
+/** What became of a provider on a transport, for operators. */
+export interface ChannelChange {
+  readonly provider: Provider;
+  readonly transport: Transport;
+  readonly event: "circuit_opened" | "circuit_closed" | "cordoned" | "cordon_lifted";
+  /** What led to it, for example the category of the error. */
+  readonly cause: string;
 }
 
 /** How an attempt that was out has ended, beside its verdict. */
@@ -137,7 +148,7 @@ export interface Tracker {
   /** Whether some provider may be asked: neither its circuit is open, nor is it excluded for its chain or its credentials. */
   isUsable(): boolean;
   /** Tells a listener until told otherwise. */
-  attend(listener: TrackerListener): () => void;
+  attend(listener: Partial<TrackerListener>): () => void;
   /** The live state of the provider with the same id, for a successor. */
   inherit(provider: Provider): Station | null;
 }
@@ -161,7 +172,7 @@ class SetTracker implements Tracker {
   readonly #served: ServedNames = new Map();
   readonly #safeDraw: Draw;
   readonly #unsafeDraw: Draw;
-  readonly #listeners = new Set<TrackerListener>();
+  readonly #listeners = new Set<Partial<TrackerListener>>();
   readonly #silences: SilenceWatch;
   #panicking = 0;
   #consensus: Consensus = { height: null, fromMs: Number.POSITIVE_INFINITY, untilMs: NEVER_MS };
@@ -207,6 +218,7 @@ class SetTracker implements Tracker {
     if (channel === null) return;
     const { breaker, cordon } = channel.health;
     recordAttempt(channel.health, method, attempt, this.#ending(block));
+    this.#tell(channel, { breaker, cordon }, attempt.verdict?.category ?? "success");
     if (channel.health.breaker !== breaker || channel.health.cordon !== cordon) this.#changed(channel, breaker, "opened");
   }
 
@@ -247,6 +259,7 @@ class SetTracker implements Tracker {
     const silent = out.counted || this.#silences.silenceOf(channel, out) === "silent";
     if (silent && !out.counted) recordSilence(health, out.caller.key, latencyMs, ending);
     recordCut(health, call.method, { verdict, latencyMs, silent }, ending);
+    this.#tell(channel, { breaker, cordon: health.cordon }, "silence");
     if (health.breaker !== breaker) this.#changed(channel, breaker, "silence");
     return silent;
   }
@@ -263,6 +276,7 @@ class SetTracker implements Tracker {
     if (channel === null || channel.health.heardAtMs >= sinceMs || !this.#hasOther(provider, nowMs)) return;
     const { breaker } = channel.health;
     recordSilence(channel.health, SERVICE.key, nowMs - sinceMs, this.#ending(NO_BLOCK));
+    this.#tell(channel, { breaker, cordon: channel.health.cordon }, "silence");
     if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
   }
 
@@ -282,6 +296,7 @@ class SetTracker implements Tracker {
     const { breaker, cordon } = channel.health;
     const heard = { verdict, latencyMs: 0, ...(incident === undefined ? {} : { incident }) };
     recordVerdict(channel.health, methodOf("eth_subscribe"), heard, this.#ending(NO_BLOCK));
+    this.#tell(channel, { breaker, cordon }, verdict.category);
     if (channel.health.breaker !== breaker || channel.health.cordon !== cordon) this.#changed(channel, breaker, "opened");
   }
 
@@ -296,10 +311,12 @@ class SetTracker implements Tracker {
     const { wrongChain } = health;
     health.wrongChain = result.chainId !== this.set.chain.chainId;
     if (health.wrongChain) {
+      if (!wrongChain) this.#tellListeners({ provider, transport, event: "cordoned", cause: "wrong_chain" });
       this.#sample(station, null);
       if (!wrongChain) this.#tellOutage();
       return;
     }
+    if (wrongChain || health.cordon !== null) this.#tellListeners({ provider, transport, event: "cordon_lifted", cause: "probe" });
     health.cordon = null;
     recordGoodProbe(health, latencyMs, health.probedAtMs);
     // A transport that nobody probes is vouched for by its neighbour: otherwise its cordon would never end.
@@ -360,7 +377,7 @@ class SetTracker implements Tracker {
     return this.#stations.some(({ http, ws }) => isUsable(http, nowMs) || isUsable(ws, nowMs));
   }
 
-  attend(listener: TrackerListener): () => void {
+  attend(listener: Partial<TrackerListener>): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
@@ -463,6 +480,7 @@ class SetTracker implements Tracker {
   #silent(channel: WatchedChannel, out: Outstanding): void {
     const { breaker } = channel.health;
     out.counted = recordSilence(channel.health, out.caller.key, this.#world.now() - out.startedAtMs, this.#ending(NO_BLOCK));
+    this.#tell(channel, { breaker, cordon: channel.health.cordon }, "silence");
     if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
   }
 
@@ -470,7 +488,19 @@ class SetTracker implements Tracker {
     const nowMs = this.#world.now();
     if (nowMs - channel.askedAtMs < ASK_EVERY_MS) return;
     channel.askedAtMs = nowMs;
-    for (const listener of [...this.#listeners]) listener.quiet(channel.provider, channel.transport);
+    for (const listener of [...this.#listeners]) listener.quiet?.(channel.provider, channel.transport);
+  }
+
+  /** Tells what a record has changed of a channel that was like `before`. */
+  #tell({ provider, transport, health }: WatchedChannel, before: Pick<Health, "breaker" | "cordon">, cause: string): void {
+    const [was, is] = [before.breaker.kind, health.breaker.kind];
+    if (is === "open" && was !== "open") this.#tellListeners({ provider, transport, event: "circuit_opened", cause });
+    if (is === "closed" && was !== "closed") this.#tellListeners({ provider, transport, event: "circuit_closed", cause });
+    if (health.cordon !== null && before.cordon === null) this.#tellListeners({ provider, transport, event: "cordoned", cause: health.cordon });
+  }
+
+  #tellListeners(change: ChannelChange): void {
+    for (const listener of [...this.#listeners]) listener.changed?.(change);
   }
 
   /** Whether a provider may be asked has changed, or may have. */
@@ -484,7 +514,7 @@ class SetTracker implements Tracker {
 
   #tellOutage(): void {
     if (this.isUsable()) return;
-    for (const listener of [...this.#listeners]) listener.outage();
+    for (const listener of [...this.#listeners]) listener.outage?.();
   }
 
   /** Whether a provider other than this one may be asked. */

@@ -471,3 +471,25 @@ test("a provider that serves an unlisted method after all is asked for it at onc
   hear(providers[0], null, { method: "vendor_real" });
   assert.deepEqual(plan("vendor_real"), ["p0", "p1", "p2"]);
 });
+
+test("what becomes of circuits and cordons is told once each, with its cause", () => {
+  const it = bench();
+  const [provider] = it.providers;
+  const told: string[] = [];
+  it.tracker.attend({ changed: ({ provider: of, transport, event, cause }) => told.push(`${of.id} ${transport} ${event} ${cause}`) });
+  openCircuit(it, provider);
+  it.hear(provider, TIMEOUT);
+  assert.deepEqual(told.splice(0), [`${provider.id} http circuit_opened failure`]);
+  it.world.advance(31_000);
+  it.probe(provider, 100);
+  for (let n = 0; n < 3; n++) {
+    assert.ok(it.tracker.admit(provider, "http"));
+    it.hear(provider, null);
+  }
+  assert.deepEqual(told.splice(0), [`${provider.id} http circuit_closed success`]);
+  it.probe(provider, 100, { chainId: 5 });
+  it.probe(provider, 100, { chainId: 5 });
+  it.probe(provider, 100);
+  it.probe(provider, 100);
+  assert.deepEqual(told, [`${provider.id} http cordoned wrong_chain`, `${provider.id} http cordon_lifted probe`]);
+});

@@ -58,10 +58,19 @@ interface Entry {
 export interface SubscriptionParts extends Omit<SourceParts, "polls"> {
   /** Where heads and logs are polled while no socket can be had; left out = nowhere. */
   readonly http?: Pick<Upstream, "send">;
+  /** Hears of each subscription that goes on at another provider; left out = nobody does. */
+  readonly onMove?: (move: StreamMove) => void;
+}
+
+/** A subscription that went on at another provider. */
+export interface StreamMove extends Pick<SubscriptionReport, "profile" | "chain" | "kind"> {
+  /** Id of the provider that it went to. */
+  readonly to: string | null;
+  readonly reason: FailoverReason;
 }
 
 /** No streams yet. */
-export function createSubscriptions({ http, ...rest }: SubscriptionParts): Subscriptions {
+export function createSubscriptions({ http, onMove, ...rest }: SubscriptionParts): Subscriptions {
   const parts: SourceParts = { ...rest, polls: http === undefined ? null : createPolls({ ...rest, http }) };
   const entries = new Map<string, Entry>();
   const counted = new Map<string, SubscriptionCounts>();
@@ -85,6 +94,7 @@ export function createSubscriptions({ http, ...rest }: SubscriptionParts): Subsc
       used: () => void idle.delete(key),
       failedOver(reason) {
         counts.failovers[reason]++;
+        onMove?.({ ...shown(request), to: stream.report().provider?.id ?? null, reason });
       },
       ended() {
         counts.ended++;

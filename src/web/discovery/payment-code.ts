@@ -40,7 +40,7 @@ function examplesOf(rail: RailTerms, terms: PaymentTerms, where: Where): readonl
 }
 
 const ACCOUNT = `const account = privateKeyToAccount(process.env.MPPX_PRIVATE_KEY as \`0x\${string}\`);`;
-const VIEM_ACCOUNT = `import { privateKeyToAccount } from "viem/accounts";`;
+const VIEM_ACCOUNT = 'import { privateKeyToAccount } from "viem/accounts";';
 
 /** Buys a key: the one request that needs nothing before it. */
 function purchase(paying: string, { minN }: Pick<PaymentTerms, "minN">, { baseUrl }: Site): string {
