@@ -87,7 +87,9 @@ const RULES: readonly Rule[] = [
     name: "only main reads the environment",
     bad: [sample("src/config.ts", "const port = process.env.PORT;"), sample("src/web/a.ts", 'import { env } from "node:process";')],
     breaches: ({ path, text }) =>
-      roomOf(path) === "main" || path === PRINTED_PROGRAMS ? [] : found(code(text), /\bprocess\s*\.\s*env\b|\bimport[^;]*\benv\b[^;]*\bfrom\s*["'](node:)?process/g),
+      roomOf(path) === "main" || path === PRINTED_PROGRAMS
+        ? []
+        : found(code(text), /\bprocess\s*\.\s*env\b|\bimport[^;]*\benv\b[^;]*\bfrom\s*["'](node:)?process/g),
   },
   {
     name: "no default exports",

@@ -480,9 +480,9 @@ test("what becomes of circuits and cordons is told once each, with its cause", (
   openCircuit(it, provider);
   it.hear(provider, TIMEOUT);
   assert.deepEqual(told.splice(0), [`${provider.id} http circuit_opened failure`]);
-  it.world.advance(31_000);
+  it.world.advance(32_000);
   it.probe(provider, 100);
-  for (let n = 0; n < 3; n++) {
+  for (let n = 0; n < 2; n++) {
     assert.ok(it.tracker.admit(provider, "http"));
     it.hear(provider, null);
   }
