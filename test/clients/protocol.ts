@@ -9,8 +9,12 @@ export type Wire = "http" | "ws";
 
 /** What a program is started with. */
 export interface Task {
+  /** Where calls go. */
   readonly http: string;
   readonly ws: string;
+  /** Where watchers are. */
+  readonly watchHttp: string;
+  readonly watchWs: string;
   /** A contract that emits a log whenever it is called. */
   readonly emitter: string;
   /** Private key of an account that no other program uses. */

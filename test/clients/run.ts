@@ -89,10 +89,15 @@ async function heightAt(stage: ClientStage, clients: readonly Running[]): Promis
   return stage.height();
 }
 
-/** In order of priority the node that is killed is the one that serves; without a failover the nodes take turns. */
+/**
+ * Calls go to nodes in order of priority: who sends a transaction and reads at once what follows from it may ask a node that is a moment behind, whichever
+ * service is between. Watchers have the default strategy, or while a node is killed the one in which that node serves them.
+ */
 function taskOf({ url, emitter }: ClientStage, n: number, failover: boolean): Task {
-  const path = failover ? "/rpc/priority/local" : "/rpc/local";
-  return { http: url + path, ws: `${url.replace("http", "ws")}/ws${path}`, emitter, key: KEYS[n % KEYS.length] ?? "", failover };
+  const socketUrl = `${url.replace("http", "ws")}/ws`;
+  const [path, watchPath] = ["/rpc/priority/local", failover ? "/rpc/priority/local" : "/rpc/local"];
+  const urls = { http: url + path, ws: socketUrl + path, watchHttp: url + watchPath, watchWs: socketUrl + watchPath };
+  return { ...urls, emitter, key: KEYS[n % KEYS.length] ?? "", failover };
 }
 
 /** A client program that runs. */

@@ -3,15 +3,15 @@ import { createPublicClient, createWalletClient, defineChain, type Hex, http, is
 import { privateKeyToAccount } from "viem/accounts";
 import { attempt, expect, judge, task, type Watched, type Wire, watching } from "./protocol.ts";
 
-const { http: httpUrl, ws: wsUrl, emitter, key, failover } = task();
+const { http: httpUrl, ws: wsUrl, watchHttp, watchWs, emitter, key, failover } = task();
 const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 };
 const chain = defineChain({ id: 31_337, name: "Local", nativeCurrency, rpcUrls: { default: { http: [httpUrl], webSocket: [wsUrl] } } });
 const account = privateKeyToAccount(parseHex(key));
 const address = parseHex(emitter);
 const BATCH = 1_000;
 
-function clientsOf(wire: Wire) {
-  const transport = wire === "http" ? http(httpUrl) : webSocket(wsUrl);
+function clientsOf(wire: Wire, url = wire === "http" ? httpUrl : wsUrl) {
+  const transport = wire === "http" ? http(url) : webSocket(url);
   return {
     reader: createPublicClient({ chain, transport, pollingInterval: 200, cacheTime: 0 }),
     wallet: createWalletClient({ chain, transport, account }),
@@ -80,7 +80,7 @@ async function batch(): Promise<void> {
 }
 
 function watchers(wire: Wire): Promise<readonly Watched[]> {
-  const { reader } = clientsOf(wire);
+  const { reader } = clientsOf(wire, wire === "http" ? watchHttp : watchWs);
   const onErrorOf = (it: Watched) => (error: Error) => void it.errors.push(error.message.split("\n", 1)[0] ?? "");
   return Promise.all([
     watching("blocks", wire, async (it) => {

@@ -3,17 +3,17 @@ import { createRequire } from "node:module";
 import { attempt, expect, judge, task, tell, watching } from "./protocol.ts";
 
 const { Web3 } = createRequire(process.argv[3])("web3");
-const { http: httpUrl, ws: wsUrl, emitter, key, failover } = task();
+const { http: httpUrl, ws: wsUrl, watchWs, emitter, key, failover } = task();
 const BATCH = 100;
 
-function web3Of(wire) {
-  const web3 = new Web3(wire === "http" ? httpUrl : wsUrl);
+function web3Of(url) {
+  const web3 = new Web3(url);
   const account = web3.eth.accounts.wallet.add(key).get(0);
   return { web3, account, send: (method, params) => web3.requestManager.send({ method, params }) };
 }
 
 async function calls(wire) {
-  const { web3, account, send } = web3Of(wire);
+  const { web3, account, send } = web3Of(wire === "http" ? httpUrl : wsUrl);
   await attempt("basics", wire, async () => {
     const [id, height, balance, code] = [
       await web3.eth.getChainId(),
@@ -56,7 +56,7 @@ async function calls(wire) {
 }
 
 async function watchers() {
-  const { web3 } = web3Of("ws");
+  const { web3 } = web3Of(watchWs);
   const subscribe = (feature, of, ...args) =>
     watching(feature, "ws", async (it) => {
       const subscription = await web3.eth.subscribe(...args);

@@ -244,14 +244,13 @@ async def judge_one(watched, expected):
 
 
 async def main():
-    http = Web3(HTTPProvider(TASK["http"]))
     if not TASK["failover"]:
-        http_calls(http)
-    async with AsyncWeb3(WebSocketProvider(TASK["ws"])) as ws:
-        if not TASK["failover"]:
+        http_calls(Web3(HTTPProvider(TASK["http"])))
+        async with AsyncWeb3(WebSocketProvider(TASK["ws"])) as ws:
             await ws_calls(ws)
+    async with AsyncWeb3(WebSocketProvider(TASK["watchWs"])) as ws:
         watched, listening = await watch_ws(ws)
-        watched = watch_http(http) + watched
+        watched = watch_http(Web3(HTTPProvider(TASK["watchHttp"]))) + watched
         print("READY", flush=True)
         line = await asyncio.to_thread(sys.stdin.readline)
         expected = json.loads(line[len("CHECK ") :])

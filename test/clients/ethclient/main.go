@@ -28,8 +28,8 @@ const attemptTime = 45 * time.Second
 const batchSize = 1000
 
 type task struct {
-	Http, Ws, Emitter, Key string
-	Failover               bool
+	Http, Ws, WatchWs, Emitter, Key string
+	Failover                        bool
 }
 
 type expected struct {
@@ -179,7 +179,9 @@ func (c *caller) calls(emitter common.Address) {
 		}
 		return fmt.Sprintf("%d calls in one batch", batchSize), nil
 	})
-	attempt("filters", c.wire, func(ctx context.Context) (string, error) { return "raw calls: ethclient has no filters", c.filters(ctx, emitter) })
+	attempt("filters", c.wire, func(ctx context.Context) (string, error) {
+		return "raw calls: ethclient has no filters", c.filters(ctx, emitter)
+	})
 }
 
 func (c *caller) filters(ctx context.Context, emitter common.Address) error {
@@ -321,17 +323,18 @@ func main() {
 		panic(err)
 	}
 	emitter := common.HexToAddress(given.Emitter)
-	socket, err := dial("ws", given.Ws, given.Key)
+	socket, err := dial("ws", given.WatchWs, given.Key)
 	if err != nil {
 		panic(err)
 	}
 	if !given.Failover {
-		http, err := dial("http", given.Http, given.Key)
-		if err != nil {
-			panic(err)
+		for wire, url := range map[string]string{"http": given.Http, "ws": given.Ws} {
+			client, err := dial(wire, url, given.Key)
+			if err != nil {
+				panic(err)
+			}
+			client.calls(emitter)
 		}
-		http.calls(emitter)
-		socket.calls(emitter)
 	}
 	for _, feature := range []string{"blocks", "logs", "pending"} {
 		tell(feature, "http", "not run", "ethclient watches over a WebSocket only")
