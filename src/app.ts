@@ -16,12 +16,13 @@ import { createDirectory, type Directory } from "./upstream/directory.ts";
 import { createFilters } from "./upstream/filter/filters.ts";
 import { createGuard } from "./upstream/guard.ts";
 import { createHeadWatch } from "./upstream/head-watch.ts";
-import { createHttpUpstream, HTTP_LIMITS } from "./upstream/http/http.ts";
+import { createHttpUpstream, HTTP_LIMITS, type HttpLimits } from "./upstream/http/http.ts";
 import { MemoryBudget } from "./upstream/memory-budget.ts";
 import { createProber } from "./upstream/prober.ts";
 import { createRoster, type Roster } from "./upstream/roster.ts";
 import { createRouter } from "./upstream/router.ts";
-import { createSockets } from "./upstream/socket/sockets.ts";
+import type { SocketLimits } from "./upstream/socket/socket.ts";
+import { createSockets, SOCKET_LIMITS } from "./upstream/socket/sockets.ts";
 import { createSubscriptions } from "./upstream/stream/subscriptions.ts";
 import { createWheel } from "./upstream/wheel.ts";
 import { requestBaseUrl, trustedProxiesOf } from "./web/client-address.ts";
@@ -140,8 +141,8 @@ function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "l
   const wheel = createWheel(world);
   const guard = createGuard({ rules: addressRulesOf(config) });
   const budget = new MemoryBudget(() => live().limits);
-  const sockets = createSockets({ world, wheel, guard, budget });
-  const upstreams = { http: createHttpUpstream(world, HTTP_LIMITS, guard, budget), ws: sockets };
+  const sockets = createSockets({ world, wheel, guard, budget, limits: socketLimits(live) });
+  const upstreams = { http: createHttpUpstream(world, httpLimits(live), guard, { budget, wheel }), ws: sockets };
   const observer = createObserver(log, world);
   const directory = createDirectory(config.chains, config.profiles, world, { ...config.selection, onChange: observer.channelChanged });
   const router = createRouter({ world, wheel, upstreams, limits: () => live().limits });
@@ -166,6 +167,26 @@ function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "l
       headWatch.close();
       subscriptions.close();
       await Promise.all(Object.values(upstreams).map((it) => it.close()));
+    },
+  };
+}
+
+/** Bounds of answers over HTTP, with the longest of the configuration that is live. */
+function httpLimits(live: () => Config): HttpLimits {
+  return {
+    ...HTTP_LIMITS,
+    get maxAnswerBytes() {
+      return live().limits.maxAnswerBytes;
+    },
+  };
+}
+
+/** The same over sockets, where an answer is a message. */
+function socketLimits(live: () => Config): SocketLimits {
+  return {
+    ...SOCKET_LIMITS,
+    get maxFrameBytes() {
+      return Math.min(SOCKET_LIMITS.maxFrameBytes, live().limits.maxAnswerBytes);
     },
   };
 }

@@ -43,6 +43,8 @@ export interface AttemptRequest {
   readonly caller: CallerIdentity;
   readonly mayStream: boolean;
   readonly room: Room | undefined;
+  /** Of its method. */
+  readonly deadlineMs: number;
   /** How long it may take. */
   readonly limitMs: number;
   /** How long it keeps its caller waiting as a trial of a half-open circuit; null = it is none. */
@@ -98,13 +100,13 @@ export class PendingAttempt implements Listener, Outstanding {
   /** Sends it. A transport that fails at once has ended it when this returns. */
   start(upstream: Pick<Upstream, "send"> | undefined): void {
     const { provider } = this;
-    const { call, mayStream, room, limitMs, patienceMs } = this.#request;
+    const { call, mayStream, room, deadlineMs, limitMs, patienceMs } = this.#request;
     this.#parts.tracker.begin(this);
     if (upstream === undefined) return this.failed(plainFailure("unsent", "transport not available"), null);
     this.#deadline = this.#parts.wheel.set(limitMs, () => this.#timedOut());
     if (patienceMs !== null) this.#patience = this.#parts.wheel.set(patienceMs, () => this.#owner.late(this));
     const { body, idStart, idEnd } = call;
-    const dispatch = upstream.send({ provider, body, idStart, idEnd, mayStream, room }, this);
+    const dispatch = upstream.send({ provider, body, idStart, idEnd, mayStream, room, deadlineMs }, this);
     if (this.attempt !== null) return;
     this.#dispatch = dispatch;
     if (dispatch.sent) this.sentAtMs = this.startedAtMs;

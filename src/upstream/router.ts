@@ -342,13 +342,13 @@ class Routing implements Route, AttemptOwner {
   }
 
   #attempt(channel: Channel): void {
-    const { call, mayStream, room, caller, tracker } = this.request;
+    const { call, mayStream, room, deadlineMs, caller, tracker } = this.request;
     const { world, wheel, upstreams } = this.#parts;
     const { provider, transport } = channel;
     this.#begun++;
     const isPlain = this.plan.panic === true || !call.method.replaySafe;
     const patienceMs = isPlain ? null : tracker.trialPatienceMs(provider, transport, call.method);
-    const request = { channel, call, caller, mayStream, room, limitMs: this.#attemptLimitMs(), patienceMs };
+    const request = { channel, call, caller, mayStream, room, deadlineMs, limitMs: this.#attemptLimitMs(), patienceMs };
     const pending = new PendingAttempt({ world, wheel, tracker }, request, this);
     this.#current = pending;
     pending.start(upstreams[transport]);

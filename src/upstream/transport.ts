@@ -47,8 +47,8 @@ export interface StreamSink {
    * `recycle` once they are written.
    */
   end(last: Buffer, valueBytes: number, lent: boolean): void;
-  /** The upstream failed or lied after its answer had begun. */
-  broken(message: string): void;
+  /** The upstream failed or lied after its answer had begun, or got on too slowly; `byReader`: because of its reader. */
+  broken(message: string, byReader?: boolean): void;
 }
 
 /** Where the parts of a result are in the bytes that hold it. */
@@ -85,6 +85,8 @@ export interface Outgoing extends WireRequest {
   readonly room?: Room | undefined;
   /** It asks whether the provider is there, and has connections of its own where all others are in use. */
   readonly isProbe?: true;
+  /** Of its method: an answer that is passed on ends within ten times that; left out = the longest there is. */
+  readonly deadlineMs?: number | undefined;
 }
 
 /** A request on its way. */

@@ -9,11 +9,14 @@ import { createOrigin } from "../../src/upstream/http/h1.ts";
 import type { RequestBody } from "../../src/upstream/http/h1-connection.ts";
 import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
 import type { Listener } from "../../src/upstream/transport.ts";
+import { createWheel } from "../../src/upstream/wheel.ts";
 import { realWorld } from "../../src/world.ts";
 import { until } from "../fakes/stage.ts";
 import { seededRandom } from "../fakes/world.ts";
 
 const LIMITS = { maxAnswerBytes: 100_000_000, maxWholeBytes: 50_000_000 };
+const partsOf = (buffers: BufferPool) => ({ buffers, world: realWorld, wheel: WHEEL });
+const WHEEL = createWheel(realWorld);
 const HEAD = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ";
 
 test("a buffer comes back once, by any part of it; memory of others is left alone", () => {
@@ -212,8 +215,8 @@ for (const seed of [1, 2, 3]) {
       };
       const way = pick(ways);
       const { listener, outcome, cancel } = hear(order, way, random);
-      const expected = { wireId: order.id, mayStream: way !== "keeps", room, distrust() {} };
-      const dispatch = new HttpDispatch(expected, listener, LIMITS, pool);
+      const expected = { wireId: order.id, mayStream: way !== "keeps", room, deadlineMs: 60_000, distrust() {} };
+      const dispatch = new HttpDispatch(expected, listener, LIMITS, partsOf(pool));
       origin.send(HEAD, bodyOf(order), dispatch);
       cancel(dispatch);
       const said = await outcome;
@@ -249,7 +252,11 @@ test("two hundred answers of every length, one after the other, are read into a 
   for (let n = 0; n < 200; n++) {
     const order: Order = { id: String(1_000_000_000_000_000 + n), size: (n % 10) * 16_384, chunked: n % 2 === 0, step: 1_000_000, share: 1 };
     const { listener, outcome } = hear(order, "borrows", () => 0.1);
-    origin.send(HEAD, bodyOf(order), new HttpDispatch({ wireId: order.id, mayStream: true, room, distrust() {} }, listener, LIMITS, pool));
+    origin.send(
+      HEAD,
+      bodyOf(order),
+      new HttpDispatch({ wireId: order.id, mayStream: true, room, deadlineMs: 60_000, distrust() {} }, listener, LIMITS, partsOf(pool)),
+    );
     assert.equal(await outcome, "whole");
   }
   assert.ok(taken.size <= 8, `${taken.size} buffers`);

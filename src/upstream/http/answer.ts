@@ -4,6 +4,7 @@ import { isUtf8 } from "node:buffer";
 import { type Answer, type ResultAnswer, readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../../core/answer.ts";
 import type { Failure } from "../../core/attempt.ts";
 import type { AnswerStream, Dispatch, Listener, Room, StreamSink } from "../transport.ts";
+import { AnswerPace, type Clock } from "./answer-pace.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { GatheredBody } from "./gathered-body.ts";
 import type { AnswerHandler, Controller } from "./h1-connection.ts";
@@ -23,8 +24,15 @@ export interface Expected {
   readonly mayStream: boolean;
   /** Where it is counted while it is gathered. */
   readonly room: Room;
+  /** Of its method. */
+  readonly deadlineMs: number;
   /** Told that an answer came which belongs to something else, by whoever was not asked before the connection was used again. */
   readonly distrust: () => void;
+}
+
+/** What answers are read with. */
+export interface AnswerParts extends Clock {
+  readonly buffers: BufferPool;
 }
 
 /** Bytes after which an answer is passed on while it arrives. */
@@ -47,6 +55,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   readonly #expected: Expected;
   readonly #listener: Listener;
   readonly #limits: AnswerLimits;
+  readonly #parts: AnswerParts;
   readonly #buffers: BufferPool;
   #controller: Controller | null = null;
   #state: "waiting" | "held" | "flowing" | "over" = "waiting";
@@ -70,6 +79,8 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   /** First byte of the result value. */
   #opening = 0;
   #sink: StreamSink | null = null;
+  /** While it is passed on. */
+  #pace: AnswerPace | null = null;
   #held: Buffer = EMPTY;
   /** The piece that ends the answer, and whether it is here. */
   #last: Buffer | null = null;
@@ -79,12 +90,13 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   /** What a complete answer is; null = none is here, or it flows. */
   #answer: Answer | null = null;
 
-  constructor(expected: Expected, listener: Listener, limits: AnswerLimits, buffers: BufferPool) {
-    this.#buffers = buffers;
+  constructor(expected: Expected, listener: Listener, limits: AnswerLimits, parts: AnswerParts) {
+    this.#parts = parts;
+    this.#buffers = parts.buffers;
     this.#expected = expected;
     this.#listener = listener;
     this.#limits = limits;
-    this.#mostBytes = limits.maxWholeBytes;
+    this.#mostBytes = Math.min(limits.maxWholeBytes, limits.maxAnswerBytes);
   }
 
   get abandoned(): boolean {
@@ -116,6 +128,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   onResponseData(_controller: Controller, chunk: Buffer, last = false): boolean {
     this.#size += chunk.length;
     if (!last) this.#listener.heard?.();
+    this.#pace?.came(chunk.length);
     switch (this.#state) {
       case "flowing":
         return this.#pass(chunk, last);
@@ -173,11 +186,13 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
 
   pause(): void {
     this.#stopped = true;
+    this.#pace?.pause();
     if (this.#state !== "over") this.#controller?.pause();
   }
 
   resume(): void {
     this.#stopped = false;
+    this.#pace?.resume();
     if (this.#state !== "over") this.#controller?.resume();
   }
 
@@ -232,6 +247,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#opening = first[head.start] ?? 0;
     this.#state = "held";
     this.#gathered?.vacate();
+    this.#pace = new AnswerPace(this.#parts, this.#expected.deadlineMs, (message, byReader) => this.#cutOff(message, byReader));
     this.#listener.stream(this);
     if (this.#state === "held") this.pause();
   }
@@ -271,6 +287,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     if (end === null) return this.#break("the provider's answer does not end as a JSON-RPC answer");
     const fromEnd = tail.length - end.resultEnd;
     this.#state = "over";
+    this.#pace?.end();
     this.#last = null;
     if (last.length >= fromEnd && last.length > 0) {
       if (this.#held.length > 0) this.#sink?.data(this.#held, false);
@@ -289,12 +306,21 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#sink?.broken(message);
   }
 
+  /** It does not get on: its connection ends here, and its reader's. */
+  #cutOff(message: string, byReader: boolean): void {
+    if (this.#state !== "flowing" && this.#state !== "held") return;
+    if (!byReader && this.#state === "flowing") return this.#break(message);
+    this.cancel();
+    this.#sink?.broken(message, byReader);
+  }
+
   #body(): Buffer {
     return this.#short ?? this.#gathered?.bytes ?? EMPTY;
   }
 
   /** Gives back all memory that nobody else has. */
   #letGo(): void {
+    this.#pace?.end();
     this.#gathered?.release();
     this.#gathered = null;
     for (const piece of this.#late) this.#buffers.recycle(piece);

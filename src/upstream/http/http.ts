@@ -9,6 +9,7 @@ import type { World } from "../../world.ts";
 import { createGuard, type Guard } from "../guard.ts";
 import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
 import type { Upstream } from "../transport.ts";
+import { createWheel, type Wheel } from "../wheel.ts";
 import { type AnswerLimits, HttpDispatch } from "./answer.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import { createOrigin } from "./h1.ts";
@@ -37,12 +38,22 @@ export const HTTP_LIMITS: HttpLimits = {
   maxGuardedBytes: 33_554_432,
 };
 
+/** What it shares with the rest of the service. */
+export interface HttpParts {
+  readonly budget: MemoryBudget;
+  readonly wheel: Wheel;
+}
+
+/** Answers of users' providers are no longer than this. */
+const MAX_GUARDED_ANSWER_BYTES = 67_108_864;
+const LONGEST_DEADLINE_MS = 45_000;
+
 /** Reaches providers by their `url`: plain HTTP/1.1 through connections of our own, TLS (HTTP/1.1 and HTTP/2) through undici. */
 export function createHttpUpstream(
   world: World,
   limits: HttpLimits = HTTP_LIMITS,
   guard: Guard = createGuard(),
-  budget: MemoryBudget = MemoryBudget.unbounded(),
+  { budget, wheel }: HttpParts = { budget: MemoryBudget.unbounded(), wheel: createWheel(world) },
 ): Upstream {
   const origins = new Map<string, Connections>();
   const routes = new WeakMap<Provider, Route>();
@@ -50,7 +61,13 @@ export function createHttpUpstream(
   const buffers = new BufferPool();
   const serviceRoom = budget.roomOf(SERVICE);
   const usersRoom = budget.roomOf(USERS_PROVIDERS);
-  const guardedLimits: HttpLimits = { ...limits, maxWholeBytes: Math.min(limits.maxWholeBytes, limits.maxGuardedBytes) };
+  const parts = { buffers, world, wheel };
+  const guardedLimits: AnswerLimits = {
+    maxWholeBytes: Math.min(limits.maxWholeBytes, limits.maxGuardedBytes),
+    get maxAnswerBytes() {
+      return Math.min(limits.maxAnswerBytes, MAX_GUARDED_ANSWER_BYTES);
+    },
+  };
 
   function connect(url: URL, guarded: boolean): Connections {
     const refusal = guarded ? guard.refusal(url.origin) : null;
@@ -85,8 +102,8 @@ export function createHttpUpstream(
       const { send, sendProbe, connections } = routeTo(provider);
       const body = { bytes, id: world.wireId(), idStart, idEnd };
       const room = outgoing.room ?? (provider.guarded ? usersRoom : serviceRoom);
-      const expected = { wireId: body.id, mayStream, room, distrust: connections.distrust };
-      const attempt = new HttpDispatch(expected, listener, provider.guarded ? guardedLimits : limits, buffers);
+      const expected = { wireId: body.id, mayStream, room, deadlineMs: outgoing.deadlineMs ?? LONGEST_DEADLINE_MS, distrust: connections.distrust };
+      const attempt = new HttpDispatch(expected, listener, provider.guarded ? guardedLimits : limits, parts);
       attempt.queued = !connections.isFree();
       if (outgoing.isProbe === true) sendProbe(body, attempt);
       else send(body, attempt);

@@ -226,8 +226,9 @@ export class Door implements StreamSink, Room {
   }
 
   /** We cut the answer off: nobody pays for half of one. */
-  broken(message: string): void {
-    this.#settled(false);
+  broken(message: string, byReader = false): void {
+    // Who reads too slowly to the end has had the rest: otherwise all but the end of an answer would be free.
+    this.#settled(byReader);
     this.#parts.observer.log.warn({ request_id: this.#caller.requestId, reason: message }, "answer cut off");
     this.#caller.destroy();
   }
@@ -398,7 +399,9 @@ export class Door implements StreamSink, Room {
     const before = this.#progress;
     this.#stall = this.#parts.wheel.set(STALL_MS, () => {
       if (!this.#caller.open) return;
-      if (this.#progress !== before) return this.#watchStall();
+      // That a provider gets on is watched where it is read.
+      const isWaited = this.#compressed === null && !this.#paused && this.#caller.unsent === 0;
+      if (isWaited || this.#progress !== before) return this.#watchStall();
       this.#cancel?.("cut");
       // Who does not read any more has left: otherwise all but the end of an answer would be free.
       if (this.#paused) this.#settled(true);
