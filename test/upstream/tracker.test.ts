@@ -484,6 +484,7 @@ test("what becomes of circuits and cordons is told once each, with its cause", (
   it.probe(provider, 100);
   for (let n = 0; n < 2; n++) {
     assert.ok(it.tracker.admit(provider, "http"));
+    it.world.advance(20);
     it.hear(provider, null);
   }
   assert.deepEqual(told.splice(0), [`${provider.id} http circuit_closed success`]);
