@@ -82,34 +82,41 @@ function cordons(category: ErrorCategory): boolean {
   return typeof effect === "object" && effect.kind === "cordon";
 }
 
-type RulesByKind = ReadonlyMap<string, readonly Rule[]>;
+/** A rule with its phrases as one expression. */
+interface CompiledRule {
+  readonly rule: Rule;
+  readonly text: RegExp | null;
+  readonly data: RegExp | null;
+}
+
+type RulesByKind = ReadonlyMap<string, readonly CompiledRule[]>;
 
 const RULES_BY_KIND: RulesByKind = byKind(RULES);
 
 function byKind(rules: readonly Rule[]): RulesByKind {
-  return Map.groupBy(rules, (rule) => rule.kind ?? "error");
+  const compiled = rules.map((rule): CompiledRule => ({ rule, text: anyOf(rule.text), data: anyOf(rule.data) }));
+  return Map.groupBy(compiled, ({ rule }) => rule.kind ?? "error");
+}
+
+function anyOf(phrases: readonly Phrase[] | undefined): RegExp | null {
+  if (phrases === undefined) return null;
+  return new RegExp(phrases.map((phrase) => (typeof phrase === "string" ? RegExp.escape(phrase) : `(?:${phrase.source})`)).join("|"));
 }
 
 function firstMatch(shape: Shape, rules: RulesByKind): Rule | undefined {
-  return rules.get(shape.failure.kind)?.find((rule) => matches(rule, shape));
+  return rules.get(shape.failure.kind)?.find((compiled) => matches(compiled, shape))?.rule;
 }
 
-function matches({ codes, except, status, methods, reversed, text, data }: Rule, shape: Shape): boolean {
+function matches({ rule, text, data }: CompiledRule, shape: Shape): boolean {
+  const { codes, except, status, methods, reversed } = rule;
   const { code, httpStatus } = shape.failure;
   if (codes !== undefined && (code === null || !codes.includes(code))) return false;
   if (except !== undefined && code !== null && except.includes(code)) return false;
   if (status !== undefined && (httpStatus < status[0] || httpStatus > status[1])) return false;
   if (methods !== undefined && !methods.some((group) => shape.groups.has(group))) return false;
   if (reversed === true && !shape.reversed) return false;
-  if (text !== undefined && !holds(shape.text, text)) return false;
-  return data === undefined || holds(shape.dataText, data);
-}
-
-function holds(text: string, phrases: readonly Phrase[]): boolean {
-  for (const phrase of phrases) {
-    if (typeof phrase === "string" ? text.includes(phrase) : phrase.test(text)) return true;
-  }
-  return false;
+  if (text !== null && !text.test(shape.text)) return false;
+  return data === null || data.test(shape.dataText);
 }
 
 const EXECUTING: ReadonlySet<string> = new Set(

@@ -48,7 +48,8 @@ export const CONTRACT = {
     ...INSTANCE,
     path: "/api/metrics/{chain}",
     summary: "Read how the providers of a chain do",
-    description: "Every profile that serves the chain. Managed providers are shown by alias.",
+    description:
+      "Every profile that serves the chain. Managed providers are shown by alias. With the operator token also samples of provider errors that no rule knows.",
     params: shape.chainParams,
     answers: { 200: { description: "The figures.", schema: open.chainMetrics }, 404: { description: "No such chain.", schema: open.rpcError } },
   },
