@@ -1,6 +1,6 @@
 // The methods of filters as callers see them: whose a filter is, what is refused, and what is answered. What a filter has to tell is kept below.
 import { type Fault, fault } from "../../core/fault.ts";
-import { type Profile, type Provider, profileId } from "../../core/profile.ts";
+import { type Provider, profileId } from "../../core/profile.ts";
 import { readCriteria, readSubscription, type Subscription } from "../../core/subscription.ts";
 import type { Gate, Grant } from "../../hosted/gate.ts";
 import type { Holder } from "../../hosted/holder.ts";
@@ -43,6 +43,7 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
         done(refused(fault("invalid_request", `${call.methodName} without an id has no answer to bring its result in`)));
         return null;
       }
+      if (call.grant !== null) keys?.used(call.grant);
       const wanted = wantedBy(call);
       if (wanted === null) done(answerNow(filters, call));
       else if (wanted.kind === "fault") done(refused(wanted));
@@ -160,15 +161,16 @@ function served(json: string | Buffer): DeskAnswer {
 /** Ends the filters of keys that end, or that may not use a profile any more. A key is watched once for each profile in which it has filters. */
 class KeyWatch {
   readonly #gate: Gate;
-  readonly #watched = new Map<Holder, Map<string, Watched>>();
+  readonly #byKey = new Map<string, Map<string, Watched>>();
 
   constructor(gate: Gate) {
     this.#gate = gate;
   }
 
-  watch({ holder }: Grant, profile: Profile["slug"], { end, whenEnded }: Extract<OpenedFilter, { kind: "opened" }>): void {
-    const byProfile = this.#watched.get(holder) ?? new Map<string, Watched>();
-    this.#watched.set(holder, byProfile);
+  watch({ holder }: Grant, profile: string, { end, whenEnded }: Extract<OpenedFilter, { kind: "opened" }>): void {
+    const { keyId } = holder;
+    const byProfile = this.#byKey.get(keyId) ?? new Map<string, Watched>();
+    this.#byKey.set(keyId, byProfile);
     const watched = byProfile.get(profile) ?? this.#begin(holder, profile);
     byProfile.set(profile, watched);
     watched.ends.add(end);
@@ -177,22 +179,37 @@ class KeyWatch {
       if (watched.ends.size > 0) return;
       watched.forget();
       byProfile.delete(profile);
-      if (byProfile.size === 0) this.#watched.delete(holder);
+      if (byProfile.size === 0) this.#byKey.delete(keyId);
     });
+  }
+
+  /** The key is used: by another secret of it when it was rotated, which is then the one that counts. */
+  used({ holder }: Grant): void {
+    for (const [profile, watched] of this.#byKey.get(holder.keyId) ?? []) {
+      if (watched.holder === holder) continue;
+      watched.forget();
+      watched.holder = holder;
+      watched.forget = this.#seat(holder, profile, watched.ends);
+    }
   }
 
   #begin(holder: Holder, profile: string): Watched {
     const ends = new Set<(why: FilterEnd) => void>();
-    const forget = this.#gate.seat(holder, profile, (reason) => {
+    return { holder, ends, forget: this.#seat(holder, profile, ends) };
+  }
+
+  #seat(holder: Holder, profile: string, ends: Watched["ends"]): () => void {
+    return this.#gate.seat(holder, profile, (reason) => {
       // A key whose secret was replaced, whose balance is used up or whose default has changed keeps its filters: no other call uses them.
       if (reason !== "forbidden" && reason !== "custom_access_expired" && !holder.bounds.revoked) return;
       for (const end of [...ends]) end("owner");
     });
-    return { ends, forget };
   }
 }
 
 interface Watched {
+  /** The key by the secret that was used last. */
+  holder: Holder;
   readonly ends: Set<(why: FilterEnd) => void>;
-  readonly forget: () => void;
+  forget: () => void;
 }
