@@ -37,6 +37,8 @@ interface Run {
   readonly started: () => number;
   /** The answer as text, "" where it has no body; null while there is none. */
   readonly body: () => string | null;
+  /** The answer as it is written. */
+  readonly pieces: () => readonly Buffer[];
   readonly cancel: (why: Interruption) => void;
   /** Items that are charged though they were cancelled. */
   readonly abandoned: readonly number[];
@@ -46,6 +48,7 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
   const waiting: Waiting[] = [];
   let started = 0;
   let body: string | null = null;
+  let written: readonly Buffer[] = [];
   const router: Router = {
     route(request, done) {
       started++;
@@ -88,9 +91,10 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
   };
   const cancel = runBatch(parts, { bytes, spans, address, requestId: "r", concurrency, room: { take: reserve, giveBack: () => {} }, ...ways }, (pieces) => {
     assert.equal(body, null, "answered twice");
+    written = pieces ?? [];
     body = pieces === null ? "" : Buffer.concat(pieces).toString();
   });
-  return { waiting, started: () => started, body: () => body, cancel, abandoned };
+  return { waiting, started: () => started, body: () => body, pieces: () => written, cancel, abandoned };
 }
 
 const call = (n: number): string => `{"jsonrpc":"2.0","id":${n},"method":"test_echo","params":[${n}]}`;
@@ -146,6 +150,20 @@ test("many answers that come at once do not nest", () => {
     1,
   );
   assert.equal((JSON.parse(body() ?? "[]") as unknown[]).length, 1_000);
+});
+
+test("short answers are written together, long ones as they are, and every byte stands where it belongs", () => {
+  const long = JSON.stringify("x".repeat(10_000));
+  const { waiting, body, pieces } = run(
+    Array.from({ length: 900 }, (_, n) => call(n)),
+    900,
+  );
+  for (let n = 0; n < 900; n++) waiting[0]?.answer(n % 300 === 150 ? long : `"${"y".repeat(n)}"`);
+  const answers = JSON.parse(body() ?? "[]") as { id: number; result: string }[];
+  for (const [n, { id, result }] of answers.entries()) assert.deepEqual([id, result.length], [n, n % 300 === 150 ? 10_000 : n]);
+  assert.equal(pieces().filter((it) => it.length > 10_000 && it.length < 10_100).length, 3);
+  assert.ok(pieces().length < 30, `${pieces().length} pieces`);
+  assert.ok(pieces().every((it) => it.length <= 65_536));
 });
 
 test("no item may stream, so that the answer is one document", () => {

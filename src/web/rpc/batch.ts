@@ -137,5 +137,30 @@ function join(replies: readonly (readonly Buffer[] | null)[]): readonly Buffer[]
   }
   if (pieces.length === 0) return null;
   pieces.push(CLOSE);
-  return pieces;
+  return gathered(pieces);
+}
+
+/** Pieces up to this size are copied together, into pieces of at most the second one: a write of each costs more. */
+const SHORT_PIECE_BYTES = 4_096;
+const GATHERED_BYTES = 65_536;
+
+function gathered(pieces: readonly Buffer[]): readonly Buffer[] {
+  const result: Buffer[] = [];
+  let run: Buffer[] = [];
+  let runBytes = 0;
+  const flush = (): void => {
+    if (run.length > 0) result.push(Buffer.concat(run, runBytes));
+    run = [];
+    runBytes = 0;
+  };
+  for (const piece of pieces) {
+    const isShort = piece.length <= SHORT_PIECE_BYTES;
+    if (!isShort || runBytes + piece.length > GATHERED_BYTES) flush();
+    if (isShort) {
+      run.push(piece);
+      runBytes += piece.length;
+    } else result.push(piece);
+  }
+  flush();
+  return result;
 }
