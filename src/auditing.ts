@@ -1,9 +1,9 @@
-// `svc audit`: the books against each other, and what the payment chains say has arrived against purchases. Reads the store beside a running service and
-// changes nothing.
+// The audit of money, for `svc audit` and the operator's endpoint alike: the books against each other, and what the payment chains say has arrived against
+// purchases and channels. Changes nothing. What it takes to read a chain is loaded only where there is a rail.
 import type { Config } from "./config.ts";
 import { nanoOf, type RailSettings } from "./core/payment.ts";
 import { usdText } from "./core/price.ts";
-import { audit } from "./hosted/audit.ts";
+import { type AuditFindings, audit, type UnreadChain } from "./hosted/audit.ts";
 import type { TillReport } from "./hosted/payments/reconcile.ts";
 import { readStore, type Store } from "./hosted/store.ts";
 import type { World } from "./world.ts";
@@ -12,14 +12,10 @@ import type { World } from "./world.ts";
 type AuditedRail = Pick<RailSettings, "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local">;
 
 /** What is audited, and whom it tells. */
-export interface Auditing {
+export interface Auditing extends Pick<MoneyAudit, "world" | "sinceMs" | "onProgress"> {
   readonly config: Config;
-  readonly world: World;
   /** Rails to look at beside those of the configuration: the local ones of a running service. */
   readonly localRails: readonly AuditedRail[];
-  /** Null = from the store's first day. */
-  readonly sinceMs: number | null;
-  readonly onProgress: (line: string) => void;
 }
 
 /** What was found. */
@@ -30,9 +26,31 @@ export interface AuditReport {
   readonly lines: readonly string[];
 }
 
+/** A store, and the rails whose chains it is compared with. */
+interface MoneyAudit {
+  readonly store: Store;
+  readonly world: World;
+  readonly rails: readonly AuditedRail[];
+  /** Null = from the store's first day. */
+  readonly sinceMs: number | null;
+  readonly onProgress: (line: string) => void;
+  /** Chains are asked nothing more after this, on the monotonic clock; null = for as long as it takes. */
+  readonly untilMs: number | null;
+}
+
 /** A report with the kinds of rails that it is about. */
 interface NamedReport extends TillReport {
   readonly name: string;
+}
+
+/** A chain that could not be read to its end, with its error. */
+interface FailedRead extends UnreadChain {
+  readonly error: unknown;
+}
+
+interface ChainReports {
+  readonly tills: readonly NamedReport[];
+  readonly unread: readonly FailedRead[];
 }
 
 const HOUR_MS = 3_600_000;
@@ -46,7 +64,8 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
   try {
     const books = await audit(store);
     const rails = [...(config.hosted?.payments.rails ?? []), ...parts.localRails];
-    const tills = await tillReports(parts, store, rails);
+    const { tills, unread } = await chainReports({ ...parts, store, rails, untilMs: null });
+    for (const { error } of unread) throw error;
     const comparedUnits = tills.reduce((sum, it) => sum + it.recordedUnits, 0n);
     const leftUnits = (await recordedUnits(store)) - comparedUnits;
     const lines = [
@@ -60,6 +79,18 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
   } finally {
     await store.close();
   }
+}
+
+/** Longest time for which chains are asked while a service runs. */
+const READING_MS = 600_000;
+
+/** The same for a service that runs: over its own store and rails, in a bounded time, and with every chain that could be read. */
+export async function auditLive({ store, world, rails }: Pick<MoneyAudit, "store" | "world" | "rails">): Promise<AuditFindings> {
+  const books = await audit(store);
+  const untilMs = world.now() + READING_MS;
+  const { tills, unread } = await chainReports({ store, world, rails, sinceMs: null, onProgress: () => {}, untilMs });
+  const money = tills.flatMap((it) => it.differences);
+  return { books, money, unread: unread.map(({ chainId, reason }) => ({ chainId, reason })) };
 }
 
 /** What is recorded as having arrived, on whichever chain. */
@@ -77,34 +108,47 @@ async function recordedUnits({ db }: Store): Promise<bigint> {
 }
 
 /** One report for each token and address that receives it, however many rails share them. */
-async function tillReports({ world, sinceMs, onProgress }: Auditing, store: Store, rails: readonly AuditedRail[]): Promise<readonly NamedReport[]> {
-  if (rails.length === 0) return [];
-  const [{ reconcile }, { recordsAt }, { createChain }] = await Promise.all([
+async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
+  const tills: NamedReport[] = [];
+  const unread: FailedRead[] = [];
+  for (const same of Map.groupBy(parts.rails, (it) => `${it.chainId} ${it.token.address} ${it.recipient}`.toLowerCase()).values()) {
+    const [first] = same;
+    if (first === undefined) continue;
+    try {
+      const report = await tillReport(parts, first, same);
+      if (report !== null) tills.push(report);
+    } catch (error) {
+      // Its class is loaded with the chains, so it is told by its name; anything else is no matter of a chain.
+      if (!(error instanceof Error) || error.name !== "ChainTrouble") throw error;
+      unread.push({ chainId: first.chainId, reason: error.message, error });
+    }
+  }
+  return { tills, unread };
+}
+
+/** The report of one token and address; null = they are on a local chain that has ended. */
+async function tillReport({ store, world, sinceMs, onProgress, untilMs }: MoneyAudit, first: AuditedRail, same: readonly AuditedRail[]) {
+  const [{ reconcile }, { recordsAt }, { createChain, endingAt }] = await Promise.all([
     import("./hosted/payments/reconcile.ts"),
     import("./hosted/payments/reconcile-records.ts"),
     import("./hosted/payments/rails/chain.ts"),
   ]);
-  const reports: NamedReport[] = [];
-  for (const same of Map.groupBy(rails, (it) => `${it.chainId} ${it.token.address} ${it.recipient}`.toLowerCase()).values()) {
-    const [first] = same;
-    if (first === undefined) continue;
-    const { chainId, recipient, rpcUrl, local } = first;
-    const name = [...new Set(same.map((it) => it.kind))].join(" and ");
-    const chain = createChain({ rpcUrl, chainId, world });
-    const network = await chain.network().catch((error: unknown) => {
-      // A local chain ends with its service, and takes its money with it.
-      if (local) return null;
-      throw error;
-    });
-    if (network === null) continue;
-    const till = { chain, token: first.token.address, recipient, confirmations: Math.min(...same.map((it) => it.confirmations)) };
-    onProgress(`reading the transfers to ${recipient} on chain ${chainId}`);
-    const records = recordsAt({ store, chainId, network, token: till.token, recipient });
-    const since = sinceMs ?? (await firstDayMs(store)) - HOUR_MS;
-    const onBlock = (block: bigint, to: bigint): void => onProgress(`chain ${chainId}: block ${block} of ${to}`);
-    reports.push({ name, ...(await reconcile({ till, records, sinceMs: since, onProgress: onBlock })) });
-  }
-  return reports;
+  const { chainId, recipient, rpcUrl, local } = first;
+  const name = [...new Set(same.map((it) => it.kind))].join(" and ");
+  const asked = createChain({ rpcUrl, chainId, world });
+  const chain = untilMs === null ? asked : endingAt(asked, world, untilMs);
+  const network = await chain.network().catch((error: unknown) => {
+    // A local chain ends with its service, and takes its money with it.
+    if (local) return null;
+    throw error;
+  });
+  if (network === null) return null;
+  const till = { chain, token: first.token.address, recipient, confirmations: Math.min(...same.map((it) => it.confirmations)) };
+  onProgress(`reading the transfers to ${recipient} on chain ${chainId}`);
+  const records = recordsAt({ store, chainId, network, token: till.token, recipient });
+  const since = sinceMs ?? (await firstDayMs(store)) - HOUR_MS;
+  const onBlock = (block: bigint, to: bigint): void => onProgress(`chain ${chainId}: block ${block} of ${to}`);
+  return { name, ...(await reconcile({ till, records, sinceMs: since, onProgress: onBlock })) };
 }
 
 /** When the store's first account was made; nobody can have paid before. */

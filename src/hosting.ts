@@ -1,6 +1,7 @@
 // The hosted half of the composition root: store, credit, gate and API, built from a configuration; their beginning and their end.
 
 import type { Logger } from "pino";
+import { auditLive } from "./auditing.ts";
 import type { HostedConfig } from "./config/hosted.ts";
 import type { Config } from "./config.ts";
 import type { ManagedSlug } from "./core/access.ts";
@@ -106,7 +107,7 @@ export async function openHosting({ config, settings, world, log, serving, metho
     custom: custom.partsWith(holders),
     changes,
     paywall,
-    audit: () => audit(store),
+    audit: () => auditLive({ store, world, rails: settings.payments.rails }),
     settle: settling(credit, world),
     publicUrl,
     trustedProxies,

@@ -18,6 +18,27 @@ export interface Difference {
   readonly shouldN: bigint;
 }
 
+/** Money of a transaction on a payment chain that differs from what is recorded for it, in base units. */
+export interface MovedDifference {
+  readonly chainId: number;
+  readonly txHash: string;
+  readonly movedUnits: bigint;
+  readonly recordedUnits: bigint;
+}
+
+/** A payment chain that could not be compared. */
+export interface UnreadChain {
+  readonly chainId: number;
+  readonly reason: string;
+}
+
+/** What an audit of a running service found. */
+export interface AuditFindings {
+  readonly books: readonly Difference[];
+  readonly money: readonly MovedDifference[];
+  readonly unread: readonly UnreadChain[];
+}
+
 /** Differences that one check lists at most. */
 export const DIFFERENCES_PER_CHECK = 250;
 

@@ -221,7 +221,8 @@ export const CONTRACT = {
     ...OPERATOR,
     path: "/api/v1/operator/audit",
     summary: "Check the books",
-    description: "Compares ledger, balances, leased credit and usage. Needs the configured operator token.",
+    description:
+      "Compares ledger, balances, leased credit and usage with each other, and what was recorded with what the payment chains say: what `svc audit` does. Where reading the chains takes longer than a request may it goes on, and the answer is 503 `unavailable` until it is done. Needs the configured operator token.",
     answers: { 200: { description: "What was found.", schema: open.operatorAudit } },
     faults: ["unauthorized", ...ANY],
   },

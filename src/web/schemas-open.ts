@@ -155,17 +155,20 @@ export const operatorUsage = z
 /** Answer of `getOperatorAudit`. */
 export const operatorAudit = z
   .object({
-    ok: z.boolean().describe("Whether every amount is accounted for."),
+    ok: z.boolean().describe("Whether every amount is accounted for, and every payment chain could be compared."),
     checked_at: z.iso.datetime(),
     differences: z
       .array(
         z.object({
-          check: z.enum(["event", "balance", "usage", "lease", "purchase", "channel"]),
-          id: z.string().describe("Of the ledger event or account."),
-          is_usd: usd,
-          should_be_usd: usd,
+          check: z.enum(["event", "balance", "usage", "lease", "purchase", "channel", "chain"]).describe("`chain` = money that moved on a payment chain."),
+          id: z.string().describe("Of the ledger event, account, purchase or channel; of `chain` the transaction."),
+          is_usd: usd.describe("As it is recorded."),
+          should_be_usd: usd.describe("As the other books, or the chain, have it."),
         }),
       )
       .describe("What does not add up, 100 at most."),
+    unread_chains: z
+      .array(z.object({ chain_id: z.int(), reason: z.string() }))
+      .describe("Payment chains that could not be read, or not in the time there is: nothing is known of their money. `svc audit` takes its time."),
   })
-  .meta({ id: "OperatorAudit", description: "Whether ledger, balances, leased credit and usage agree." });
+  .meta({ id: "OperatorAudit", description: "Whether ledger, balances, leased credit, usage and payment chains agree." });

@@ -10,7 +10,7 @@ import { configText, type Service, startService } from "./service.ts";
 import { scriptedUpstream } from "./upstream.ts";
 
 /** The operator's token of the service. */
-const OPERATOR_TOKEN = "operator-of-the-paid-service-0123456789";
+export const OPERATOR_TOKEN = "operator-of-the-paid-service-0123456789";
 
 /** A service that takes payments. */
 export interface PaidService {

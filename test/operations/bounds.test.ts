@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
+import type { AuditFindings } from "../../src/hosted/audit.ts";
 import { openStore } from "../../src/hosted/store.ts";
 import { OPERATOR_TOKEN, serveApi } from "../fakes/hosted.ts";
 import { newPlace } from "../fakes/stores.ts";
@@ -26,7 +27,7 @@ test("requests beyond the bound are refused, not queued, and the others are all 
   const store = await openStore(place);
   t.after(() => store.close());
   const held: (() => void)[] = [];
-  const audit = () => new Promise<readonly never[]>((resolve) => held.push(() => resolve([])));
+  const audit = () => new Promise<AuditFindings>((resolve) => held.push(() => resolve({ books: [], money: [], unread: [] })));
   const api = await serveApi(t, store, { audit, limits: { maxReading: 9, maxUnderWay: 3, missesPerMinute: 3, writesPerMinute: 10_000 } });
   const statuses: number[] = [];
   const asked = Array.from({ length: 10 }, async () => statuses.push((await api.call("GET /api/v1/operator/audit", { token: OPERATOR_TOKEN })).status));
@@ -61,3 +62,28 @@ async function until<T>(ask: () => Promise<T>, expected: T): Promise<T> {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
+
+test("an audit that takes longer than a request may wait goes on, and whoever asks again gets it", async (t) => {
+  const { place, remove } = await newPlace("sqlite");
+  t.after(remove);
+  const store = await openStore(place);
+  t.after(() => store.close());
+  const held: (() => void)[] = [];
+  const found: AuditFindings = { books: [], money: [], unread: [{ chainId: 7, reason: "it is gone" }] };
+  const api = await serveApi(t, store, { audit: () => new Promise<AuditFindings>((resolve) => held.push(() => resolve(found))) });
+  const ask = () => api.call("GET /api/v1/operator/audit", { token: OPERATOR_TOKEN });
+  const first = ask();
+  await until(async () => held.length, 1);
+  api.world.advance(20_000);
+  const late = await first;
+  assert.deepEqual([late.outcome, late.headers.get("retry-after")], ["getOperatorAudit unavailable", "5"]);
+  held[0]?.();
+  await new Promise(setImmediate);
+  const { json } = await ask();
+  assert.deepEqual([json.ok, json.unread_chains, held.length], [false, [{ chain_id: 7, reason: "it is gone" }], 1]);
+  api.world.advance(60_000);
+  const fresh = ask();
+  await until(async () => held.length, 2);
+  held[1]?.();
+  assert.equal((await fresh).status, 200, "later it is done anew");
+});

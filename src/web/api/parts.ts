@@ -7,7 +7,7 @@ import type { Tariff } from "../../core/price.ts";
 import type { Profile } from "../../core/profile.ts";
 import type { AddressRules } from "../../core/public-address.ts";
 import type { AccountTerms } from "../../hosted/accounts.ts";
-import type { Difference } from "../../hosted/audit.ts";
+import type { AuditFindings } from "../../hosted/audit.ts";
 import type { AddressLimit } from "../../hosted/creation-limit.ts";
 import type { Changes } from "../../hosted/keys.ts";
 import type { Payments } from "../../hosted/payments/payments.ts";
@@ -42,8 +42,8 @@ export interface HandlerParts {
   readonly writes: AddressLimit;
   /** Null = nothing can be bought. */
   readonly payments: Payments | null;
-  /** What does not add up in the books; empty = nothing. */
-  readonly audit: () => Promise<readonly Difference[]>;
+  /** What does not add up, in the books and on the payment chains. */
+  readonly audit: () => Promise<AuditFindings>;
 }
 
 /** What Custom profiles are written with. */

@@ -49,6 +49,28 @@ export interface Chain {
   network(): Promise<string>;
 }
 
+/** The same node, asked nothing more from a time on the monotonic clock: that is trouble then. */
+export function endingAt(chain: Chain, world: World, untilMs: number): Chain {
+  const orEnd = (): void => {
+    if (world.now() >= untilMs) throw new ChainTrouble("The payment chain could not be read in the time there is");
+  };
+  return {
+    chainId: chain.chainId,
+    async ask(method, params, read) {
+      orEnd();
+      return chain.ask(method, params, read);
+    },
+    async get(method, params, read) {
+      orEnd();
+      return chain.get(method, params, read);
+    },
+    async network() {
+      orEnd();
+      return chain.network();
+    },
+  };
+}
+
 const TIMEOUT_MS = 5_000;
 const MAX_ANSWER_BYTES = 4_194_304;
 const MAX_MESSAGE_CHARS = 500;
