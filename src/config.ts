@@ -10,6 +10,7 @@ import { type ConfigFile, configFile, type DEADLINES, environment, flags as flag
 import { splitCredentials } from "./config/url.ts";
 import { doubts } from "./config/warnings.ts";
 import type { Chain } from "./core/chain.ts";
+import { usualVerification } from "./core/log-verification.ts";
 import type { DeadlineClass } from "./core/method.ts";
 import type { ConfiguredMethod } from "./core/method-table.ts";
 import type { Profile, Provider, ProviderSet } from "./core/profile.ts";
@@ -271,6 +272,8 @@ function setOf(chain: Chain, set: SetFile): ProviderSet {
     newHeadsTimeoutMs: set.subscriptions.new_heads_timeout_ms,
     maxBackfillBlocks: set.subscriptions.max_backfill_blocks,
     backfillTimeoutMs: set.subscriptions.backfill_timeout_ms,
+    logVerification: set.subscriptions.log_verification ?? usualVerification(chain.blockTimeMs),
+    verificationBudget: set.subscriptions.verification_budget,
     providers: set.providers.map((provider, index) => providerOf(provider, index, aliases[index] ?? `p${index + 1}`)),
   };
 }

@@ -78,6 +78,8 @@ describe("configuration: what is accepted", () => {
         newHeadsTimeoutMs: 42_000,
         maxBackfillBlocks: 100,
         backfillTimeoutMs: 30_000,
+        logVerification: "strict",
+        verificationBudget: 5,
         providers: [],
       },
     );

@@ -3,6 +3,7 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { ERROR_CATEGORIES } from "../core/classification.ts";
+import { LOG_VERIFICATIONS } from "../core/log-verification.ts";
 import { CATEGORIES } from "../core/method.ts";
 import { hosted } from "./hosted.ts";
 import { count, intervalMs, operatorToken } from "./kinds.ts";
@@ -132,6 +133,14 @@ const providerSet = z
         new_heads_timeout_ms: intervalMs(42_000).describe("A subscription that delivers no new head for this long moves to another provider."),
         max_backfill_blocks: count(1, 100_000, 100).describe("Most blocks replayed when a subscription moves to another provider."),
         backfill_timeout_ms: intervalMs(30_000).describe("Longest time for that replay."),
+        log_verification: z
+          .enum([...LOG_VERIFICATIONS])
+          .optional()
+          .describe(
+            "Checks the logs of subscriptions with another provider: `strict` every block that may hold some, before they are told; `sampled` those that " +
+              "brought none and one in 16 of the others; `off` none. Default: `strict` where `block_time_ms` is 1000 or more, else `sampled`.",
+          ),
+        verification_budget: count(1, 10_000, 5).describe("Calls a second that these checks may make; beyond it `strict` becomes `sampled`."),
       })
       .prefault({})
       .describe("Shared WebSocket subscriptions."),

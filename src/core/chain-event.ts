@@ -46,6 +46,14 @@ export function readLog(raw: Buffer): Log | null {
   return { blockNumber, blockHash: blockHash.toLowerCase(), logIndex, removed, raw };
 }
 
+/** What a log is found by, in lower case; null when it does not say. */
+export function readLogKeys({ raw }: Log): { readonly address: string; readonly topics: readonly string[] } | null {
+  const { address, topics } = recordIn(raw) ?? {};
+  if (typeof address !== "string" || !Array.isArray(topics)) return null;
+  const texts = topics.filter((it): it is string => typeof it === "string");
+  return texts.length < topics.length ? null : { address: address.toLowerCase(), topics: texts.map((it) => it.toLowerCase()) };
+}
+
 /** The members of a block that pushed headers carry, where no pushed one has shown it. */
 const NOT_IN_HEADERS: ReadonlySet<string> = new Set(["transactions", "uncles", "withdrawals", "size", "totalDifficulty"]);
 

@@ -52,6 +52,37 @@ export function isLate(book: LogBook, log: Log, newest: Position | null): boolea
   return log.blockNumber < newest.blockNumber || (log.blockNumber === newest.blockNumber && log.logIndex < newest.logIndex);
 }
 
+/** Whether a log was told and then taken back by its provider. */
+export function wasTakenBack(book: LogBook, { blockHash, logIndex }: Log): boolean {
+  return book.pages.get(blockHash)?.logs.get(logIndex) === null;
+}
+
+/** Whether a log stands as told. */
+export function isTold(book: LogBook, { blockHash, logIndex }: Log): boolean {
+  return Boolean(book.pages.get(blockHash)?.logs.get(logIndex));
+}
+
+/** Positions of the logs of a block that stand as told. */
+export function toldOf(book: LogBook, blockHash: string): ReadonlySet<number> {
+  const logs = [...(book.pages.get(blockHash)?.logs ?? [])];
+  return new Set(logs.filter(([, raw]) => raw !== null).map(([index]) => index));
+}
+
+/** The logs that stand behind a position, in order; null = the text of one of them is no longer held. `blocks` are those of the chain. */
+export function toldBehind(book: LogBook, blocks: readonly Block[], position: Position): readonly Buffer[] | null {
+  const behind: Buffer[] = [];
+  for (const { number, hash } of blocks) {
+    if (number < position.blockNumber) continue;
+    const logs = [...(book.pages.get(hash)?.logs ?? [])].sort(([left], [right]) => left - right);
+    for (const [index, raw] of logs) {
+      if (raw === null || (number === position.blockNumber && index <= position.logIndex)) continue;
+      if (raw === DROPPED) return null;
+      behind.push(raw);
+    }
+  }
+  return behind;
+}
+
 /** Notes that the provider itself took a log back. False = it was never told, or has been taken back before. */
 export function noteRemoved(book: LogBook, log: Log): boolean {
   const page = book.pages.get(log.blockHash);

@@ -1,6 +1,7 @@
 // Providers, and the named sets of them that have a health of their own. Values only: nothing here changes while a profile serves.
 
 import type { Chain } from "./chain.ts";
+import type { LogVerification } from "./log-verification.ts";
 import type { Category } from "./method.ts";
 
 /** How a provider is reached. Breakers, rate-limit state and latency are kept per transport. */
@@ -56,6 +57,9 @@ export interface ProviderSet {
   readonly newHeadsTimeoutMs: number;
   readonly maxBackfillBlocks: number;
   readonly backfillTimeoutMs: number;
+  readonly logVerification: LogVerification;
+  /** Calls a second that checks of logs may make. */
+  readonly verificationBudget: number;
   readonly providers: readonly Provider[];
 }
 

@@ -1,8 +1,8 @@
 // What one subscription to heads or logs has been told, and what a further head or log means for it: to be told, to wait, or to be dropped. Pure but for
 // the record it changes. Asks nobody: a head whose parent is unknown is the caller's to trace.
-import { type Head, inLiveShape, type Log, memberNames } from "./chain-event.ts";
+import { asRemoved, type Head, inLiveShape, type Log, memberNames } from "./chain-event.ts";
 import { adopt, type ChainView, createView, holds } from "./chain-view.ts";
-import { createLogBook, type LogBook, note, noteRemoved, takeBack, trim } from "./log-book.ts";
+import { createLogBook, isLate, isTold, type LogBook, newestTold, note, noteRemoved, takeBack, toldBehind, trim } from "./log-book.ts";
 
 /** Where a subscription stands on its chain; changed in place by the functions of this file. */
 export interface Track {
@@ -63,6 +63,29 @@ export function takeLog(track: Track, log: Log): readonly Buffer[] | null {
   if (log.blockNumber < (view.blocks[0]?.number ?? 0)) return [];
   held.push(log);
   return null;
+}
+
+/**
+ * Takes in logs of blocks in the view in their place: what was told behind the first of them is taken back, and told again after them. Returns what the
+ * subscriber is told; null = the texts of those are no longer held.
+ */
+export function insertLogs(track: Track, logs: readonly Log[]): readonly Buffer[] | null {
+  const { book, view, startHash } = track;
+  if (book === null) return [];
+  const fresh = logs.filter((it) => it.blockHash !== startHash && !isTold(book, it) && holds(view, it.blockNumber, it.blockHash));
+  fresh.sort((left, right) => left.blockNumber - right.blockNumber || left.logIndex - right.logIndex);
+  const [first] = fresh;
+  if (first === undefined) return [];
+  const behind = toldBehind(book, view.blocks, first);
+  if (behind === null) return null;
+  for (const log of fresh) note(book, log);
+  const again = behind.length === 0 ? fresh.map((it) => it.raw) : (toldBehind(book, view.blocks, { ...first, logIndex: first.logIndex - 1 }) ?? []);
+  return [...behind.toReversed().map(asRemoved), ...again];
+}
+
+/** Whether a log comes behind one that follows it in the chain. */
+export function comesLate({ book, view }: Track, log: Log): boolean {
+  return book !== null && isLate(book, log, newestTold(book, view.blocks));
 }
 
 /** Drops the logs that wait for a block which is not on the chain. */

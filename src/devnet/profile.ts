@@ -1,5 +1,6 @@
 // Puts the local chain into a configuration: chain `local` with one provider per node, in the managed profile `public`.
 import type { Config } from "../config.ts";
+import { usualVerification } from "../core/log-verification.ts";
 import type { Profile, Provider, ProviderSet } from "../core/profile.ts";
 import type { Devnet } from "./anvil.ts";
 
@@ -15,6 +16,8 @@ export function withDevnet(config: Config, devnet: Devnet): Config {
     newHeadsTimeoutMs: 42_000,
     maxBackfillBlocks: 100,
     backfillTimeoutMs: 30_000,
+    logVerification: usualVerification(chain.blockTimeMs),
+    verificationBudget: 5,
     providers: devnet.providers.map(providerOf),
   };
   const pool = config.profiles.find((it) => it.slug === "public");

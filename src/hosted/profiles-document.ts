@@ -1,5 +1,6 @@
 // What the owner of a Custom profile writes down, and the provider sets that follow from it. Pure; knows no table, and shows no address.
 import { type ApiFault, apiFault } from "../core/api-fault.ts";
+import { usualVerification } from "../core/log-verification.ts";
 import type { Chain } from "../core/chain.ts";
 import type { Profile, Provider, ProviderSet, Transport } from "../core/profile.ts";
 import { type AddressRules, readUserUrl } from "../core/public-address.ts";
@@ -140,6 +141,9 @@ export function shownUrl(text: string): string {
   return url === null ? HIDDEN : `${url.protocol}//${url.host}/${HIDDEN}`;
 }
 
+/** Calls a second that checks of logs may make at users' own providers. */
+const VERIFICATION_BUDGET = 5;
+
 function chainOf(chains: readonly Chain[], name: string): Chain | undefined {
   return chains.find((it) => it.chainName === name || String(it.chainId) === name || it.aliases.includes(name));
 }
@@ -155,6 +159,8 @@ function setOf(chain: Chain, { providers, max_lag_blocks, block_protection }: Ch
     newHeadsTimeoutMs: Math.max(MIN_NEW_HEADS_MS, Math.round(blockTimeMs * NEW_HEADS_BLOCKS)),
     maxBackfillBlocks: MAX_BACKFILL_BLOCKS,
     backfillTimeoutMs: BACKFILL_MS,
+    logVerification: usualVerification(blockTimeMs),
+    verificationBudget: VERIFICATION_BUDGET,
     providers: providers.map((it, index) => providerOf(it, index, rules)),
   };
 }

@@ -52,6 +52,8 @@ export function fakeSet(providers: readonly Provider[], overrides: Partial<Provi
     newHeadsTimeoutMs: 42_000,
     maxBackfillBlocks: 100,
     backfillTimeoutMs: 30_000,
+    logVerification: "off",
+    verificationBudget: 5,
     providers,
     ...overrides,
   };

@@ -1,0 +1,95 @@
+// The logs bloom of a block header (2,048 bits): whether a block may hold logs that a filter wants, and whether it says so of logs that are there.
+// Judges no provider; the hash function is given.
+import type { LogFilter } from "./subscription.ts";
+
+/** Keccak-256. */
+export type Keccak = (bytes: Uint8Array) => Uint8Array;
+
+/** The bits of one address or topic. */
+type Bits = readonly [number, number, number];
+
+/** A filter as bits: one of each list must be in the bloom. A list too long to say much is left out. */
+export interface FilterBits {
+  readonly lists: readonly (readonly Bits[])[];
+}
+
+/** What a log is found by. */
+export interface LogKeys {
+  readonly address: string;
+  readonly topics: readonly string[];
+}
+
+/** What a header says of its logs: `unknown` = it has no bloom, or one that its gas contradicts. */
+export type HeaderBloom = { readonly kind: "unknown" } | { readonly kind: "bloom"; readonly bytes: Buffer };
+
+const BLOOM_BYTES = 256;
+const BLOOM = /^0x[0-9a-fA-F]{512}$/;
+const NONE = /^0x0*$/;
+/** With more choices than this nearly every bloom matches. */
+const MAX_CHOICES = 64;
+const UNKNOWN: HeaderBloom = { kind: "unknown" };
+
+/** The bloom of a header or block; all zero although gas was used says nothing. */
+export function headerBloom(raw: Buffer): HeaderBloom {
+  const header = parse(raw);
+  const { logsBloom, gasUsed } = header;
+  if (typeof logsBloom !== "string" || !BLOOM.test(logsBloom)) return UNKNOWN;
+  if (NONE.test(logsBloom) && !(typeof gasUsed === "string" && NONE.test(gasUsed))) return UNKNOWN;
+  return { kind: "bloom", bytes: Buffer.from(logsBloom.slice(2), "hex") };
+}
+
+/** The bits of a filter. */
+export function filterBits({ addresses, topics }: LogFilter, keccak: Keccak): FilterBits {
+  const lists = [addresses, ...topics].filter((it) => it.length > 0 && it.length <= MAX_CHOICES);
+  return { lists: lists.map((list) => list.map((it) => bitsOf(it, keccak))) };
+}
+
+/** Whether a block with this bloom may hold logs that the filter wants. */
+export function mayHold(bloom: Buffer, { lists }: FilterBits): boolean {
+  // A filter that wants everything wants something of every block that has logs at all.
+  if (lists.length === 0) return bloom.some((it) => it !== 0);
+  return lists.every((list) => list.some((bits) => has(bloom, bits)));
+}
+
+/** Whether a bloom says that this log may be there. */
+export function covers(bloom: Buffer, { address, topics }: LogKeys, keccak: Keccak): boolean {
+  return [address, ...topics].every((it) => has(bloom, bitsOf(it, keccak)));
+}
+
+/** Adds an address or topic to a bloom. */
+export function addTo(bloom: Buffer, text: string, keccak: Keccak): void {
+  for (const bit of bitsOf(text, keccak)) bloom[byteOf(bit)] = (bloom[byteOf(bit)] ?? 0) | maskOf(bit);
+}
+
+/** A bloom without anything. */
+export function emptyBloom(): Buffer {
+  return Buffer.alloc(BLOOM_BYTES);
+}
+
+function bitsOf(text: string, keccak: Keccak): Bits {
+  const hash = keccak(Buffer.from(text.slice(2), "hex"));
+  const bit = (at: number): number => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 0x7ff;
+  return [bit(0), bit(2), bit(4)];
+}
+
+function has(bloom: Buffer, bits: Bits): boolean {
+  return bits.every((bit) => ((bloom[byteOf(bit)] ?? 0) & maskOf(bit)) !== 0);
+}
+
+/** Bit 0 is the last one of the last byte. */
+function byteOf(bit: number): number {
+  return BLOOM_BYTES - 1 - (bit >> 3);
+}
+
+function maskOf(bit: number): number {
+  return 1 << (bit & 7);
+}
+
+function parse(raw: Buffer): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(raw.toString("utf8"));
+    return typeof value === "object" && value !== null ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}
