@@ -147,8 +147,16 @@ function upstreamSide(config: Config, { world, log }: Pick<Outside, "world" | "l
   const directory = createDirectory(config.chains, config.profiles, world, { ...config.selection, onChange: observer.channelChanged });
   const router = createRouter({ world, wheel, upstreams, limits: () => live().limits });
   const prober = createProber({ world, wheel, upstreams });
-  const headWatch = createHeadWatch({ world, wheel, sockets });
-  const subscriptions = createSubscriptions({ world, wheel, sockets, onMove: observer.streamMoved, http: upstreams.http, limits: () => live().limits });
+  const subscriptions = createSubscriptions({
+    world,
+    wheel,
+    sockets,
+    onMove: observer.streamMoved,
+    http: upstreams.http,
+    limits: () => live().limits,
+    log,
+  });
+  const headWatch = createHeadWatch({ world, wheel, sockets, headSeen: subscriptions.headSeen });
   const filters = createFilters({ world, wheel, subscriptions, limits: () => live().limits, secret: randomBytes });
   const roster = createRoster({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
   return {

@@ -1,7 +1,7 @@
 // What the owner of a Custom profile writes down, and the provider sets that follow from it. Pure; knows no table, and shows no address.
 import { type ApiFault, apiFault } from "../core/api-fault.ts";
-import { usualVerification } from "../core/log-verification.ts";
 import type { Chain } from "../core/chain.ts";
+import { usualVerification } from "../core/log-verification.ts";
 import type { Profile, Provider, ProviderSet, Transport } from "../core/profile.ts";
 import { type AddressRules, readUserUrl } from "../core/public-address.ts";
 

@@ -1,6 +1,6 @@
 // Listens to the heads of every provider that has a socket: the trackers learn heights as they are pushed, and how often sockets fail. Asks for nothing.
 import type { Failure } from "../core/attempt.ts";
-import { readHead } from "../core/chain-event.ts";
+import { type Head, readHead } from "../core/chain-event.ts";
 import { classify } from "../core/classify.ts";
 import { quietMs } from "../core/head.ts";
 import { methodOf } from "../core/method.ts";
@@ -22,6 +22,8 @@ export interface HeadWatchParts {
   readonly world: World;
   readonly wheel: Wheel;
   readonly sockets: Sockets;
+  /** Hears every head; left out = nobody does. */
+  readonly headSeen?: (tracker: Tracker, provider: Provider, head: Head) => void;
 }
 
 /** A socket that is accepted and dropped within this has failed, however politely. */
@@ -107,6 +109,7 @@ class Listening {
     if (head === null) return;
     this.#height = head.number;
     this.#tracker.recordHead(this.#provider, head.number);
+    this.#parts.headSeen?.(this.#tracker, this.#provider, head);
     this.#watchStale();
   }
 

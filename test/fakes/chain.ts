@@ -1,5 +1,7 @@
 // A simulated chain: blocks with logs, branches that replace each other, and the texts a node would show of them. Knows no node and no time.
+import { keccak_256 } from "@noble/hashes/sha3.js";
 import type { Block } from "../../src/core/chain-event.ts";
+import { addTo, emptyBloom } from "../../src/core/log-bloom.ts";
 
 /** A log of a block. */
 export interface ChainLog {
@@ -98,14 +100,17 @@ export function fakeChain(random: () => number, height = 100): FakeChain {
   };
 }
 
+/** What a node says of the logs in its headers: the truth, nothing at all, or something false. */
+export type Blooms = "true" | "left out" | "zero" | "false" | "full";
+
 /** A header as it is pushed. */
-export function headerText(block: ChainBlock): string {
-  return `{${headerMembers(block).join(",")}}`;
+export function headerText(block: ChainBlock, blooms: Blooms = "true"): string {
+  return `{${headerMembers(block, blooms).join(",")}}`;
 }
 
 /** A block as it is answered: the header's members, and others before, between and after them. */
-export function blockText(block: ChainBlock): string {
-  const [first = "", ...rest] = headerMembers(block);
+export function blockText(block: ChainBlock, blooms: Blooms = "true"): string {
+  const [first = "", ...rest] = headerMembers(block, blooms);
   const own = [`"size":"0x2a1"`, first, `"uncles":[]`, ...rest, `"totalDifficulty":"0x0"`, `"transactions":["${hashOf(block.number)}"]`, `"withdrawals":[]`];
   return `{${own.join(",")}}`;
 }
@@ -132,11 +137,13 @@ export function wanted(block: ChainBlock, { address, topics = [] }: ChainFilter)
   return block.logs.filter((log) => fits(address, log.address) && topics.every((choice, at) => fits(choice, log.topics[at])));
 }
 
-function headerMembers({ number, hash, parentHash }: ChainBlock): readonly string[] {
+function headerMembers(block: ChainBlock, blooms: Blooms): readonly string[] {
+  const { number, hash, parentHash } = block;
   const fill = (name: string): string => `"${name}":"0x${name.length.toString(16).padStart(64, "0")}"`;
   return [
     `"parentHash":"${parentHash}"`,
-    ...["sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom"].map(fill),
+    ...["sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot"].map(fill),
+    ...bloomMembers(block, blooms),
     `"difficulty":"0x0"`,
     `"number":"${hex(number)}"`,
     ...["gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce", "baseFeePerGas", "withdrawalsRoot", "blobGasUsed", "excessBlobGas"].map(fill),
@@ -144,6 +151,26 @@ function headerMembers({ number, hash, parentHash }: ChainBlock): readonly strin
     ...["parentBeaconBlockRoot", "requestsHash"].map(fill),
     `"hash":"${hash}"`,
   ];
+}
+
+function bloomMembers({ hash, logs }: ChainBlock, blooms: Blooms): readonly string[] {
+  const bloom = emptyBloom();
+  switch (blooms) {
+    case "left out":
+      return [];
+    case "full":
+      bloom.fill(0xff);
+      break;
+    case "false":
+      addTo(bloom, hash, keccak_256);
+      break;
+    case "true":
+      for (const { address, topics } of logs) for (const it of [address, ...topics]) addTo(bloom, it, keccak_256);
+      break;
+    case "zero":
+      break;
+  }
+  return [`"logsBloom":"0x${bloom.toString("hex")}"`];
 }
 
 function hashOf(count: number): string {

@@ -3,7 +3,7 @@
 import type { Failure } from "../../src/core/attempt.ts";
 import type { Provider } from "../../src/core/profile.ts";
 import type { Dispatch, Listener, Sockets, Watcher } from "../../src/upstream/transport.ts";
-import { blockText, type ChainBlock, type ChainFilter, type ChainLog, type FakeChain, headerText, logText, wanted } from "./chain.ts";
+import { type Blooms, blockText, type ChainBlock, type ChainFilter, type ChainLog, type FakeChain, headerText, logText, wanted } from "./chain.ts";
 import type { SimulatedWorld } from "./world.ts";
 
 /** How a node behaves; a test changes it while it runs. */
@@ -27,6 +27,14 @@ export interface Manners {
   /** Chances that a head is left out, and that an event is sent again. */
   skip: number;
   repeat: number;
+  /** Chances that a log is not pushed, and that the logs of a block are pushed in disorder. */
+  omit: number;
+  disorder: number;
+  /** Answers no logs by the hash of a block. */
+  hidesLogs: boolean;
+  /** Answers that it does not know a block, by an error, for so long after it has followed it. */
+  unknownMs: number;
+  blooms: Blooms;
   /** Names of subscriptions it refuses. */
   refuses: ReadonlySet<string>;
 }
@@ -75,11 +83,18 @@ const WELL: Manners = {
   saysRemoved: true,
   skip: 0,
   repeat: 0,
+  omit: 0,
+  disorder: 0,
+  hidesLogs: false,
+  unknownMs: 0,
+  blooms: "true",
   refuses: new Set(),
 };
 
 /** What a node says when it refuses a subscription. */
 export const REFUSAL = '{"code":-32601,"message":"the method eth_subscribe does not exist/is not available"}';
+
+const UNKNOWN_BLOCK = '{"code":-32000,"message":"unknown block"}';
 
 /** One simulated node for each provider. */
 export function fakeSockets(world: SimulatedWorld, chain: FakeChain, providers: readonly Provider[]): FakeSockets {
@@ -135,6 +150,7 @@ class Node implements FakeNode {
   readonly #pending = new Set<Listener>();
   /** Blocks it cannot show yet, and until when. */
   readonly #hidden = new Map<string, number>();
+  readonly #followed = new Map<string, number>();
 
   constructor(world: SimulatedWorld, chain: FakeChain, provider: Provider) {
     this.#world = world;
@@ -149,16 +165,25 @@ class Node implements FakeNode {
     const { pushMs, logsAfterMs, saysRemoved, showMs, skip, stale } = this.manners;
     this.tip = tip;
     if (!stale) this.pushed = tip;
-    for (const block of come) this.#hidden.set(block.hash, this.#world.now() + showMs);
+    for (const block of come) {
+      this.#hidden.set(block.hash, this.#world.now() + showMs);
+      this.#followed.set(block.hash, this.#world.now());
+    }
     const heads = come.filter(() => this.#world.random() >= skip);
     for (const feed of this.#feeds.values()) {
-      if (feed.name === "newHeads") for (const block of heads) this.#deliver(feed, headerText(block), pushMs + Math.max(0, -logsAfterMs));
+      if (feed.name === "newHeads") for (const block of heads) this.#deliver(feed, headerText(block, this.manners.blooms), pushMs + Math.max(0, -logsAfterMs));
       if (feed.name !== "logs") continue;
       const afterMs = pushMs + Math.max(0, logsAfterMs);
       if (saysRemoved)
         for (const block of left) for (const log of wanted(block, feed.filter).toReversed()) this.#deliver(feed, logText(block, log, true), afterMs);
-      for (const block of come) for (const log of wanted(block, feed.filter)) this.#deliver(feed, logText(block, log), afterMs);
+      for (const block of come) for (const log of this.#pushedOf(block, feed.filter)) this.#deliver(feed, logText(block, log), afterMs);
     }
+  }
+
+  #pushedOf(block: ChainBlock, filter: ChainFilter): readonly ChainLog[] {
+    const { omit, disorder } = this.manners;
+    const logs = wanted(block, filter).filter(() => omit === 0 || this.#world.random() >= omit);
+    return disorder > 0 && this.#world.random() < disorder ? logs.toReversed() : logs;
   }
 
   die(): void {
@@ -195,7 +220,9 @@ class Node implements FakeNode {
       this.#world.after(delayMs, () => {
         if (!this.#pending.delete(listener)) return;
         if (!this.up) return listener.failed(failureOf("unsent", "no connection"), null);
-        const result = Buffer.from(this.#answer(method, params));
+        const answer = this.#answer(method, params);
+        if (answer === null) return listener.failed({ ...failureOf("error", "unknown block"), code: -32000 }, Buffer.from(UNKNOWN_BLOCK));
+        const result = Buffer.from(answer);
         listener.result(result, { start: 0, end: result.length, idAt: null });
       });
     return { sent: true, cancel: () => void this.#pending.delete(listener) };
@@ -263,15 +290,18 @@ class Node implements FakeNode {
     });
   }
 
-  #answer(method: string, [first]: readonly unknown[]): string {
+  #answer(method: string, [first]: readonly unknown[]): string | null {
     switch (method) {
       case "eth_getBlockByNumber":
-        return textOf(first === "latest" ? this.#newestShown() : this.#shown(this.#chain.at(this.tip, Number(first))));
+        return textOf(first === "latest" ? this.#newestShown() : this.#shown(this.#chain.at(this.tip, Number(first))), this.manners.blooms);
       case "eth_getBlockByHash":
-        return textOf(this.#shown(this.#chain.byHash(String(first))));
+        return textOf(this.#shown(this.#chain.byHash(String(first))), this.manners.blooms);
       case "eth_getLogs": {
         const { blockHash, ...filter } = first as ChainFilter & { readonly blockHash: string };
         const block = this.#shown(this.#chain.byHash(blockHash));
+        const { hidesLogs, unknownMs } = this.manners;
+        if (block !== undefined && this.#world.now() < (this.#followed.get(block.hash) ?? 0) + unknownMs) return null;
+        if (hidesLogs) return "[]";
         return block === undefined ? "null" : `[${wanted(block, filter).map((log) => logText(block, log))}]`;
       }
       default:
@@ -291,8 +321,8 @@ class Node implements FakeNode {
   }
 }
 
-function textOf(block: ChainBlock | undefined): string {
-  return block === undefined ? "null" : blockText(block);
+function textOf(block: ChainBlock | undefined, blooms: Blooms): string {
+  return block === undefined ? "null" : blockText(block, blooms);
 }
 
 function failureOf(kind: Failure["kind"], message: string): Failure {

@@ -2,6 +2,7 @@
 // chain itself. A failure names its seed and the simulated time; the same seed replays it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { readHead } from "../../src/core/chain-event.ts";
 import type { Provider } from "../../src/core/profile.ts";
 import { readSubscription, type Subscription } from "../../src/core/subscription.ts";
 import type { Subscriber } from "../../src/upstream/stream/subscriber.ts";
@@ -9,7 +10,7 @@ import { createSubscriptions, type Subscriptions } from "../../src/upstream/stre
 import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
 import { createWheel, type Wheel } from "../../src/upstream/wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
-import { ADDRESSES, type FakeChain, fakeChain, headerText, TOPICS } from "../fakes/chain.ts";
+import { ADDRESSES, type ChainBlock, type FakeChain, fakeChain, headerText, TOPICS } from "../fakes/chain.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { type FakeNode, type FakeSockets, fakeSockets } from "../fakes/sockets.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/world.ts";
@@ -21,6 +22,8 @@ const SLICE_MS = 10;
 const MAX_AUDIENCES = 25;
 /** Bounds of the set under test. */
 const BOUNDS = { newHeadsTimeoutMs: 6_000, maxBackfillBlocks: 30, backfillTimeoutMs: 12_000 };
+
+const STRICT = { logVerification: "strict", verificationBudget: 10_000 } as const;
 
 interface Wish {
   readonly profile: string;
@@ -47,6 +50,8 @@ interface Sim {
   /** When each node follows the chain next at the earliest. */
   readonly followMs: Map<FakeNode, number>;
   readonly delayMs: Map<FakeNode, number>;
+  /** Providers leave logs out. */
+  readonly lies: boolean;
   places: Place[];
   /** The first complaint of an audience. */
   complaint: unknown;
@@ -75,7 +80,26 @@ for (const [seed, reach] of [201, 203, 1_014, 1_076, 1_150, CHANCE].flatMap((it)
   });
 }
 
-function build(seed: number, reach: Reach): Sim {
+for (const [seed, reach] of [7, 42, 1_001, 1_002, CHANCE].flatMap((it) => REACHES.map((reach) => [it, reach] as const))) {
+  test(`under strict nothing is missing and nothing is told twice, whatever logs providers leave out (${reach}, seed ${seed})`, async (t) => {
+    const sim = build(seed, reach, true);
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const endMs = sim.world.now() + ROUND_MS; sim.world.now() < endMs; await pass(sim, 20 + Math.floor(sim.random() * 400))) stir(sim);
+      await settle(sim);
+    }
+    await empty(sim);
+    const checks = sim.subscriptions.checks();
+    const sum = (of: "agreed" | "missing" | "surplus" | "unanswered" | "overBudget" | "calls"): number => checks.reduce((total, it) => total + it[of], 0);
+    const { agreed, missing } = { agreed: sum("agreed"), missing: sum("missing") };
+    t.diagnostic(
+      `${JSON.stringify(sim.tally)}, agreed ${agreed}, missing ${missing}, surplus ${sum("surplus")}, unanswered ${sum("unanswered")}, calls ${sum("calls")}`,
+    );
+    assert.equal(sum("overBudget"), 0);
+    assert.ok(seed === CHANCE || (missing > 0 && agreed > 100 && sim.tally.settled > 20), `seed ${seed} shows too little`);
+  });
+}
+
+function build(seed: number, reach: Reach, lies = false): Sim {
   const random = seededRandom(seed);
   const world = simulatedWorld(seed + 1);
   const wheel = createWheel(world);
@@ -87,11 +111,12 @@ function build(seed: number, reach: Reach): Sim {
   const sockets = fakeSockets(world, chain, providers);
   const nodes = providers.map((it) => sockets.node(it));
   const about = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 1_000 };
-  const tracker = createTracker(fakeSet(providers, { chain: about, ...BOUNDS }), world, SELECTION);
+  const tracker = createTracker(fakeSet(providers, { chain: about, ...BOUNDS, ...(lies ? STRICT : {}) }), world, SELECTION);
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
   const subscriptions = createSubscriptions({ world, wheel, sockets, limits, ...(reach === "sockets" ? {} : { http: sockets }) });
   const delayMs = new Map(nodes.map((it) => [it, random() * (random() < 0.3 ? 3_000 : 200)]));
   for (const node of nodes) misbehave(node, random, true);
+  if (lies) for (const node of nodes) lie(node, nodes, random);
   const tally = { events: 0, ended: 0, refused: 0, settled: 0, joined: 0 };
   return {
     seed,
@@ -106,6 +131,7 @@ function build(seed: number, reach: Reach): Sim {
     wishes: wishesOf(providers),
     followMs: new Map(),
     delayMs,
+    lies,
     places: [],
     complaint: null,
     tally,
@@ -148,6 +174,8 @@ function stir(sim: Sim): void {
     spread(sim);
   } else if (chance < 0.31) breakOne(sim);
   else if (chance < 0.36) mendOne(sim);
+  else if (chance < 0.38) misbehave(pick(sim.nodes, random), random, false);
+  else if (chance < 0.39 && sim.lies) lie(pick(sim.nodes, random), sim.nodes, random);
   else if (chance < 0.39) misbehave(pick(sim.nodes, random), random, false);
   else if (chance < 0.46) chatter(sim);
   else if (chance < 0.52) join(sim);
@@ -161,7 +189,10 @@ function spread(sim: Sim): void {
   for (const node of sim.nodes) {
     const atMs = Math.max(sim.followMs.get(node) ?? 0, world.now() + (sim.delayMs.get(node) ?? 0) * (0.5 + random()));
     sim.followMs.set(node, atMs);
-    world.after(atMs - world.now(), () => node.follow(tip));
+    world.after(atMs - world.now(), () => {
+      if (sim.lies) show(sim, node, tip);
+      node.follow(tip);
+    });
   }
 }
 
@@ -195,6 +226,26 @@ function misbehave({ manners }: FakeNode, random: () => number, first: boolean):
   manners.skip = often(0.3, random() * 0.3);
   manners.repeat = often(0.4, random() * 0.5);
   if (first) manners.saysRemoved = random() < 0.5;
+}
+
+/** All but the first node leave out logs that they push; one of the others has none of them to show either, and the bloom may be anything. */
+function lie({ manners, provider }: FakeNode, nodes: readonly FakeNode[], random: () => number): void {
+  if (provider.index === 0) return;
+  const often = (share: number, value: number): number => (random() < share ? value : 0);
+  manners.omit = often(0.6, random() < 0.3 ? 1 : random());
+  manners.disorder = often(0.3, random());
+  manners.unknownMs = often(0.3, random() * 800);
+  manners.hidesLogs = provider.index === nodes.length - 1 && random() < 0.6;
+  const honest = nodes.length % 2 === 0;
+  manners.blooms = honest ? "true" : pick(["true", "left out", "zero", "false", "full"] as const, random);
+}
+
+/** Every node's heads are listened to. */
+function show({ subscriptions, tracker, chain }: Sim, node: FakeNode, tip: ChainBlock): void {
+  for (const block of chain.walk(node.tip, tip).come) {
+    const head = readHead(Buffer.from(headerText(block, node.manners.blooms)));
+    if (head !== null) subscriptions.headSeen(tracker, node.provider, head);
+  }
 }
 
 /** What no node should say. */

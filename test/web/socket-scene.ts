@@ -122,7 +122,7 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
 
 /** What the pages tell of providers' sockets: there are none. */
 const NO_STREAMS = {
-  subscriptions: { reports: () => [], counts: () => [] },
+  subscriptions: { reports: () => [], counts: () => [], checks: () => [] },
   filters: { counts: () => [], unreadBytes: 0 },
   socketOf: () => ({ state: "idle", subscriptions: 0, opened: 0, strayFrames: 0 }) as const,
 };

@@ -1,12 +1,13 @@
 // Heads and logs across a change of providers: followed along the chain, so that what was missed is asked for and told in order. Knows no subscriber.
 import { type Block, type Head, type Log, readHead, readLog } from "../../core/chain-event.ts";
 import { holds, place, tipOf, windowFor } from "../../core/chain-view.ts";
-import { isLate, lacks, newestTold } from "../../core/log-book.ts";
+import { lacks, wasTakenBack } from "../../core/log-book.ts";
 import { APART_MS, createDoubt, isOwed, noteAbandoned, notePushed, settle, suspect, unsureBelow } from "../../core/log-doubt.ts";
-import { createTrack, dropHeld, MAX_HELD_LOGS, type Track, takeHead, takeLog } from "../../core/track.ts";
+import { comesLate, createTrack, dropHeld, insertLogs, MAX_HELD_LOGS, type Track, takeHead, takeLog } from "../../core/track.ts";
 import { blockAt, type Chase, chaseHead, logsOf, newestBlock } from "./chase.ts";
 import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
 import { patienceFor, withPatience } from "./patience.ts";
+import { PendingLogs } from "./pending-logs.ts";
 import type { Source } from "./source.ts";
 
 const MAX_WAITING = 10_000;
@@ -45,12 +46,22 @@ export class ChainContinuity implements Continuity {
   #overrun = false;
   readonly #doubt = createDoubt();
   #progress: () => void = nothing;
+  /** Only for logs. */
+  readonly #pending: PendingLogs | null;
+  /** Blocks whose logs were looked up again since the last head. */
+  readonly #lookedUp = new Set<string>();
 
   constructor(parts: ContinuityParts, kind: "newHeads" | "logs", teller: Teller) {
     this.#parts = parts;
     this.#kind = kind;
     this.#teller = teller;
     this.lastHeadAtMs = parts.world.now();
+    const listener = {
+      ready: (logs: readonly Log[]) => this.#insert(logs),
+      settled: (hash: string) => settle(this.#doubt, hash),
+      leftOut: () => teller.trouble("missing_logs"),
+    };
+    this.#pending = kind === "logs" ? new PendingLogs(parts, listener) : null;
   }
 
   get height(): number | null {
@@ -116,6 +127,7 @@ export class ChainContinuity implements Continuity {
     if (this.#track === null) return;
     const { book, view } = this.#track;
     this.#track.held = [];
+    for (const hash of this.#pending?.abandon() ?? []) noteAbandoned(this.#doubt, hash);
     if (book !== null) for (const { hash } of view.blocks) if (lacks(book, hash)) noteAbandoned(this.#doubt, hash);
   }
 
@@ -146,14 +158,14 @@ export class ChainContinuity implements Continuity {
     const head = readHead(raw);
     if (head === null) return void this.strays++;
     const placement = place(track.view, head, this.#reach());
-    if (placement === "known" && this.#doubt.unsure.has(head.hash)) this.#pushed(head, track);
+    if (placement === "known" && this.#doubt.unsure.has(head.hash)) this.#pushedAgain(source, track, head);
     if (placement === "known" || placement === "old") return;
     this.lastHeadAtMs = this.#parts.world.now();
     switch (placement) {
       case "next":
         if (this.#isDoubtful(source, track, head, atMs)) return this.#pause(() => this.#trace(source, track, head));
         this.#pushed(head, track);
-        return this.#tell(this.#adopt(track, head, true));
+        return this.#adopt(source, track, head, { pushed: true, logs: null });
       case "far":
         return this.#teller.trouble("far");
       case "unlinked":
@@ -170,8 +182,9 @@ export class ChainContinuity implements Continuity {
       this.#waitingBytes += event.raw.length;
       return this.#pause(() => this.#link(source, track, { path: [], asked: owed, pushed: null }));
     }
-    const told = takeLog(track, log);
-    if (told !== null) return this.#tell(told);
+    const { book } = track;
+    if (book !== null && !log.removed && wasTakenBack(book, log)) return this.#lookUp(source, track, log);
+    if (this.#deliver(track, log)) return;
     if (track.held.length > MAX_HELD_LOGS) return this.#teller.trouble("backlog");
     this.#watchHeld();
   }
@@ -194,30 +207,53 @@ export class ChainContinuity implements Continuity {
     if (this.#source !== source) return null;
     if (logs === null) return "unanswered";
     if ("kind" in logs) return logs.kind;
-    for (const it of asked) if (holds(track.view, it.number, it.hash)) this.#tellLogs(track, it.hash, logs.get(it.hash));
+    // What is told may show that the source left logs out, so that it is gone in the middle of this.
+    for (const it of asked) if (this.#source === source && holds(track.view, it.number, it.hash)) this.#given(source, it, logs.get(it.hash) ?? []);
     for (const head of path) {
-      const own = logs.get(head.hash);
-      if (own !== undefined) dropHeld(track, head.hash);
-      const told = this.#adopt(track, head, head === pushed);
-      if (told === null) return "forgotten";
-      this.#tell(told);
-      if (own === undefined) this.#pushed(head, track);
-      else this.#tellLogs(track, head.hash, own);
+      if (this.#source !== source) return null;
+      const own = logs.get(head.hash) ?? null;
+      if (own === null) this.#pushed(head, track);
+      this.#adopt(source, track, head, { pushed: head === pushed, logs: own });
     }
     this.filledBlocks += path.length - (pushed === null ? 0 : 1);
     return null;
   }
 
-  /** Logs of a block that were asked for, and so are all there are. */
-  #tellLogs(track: Track, hash: string, logs: readonly Log[] = []): void {
+  /** Logs of a block that were asked for, and so are all that the source has. */
+  #given(source: Source, { number, hash, parentHash }: Block, logs: readonly Log[]): void {
     settle(this.#doubt, hash);
-    const { book, view } = track;
-    const newest = book === null ? null : newestTold(book, view.blocks);
-    for (const log of logs) {
-      // A provider left it out while it lived, and later ones were told: their order cannot be mended.
-      if (book !== null && isLate(book, log, newest)) return this.#teller.trouble("forgotten");
-      this.#tell(takeLog(track, log) ?? []);
+    this.#pending?.begin({ number, hash, parentHash }, source.provider, logs);
+  }
+
+  /** Tells of a log whose block is known, or will. False = its block is not known yet. */
+  #deliver(track: Track, log: Log): boolean {
+    if (log.removed && this.#pending?.takeBack(log) === true) return true;
+    if (!log.removed && holds(track.view, log.blockNumber, log.blockHash)) {
+      if (this.#pending?.take(log) === true) return true;
+      if (comesLate(track, log)) this.#pending?.gather();
+      this.#insert([log]);
+      return true;
     }
+    const told = takeLog(track, log);
+    if (told !== null) this.#tell(told);
+    return told !== null;
+  }
+
+  /** Tells of logs in their place in the chain. */
+  #insert(logs: readonly Log[]): void {
+    if (this.#track !== null && logs.length > 0) this.#tell(insertLogs(this.#track, logs));
+  }
+
+  /** A log that was taken back comes again: it is true if its block is on the source's chain, and late otherwise. */
+  #lookUp(source: Source, track: Track, { blockNumber, blockHash }: Log): void {
+    const block = track.view.blocks.find((it) => it.hash === blockHash);
+    if (block === undefined || this.#lookedUp.has(blockHash)) return;
+    this.#lookedUp.add(blockHash);
+    this.#pause(async () => {
+      const there = await blockAt(source, blockNumber);
+      if (there?.hash !== blockHash) return null;
+      return this.#link(source, track, { path: [], asked: [block], pushed: null });
+    });
   }
 
   /**
@@ -234,6 +270,12 @@ export class ChainContinuity implements Continuity {
 
   #unsureBelow({ view }: Track, number: number): readonly Block[] {
     return unsureBelow(this.#doubt, view.blocks, number);
+  }
+
+  /** A block that an earlier source has told of, whose logs this one has yet to push. */
+  #pushedAgain(source: Source, track: Track, head: Head): void {
+    this.#pushed(head, track);
+    if (source.pushesLogs) this.#pending?.begin({ number: head.number, hash: head.hash, parentHash: head.parentHash }, source.provider, null);
   }
 
   /** A block whose logs have yet to come. */
@@ -269,10 +311,22 @@ export class ChainContinuity implements Continuity {
     return null;
   }
 
-  #adopt(track: Track, head: Head, pushed: boolean): readonly Buffer[] | null {
+  /** Takes a head into the chain. `logs` = all of its logs that the source has; null = they are pushed. */
+  #adopt(source: Source, track: Track, head: Head, { pushed, logs }: { readonly pushed: boolean; readonly logs: readonly Log[] | null }): void {
     const leaves = track.book === null || (this.height ?? 0) < head.number ? [] : track.view.blocks.filter((it) => it.number >= head.number);
-    for (const { hash } of leaves) suspect(this.#doubt, hash);
-    return takeHead(track, head, pushed);
+    for (const { hash } of leaves) {
+      suspect(this.#doubt, hash);
+      this.#pending?.drop(hash);
+    }
+    this.#lookedUp.clear();
+    const early = track.book === null ? [] : track.held.filter((it) => it.blockHash === head.hash);
+    if (early.length > 0) dropHeld(track, head.hash);
+    this.#tell(takeHead(track, head, pushed));
+    if (this.#pending === null || this.#source !== source) return;
+    if (this.#parts.set().logVerification !== "off") this.#parts.checks.see(source.provider, head.hash, head.raw);
+    if (logs !== null) return this.#given(source, head, logs);
+    this.#pending.begin({ number: head.number, hash: head.hash, parentHash: head.parentHash }, source.provider, null);
+    for (const log of early) this.#deliver(track, log);
   }
 
   /** Lets events wait until something has been found out. */

@@ -114,7 +114,7 @@ async function logsOfOne(chase: Chase, block: Block): Promise<readonly Log[] | M
 }
 
 /** Every log of an answer, in order; null when the answer is no list of logs of this block. */
-function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] | null {
+export function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] | null {
   if (raw[0] !== OPEN_ARRAY) return null;
   const logs: Log[] = [];
   for (const span of elements(raw, 0, raw.length, MAX_LOGS_PER_BLOCK)) {

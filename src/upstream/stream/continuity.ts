@@ -3,13 +3,14 @@ import type { ProviderSet } from "../../core/profile.ts";
 import type { Subscription } from "../../core/subscription.ts";
 import type { World } from "../../world.ts";
 import type { Wheel } from "../wheel.ts";
+import type { CheckedStream, LogChecks } from "./log-checks.ts";
 import type { Source } from "./source.ts";
 
 /**
  * Why a source cannot serve: `far` = more was missed than may be asked for, `unanswered` = it does not give what it must have, `backlog` = it sends faster than
- * can be checked. `forgotten`: no source can, since logs would have to be taken back that are no longer held.
+ * can be checked, `missing_logs` = it left logs out, which have been told. `forgotten`: no source can, since logs would have to be taken back that are no longer held.
  */
-export type Trouble = "far" | "unanswered" | "backlog" | "forgotten";
+export type Trouble = "far" | "unanswered" | "backlog" | "missing_logs" | "forgotten";
 
 /** What continuity reports to. */
 export interface Teller {
@@ -48,4 +49,7 @@ export interface ContinuityParts {
   readonly subscription: Subscription;
   /** As it is now: a reload may change it. */
   readonly set: () => ProviderSet;
+  readonly stream: () => CheckedStream;
+  /** Of its profile and chain. */
+  readonly checks: LogChecks;
 }

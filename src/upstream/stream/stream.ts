@@ -8,6 +8,7 @@ import type { Tracker } from "../tracker.ts";
 import type { Alarm } from "../wheel.ts";
 import { ChainContinuity } from "./chain-continuity.ts";
 import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
+import type { LogChecks } from "./log-checks.ts";
 import { LooseContinuity } from "./loose-continuity.ts";
 import { type Opened, openSource, type Source, type SourceEvents, type SourceParts } from "./source.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
@@ -29,7 +30,9 @@ export interface StreamOwner {
 interface Outage {
   /** Ids of providers that are not tried again in this round. */
   readonly avoid: Set<string>;
-  /** Those of them of which nothing is known but that their socket failed: they may well be polled. */
+  /** Ids of providers that left logs out: they are tried when there is nobody else. */
+  penalised: ReadonlySet<string>;
+  /** Those of `avoid` of which nothing is known but that their socket failed: they may well be polled. */
   readonly socketless: Set<string>;
   /** No socket can be had in this round: heads and logs are polled. */
   polled: boolean;
@@ -63,12 +66,16 @@ const LONGEST_SOCKET_AGAIN_MS = 600_000;
 /** A source is looked at so often while it may be silent. */
 const SHORTEST_LOOK_MS = 1_000;
 const LOOKS_PER_QUIET = 4;
+/** Least time between two moves because logs were left out; a subscription opened anew may help where there is only one provider. */
+const LEAVE_AGAIN_MS = 10_000;
+const ALONE_AGAIN_MS = 60_000;
 const FORGOTTEN = "logs have left the chain that are no longer held";
 
 /** One stream. */
 export class Stream {
   readonly #parts: SourceParts;
   readonly #owner: StreamOwner;
+  readonly #checks: LogChecks;
   readonly #continuity: Continuity;
   #request: SubscribeRequest;
   readonly #subscribers = new Set<Subscriber>();
@@ -88,17 +95,22 @@ export class Stream {
   /** Since when others are known to have newer blocks, and the block for which a silent source was last left. */
   #overtakenAtMs: number | null = null;
   #movedFor = -1;
+  /** When a provider was last left because it left logs out. */
+  #leftAtMs = Number.NEGATIVE_INFINITY;
   #failovers = 0;
   #events = 0;
 
-  constructor(parts: SourceParts, request: SubscribeRequest, owner: StreamOwner) {
+  /** `checks` are those of its profile and chain. */
+  constructor(parts: SourceParts, request: SubscribeRequest, checks: LogChecks, owner: StreamOwner) {
     this.#parts = parts;
     this.#request = request;
     this.#owner = owner;
+    this.#checks = checks;
     const { world, wheel } = parts;
     const teller = { tell: (results: readonly Buffer[]) => this.#tell(results), trouble: (why: Trouble) => this.#trouble(why) };
-    this.#continuity = continuityOf({ world, wheel, subscription: request.subscription, set: () => this.#request.tracker.set }, teller);
-    this.#outage = outageOf(null, null);
+    const now = { set: () => this.#request.tracker.set, stream: () => this.#request };
+    this.#continuity = continuityOf({ world, wheel, subscription: request.subscription, checks, ...now }, teller);
+    this.#outage = outageOf(null, null, this.#penalised());
   }
 
   /** Joins; the first one to join begins the stream. Returns the way to leave. */
@@ -179,7 +191,8 @@ export class Stream {
     if (outage === null || this.#over) return;
     const { tracker, subscription, strategy, pin } = this.#request;
     const attempt = ++this.#attempts;
-    const request = { tracker, subscription, strategy, pin, avoid: outage.avoid, lenient: this.#everLive, deadlineMs: OPEN_MS };
+    const avoid = outage.avoid.union(outage.penalised);
+    const request = { tracker, subscription, strategy, pin, avoid, lenient: this.#everLive, deadlineMs: OPEN_MS };
     const events: SourceEvents = {
       opened: (opened) => this.#opened(outage, opened),
       event: (raw) => this.#continuity.hear(raw, subscription.kind === "newHeads"),
@@ -199,6 +212,7 @@ export class Stream {
     if (!outage.polled) for (const { id } of tried) outage.socketless.add(id);
     // A route asks only a few: the others are next, and those it asked wait for the next round.
     if (lacking !== null || (this.#everLive && tried.length > 0)) return this.#avoid(outage, ...tried);
+    if (outage.penalised.size > 0) return this.#forgive(outage);
     if (!outage.polled && this.#mayBePolled(outage)) return this.#poll(outage, { outcome, route });
     const refusal = route.traces.length === 0 && outage.refusal !== null ? outage.refusal : { outcome, route };
     if (!this.#everLive) return this.#refuse(refusal);
@@ -208,6 +222,17 @@ export class Stream {
     outage.polled = false;
     const pauseMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** outage.rounds++);
     this.#parts.world.after(pauseMs * (1 + this.#parts.world.random()), () => this.#outage === outage && this.#seek());
+  }
+
+  /** Nobody else can be had: those who left logs out serve again, and are checked. */
+  #forgive(outage: Outage): void {
+    outage.penalised = new Set();
+    this.#seek();
+  }
+
+  #penalised(): ReadonlySet<string> {
+    const { subscription, pin } = this.#request;
+    return subscription.kind === "logs" && pin === null ? new Set(this.#checks.penalised()) : new Set();
   }
 
   /** A stream that has lost its sockets looks for one some more times first: what was pushed comes sooner and costs less than what is polled. */
@@ -271,7 +296,17 @@ export class Stream {
   #trouble(why: Trouble): void {
     if (this.#source === null) return;
     if (why === "forgotten") this.end(FORGOTTEN);
-    else this.#fail(why);
+    else if (why !== "missing_logs" || this.#mayLeaveAgain()) this.#fail(why);
+  }
+
+  /** What was left out has been told: a provider is not left for it every few blocks, least of all when there is no other. */
+  #mayLeaveAgain(): boolean {
+    const { pin, tracker } = this.#request;
+    const alone = pin !== null || tracker.set.providers.length < 2;
+    const nowMs = this.#parts.world.now();
+    if (nowMs - this.#leftAtMs < (alone ? ALONE_AGAIN_MS : LEAVE_AGAIN_MS)) return false;
+    this.#leftAtMs = nowMs;
+    return true;
   }
 
   /** The provider is lost or cannot serve any longer: another one goes on from where it stopped. */
@@ -292,7 +327,7 @@ export class Stream {
   #beginOutage(reason: FailoverReason | null): Outage {
     const { backfillTimeoutMs } = this.#request.tracker.set;
     const alarm = this.#parts.wheel.set(backfillTimeoutMs, () => this.end("no provider could go on in time"));
-    this.#outage = outageOf(reason, alarm);
+    this.#outage = outageOf(reason, alarm, this.#penalised());
     return this.#outage;
   }
 
@@ -385,8 +420,8 @@ export class Stream {
   }
 }
 
-function outageOf(reason: FailoverReason | null, alarm: Alarm | null): Outage {
-  return { avoid: new Set(), socketless: new Set(), polled: false, refusal: null, far: false, rounds: 0, alarm, reason };
+function outageOf(reason: FailoverReason | null, alarm: Alarm | null, penalised: ReadonlySet<string>): Outage {
+  return { avoid: new Set(), penalised, socketless: new Set(), polled: false, refusal: null, far: false, rounds: 0, alarm, reason };
 }
 
 function continuityOf(parts: ContinuityParts, teller: Teller): Continuity {

@@ -38,8 +38,8 @@ export interface Subscriber {
   ended(reason: string): void;
 }
 
-/** Why a stream left a provider. `far`, `unanswered` and `backlog`: it could not give what was missing. */
-export const FAILOVER_REASONS = ["lost", "stale_heads", "far", "unanswered", "backlog", "removed"] as const;
+/** Why a stream left a provider. `far`, `unanswered` and `backlog`: it could not give what was missing. `missing_logs`: it left some out. */
+export const FAILOVER_REASONS = ["lost", "stale_heads", "far", "unanswered", "backlog", "removed", "missing_logs"] as const;
 
 /** One of the reasons. */
 export type FailoverReason = (typeof FAILOVER_REASONS)[number];

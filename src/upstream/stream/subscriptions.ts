@@ -1,11 +1,15 @@
 // Subscriptions as callers see them: one stream per profile, chain, kind and filter, whatever the number of its subscribers.
+import type { Head } from "../../core/chain-event.ts";
 import { type Fault, fault } from "../../core/fault.ts";
-import { publicLabel } from "../../core/profile.ts";
+import { type Provider, publicLabel } from "../../core/profile.ts";
 import type { SubscriptionKind } from "../../core/subscription.ts";
 import type { Directory } from "../directory.ts";
+import type { Tracker } from "../tracker.ts";
 import type { Upstream } from "../transport.ts";
 import { withinBounds } from "./bounded.ts";
+import { createCheckRooms } from "./check-rooms.ts";
 import { createHoldings } from "./holdings.ts";
+import type { CheckCounts, StreamLog } from "./log-checks.ts";
 import { createPolls } from "./polls.ts";
 import type { SourceParts } from "./source.ts";
 import { Stream } from "./stream.ts";
@@ -39,6 +43,10 @@ export interface Subscriptions {
   rebind(directory: Directory): void;
   reports(): readonly SubscriptionReport[];
   counts(): readonly SubscriptionCounts[];
+  /** Checks of logs. */
+  checks(): readonly CheckCounts[];
+  /** A provider has pushed a head, to whomever. */
+  headSeen(tracker: Tracker, provider: Provider, head: Head): void;
   close(): void;
 }
 
@@ -60,6 +68,8 @@ export interface SubscriptionParts extends Omit<SourceParts, "polls"> {
   readonly http?: Pick<Upstream, "send">;
   /** Hears of each subscription that goes on at another provider; left out = nobody does. */
   readonly onMove?: (move: StreamMove) => void;
+  /** Left out = nobody reads it. */
+  readonly log?: StreamLog;
 }
 
 /** A subscription that went on at another provider. */
@@ -70,17 +80,18 @@ export interface StreamMove extends Pick<SubscriptionReport, "profile" | "chain"
 }
 
 /** No streams yet. */
-export function createSubscriptions({ http, onMove, ...rest }: SubscriptionParts): Subscriptions {
+export function createSubscriptions({ http, onMove, log, ...rest }: SubscriptionParts): Subscriptions {
   const parts: SourceParts = { ...rest, polls: http === undefined ? null : createPolls({ ...rest, http }) };
   const entries = new Map<string, Entry>();
   const counted = new Map<string, SubscriptionCounts>();
   const holdings = createHoldings();
+  const checks = createCheckRooms({ world: rest.world, wheel: rest.wheel, ws: rest.sockets, http: http ?? null }, log ?? null);
   /** Streams that nobody has, longest idle first. */
   const idle = new Map<string, Stream>();
 
   function begin(key: string, request: SubscribeRequest): Stream {
-    const counts = countsOf(request);
-    const stream = new Stream(parts, request, {
+    const counts = countsIn(counted, request);
+    const stream = new Stream(parts, request, checks.of(request.profile, request.tracker), {
       over() {
         idle.delete(key);
         counts.filledBlocks += stream.report().filledBlocks;
@@ -114,15 +125,6 @@ export function createSubscriptions({ http, onMove, ...rest }: SubscriptionParts
     return entries.size < MAX_STREAMS;
   }
 
-  function countsOf({ profile: id, tracker }: SubscribeRequest): SubscriptionCounts {
-    const profile = publicLabel(id);
-    const chain = tracker.set.chain.chainName;
-    const key = `${profile} ${chain}`;
-    const counts = counted.get(key) ?? noCounts(profile, chain);
-    counted.set(key, counts);
-    return counts;
-  }
-
   return {
     open(request, subscriber) {
       const key = keyOf(request);
@@ -140,19 +142,33 @@ export function createSubscriptions({ http, onMove, ...rest }: SubscriptionParts
         const tracker = directory.served(request.profile)?.trackers.get(request.tracker.set.chain.chainName);
         const pin = request.pin === null ? null : (tracker?.set.providers.find((it) => it.id === request.pin?.id) ?? null);
         if (tracker === undefined || (request.pin !== null && pin === null)) stream.end("the configuration no longer serves it");
-        else stream.rebind(tracker, pin);
+        else {
+          checks.of(request.profile, tracker);
+          stream.rebind(tracker, pin);
+        }
       }
     },
     reports: () => [...entries.values()].map(({ stream, request }) => ({ ...stream.report(), ...shown(request) })),
     counts: () => [...counted.values()],
+    checks: checks.counts,
+    headSeen: checks.see,
     close() {
       for (const { stream } of [...entries.values()]) stream.end("the service stops");
     },
   };
 }
 
+function countsIn(counted: Map<string, SubscriptionCounts>, { profile: id, tracker }: SubscribeRequest): SubscriptionCounts {
+  const profile = publicLabel(id);
+  const chain = tracker.set.chain.chainName;
+  const key = `${profile} ${chain}`;
+  const counts = counted.get(key) ?? noCounts(profile, chain);
+  counted.set(key, counts);
+  return counts;
+}
+
 function noCounts(profile: string, chain: string): SubscriptionCounts {
-  return { profile, chain, failovers: { lost: 0, stale_heads: 0, far: 0, unanswered: 0, backlog: 0, removed: 0 }, filledBlocks: 0, ended: 0 };
+  return { profile, chain, failovers: { lost: 0, stale_heads: 0, far: 0, unanswered: 0, backlog: 0, removed: 0, missing_logs: 0 }, filledBlocks: 0, ended: 0 };
 }
 
 const FULL = fault("unavailable", "too many different subscriptions are open", { status: 200 });

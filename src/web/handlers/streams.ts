@@ -4,30 +4,43 @@ import type { Provider } from "../../core/profile.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import type { Series } from "../../observe.ts";
 import { FILTER_ENDS, FILTER_KINDS, type Filters } from "../../upstream/filter/filters.ts";
+import type { CheckCounts } from "../../upstream/stream/log-checks.ts";
 import { FAILOVER_REASONS } from "../../upstream/stream/subscriber.ts";
 import type { SubscriptionReport, Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { SocketReport } from "../../upstream/transport.ts";
 
 /** Where the numbers come from. */
 export interface StreamFacts {
-  readonly subscriptions: Pick<Subscriptions, "reports" | "counts">;
+  readonly subscriptions: Pick<Subscriptions, "reports" | "counts" | "checks">;
   readonly filters: Pick<Filters, "counts" | "unreadBytes">;
   readonly socketOf: (provider: Provider) => SocketReport;
 }
 
 const MOST_SHOWN = 100;
 
+/** What can become of a check, as it is shown. */
+const CHECK_RESULTS = [
+  ["agreed", "agreed"],
+  ["missing", "missing"],
+  ["surplus", "surplus"],
+  ["unanswered", "unanswered"],
+  ["given_up", "givenUp"],
+  ["over_budget", "overBudget"],
+] as const;
+
 /** The subscriptions of one profile on one chain; `shown` names a provider as callers may know it. */
 export function subscriptionsDocument({ subscriptions }: StreamFacts, series: Series, shown: (provider: Provider) => string): unknown {
   const own = (it: { readonly profile: string; readonly chain: string }): boolean => it.profile === series.profile && it.chain === series.chain;
   const open = subscriptions.reports().filter(own);
   const counts = subscriptions.counts().find(own);
+  const checks = subscriptions.checks().find(own);
   return {
     open: open.length,
     subscribers: sumOf(open, (it) => it.subscribers),
     failovers: Object.fromEntries(FAILOVER_REASONS.map((reason) => [reason, counts?.failovers[reason] ?? 0])),
     blocks_filled: (counts?.filledBlocks ?? 0) + sumOf(open, (it) => it.filledBlocks),
     ended: counts?.ended ?? 0,
+    log_checks: { ...Object.fromEntries(CHECK_RESULTS.map(([name, member]) => [name, checks?.[member] ?? 0])), calls: checks?.calls ?? 0 },
     notifications: Object.fromEntries(SUBSCRIPTION_KINDS.map((kind, i) => [kind, series.notifications[i] ?? 0])),
     streams: open.slice(0, MOST_SHOWN).map((it) => ({
       kind: it.kind,
@@ -93,6 +106,25 @@ export function subscriptionMetrics({ subscriptions }: StreamFacts): readonly St
       type: "counter",
       help: "Subscriptions that could not go on within their bounds (close code 1011).",
       samples: counts.map((it) => [it.labels, it.ended]),
+    },
+    ...checkMetrics(subscriptions.checks()),
+  ];
+}
+
+/** The metrics of checks of logs. */
+function checkMetrics(checks: readonly CheckCounts[]): readonly StreamMetric[] {
+  return [
+    {
+      name: "svc_log_checks_total",
+      type: "counter",
+      help: "Blocks whose logs were checked with another provider, by result; missing = the provider of the stream left logs out.",
+      samples: checks.flatMap((it) => CHECK_RESULTS.map(([result, member]) => [{ profile: it.profile, chain: it.chain, result }, it[member]] as const)),
+    },
+    {
+      name: "svc_log_check_calls_total",
+      type: "counter",
+      help: "Calls that these checks took. Nobody is charged for them.",
+      samples: checks.map(({ profile, chain, calls }) => [{ profile, chain }, calls]),
     },
   ];
 }

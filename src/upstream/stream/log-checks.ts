@@ -1,0 +1,288 @@
+// Checks of the logs of subscriptions, one room for each profile and chain: the budget they share, what is known of the chain's blooms, which providers left
+// logs out, and the checks under way. Decides nothing about what subscribers are told.
+import { keccak_256 } from "@noble/hashes/sha3.js";
+import type { Channel } from "../../core/attempt.ts";
+import { type BloomTrust, disproved, NO_TRUST, proven, trustAt } from "../../core/bloom-trust.ts";
+import { FULL_MS, remaining, take } from "../../core/bucket.ts";
+import { type Block, type Log, readLogKeys } from "../../core/chain-event.ts";
+import { covers, type FilterBits, type HeaderBloom, headerBloom, mayHold } from "../../core/log-bloom.ts";
+import type { Need } from "../../core/log-verification.ts";
+import { methodOf } from "../../core/method.ts";
+import type { Provider } from "../../core/profile.ts";
+import { writeRequest } from "../../core/wire-request.ts";
+import type { Tracker } from "../tracker.ts";
+import { BlockCheck, type CheckRequest, type CheckResult } from "./block-check.ts";
+import { askForLogs, type QuestionParts } from "./log-question.ts";
+
+/** Counts of the checks of one profile on one chain since the start. */
+export interface CheckCounts {
+  readonly profile: string;
+  readonly chain: string;
+  /** Checks by how they ended, one for each block and filter of a stream. */
+  agreed: number;
+  /** Logs were left out by the provider of the stream, or by the one that was asked. */
+  missing: number;
+  surplus: number;
+  /** Times that too few answered, after which it is asked again, and blocks of which nobody ever said enough. */
+  unanswered: number;
+  givenUp: number;
+  overBudget: number;
+  /** Calls that they took. */
+  calls: number;
+}
+
+/** Nothing was checked yet. */
+export function noChecks(profile: string, chain: string): CheckCounts {
+  return { profile, chain, agreed: 0, missing: 0, surplus: 0, unanswered: 0, givenUp: 0, overBudget: 0, calls: 0 };
+}
+
+/** Takes lines for the log. */
+export interface StreamLog {
+  warn(facts: Readonly<Record<string, unknown>>, message: string): void;
+}
+
+/** Who wants something checked. */
+export interface CheckedStream {
+  readonly tracker: Tracker;
+  readonly pin: Provider | null;
+}
+
+/** A block that is checked. */
+export interface BlockQuery extends CheckedStream, CheckRequest {
+  readonly block: Block;
+  readonly need: Need;
+}
+
+/** Logs were left out a short while ago: everything is checked for so long. */
+const ALARMED_MS = 300_000;
+/** A provider that left logs out is not the source of log subscriptions for so long, where there is another. */
+const PENALTY_MS = 600_000;
+/** Streams that want the same block checked come this far apart. */
+const GATHER_MS = 20;
+const MAX_BLOCKS = 64;
+const BURST_SECONDS = 2;
+/** Routine checks leave this part of the budget to needed ones. */
+const RESERVE = 0.5;
+const LINE_EVERY_MS = 60_000;
+const METHOD = methodOf("eth_getLogs");
+
+/** Why a block is not checked, and what the log says then. */
+const SKIPPED = {
+  over_budget: "checks of logs are over verification_budget: only a sample is checked",
+  unanswered: null,
+  given_up: "logs of blocks could not be checked: too few providers answered",
+} as const;
+
+/** What is known of a block's bloom. */
+interface Sight {
+  readonly bloom: HeaderBloom;
+  /** Providers that showed this header. */
+  readonly providers: Set<string>;
+}
+
+/** The checks of one profile on one chain. */
+export class LogChecks {
+  readonly counts: CheckCounts;
+  readonly #parts: QuestionParts;
+  readonly #log: StreamLog | null;
+  readonly #blocks = new Map<string, BlockCheck>();
+  readonly #sights = new Map<string, Sight>();
+  /** Providers that showed a head lately. */
+  readonly #showed = new Map<string, number>();
+  readonly #proven = new Set<string>();
+  readonly #penalties = new Map<string, number>();
+  #trust: BloomTrust = NO_TRUST;
+  #fullAtMs = FULL_MS;
+  #alarmedUntilMs = Number.NEGATIVE_INFINITY;
+  /** When a line of this kind was last logged. */
+  readonly #toldAtMs = new Map<string, number>();
+
+  constructor(parts: QuestionParts, counts: CheckCounts, log: StreamLog | null) {
+    this.#parts = parts;
+    this.counts = counts;
+    this.#log = log;
+  }
+
+  get alarmed(): boolean {
+    return this.#parts.world.now() < this.#alarmedUntilMs;
+  }
+
+  /** Takes in the header of a block as a provider shows it. Two blooms for one block: one of them is false. */
+  see(provider: Provider, hash: string, raw: Buffer): void {
+    const nowMs = this.#parts.world.now();
+    this.#showed.set(provider.id, nowMs);
+    const known = this.#sights.get(hash);
+    if (known?.providers.has(provider.id) === true) return;
+    const bloom = headerBloom(raw);
+    if (known === undefined) return this.#remember(hash, { bloom, providers: new Set([provider.id]) });
+    known.providers.add(provider.id);
+    if (isOther(known.bloom, bloom)) this.#distrust(hash);
+  }
+
+  /** Whether the block may hold what the filter wants, as far as its bloom can be believed. */
+  mayHold(hash: string, bits: FilterBits): "yes" | "no" | "unknown" {
+    const sight = this.#sights.get(hash);
+    const trust = this.#trustNow();
+    if (sight === undefined || sight.bloom.kind === "unknown" || trust.kind === "off") return "unknown";
+    if (mayHold(sight.bloom.bytes, bits)) return "yes";
+    return trust.kind === "trusted" && this.#isConfirmed(sight) ? "no" : "unknown";
+  }
+
+  /** Checks a block. `done` is called once, unless the service ends before. */
+  check({ block, tracker, pin, need, ...request }: BlockQuery, done: (result: CheckResult) => void): void {
+    if (need === "routine" && this.#tokens(tracker) < this.#size(tracker).burst * RESERVE) return done({ kind: "unchecked", why: "over_budget" });
+    const key = pin === null ? block.hash : `${block.hash} ${pin.id}`;
+    const known = this.#blocks.get(key);
+    const check = known ?? new BlockCheck(block, this.#askerFor(block, { tracker, pin }));
+    if (known === undefined) this.#keep(key, check);
+    check.join(request, done);
+    this.#parts.wheel.set(GATHER_MS, () => check.run());
+  }
+
+  /** Two providers said the same of a block: its bloom is shown right or wrong. */
+  agree(hash: string, logs: readonly Log[], independent: boolean): void {
+    this.counts.agreed++;
+    const sight = this.#sights.get(hash);
+    if (sight?.bloom.kind !== "bloom" || logs.length === 0) return;
+    const { bytes } = sight.bloom;
+    const right = logs.every((it) => {
+      const keys = readLogKeys(it);
+      return keys !== null && covers(bytes, keys, keccak_256);
+    });
+    if (!right) return this.#distrust(hash);
+    if (!independent || this.#proven.has(hash)) return;
+    this.#proven.add(hash);
+    for (const oldest of this.#proven) {
+      if (this.#proven.size <= MAX_BLOCKS) break;
+      this.#proven.delete(oldest);
+    }
+    this.#trust = proven(this.#trustNow());
+  }
+
+  /** A log came of a block that could hold none. */
+  contradict(hash: string): void {
+    this.#distrust(hash);
+  }
+
+  /** What was found out about a stream's block: logs that its provider left out, and how many the others left out. */
+  disagree(provider: Provider, block: Block, { missing, surplus }: { readonly missing: number; readonly surplus: number }): void {
+    const nowMs = this.#parts.world.now();
+    this.#alarmedUntilMs = nowMs + ALARMED_MS;
+    if (surplus > 0) this.counts.surplus++;
+    if (missing === 0) return;
+    this.counts.missing++;
+    this.#penalties.set(provider.id, nowMs + PENALTY_MS);
+    const { profile, chain } = this.counts;
+    this.#log?.warn(
+      { profile, chain, provider: provider.id, block: block.number, logs: missing },
+      "a provider left logs out of a subscription; they were told",
+    );
+  }
+
+  /** A block could not be checked. */
+  skip(why: keyof typeof SKIPPED): void {
+    if (why === "over_budget") this.counts.overBudget++;
+    else if (why === "unanswered") this.counts.unanswered++;
+    else this.counts.givenUp++;
+    const line = SKIPPED[why];
+    const nowMs = this.#parts.world.now();
+    if (line === null || nowMs - (this.#toldAtMs.get(why) ?? Number.NEGATIVE_INFINITY) < LINE_EVERY_MS) return;
+    this.#toldAtMs.set(why, nowMs);
+    const { profile, chain, overBudget, givenUp } = this.counts;
+    this.#log?.warn({ profile, chain, over_budget: overBudget, given_up: givenUp }, line);
+  }
+
+  /** Ids of providers that left logs out a short while ago. */
+  penalised(): readonly string[] {
+    const nowMs = this.#parts.world.now();
+    for (const [id, untilMs] of this.#penalties) if (nowMs >= untilMs) this.#penalties.delete(id);
+    return [...this.#penalties.keys()];
+  }
+
+  #askerFor(block: Block, { tracker, pin }: CheckedStream) {
+    const spend = (): boolean => this.#spend(tracker);
+    const tokens = (): number => this.#tokens(tracker);
+    const { burst } = this.#size(tracker);
+    return {
+      candidates: (sources: ReadonlySet<string>) => this.#candidates(block, { tracker, pin }, sources),
+      ask: (channel: Channel, params: string) => askForLogs(this.#parts, { tracker, channel, block, params, spend }),
+      get affordable() {
+        return tokens() >= 1;
+      },
+      get roomy() {
+        return tokens() >= burst * RESERVE;
+      },
+    };
+  }
+
+  /** Those who have the block first, those who told of it last. */
+  #candidates(block: Block, { tracker, pin }: CheckedStream, sources: ReadonlySet<string>): readonly Channel[] {
+    const call = { methodName: METHOD.name, method: METHOD, ...writeRequest(METHOD.name, null) };
+    const selection = { strategy: "load-balanced", transport: null, pin } as const;
+    const there = tracker.plan({ ...call, block: { kind: "number", number: block.number } }, selection).candidates;
+    const all = [...there, ...tracker.plan({ ...call, block: { kind: "hash" } }, selection).candidates];
+    const each = all.filter((it, at) => all.findIndex(({ provider }) => provider.id === it.provider.id) === at).flatMap((it) => this.#reachable(it));
+    return [...each.filter((it) => !sources.has(it.provider.id)), ...each.filter((it) => sources.has(it.provider.id))];
+  }
+
+  #reachable({ provider, transport }: Channel): readonly Channel[] {
+    if (transport === "ws" || this.#parts.http !== null) return [{ provider, transport }];
+    return provider.wsUrl === null ? [] : [{ provider, transport: "ws" }];
+  }
+
+  #spend(tracker: Tracker): boolean {
+    const fullAtMs = take(this.#fullAtMs, this.#size(tracker), this.#parts.world.now());
+    if (fullAtMs === null) return false;
+    this.#fullAtMs = fullAtMs;
+    this.counts.calls++;
+    return true;
+  }
+
+  #tokens(tracker: Tracker): number {
+    return remaining(this.#fullAtMs, this.#size(tracker), this.#parts.world.now());
+  }
+
+  #size({ set: { verificationBudget } }: Tracker) {
+    return { perSecond: verificationBudget, burst: verificationBudget * BURST_SECONDS };
+  }
+
+  #trustNow(): BloomTrust {
+    this.#trust = trustAt(this.#trust, this.#parts.world.now());
+    return this.#trust;
+  }
+
+  #distrust(hash: string): void {
+    const { profile, chain } = this.counts;
+    if (this.#trustNow().kind !== "off")
+      this.#log?.warn({ profile, chain, block_hash: hash }, "a logs bloom is wrong: blooms of this chain are not used for a day");
+    this.#trust = disproved(this.#parts.world.now());
+  }
+
+  /** A bloom that says "nothing" is believed when two providers show it, where two show their heads at all. */
+  #isConfirmed({ providers }: Sight): boolean {
+    if (providers.size > 1) return true;
+    const sinceMs = this.#parts.world.now() - ALARMED_MS;
+    for (const [id, atMs] of this.#showed) if (atMs < sinceMs) this.#showed.delete(id);
+    return this.#showed.size <= 1;
+  }
+
+  #remember(hash: string, sight: Sight): void {
+    this.#sights.set(hash, sight);
+    for (const oldest of this.#sights.keys()) {
+      if (this.#sights.size <= MAX_BLOCKS * 2) break;
+      this.#sights.delete(oldest);
+    }
+  }
+
+  #keep(key: string, check: BlockCheck): void {
+    this.#blocks.set(key, check);
+    for (const oldest of this.#blocks.keys()) {
+      if (this.#blocks.size <= MAX_BLOCKS) break;
+      this.#blocks.delete(oldest);
+    }
+  }
+}
+
+function isOther(left: HeaderBloom, right: HeaderBloom): boolean {
+  return left.kind === "bloom" && right.kind === "bloom" && !left.bytes.equals(right.bytes);
+}

@@ -1,0 +1,88 @@
+// The logs of one block, asked of one provider for a check: a block that it does not know yet is asked for again, and nothing that fails counts against it.
+import type { Channel, Failure, Verdict } from "../../core/attempt.ts";
+import type { Block, Log } from "../../core/chain-event.ts";
+import { classify } from "../../core/classify.ts";
+import { methodOf } from "../../core/method.ts";
+import type { World } from "../../world.ts";
+import { ask } from "../ask.ts";
+import type { Tracker } from "../tracker.ts";
+import type { Upstream } from "../transport.ts";
+import type { Wheel } from "../wheel.ts";
+import { readLogs } from "./chase.ts";
+
+/** What questions are asked with. */
+export interface QuestionParts {
+  readonly world: World;
+  readonly wheel: Wheel;
+  readonly ws: Pick<Upstream, "send">;
+  /** Null = providers are asked over their sockets only. */
+  readonly http: Pick<Upstream, "send"> | null;
+}
+
+/** Which logs are asked of whom. */
+export interface LogQuestion {
+  readonly tracker: Tracker;
+  readonly channel: Channel;
+  readonly block: Block;
+  /** The JSON array of `eth_getLogs`. */
+  readonly params: string;
+  /** Takes leave for one call; false = no more calls may be made now. */
+  readonly spend: () => boolean;
+}
+
+/** Waits before a block that is unknown is asked for again. */
+const AGAIN_MS = [100, 300, 900] as const;
+const TIMEOUT_MS = 2_000;
+const METHOD = methodOf("eth_getLogs");
+
+/** The logs, or null when the provider does not say. Resolves always. */
+export async function askForLogs(parts: QuestionParts, question: LogQuestion): Promise<readonly Log[] | null> {
+  for (const waitMs of [0, ...AGAIN_MS]) {
+    if (waitMs > 0) await new Promise<void>((resolve) => void parts.wheel.set(waitMs, resolve));
+    if (!question.spend()) return null;
+    const said = await askOnce(parts, question);
+    if (said === "failed") return null;
+    if (said !== "unknown block") return said;
+  }
+  return null;
+}
+
+function askOnce(parts: QuestionParts, { tracker, channel, block, params }: LogQuestion): Promise<readonly Log[] | "unknown block" | "failed"> {
+  const { world, wheel } = parts;
+  const { provider, transport } = channel;
+  const upstream = parts[transport];
+  if (upstream === null || !tracker.admit(provider, transport)) return Promise.resolve("failed");
+  const startedAtMs = world.now();
+  const note = (verdict: Verdict | null): void => tracker.record(METHOD, { provider, transport, latencyMs: world.now() - startedAtMs, verdict, code: null });
+  return new Promise((resolve) => {
+    ask(
+      wheel,
+      { upstream, provider, method: METHOD.name, params, timeoutMs: TIMEOUT_MS },
+      {
+        result(raw) {
+          note(null);
+          // Copied: the buffer of an answer is used again, and logs are kept.
+          resolve(raw.toString("latin1", 0, NULL.length) === NULL ? "unknown block" : (readLogs(Buffer.from(raw), block) ?? "failed"));
+        },
+        failed(failure) {
+          const verdict = classify(failure, METHOD, { methodName: METHOD.name, rules: provider.errorRules, wallMs: world.wallMs() });
+          note(harmless(verdict));
+          resolve(saysUnknown(failure, verdict) ? "unknown block" : "failed");
+        },
+      },
+    );
+  });
+}
+
+const NULL = "null";
+
+/** A check that fails is nobody's failure; limits and refusals are remembered as from any call. */
+function harmless(verdict: Verdict): Verdict {
+  const { kind } = verdict.effect;
+  return kind === "cooldown" || kind === "cordon" ? verdict : { ...verdict, effect: { kind: "ignored" } };
+}
+
+/** A node that answers with an error that is no limit does not know the block yet. */
+function saysUnknown({ kind }: Failure, { effect }: Verdict): boolean {
+  return kind === "error" && effect.kind !== "cooldown" && effect.kind !== "cordon";
+}
