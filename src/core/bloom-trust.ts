@@ -8,7 +8,7 @@ export type BloomTrust =
   | { readonly kind: "off"; readonly untilMs: number };
 
 /** Blocks with logs of which two providers said the same, every log being in the bloom. */
-export const BLOCKS_TO_TRUST = 100;
+const BLOCKS_TO_TRUST = 100;
 const OFF_MS = 86_400_000;
 
 /** Nothing is known. */

@@ -62,12 +62,6 @@ export function isTold(book: LogBook, { blockHash, logIndex }: Log): boolean {
   return Boolean(book.pages.get(blockHash)?.logs.get(logIndex));
 }
 
-/** Positions of the logs of a block that stand as told. */
-export function toldOf(book: LogBook, blockHash: string): ReadonlySet<number> {
-  const logs = [...(book.pages.get(blockHash)?.logs ?? [])];
-  return new Set(logs.filter(([, raw]) => raw !== null).map(([index]) => index));
-}
-
 /** The logs that stand behind a position, in order; null = the text of one of them is no longer held. `blocks` are those of the chain. */
 export function toldBehind(book: LogBook, blocks: readonly Block[], position: Position): readonly Buffer[] | null {
   const behind: Buffer[] = [];

@@ -10,7 +10,7 @@ import { createSubscriptions, type Subscriptions } from "../../src/upstream/stre
 import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
 import { createWheel } from "../../src/upstream/wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
-import { type ChainBlock, type FakeChain, fakeChain } from "../fakes/chain.ts";
+import { ADDRESSES, type ChainBlock, type FakeChain, fakeChain, TOPICS } from "../fakes/chain.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { type FakeNode, fakeSockets, REFUSAL } from "../fakes/sockets.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/world.ts";
@@ -51,7 +51,7 @@ interface Ear {
 }
 
 /** Three providers of falling priority; `polls` = they may be polled over HTTP, which lives and dies with their sockets here. */
-function scene(overrides: Partial<ProviderSet> = {}, polls = false): Scene {
+function scene(overrides: Partial<ProviderSet> = {}, polls = false, warn: (line: string) => void = () => {}): Scene {
   const world = simulatedWorld(1);
   const wheel = createWheel(world);
   const chain = fakeChain(seededRandom(2));
@@ -66,6 +66,7 @@ function scene(overrides: Partial<ProviderSet> = {}, polls = false): Scene {
     wheel,
     sockets,
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }),
+    log: { warn: (_, line) => warn(line) },
     ...(polls ? { http: sockets } : {}),
   });
   return {
@@ -651,4 +652,184 @@ test("streams that nobody has any more are bounded: opening and closing filters 
   assert.equal(kept.state, "started", "the latest are those that are kept");
   await at.pass(61_000);
   assert.equal(at.subscriptions.reports().length, 1);
+});
+
+const STRICT: Partial<ProviderSet> = { logVerification: "strict", verificationBudget: 100 };
+
+/** Mines blocks, one a second. */
+async function mineSlowly(at: Scene, blocks: number): Promise<void> {
+  for (let n = 0; n < blocks; n++) {
+    at.mine();
+    await at.pass(1_000);
+  }
+}
+
+test("logs that a source leaves out while its heads go on are told all the same, in their place, and the source is left", async () => {
+  for (const logVerification of ["strict", "sampled"] as const) {
+    const at = scene({ ...STRICT, logVerification });
+    const ear = at.open(LOGS);
+    await at.pass(3_000);
+    await mineSlowly(at, 3);
+    at.nodes[0].manners.omit = 1;
+    await mineSlowly(at, 8);
+    await at.pass(3_000);
+    ear.audience.settled();
+    const [report] = at.subscriptions.reports();
+    assert.notEqual(report?.provider?.id, "p0");
+    assert.equal(at.subscriptions.counts()[0]?.failovers.missing_logs, 1);
+    assert.ok((at.subscriptions.checks()[0]?.missing ?? 0) > 0);
+    // A new stream goes elsewhere too, as long as there is somebody else.
+    const other = at.open(["logs", { topics: [null, []] }]);
+    await at.pass(500);
+    assert.equal(other.state, "started");
+    assert.ok(at.subscriptions.reports().every((it) => it.provider?.id !== "p0"));
+    ear.leave();
+  }
+});
+
+test("under strict the logs of a block wait for the check, at most two seconds, and a late finding is told in its place", async () => {
+  const at = scene({ ...STRICT, chain: { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 12_000 } });
+  const ear = at.open(LOGS);
+  await at.pass(3_000);
+  while (at.mine().logs.length < 2) await at.pass(12_000);
+  await at.pass(40);
+  assert.equal(ear.events, 0, "not yet checked");
+  await at.pass(300);
+  assert.ok(ear.events >= 2);
+  ear.audience.settled();
+  const before = ear.events;
+  for (const node of at.nodes.slice(1)) node.manners.deafTo = new Set(["eth_getLogs"]);
+  at.nodes[0].manners.deafTo = new Set(["eth_getLogs"]);
+  at.nodes[0].manners.omit = 0.5;
+  while (at.mine().logs.length < 3) await at.pass(12_000);
+  await at.pass(1_900);
+  assert.equal(ear.events, before, "nobody has answered");
+  for (const node of at.nodes) node.manners.deafTo = new Set();
+  await at.pass(30_000);
+  ear.audience.settled();
+});
+
+test("equal filters are one check, and more than four different ones are one question without a filter", async () => {
+  const at = scene(STRICT);
+  const ears = [at.open(LOGS), at.open(LOGS), at.open(["logs", { topics: [] }])];
+  await at.pass(3_000);
+  const asked = (): number => at.nodes.reduce((sum, it) => sum + it.requests.filter((method) => method === "eth_getLogs").length, 0);
+  while (at.mine().logs.length === 0) await at.pass(1_000);
+  await at.pass(1_000);
+  const before = asked();
+  while (at.mine().logs.length === 0) await at.pass(1_000);
+  await at.pass(1_000);
+  assert.equal(asked() - before, 1);
+  const more = ADDRESSES.flatMap((address) => TOPICS.slice(0, 2).map((topic) => at.open(["logs", { address, topics: [topic] }])));
+  await at.pass(3_000);
+  at.mine();
+  const last = asked();
+  await at.pass(1_000);
+  assert.ok(asked() - last <= 2, `${asked() - last} questions for seven filters`);
+  await mineSlowly(at, 10);
+  for (const it of [...ears, ...more]) it.audience.settled();
+});
+
+test("beyond its budget strict becomes a sample, which is counted and told in the log, and logs are told as they come", async () => {
+  const lines: string[] = [];
+  const at = scene({ ...STRICT, verificationBudget: 1 }, false, (line) => lines.push(line));
+  const ear = at.open(LOGS);
+  await at.pass(3_000);
+  for (let n = 0; n < 30; n++) {
+    at.mine();
+    await at.pass(250);
+  }
+  await at.pass(3_000);
+  ear.audience.settled();
+  const [checks] = at.subscriptions.checks();
+  assert.ok(checks !== undefined && checks.overBudget > 5, JSON.stringify(checks));
+  assert.ok(checks.calls <= 2 + 14, `${checks.calls} calls`);
+  assert.ok(lines.includes("checks of logs are over verification_budget: only a sample is checked"));
+});
+
+test("a block that is unknown to who checks it is asked for again, and counts against nobody", async () => {
+  const at = scene(STRICT);
+  for (const node of at.nodes) node.manners.unknownMs = 700;
+  const ear = at.open(LOGS);
+  await at.pass(3_000);
+  await mineSlowly(at, 5);
+  await at.pass(3_000);
+  ear.audience.settled();
+  const [checks] = at.subscriptions.checks();
+  assert.ok(checks !== undefined && checks.agreed > 0 && checks.missing + checks.surplus === 0, JSON.stringify(checks));
+  for (const provider of at.providers) for (const transport of ["http", "ws"] as const) assert.equal(at.tracker.health(provider, transport).outcomes.failed, 0);
+});
+
+test("blooms that have proved right spare the checks of blocks that hold nothing, until one is wrong", async () => {
+  const at = scene(STRICT);
+  const nobody = ["logs", { address: `0x${"12".repeat(20)}` }];
+  const ear = at.open(LOGS);
+  await at.pass(3_000);
+  const quiet = at.open(nobody);
+  await at.pass(3_000);
+  const asked = (): number => at.nodes.reduce((sum, it) => sum + it.requests.filter((method) => method === "eth_getLogs").length, 0);
+  await mineSlowly(at, 150);
+  ear.leave();
+  await at.pass(61_000);
+  const before = asked();
+  await mineSlowly(at, 20);
+  assert.ok(asked() - before <= 4, `${asked() - before} questions for twenty blocks`);
+  at.nodes[0].manners.blooms = "false";
+  const again = at.open(LOGS);
+  await at.pass(3_000);
+  await mineSlowly(at, 10);
+  const last = asked();
+  await mineSlowly(at, 10);
+  assert.ok(asked() - last >= 10, "every block is checked again");
+  for (const it of [quiet, again]) it.audience.settled();
+});
+
+test("a pinned subscription is checked with its own provider alone", async () => {
+  const at = scene(STRICT);
+  const ear = at.open(LOGS, { pin: at.providers[1] });
+  await at.pass(3_000);
+  at.nodes[1].manners.omit = 1;
+  await mineSlowly(at, 6);
+  await at.pass(3_000);
+  ear.audience.settled();
+  assert.deepEqual([at.nodes[0].requests, at.nodes[2].requests], [[], []]);
+});
+
+test("logs of a block that come out of order are told in order", async () => {
+  for (const logVerification of ["strict", "sampled", "off"] as const) {
+    const at = scene({ ...STRICT, logVerification });
+    const ear = at.open(LOGS);
+    await at.pass(3_000);
+    at.nodes[0].manners.disorder = 1;
+    await mineSlowly(at, 8);
+    await at.pass(3_000);
+    ear.audience.settled();
+    assert.equal(at.subscriptions.reports()[0]?.provider?.id, "p0");
+  }
+});
+
+test("a log that comes again after it was taken back is told again only if its block is still there", async () => {
+  const at = scene();
+  const ear = at.open(LOGS);
+  await at.pass(3_000);
+  while (at.mine().logs.length === 0) await at.pass(1_000);
+  const left = at.chain.tip();
+  await at.pass(3_000);
+  const before = ear.events;
+  const log = left.logs.at(-1);
+  assert.ok(log !== undefined);
+  at.nodes[0].pushLog(left, log, true);
+  at.nodes[0].pushLog(left, log, false);
+  await at.pass(100);
+  assert.equal(ear.events, before + 2, "its block is still there");
+  ear.audience.settled();
+  // Before the heads of the new branch are told the node takes back the logs of the old one, and sends one of them once more.
+  at.nodes[0].manners.logsAfterMs = -500;
+  const tip = at.chain.reorg(1, 1);
+  for (const node of at.nodes) node.follow(tip);
+  at.nodes[0].pushLog(left, log, false);
+  await at.pass(3_000);
+  ear.audience.settled();
+  const fresh = tip.logs.length + (at.chain.byHash(tip.parentHash)?.logs.length ?? 0);
+  assert.equal(ear.events, before + 2 + left.logs.length + fresh);
 });
