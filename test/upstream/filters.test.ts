@@ -183,7 +183,7 @@ test("block filters tell hashes, of which each head is read once for all of them
   const [one, two] = [at.open({ kind: "blocks", subscription: heads, query: null }), at.open({ kind: "blocks", subscription: heads, query: null })];
   const chain = fakeChain(seededRandom(1));
   const blocks = [chain.mine(), chain.mine()];
-  at.tell(...blocks.map(blockText));
+  at.tell(...blocks.map((it) => blockText(it)));
   for (const { id } of [one, two])
     assert.deepEqual(
       poll(at, id),
