@@ -227,6 +227,16 @@ const TRANSACTION_RULES: readonly Rule[] = [
       /too ?low ?priority|\bto replace\b/,
     ],
   },
+  // What is there already may be another transaction: the node is asked for this very one.
+  {
+    category: "nonce_low",
+    from: [1780, 1781, 1782],
+    methods: SEND,
+    text: [
+      /\b(?:another|other|different) (?:tx|txn|transaction)\b.{0,48}\balready\b/,
+      /\balready\b.{0,48}\b(?:nonce|sender|account)\b|\b(?:nonce|sender|account)\b.{0,48}\balready (?!known|used|been)/,
+    ],
+  },
   {
     category: "tx_known",
     from: [

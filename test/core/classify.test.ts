@@ -423,6 +423,14 @@ describe("traps between neighbouring shapes", () => {
     assert.equal(judge(error(-32603, "rejected"), "eth_sendRawTransaction").step, "next");
     assert.equal(judge(error(-32603, "transaction rejected by policy"), "eth_sendRawTransaction").step, "next");
     assert.notEqual(judge(error(-32000, "already known"), "eth_getBalance").step, "known");
+    for (const other of [
+      "another transaction is already pending for this account",
+      "a transaction with this nonce is already queued",
+      "sender already has a transaction in the pool",
+      "nonce 5 is already in the pool",
+      "a different tx is already in the mempool",
+    ])
+      assert.equal(judge(error(-32000, other), "eth_sendRawTransaction").step, "verify", other);
   });
 });
 
