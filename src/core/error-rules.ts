@@ -98,7 +98,7 @@ const PLAIN_RULES: readonly Rule[] = [
 const EXECUTION_RULES: readonly Rule[] = [
   {
     category: "revert",
-    from: [137, 138, 139, 140, 141, 142, 145, 1331, 1332, 1333, 1334, 1335, 1337, 1338, 1510, 1511, 1512, 1513, 1514, 1655, 1768, 1769],
+    from: [137, 138, 139, 140, 141, 142, 145, 1331, 1332, 1333, 1334, 1335, 1337, 1338, 1510, 1511, 1512, 1513, 1514, 1655, 1768, 1769, 1812, 1813, 1815],
     text: [
       "execution reverted",
       "vm exception while processing transaction",
@@ -137,11 +137,11 @@ const EXECUTION_RULES: readonly Rule[] = [
   },
   {
     category: "halt",
-    from: [1343, 1345, 1346, 1348, 1659, 1660],
+    from: [1343, 1345, 1346, 1348, 1659, 1660, 1814],
     methods: EXECUTE,
     text: [
       /\bgas (?:limit|cap|allowance)\b.{0,16}(?:exceed|reached|is too low)|(?:exceed\w*|over|above).{0,24}\bgas (?:cap|limit)\b/,
-      /\b(?:row|step|counter|circuit|computation|memory) (?:consumption|capacity|limit)\b.{0,24}(?:overflow|exceed|reached)|execution exceeded/,
+      /\b(?:row|step|counter|circuit|computation|memory) (?:consumption|capacity|limit)\b.{0,24}(?:overflow|exceed|reached)|execution exceeded|\bline count\b.{0,48}above/,
       /processing could not be completed due to an exception/,
     ],
   },
@@ -166,13 +166,14 @@ const REQUEST_RULES: readonly Rule[] = [
   // Names the method, so it may hold anything a caller called a method.
   {
     category: "method_unsupported",
-    from: [125, 127, 128, 1307, 1308, 1313, 1314, 1316, 1318, 1322, 1440, 1442, 1447, 1584, 1589, 1590, 1709, 1710, 1714],
+    from: [125, 127, 128, 1307, 1308, 1313, 1314, 1316, 1318, 1322, 1440, 1442, 1447, 1584, 1589, 1590, 1709, 1710, 1714, 1786],
     text: [
       /\bmethods?\b.{0,120}?\b(?:does not exist|not exist|is not available|not available|not found|not supported|unsupported|not whitelisted|not enabled|disabled|not allowed|not permitted|not implemented|not recogni[sz]ed|unavailable|is blocked|is restricted)\b/,
       /\b(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid|disallowed|restricted) (?:json ?rpc |rpc )?method\b/,
       /(?:not|nt) (?:support|have permission to (?:call|use)) (?:the |this )?(?:requested )?method/,
     ],
   },
+  { category: "tag_unsupported", from: [1831], text: [/(?:unknown|invalid) variant:? (?:finali[sz]ed|safe|pending)\b/] },
   { category: "dialect", from: [136], text: [/invalid type: (?:map|string|struct|object|sequence|integer).{0,40}expected.{0,24}block/] },
   {
     category: "invalid_params",
@@ -217,7 +218,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   { category: "sender_rate_limit", from: [73], text: ["sender is over rate limit"] },
   {
     category: "replacement_underpriced",
-    from: [177, 178, 1047, 1048, 1049, 1050, 1051, 1052, 1053, 1054, 1055, 1374, 1641, 1642, 1755, 1756],
+    from: [177, 178, 1047, 1048, 1049, 1050, 1051, 1052, 1053, 1054, 1055, 1374, 1641, 1642, 1755, 1756, 1804],
     methods: SEND,
     text: [
       /replacement ?(?:not ?allowed|(?:transaction |tx )?(?:underpriced|is underpriced|fee|gas))/,
@@ -241,7 +242,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     category: "tx_known",
     from: [
       154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 166, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1377, 1378, 1627, 1628, 1629,
-      1742, 1743, 1744,
+      1742, 1743, 1744, 1803,
     ],
     methods: SEND,
     text: [
@@ -255,7 +256,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "nonce_low",
-    from: [165, 167, 168, 169, 170, 171, 174, 1011, 1012, 1013, 1014, 1015, 1016, 1631, 1745, 1747],
+    from: [165, 167, 168, 169, 170, 171, 174, 1011, 1012, 1013, 1014, 1015, 1016, 1631, 1745, 1747, 1802, 1808],
     methods: TRANSACTION,
     text: [/nonce.{0,24}too ?(?:low|small|old)/, /ownnoncealreadyused|oldnonce|pool\(stale\)/, /nonce.{0,24}(?:already (?:been )?used|been used)/],
   },
@@ -299,12 +300,12 @@ const TRANSACTION_RULES: readonly Rule[] = [
   { category: "fee_cap", from: [194, 1067, 1068], methods: SEND, text: ["exceeds the configured cap", "fee cap exceeded"] },
   {
     category: "node_policy",
-    from: [1080, 1081, 1082, 1083, 1084],
+    from: [1080, 1081, 1082, 1083, 1084, 1832],
     methods: SEND,
     text: [
       "only replay protected",
       "chainid is required",
-      /\b(?:sender|account|address|recipient|code|from|to)\b.{0,40}\b(?:forbidden|banned|black ?list|deny ?list|block ?list|sanctioned|not authori[sz]ed to send|not permitted)/,
+      /\b(?:sender|account|address|recipient|code|from|to)\b.{0,64}\b(?:forbidden|banned|black ?list|deny ?list|block ?list|sanctioned|prohibited|blocked|not authori[sz]ed to send|not permitted)/,
       /forbidden (?:sender|address)/,
     ],
   },
@@ -312,7 +313,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     category: "insufficient_funds",
     from: [
       153, 190, 191, 192, 193, 1056, 1057, 1058, 1059, 1060, 1061, 1062, 1063, 1064, 1065, 1066, 1494, 1495, 1496, 1497, 1498, 1643, 1644, 1757, 1758, 1774,
-      1775,
+      1775, 1801, 1809,
     ],
     methods: TRANSACTION,
     text: [
@@ -329,7 +330,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     category: "underpriced",
     from: [
       179, 180, 181, 182, 183, 184, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1486, 1487, 1488, 1489, 1490,
-      1491, 1492, 1493, 1637, 1638, 1639, 1640, 1750, 1751, 1752, 1753, 1754,
+      1491, 1492, 1493, 1637, 1638, 1639, 1640, 1750, 1751, 1752, 1753, 1754, 1800, 1807,
     ],
     methods: TRANSACTION,
     text: [
@@ -345,7 +346,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   { category: "sequencer_pool_full", from: [197], methods: SEND, text: [/sequencer.{0,40}full\b/] },
   {
     category: "pool_full",
-    from: [195, 196, 198, 1069, 1070, 1071, 1072, 1073, 1074, 1499, 1500, 1501, 1645, 1646, 1759, 1760],
+    from: [195, 196, 198, 1069, 1070, 1071, 1072, 1073, 1074, 1499, 1500, 1501, 1645, 1646, 1759, 1760, 1805],
     methods: SEND,
     text: [
       /(?:pool|mempool|queue)(?: is)? ?(?:full|overflow)/,
@@ -374,7 +375,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     category: "tx_invalid",
     from: [
       200, 201, 203, 204, 205, 206, 1087, 1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096, 1097, 1098, 1099, 1100, 1102, 1103, 1104, 1105, 1106, 1107,
-      1109, 1110, 1111, 1112, 1648, 1763, 1764,
+      1109, 1110, 1111, 1112, 1648, 1763, 1764, 1810,
     ],
     methods: SEND,
     text: [
@@ -457,7 +458,9 @@ const LOG_RULES: readonly Rule[] = [
   { category: "block_range", from: [15], methods: LOGS, text: ["number of requested blocks"] },
   {
     category: "result_size",
-    from: [1, 3, 4, 18, 19, 20, 23, 38, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 1481, 1482, 1483, 1484, 1485, 1623, 1624, 1625, 1626, 1738, 1739, 1740, 1741],
+    from: [
+      1, 3, 4, 18, 19, 20, 23, 38, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 1481, 1482, 1483, 1484, 1485, 1623, 1624, 1625, 1626, 1738, 1739, 1740, 1741, 1796,
+    ],
     methods: LOGS,
     text: [
       /(?:returned|matched|found)? ?more than [\d,]+k? (?:results|logs|events|entries|items|records)|query returned more than|logs matched by query/,
@@ -470,14 +473,14 @@ const LOG_RULES: readonly Rule[] = [
   { category: "filter_unaddressed", from: [10], methods: LOGS, text: ["less number of addresses", "specify an address"] },
   {
     category: "filter_size",
-    from: [40, 41, 1259, 1260, 1261],
+    from: [40, 41, 1259, 1260, 1261, 1825],
     methods: LOGS,
     text: ["addresses or topics", /(?:too many|max\w*) (?:addresses|topics|filters)/, /contains [\d,]+ (?:filters|addresses|topics)/],
   },
   { category: "rate_limit", from: [], methods: LOGS, except: ECHOING, text: PLAIN_RATE },
   // Above the head of the node, where it says so as a server; too many blocks, or upside down, where it says so as a judge of parameters.
   { category: "block_missing", from: [113], methods: LOGS, codes: [-32000], text: ["invalid block range"] },
-  { category: "range_unclear", from: [36], methods: LOGS, text: ["invalid block range"] },
+  { category: "range_unclear", from: [36, 1793], methods: LOGS, text: ["invalid block range"] },
   { category: "pruned", from: [1568], methods: LOGS, text: PRUNED },
   // A proxy of our own kind reports the limit of one of its upstreams: not its own limit, so nothing to learn.
   { category: "range_unclear", from: [43], methods: LOGS, codes: [-32012], text: RANGE },
@@ -486,7 +489,7 @@ const LOG_RULES: readonly Rule[] = [
     from: [
       2, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 21, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 37, 42, 45, 1232, 1233, 1234, 1235, 1236, 1237, 1238,
       1239, 1240, 1241, 1242, 1243, 1244, 1245, 1246, 1247, 1248, 1249, 1250, 1251, 1380, 1381, 1382, 1471, 1472, 1473, 1474, 1475, 1476, 1477, 1478, 1479,
-      1480, 1613, 1614, 1615, 1616, 1617, 1618, 1619, 1620, 1621, 1622, 1730, 1731, 1732, 1733, 1734, 1735, 1736, 1737,
+      1480, 1613, 1614, 1615, 1616, 1617, 1618, 1619, 1620, 1621, 1622, 1730, 1731, 1732, 1733, 1734, 1735, 1736, 1737, 1783, 1826, 1827, 1828, 1829,
     ],
     methods: LOGS,
     text: RANGE,
@@ -496,7 +499,7 @@ const LOG_RULES: readonly Rule[] = [
 const REFUSAL_RULES: readonly Rule[] = [
   {
     category: "pruned",
-    from: [104, 1274, 1691],
+    from: [104, 1274, 1691, 1791],
     methods: ["historic"],
     text: ["archive, debug", /archiv\w* .{0,40}(?:not (?:included|available|supported|enabled)|upgrade|requires?|only)|historical data/],
   },
@@ -530,14 +533,14 @@ const REFUSAL_RULES: readonly Rule[] = [
     from: [
       95, 97, 98, 99, 100, 101, 102, 103, 105, 106, 1262, 1263, 1264, 1265, 1266, 1267, 1268, 1269, 1270, 1271, 1272, 1273, 1275, 1276, 1277, 1278, 1410, 1411,
       1412, 1413, 1414, 1415, 1416, 1417, 1418, 1419, 1420, 1421, 1422, 1423, 1558, 1559, 1560, 1561, 1562, 1563, 1564, 1565, 1566, 1567, 1687, 1688, 1689,
-      1690, 1692, 1693, 1694, 1695,
+      1690, 1692, 1693, 1694, 1695, 1792, 1818,
     ],
     text: PRUNED,
   },
   // A transaction of a type that this node does not know, in what it was to read.
   {
     category: "dialect",
-    from: [135, 1326, 1327, 1328, 1526],
+    from: [135, 1326, 1327, 1328, 1526, 1830],
     text: [/\b(?:tx|transaction) (?:of )?type\b.{0,16}(?:not supported|unsupported|unknown)|(?:unsupported|unknown|invalid) (?:tx|transaction) type/],
   },
   // May echo what the caller sent, so it must not reach the rows that cost a provider its place.
@@ -560,7 +563,8 @@ const REFUSAL_RULES: readonly Rule[] = [
     category: "rate_limit",
     from: [
       47, 50, 52, 55, 57, 58, 61, 66, 67, 68, 69, 72, 1172, 1173, 1176, 1177, 1178, 1179, 1180, 1182, 1183, 1184, 1185, 1186, 1187, 1190, 1191, 1192, 1193,
-      1194, 1195, 1196, 1197, 1199, 1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1533, 1539, 1542, 1669, 1670, 1672, 1673, 1674, 1675, 1676, 1677,
+      1194, 1195, 1196, 1197, 1199, 1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1533, 1539, 1542, 1669, 1670, 1672, 1673, 1674, 1675, 1676, 1677, 1785,
+      1788, 1789, 1798,
     ],
     text: RATE,
   },
@@ -568,7 +572,7 @@ const REFUSAL_RULES: readonly Rule[] = [
     category: "auth",
     from: [
       76, 77, 78, 79, 80, 81, 82, 83, 1214, 1215, 1216, 1217, 1218, 1219, 1220, 1221, 1222, 1223, 1224, 1225, 1226, 1227, 1228, 1229, 1230, 1231, 1401, 1402,
-      1403, 1404, 1405, 1406, 1407, 1409, 1549, 1550, 1551, 1552, 1553, 1554, 1556, 1557, 1682, 1683, 1684, 1685,
+      1403, 1404, 1405, 1406, 1407, 1409, 1549, 1550, 1551, 1552, 1553, 1554, 1556, 1557, 1682, 1683, 1684, 1685, 1784, 1790,
     ],
     text: AUTH,
   },
@@ -587,7 +591,7 @@ const BLOCK_RULES: readonly Rule[] = [
   { category: "not_indexed", from: [109, 110, 1368, 1529], text: ["fully indexed", "not indexed", "indexing is in progress", "being indexed"] },
   {
     category: "lagging",
-    from: [121, 1121, 1122, 1123, 1124, 1125, 1126, 1127, 1436, 1437, 1438, 1439, 1579, 1580, 1581, 1582, 1705, 1706],
+    from: [121, 1121, 1122, 1123, 1124, 1125, 1126, 1127, 1436, 1437, 1438, 1439, 1579, 1580, 1581, 1582, 1705, 1706, 1816],
     text: [
       /\bsyncing\b|\bsync (?:is )?(?:still )?in progress|synchroni[sz](?:ing|ation is)|not caught up/,
       /not (?:fully |yet )*(?:synced|in sync)|out of sync/,
@@ -598,7 +602,7 @@ const BLOCK_RULES: readonly Rule[] = [
     category: "block_missing",
     from: [
       84, 85, 87, 88, 89, 107, 108, 111, 112, 1279, 1280, 1281, 1282, 1283, 1284, 1285, 1286, 1287, 1288, 1289, 1290, 1291, 1292, 1424, 1425, 1426, 1427, 1428,
-      1429, 1430, 1431, 1569, 1570, 1571, 1572, 1573, 1574, 1696, 1697, 1698, 1700, 1701,
+      1429, 1430, 1431, 1569, 1570, 1571, 1572, 1573, 1574, 1696, 1697, 1698, 1700, 1701, 1817,
     ],
     text: [
       /header (?:for hash )?not found|unknown (?:block|header)/,
@@ -621,13 +625,14 @@ const BROKEN_RULES: readonly Rule[] = [
   { category: "trace_timeout", from: [222, 1370], methods: ["traces"], text: ["execution aborted", ...TIMED_OUT] },
   { category: "execution_timeout", from: [223, 1369], methods: EXECUTE, text: ["execution aborted", "execution timeout"] },
   { category: "cancelled", from: [224, 1371], text: [/\bcontext (?:was )?cancell?ed/] },
-  { category: "timeout", from: [1163, 1164, 1165, 1166, 1167, 1467, 1468, 1611, 1612, 1727, 1728, 1729], text: TIMED_OUT },
+  { category: "timeout", from: [1163, 1164, 1165, 1166, 1167, 1467, 1468, 1611, 1612, 1727, 1728, 1729, 1822], text: TIMED_OUT },
   {
     category: "server",
     from: [
       74, 75, 217, 218, 219, 221, 225, 235, 1128, 1131, 1132, 1133, 1134, 1135, 1136, 1137, 1138, 1139, 1140, 1141, 1142, 1143, 1144, 1145, 1146, 1147, 1148,
       1149, 1150, 1151, 1152, 1153, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1162, 1453, 1454, 1455, 1456, 1458, 1459, 1460, 1461, 1462, 1463, 1464,
-      1465, 1466, 1594, 1596, 1597, 1598, 1599, 1601, 1603, 1604, 1605, 1607, 1608, 1716, 1717, 1719, 1720, 1721, 1722, 1723, 1724, 1725, 1726,
+      1465, 1466, 1594, 1596, 1597, 1598, 1599, 1601, 1603, 1604, 1605, 1607, 1608, 1716, 1717, 1719, 1720, 1721, 1722, 1723, 1724, 1725, 1726, 1797, 1799,
+      1819, 1821, 1823,
     ],
     text: [
       /(?:cant|cannot|could not|unable to) (?:execute|complete|process|handle|serve|fulfil|route) (?:this |the |your )?request/,
@@ -651,7 +656,7 @@ const BROKEN_RULES: readonly Rule[] = [
   },
   {
     category: "server",
-    from: [216, 1129, 1130, 1457, 1609],
+    from: [216, 1129, 1130, 1457, 1609, 1811, 1820],
     vague: true,
     text: [/internal (?:server |json rpc |node |service )?error(?!: \w)/, /^\W*(?:an )?unknown (?:internal )?error\W*$/],
   },
@@ -662,12 +667,15 @@ const CODE_RULES: readonly Rule[] = [
   { category: "sender_rate_limit", from: [], methods: SEND, codes: [-32017], status: [429, 429] },
   { category: "rate_limit", from: [1534], status: [429, 429] },
   { category: "auth", from: [1408, 1555, 1686], status: [401, 401] },
-  { category: "quota", from: [1544], status: [402, 402] },
+  { category: "quota", from: [1544, 1787], status: [402, 402] },
   { category: "server", from: [], status: [501, 599], vague: true },
   // Whatever the code: vendors use -32000, -32003, -32005, -32010, -32603 and many others for what a node thinks of a transaction.
   {
     category: "tx_rejected",
-    from: [1114, 1115, 1116, 1117, 1118, 1119, 1120, 1502, 1503, 1504, 1505, 1506, 1507, 1508, 1509, 1649, 1650, 1651, 1652, 1653, 1654, 1765, 1766, 1767],
+    from: [
+      1114, 1115, 1116, 1117, 1118, 1119, 1120, 1502, 1503, 1504, 1505, 1506, 1507, 1508, 1509, 1649, 1650, 1651, 1652, 1653, 1654, 1765, 1766, 1767, 1794,
+      1806,
+    ],
     methods: SEND,
     vague: true,
   },
@@ -682,7 +690,7 @@ const CODE_RULES: readonly Rule[] = [
   { category: "rate_limit", from: [], text: ["limit exceeded"] },
   // A caller chooses what is executed, so an odd failure of that says nothing about the provider.
   { category: "unknown", from: [], methods: EXECUTE, codes: [-32603], vague: true, text: [/\w/] },
-  { category: "server", from: [1595, 1600, 1602, 1606, 1715, 1718], codes: [-32603], vague: true },
+  { category: "server", from: [1595, 1600, 1602, 1606, 1715, 1718, 1795, 1824], codes: [-32603], vague: true },
   { category: "invalid_params", from: [1352, 1521, 1661, 1664], codes: [-32602], vague: true },
   {
     category: "invalid_params",
