@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { CELLS, type Cell } from "./cells.ts";
 import { startChild } from "./child.ts";
+import { measureGathered } from "./gathered.ts";
 import { measureKeyed } from "./keyed.ts";
 import { measure, type Rig, type Round, snapshot } from "./measure.ts";
 import { releaseCores, separate } from "./pin.ts";
@@ -27,6 +28,7 @@ interface Options {
   readonly sockets: boolean;
   readonly keyed: boolean;
   readonly sizes: boolean;
+  readonly gathered: boolean;
   /** Of the sweep; empty = all. */
   readonly sizeBytes: readonly number[];
   readonly minutes: number;
@@ -44,6 +46,7 @@ usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|sv
        npm run bench -- --soak [--minutes N]
        npm run bench -- --sockets [--rounds N] [--seconds N]
        npm run bench -- --keyed [--rounds N] [--seconds N]
+       npm run bench -- --gathered
        npm run bench -- --sizes [--size BYTES]... [--rounds N] [--seconds N] [--cpu-prof]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
   process.exit(2);
@@ -61,6 +64,7 @@ function parseOptions(args: readonly string[]): Options {
       sockets: { type: "boolean", default: false },
       keyed: { type: "boolean", default: false },
       sizes: { type: "boolean", default: false },
+      gathered: { type: "boolean", default: false },
       size: { type: "string", multiple: true, default: [] },
       minutes: { type: "string", default: "10" },
       "cpu-prof": { type: "boolean", default: false },
@@ -85,6 +89,7 @@ function parseOptions(args: readonly string[]): Options {
     keyed: values.keyed,
     sizes: values.sizes || sizeBytes.length > 0,
     sizeBytes,
+    gathered: values.gathered,
     minutes,
     profile: values["cpu-prof"],
   };
@@ -177,6 +182,7 @@ async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
 const options = parseOptions(process.argv.slice(2));
 try {
   if (options.sockets) process.exitCode = await measureSockets(options);
+  else if (options.gathered) process.exitCode = await measureGathered();
   else if (options.sizes) process.exitCode = await measureSizes({ ...options, sizes: options.sizeBytes });
   else if (options.keyed) process.exitCode = await measureKeyed(options);
   else process.exitCode = options.soak ? await soak(options.minutes) : await compare(options);
