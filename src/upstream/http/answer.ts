@@ -224,7 +224,8 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     const counted = this.#decided || !this.#expected.mayStream;
     if (!this.#gathered.add(chunk, this.bodyBytes, counted)) return this.#fail("no_room", NO_ROOM);
     this.#complete = last;
-    if (!this.#decided && this.#size >= this.#decideAtBytes) this.#decide(this.#gathered.bytes);
+    // What is complete is told whole: it can still fail over.
+    if (!last && !this.#decided && this.#size >= this.#decideAtBytes) this.#decide(this.#gathered.bytes);
   }
 
   /** Enough has arrived to decide whether this is a result, and whether it is passed on while it arrives. */

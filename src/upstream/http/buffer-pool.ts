@@ -2,9 +2,9 @@
 // buffer that short answers are read through. Knows nothing of what the bytes say.
 
 /** Size of a buffer: long answers are read in large pieces, since each write to the caller may have to wake it. */
-export const BUFFER_BYTES = 131_072;
-/** What lies in the scratch buffer is read, or copied, before the next read. */
-const SCRATCH_BYTES = 65_536;
+export const BUFFER_BYTES = 135_168;
+/** What lies in the scratch buffer is read, or copied, before the next read. An answer of 64 KiB fits, with its head; a read of it beside so much fits a buffer. */
+const SCRATCH_BYTES = 66_560;
 const MAX_SPARE = 64;
 /** Buffers that may be out before whole answers are copied rather than left in one: a slow caller then holds no more than its answer. */
 const MAX_LENT = 64;
