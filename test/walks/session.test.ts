@@ -94,14 +94,14 @@ test("a deposit that runs out is topped up by the stock client, and one that is 
 
 test("many calls at one time over one channel are each paid for once, whatever order they end in", async (t) => {
   const stage = await sessionStage(t, chains);
-  stage.upstream.script((asked, reply) => setTimeout(() => reply.result(`"${asked.id}"`), Number(asked.id) % 2 === 0 ? 60 : 5));
+  stage.upstream.script(({ params }, reply) => setTimeout(() => reply.result(`"${params}"`), Number(params) % 2 === 0 ? 60 : 5));
   const { client, account } = stockClient(chains, chains.otherPayers[1] ?? chains.payer);
   const method = tempo.session({ account, getClient: () => client });
   const mppx = Mppx.create({ methods: [method], polyfill: false });
   assert.equal((await mppx.fetch(stage.url(), callOf("eth_gasPrice", 1))).status, 200);
   const answers = await Promise.all(
     Array.from({ length: 24 }, (_, at) =>
-      mppx.fetch(stage.url(), callOf("eth_gasPrice", at + 2)).then(async (it) => [it.status, JSON.parse(await it.text()).result]),
+      mppx.fetch(stage.url(), callOf("eth_gasPrice", at + 2, [at + 2])).then(async (it) => [it.status, JSON.parse(await it.text()).result]),
     ),
   );
   assert.deepEqual(
