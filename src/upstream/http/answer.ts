@@ -120,7 +120,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     const { "retry-after": retryAfter, "content-length": length, "content-encoding": encoding } = headers;
     this.#retryAfter = typeof retryAfter === "string" ? retryAfter : null;
     this.#encoded = encoding !== undefined && encoding !== "identity";
-    this.bodyBytes = typeof length === "string" ? Number(length) : null;
+    this.bodyBytes = typeof length === "string" && LENGTH.test(length) ? Number(length) : null;
     if (this.bodyBytes !== null && this.bodyBytes > this.#limits.maxAnswerBytes) return this.#fail("body", "the answer is too long");
     if (this.bodyBytes !== null && this.bodyBytes > STREAM_FROM_BYTES) this.#decideAtBytes = LONG_HEAD_BYTES;
   }
@@ -262,6 +262,10 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
       this.#break("the answer is too long");
       return true;
     }
+    if (this.bodyBytes !== null && this.#size > this.bodyBytes) {
+      this.#break(WRONG_LENGTH);
+      return true;
+    }
     if (last) {
       this.#last = chunk;
       return false;
@@ -282,6 +286,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   #endFlow(): void {
+    if (this.bodyBytes !== null && this.#size !== this.bodyBytes) return this.#break(WRONG_LENGTH);
     const last = this.#last ?? EMPTY;
     const tail = last.length >= TAIL_BYTES ? last.subarray(-TAIL_BYTES) : Buffer.concat([this.#held, last]).subarray(-TAIL_BYTES);
     const end = readAnswerTail(tail, { idAt: this.idAt, hasVersion: this.#hasVersion }, this.#expected.wireId, this.#opening);
@@ -395,6 +400,9 @@ const CANCELLED = new Error("cancelled");
 /** Longest error, and longest anything that is not a result. */
 const MAX_ERROR_BYTES = 1_048_576;
 const EMPTY_BODY = "the body is empty";
+const LENGTH = /^\d{1,15}$/;
+/** The caller has been told this length: more bytes would be taken for the beginning of its next answer. */
+const WRONG_LENGTH = "the provider's answer is not as long as it said";
 const OTHER_ID = "the answer carries another id";
 const NO_ROOM = "there is no room in memory for the answer";
 const COMPRESSED = "the answer is compressed, which was not asked for";

@@ -1,5 +1,6 @@
 // Memory for answers that are long: large buffers that are used again once nobody reads them any more, each given back exactly once, and one scratch
-// buffer that short answers are read through. Knows nothing of what the bytes say.
+// buffer that short answers are read through. Whoever still has a buffer after it was given back has nothing: its memory moves on. Knows nothing of what
+// the bytes say.
 
 /** Size of a buffer: long answers are read in large pieces, since each write to the caller may have to wake it. */
 export const BUFFER_BYTES = 135_168;
@@ -13,13 +14,19 @@ const MAX_LENT = 64;
 export class BufferPool {
   readonly scratch: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
   readonly #spare: Buffer[] = [];
-  /** Buffers of this pool, by their memory; true while they are out. */
-  readonly #out = new WeakMap<ArrayBufferLike, boolean>();
+  /** Memory of this pool that is out. */
+  readonly #out = new WeakSet<ArrayBufferLike>();
   #outCount = 0;
+  #made = 0;
 
   /** Buffers taken and not given back. */
   get out(): number {
     return this.#outCount;
+  }
+
+  /** Buffers made so far. */
+  get made(): number {
+    return this.#made;
   }
 
   /** Few enough are out that one more may wait for a slow reader. */
@@ -29,17 +36,26 @@ export class BufferPool {
 
   /** A buffer for whoever asks; comes back by `recycle`, whole or as any part of it. */
   take(): Buffer {
-    const buffer = this.#spare.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES);
-    this.#out.set(buffer.buffer, true);
+    const buffer = this.#spare.pop() ?? this.#make();
+    this.#out.add(buffer.buffer);
     this.#outCount++;
     return buffer;
   }
 
-  /** Takes back the buffer that `part` lies in. Memory that is not of this pool, or is back already, is left alone. */
+  #make(): Buffer {
+    this.#made++;
+    return Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  }
+
+  /**
+   * Takes back the buffer that `part` lies in. Memory that is not of this pool, or is back already, is left alone. What was given back is empty from here
+   * on, so that no mistake shows one answer's bytes to the reader of another.
+   */
   recycle(part: Buffer): void {
-    if (this.#out.get(part.buffer) !== true) return;
-    this.#out.set(part.buffer, false);
+    const memory = part.buffer;
+    if (!this.#out.delete(memory) || !(memory instanceof ArrayBuffer)) return;
     this.#outCount--;
-    if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(part.buffer));
+    const moved = memory.transfer();
+    if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(moved));
   }
 }

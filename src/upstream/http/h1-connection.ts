@@ -230,7 +230,7 @@ export class Connection implements Controller {
     this.#idleMs = head.idleMs ?? IDLE_MS;
     this.#enterBody(head);
     handler.onResponseStart(this, head.status, head.headers);
-    if (this.#phase === "counted" && this.#remaining === 0) this.#finish(rest);
+    if (this.#phase === "counted" && this.#remaining === 0) this.#finish(rest.length);
     return rest;
   }
 
@@ -253,8 +253,10 @@ export class Connection implements Controller {
     const part = bytes.length <= this.#remaining ? bytes : bytes.subarray(0, this.#remaining);
     this.#remaining -= part.length;
     const rest = bytes.subarray(part.length);
+    // Told before the handler has it: the memory of what it is done with may move on.
+    const surplus = rest.length;
     this.#give(part, this.#remaining === 0);
-    if (this.#remaining === 0 && this.#phase === "counted") this.#finish(rest);
+    if (this.#remaining === 0 && this.#phase === "counted") this.#finish(surplus);
     return rest;
   }
 
@@ -286,10 +288,11 @@ export class Connection implements Controller {
     });
     if (rest === undefined) return this.#malformed();
     const isLast = rest !== null;
+    const surplus = rest?.length ?? 0;
     if (end > start) this.#give(arrived.subarray(start, end), isLast);
     if (rest === null) return NOTHING;
     // The handler may have given up over what it got.
-    if (this.#phase === "chunked") this.#finish(rest);
+    if (this.#phase === "chunked") this.#finish(surplus);
     return rest;
   }
 
@@ -298,12 +301,12 @@ export class Connection implements Controller {
     return NOTHING;
   }
 
-  /** The answer is complete. */
-  #finish(rest: Buffer): void {
+  /** The answer is complete; `surplus` = bytes that came behind it. */
+  #finish(surplus: number): void {
     const handler = this.#handler;
     this.#handler = null;
     const expected = handler === null || handler.onResponseComplete();
-    if (expected && this.#keepAlive && rest.length === 0 && this.#phase !== "over") this.#rest();
+    if (expected && this.#keepAlive && surplus === 0 && this.#phase !== "over") this.#rest();
     else this.#lost(IDLE);
     handler?.onResponseEnd();
   }
@@ -319,7 +322,7 @@ export class Connection implements Controller {
   #ended(): void {
     if (this.#phase === "until_close") {
       this.#keepAlive = false;
-      this.#finish(NOTHING);
+      this.#finish(0);
     } else this.#lost(coded("the connection was closed", "ECONNRESET"));
   }
 
