@@ -5,6 +5,8 @@ import { HttpDispatch } from "../../src/upstream/http/answer.ts";
 import { BufferPool } from "../../src/upstream/http/buffer-pool.ts";
 import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
 import type { Listener } from "../../src/upstream/transport.ts";
+import { createWheel } from "../../src/upstream/wheel.ts";
+import { simulatedWorld } from "../fakes/world.ts";
 
 const WIRE_ID = "1234567890123456";
 const LIMITS = { maxAnswerBytes: 100_000_000, maxWholeBytes: 50_000_000 };
@@ -26,8 +28,10 @@ function hear(lengthHeader: string | string[], bodyBytes: number): string[] {
     broken() {},
     failed: ({ kind, message }) => void told.push(`${kind} ${message}`),
   };
-  const expected = { wireId: WIRE_ID, mayStream: true, room: MemoryBudget.unbounded().roomOf("a caller"), distrust: () => void told.push("distrust") };
-  const dispatch = new HttpDispatch(expected, listener, LIMITS, new BufferPool());
+  const room = MemoryBudget.unbounded().roomOf("a caller");
+  const expected = { wireId: WIRE_ID, mayStream: true, room, deadlineMs: 60_000, distrust: () => void told.push("distrust") };
+  const world = simulatedWorld(1);
+  const dispatch = new HttpDispatch(expected, listener, LIMITS, { buffers: new BufferPool(), world, wheel: createWheel(world) });
   const head = `{"jsonrpc":"2.0","id":${WIRE_ID},"result":"`;
   dispatch.onRequestStart(CONTROLLER);
   dispatch.onResponseStart(CONTROLLER, 200, { "content-length": lengthHeader });
