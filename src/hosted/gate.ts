@@ -298,6 +298,7 @@ const MOST_OWING = 10_000;
 const LATER = -1;
 
 const EXHAUSTED = fault("balance_exhausted", "nothing is left to pay for this call", {
-  nextAction: "fund the key (POST /api/v1/agent/keys/{key}/fund) or credit its account; GET /api/v1/accounts/current tells whether it has a free allowance",
+  nextAction:
+    "fund the key (POST /api/v1/agent/keys/{key}/fund) or credit its account; with the key, GET /api/v1/keys/current tells what it has, and POST /api/v1/agent/keys/{key}/claim-link makes a link by which a person takes it over; the account itself (GET /api/v1/accounts/current) is read with its management token",
 });
 const NOT_NOW = fault("unavailable", "the balance cannot be read right now");

@@ -182,7 +182,8 @@ export const CONTRACT = {
     ...ACCOUNTS,
     path: "/api/v1/accounts/current",
     summary: "Read the account of the credential",
-    description: "The authoritative balance.",
+    description:
+      "The authoritative balance, how calls are served now, and until when they are for having paid before. With a management token; an RPC key reads /api/v1/keys/current.",
     auth: ["management_token", "rpc_key"],
     answers: { 200: { description: "The account.", schema: shape.account } },
     faults: [...KNOWN, ...ANY],
