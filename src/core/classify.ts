@@ -147,13 +147,14 @@ function bounded(value: unknown, chars: number): string {
   return typeof value === "string" ? value.slice(0, chars) : "";
 }
 
-/** Lower case; quotes dropped; white space, `_` and hyphens one space, except minus signs. */
+/** Lower case; quotes dropped; long hex cut, so that no hash parts two words; white space, `_` and hyphens one space, except minus signs. */
 function normalise(value: unknown, chars: number): string {
   const text = bounded(value, chars);
   if (text === "") return "";
   return text
     .toLowerCase()
     .replace(/["'`‘’“”]/g, "")
+    .replace(/0x([0-9a-f]{8})[0-9a-f]+/g, "0x$1")
     .replace(/(?:[\s_]|-(?!\d))+/g, " ");
 }
 
