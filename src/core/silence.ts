@@ -31,7 +31,7 @@ const LEAST_SILENCE_MS = 1_000;
 /** No provider is quiet before this. */
 const LEAST_QUIET_MS = 250;
 /** When a provider is quiet whose usual latency is unknown. */
-const DEFAULT_QUIET_MS = 500;
+const DEFAULT_QUIET_MS = 300;
 /** One caller contributes one count to one circuit in this time. */
 const COUNT_EVERY_MS = 10_000;
 /** Callers that are remembered for one circuit. */

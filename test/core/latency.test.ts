@@ -2,7 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createLatencyRecord, type LatencyRecord, methodReadings, observe, percentiles, providerReading, reading, STALE_MS } from "../../src/core/latency.ts";
+import {
+  createLatencyRecord,
+  type LatencyRecord,
+  methodReadings,
+  observe,
+  observeAtLeast,
+  percentiles,
+  providerReading,
+  reading,
+  STALE_MS,
+  usualMs,
+} from "../../src/core/latency.ts";
 import { methodOf, UNKNOWN_METHOD } from "../../src/core/method.ts";
 
 const BALANCE = methodOf("eth_getBalance");
@@ -157,4 +168,30 @@ test("property: rates stay between 0 and 1 and averages between the extremes, an
       if (found.latencyMs !== null) assert.ok(found.latencyMs >= Math.min(...delivered) - 1e-6 && found.latencyMs <= Math.max(...delivered) + 1e-6);
     }),
   );
+});
+
+test("what is usual is that of calls with the same deadline, once there are enough of them", () => {
+  const trace = methodOf("debug_traceBlockByNumber");
+  const record = observed([...Array.from({ length: 100 }, () => [BALANCE, 10] as const), ...Array.from({ length: 19 }, () => [trace, 9_000] as const)]);
+  assert.ok((usualMs(record, BALANCE, 0.99) ?? 0) < 15, "slow traces do not make slow reads usual");
+  observe(record, trace, 9_000, 0);
+  assert.ok((usualMs(record, trace, 0.5) ?? 0) > 7_000);
+  assert.equal(usualMs(createLatencyRecord(), trace, 0.99), null);
+});
+
+test("a latency of at least so long raises averages, lowers none, counts as no call and enters no percentile", () => {
+  const record = observed([
+    [BALANCE, 10],
+    [BALANCE, 10],
+  ]);
+  const before = percentiles(record);
+  observeAtLeast(record, BALANCE, 1_000, 0);
+  assert.ok((reading(record, BALANCE, 1, 0)?.latencyMs ?? 0) > 300);
+  assert.equal(reading(record, BALANCE, 1, 0)?.calls, 2);
+  assert.deepEqual(percentiles(record), before);
+  const slow = reading(record, BALANCE, 1, 0);
+  observeAtLeast(record, BALANCE, 5, 0);
+  assert.deepEqual(reading(record, BALANCE, 1, 0), slow);
+  observeAtLeast(record, CODE, 1_000, 0);
+  assert.equal(reading(record, CODE, 1, 0)?.calls, 2, "of one never answered nothing is known: its category speaks for it");
 });

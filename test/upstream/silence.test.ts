@@ -1,137 +1,13 @@
 // Silence and slowness through the router, in simulated time: what opens a circuit, what does not, who counts, and where calls go meanwhile.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Failure, plainFailure } from "../../src/core/attempt.ts";
-import type { Call } from "../../src/core/call.ts";
-import { methodOf } from "../../src/core/method.ts";
-import type { Provider } from "../../src/core/profile.ts";
-import { writeRequest } from "../../src/core/wire-request.ts";
-import { createProber } from "../../src/upstream/prober.ts";
-import { createRouter, type Outcome, type Route } from "../../src/upstream/router.ts";
-import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
-import type { Listener, Outgoing, Upstream } from "../../src/upstream/transport.ts";
-import { createWheel } from "../../src/upstream/wheel.ts";
-import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
-import { type SimulatedWorld, simulatedWorld } from "../fakes/world.ts";
+import { plainFailure } from "../../src/core/attempt.ts";
+import { type Routed, routingBench } from "../fakes/routing.ts";
 
-const ANSWER = Buffer.from('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
 const SLOW = "debug_traceTransaction";
-const QUICK = "eth_gasPrice";
-
-interface Sent {
-  readonly provider: string;
-  readonly atMs: number;
-  readonly isProbe: boolean;
-  readonly listener: Listener;
-  cancelled: boolean;
-  /** As a transport says it. */
-  sent: boolean;
-  queued: boolean;
-}
-
-interface Ask {
-  readonly caller?: string;
-  readonly method?: string;
-  readonly pin?: Provider;
-  readonly deadlineMs?: number;
-}
-
-interface Routed {
-  readonly route: Route;
-  readonly outcome: () => Outcome | null;
-  /** How long it took; null = it is still under way. */
-  readonly tookMs: () => number | null;
-}
-
-interface Bench {
-  readonly world: SimulatedWorld;
-  readonly tracker: Tracker;
-  readonly providers: readonly Provider[];
-  readonly sent: readonly Sent[];
-  /** How long a provider takes for a method; null = it never answers. */
-  latencyOf: (provider: string, method: string) => number | null;
-  /** Connections that a provider has in all. */
-  readonly connections: Map<string, number>;
-  /** What a provider fails with; none = it answers well. */
-  readonly failures: Map<string, Failure>;
-  ask(about?: Ask): Routed;
-  stateOf(index: number): string;
-  attemptsOf(routed: Routed): string;
-}
-
-/** Providers by falling priority that answer everything after 10 ms, probed every 12 s. */
-function bench(count: number, options: { readonly exploreShare?: number; readonly probed?: boolean } = {}): Bench {
-  const world = simulatedWorld(11);
-  const providers = Array.from({ length: count }, (_, index) => fakeProvider(index, { priority: index, wsUrl: null }));
-  const tracker = createTracker(fakeSet(providers), world, { ...SELECTION, exploreShare: options.exploreShare ?? 0 });
-  const sent: Sent[] = [];
-  const connections = new Map<string, number>();
-  const failures = new Map<string, Failure>();
-  const busy = (id: string): number => sent.filter((it) => it.provider === id && it.sent && !it.cancelled && !answered.has(it)).length;
-  const answered = new Set<Sent>();
-  const it: Bench = {
-    world,
-    tracker,
-    providers,
-    sent,
-    connections,
-    failures,
-    latencyOf: () => 10,
-    stateOf: (index) => tracker.health(providers[index] ?? assert.fail(), "http").breaker,
-    attemptsOf: ({ route }) => route.traces.map(({ attempt }) => `${attempt.provider.id}:${attempt.verdict?.category ?? "ok"}`).join(" "),
-    ask({ caller = "caller", method = QUICK, pin, deadlineMs = 10_000 } = {}) {
-      const startedAtMs = world.now();
-      let ended: Outcome | null = null;
-      let tookMs: number | null = null;
-      const call: Call = { methodName: method, method: methodOf(method), block: { kind: "none" }, ...writeRequest(method, null) };
-      const who = { caller: { key: caller }, pin: pin ?? null, avoid: null, transport: null };
-      const route = router.route({ call, tracker, strategy: "priority", deadlineMs, mayStream: true, ...who }, (outcome) => {
-        ended = outcome;
-        tookMs = world.now() - startedAtMs;
-      });
-      return { route, outcome: () => ended, tookMs: () => tookMs };
-    },
-  };
-  const upstream: Pick<Upstream, "send" | "isFree"> = {
-    isFree: ({ id }) => busy(id) < (connections.get(id) ?? Number.POSITIVE_INFINITY),
-    send(outgoing: Outgoing, listener: Listener) {
-      const { id } = outgoing.provider;
-      const isProbe = /eth_chainId|eth_blockNumber/.test(outgoing.body.toString());
-      const free = upstream.isFree?.(outgoing.provider) === true;
-      const one: Sent = { provider: id, atMs: world.now(), isProbe, listener, cancelled: false, sent: free, queued: !free };
-      sent.push(one);
-      const latencyMs = it.latencyOf(id, isProbe ? "probe" : (/"method":"(\w+)"/.exec(outgoing.body.toString())?.[1] ?? ""));
-      const failure = failures.get(id);
-      if (free && latencyMs !== null) {
-        world.after(latencyMs, () => {
-          if (one.cancelled) return;
-          answered.add(one);
-          const value = isProbe ? Buffer.from('"0x1"') : ANSWER;
-          if (failure !== undefined && !isProbe) listener.failed(failure, null);
-          else listener.result(value, { start: 0, end: value.length, idAt: null });
-        });
-      }
-      return {
-        get sent() {
-          return one.sent;
-        },
-        get queued() {
-          return one.queued;
-        },
-        cancel() {
-          one.cancelled = true;
-        },
-      };
-    },
-  };
-  const wheel = createWheel(world);
-  const router = createRouter({ world, wheel, upstreams: { http: upstream }, limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }) });
-  if (options.probed !== false) createProber({ world, wheel, upstreams: { http: upstream } }).watch([tracker]);
-  return it;
-}
 
 test("one hung provider of two is benched within 1.5 s though only one caller asks, and no call takes longer than that", () => {
-  const it = bench(2);
+  const it = routingBench(2);
   for (let n = 0; n < 300; n++) {
     it.ask();
     it.world.advance(10);
@@ -150,7 +26,7 @@ test("one hung provider of two is benched within 1.5 s though only one caller as
 });
 
 test("clients that give up make it no harder to see that a provider hangs", () => {
-  const it = bench(2);
+  const it = routingBench(2);
   it.world.advance(3_000);
   it.latencyOf = (id) => (id === "p0" ? null : 10);
   const [first, second] = [it.ask({ caller: "a" }), it.ask({ caller: "b" })];
@@ -161,7 +37,7 @@ test("clients that give up make it no harder to see that a provider hangs", () =
 
 test("no caller opens a circuit by asking for slow things, however often, whether it waits or leaves, and also with nobody else there", () => {
   for (const leaves of [true, false]) {
-    const it = bench(2);
+    const it = routingBench(2);
     it.latencyOf = (_, method) => (method === SLOW ? 30_000 : 20);
     it.world.advance(3_000);
     for (let n = 0; n < 200; n++) {
@@ -174,7 +50,7 @@ test("no caller opens a circuit by asking for slow things, however often, whethe
 });
 
 test("one caller counts once in ten seconds for one circuit", () => {
-  const it = bench(1, { probed: false });
+  const it = routingBench(1, { probed: false });
   it.latencyOf = () => null;
   for (let n = 0; n < 6; n++) {
     it.ask({ deadlineMs: 30_000 });
@@ -188,7 +64,7 @@ test("one caller counts once in ten seconds for one circuit", () => {
 });
 
 test("an answer to anything shows that a provider is there: what is slow beside it is a reading, not a timeout", () => {
-  const it = bench(1, { probed: false });
+  const it = routingBench(1, { probed: false });
   it.latencyOf = (_, method) => (method === SLOW ? null : 10);
   for (let n = 0; n < 30; n++) it.ask({ caller: `warm${n}` });
   it.world.advance(50);
@@ -206,7 +82,7 @@ test("an answer to anything shows that a provider is there: what is slow beside 
 });
 
 test("what waits for a connection of a provider goes to another as soon as one is free there, and leaves when the circuit opens", () => {
-  const it = bench(2);
+  const it = routingBench(2);
   it.world.advance(3_000);
   it.connections.set("p0", 1).set("p1", 1);
   it.latencyOf = (id, method) => (id === "p0" ? null : method === "probe" ? 10 : 400);
@@ -227,7 +103,7 @@ test("what waits for a connection of a provider goes to another as soon as one i
 });
 
 test("a queue of our own making is no failure of the provider", () => {
-  const it = bench(1);
+  const it = routingBench(1);
   it.world.advance(3_000);
   it.connections.set("p0", 1);
   it.latencyOf = (_, method) => (method === "probe" ? 10 : 60_000);
@@ -239,7 +115,7 @@ test("a queue of our own making is no failure of the provider", () => {
 });
 
 test("a slow trial keeps its caller waiting no longer than usual: the next one answers, and the trial still counts", () => {
-  const it = bench(2, { exploreShare: 1, probed: false });
+  const it = routingBench(2, { exploreShare: 1, probed: false });
   for (let n = 0; n < 30; n++) it.ask();
   it.world.advance(50);
   it.failures.set("p0", { ...plainFailure("body", ""), httpStatus: 500 });
@@ -265,7 +141,7 @@ test("a slow trial keeps its caller waiting no longer than usual: the next one a
 });
 
 test("a hung trial counts as a timeout though its caller was answered by another", () => {
-  const it = bench(2, { exploreShare: 1, probed: false });
+  const it = routingBench(2, { exploreShare: 1, probed: false });
   it.failures.set("p0", { ...plainFailure("body", ""), httpStatus: 500 });
   for (let n = 0; n < 5; n++) {
     it.ask();
@@ -283,7 +159,7 @@ test("a hung trial counts as a timeout though its caller was answered by another
 });
 
 test("a write is never moved once it was sent", () => {
-  const it = bench(2);
+  const it = routingBench(2);
   it.world.advance(3_000);
   it.latencyOf = (id) => (id === "p0" ? null : 10);
   const writes = ["a", "b"].map((caller) => it.ask({ caller, method: "eth_sendRawTransaction" }));
@@ -294,7 +170,7 @@ test("a write is never moved once it was sent", () => {
 });
 
 test("where nobody else is left, calls keep waiting for the provider whose circuit opened", () => {
-  const it = bench(1, { probed: false });
+  const it = routingBench(1, { probed: false });
   it.latencyOf = () => 2_500;
   const calls = ["a", "b"].map((caller) => it.ask({ caller }));
   it.world.advance(1_300);

@@ -1,5 +1,5 @@
 // `/docs/errors`: every error code, what it means and what to do, one anchor each. A pure function of an instance's facts.
-import { type ErrorEntry, errorEntries } from "./errors.ts";
+import { type ErrorEntry, errorEntries, statusText } from "./errors.ts";
 import type { Facts } from "./facts.ts";
 import { prose } from "./markdown.ts";
 
@@ -30,8 +30,9 @@ function section(code: string, entries: readonly ErrorEntry[]): string {
   return [`<a id="${code}"></a>\n\n## ${code}\n`, ...entries.map(paragraph)].join("\n");
 }
 
-function paragraph({ surface, status, rpcCode, retryable, meaning, nextAction }: ErrorEntry): string {
-  const where = surface === "json_rpc" ? `JSON-RPC (HTTP ${status}, error ${rpcCode})` : `Management API (HTTP ${status})`;
+function paragraph(entry: ErrorEntry): string {
+  const { surface, status, rpcCode, retryable, meaning, nextAction } = entry;
+  const where = surface === "json_rpc" ? `JSON-RPC (HTTP ${statusText(entry)}, error ${rpcCode})` : `Management API (HTTP ${status})`;
   return `**${where}.** ${prose(meaning)}
 
 - Next action: ${prose(nextAction)}

@@ -15,6 +15,11 @@ export interface ErrorEntry {
   readonly nextAction: string;
 }
 
+/** The HTTP statuses of an entry in words: a chain without a provider to ask is no failure of the request. */
+export function statusText({ code, surface, status }: ErrorEntry): string {
+  return surface === "json_rpc" && code === "unavailable" ? `200 or ${status}` : String(status);
+}
+
 /** Where a code is explained. */
 export function errorUrl(baseUrl: string, code: string): string {
   return `${baseUrl}/docs/errors#${code}`;
@@ -79,7 +84,7 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   key_revoked: "The key was deleted, or replaced when it was rotated.",
   forbidden: "The key may not use this profile.",
   unavailable:
-    "The service, or every provider that could serve the call, is not available now. The status is 200 where providers were looked for and none could be asked.",
+    "Every provider that could serve the call is failing or excluded (HTTP 200, as of every error that arises while a call is routed), or the service itself has no room for the request or is stopping (HTTP 503). Where waiting cannot help, `error.data.retryable` is false and no time is told.",
   not_prepared: "The Custom profile is being loaded.",
   profile_config_unavailable: "The Custom profile cannot be read: it was sealed with a secret that the service does not have.",
   balance_exhausted: "Nothing is left that pays for the call.",

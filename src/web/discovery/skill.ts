@@ -3,7 +3,7 @@ import type { MethodTable } from "../../core/method-table.ts";
 import { cuOf, notificationCuOf } from "../../core/price.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
 import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent.ts";
-import { errorEntries } from "./errors.ts";
+import { errorEntries, statusText } from "./errors.ts";
 import { chainIn, type Facts, type HostedFacts, STRATEGIES } from "./facts.ts";
 import { cell, prose, table } from "./markdown.ts";
 import { DOCUMENT_PATHS, pathOf, rpcForms, SESSION_FORM } from "./operations.ts";
@@ -146,7 +146,7 @@ ${table(["Call", ...STRATEGIES], rows)}`;
 function errors(facts: Facts, { baseUrl }: Site): string {
   const rows = errorEntries(facts.hosted !== null).map((it) => {
     const surface = it.surface === "json_rpc" ? "RPC" : "API";
-    return [`\`${it.code}\``, surface, String(it.status), it.retryable ? "yes" : "no", cell(prose(it.nextAction))];
+    return [`\`${it.code}\``, surface, statusText(it), it.retryable ? "yes" : "no", cell(prose(it.nextAction))];
   });
   const notes = refusalNotes(facts).map((it) => `- ${it}\n`);
   return `## Errors

@@ -68,6 +68,6 @@ export function refusalNotes({ hosted }: Facts): readonly string[] {
     `**402 \`balance_exhausted\`**: nothing is left that pays for the call. Repeating it does not help.${allowance} ${paying}`,
     `**429 \`rate_limit_exceeded\`**: wait the seconds that \`Retry-After\` names, then send the same request. An account has ${buckets.managed.perSecond} requests a second (${buckets.managed.burst} at once) with premium access, ${buckets.reduced.perSecond} (${buckets.reduced.burst}) where public providers stand in for it, and ${buckets.public.perSecond} (${buckets.public.burst}) on profile \`public\`. Each item of a batch counts; items beyond the rate wait within the batch, up to ${BATCH_DEADLINE_MS / 1_000} seconds, and are then refused one by one. Two batches of an account may wait at once, a third gets 429. \`RateLimit\` tells what is left.`,
     "**401 `unauthorized` or `key_revoked`**: the key does not exist, is mistyped, or was deleted or replaced. Use the current key or create another one.",
-    "**503 `unavailable`**: wait for `Retry-After`, then send the same request.",
+    "**`unavailable`** (-32002; HTTP 200 where no provider of the chain could be asked, 503 where the service itself is busy or stopping): wait for `Retry-After`, then send the same request. Where `error.data.retryable` is false, waiting does not help.",
   ];
 }

@@ -1,0 +1,131 @@
+// A seeded simulation of bad days: nodes that hang, return, are slow or refuse, under a steady load of callers who wait or leave, with every strategy. What
+// holds on every such day is checked at every step. A failure names its seed; the same seed replays it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { plainFailure, type Strategy } from "../../src/core/attempt.ts";
+import { type Routed, type RoutingBench, routingBench } from "../fakes/routing.ts";
+import { seededRandom } from "../fakes/world.ts";
+
+const CHANCE = Math.floor(Math.random() * 2 ** 31);
+const STRATEGIES: readonly Strategy[] = ["load-balanced", "latency-weighted", "fastest", "priority"];
+const STEP_MS = 50;
+const CALLERS = 3;
+const SLOW_METHOD = "debug_traceTransaction";
+const QUICK_METHOD = "eth_gasPrice";
+/** From a change of the nodes until calls are quick again. */
+const SETTLED_MS = 3_000;
+const GIVES_UP_MS = 5_000;
+
+type Mood = "well" | "hung" | "slow" | "refusing";
+
+interface Day {
+  readonly bench: RoutingBench;
+  readonly random: () => number;
+  readonly moods: Map<string, Mood>;
+  readonly strategy: Strategy;
+  readonly under: { readonly routed: Routed; readonly atMs: number; readonly leaves: boolean; readonly write: boolean }[];
+  readonly took: { readonly atMs: number; readonly tookMs: number; readonly ok: boolean }[];
+  writes: number;
+}
+
+function dayOf(seed: number, strategy: Strategy): Day {
+  const random = seededRandom(seed);
+  const bench = routingBench(3, { seed: seed + 1, exploreShare: 0.02 });
+  const moods = new Map<string, Mood>();
+  bench.latencyOf = (id, method) => {
+    const mood = moods.get(id) ?? "well";
+    if (mood === "hung") return null;
+    // Slow in what is slow anyway, and there alone.
+    if (method === SLOW_METHOD) return mood === "slow" ? null : 800;
+    return 5 + random() * 20;
+  };
+  return { bench, random, moods, strategy, under: [], took: [], writes: 0 };
+}
+
+/** Lets time pass under load: 20 calls a second, a few of them slow ones, a few writes. */
+function live(day: Day, ms: number): void {
+  const { bench, random, moods, strategy } = day;
+  for (const endMs = bench.world.now() + ms; bench.world.now() < endMs; bench.world.advance(STEP_MS)) {
+    for (const { id } of bench.providers) {
+      if (moods.get(id) === "refusing") bench.failures.set(id, plainFailure("network", "ECONNRESET"));
+      else bench.failures.delete(id);
+    }
+    const chance = random();
+    const write = chance < 0.02;
+    const method = write ? "eth_sendRawTransaction" : chance < 0.05 ? SLOW_METHOD : QUICK_METHOD;
+    if (write) day.writes += 1;
+    const routed = bench.ask({ method, caller: `caller ${Math.floor(random() * CALLERS)}`, strategy, deadlineMs: method === SLOW_METHOD ? 30_000 : 10_000 });
+    day.under.push({ routed, atMs: bench.world.now(), leaves: random() < 0.5, write: method !== QUICK_METHOD });
+    for (const [at, call] of [...day.under.entries()].reverse()) {
+      const tookMs = call.routed.tookMs();
+      const gone = tookMs === null && call.leaves && bench.world.now() - call.atMs > GIVES_UP_MS;
+      if (tookMs === null && !gone) continue;
+      if (gone) call.routed.route.cancel();
+      day.under.splice(at, 1);
+      if (call.write) continue;
+      day.took.push({ atMs: call.atMs, tookMs: tookMs ?? GIVES_UP_MS, ok: call.routed.outcome()?.kind === "result" });
+    }
+  }
+}
+
+/** Calls of at most one kind of write reached a provider more than once. */
+function checkWrites(day: Day): void {
+  const sent = day.bench.sent.filter(({ method }) => method === "eth_sendRawTransaction").length;
+  assert.ok(sent <= day.writes, `${sent} writes were sent of ${day.writes}`);
+}
+
+/** The quick calls that were begun between two moments. */
+function tookBetween(day: Day, fromMs: number, toMs: number) {
+  return day.took.filter(({ atMs }) => atMs >= fromMs && atMs < toMs);
+}
+
+for (const seed of [301, CHANCE]) {
+  for (const strategy of STRATEGIES) {
+    test(`one bad node of three costs callers three seconds at most (${strategy}, seed ${seed})`, () => {
+      const day = dayOf(seed, strategy);
+      const { bench } = day;
+      live(day, 10_000);
+      for (const mood of ["hung", "refusing", "slow", "hung"] as const) {
+        const id = `p${Math.floor(day.random() * 3)}`;
+        day.moods.set(id, mood);
+        const fromMs = bench.world.now();
+        live(day, 40_000);
+        if (mood === "slow") assert.equal(bench.stateOf(Number(id.slice(1))), "closed", "slowness opens nothing");
+        const during = tookBetween(day, fromMs, fromMs + 30_000);
+        assert.ok(
+          during.every(({ ok }) => ok),
+          `a call failed beside a node that is ${mood}`,
+        );
+        const slow = during.filter(({ tookMs }) => tookMs > 1_500);
+        assert.ok(slow.length <= 30, `${slow.length} slow calls beside a node that is ${mood}`);
+        assert.ok(
+          slow.every(({ atMs }) => atMs < fromMs + SETTLED_MS),
+          `slow ${slow.map(({ atMs }) => atMs - fromMs)} ms after it was ${mood}`,
+        );
+        day.moods.set(id, "well");
+        live(day, 70_000);
+        for (const [index] of bench.providers.entries()) assert.equal(bench.stateOf(index), "closed", `p${index} is not in use again after it was ${mood}`);
+      }
+      checkWrites(day);
+    });
+  }
+
+  test(`when all nodes hang and come back, calls succeed within two seconds (seed ${seed})`, () => {
+    const day = dayOf(seed, STRATEGIES[seed % STRATEGIES.length] ?? "load-balanced");
+    const { bench } = day;
+    live(day, 10_000);
+    for (const outageMs of [5_000, 75_000, 200_000]) {
+      for (const { id } of bench.providers) day.moods.set(id, "hung");
+      live(day, outageMs);
+      for (const { id } of bench.providers) day.moods.set(id, "well");
+      const backMs = bench.world.now();
+      live(day, 15_000);
+      const after = tookBetween(day, backMs, backMs + 10_000);
+      const first = after.find(({ ok }) => ok);
+      assert.ok(first !== undefined && first.atMs + first.tookMs <= backMs + 2_000, `the first result came ${(first?.atMs ?? Number.NaN) - backMs} ms later`);
+      const last = after.findLast(({ ok }) => !ok);
+      assert.ok((last?.atMs ?? 0) <= backMs + 2_000, `a call failed ${(last?.atMs ?? 0) - backMs} ms after an outage of ${outageMs} ms`);
+    }
+    checkWrites(day);
+  });
+}
