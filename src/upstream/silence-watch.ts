@@ -23,7 +23,7 @@ export interface Outstanding extends Channel {
   readonly startedAtMs: number;
   /** False as long as certainly nothing of it has left this machine. */
   readonly sent: boolean;
-  /** It has waited for a connection that others use. */
+  /** It waits for a connection that others use. */
   readonly queued: boolean;
   /** When it was first known to have been sent; null = it is not. */
   sentAtMs: number | null;

@@ -93,7 +93,7 @@ export interface Outgoing extends WireRequest {
 export interface Dispatch {
   /** False as long as it is certain that nothing has left this machine. */
   readonly sent: boolean;
-  /** It waits, or has waited, for a connection that others use. */
+  /** It waits for a connection that others use; what has been sent may still say so. */
   readonly queued?: boolean;
   /** Ends it without another word to the listener; a flowing stream is cut. */
   cancel(): void;

@@ -78,6 +78,7 @@ class Asking implements AnswerHandler {
   /** Keeps chunks as they lie, as a slow reader does. */
   keeps = false;
   readonly abandoned = false;
+  queued = false;
 
   get keepsChunks(): boolean {
     return this.keeps;

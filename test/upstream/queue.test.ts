@@ -92,3 +92,22 @@ for (const secure of [false, true]) {
     assert.equal(asked.length, 3, "what nobody waits for is not sent");
   });
 }
+
+test("a request that a connection has taken waits for the provider, and no longer for others", async (t) => {
+  const { url, asked } = await node(t, false);
+  const provider = fakeProvider(0, { url, wsUrl: null });
+  const upstream = createHttpUpstream(realWorld, { ...HTTP_LIMITS, connectionsPerOrigin: 1 });
+  t.after(() => upstream.close());
+  const said: string[] = [];
+  const ways = ["one", "two"].map((name) => upstream.send({ provider, ...writeRequest(`eth_${name}`, null), mayStream: false }, listener(said, name)));
+  assert.deepEqual(
+    ways.map(({ queued }) => queued),
+    [false, true],
+  );
+  await until("the first is asked", () => asked.length === 1);
+  ways[0]?.cancel();
+  assert.deepEqual([ways[1]?.sent, ways[1]?.queued], [false, false], "it is being connected: should that fail, it is the provider's failure");
+  await until("the second is asked", () => asked.length === 2);
+  asked[1]?.answer();
+  await until("it is answered", () => said.length === 1);
+});

@@ -28,6 +28,8 @@ export interface AnswerHandler {
    * Read after each call.
    */
   readonly keepsChunks: boolean;
+  /** The request waits for a connection that others use; no longer, once one has taken it. */
+  queued: boolean;
   /** Nobody waits for the answer any more, so that the request need not be sent. */
   readonly abandoned: boolean;
   /**
@@ -111,6 +113,7 @@ export class Connection implements Controller {
   /** Sends a request; false = its handler gave it up while it waited: nothing was sent, and the connection is as free as before. */
   ask(head: string, body: RequestBody, handler: AnswerHandler): boolean {
     this.#handler = handler;
+    handler.queued = false;
     if (this.#socket.connecting) {
       this.#unsent = { head, body };
       return true;
