@@ -24,6 +24,8 @@ export interface SocketNode {
   readonly saneHttp: Script;
   /** Learns of the chain's tip, and pushes what is new. */
   follow(): void;
+  /** True = it pushes heads and no logs. */
+  leavesLogsOut: boolean;
 }
 
 /** A service, its nodes and their chain. */
@@ -149,18 +151,20 @@ export async function startNode(id: string, chain: FakeChain): Promise<SocketNod
   const saneHttp: Script = ({ method, params }, reply) =>
     reply.result(known(method, Array.isArray(params) ? params : [], (it) => (it !== undefined && it.number <= tip.number ? it : undefined)) ?? own);
   const [ws, http] = await Promise.all([socketUpstream(sane), scriptedUpstream(saneHttp)]);
-  return {
+  const node: SocketNode = {
     id,
     ws,
     http,
     sane,
     saneHttp,
+    leavesLogsOut: false,
     follow() {
       const { left, come } = chain.walk(tip, chain.tip());
       tip = chain.tip();
       ws.says({ height: tip.number });
       http.probesSay({ chainId: 1, height: tip.number });
       const tellLogs = (block: ChainBlock, removed: boolean): void => {
+        if (node.leavesLogsOut) return;
         for (const log of block.logs) ws.notify("logs", logText(block, log, removed), ([, filter]) => wanted(block, Object(filter)).includes(log));
       };
       for (const block of left) tellLogs(block, true);
@@ -170,6 +174,7 @@ export async function startNode(id: string, chain: FakeChain): Promise<SocketNod
       }
     },
   };
+  return node;
 }
 
 const USUAL: ReadonlySet<string> = new Set(["eth_chainId", "eth_blockNumber", "eth_subscribe", "eth_unsubscribe"]);

@@ -1,6 +1,7 @@
 // Heads that providers push: they feed lag and consensus for every call, spare the polling, and are told on the pages with sockets and subscriptions.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { logText } from "../fakes/chain.ts";
 import { socketStage, subscribe, subscriptionsOf, told, transportOf } from "../fakes/socket-stage.ts";
 import { metaOf, until, walked } from "../fakes/stage.ts";
 import { simulatedWorld } from "../fakes/world.ts";
@@ -147,4 +148,30 @@ test("a subscription whose provider's heads stop while others go on moves to ano
   );
   const { failovers } = await subscriptionsOf(service);
   assert.ok(failovers.stale_heads + failovers.lost === 1, JSON.stringify(failovers));
+});
+
+test("logs that a provider leaves out while its heads go on are told in order, and the metrics tell of it", async (t) => {
+  const { nodes, open, mine, service, listening } = await socketStage(t, ["ws", "both"], { set: { subscriptions: { verification_budget: 10_000 } } });
+  await listening();
+  const [a] = nodes;
+  assert.ok(a !== undefined);
+  const client = await open();
+  const id = await subscribe(client, "logs", {});
+  a.leavesLogsOut = true;
+  // What comes soon after the subscription began is asked for anyway, so it takes some blocks until there is something to be missed.
+  await until("logs that are missing", async () => {
+    const block = mine();
+    const heard = await told(client, id, block.logs.length);
+    assert.deepEqual(
+      heard.map((it) => JSON.stringify(it)),
+      block.logs.map((log) => logText(block, log)),
+    );
+    return (await subscriptionsOf(service)).log_checks.missing > 0;
+  });
+  await until("the move", async () => (await subscriptionsOf(service)).failovers.missing_logs === 1);
+  const { streams, log_checks: checks } = await subscriptionsOf(service);
+  assert.equal(streams.find((it: { kind: string }) => it.kind === "logs").provider, "b");
+  assert.ok(checks.missing >= 1 && checks.calls >= 1 && checks.over_budget === 0, JSON.stringify(checks));
+  const { text } = await service.get("/metrics");
+  assert.match(text, new RegExp(`^svc_log_checks_total\\{[^}]*result="missing"[^}]*\\} ${checks.missing}$`, "m"));
 });
