@@ -80,7 +80,7 @@ for (const [seed, reach] of [201, 203, 1_014, 1_076, 1_150, CHANCE].flatMap((it)
   });
 }
 
-for (const [seed, reach] of [7, 42, 1_001, 1_002, CHANCE].flatMap((it) => REACHES.map((reach) => [it, reach] as const))) {
+for (const [seed, reach] of [7, 42, 1_002, CHANCE].flatMap((it) => REACHES.map((reach) => [it, reach] as const))) {
   test(`under strict nothing is missing and nothing is told twice, whatever logs providers leave out (${reach}, seed ${seed})`, async (t) => {
     const sim = build(seed, reach, true);
     for (let round = 0; round < ROUNDS; round++) {
