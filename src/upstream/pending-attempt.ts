@@ -155,7 +155,8 @@ export class PendingAttempt implements Listener, Outstanding {
     this.#patience?.clear();
     const code = failure === null ? null : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
     const incident = failure?.incident;
-    const attempt: Attempt = { provider, transport, latencyMs: this.ageMs, verdict, code, ...(incident === undefined ? {} : { incident }) };
+    const plain: Attempt = { provider, transport, latencyMs: this.ageMs, verdict, code };
+    const attempt = incident === undefined ? plain : { ...plain, incident };
     this.attempt = attempt;
     this.silent = this.#parts.tracker.end(this, { attempt, call: this.#request.call, by });
     return attempt;

@@ -160,8 +160,10 @@ class Routing implements Route, AttemptOwner {
 
   answered(pending: PendingAttempt, answer: WholeAnswer): void {
     const attempt = pending.end(null, null);
-    if (this.#wins(pending, attempt)) this.#finish({ kind: "result", ...answer }, pending.provider);
-    else answer.lender?.recycle(answer.body);
+    if (this.#wins(pending, attempt)) {
+      const { body, start, end, idAt, lender } = answer;
+      this.#finish({ kind: "result", body, start, end, idAt, lender }, pending.provider);
+    } else answer.lender?.recycle(answer.body);
   }
 
   streaming(pending: PendingAttempt, stream: AnswerStream): void {

@@ -432,7 +432,9 @@ class SetTracker implements Tracker {
     const lag = pinned ? null : lagBlocks(station.sample, view.head, this.set.chain, nowMs);
     const lacking = station.listening && call.block.kind === "number" && lacksBlock(station.sample, call.block.number, view.head, nowMs);
     const unserved = isKnownByName(call.method) && isUnserved(station.unserved, call.methodName, nowMs);
-    const condition = { ...excluded, behind: lacking || isBehind(health, nowMs), lagBlocks: lag, facts: health.facts, unserved };
+    const { transport, wrongChain, cordoned } = excluded;
+    const behind = lacking || isBehind(health, nowMs);
+    const condition = { transport, wrongChain, cordoned, behind, lagBlocks: lag, facts: health.facts, unserved };
     return pinned ? unreachable(station.provider, condition) : capability(station.provider, call, view, condition);
   }
 
