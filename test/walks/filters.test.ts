@@ -210,6 +210,22 @@ test("an answer that does not reach its caller is kept for the next poll", async
   assert.deepEqual(namesOf(await filter.changes(come.length)), come);
 });
 
+test("a socket that goes before the answer to its batch takes no changes with it", async (t) => {
+  const stage = await socketStage(t, ["ws"]);
+  const { mine, chain, service, nodes } = stage;
+  await stage.listening();
+  const [filter, twin] = [await create(stage, "eth_newBlockFilter"), await create(stage, "eth_newBlockFilter")];
+  mine();
+  assert.deepEqual(await twin.changes(1), [chain.tip().hash]);
+  nodes[0]?.ws.script((asked, reply) => (asked.method === "eth_gasPrice" ? undefined : nodes[0]?.sane(asked, reply)));
+  const client = await open(t, service.port, "/ws/rpc/1");
+  client.send([call(1, "eth_getFilterChanges", [filter.id]), call(2, "eth_gasPrice")]);
+  await until("the batch", () => nodes[0]?.ws.count("eth_gasPrice") === 1);
+  assert.deepEqual(await filter.poll(), []);
+  client.ws.terminate();
+  assert.deepEqual(await filter.changes(1), [chain.tip().hash]);
+});
+
 test("a reload without its profile ends a filter; /metrics tells how many there are and why they ended", async (t) => {
   const stage = await socketStage(t, ["ws"]);
   await stage.listening();

@@ -31,8 +31,8 @@ export interface CallParts {
 
 /** Where the answers go. */
 export interface Outlet extends Line {
-  /** Sends one message. */
-  send(pieces: readonly Buffer[]): void;
+  /** Sends one message; false = the connection does not take it any more. */
+  send(pieces: readonly Buffer[]): boolean;
 }
 
 /** One message that is being served. */
@@ -164,7 +164,7 @@ export class SocketCalls {
   }
 
   #replied(call: UnderWay, reply: Reply): void {
-    if (this.#over) return;
+    if (this.#over) return reply.written?.(false);
     try {
       this.#write(call, reply);
     } catch (error) {
@@ -177,9 +177,9 @@ export class SocketCalls {
     const { id, address, written } = reply;
     if (id === null) return written?.(false);
     const meta = reply.notify || address.meta === "body" ? evidenceOfReply(reply, this.#parts.rpc.world.now()) : null;
-    this.#outlet.send(renderReply(reply, address.meta === "body" ? meta : null));
+    const isSent = this.#outlet.send(renderReply(reply, address.meta === "body" ? meta : null));
     if (reply.notify && meta !== null) this.#outlet.send([metaNotification(id, meta)]);
-    written?.(true);
+    written?.(isSent && !this.#over);
   }
 
   #batch(bytes: Buffer, start: number, address: Address): void {
@@ -206,7 +206,11 @@ export class SocketCalls {
       abandoned: null,
     };
     const cancel = runBatch(rpc, batch, (body) => this.#answered(call, body, followers));
-    if (!call.over) call.cancel = cancel;
+    if (call.over) return;
+    call.cancel = (why) => {
+      cancel(why);
+      for (const follow of followers) follow(false);
+    };
   }
 
   /** Keeps what one item of a batch sends behind the answer. */
@@ -223,8 +227,8 @@ export class SocketCalls {
     if (this.#over) return;
     try {
       this.#end(call);
-      if (body !== null) this.#outlet.send(body);
-      for (const follow of followers) follow(!this.#over);
+      const isSent = body === null || this.#outlet.send(body);
+      for (const follow of followers) follow(isSent && !this.#over);
     } catch (error) {
       this.#fail(error);
     }

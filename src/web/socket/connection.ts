@@ -93,10 +93,11 @@ export class CallerSocket implements Outlet {
     socket.on("drain", () => this.#drained());
   }
 
-  send(pieces: readonly Buffer[]): void {
-    if (!this.#takesMore()) return;
+  send(pieces: readonly Buffer[]): boolean {
+    if (!this.#takesMore()) return false;
     writeText(this.#socket, pieces);
     this.#settle();
+    return true;
   }
 
   notify(id: string, results: readonly Buffer[]): boolean {
