@@ -183,8 +183,8 @@ export const CONTRACT = {
     path: "/api/v1/accounts/current",
     summary: "Read the account of the credential",
     description:
-      "The authoritative balance, how calls are served now, and until when they are for having paid before. With a management token; an RPC key reads /api/v1/keys/current.",
-    auth: ["management_token", "rpc_key"],
+      "The authoritative balance, how calls are served now, and until when they are for having paid before. An RPC key does not open it: GET /api/v1/keys/current tells what the key has.",
+    auth: ["management_token"],
     answers: { 200: { description: "The account.", schema: shape.account } },
     faults: [...KNOWN, ...ANY],
   },

@@ -64,6 +64,7 @@ eachStore(({ engine, open }) => {
       const account = await newAccount();
       assert.match((await api.call("POST /api/v1/accounts/current/claim-link", { token: account.key })).outcome, / forbidden$/);
       assert.match((await api.call(`POST /api/v1/agent/keys/${account.key}/claim-link`)).outcome, / already_claimed$/);
+      assert.match((await api.call("GET /api/v1/accounts/current", { token: account.key })).outcome, / unauthorized$/, "nor does it read the account");
       const thief = await newAccount();
       assert.match((await api.call(`POST /api/v1/agent/keys/${account.key}/claim`, { token: thief.key })).outcome, / not_found$/);
       assert.equal((await api.call(`GET /api/v1/keys/${account.keyId}`, { token: account.token })).json.account_id, account.id);

@@ -15,8 +15,8 @@ type AccountHandlers = Pick<ApiHandlers<typeof CONTRACT>, "getCurrentAccount" | 
 export function accountHandlers(parts: HandlerParts): AccountHandlers {
   return {
     async getCurrentAccount({ caller }) {
-      const [id, restriction] = caller.kind === "agent" ? [caller.agent.accountId, caller.agent.profiles] : [caller.key.accountId, caller.key.allowedProfiles];
-      return { kind: "answer", status: 200, body: await accountView(parts, id, restriction) };
+      const { accountId, profiles } = caller.agent;
+      return { kind: "answer", status: 200, body: await accountView(parts, accountId, profiles) };
     },
     async getAccount({ params, caller }) {
       const { accountId, profiles } = caller.agent;
