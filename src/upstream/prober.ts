@@ -80,6 +80,8 @@ class ProbeLoop {
   readonly #tracker: Tracker;
   readonly #target: Channel;
   #failures = 0;
+  /** Rounds begun so far. */
+  #rounds = 0;
   #passedOver = 0;
   /** It refuses us: it is left alone. */
   #refused = false;
@@ -112,13 +114,15 @@ class ProbeLoop {
     const usable = this.#tracker.isUsable();
     if (usable && this.#tracker.pushesHeads(this.#target.provider) && ++this.#passedOver < PUSHED_ROUNDS) return this.#wait(this.#intervalMs());
     this.#passedOver = 0;
+    const round = ++this.#rounds;
     const startedAtMs = this.#parts.world.now();
     this.#cancelAsk = askOnce(this.#parts, this.#target, usable ? TIMEOUT_MS : OUTAGE_MS, (result, latencyMs) => {
       if (this.#stopped) return;
-      this.#tracker.recordProbe({ ...this.#target, latencyMs, result });
       this.#failures = result.kind === "ok" ? 0 : this.#failures + 1;
       this.#refused = result.kind === "failed" && REFUSALS.includes(result.category);
-      this.#wait(this.#pauseMs(result, startedAtMs));
+      this.#tracker.recordProbe({ ...this.#target, latencyMs, result });
+      // What this probe found may have been an outage, which has begun the next round.
+      if (round === this.#rounds) this.#wait(this.#pauseMs(result, startedAtMs));
     });
   }
 

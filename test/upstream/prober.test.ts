@@ -11,7 +11,7 @@ import { createWheel } from "../../src/upstream/wheel.ts";
 import { fakeProvider, fakeSet, SELECTION, verdict } from "../fakes/providers.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/world.ts";
 
-type Mood = "well" | "hanging" | "refusing";
+type Mood = "well" | "hanging" | "refusing" | "elsewhere";
 
 interface Bench {
   readonly world: SimulatedWorld;
@@ -37,8 +37,8 @@ function bench(): Bench {
       world.after(10, () => {
         const mood = moods.get(id) ?? "well";
         if (cancelled || mood === "hanging") return;
-        const answer = Buffer.from(isChainId ? '"0x1"' : '"0x64"');
-        if (mood === "well") listener.result(answer, { start: 0, end: answer.length, idAt: null });
+        const answer = Buffer.from(isChainId ? (mood === "elsewhere" ? '"0x2"' : '"0x1"') : '"0x64"');
+        if (mood !== "refusing") listener.result(answer, { start: 0, end: answer.length, idAt: null });
         else listener.failed({ ...plainFailure("body", "no"), httpStatus: 401, code: null }, null);
       });
       const cancel = (): void => {
@@ -120,4 +120,21 @@ test("once somebody is usable again, probes go back to their interval", () => {
   it.world.advance(40_000);
   const more = (it.asked.get("p0")?.length ?? 0) - before;
   assert.ok(more >= 2 && more <= 5, `${more} probes in forty seconds`);
+});
+
+test("providers that turn out to be on another chain are each probed once a second, however often that happens", () => {
+  const it = bench();
+  it.world.advance(3_000);
+  for (let n = 0; n < 5; n++) {
+    for (const { id } of it.providers) it.moods.set(id, "elsewhere");
+    it.world.advance(40_000);
+    assert.equal(it.tracker.isUsable(), false);
+    if (n < 4) for (const { id } of it.providers) it.moods.set(id, "well");
+    if (n < 4) it.world.advance(40_000);
+  }
+  for (const [id, times] of it.asked) {
+    const recent = times.filter((at) => at > it.world.now() - 10_000);
+    assert.ok(recent.length <= 11, `${id} was asked ${recent.length} times in ten seconds`);
+    assert.ok(recent.length >= 9, `${id} was asked ${recent.length} times in ten seconds`);
+  }
 });
