@@ -68,6 +68,11 @@ test("two at a time; a third is sent as it is, and each way out gives its leave 
   assert.ok(compression.take(ANY) !== null && compression.take(ANY) !== null);
 });
 
+/** Waits for work in other threads; ends with the test. */
+async function turnsUntil(happened: () => boolean): Promise<void> {
+  while (!happened()) await new Promise((resolve) => setImmediate(resolve));
+}
+
 interface Collected extends BodySink {
   readonly parts: Buffer[];
   readonly ended: Promise<void>;
@@ -109,5 +114,32 @@ for (const [encoding, read] of [
     await sink.ended;
     assert.equal(written, pieces.length);
     assert.ok(Buffer.concat(pieces).equals(read(Buffer.concat(sink.parts))));
+  });
+}
+
+for (const encoding of ["gzip", "zstd"]) {
+  test(`${encoding}: a caller that stops reading and leaves keeps no memory: every piece is given back, and its leave`, { timeout: 60_000 }, async () => {
+    const compression = createCompression(trustedProxiesOf([]));
+    const job = compression.take(asker({ "accept-encoding": encoding })) ?? assert.fail();
+    let unsent = 0;
+    const full = Promise.withResolvers<void>();
+    const stuck: BodySink = {
+      write(chunk) {
+        unsent += chunk.length;
+        return unsent;
+      },
+      end: () => assert.fail("nothing is said to a caller that left"),
+      drained: () => full.resolve(),
+      destroy: () => {},
+    };
+    const body = job.body(stuck, () => {});
+    const pieces = Array.from({ length: 12 }, () => randomBytes(130_000));
+    let written = 0;
+    for (const piece of pieces) body.write(piece, () => written++);
+    await full.promise;
+    assert.ok(written < pieces.length, "the reader is slower than the answer");
+    body.abandon();
+    await turnsUntil(() => written === pieces.length);
+    assert.ok(compression.take(ANY) !== null && compression.take(ANY) !== null, "its leave is back as well");
   });
 }
