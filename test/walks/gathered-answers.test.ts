@@ -228,3 +228,29 @@ for (const seed of [11, 12]) {
     await until("the return of all bytes", async () => (await held(service)) === 0);
   });
 }
+
+test("items of a batch that are refused for want of room are not charged, and the answers to writes are told without room", async (t) => {
+  const bound = { limits: { ...BOUND.limits, max_caller_bytes: 200_000 } };
+  const it = await hostedStage(t, { starting_grant_cu: 1_000_000 }, bound);
+  const text = JSON.stringify("x".repeat(30_000));
+  it.premium.script((_, reply) => reply.result(text));
+  const send = async (method: string): Promise<{ readonly told: number; readonly refused: number; readonly usedCu: number }> => {
+    const key = await it.anonymousKey();
+    const balance = async (): Promise<number> => (await it.service.get(`/api/v1/agent/keys/${key}`)).json.balance_cu;
+    const before = await balance();
+    const items = Array.from({ length: 20 }, (_, id) => ({ jsonrpc: "2.0", id, method, params: [`0x${id}`] }));
+    const answers: readonly Item[] = (await it.service.post(`/rpc/k/${key}/ethereum`, items)).json;
+    const told = answers.filter(({ result }) => result?.length === 30_000).length;
+    for (const { error } of answers) if (error !== undefined) assert.equal(error.data.code, "unavailable");
+    return { told, refused: answers.length - told, usedCu: before - (await balance()) };
+  };
+  const reads = await send("eth_getBlockByNumber");
+  assert.ok(reads.told >= 5 && reads.refused >= 12, JSON.stringify(reads));
+  const writes = await send("eth_sendRawTransactionSync");
+  assert.deepEqual([writes.told, writes.refused], [20, 0]);
+  const one = await it.anonymousKey();
+  const cuOf = async (method: string): Promise<number> => Number((await it.call(one, method)).headers.get("x-svc-cu"));
+  assert.equal(reads.usedCu, reads.told * (await cuOf("eth_getBlockByNumber")));
+  assert.equal(writes.usedCu, 20 * (await cuOf("eth_sendRawTransactionSync")));
+  await until("the return of all bytes", async () => (await held(it.service)) === 0);
+});

@@ -1,5 +1,5 @@
 // A batch: the spine once per item, a bounded number at a time and at the caller's rate, replies in the order of the requests.
-import type { Interruption } from "../../core/charging.ts";
+import { type Interruption, isCharged } from "../../core/charging.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import type { Span } from "../../core/json.ts";
 import type { Transport } from "../../core/profile.ts";
@@ -91,7 +91,8 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
       return true;
     };
     const requestId = `${batch.requestId}-${index}`;
-    const cancel = exchange(parts, { bytes, span, address, holder, caller, requestId, mayStream: false, transport, desk, postpone, room }, (reply) => {
+    const ways = { requestId, mayStream: false, transport, desk, postpone, room, freeBytes: SHORT_BYTES };
+    const cancel = exchange(parts, { bytes, span, address, holder, caller, ...ways }, (reply) => {
       end();
       keep(index, reply);
     });
@@ -111,7 +112,8 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
     const meta = address.meta === "body" ? evidenceOfReply(reply, parts.world.now()) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, it) => sum + it.length, 0);
-    const shown = room.take(bytes) || bytes <= SHORT_BYTES;
+    // What is charged had room a moment ago, or has written something.
+    const shown = room.take(bytes) || bytes <= SHORT_BYTES || isCharged(reply.source);
     batch.heard(reply, shown, index);
     return shown ? pieces : renderReply({ ...reply, outcome: { kind: "fault", fault: noRoom() } }, meta);
   }

@@ -7,7 +7,7 @@ import { withErrorType } from "../../core/old-form.ts";
 import type { CallerIdentity } from "../../core/silence.ts";
 import { WIRE_ID_BYTES } from "../../core/wire-request.ts";
 import type { Holder } from "../../hosted/holder.ts";
-import type { AnswerStream, Room, StreamSink } from "../../upstream/transport.ts";
+import { type AnswerStream, FREE_BYTES, type Room, type StreamSink } from "../../upstream/transport.ts";
 import type { Alarm } from "../../upstream/wheel.ts";
 import { addOldBilling, isOld } from "../old-forms.ts";
 import { type Headers, headersOf, retryAfter } from "../respond.ts";
@@ -126,6 +126,7 @@ export class Door implements StreamSink, Room {
       desk: null,
       postpone: null,
       room: this,
+      freeBytes: FREE_BYTES,
     };
     const cancel = exchange(this.#parts, incoming, (reply) => this.#reply(reply, bytes));
     if (!this.#over && this.#stream === null) this.#cancel = cancel;

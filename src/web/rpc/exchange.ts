@@ -118,6 +118,8 @@ export interface Incoming {
   readonly postpone: ((waitMs: number) => boolean) | null;
   /** Where an answer that is gathered is counted until it is told. */
   readonly room: Room;
+  /** An answer up to this size is told though there is no room. */
+  readonly freeBytes: number;
 }
 
 /** Ends a request before its answer. Returns whether the call is charged all the same; the caller of a key has been charged then. */
@@ -235,14 +237,36 @@ function serve(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
   return null;
 }
 
-/** An answer that is kept beside others needs room, whatever way it came: it is refused before it is charged. What wrote something is always told. */
-function fitting({ mayStream, room }: Incoming, { replaySafe }: Method, outcome: Outcome): Outcome {
-  if (mayStream || !replaySafe || outcome.kind !== "result" || outcome.body.length <= FREE_BYTES) return outcome;
-  const { length } = outcome.body;
-  if (!room.take(length)) return { kind: "fault", fault: noRoom() };
-  // Whoever keeps it takes it again at once.
-  room.giveBack(length);
-  return outcome;
+/**
+ * An answer that is kept beside others needs room, whatever way it came: without room it is refused before it is charged, and what is charged is told.
+ * What wrote something is told as long as it is no longer than that of any single request may be.
+ */
+function fitting({ mayStream, room, freeBytes }: Incoming, { replaySafe }: Method, answer: DeskAnswer): DeskAnswer {
+  const bytes = mayStream ? 0 : bytesOf(answer.outcome);
+  if (bytes <= (replaySafe ? freeBytes : FREE_BYTES)) return answer;
+  const wanted = bytes + ENVELOPE_BYTES;
+  if (room.take(wanted)) {
+    // Whoever keeps it takes it again at once.
+    room.giveBack(wanted);
+    return answer;
+  }
+  answer.written?.(false);
+  return { outcome: { kind: "fault", fault: noRoom() }, route: answer.route, written: null, source: "none" };
+}
+
+/** What stands around a result or an error in an answer, beside an unusually long id or evidence. */
+const ENVELOPE_BYTES = 1_024;
+
+function bytesOf(outcome: Outcome): number {
+  switch (outcome.kind) {
+    case "result":
+      return outcome.body.length;
+    case "error":
+      return outcome.raw.length;
+    case "stream":
+    case "fault":
+      return 0;
+  }
 }
 
 /** Settles a request; a streamed answer is settled at its end. */
@@ -311,8 +335,9 @@ function deskRequest({ bytes, address }: Incoming, { envelope, method, grant }: 
   return { methodName: envelope.method, method, params, address, answered: envelope.id !== null, grant };
 }
 
-function answered(parts: ExchangeParts, incoming: Incoming, matter: Matter, answer: DeskAnswer): Reply {
+function answered(parts: ExchangeParts, incoming: Incoming, matter: Matter, told: DeskAnswer): Reply {
   const { series } = incoming.address;
+  const answer = fitting(incoming, matter.method, told);
   if (answer.route === null) parts.observer.local(series, matter.method, answer.outcome.kind);
   else parts.observer.routed(series, answer.route, answer.outcome.kind, incoming.requestId);
   return settled(parts, incoming, matter, answer);
@@ -366,10 +391,10 @@ function send(parts: ExchangeParts, incoming: Incoming, matter: RoutedMatter, do
     mayStream,
     room: incoming.room,
   };
-  const routing = parts.router.route(request, (answer, finished) => {
-    const outcome = fitting(incoming, call.method, answer);
-    parts.observer.routed(address.series, finished, outcome.kind, requestId);
-    done(settled(parts, incoming, matter, { outcome, route: finished, written: null, source: sourceOf(outcome, finished) }));
+  const routing = parts.router.route(request, (outcome, finished) => {
+    const answer = fitting(incoming, call.method, { outcome, route: finished, written: null, source: sourceOf(outcome, finished) });
+    parts.observer.routed(address.series, finished, answer.outcome.kind, requestId);
+    done(settled(parts, incoming, matter, answer));
   });
   return (why) => cancelled(parts, incoming, matter, { why, left: routing.cancel() });
 }

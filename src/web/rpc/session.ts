@@ -11,7 +11,7 @@ import type { CallerIdentity } from "../../core/silence.ts";
 import type { CallBill, CallEnd, Hold, Managed, RecordedAnswer, SessionCaller, SessionRefusal, Sessions } from "../../hosted/payments/session/sessions.ts";
 import { isStoreTrouble } from "../../hosted/store-trouble.ts";
 import { noRoom } from "../../upstream/refusal.ts";
-import type { Room } from "../../upstream/transport.ts";
+import { FREE_BYTES, type Room } from "../../upstream/transport.ts";
 import { addressBehind } from "../client-address.ts";
 import { type GivenPayment, paymentOf } from "../payment-headers.ts";
 import type { Headers } from "../respond.ts";
@@ -195,6 +195,7 @@ class PaidRequest {
       desk: null,
       postpone: null,
       room,
+      freeBytes: FREE_BYTES,
     };
     const stop = exchange(this.#parts, incoming, (reply) => {
       over = true;
@@ -223,7 +224,7 @@ class PaidRequest {
     if (reply.id === null) return { status: NO_CONTENT, fault: null, units: isCharged(reply.source) ? units : 0n, headers, body: null };
     const inBody = address.meta === "body" ? meta : null;
     const body = Buffer.concat(renderReply(reply, inBody));
-    if (!this.#request.room.take(body.length)) {
+    if (!this.#request.room.take(body.length) && !isCharged(reply.source)) {
       this.#written(false);
       const why = noRoom();
       return { status: why.status, fault: why, units: 0n, headers, body: renderFault(why, reply.id) };

@@ -7,7 +7,7 @@ import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../..
 import { readRequest } from "../../core/jsonrpc.ts";
 import { withErrorType } from "../../core/old-form.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
-import type { Room } from "../../upstream/transport.ts";
+import { FREE_BYTES, type Room } from "../../upstream/transport.ts";
 import { streamCaller } from "../caller.ts";
 import type { Address } from "../rpc/address.ts";
 import type { Arrival } from "../rpc/arrival.ts";
@@ -119,6 +119,7 @@ export class SocketCalls {
       desk: this.#desk,
       postpone: null,
       room: call,
+      freeBytes: FREE_BYTES,
     };
     const cancel = exchange(this.#parts.rpc, incoming, (reply) => this.#replied(call, reply));
     if (!call.over) call.cancel = cancel;
