@@ -60,6 +60,20 @@ export function isPublicAddress(ip: string): boolean {
   return v6 !== null && isPublicV6(v6);
 }
 
+/** Whether an IP address is one of this machine's own that nobody else reaches. Text that is no address is not. */
+export function isLoopbackAddress(ip: string): boolean {
+  const v4 = readV4(ip);
+  if (v4 !== null) return isLoopbackV4(v4);
+  const groups = readV6(ip);
+  if (groups === null || !groups.slice(0, 5).every((it) => it === 0)) return false;
+  const [high = 0, low = 0] = groups.slice(6);
+  return groups[5] === 0xffff ? isLoopbackV4(high * 65_536 + low) : groups[5] === 0 && high === 0 && low === 1;
+}
+
+function isLoopbackV4(address: number): boolean {
+  return Math.floor(address / 2 ** 24) === 127;
+}
+
 /** The IPv4 address that an IPv6 one stands for (mapped, NAT64, 6to4), or the address itself: what a connection to it reaches. */
 export function reachedBy(ip: string): string {
   const groups = readV6(ip);
@@ -117,7 +131,6 @@ function isPublicV4(address: number): boolean {
   });
 }
 
-/** Only what is assigned for global use is public; the addresses that carry an IPv4 address are what that one is. */
 /** Where an IPv4 address stands in an IPv6 one: mapped, NAT64 or 6to4; null = nowhere. */
 function innerAt(groups: readonly number[]): number | null {
   const zeros = (from: number, to: number): boolean => groups.slice(from, to).every((it) => it === 0);
@@ -126,6 +139,7 @@ function innerAt(groups: readonly number[]): number | null {
   return groups[0] === 0x2002 ? 1 : null;
 }
 
+/** Only what is assigned for global use is public; the addresses that carry an IPv4 address are what that one is. */
 function isPublicV6(groups: readonly number[]): boolean {
   const [first = 0, second = 0] = groups;
   const at = innerAt(groups);

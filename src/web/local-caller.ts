@@ -1,10 +1,6 @@
 // Recognises a caller on this machine that calls for itself, not for a page of another site that a browser here shows.
 import type { IncomingMessage } from "node:http";
-import { BlockList, isIP } from "node:net";
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
-LOOPBACK.addAddress("::1", "ipv6");
+import { bareHost, isLoopbackAddress } from "../core/public-address.ts";
 
 /** What is known of a request beside itself. */
 export interface LocalParts {
@@ -21,14 +17,9 @@ export function isLocalCaller({ headers }: Pick<IncomingMessage, "headers">, { a
   return isLoopbackAddress(address) && (headers.origin === undefined || isOwnOrigin(headers.origin, { baseUrl, publicUrl }));
 }
 
-function isLoopbackAddress(address: string): boolean {
-  const version = isIP(address);
-  return version !== 0 && LOOPBACK.check(address, version === 6 ? "ipv6" : "ipv4");
-}
-
 /** Without a configured URL only a loopback name counts as ours: any other may have been pointed at this machine by the page's own site. */
 function isOwnOrigin(origin: string, { baseUrl, publicUrl }: Omit<LocalParts, "address">): boolean {
   const own = URL.parse(publicUrl ?? baseUrl);
   if (own === null || origin.toLowerCase() !== own.origin) return false;
-  return publicUrl !== null || own.hostname === "localhost" || isLoopbackAddress(own.hostname.replace(/^\[|\]$/g, ""));
+  return publicUrl !== null || own.hostname === "localhost" || isLoopbackAddress(bareHost(own.hostname));
 }

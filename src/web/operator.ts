@@ -1,6 +1,6 @@
 // Recognises the operator of the instance by the operator token. Knows no operation and no page.
 import type { IncomingMessage } from "node:http";
-import { BlockList, isIPv6 } from "node:net";
+import { isLoopbackAddress } from "../core/public-address.ts";
 import { isSameSecret } from "../hosted/secret.ts";
 import { withoutPayment } from "./payment-headers.ts";
 
@@ -22,15 +22,11 @@ export function isOperator(request: IncomingMessage, token: string | null): bool
   return token !== null && isOperatorToken(bearerOf(withoutPayment(request.headers.authorization)), token);
 }
 
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
-LOOPBACK.addAddress("::1", "ipv6");
 /** Headers that a proxy adds: a request with one of them may come from anywhere. */
 const FORWARDED: readonly string[] = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
 
 /** True for a request that a process on this machine sent for itself, as far as can be told. */
 export function isFromThisMachine(request: IncomingMessage): boolean {
   if (FORWARDED.some((name) => request.headers[name] !== undefined)) return false;
-  const address = (request.socket.remoteAddress ?? "").replace(/^::ffff:/i, "");
-  return address !== "" && LOOPBACK.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+  return isLoopbackAddress(request.socket.remoteAddress ?? "");
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
-import { isAddress, isPublicAddress, readUserUrl } from "../../src/core/public-address.ts";
+import { isAddress, isLoopbackAddress, isPublicAddress, readUserUrl } from "../../src/core/public-address.ts";
 
 interface Row {
   readonly url: string;
@@ -99,4 +99,24 @@ test("what is no address is not public", () => {
   for (const text of ["", "example.com", "1.2.3", "1.2.3.256", "01.2.3.4", "0x8.8.8.8", "8.8.8.8 ", "::1%lo", "fe80::1%eth0", "1::2::3", ":::", "[2606::1]"])
     assert.deepEqual([isPublicAddress(text), isAddress(text)], [false, false], text);
   assert.deepEqual([isAddress("8.8.8.8"), isAddress("::1")], [true, true]);
+});
+
+test("only this machine's own addresses are loopback", () => {
+  for (const it of ["127.0.0.1", "127.255.255.255", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.8.8.8", "::FFFF:7f00:1"])
+    assert.equal(isLoopbackAddress(it), true, it);
+  for (const it of [
+    "",
+    "localhost",
+    "0.0.0.0",
+    "128.0.0.1",
+    "126.255.255.255",
+    "127.0.0.1.example",
+    "::",
+    "::2",
+    "1::1",
+    "::127.0.0.1",
+    "::ffff:10.0.0.1",
+    "64:ff9b::7f00:1",
+  ])
+    assert.equal(isLoopbackAddress(it), false, it);
 });

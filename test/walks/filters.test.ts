@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { type ChainBlock, type FakeChain, wanted } from "../fakes/chain.ts";
+import { ADDRESSES, type ChainBlock, type FakeChain, wanted } from "../fakes/chain.ts";
 import { configOf } from "../fakes/service.ts";
 import { type Reach, type SocketStage, socketStage } from "../fakes/socket-stage.ts";
 import { metaOf, until } from "../fakes/stage.ts";
@@ -265,3 +265,22 @@ function newestWithLogs(chain: FakeChain): string {
   while (block !== undefined && block.logs.length === 0) block = chain.byHash(block.parentHash);
   return block?.hash ?? "";
 }
+
+test("log filters count for one caller, whether it has them over a socket or over HTTP, from any address of its IPv6 network", async (t) => {
+  const set = { limits: { max_keyless_log_filters: 1 }, server: { port: 0, trusted_proxies: ["127.0.0.1"] } };
+  const stage = await socketStage(t, ["both"], { extra: { ...FAST.extra, ...set } });
+  await stage.listening();
+  const [mine, other] = [{ "x-forwarded-for": "2001:db8:7:7::1" }, { "x-forwarded-for": "2001:db8:7:8::1" }];
+  const client = await open(t, stage.service.port, "/ws/rpc/1", { headers: mine });
+  client.send(call(1, "eth_subscribe", ["logs", { address: ADDRESSES[0] }]));
+  assert.equal(typeof (await client.next()).result, "string");
+  const create = async (headers: Record<string, string>, address: string | undefined): Promise<string> => {
+    const { json } = await stage.service.post("/rpc/1", call(2, "eth_newFilter", [{ address }]), headers);
+    return json.error?.data.code ?? "created";
+  };
+  const again = { "x-forwarded-for": "2001:db8:7:7:ffff::2" };
+  assert.deepEqual(
+    [await create(again, ADDRESSES[1]), await create(again, ADDRESSES[0]), await create(other, ADDRESSES[1])],
+    ["rate_limit_exceeded", "created", "created"],
+  );
+});

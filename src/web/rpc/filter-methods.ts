@@ -7,7 +7,7 @@ import type { Holder } from "../../hosted/holder.ts";
 import type { Directory } from "../../upstream/directory.ts";
 import type { FilterEnd, FilterKind, Filters, OpenedFilter } from "../../upstream/filter/filters.ts";
 import type { Outcome, Route } from "../../upstream/router.ts";
-import type { StreamCaller } from "../../upstream/stream/subscriber.ts";
+import { streamCaller } from "../caller.ts";
 import type { DeskAnswer, ExchangeParts, FilterCall, FilterMethods } from "./exchange.ts";
 import type { RpcLimits } from "./limits.ts";
 
@@ -29,7 +29,7 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
     const owner = ownerOf(call);
     const place = { profile: profileId(profile), tracker, strategy, pin, deadlineMs: parts.deadlineMs(method) };
     let over = false;
-    const cancel = filters.open({ ...wanted, ...place, owner, caller: callerOf(call, parts.limits()) }, (opened) => {
+    const cancel = filters.open({ ...wanted, ...place, owner, caller: streamCaller(call.caller, grant !== null, parts.limits()) }, (opened) => {
       over = true;
       if (opened.kind === "opened" && grant !== null) keys?.watch(grant, address.named, opened);
       done(answerOf(wanted.kind, opened));
@@ -122,10 +122,6 @@ function isAnswered(outcome: Outcome, route: Route | null): boolean {
 function ownerOf({ grant, address }: FilterCall): string {
   const whose = grant === null ? `profile ${profileId(address.profile)}` : `key ${grant.holder.keyId}`;
   return `${whose} ${address.chain.chainName}`;
-}
-
-function callerOf({ grant, caller }: FilterCall, { maxLogFilters, maxKeylessLogFilters }: RpcLimits): StreamCaller {
-  return { id: caller.key, maxLogFilters: grant === null ? maxKeylessLogFilters : maxLogFilters };
 }
 
 function idIn(call: FilterCall): string {

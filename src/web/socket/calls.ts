@@ -65,14 +65,13 @@ export class SocketCalls {
   #bytes = 0;
   #over = false;
 
-  /** `address` is the IP address of the caller. */
-  constructor(parts: CallParts, outlet: Outlet, { arrival, address }: { readonly arrival: Arrival; readonly address: string }) {
+  constructor(parts: CallParts, outlet: Outlet, arrival: Arrival) {
     this.#parts = parts;
     this.#outlet = outlet;
     this.#arrival = arrival;
     this.#address = arrival.address;
     this.#revision = parts.rpc.resolver.revision;
-    this.#desk = new SubscriptionDesk(parts, outlet, () => streamCaller(arrival.holder, address, parts.rpc.limits));
+    this.#desk = new SubscriptionDesk(parts, outlet, () => streamCaller(arrival.caller, arrival.holder !== null, parts.rpc.limits));
   }
 
   /** Serves one message. */

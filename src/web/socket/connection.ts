@@ -19,8 +19,6 @@ export interface OpenedSocket {
   /** The connection under it. */
   readonly socket: Socket;
   readonly arrival: Arrival;
-  /** IP address of the caller. */
-  readonly address: string;
   /** Hears the end, once. */
   readonly left: () => void;
 }
@@ -74,12 +72,12 @@ export class CallerSocket implements Outlet {
   #over = false;
   #cancelCut: () => void = nothing;
 
-  constructor(parts: SocketParts, { ws, socket, arrival, address, left }: OpenedSocket) {
+  constructor(parts: SocketParts, { ws, socket, arrival, left }: OpenedSocket) {
     this.#parts = parts;
     this.#ws = ws;
     this.#socket = socket;
     this.#left = left;
-    this.#calls = new SocketCalls(parts, this, { arrival, address });
+    this.#calls = new SocketCalls(parts, this, arrival);
     const { holder } = arrival;
     this.#unseat = holder === null ? null : (parts.rpc.gate?.seat(holder, arrival.address.named, (reason) => this.close(END_CODE, reason)) ?? null);
     parts.rpc.observer.socketOpened();

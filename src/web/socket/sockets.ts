@@ -6,7 +6,6 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { type Fault, fault } from "../../core/fault.ts";
 import { withErrorType } from "../../core/old-form.ts";
-import { clientAddress } from "../client-address.ts";
 import { isOld } from "../old-forms.ts";
 import { type Headers, headersOf, refusalText } from "../respond.ts";
 import { isSocketPath } from "../rpc/address.ts";
@@ -68,8 +67,7 @@ export function createCallerSockets(calls: CallParts): CallerSockets {
   function greet({ request, socket, head, headers }: Handshake, arrival: Arrival): void {
     answering = headers;
     if (server.options.maxPayload !== rpc.limits.maxBodyBytes) server = createServer();
-    const address = clientAddress(request, rpc.proxies);
-    server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new CallerSocket(parts, { ws, socket, arrival, address, left })));
+    server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new CallerSocket(parts, { ws, socket, arrival, left })));
   }
 
   return {
