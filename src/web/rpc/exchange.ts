@@ -18,7 +18,7 @@ import type { Holder } from "../../hosted/holder.ts";
 import type { Observer } from "../../observe.ts";
 import { noRoom } from "../../upstream/refusal.ts";
 import type { Outcome, Route, Router } from "../../upstream/router.ts";
-import { FREE_BYTES, type Room } from "../../upstream/transport.ts";
+import type { Room } from "../../upstream/transport.ts";
 import type { World } from "../../world.ts";
 import type { Address, Resolver } from "./address.ts";
 import { answerHere } from "./answer-here.ts";
@@ -239,11 +239,11 @@ function serve(parts: ExchangeParts, incoming: Incoming, matter: Matter, done: D
 
 /**
  * An answer that is kept beside others needs room, whatever way it came: without room it is refused before it is charged, and what is charged is told.
- * What wrote something is told as long as it is no longer than that of any single request may be.
+ * What wrote something is always told.
  */
 function fitting({ mayStream, room, freeBytes }: Incoming, { replaySafe }: Method, answer: DeskAnswer): DeskAnswer {
-  const bytes = mayStream ? 0 : bytesOf(answer.outcome);
-  if (bytes <= (replaySafe ? freeBytes : FREE_BYTES)) return answer;
+  const bytes = mayStream || !replaySafe ? 0 : bytesOf(answer.outcome);
+  if (bytes <= freeBytes) return answer;
   const wanted = bytes + ENVELOPE_BYTES;
   if (room.take(wanted)) {
     // Whoever keeps it takes it again at once.
