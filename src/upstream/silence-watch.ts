@@ -58,6 +58,8 @@ export class SilenceWatch {
   readonly #channels: readonly WatchedChannel[];
   readonly #listener: SilenceListener;
   #looking = false;
+  /** When the last attempt began that this watch was told of. Others on its channels began with the successor of its set, which watches them. */
+  #lastBeganMs = Number.NEGATIVE_INFINITY;
 
   constructor(world: World, channels: readonly WatchedChannel[], listener: SilenceListener) {
     this.#world = world;
@@ -67,6 +69,7 @@ export class SilenceWatch {
 
   begin(channel: WatchedChannel, out: Outstanding): void {
     channel.out.add(out);
+    this.#lastBeganMs = out.startedAtMs;
     if (!this.#looking) this.#lookLater();
   }
 
@@ -80,8 +83,14 @@ export class SilenceWatch {
     this.#world.after(LOOK_EVERY_MS, () => {
       this.#looking = false;
       for (const channel of this.#channels) if (channel.out.size > 0) this.#look(channel);
-      if (!this.#looking && this.#channels.some((channel) => channel.out.size > 0)) this.#lookLater();
+      if (!this.#looking && this.#channels.some((channel) => this.#isWatched(channel))) this.#lookLater();
     });
+  }
+
+  /** Whether something is out that this watch may have been told of: the longest out stands first. */
+  #isWatched({ out }: WatchedChannel): boolean {
+    for (const { startedAtMs } of out) return startedAtMs <= this.#lastBeganMs;
+    return false;
   }
 
   #look(channel: WatchedChannel): void {

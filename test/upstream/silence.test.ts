@@ -2,7 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { plainFailure } from "../../src/core/attempt.ts";
+import { NO_BLOCK } from "../../src/core/call.ts";
+import { methodOf } from "../../src/core/method.ts";
+import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
+import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { type Routed, routingBench } from "../fakes/routing.ts";
+import { simulatedWorld } from "../fakes/world.ts";
 
 const SLOW = "debug_traceTransaction";
 
@@ -177,4 +182,45 @@ test("where nobody else is left, calls keep waiting for the provider whose circu
   assert.equal(it.stateOf(0), "open");
   it.world.advance(1_300);
   for (const { outcome } of calls) assert.equal(outcome()?.kind, "result");
+});
+
+test("the watch of a set that was replaced ends with the last attempt it was told of, however much is out on the next one", () => {
+  const world = simulatedWorld(4);
+  let timers = 0;
+  const counted = {
+    ...world,
+    after(ms: number, run: () => void) {
+      timers++;
+      return world.after(ms, run);
+    },
+  };
+  const set = fakeSet([fakeProvider(0, { wsUrl: null })]);
+  const outOn = (tracker: Tracker) => {
+    const out = { ...channel, method: methodOf("eth_getBalance"), caller: { key: "c" }, startedAtMs: world.now(), sent: true, queued: false };
+    const began = { ...out, sentAtMs: null, counted: false, leave: () => {} };
+    tracker.begin(began);
+    return () => {
+      const attempt = { ...channel, latencyMs: world.now() - began.startedAtMs, verdict: null, code: null };
+      tracker.end(began, { attempt, call: { method: began.method, methodName: "eth_getBalance", block: NO_BLOCK }, by: "answered" });
+    };
+  };
+  const [provider] = set.providers;
+  assert.ok(provider !== undefined);
+  const channel = { provider, transport: "http" as const };
+  const before = createTracker(set, counted, SELECTION);
+  const endOfOld = outOn(before);
+  world.advance(250);
+  const after = createTracker(set, world, SELECTION, before);
+  let end = outOn(after);
+  world.advance(250);
+  const whileOut = timers;
+  assert.ok(whileOut >= 4, "its own attempt is watched on");
+  endOfOld();
+  for (let n = 0; n < 100; n++) {
+    const next = outOn(after);
+    end();
+    end = next;
+    world.advance(50);
+  }
+  assert.ok(timers <= whileOut + 2, `${timers - whileOut} looks after the last attempt had ended`);
 });
