@@ -158,9 +158,15 @@ class Checks {
     const upstream = upstreams[transport];
     if (upstream === undefined) return;
     const sinceMs = world.now();
-    const over = (): void => void this.#cancels.delete(cancel);
+    // A transport that cannot send says so before `ask` returns.
+    let isOver = false;
+    let cancel: (() => void) | null = null;
+    const over = (): void => {
+      isOver = true;
+      if (cancel !== null) this.#cancels.delete(cancel);
+    };
     const question = { upstream, provider, method: "eth_chainId", params: "[]", timeoutMs: CHECK_MS, isProbe: true } as const;
-    const cancel = ask(wheel, question, {
+    cancel = ask(wheel, question, {
       result: () => {
         over();
         this.#tracker.heard(provider, transport);
@@ -171,7 +177,7 @@ class Checks {
         else if (kind === "timeout") this.#tracker.recordUnheard(provider, transport, sinceMs);
       },
     });
-    this.#cancels.add(cancel);
+    if (!isOver) this.#cancels.add(cancel);
   }
 
   stop(): void {

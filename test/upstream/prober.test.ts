@@ -138,3 +138,27 @@ test("providers that turn out to be on another chain are each probed once a seco
     assert.ok(recent.length >= 9, `${id} was asked ${recent.length} times in ten seconds`);
   }
 });
+
+test("a provider that is silent on a socket that takes no more requests is asked whether it is there without harm", () => {
+  const world = simulatedWorld(5);
+  const provider = fakeProvider(0, { url: null });
+  const tracker = createTracker(fakeSet([provider]), world, SELECTION);
+  let refused = 0;
+  const full: Pick<Upstream, "send"> = {
+    send(_, listener) {
+      refused++;
+      listener.failed({ ...plainFailure("unsent", "too many requests wait on this socket"), crowded: true }, null);
+      return { sent: false, cancel() {} };
+    },
+  };
+  const prober = createProber({ world, wheel: createWheel(world), upstreams: { ws: full } });
+  prober.watch([tracker]);
+  world.advance(500);
+  const probes = refused;
+  const about = { provider, transport: "ws" as const, method: methodOf("eth_getBalance"), caller: { key: "c" }, startedAtMs: world.now() };
+  tracker.begin({ ...about, sent: true, queued: false, sentAtMs: world.now(), counted: false, leave: () => {} });
+  world.advance(1_400);
+  assert.ok(refused > probes, "it was asked");
+  assert.equal(tracker.health(provider, "ws").breaker, "closed", "what was not sent says nothing");
+  prober.close();
+});
