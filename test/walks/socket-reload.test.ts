@@ -89,6 +89,8 @@ test("a provider that comes is used by sockets that are open already", async (t)
   };
   assert.equal(await ask(), "0xb");
   reload(stage, ["a", "b"]);
+  // Until its own socket is open, calls go to the provider that has one.
+  await stage.listening();
   assert.equal(await ask(), "0xa");
   const id = await subscribe(client, "newHeads");
   const block = mine("a");

@@ -35,6 +35,7 @@ export function createCheckRooms(parts: QuestionParts, log: StreamLog | null): C
       const { chainName } = tracker.set.chain;
       const key = `${profile} ${chainName}`;
       const checks = rooms.get(key) ?? new LogChecks(parts, countsOf(publicLabel(profile), chainName), log);
+      checks.bind(tracker);
       rooms.set(key, checks);
       byTracker.set(tracker, (byTracker.get(tracker) ?? new Set()).add(checks));
       const [oldest = key] = rooms.keys();

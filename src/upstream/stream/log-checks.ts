@@ -93,6 +93,7 @@ export class LogChecks {
   readonly #penalties = new Map<string, number>();
   #trust: BloomTrust = NO_TRUST;
   #fullAtMs = FULL_MS;
+  #bound: Tracker | null = null;
   #alarmedUntilMs = Number.NEGATIVE_INFINITY;
   /** When a line of this kind was last logged. */
   readonly #toldAtMs = new Map<string, number>();
@@ -101,6 +102,11 @@ export class LogChecks {
     this.#parts = parts;
     this.counts = counts;
     this.#log = log;
+  }
+
+  /** From now on these are the providers that may be asked. */
+  bind(tracker: Tracker): void {
+    this.#bound = tracker;
   }
 
   get alarmed(): boolean {
@@ -204,8 +210,12 @@ export class LogChecks {
     const tokens = (): number => this.#tokens(tracker);
     const { burst } = this.#size(tracker);
     return {
-      candidates: (sources: ReadonlySet<string>) => this.#candidates(block, { tracker, pin }, sources),
-      ask: (channel: Channel, params: string) => askForLogs(this.#parts, { tracker, channel, block, params, spend }),
+      candidates: (sources: ReadonlySet<string>) => this.#candidates(block, { tracker: this.#bound ?? tracker, pin }, sources),
+      ask: (channel: Channel, params: string) => {
+        // Removed meanwhile: a question would open a connection that nobody needs.
+        const spendHere = (): boolean => this.#serves(channel.provider) && spend();
+        return askForLogs(this.#parts, { tracker: this.#bound ?? tracker, channel, block, params, spend: spendHere });
+      },
       get affordable() {
         return tokens() >= 1;
       },
@@ -223,6 +233,10 @@ export class LogChecks {
     const all = [...there, ...tracker.plan({ ...call, block: { kind: "hash" } }, selection).candidates];
     const each = all.filter((it, at) => all.findIndex(({ provider }) => provider.id === it.provider.id) === at).flatMap((it) => this.#reachable(it));
     return [...each.filter((it) => !sources.has(it.provider.id)), ...each.filter((it) => sources.has(it.provider.id))];
+  }
+
+  #serves({ id, url, wsUrl }: Provider): boolean {
+    return this.#bound === null || this.#bound.set.providers.some((it) => it.id === id && it.url === url && it.wsUrl === wsUrl);
   }
 
   #reachable({ provider, transport }: Channel): readonly Channel[] {
