@@ -1,4 +1,5 @@
-// Recognises a caller on this machine that calls for itself, not for a page of another site that a browser here shows.
+// Recognises callers on this machine: those that call for themselves, not for a page of another site that a browser here shows, and scrapers beside the
+// service, behind no proxy.
 import type { IncomingMessage } from "node:http";
 import { bareHost, isLoopbackAddress } from "../core/public-address.ts";
 
@@ -22,4 +23,13 @@ function isOwnOrigin(origin: string, { baseUrl, publicUrl }: Omit<LocalParts, "a
   const own = URL.parse(publicUrl ?? baseUrl);
   if (own === null || origin.toLowerCase() !== own.origin) return false;
   return publicUrl !== null || own.hostname === "localhost" || isLoopbackAddress(bareHost(own.hostname));
+}
+
+/** Headers that a proxy adds: a request with one of them may come from anywhere. */
+const FORWARDED: readonly string[] = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
+
+/** True for a request that a process on this machine sent for itself, as far as can be told. */
+export function isFromThisMachine(request: IncomingMessage): boolean {
+  if (FORWARDED.some((name) => request.headers[name] !== undefined)) return false;
+  return isLoopbackAddress(request.socket.remoteAddress ?? "");
 }

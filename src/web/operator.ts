@@ -1,6 +1,5 @@
 // Recognises the operator of the instance by the operator token. Knows no operation and no page.
 import type { IncomingMessage } from "node:http";
-import { isLoopbackAddress } from "../core/public-address.ts";
 import { isSameSecret } from "../hosted/secret.ts";
 import { withoutPayment } from "./payment-headers.ts";
 
@@ -20,13 +19,4 @@ export function isOperatorToken(given: string | null, expected: string | null): 
 /** True for a request that carries the operator token. */
 export function isOperator(request: IncomingMessage, token: string | null): boolean {
   return token !== null && isOperatorToken(bearerOf(withoutPayment(request.headers.authorization)), token);
-}
-
-/** Headers that a proxy adds: a request with one of them may come from anywhere. */
-const FORWARDED: readonly string[] = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
-
-/** True for a request that a process on this machine sent for itself, as far as can be told. */
-export function isFromThisMachine(request: IncomingMessage): boolean {
-  if (FORWARDED.some((name) => request.headers[name] !== undefined)) return false;
-  return isLoopbackAddress(request.socket.remoteAddress ?? "");
 }
