@@ -61,6 +61,8 @@ export class PendingAttempt implements Listener, Outstanding {
   readonly isTrial: boolean;
   sentAtMs: number | null = null;
   counted = false;
+  before: Outstanding | null = null;
+  after: Outstanding | null = null;
   /** Its provider was silent, once it has ended. */
   silent = false;
   /** What it was, once it has ended. */

@@ -6,6 +6,7 @@ import { usualMs } from "../core/latency.ts";
 import type { Method } from "../core/method.ts";
 import { type CallerIdentity, type Silence, silenceOf } from "../core/silence.ts";
 import type { World } from "../world.ts";
+import type { AttemptsOut, Linked } from "./attempts-out.ts";
 
 /** Why an attempt may be better off at another provider. */
 export type Departure =
@@ -17,7 +18,7 @@ export type Departure =
   | "queued";
 
 /** An attempt that is out: handed to a transport and not answered. */
-export interface Outstanding extends Channel {
+export interface Outstanding extends Channel, Linked<Outstanding> {
   readonly method: Method;
   readonly caller: CallerIdentity;
   readonly startedAtMs: number;
@@ -36,7 +37,7 @@ export interface Outstanding extends Channel {
 /** A provider on one transport, and what is out on it. */
 export interface WatchedChannel extends Channel {
   readonly health: Health;
-  readonly out: Set<Outstanding>;
+  readonly out: AttemptsOut<Outstanding>;
   /** When it was last asked whether it is there. */
   askedAtMs: number;
 }
@@ -89,13 +90,12 @@ export class SilenceWatch {
 
   /** Whether something is out that this watch may have been told of: the longest out stands first. */
   #isWatched({ out }: WatchedChannel): boolean {
-    for (const { startedAtMs } of out) return startedAtMs <= this.#lastBeganMs;
-    return false;
+    return out.first !== null && out.first.startedAtMs <= this.#lastBeganMs;
   }
 
   #look(channel: WatchedChannel): void {
     let quiet = false;
-    for (const out of channel.out) {
+    for (const out of channel.out.all()) {
       if (!out.sent) {
         if (out.queued) out.leave("queued");
         continue;

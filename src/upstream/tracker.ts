@@ -35,6 +35,7 @@ import {
   unservedNames,
 } from "../core/unserved-methods.ts";
 import type { World } from "../world.ts";
+import { AttemptsOut } from "./attempts-out.ts";
 import { type HealthReport, reportOf } from "./report.ts";
 import { type Departure, type Outstanding, SilenceWatch, type WatchedChannel } from "./silence-watch.ts";
 
@@ -511,7 +512,7 @@ class SetTracker implements Tracker {
     if (isUsable(health, this.#world.now())) return;
     this.#tellOutage();
     if (health.breaker.kind !== "open" || before.kind === "open") return;
-    for (const out of [...channel.out]) out.leave(why);
+    for (const out of channel.out.all()) out.leave(why);
   }
 
   #tellOutage(): void {
@@ -562,7 +563,7 @@ function stationOf(provider: Provider, before: Station | null): Station {
 function watchedOf(channel: Channel, health: Health | null, before: Station | null): WatchedChannel | null {
   if (health === null) return null;
   const known = before?.watched[channel.transport] ?? null;
-  const { out, askedAtMs } = known?.health === health ? known : { out: new Set<Outstanding>(), askedAtMs: NEVER_MS };
+  const { out, askedAtMs } = known?.health === health ? known : { out: new AttemptsOut<Outstanding>(), askedAtMs: NEVER_MS };
   return { ...channel, health, out, askedAtMs };
 }
 

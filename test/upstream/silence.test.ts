@@ -197,7 +197,7 @@ test("the watch of a set that was replaced ends with the last attempt it was tol
   const set = fakeSet([fakeProvider(0, { wsUrl: null })]);
   const outOn = (tracker: Tracker) => {
     const out = { ...channel, method: methodOf("eth_getBalance"), caller: { key: "c" }, startedAtMs: world.now(), sent: true, queued: false };
-    const began = { ...out, sentAtMs: null, counted: false, leave: () => {} };
+    const began = { ...out, sentAtMs: null, counted: false, before: null, after: null, leave: () => {} };
     tracker.begin(began);
     return () => {
       const attempt = { ...channel, latencyMs: world.now() - began.startedAtMs, verdict: null, code: null };
