@@ -161,7 +161,7 @@ function sendDocument({ response, headers, request, compression }: Sending, { co
   void job.whole([body]).then((compressed) => {
     if (compressed === null) return writeAs(etag, body);
     headers.push("Content-Encoding", job.encoding);
-    writeAs(encodedTag(etag, job.encoding), compressed);
+    writeAs(encodedTag(etag, job.encoding), Buffer.concat(compressed));
   });
 }
 

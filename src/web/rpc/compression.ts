@@ -1,7 +1,8 @@
 // Compression of long answers for callers far away: which encoding a caller takes, and the work itself, which is done off the event loop and
 // bounded. Knows nothing of JSON-RPC. Answers that hold a secret or a payment never come here.
-import { promisify } from "node:util";
-import { constants, createGzip, createZstdCompress, gzip, type ZstdOptions, zstdCompress } from "node:zlib";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { constants, createGzip, createZstdCompress, type ZstdOptions } from "node:zlib";
 import { isPublicAddress } from "../../core/public-address.ts";
 import { addressBehind, type TrustedProxies } from "../client-address.ts";
 import type { Headers } from "../respond.ts";
@@ -45,8 +46,8 @@ export interface CompressedBody extends BodySink {
 /** Leave to compress one answer. It must be used, by `whole` or `body`, once. */
 export interface CompressionJob {
   readonly encoding: Encoding;
-  /** Compresses a whole answer; null = the work failed. */
-  whole(pieces: readonly Buffer[]): Promise<Buffer | null>;
+  /** Compresses a whole answer, which is never put together; null = the work failed. */
+  whole(pieces: readonly Buffer[]): Promise<readonly Buffer[] | null>;
   /** Compresses what is written on its way to `sink`. `moved` is called whenever some of it was taken. */
   body(sink: BodySink, moved: () => void): CompressedBody;
 }
@@ -110,10 +111,13 @@ function createJob(encoding: Encoding, release: () => void): CompressionJob {
   return {
     encoding,
     async whole(pieces) {
-      const [only] = pieces;
-      const bytes = pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces);
+      const work = encoderOf(encoding);
+      const parts: Buffer[] = [];
       try {
-        return encoding === "gzip" ? await gzipWhole(bytes, GZIP) : await zstdWhole(bytes, ZSTD);
+        await pipeline(Readable.from(pieces), work, async (made: AsyncIterable<Buffer>) => {
+          for await (const part of made) parts.push(part);
+        });
+        return parts;
       } catch {
         return null;
       } finally {
@@ -124,11 +128,12 @@ function createJob(encoding: Encoding, release: () => void): CompressionJob {
   };
 }
 
-const gzipWhole: (bytes: Buffer, options: typeof GZIP) => Promise<Buffer> = promisify(gzip);
-const zstdWhole: (bytes: Buffer, options: ZstdOptions) => Promise<Buffer> = promisify(zstdCompress);
+function encoderOf(encoding: Encoding) {
+  return encoding === "gzip" ? createGzip(GZIP) : createZstdCompress(ZSTD);
+}
 
 function compressedBody(encoding: Encoding, sink: BodySink, { moved, release }: { readonly moved: () => void; readonly release: () => void }): CompressedBody {
-  const work = encoding === "gzip" ? createGzip(GZIP) : createZstdCompress(ZSTD);
+  const work = encoderOf(encoding);
   const abandon = (): void => {
     work.destroy();
     release();

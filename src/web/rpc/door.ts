@@ -370,8 +370,9 @@ export class Door implements StreamSink, Room {
       sent?.();
       if (!this.#caller.open) return;
       // Its headers say that it is compressed by now.
-      if (compressed === null) this.#caller.destroy();
-      else this.#caller.send(status, headers, [compressed]);
+      if (compressed === null) return this.#caller.destroy();
+      this.#caller.send(status, headers, compressed);
+      this.#countUnsent();
     });
   }
 
