@@ -414,7 +414,7 @@ describe("bounds of a batch", () => {
       const sizes = [20_000, 60_000, 20_000, 20];
       const { json } = await tight.post(
         "/rpc/1",
-        sizes.map((size, id) => ({ jsonrpc: "2.0", id, method: "test_size", params: [size] })),
+        sizes.map((size, id) => ({ jsonrpc: "2.0", id, method: "debug_traceTransaction", params: [size] })),
       );
       const ends = json.map((it: { result?: string; error?: { data: { code: string } } }) => it.result?.length ?? it.error?.data.code);
       assert.deepEqual(ends, [20_000, "unavailable", 20_000, 20]);
