@@ -35,7 +35,7 @@ export function renderResult(body: Buffer, { start, end, idAt }: ResultSpan, id:
   return [body.subarray(0, idAt), Buffer.from(id), rest];
 }
 
-const ONE_PIECE_BYTES = 4_096;
+const ONE_PIECE_BYTES = 1_024;
 /** Up to here bytes are set one by one: a call of the platform costs more. */
 const NEAR_BYTES = 48;
 
