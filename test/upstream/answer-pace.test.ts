@@ -82,6 +82,12 @@ test("time in which nothing is read counts in no window, but in the whole; who w
   left.pace.pause();
   left.world.advance(700_000);
   assert.deepEqual(left.ends[0]?.slice(0, 2), ["the answer took too long", true]);
+  // Read for most of the time, and not at the end: what lies ready then was not taken.
+  const late = watched(10_000);
+  late.flow(80, 2_000);
+  late.pace.pause();
+  late.world.advance(30_000);
+  assert.deepEqual(late.ends[0]?.slice(0, 2), ["the answer took too long", true]);
   // Reads a second, rests a second.
   const turns = watched(10_000);
   for (let n = 0; n < 20; n++) {

@@ -125,8 +125,9 @@ test("a caller who closes its WebSocket pays for what a provider was asked", asy
   }
 });
 
-test("calls that the service itself gives up when it stops are free", async (t) => {
-  const upstream = await scriptedUpstream(() => {});
+/** A hosted service that a test stops; `used` reads afterwards what was charged. */
+async function stoppable(t: TestContext, limits: Record<string, unknown>) {
+  const upstream = await scriptedUpstream();
   const dataDir = mkdtempSync(join(tmpdir(), "svc-charging-"));
   t.after(async () => {
     await upstream.close();
@@ -139,21 +140,98 @@ test("calls that the service itself gives up when it stops are free", async (t) 
       data_dir: dataDir,
       chains: { ethereum: { chain_id: 1, name: "Ethereum", block_time_ms: 12_000 } },
       profiles: { premium: provider, public: provider },
-      limits: { drain_timeout_ms: 300 },
+      limits: { drain_timeout_ms: 300, ...limits },
       deadlines: PATIENT,
       hosted: { enabled: true },
     }),
   );
   const { key } = (await service.post("/api/v1/agent/keys", {})).json;
-  const path = `/rpc/k/${key}/ethereum`;
-  for (const viaNode of [false, true]) caller(t, service.port).socket.write(post(path, callOf("eth_sendRawTransaction"), viaNode));
-  const ws = new WebSocket(`ws://127.0.0.1:${service.port}/ws${path}`);
+  const used = async () => {
+    const store = await openStore({ url: "", dataDir });
+    t.after(() => store.close());
+    return await store.db.selectFrom("usage_hour").select(["method", "calls", "cu"]).execute();
+  };
+  return { service, upstream, path: `/rpc/k/${key}/ethereum`, used };
+}
+
+/** A WebSocket that is open. */
+async function opened(t: TestContext, url: string): Promise<WebSocket> {
+  const ws = new WebSocket(url);
+  t.after(() => ws.terminate());
   ws.on("error", () => {});
   await new Promise((resolve) => ws.on("open", resolve));
+  return ws;
+}
+
+test("calls that the service itself gives up when it stops are free", async (t) => {
+  const { service, upstream, path, used } = await stoppable(t, {});
+  upstream.script(() => {});
+  for (const viaNode of [false, true]) caller(t, service.port).socket.write(post(path, callOf("eth_sendRawTransaction"), viaNode));
+  const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
   ws.send(callOf("eth_sendRawTransaction"));
   await until("all are under way", () => upstream.asked.length === 3);
   await service.close();
-  const store = await openStore({ url: "", dataDir });
-  t.after(() => store.close());
-  assert.deepEqual(await store.db.selectFrom("usage_hour").selectAll().execute(), []);
+  assert.deepEqual(await used(), []);
+});
+
+test("a batch that the service gives up when it stops is free, also the items that were answered by then", async (t) => {
+  const { service, upstream, path, used } = await stoppable(t, {});
+  upstream.script(({ method }, reply) => (method === "eth_gasPrice" ? reply.result('"0x1"') : undefined));
+  const batch = `[${["eth_gasPrice", "eth_gasPrice", "debug_traceTransaction"].map((it, n) => callOf(it, n + 1)).join(",")}]`;
+  for (const viaNode of [false, true]) caller(t, service.port).socket.write(post(path, batch, viaNode));
+  const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
+  ws.send(batch);
+  await until("all are under way", () => upstream.asked.length === 9);
+  // One that is answered is charged: the others differ from it by their end alone.
+  const whole = await fetch(`${service.url}${path}`, { method: "POST", body: `[${callOf("eth_gasPrice", 1)},${callOf("eth_gasPrice", 2)}]` });
+  assert.equal((await whole.text()).length > 50, true);
+  await service.close();
+  assert.deepEqual(await used(), [{ method: "eth_gasPrice", calls: 2n, cu: 6n }]);
+});
+
+for (const ending of ["stops", "is left"] as const) {
+  const free = ending === "stops";
+  test(`a batch's answer that lies ready unread when the service ${ending} is ${free ? "free" : "charged"}`, async (t) => {
+    const { service, upstream, path, used } = await stoppable(t, {});
+    const long = `"${"x".repeat(6_000_000)}"`;
+    upstream.script((_, reply) => reply.result(long));
+    const batch = `[${["eth_gasPrice", "eth_gasPrice", "eth_gasPrice"].map((it, n) => callOf(it, n + 1)).join(",")}]`;
+    const readers: { end(): void }[] = [];
+    for (const viaNode of [false, true]) {
+      const socket = connect({ port: service.port, host: "127.0.0.1" });
+      socket.on("error", () => {});
+      t.after(() => socket.destroy());
+      socket.write(post(path, batch, viaNode));
+      await new Promise((resolve) => socket.once("readable", resolve));
+      readers.push({ end: () => socket.destroy() });
+    }
+    const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
+    ws.pause();
+    ws.send(batch);
+    await until("all are answered", () => upstream.asked.length === 9);
+    readers.push({ end: () => ws.terminate() });
+    const waiting = async () => /svc_in_flight_bytes (\d+)/.exec((await service.get("/metrics")).text)?.[1];
+    await until("the answers wait to be read", async () => Number(await waiting()) > 30_000_000);
+    if (free) await service.close();
+    else {
+      for (const reader of readers) reader.end();
+      await until("they are gone", async () => (await waiting()) === "0");
+      await service.close();
+    }
+    assert.deepEqual(await used(), free ? [] : [{ method: "eth_gasPrice", calls: 9n, cu: 27n }]);
+  });
+}
+
+test("what is under way on a WebSocket that a bound of all callers together ends is free", async (t) => {
+  const { service, upstream, path, used } = await stoppable(t, { max_in_flight_bytes: 200_000 });
+  upstream.script(({ method }, reply) => (method === "eth_gasPrice" ? reply.result('"0x1"') : undefined));
+  const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
+  ws.send(callOf("eth_sendRawTransaction"));
+  ws.send(`[${callOf("eth_gasPrice", 1)},${callOf("debug_traceTransaction", 2)}]`);
+  await until("all are under way", () => upstream.asked.length === 3);
+  const closed = new Promise<number>((resolve) => ws.on("close", resolve));
+  ws.send("x".repeat(300_000));
+  assert.equal(await closed, 1013);
+  await service.close();
+  assert.deepEqual(await used(), []);
 });

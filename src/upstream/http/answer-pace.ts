@@ -10,7 +10,7 @@ const TOTAL_DEADLINES = 10;
 /** While nothing is read, how often is looked whether it goes on. */
 const PAUSED_LOOK_MS = 1_000;
 
-/** Why an answer is cut off; `byReader`: it was its reader that was slow. */
+/** Why an answer is cut off; `byReader`: its reader has not taken what lay ready, at the end or for most of the time. */
 export type CutOff = (message: string, byReader: boolean) => void;
 
 /** What paces are kept with. */
@@ -75,7 +75,7 @@ export class AnswerPace {
       this.pause();
     }
     const tookMs = nowMs - this.#startedAtMs;
-    if (tookMs >= this.#totalMs) return this.#cutOff("the answer took too long", 2 * this.#pausedMs > tookMs);
+    if (tookMs >= this.#totalMs) return this.#cutOff("the answer took too long", isPaused || 2 * this.#pausedMs > tookMs);
     const readMs = nowMs - this.#windowAtMs - this.#windowPausedMs;
     if (readMs >= WINDOW_MS) {
       if (this.#windowBytes < readMs * LEAST_BYTES_PER_MS) return this.#cutOff("the answer came too slowly", false);

@@ -8,7 +8,7 @@ import type { Holder } from "../../hosted/holder.ts";
 import { noRoom } from "../../upstream/refusal.ts";
 import type { Room } from "../../upstream/transport.ts";
 import type { Address } from "./address.ts";
-import { type Cancel, type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply } from "./exchange.ts";
+import { type Cancel, type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply, type Settle } from "./exchange.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { Pacer } from "./pacer.ts";
 import { renderReply } from "./render.ts";
@@ -49,11 +49,16 @@ export function refusalWhileWaiting({ gate }: Pick<ExchangeParts, "gate">, holde
   return fault("rate_limit_exceeded", "two batches of this account already wait for its rate limit", { nextAction });
 }
 
-/** Serves a batch. `done` hears the pieces of the answer, or null when every item was a notification. Returns the way to cancel it. */
-export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readonly Buffer[] | null) => void): (why: Interruption) => void {
+/** Hears the pieces of a batch's answer, null when every item was a notification; `settle` has to be called once it is known what became of the answer. */
+export type BatchDone = (body: readonly Buffer[] | null, settle: Settle) => void;
+
+/** Serves a batch. Returns the way to cancel it, which settles the items that were answered: those of a batch that the service cut are free. */
+export function runBatch(parts: ExchangeParts, batch: Batch, done: BatchDone): (why: Interruption) => void {
   const { bytes, spans, address, holder, caller, transport, desk, pacer, room } = batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, Cancel>();
+  /** Of the items that are charged when the answer was written. */
+  const settles: Settle[] = [];
   /** Items that were started and then put off by the rate limit, in order. */
   const postponed: number[] = [];
   let next = 0;
@@ -91,7 +96,7 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
       return true;
     };
     const requestId = `${batch.requestId}-${index}`;
-    const ways = { requestId, mayStream: false, transport, desk, postpone, room, freeBytes: SHORT_BYTES };
+    const ways = { requestId, mayStream: false, settlesLater: true, transport, desk, postpone, room, freeBytes: SHORT_BYTES };
     const cancel = exchange(parts, { bytes, span, address, holder, caller, ...ways }, (reply) => {
       end();
       keep(index, reply);
@@ -101,11 +106,16 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
 
   function keep(index: number, reply: Reply): void {
     open--;
+    if (reply.settle !== null) settles.push(reply.settle);
     if (reply.id === null) batch.heard(reply, false, index);
     else replies[index] = bounded(reply, index);
     if (open > 0) return start();
     pacer?.stop();
-    done(join(replies));
+    done(join(replies), settle);
+  }
+
+  function settle(delivered: boolean): void {
+    for (const one of settles.splice(0)) one(delivered);
   }
 
   function bounded(reply: Reply, index: number): readonly Buffer[] {
@@ -122,6 +132,7 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: (body: readon
   return (why) => {
     pacer?.stop();
     for (const [index, cancel] of cancels) if (cancel(why)) batch.abandoned?.(index);
+    settle(why === "left");
   };
 }
 

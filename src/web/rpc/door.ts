@@ -122,6 +122,7 @@ export class Door implements StreamSink, Room {
       caller: this.#identity,
       requestId,
       mayStream: true,
+      settlesLater: false,
       transport: "http",
       desk: null,
       postpone: null,
@@ -173,8 +174,9 @@ export class Door implements StreamSink, Room {
     this.#compressed?.abandon();
     this.#cancel?.(why);
     this.#cancel = null;
-    this.#settled(why === "left");
-    this.#written(this.#caller.delivered);
+    const { delivered } = this.#caller;
+    this.#settled(delivered || why === "left");
+    this.#written(delivered);
   }
 
   /** Calls back once it is known whether the answer was written to its end. */
@@ -190,7 +192,7 @@ export class Door implements StreamSink, Room {
     for (const run of writing ?? []) run(written);
   }
 
-  /** Says once what became of an answer that was charged for when it began. */
+  /** Says once what became of an answer that is charged at its end. */
   #settled(delivered: boolean): void {
     const settle = this.#settle;
     this.#settle = null;
@@ -222,13 +224,11 @@ export class Door implements StreamSink, Room {
     this.#cancel = null;
     // What is compressed has yet to be read: `closed` ends the watch.
     if (this.#compressed === null) this.#stall?.clear();
-    this.#settled(true);
     this.#out.end();
   }
 
-  /** We cut the answer off: nobody pays for half of one. */
+  /** The answer is cut off: nobody pays for half of one, unless it was held up by its reader, who has left it then. */
   broken(message: string, byReader = false): void {
-    // Who reads too slowly to the end has had the rest: otherwise all but the end of an answer would be free.
     this.#settled(byReader);
     this.#parts.observer.log.warn({ request_id: this.#caller.requestId, reason: message }, "answer cut off");
     this.#caller.destroy();
@@ -255,9 +255,10 @@ export class Door implements StreamSink, Room {
       abandoned: null,
     };
     const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, room: this, ...ways };
-    const cancel = runBatch(this.#parts, batch, (body) => {
+    const cancel = runBatch(this.#parts, batch, (body, settle) => {
       this.#over = true;
       this.#cancel = null;
+      this.#settle = settle;
       this.#send(body === null ? 204 : 200, this.#headers(null, bill), body);
     });
     if (!this.#over) this.#cancel = cancel;
@@ -370,10 +371,16 @@ export class Door implements StreamSink, Room {
       sent?.();
       if (!this.#caller.open) return;
       // Its headers say that it is compressed by now.
-      if (compressed === null) return this.#caller.destroy();
+      if (compressed === null) return this.#cutWhole();
       this.#caller.send(status, headers, compressed);
       this.#countUnsent();
     });
+  }
+
+  /** A whole answer cannot be sent after all: the service cuts it. */
+  #cutWhole(): void {
+    this.#settled(false);
+    this.#caller.destroy();
   }
 
   /** What was paid for with the request comes with a receipt, and stays as it is. */
@@ -405,9 +412,8 @@ export class Door implements StreamSink, Room {
       const isWaited = this.#compressed === null && !this.#paused && this.#caller.unsent === 0;
       if (isWaited || this.#progress !== before) return this.#watchStall();
       this.#cancel?.("cut");
-      // Who does not read any more has left: otherwise all but the end of an answer would be free.
-      if (this.#paused) this.#settled(true);
-      this.broken("no progress");
+      // Who does not read what lies ready has left: otherwise all but the end of an answer would be free.
+      this.broken("no progress", this.#paused || this.#caller.unsent > 0);
     });
   }
 

@@ -42,11 +42,11 @@ export interface Reply {
   readonly written: ((shown: boolean) => void) | null;
   /** Null for callers without a key, and for what is no valid request. */
   readonly billing: Billing | null;
-  /** What the call cost is settled at the end of the answer, by this, once; null = it is settled. Only streamed answers have it. */
+  /** Settles what the call cost at the end of the answer that it belongs to, once; null = it is settled. Streamed answers and items of a batch have it. */
   readonly settle: Settle | null;
 }
 
-/** Settles an answer that was charged for when it began: `delivered` = to its end, or until its caller left. */
+/** Settles what an answer cost: `delivered` = it was written to its end, or its caller left before that. */
 export type Settle = (delivered: boolean) => void;
 
 /** What one connection keeps for its caller beyond single requests: the subscriptions. */
@@ -110,6 +110,8 @@ export interface Incoming {
   readonly requestId: string;
   /** False where the reply is needed in one piece. */
   readonly mayStream: boolean;
+  /** True where the reply is a part of a longer answer, and is charged when that was written. */
+  readonly settlesLater: boolean;
   /** How the caller is connected. */
   readonly transport: Transport;
   /** Null where the connection is not kept. */
@@ -269,14 +271,15 @@ function bytesOf(outcome: Outcome): number {
   }
 }
 
-/** Settles a request; a streamed answer is settled at its end. */
+/** Settles a request, unless its answer has yet to be written: then that is done at the end of the answer. */
 function settled({ gate }: ExchangeParts, incoming: Incoming, { envelope, grant }: Matter, answer: DeskAnswer): Reply {
   const { outcome, route, written, source } = answer;
   const { address, requestId, transport } = incoming;
   const { id, notify } = envelope;
   const reply = { id, outcome, source, route, address, requestId, transport, notify, written };
   if (grant === null || gate === null) return { ...reply, billing: null, settle: null };
-  if (outcome.kind !== "stream") return { ...reply, billing: gate.settle(grant, isCharged(source)), settle: null };
+  const isOpen = outcome.kind === "stream" || (incoming.settlesLater && isCharged(source));
+  if (!isOpen) return { ...reply, billing: gate.settle(grant, isCharged(source)), settle: null };
   return { ...reply, billing: { grant, chargeN: grant.heldN }, settle: (delivered) => void gate.settle(grant, delivered) };
 }
 

@@ -191,6 +191,7 @@ class PaidRequest {
       caller: identity,
       requestId: caller.requestId,
       mayStream: false,
+      settlesLater: false,
       transport: "http" as const,
       desk: null,
       postpone: null,

@@ -12,7 +12,7 @@ import { streamCaller } from "../caller.ts";
 import type { Address } from "../rpc/address.ts";
 import type { Arrival } from "../rpc/arrival.ts";
 import { type Batch, refusalOfBatch, refusalWhileWaiting, runBatch } from "../rpc/batch.ts";
-import { evidenceOfReply, exchange, type Reply } from "../rpc/exchange.ts";
+import { evidenceOfReply, exchange, type Reply, type Settle } from "../rpc/exchange.ts";
 import type { Activity } from "../rpc/lean.ts";
 import { createPacer } from "../rpc/pacer.ts";
 import type { RpcParts } from "../rpc/parts.ts";
@@ -31,8 +31,11 @@ export interface CallParts {
 
 /** Where the answers go. */
 export interface Outlet extends Line {
-  /** Sends one message; false = the connection does not take it any more. */
-  send(pieces: readonly Buffer[]): boolean;
+  /**
+   * Sends one message; false = the connection does not take it any more. `settle` hears once what became of it: true = the connection has taken all of
+   * it, or its caller left before that.
+   */
+  send(pieces: readonly Buffer[], settle?: Settle): boolean;
 }
 
 /** One message that is being served. */
@@ -46,6 +49,12 @@ interface UnderWay extends Room {
   /** Whose share of the memory that is: a key may come to another account meanwhile. */
   shareOf: string;
   over: boolean;
+}
+
+/** The answer to a batch, null = it has none, and what settles its items. */
+interface BatchAnswer {
+  readonly body: readonly Buffer[] | null;
+  readonly settle: Settle;
 }
 
 /** What is sent behind a batch's answer; `answered` = that answer went out. */
@@ -114,6 +123,7 @@ export class SocketCalls {
       caller,
       requestId: this.#parts.requestId(),
       mayStream: false,
+      settlesLater: false,
       transport: "ws" as const,
       desk: this.#desk,
       postpone: null,
@@ -205,7 +215,7 @@ export class SocketCalls {
       heard: (reply, shown) => this.#follow(followers, reply, shown),
       abandoned: null,
     };
-    const cancel = runBatch(rpc, batch, (body) => this.#answered(call, body, followers));
+    const cancel = runBatch(rpc, batch, (body, settle) => this.#answered(call, { body, settle }, followers));
     if (call.over) return;
     call.cancel = (why) => {
       cancel(why);
@@ -223,11 +233,12 @@ export class SocketCalls {
     if (written !== null) followers.push((answered) => written(answered && shown));
   }
 
-  #answered(call: UnderWay, body: readonly Buffer[] | null, followers: readonly Follower[]): void {
-    if (this.#over) return;
+  #answered(call: UnderWay, { body, settle }: BatchAnswer, followers: readonly Follower[]): void {
+    if (this.#over) return settle(false);
     try {
       this.#end(call);
-      const isSent = body === null || this.#outlet.send(body);
+      if (body === null) settle(true);
+      const isSent = body === null || this.#outlet.send(body, settle);
       for (const follow of followers) follow(isSent && !this.#over);
     } catch (error) {
       this.#fail(error);

@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import { WebSocket } from "ws";
 import type { Interruption } from "../../core/charging.ts";
 import type { Arrival } from "../rpc/arrival.ts";
+import type { Settle } from "../rpc/exchange.ts";
 import { type CallParts, type Outlet, SocketCalls } from "./calls.ts";
 import { writeText } from "./frame.ts";
 import type { Press } from "./notification.ts";
@@ -70,6 +71,8 @@ export class CallerSocket implements Outlet {
   /** The code it was closed with from here; 0 = it was not. */
   #code = 0;
   #over = false;
+  /** The service ended it, for a reason that is not its caller's. */
+  #isCut = false;
   #cancelCut: () => void = nothing;
 
   constructor(parts: SocketParts, { ws, socket, arrival, left }: OpenedSocket) {
@@ -91,9 +94,12 @@ export class CallerSocket implements Outlet {
     socket.on("drain", () => this.#drained());
   }
 
-  send(pieces: readonly Buffer[]): boolean {
-    if (!this.#takesMore()) return false;
-    writeText(this.#socket, pieces);
+  send(pieces: readonly Buffer[], settle?: Settle): boolean {
+    if (!this.#takesMore()) {
+      settle?.(!this.#isCut);
+      return false;
+    }
+    writeText(this.#socket, pieces, settle === undefined ? undefined : (error) => settle(!error || !this.#isCut));
     this.#settle();
     return true;
   }
@@ -118,10 +124,10 @@ export class CallerSocket implements Outlet {
   }
 
   /** Ends everything under way and says why. A client that does not answer is cut off, but not while it still reads what comes before the reason. */
-  close(code: number, reason: string): void {
+  close(code: number, reason: string, why: Interruption = OUR_FAULT.has(code) ? "cut" : "left"): void {
     if (this.#over) return;
     this.#code = code;
-    this.#release(OUR_FAULT.has(code) ? "cut" : "left");
+    this.#release(why);
     if (this.#ws.readyState !== WebSocket.OPEN) return this.#ws.terminate();
     this.#ws.close(code, reason);
     this.#ws.resume();
@@ -169,7 +175,7 @@ export class CallerSocket implements Outlet {
     budget.used += held - this.#partialHeld;
     const more = held > this.#partialHeld;
     this.#partialHeld = held;
-    if (more && budget.used > limits.maxInFlightBytes) this.close(1013, "too many request bytes are in flight; try again later");
+    if (more && budget.used > limits.maxInFlightBytes) this.close(1013, "too many request bytes are in flight; try again later", "cut");
   }
 
   /** False when it is over, or its reader is too slow for one more message. */
@@ -189,7 +195,7 @@ export class CallerSocket implements Outlet {
     budget.used += queued - this.#queueHeld;
     const more = queued > this.#queueHeld;
     this.#queueHeld = queued;
-    if (more && budget.used > limits.maxInFlightBytes) return this.close(1013, "too slow, and too many bytes are in flight");
+    if (more && budget.used > limits.maxInFlightBytes) return this.close(1013, "too slow, and too many bytes are in flight", "cut");
     if (queued <= UNSENT_BYTES || this.#paused) return;
     this.#paused = true;
     this.#ws.pause();
@@ -213,6 +219,7 @@ export class CallerSocket implements Outlet {
   #release(why: Interruption): void {
     if (this.#over) return;
     this.#over = true;
+    this.#isCut = why === "cut";
     this.#unseat?.();
     this.#calls.close(why);
     this.#parts.rpc.budget.used -= this.#partialHeld;

@@ -1,5 +1,6 @@
 // The subscriptions of one caller's socket: subscribing, unsubscribing, ids of our own, and no event before its acknowledgement. Knows no frames
 // and no providers.
+import type { Interruption } from "../../core/charging.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import { profileId } from "../../core/profile.ts";
 import { readSubscription, SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
@@ -22,7 +23,8 @@ export interface DeskParts {
 export interface Line {
   /** Sends one message per result; false = the connection does not take them any more. */
   notify(id: string, results: readonly Buffer[]): boolean;
-  close(code: number, reason: string): void;
+  /** `why`: whether its caller pays for what was under way; left out = as the code says. */
+  close(code: number, reason: string, why?: Interruption): void;
 }
 
 /** A desk without subscriptions yet. */
@@ -188,7 +190,7 @@ class Seat implements Subscriber {
     const { id, kind, line, series, meter } = this.#parts;
     const why = meter === null ? null : meter(results.length);
     if (why === "balance_exhausted") return line.close(1008, why);
-    if (why === "unavailable") return line.close(1013, "the balance cannot be read; try again later");
+    if (why === "unavailable") return line.close(1013, "the balance cannot be read; try again later", "cut");
     if (line.notify(id, results)) series.notifications[kind] = (series.notifications[kind] ?? 0) + results.length;
   }
 }

@@ -8,19 +8,20 @@ export function textFrameHead(sizeBytes: number): string {
   return `\x81\x7f${bigEndian(sizeBytes, 8)}`;
 }
 
-/** Writes one message from its pieces: short ones in one write, the pieces of long ones uncopied. */
-export function writeText(socket: Socket, pieces: readonly Buffer[]): void {
+/** Writes one message from its pieces: short ones in one write, the pieces of long ones uncopied. `written` hears whether the connection has taken all of it. */
+export function writeText(socket: Socket, pieces: readonly Buffer[], written?: (error?: Error | null) => void): void {
   let size = 0;
   for (const piece of pieces) size += piece.length;
   let text = textFrameHead(size);
   if (size <= ONE_WRITE_BYTES) {
     for (const piece of pieces) text += piece.toString("latin1");
-    socket.write(text, "latin1");
+    socket.write(text, "latin1", written);
     return;
   }
   socket.cork();
   socket.write(text, "latin1");
   for (const piece of pieces) socket.write(piece);
+  if (written !== undefined) socket.write("", "latin1", written);
   socket.uncork();
 }
 
