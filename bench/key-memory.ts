@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { createAddressLimit } from "../src/hosted/creation-limit.ts";
+import { createAddressLimit } from "../src/core/address-limit.ts";
 import { createHolders, HOLDER_LIMITS } from "../src/hosted/holders.ts";
 import { digestOf, hashOf, newId, newSecret, prefixOf } from "../src/hosted/secret.ts";
 import { openStore, type Store } from "../src/hosted/store.ts";

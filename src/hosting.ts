@@ -5,10 +5,10 @@ import { auditLive } from "./auditing.ts";
 import type { HostedConfig } from "./config/hosted.ts";
 import type { Config } from "./config.ts";
 import type { ManagedSlug } from "./core/access.ts";
+import { createAddressLimit } from "./core/address-limit.ts";
 import type { MethodTable } from "./core/method-table.ts";
 import { smallestPriceN, usdText } from "./core/price.ts";
 import { audit } from "./hosted/audit.ts";
-import { createAddressLimit } from "./hosted/creation-limit.ts";
 import { type Credit, openCredit } from "./hosted/credit.ts";
 import { exportStore } from "./hosted/export.ts";
 import { createGate, type Gate } from "./hosted/gate.ts";
@@ -20,6 +20,7 @@ import type { Payments } from "./hosted/payments/payments.ts";
 import type { Sessions } from "./hosted/payments/session/sessions.ts";
 import { localSecret } from "./hosted/sealed.ts";
 import { openStore, type Store } from "./hosted/store.ts";
+import { BENEFICIARIES } from "./hosting-beneficiaries.ts";
 import { type CustomServing, openCustomProfiles } from "./hosting-profiles.ts";
 import { type Api, createApi } from "./web/api/api.ts";
 import { createPaywall, type Paywall } from "./web/paywall.ts";
@@ -188,6 +189,7 @@ async function paymentsOf({ config, settings, node, ...parts }: PaymentHostingPa
   const { openPayments } = await import("./hosted/payments/open.ts");
   return openPayments({
     ...parts,
+    beneficiaries: BENEFICIARIES,
     node,
     settings: settings.payments,
     ...askerOf(config),

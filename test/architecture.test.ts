@@ -32,6 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   hosting: ["*"],
   auditing: ["*"],
   "hosting-profiles": ["*"],
+  cli: ["*"],
   main: ["*"],
 };
 
@@ -79,7 +80,7 @@ const RULES: readonly Rule[] = [
     name: "only web and the composition root speak HTTP to callers",
     bad: [sample("src/upstream/a.ts", 'import { createServer } from "node:http";'), sample("src/hosted/a.ts", 'import type { Server } from "https";')],
     breaches: ({ path, text }) =>
-      ["web", "app", "main"].includes(roomOf(path)) || path === LOCAL_CHAIN_FRONT
+      ["web", "app", "cli", "main"].includes(roomOf(path)) || path === LOCAL_CHAIN_FRONT
         ? []
         : importsOf(text).filter((target) => /^(node:)?(http|https|http2)$/.test(target)),
   },

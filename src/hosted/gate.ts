@@ -5,12 +5,12 @@ import type { BucketSize } from "../core/bucket.ts";
 import { type Fault, fault } from "../core/fault.ts";
 import type { Method } from "../core/method.ts";
 import { cuOf, notificationCuOf, type Tariff } from "../core/price.ts";
+import { type Quota, quotaOf, takeToken } from "../core/quota.ts";
 import type { World } from "../world.ts";
 import type { Credit, Wallet } from "./credit.ts";
 import { endOf, type Holder, type Payer, type Seat, type SocketEnd } from "./holder.ts";
 import type { Holders } from "./holders.ts";
 import type { Preparation } from "./profiles-serving.ts";
-import { type Quota, quotaOf, takeToken } from "./quota.ts";
 import { isCustom, mayName, servicesFor } from "./reach.ts";
 import { createWaitingBatches, type WaitingBatches } from "./waiting-batches.ts";
 

@@ -1,8 +1,8 @@
 // Who the secrets belong to, in memory: looked up once, forgotten when they change. Knows keys and accounts, and nothing of what they ask for.
 
+import type { AddressLimit } from "../core/address-limit.ts";
 import { type Fault, fault } from "../core/fault.ts";
 import type { World } from "../world.ts";
-import type { AddressLimit } from "./creation-limit.ts";
 import type { Credit } from "./credit.ts";
 import { type OwnProfiles, ownProfiles } from "./custom-access.ts";
 import { CLOSED, endOf, type Holder, holderOf, type KeyRow, keyRow, type Payer, payerOf, type Seat, type SocketEnd, update } from "./holder.ts";

@@ -1,8 +1,9 @@
 // The paywall: what whoever has not paid is told, and what becomes of a payment. Around operations of the API and around calls with a key alike;
 // knows neither, no rail and no chain.
+
+import { createAddressLimit } from "../core/address-limit.ts";
 import { type ApiFault, apiFault } from "../core/api-fault.ts";
 import { usdText } from "../core/price.ts";
-import { createAddressLimit } from "../hosted/creation-limit.ts";
 import type { Order, Paid, PaymentHeaders, Payments, RequestMark, Unpaid } from "../hosted/payments/payments.ts";
 import type { World } from "../world.ts";
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { createAddressLimit, networkOf } from "../../src/core/address-limit.ts";
 import { type AccountRecord, accountById, monthOf, monthStartMs, standingOf } from "../../src/hosted/accounts.ts";
 import { usageReport } from "../../src/hosted/accounts-usage.ts";
-import { createAddressLimit, networkOf } from "../../src/hosted/creation-limit.ts";
 import { createAccount, createAnonymousKey } from "../../src/hosted/keys-create.ts";
 import { EVERY_PROFILE } from "../../src/hosted/keys-profiles.ts";
 import { isStoreTrouble } from "../../src/hosted/store-trouble.ts";

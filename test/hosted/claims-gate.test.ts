@@ -1,9 +1,9 @@
 // The gate after a claim: the caller of a claimed key is served by its new account at once, out of the same buckets as the account's other keys.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createAddressLimit } from "../../src/core/address-limit.ts";
 import { audit } from "../../src/hosted/audit.ts";
 import { claimKey } from "../../src/hosted/claims.ts";
-import { createAddressLimit } from "../../src/hosted/creation-limit.ts";
 import { openCredit } from "../../src/hosted/credit.ts";
 import type { Holder } from "../../src/hosted/holder.ts";
 import { createHolders, HOLDER_LIMITS, type Holders } from "../../src/hosted/holders.ts";

@@ -1,7 +1,7 @@
 // Who the secrets belong to, on both engines: found once, forgotten when they change, never believed longer than they hold, and bounded whoever asks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createAddressLimit } from "../../src/hosted/creation-limit.ts";
+import { createAddressLimit } from "../../src/core/address-limit.ts";
 import type { Holder } from "../../src/hosted/holder.ts";
 import { createHolders, HOLDER_LIMITS, type HolderLimits, type Holders } from "../../src/hosted/holders.ts";
 import { deleteKey, patchKey, rotateKey } from "../../src/hosted/keys-change.ts";

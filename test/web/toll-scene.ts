@@ -2,10 +2,10 @@
 
 import type { TestContext } from "node:test";
 import { pino } from "pino";
+import { createAddressLimit } from "../../src/core/address-limit.ts";
 import type { Strategy } from "../../src/core/attempt.ts";
 import { methodTable } from "../../src/core/method-table.ts";
 import { tariffOf } from "../../src/core/price.ts";
-import { createAddressLimit } from "../../src/hosted/creation-limit.ts";
 import { openCredit } from "../../src/hosted/credit.ts";
 import { createGate, type Gate } from "../../src/hosted/gate.ts";
 import { keyRow } from "../../src/hosted/holder.ts";

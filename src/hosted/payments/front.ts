@@ -5,6 +5,7 @@ import type { World } from "../../world.ts";
 import type { Changes } from "../keys.ts";
 import type { Sealer } from "../sealed.ts";
 import type { Store } from "../store.ts";
+import type { Beneficiaries } from "./beneficiaries.ts";
 import { createDriver } from "./driver.ts";
 import { countPurchases, NO_PURCHASES } from "./gauges.ts";
 import { blankSecrets } from "./keeping.ts";
@@ -29,6 +30,7 @@ export interface PaymentParts {
   readonly log: Pick<Logger, "error" | "warn" | "info">;
   readonly sealer: Sealer;
   readonly changes: Changes;
+  readonly beneficiaries: Beneficiaries;
   /** Who leases purchases: the same after a restart where that is known. */
   readonly node: string;
   readonly rails: readonly Rail[];

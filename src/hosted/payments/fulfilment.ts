@@ -1,10 +1,9 @@
 // What settled money does, within the transaction that says that it has settled: credit, a new key, days of Custom access. Where its beneficiary is gone the
 // money is held for it. Knows no chain and no rail.
 import type { Purpose } from "../../core/payment.ts";
-import { grantCustomAccessIn } from "../custom-access.ts";
 import { leasedN } from "../keys.ts";
-import { insertAnonymousKey } from "../keys-create.ts";
 import { type LedgerEvent, lockAccount, post, type Tx } from "../ledger.ts";
+import type { Beneficiaries } from "./beneficiaries.ts";
 import type { Fulfilment } from "./payments.ts";
 
 /** Money that has come in, and what it is for. */
@@ -21,8 +20,8 @@ export interface SettledMoney {
 const MAX_MERGES = 3;
 
 /** Gives money to whom it is for; null = that one is gone, and the money is held (still). */
-export async function fulfil(tx: Tx, money: SettledMoney): Promise<Fulfilment | null> {
-  const done = await give(tx, money);
+export async function fulfil(tx: Tx, money: SettledMoney, to: Beneficiaries): Promise<Fulfilment | null> {
+  const done = await give(tx, money, to);
   if (done === null && money.from === "chain") await postOnce(tx, { kind: "hold", idemKey: ledgerKey(money), amountN: money.amountN, atMs: money.atMs });
   return done;
 }
@@ -32,7 +31,7 @@ function ledgerKey({ purchaseId, from }: Pick<SettledMoney, "purchaseId" | "from
   return from === "chain" ? `purchase:${purchaseId}` : `purchase:${purchaseId}:released`;
 }
 
-async function give(tx: Tx, money: SettledMoney): Promise<Fulfilment | null> {
+async function give(tx: Tx, money: SettledMoney, to: Beneficiaries): Promise<Fulfilment | null> {
   const { purpose } = money;
   switch (purpose.kind) {
     case "fund_key": {
@@ -44,20 +43,25 @@ async function give(tx: Tx, money: SettledMoney): Promise<Fulfilment | null> {
       return accountId === null ? null : { kind: "credit_account", accountId, ...(await credit(tx, money, accountId)) };
     }
     case "create_key": {
-      const { id: keyId, accountId, secret, prefix } = await insertAnonymousKey(tx, purpose.name, money.atMs);
+      const { id: keyId, accountId, secret, prefix } = await to.createKey(tx, purpose.name, money.atMs);
       const { balanceN } = await credit(tx, money, accountId);
       return { kind: "create_key", accountId, keyId, secret, prefix, balanceN };
     }
     case "custom_access":
-      return giveAccess(tx, money, purpose);
+      return giveAccess(tx, { money, purpose, to });
   }
 }
 
-async function giveAccess(tx: Tx, money: SettledMoney, purpose: Purpose & { readonly kind: "custom_access" }): Promise<Fulfilment | null> {
+interface AccessGift {
+  readonly money: SettledMoney;
+  readonly purpose: Purpose & { readonly kind: "custom_access" };
+  readonly to: Beneficiaries;
+}
+
+async function giveAccess(tx: Tx, { money, purpose, to }: AccessGift): Promise<Fulfilment | null> {
   const accountId = await livingAccount(tx, purpose.accountId);
   if (accountId === null) return null;
-  const given = await grantCustomAccessIn(tx, { accountId, days: purpose.days, source: `purchase:${money.purchaseId}` }, money.atMs);
-  if (given.kind === "api_fault") throw new Error(`account ${accountId} was there and takes no days: ${given.code}`);
+  const given = await to.grantAccess(tx, { accountId, days: purpose.days, source: `purchase:${money.purchaseId}` }, money.atMs);
   const { amountN, atMs, from } = money;
   await postOnce(tx, { kind: from === "chain" ? "access" : "release_access", idemKey: ledgerKey(money), amountN, atMs });
   return { kind: "custom_access", accountId, keyId: purpose.keyId, days: purpose.days, fromMs: given.fromMs, untilMs: given.untilMs };

@@ -7,6 +7,7 @@ import type { World } from "../../world.ts";
 import type { Changes } from "../keys.ts";
 import { createSealer } from "../sealed.ts";
 import type { Store } from "../store.ts";
+import type { Beneficiaries } from "./beneficiaries.ts";
 import { startPayments } from "./front.ts";
 import { resealPurchases } from "./keeping.ts";
 import { createOfferMarks } from "./offer-marks.ts";
@@ -20,6 +21,7 @@ export interface OpenPaymentsParts {
   readonly world: World;
   readonly log: Pick<Logger, "error" | "warn" | "info">;
   readonly changes: Changes;
+  readonly beneficiaries: Beneficiaries;
   /** Who leases purchases. */
   readonly node: string;
   readonly settings: PaymentSettings;

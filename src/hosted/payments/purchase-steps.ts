@@ -1,6 +1,7 @@
 // The steps of a purchase: accepted → submitted → settled | failed, and from failed to settled where its money has moved after all. Each is one transaction,
 // written before the act that it names; a step that was taken meanwhile is not taken twice. Talks to no chain.
 import type { Tx } from "../ledger.ts";
+import type { Beneficiaries } from "./beneficiaries.ts";
 import { fulfil } from "./fulfilment.ts";
 import { takeNonce } from "./nonces.ts";
 import { contextOf, type PurchaseRow, parsePurpose, type SubmissionRow, sealFulfilment } from "./purchase-record.ts";
@@ -85,9 +86,14 @@ async function isCovered(tx: Tx, { id, payer, chain_id, network, token, units }:
   return units + BigInt(sent ?? 0n) <= heldUnits;
 }
 
+/** What settled money is given away with. */
+export interface SettleParts extends RowParts {
+  readonly beneficiaries: Beneficiaries;
+}
+
 /** The money has moved, be it after all: what it was for happens in the same transaction. Returns the row as it is then. */
 export function settle(
-  { store, sealer }: RowParts,
+  { store, sealer, beneficiaries }: SettleParts,
   id: string,
   { truth, nowMs }: { readonly truth: Truth & { readonly kind: "settled" }; readonly nowMs: number },
 ) {
@@ -99,7 +105,7 @@ export function settle(
     if (other !== undefined && row.state === "failed") return row;
     if (other !== undefined) return ended(tx, id, { state: "failed", reason: `this transfer has paid for ${other.id} already`, offer_claim: null }, nowMs);
     const money = { purchaseId: id, purpose: parsePurpose(row.purpose), amountN: row.amount_n, atMs: nowMs, from: "chain" } as const;
-    const fulfilment = await fulfil(tx, money);
+    const fulfilment = await fulfil(tx, money, beneficiaries);
     const given = fulfilment === null ? NOTHING : givenAs(sealFulfilment(sealer, id, fulfilment), fulfilment.kind === "create_key", nowMs);
     return ended(tx, id, { state: "settled", reason: null, settled_ref: settledRef, tx_hash: truth.txHash, ...given }, nowMs);
   });
@@ -129,12 +135,12 @@ function ended(tx: Tx, id: string, change: Partial<PurchaseRow>, nowMs: number):
 }
 
 /** Gives money that is held to whom it was for, where that is possible by now. Returns the row as it is then. */
-export function giveHeld({ store, sealer }: RowParts, id: string, nowMs: number): Promise<PurchaseRow> {
+export function giveHeld({ store, sealer, beneficiaries }: SettleParts, id: string, nowMs: number): Promise<PurchaseRow> {
   return store.transaction(async (tx) => {
     const row = await locked(tx, id);
     if (row.state !== "settled" || row.fulfilment !== null) return row;
     const money = { purchaseId: id, purpose: parsePurpose(row.purpose), amountN: row.amount_n, atMs: nowMs, from: "held" } as const;
-    const fulfilment = await fulfil(tx, money);
+    const fulfilment = await fulfil(tx, money, beneficiaries);
     if (fulfilment === null) return row;
     const given = givenAs(sealFulfilment(sealer, id, fulfilment), fulfilment.kind === "create_key", nowMs);
     return tx.updateTable("purchase").set(given).where("id", "=", id).returningAll().executeTakeFirstOrThrow();

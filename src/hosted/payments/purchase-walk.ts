@@ -4,14 +4,14 @@ import type { Logger } from "pino";
 import type { World } from "../../world.ts";
 import type { Changes } from "../keys.ts";
 import { openFulfilment, type PurchaseRow, railPurchaseOf, type SubmissionRow } from "./purchase-record.ts";
-import { LEASE_MS, type RowParts, submissionsOf } from "./purchase-rows.ts";
-import { fail, MAX_SUBMISSIONS, settle, submit } from "./purchase-steps.ts";
+import { LEASE_MS, submissionsOf } from "./purchase-rows.ts";
+import { fail, MAX_SUBMISSIONS, type SettleParts, settle, submit } from "./purchase-steps.ts";
 import type { RailAsks, Told } from "./rail-asks.ts";
 import { ChainTrouble } from "./rails/chain.ts";
 import type { Rail, RailPurchase, Submission, Truth } from "./rails/rail.ts";
 
 /** What purchases are walked with. */
-export interface WalkParts extends RowParts {
+export interface WalkParts extends SettleParts {
   readonly world: World;
   readonly log: Pick<Logger, "error" | "warn" | "info">;
   readonly rails: readonly Rail[];

@@ -2,8 +2,8 @@
 // Knows rows of the contract, not what they are about.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
+import { createAddressLimit } from "../../core/address-limit.ts";
 import { type ApiFault, apiFault } from "../../core/api-fault.ts";
-import { createAddressLimit } from "../../hosted/creation-limit.ts";
 import { isStoreTrouble } from "../../hosted/store-trouble.ts";
 import type { World } from "../../world.ts";
 import { createBound } from "../bound.ts";

@@ -1,9 +1,9 @@
 // Finds out who sent a request: by management token, by RPC key, as the operator. Limits wrong tries by address; knows no operation.
 import type { IncomingMessage } from "node:http";
+import type { AddressLimit } from "../../core/address-limit.ts";
 import { type ApiFault, apiFault } from "../../core/api-fault.ts";
 import { agentByToken, agentEnd } from "../../hosted/agents.ts";
 import { connectionByToken } from "../../hosted/connections.ts";
-import type { AddressLimit } from "../../hosted/creation-limit.ts";
 import { endedKeyBySecret, type KeyRecord, keyBySecret } from "../../hosted/keys.ts";
 import { readSecret, type SecretKind } from "../../hosted/secret.ts";
 import type { Store } from "../../hosted/store.ts";

@@ -1,6 +1,7 @@
 // What handlers of the HTTP API are made with.
 
 import type { ManagedSlug } from "../../core/access.ts";
+import type { AddressLimit } from "../../core/address-limit.ts";
 import type { Chain } from "../../core/chain.ts";
 import type { MethodTable } from "../../core/method-table.ts";
 import type { Tariff } from "../../core/price.ts";
@@ -8,7 +9,6 @@ import type { Profile } from "../../core/profile.ts";
 import type { AddressRules } from "../../core/public-address.ts";
 import type { AccountTerms } from "../../hosted/accounts.ts";
 import type { AuditFindings } from "../../hosted/audit.ts";
-import type { AddressLimit } from "../../hosted/creation-limit.ts";
 import type { Changes } from "../../hosted/keys.ts";
 import type { Payments } from "../../hosted/payments/payments.ts";
 import type { ProfileRef } from "../../hosted/profiles.ts";

@@ -1,4 +1,6 @@
 // Connections for programs: asked for, polled, listed and revoked. The approval is a page for people, in `people/`.
+
+import { createAddressLimit } from "../../core/address-limit.ts";
 import { apiFault } from "../../core/api-fault.ts";
 import {
   CONNECTION_MS,
@@ -9,7 +11,6 @@ import {
   requestConnection,
   revokeConnection,
 } from "../../hosted/connections.ts";
-import { createAddressLimit } from "../../hosted/creation-limit.ts";
 import type { HandlerParts } from "../api/parts.ts";
 import type { CONTRACT } from "../contract.ts";
 import type { ApiHandlers } from "../contract-types.ts";

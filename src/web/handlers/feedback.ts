@@ -1,6 +1,7 @@
 // Feedback: taken from anyone within a limit, read by the operator.
+
+import { createAddressLimit } from "../../core/address-limit.ts";
 import { type ApiFault, apiFault } from "../../core/api-fault.ts";
-import { createAddressLimit } from "../../hosted/creation-limit.ts";
 import { addFeedback, readFeedback } from "../../hosted/feedback.ts";
 import type { HandlerParts } from "../api/parts.ts";
 import type { CONTRACT } from "../contract.ts";

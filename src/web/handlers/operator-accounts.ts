@@ -1,10 +1,8 @@
 // What the operator gives accounts: days of Custom access, and credit for money that came in.
-import { type ApiFault, apiFault } from "../../core/api-fault.ts";
 import { parseUsd, usdText } from "../../core/price.ts";
 import { accountById } from "../../hosted/accounts.ts";
+import { creditAccountOnce } from "../../hosted/accounts-credit.ts";
 import { grantCustomAccess } from "../../hosted/custom-access.ts";
-import { lockAccount, post } from "../../hosted/ledger.ts";
-import type { Store } from "../../hosted/store.ts";
 import type { HandlerParts } from "../api/parts.ts";
 import type { CONTRACT } from "../contract.ts";
 import type { ApiHandlers } from "../contract-types.ts";
@@ -27,7 +25,12 @@ export function operatorAccountHandlers({ world, store, changes }: HandlerParts)
     },
     async creditAccount({ params, body }) {
       const nowMs = world.wallMs();
-      const posted = await credit(store, { accountId: params.id, idemKey: `operator:${body.reference}`, amountN: parseUsd(body.usd) ?? 0n, atMs: nowMs });
+      const posted = await creditAccountOnce(store, {
+        accountId: params.id,
+        idemKey: `operator:${body.reference}`,
+        amountN: parseUsd(body.usd) ?? 0n,
+        atMs: nowMs,
+      });
       if (typeof posted !== "boolean") return posted;
       // Also when it was there already: the first answer may have been lost.
       await changes.account(params.id);
@@ -35,32 +38,4 @@ export function operatorAccountHandlers({ world, store, changes }: HandlerParts)
       return { kind: "answer", status: 200, body: { account_id: params.id, credited: posted, balance_usd: usdText(account?.balanceN ?? 0n) } };
     },
   };
-}
-
-interface Payment {
-  readonly accountId: string;
-  readonly idemKey: string;
-  readonly amountN: bigint;
-  readonly atMs: number;
-}
-
-/** Credits an account once; false = that had happened before. */
-function credit(store: Store, payment: Payment): Promise<boolean | ApiFault<"not_found" | "account_merged" | "invalid_field">> {
-  return store.transaction(async (tx) => {
-    // A claim at the same time waits, or is seen here.
-    await lockAccount(tx, payment.accountId);
-    const account = await tx.selectFrom("account").select("merged_into").where("id", "=", payment.accountId).executeTakeFirst();
-    if (account === undefined) return apiFault("not_found", "no account has this id");
-    if (account.merged_into !== null) return apiFault("account_merged", "the account was merged into another one", { nextAction: "credit that one" });
-    if (await post(tx, { kind: "payment", ...payment })) return true;
-    const before = await tx
-      .selectFrom("ledger_tx")
-      .innerJoin("ledger_entry", "ledger_entry.tx_id", "ledger_tx.id")
-      .select(["account_id", "amount_n"])
-      .where("idem_key", "=", payment.idemKey)
-      .where("book", "=", "account")
-      .executeTakeFirst();
-    if (before?.account_id === payment.accountId && before.amount_n === payment.amountN) return false;
-    return apiFault("invalid_field", "this reference was used for another account or amount", { details: ["reference"], nextAction: "use another reference" });
-  });
 }

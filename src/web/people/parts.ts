@@ -1,5 +1,5 @@
 // What pages for people are made with, and what is known of who looks at one.
-import type { AddressLimit } from "../../hosted/creation-limit.ts";
+import type { AddressLimit } from "../../core/address-limit.ts";
 import type { HandlerParts } from "../api/parts.ts";
 
 /** What the pages are made with. */

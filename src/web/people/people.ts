@@ -1,7 +1,7 @@
 // The pages for people: which page a path is, bounds, and what a person is told when something goes wrong. Knows no page's content.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import { createAddressLimit } from "../../hosted/creation-limit.ts";
+import { createAddressLimit } from "../../core/address-limit.ts";
 import { isStoreTrouble } from "../../hosted/store-trouble.ts";
 import type { Api } from "../api/api.ts";
 import { createBound } from "../bound.ts";

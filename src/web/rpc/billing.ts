@@ -2,8 +2,8 @@
 import type { Bucket } from "../../core/access.ts";
 import type { Evidence } from "../../core/evidence.ts";
 import { usdText } from "../../core/price.ts";
+import type { Quota } from "../../core/quota.ts";
 import type { Billing, Gate, Refusal } from "../../hosted/gate.ts";
-import type { Quota } from "../../hosted/quota.ts";
 import type { Headers } from "../respond.ts";
 
 /** The sum over the calls of one request. */

@@ -1,6 +1,7 @@
 // Who a caller is toward the providers: its account, or its address where it has none. Worked out only when it is asked for.
+
+import { networkOf } from "../../core/address-limit.ts";
 import type { CallerIdentity } from "../../core/silence.ts";
-import { networkOf } from "../../hosted/creation-limit.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import { type Addressed, addressBehind, type TrustedProxies } from "../client-address.ts";
 

@@ -7,6 +7,7 @@ import type { RailSettings } from "../../../src/core/payment.ts";
 import { openPayments } from "../../../src/hosted/payments/open.ts";
 import type { Payments } from "../../../src/hosted/payments/payments.ts";
 import type { Store } from "../../../src/hosted/store.ts";
+import { BENEFICIARIES } from "../../../src/hosting-beneficiaries.ts";
 import type { World } from "../../../src/world.ts";
 import { type ChainFault, type ChainProxy, startChainProxy } from "../../fakes/chain-proxy.ts";
 import type { PaymentChains } from "../../fakes/payment-chains.ts";
@@ -105,6 +106,7 @@ export async function startLife({ store, world, chains, lives, write }: LifePart
       store: mortal(store, { mind, kill, decide: options.fates?.write ?? (() => "fine") }),
       world: mortalTime(world, mind),
       log: { error: told, warn: told, info: told },
+      beneficiaries: BENEFICIARIES,
       changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
       node: options.node ?? "main",
       settings: { ...paymentsOf(paymentsShape.parse({})), rails, waitMs: options.waitMs ?? WAIT_MS },

@@ -16,6 +16,7 @@ import { audit } from "../../../src/hosted/audit.ts";
 import { openPayments } from "../../../src/hosted/payments/open.ts";
 import type { Payments } from "../../../src/hosted/payments/payments.ts";
 import { openStore, type Store } from "../../../src/hosted/store.ts";
+import { BENEFICIARIES } from "../../../src/hosting-beneficiaries.ts";
 import { realWorld } from "../../../src/world.ts";
 import { type PaymentChains, startPaymentChains } from "../../fakes/payment-chains.ts";
 import { type Ending, newPlace } from "../../fakes/stores.ts";
@@ -84,6 +85,7 @@ function opened({
     store,
     world: realWorld,
     log: { error: say, warn: say, info: say },
+    beneficiaries: BENEFICIARIES,
     changes: { key: () => {}, account: () => {} },
     node: "main",
     settings: {

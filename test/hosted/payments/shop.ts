@@ -9,6 +9,7 @@ import type { Order, Paid, PaymentHeaders, Payments, RequestMark, Unpaid } from 
 import type { Rail } from "../../../src/hosted/payments/rails/rail.ts";
 import { createSealer } from "../../../src/hosted/sealed.ts";
 import type { Store } from "../../../src/hosted/store.ts";
+import { BENEFICIARIES } from "../../../src/hosting-beneficiaries.ts";
 import type { World } from "../../../src/world.ts";
 import { quiet } from "../../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/world.ts";
@@ -147,6 +148,7 @@ async function startLife({ store, world, chain, made }: LifeParts, options: Life
     world: alive,
     log: { error: write, warn: write, info: write },
     sealer: createSealer(secret, secret === SECRET ? null : SECRET),
+    beneficiaries: BENEFICIARIES,
     changes: { key: tell, account: tell },
     node: options.node ?? "main",
     rails: options.rails?.(parts) ?? [authorizationRail(parts), payerRail(parts)],

@@ -1,6 +1,6 @@
 // Channels in memory: what is held for calls under way, what was promised and is not written yet, when the chain was last asked. Bounded: the channel not used
 // for longest goes first, and none that is in use. The store stays the truth.
-import type { BucketOwner } from "../../quota.ts";
+import type { BucketOwner } from "../../../core/quota.ts";
 import type { Store } from "../../store.ts";
 import type { Voucher } from "./channel.ts";
 import { acceptedOf } from "./channel.ts";

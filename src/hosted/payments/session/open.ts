@@ -1,12 +1,12 @@
 // Opens pay-per-call: what each session rail works with, and one door to all of them. Loaded only where a session rail is configured, and brings the libraries
 // of its chains along.
 import type { Logger } from "pino";
+import { createAddressLimit } from "../../../core/address-limit.ts";
 import type { BucketSize } from "../../../core/bucket.ts";
 import { type Fault, fault } from "../../../core/fault.ts";
 import { NANO_PER_UNIT, nanoOf, type SessionRailSettings } from "../../../core/payment.ts";
 import { usdText } from "../../../core/price.ts";
 import type { World } from "../../../world.ts";
-import { createAddressLimit } from "../../creation-limit.ts";
 import { createSealer } from "../../sealed.ts";
 import type { Store } from "../../store.ts";
 import { challengeSecrets } from "../open.ts";

@@ -2,7 +2,7 @@
 // only where a session rail is configured. Amounts are base units of six-decimal tokens.
 import type { Fault } from "../../../core/fault.ts";
 import { NANO_PER_UNIT } from "../../../core/payment.ts";
-import type { Quota } from "../../quota.ts";
+import type { Quota } from "../../../core/quota.ts";
 import type { PaymentHeaders } from "../payments.ts";
 
 /** A request that has to be paid for: one call, or the calls of a batch. */

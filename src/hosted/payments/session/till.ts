@@ -3,8 +3,8 @@
 import type { Bucket } from "../../../core/access.ts";
 import type { BucketSize } from "../../../core/bucket.ts";
 import { fault } from "../../../core/fault.ts";
+import { quotaOf, takeToken } from "../../../core/quota.ts";
 import type { World } from "../../../world.ts";
-import { quotaOf, takeToken } from "../../quota.ts";
 import { findCall, MAX_KEPT_BYTES, type RecordedCall, takeRerun } from "./call-record.ts";
 import { greaterOf, lesserOf, requiredFor, type Voucher } from "./channel.ts";
 import type { Charges } from "./charges.ts";

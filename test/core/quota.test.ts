@@ -1,8 +1,8 @@
 // The buckets of an account: one for each name, whatever the name is.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { quotaOf, takeToken } from "../../src/core/quota.ts";
 import type { Payer } from "../../src/hosted/holder.ts";
-import { quotaOf, takeToken } from "../../src/hosted/quota.ts";
 
 test("a profile may be named like a member of every object and is limited all the same", () => {
   const payer: Payer = { id: "acc", kind: "account", paid: null, own: null, fullAtMs: null };

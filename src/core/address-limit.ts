@@ -1,6 +1,6 @@
 // Limits by network address: how many keys one may create, how many wrong secrets it may try. Bounded: the address not seen for longest goes first.
-import { isIPv6 } from "node:net";
-import { type BucketSize, take, waitMs } from "../core/bucket.ts";
+import { type BucketSize, take, waitMs } from "./bucket.ts";
+import { isAddress } from "./public-address.ts";
 
 /** A limit that each address has for itself. */
 export interface AddressLimit {
@@ -51,8 +51,9 @@ const NETWORK_GROUPS = 4;
 
 /** Who an address is counted as: itself, or for IPv6 its /64. */
 export function networkOf(address: string): string {
-  if (!isIPv6(address)) return address;
-  const [head = "", tail] = (address.split("%")[0] ?? "").toLowerCase().split("::");
+  const [bare = ""] = address.split("%");
+  if (!bare.includes(":") || !isAddress(bare)) return address;
+  const [head = "", tail] = bare.toLowerCase().split("::");
   const groups = head === "" ? [] : head.split(":");
   const rest = tail === undefined || tail === "" ? 0 : tail.split(":").reduce((sum, it) => sum + (it.includes(".") ? 2 : 1), 0);
   const missing = tail === undefined ? 0 : Math.max(0, GROUPS - groups.length - rest);

@@ -1,8 +1,7 @@
 // The rate limits of an account or a channel: a token for each call from the bucket that binds it, and what is left there. Knows no price.
-import type { Bucket } from "../core/access.ts";
-import { type BucketSize, FULL_MS, remaining, take, waitMs } from "../core/bucket.ts";
-import { type Fault, fault } from "../core/fault.ts";
-import type { Payer } from "./holder.ts";
+import type { Bucket } from "./access.ts";
+import { type BucketSize, FULL_MS, remaining, take, waitMs } from "./bucket.ts";
+import { type Fault, fault } from "./fault.ts";
 
 /** What a bucket lets through, for the caller to know. */
 export interface Quota {
@@ -15,7 +14,10 @@ export interface Quota {
 }
 
 /** Whoever has buckets: an account, or a channel of pay-per-call. */
-export type BucketOwner = Pick<Payer, "fullAtMs">;
+export interface BucketOwner {
+  /** When each bucket would be full again, by its name; null = none was used yet. */
+  fullAtMs: Map<string, number> | null;
+}
 
 /** How large a bucket is, and the time. */
 export interface BucketNow {

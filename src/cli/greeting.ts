@@ -1,0 +1,23 @@
+// The lines that `svc serve` prints once it is ready: where the service is, and a first call.
+import type { Config } from "../config.ts";
+import type { LocalChain } from "./local-chain.ts";
+
+/** Prints where the service is reached. */
+export function greet(config: Config, port: number, local: LocalChain | null): void {
+  const base = config.server.publicUrl ?? `http://${config.server.host}:${port}`;
+  const profile = config.profiles.find((it) => it.slug === "public") ?? config.profiles[0];
+  const served = config.chains.find((it) => profile?.chains.has(it.chainName));
+  const chain = config.devnet ? "local" : (served?.chainName ?? "ethereum");
+  console.log(`
+svc is ready at ${base}
+
+  curl -s ${base}/rpc/${chain} -H 'content-type: application/json' \\
+       -d '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
+
+${config.hosted === null ? "" : `  a key      curl -s -X POST ${base}/api/v1/agent/keys\n`}  websocket  ${base.replace(/^http/, "ws")}/ws/rpc/${chain}
+  dashboard  ${base}/dashboard
+  chains     ${base}/api/chains
+  all of it  ${base}/llms.txt
+
+${local?.payingLines(base) ?? ""}`);
+}

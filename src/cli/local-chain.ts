@@ -1,0 +1,61 @@
+// The local chain and the local payment chains that `svc serve` starts for development. Knows nothing of how the service is built.
+import type { Config } from "../config.ts";
+import { type Devnet, startDevnet } from "../devnet/anvil.ts";
+import type { LocalPayments } from "../devnet/payments/local.ts";
+import { isLoopback } from "../devnet/payments/loopback.ts";
+import { withDevnet } from "../devnet/profile.ts";
+import { realWorld } from "../world.ts";
+import { refuse } from "./command.ts";
+
+/** What runs on this machine to try the service with. */
+export interface LocalChain {
+  /** A configuration with it. */
+  readonly complete: (config: Config) => Config;
+  /** Lines that tell how to pay; empty where nothing can be paid. */
+  readonly payingLines: (base: string) => string;
+  readonly close: () => Promise<unknown>;
+}
+
+/** Starts the local chain, and payments on it where only this machine reaches them. */
+export async function startLocal(config: Config, onProgress: (line: string) => void): Promise<LocalChain> {
+  const starting = startDevnet({ nodes: 3, onProgress });
+  const paying = startPaying(config, starting, onProgress);
+  const devnet: Devnet = await starting.catch((error: unknown) => refuse(`svc: ${String(error)}`));
+  const payments = await paying;
+  return {
+    complete: (it) => payments?.into(withDevnet(it, devnet)) ?? withDevnet(it, devnet),
+    payingLines: (base) => payments?.lines(base, devnet.chain.chainName) ?? "",
+    close: () => Promise.all([payments?.close(), devnet.close()]),
+  };
+}
+
+/** Loaded only here: an instance without a local chain knows nothing of it. Null = there are no local payments. */
+async function startPaying(config: Config, devnet: Promise<Devnet>, onProgress: (line: string) => void) {
+  if (config.hosted === null) return null;
+  const { host, publicUrl } = config.server;
+  const reached = [host, ...(publicUrl === null ? [] : [new URL(publicUrl).hostname])].find((it) => !isLoopback(it));
+  if (reached !== undefined) {
+    onProgress(
+      `no local payments: others may reach ${reached}, and local money is worth nothing. They come with server.host 127.0.0.1 and no other public_url`,
+    );
+    return null;
+  }
+  try {
+    const [local, greeting, left] = await Promise.all([
+      import("../devnet/payments/local.ts"),
+      import("../devnet/payments/greeting.ts"),
+      import("../devnet/payments/local-rails.ts"),
+    ]);
+    const chains: LocalPayments = await local.startLocalPayments({ devnet, world: realWorld, onProgress });
+    const forget = left.leaveLocalRails(config.dataDir, chains.rails);
+    const into = (it: Config): Config => local.withLocalPayments(it, chains);
+    const close = async (): Promise<void> => {
+      forget();
+      await chains.close();
+    };
+    return { into, close, lines: (base: string, chain: string) => greeting.payingLines(base, chain, chains) };
+  } catch (error) {
+    onProgress(`no local payments: ${String(error)}`);
+    return null;
+  }
+}
