@@ -3,8 +3,8 @@
 
 /** An attempt that has not been answered. */
 export interface Unanswered {
-  /** When it left this machine; null = it has not. */
-  readonly sentAtMs: number | null;
+  /** When it was sent, or while it is not: when its connection was begun. Null = the provider has not been asked for anything. */
+  readonly askedAtMs: number | null;
   /** When the provider last answered anything at all on this transport. */
   readonly heardAtMs: number;
   /** The 99th percentile of its answers to calls of this kind; null = unknown. */
@@ -24,7 +24,7 @@ export interface CallerIdentity {
 }
 
 /** The service itself: what it asks for probes and subscriptions. */
-export const SERVICE: CallerIdentity = { key: "service" };
+export const SERVICE_CALLER: CallerIdentity = { key: "service" };
 
 /** No provider is silent before this. */
 const LEAST_SILENCE_MS = 1_000;
@@ -38,10 +38,10 @@ const COUNT_EVERY_MS = 10_000;
 const MAX_COUNTED_CALLERS = 64;
 
 /** What an attempt that has no answer at `nowMs` says of its provider. */
-export function silenceOf({ sentAtMs, heardAtMs, usualMs }: Unanswered, nowMs: number): Silence {
-  if (sentAtMs === null) return "early";
-  if (heardAtMs > sentAtMs && heardAtMs <= nowMs) return "heard";
-  const outMs = nowMs - sentAtMs;
+export function silenceOf({ askedAtMs, heardAtMs, usualMs }: Unanswered, nowMs: number): Silence {
+  if (askedAtMs === null) return "early";
+  if (heardAtMs > askedAtMs && heardAtMs <= nowMs) return "heard";
+  const outMs = nowMs - askedAtMs;
   if (outMs > Math.max(LEAST_SILENCE_MS, usualMs ?? 0)) return "silent";
   return outMs > Math.max(LEAST_QUIET_MS, usualMs ?? DEFAULT_QUIET_MS) ? "quiet" : "early";
 }

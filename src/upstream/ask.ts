@@ -41,11 +41,16 @@ export function ask(wheel: Wheel, { upstream, provider, method, params, timeoutM
     broken() {},
     failed: fail,
   };
-  const alarm = wheel.set(timeoutMs, () => {
-    const { sent } = dispatch;
-    dispatch.cancel();
-    fail(plainFailure(sent ? "timeout" : "unsent", "no answer in time"));
+  // Where this process was held up, the answer may be here and not read yet: one turn later it is.
+  let alarm = wheel.set(timeoutMs, () => {
+    alarm = wheel.set(0, expire);
   });
+  const expire = (): void => {
+    const { sent, queued } = dispatch;
+    dispatch.cancel();
+    const failure = plainFailure(sent ? "timeout" : "unsent", "no answer in time");
+    fail(!sent && queued === true ? { ...failure, crowded: true } : failure);
+  };
   const dispatch = upstream.send(
     { provider, ...writeRequest(method, Buffer.from(params)), mayStream: false, ...(isProbe === undefined ? {} : { isProbe }) },
     listener,

@@ -60,6 +60,7 @@ export class PendingAttempt implements Listener, Outstanding {
   readonly startedAtMs: number;
   readonly isTrial: boolean;
   sentAtMs: number | null = null;
+  connectingAtMs: number | null = null;
   counted = false;
   before: Outstanding | null = null;
   after: Outstanding | null = null;
@@ -112,6 +113,7 @@ export class PendingAttempt implements Listener, Outstanding {
     if (this.attempt !== null) return;
     this.#dispatch = dispatch;
     if (dispatch.sent) this.sentAtMs = this.startedAtMs;
+    else if (!dispatch.queued) this.connectingAtMs = this.startedAtMs;
   }
 
   result(body: Buffer, { start, end, idAt }: ResultSpan, lender?: Lender): void {

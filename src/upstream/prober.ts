@@ -171,10 +171,11 @@ class Checks {
         over();
         this.#tracker.heard(provider, transport);
       },
-      failed: ({ kind }) => {
+      failed: ({ kind, crowded }) => {
         over();
         if (isAnswer(kind)) this.#tracker.heard(provider, transport);
-        else if (kind === "timeout") this.#tracker.recordUnheard(provider, transport, sinceMs);
+        // One whose connection does not come about in that time is as silent as one that does not answer.
+        else if (crowded !== true && world.now() - sinceMs >= CHECK_MS) this.#tracker.recordUnheard(provider, transport, sinceMs);
       },
     });
     if (!isOver) this.#cancels.add(cancel);

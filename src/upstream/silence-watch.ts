@@ -28,6 +28,8 @@ export interface Outstanding extends Channel, Linked<Outstanding> {
   readonly queued: boolean;
   /** When it was first known to have been sent; null = it is not. */
   sentAtMs: number | null;
+  /** When it was first known to wait for a connection of its own to be made; null = it never did. */
+  connectingAtMs: number | null;
   /** It has counted as silent toward the circuit of its provider. */
   counted: boolean;
   /** Asked to go elsewhere, if it can. */
@@ -52,6 +54,8 @@ export interface SilenceListener {
 
 /** How often is looked, while anything is out. */
 const LOOK_EVERY_MS = 100;
+/** A look that is later than this was held up in this process: what came meanwhile has not been read yet. */
+const LATE_LOOK_MS = 2 * LOOK_EVERY_MS;
 
 /** Watches the channels of one provider set. */
 export class SilenceWatch {
@@ -59,6 +63,8 @@ export class SilenceWatch {
   readonly #channels: readonly WatchedChannel[];
   readonly #listener: SilenceListener;
   #looking = false;
+  /** When it last looked, or began to. */
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
   /** When the last attempt began that this watch was told of. Others on its channels began with the successor of its set, which watches them. */
   #lastBeganMs = Number.NEGATIVE_INFINITY;
 
@@ -76,11 +82,18 @@ export class SilenceWatch {
 
   /** What an attempt says of its provider that ends now without an answer. */
   silenceOf({ health }: WatchedChannel, out: Outstanding): Silence {
-    return silenceOf({ sentAtMs: out.sentAtMs, heardAtMs: health.heardAtMs, usualMs: usualMs(health.latency, out.method, 0.99) }, this.#world.now());
+    const askedAtMs = out.sentAtMs ?? out.connectingAtMs;
+    return silenceOf({ askedAtMs, heardAtMs: health.heardAtMs, usualMs: usualMs(health.latency, out.method, 0.99) }, this.#attentiveUntilMs());
+  }
+
+  /** Until when an answer would have been read: not while this process was busy or asleep, which says nothing about any provider. */
+  #attentiveUntilMs(): number {
+    return Math.min(this.#world.now(), this.#lookedAtMs + LATE_LOOK_MS);
   }
 
   #lookLater(): void {
     this.#looking = true;
+    this.#lookedAtMs = this.#world.now();
     this.#world.after(LOOK_EVERY_MS, () => {
       this.#looking = false;
       for (const channel of this.#channels) if (channel.out.size > 0) this.#look(channel);
@@ -96,11 +109,12 @@ export class SilenceWatch {
   #look(channel: WatchedChannel): void {
     let quiet = false;
     for (const out of channel.out.all()) {
-      if (!out.sent) {
-        if (out.queued) out.leave("queued");
+      if (!out.sent && out.queued) {
+        out.leave("queued");
         continue;
       }
-      out.sentAtMs ??= this.#world.now();
+      if (out.sent) out.sentAtMs ??= this.#world.now();
+      else out.connectingAtMs ??= this.#world.now();
       const silence = this.silenceOf(channel, out);
       quiet ||= silence === "quiet" || silence === "silent";
       if (silence === "silent" && !out.counted) this.#listener.silent(channel, out);

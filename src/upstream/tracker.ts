@@ -20,7 +20,7 @@ import { type MethodReport, methodReadings, reading, STALE_MS, usualMs } from ".
 import { isKnownByName, type Method, methodOf } from "../core/method.ts";
 import { type Awaited, betterOf, type Considered, panicPlanOf, planOf, waitOf } from "../core/plan.ts";
 import type { Provider, ProviderSet, Transport } from "../core/profile.ts";
-import { SERVICE } from "../core/silence.ts";
+import { SERVICE_CALLER } from "../core/silence.ts";
 import { type Draw, minCallsOf, needsReadings, type SelectionSettings } from "../core/strategy.ts";
 import { limitedForMs } from "../core/throttle.ts";
 import {
@@ -273,10 +273,9 @@ class SetTracker implements Tracker {
   recordUnheard(provider: Provider, transport: Transport, sinceMs: number): void {
     const channel = this.#watchedOf({ provider, transport });
     const nowMs = this.#world.now();
-    // Where nobody else could be asked, to open a circuit would help nobody.
-    if (channel === null || channel.health.heardAtMs >= sinceMs || !this.#hasOther(provider, nowMs)) return;
+    if (channel === null || channel.health.heardAtMs >= sinceMs) return;
     const { breaker } = channel.health;
-    recordSilence(channel.health, SERVICE.key, nowMs - sinceMs, this.#ending(NO_BLOCK));
+    recordSilence(channel.health, SERVICE_CALLER.key, nowMs - sinceMs, this.#ending(NO_BLOCK));
     this.#tell(channel, { breaker, cordon: channel.health.cordon }, "silence");
     if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
   }
@@ -518,11 +517,6 @@ class SetTracker implements Tracker {
   #tellOutage(): void {
     if (this.isUsable()) return;
     for (const listener of [...this.#listeners]) listener.outage?.();
-  }
-
-  /** Whether a provider other than this one may be asked. */
-  #hasOther({ id }: Provider, nowMs: number): boolean {
-    return this.#stations.some(({ provider, http, ws }) => provider.id !== id && (isUsable(http, nowMs) || isUsable(ws, nowMs)));
   }
 
   /** Whether all circuits are open of those providers that may be asked at all, and there is such a one. */

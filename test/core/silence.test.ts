@@ -7,7 +7,7 @@ import { silenceOf, takeCount } from "../../src/core/silence.ts";
 const NEVER = Number.NEGATIVE_INFINITY;
 
 test("a provider is silent once an attempt is out for longer than usual, and for longer than a second", () => {
-  const at = (outMs: number, usualMs: number | null) => silenceOf({ sentAtMs: 0, heardAtMs: NEVER, usualMs }, outMs);
+  const at = (outMs: number, usualMs: number | null) => silenceOf({ askedAtMs: 0, heardAtMs: NEVER, usualMs }, outMs);
   assert.deepEqual(
     [at(300, null), at(301, null), at(1_000, null), at(1_001, null)],
     ["early", "quiet", "quiet", "silent"],
@@ -18,23 +18,23 @@ test("a provider is silent once an attempt is out for longer than usual, and for
 });
 
 test("one that has answered anything since is not silent, however long an attempt is out; one that answered before is", () => {
-  assert.equal(silenceOf({ sentAtMs: 100, heardAtMs: 101, usualMs: 20 }, 60_000), "heard");
-  assert.equal(silenceOf({ sentAtMs: 100, heardAtMs: 100, usualMs: 20 }, 60_000), "silent");
-  assert.equal(silenceOf({ sentAtMs: 100, heardAtMs: 99, usualMs: 20 }, 60_000), "silent");
+  assert.equal(silenceOf({ askedAtMs: 100, heardAtMs: 101, usualMs: 20 }, 60_000), "heard");
+  assert.equal(silenceOf({ askedAtMs: 100, heardAtMs: 100, usualMs: 20 }, 60_000), "silent");
+  assert.equal(silenceOf({ askedAtMs: 100, heardAtMs: 99, usualMs: 20 }, 60_000), "silent");
 });
 
 test("what has not been sent says nothing", () => {
-  assert.equal(silenceOf({ sentAtMs: null, heardAtMs: NEVER, usualMs: 20 }, 60_000), "early");
+  assert.equal(silenceOf({ askedAtMs: null, heardAtMs: NEVER, usualMs: 20 }, 60_000), "early");
 });
 
 test("property: an answer after the sending always clears a provider, and nothing is said before a quarter of a second", () => {
   const time = fc.integer({ min: 0, max: 1_000_000 });
   fc.assert(
-    fc.property(time, time, time, fc.option(time, { nil: null }), (sentAtMs, heardAtMs, nowMs, usualMs) => {
-      const silence = silenceOf({ sentAtMs, heardAtMs, usualMs }, nowMs);
-      if (heardAtMs > sentAtMs && heardAtMs <= nowMs) assert.equal(silence, "heard");
-      else if (nowMs - sentAtMs <= 250) assert.equal(silence, "early");
-      if (silence === "silent") assert.ok(nowMs - sentAtMs > Math.max(1_000, usualMs ?? 0));
+    fc.property(time, time, time, fc.option(time, { nil: null }), (askedAtMs, heardAtMs, nowMs, usualMs) => {
+      const silence = silenceOf({ askedAtMs, heardAtMs, usualMs }, nowMs);
+      if (heardAtMs > askedAtMs && heardAtMs <= nowMs) assert.equal(silence, "heard");
+      else if (nowMs - askedAtMs <= 250) assert.equal(silence, "early");
+      if (silence === "silent") assert.ok(nowMs - askedAtMs > Math.max(1_000, usualMs ?? 0));
     }),
   );
 });

@@ -58,6 +58,8 @@ export interface RoutingBench {
   latencyOf: (provider: string, method: string) => number | null;
   /** Connections that a provider has in all. */
   readonly connections: Map<string, number>;
+  /** Providers to which no connection comes about: nothing is sent, and nothing fails. */
+  readonly unreachable: Set<string>;
   /** What a provider fails with; none = it answers well. */
   readonly failures: Map<string, Failure>;
   ask(about?: Ask): Routed;
@@ -80,6 +82,7 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
   const tracker = createTracker(fakeSet(providers), world, { ...SELECTION, exploreShare: options.exploreShare ?? 0 });
   const sent: Sent[] = [];
   const connections = new Map<string, number>();
+  const unreachable = new Set<string>();
   const failures = new Map<string, Failure>();
   /** Requests that use a connection, by provider. */
   const busy = new Map<string, number>();
@@ -90,6 +93,7 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
     providers,
     sent,
     connections,
+    unreachable,
     failures,
     latencyOf: () => 10,
     stateOf: (index) => tracker.health(providers[index] ?? assert.fail(), "http").breaker,
@@ -114,12 +118,13 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
       const isProbe = /eth_chainId|eth_blockNumber/.test(outgoing.body.toString());
       const free = upstream.isFree?.(outgoing.provider) === true;
       const method = isProbe ? "probe" : (/"method":"(\w+)"/.exec(outgoing.body.toString())?.[1] ?? "");
-      const one: Sent = { provider: id, atMs: world.now(), isProbe, method, listener, cancelled: false, answered: false, sent: free, queued: !free };
+      const connects = free && !unreachable.has(id);
+      const one: Sent = { provider: id, atMs: world.now(), isProbe, method, listener, cancelled: false, answered: false, sent: connects, queued: !free };
       sent.push(one);
-      if (free) use(id, 1);
+      if (connects) use(id, 1);
       const latencyMs = it.latencyOf(id, method);
       const failure = failures.get(id);
-      if (free && latencyMs !== null) {
+      if (connects && latencyMs !== null) {
         world.after(latencyMs, () => {
           if (one.cancelled) return;
           one.answered = true;

@@ -7,6 +7,8 @@ export interface SimulatedWorld extends World {
   readonly advance: (ms: number) => void;
   /** Moves the clock alone, also backwards, as a broken clock would: no timer runs. */
   readonly jump: (ms: number) => void;
+  /** Moves time forward as a process that is held up sees it: what fell due meanwhile runs late, with the next `advance`. */
+  readonly stall: (ms: number) => void;
   /** Timers that have neither run nor been cancelled. */
   readonly pendingTimers: () => number;
 }
@@ -52,6 +54,9 @@ export function simulatedWorld(seed: number): SimulatedWorld {
     },
     jump(ms) {
       for (const timer of timers) timer.dueMs += ms;
+      nowMs += ms;
+    },
+    stall(ms) {
       nowMs += ms;
     },
     pendingTimers: () => timers.size,

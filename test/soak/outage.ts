@@ -34,12 +34,14 @@ export interface OutageFigures {
   readonly lastFailureMs: number;
 }
 
-/** One stopped node of three with every strategy and with callers that give up, and all three. */
+const STRATEGIES = ["load-balanced", "latency-weighted", "fastest", "priority"] as const;
+
+/** One stopped node of three, for every strategy and both kinds of callers, and all three. */
 export const OUTAGES: readonly Outage[] = [
-  ...["load-balanced", "latency-weighted", "fastest", "priority"].map((strategy) => {
-    return { name: "one of three stopped", strategy, stopped: 1, stopMs: 60_000, givesUpMs: null };
+  ...STRATEGIES.map((strategy) => ({ name: "one of three stopped", strategy, stopped: 1, stopMs: 60_000, givesUpMs: null })),
+  ...STRATEGIES.map((strategy) => {
+    return { name: "one of three stopped, callers give up", strategy, stopped: 1, stopMs: 60_000, givesUpMs: 5_000 };
   }),
-  { name: "one of three stopped, callers give up", strategy: "load-balanced", stopped: 1, stopMs: 60_000, givesUpMs: 5_000 },
   { name: "all stopped", strategy: "load-balanced", stopped: 3, stopMs: 75_000, givesUpMs: null },
 ];
 

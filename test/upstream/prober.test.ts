@@ -156,7 +156,17 @@ test("a provider that is silent on a socket that takes no more requests is asked
   world.advance(500);
   const probes = refused;
   const about = { provider, transport: "ws" as const, method: methodOf("eth_getBalance"), caller: { key: "c" }, startedAtMs: world.now() };
-  tracker.begin({ ...about, sent: true, queued: false, sentAtMs: world.now(), counted: false, before: null, after: null, leave: () => {} });
+  tracker.begin({
+    ...about,
+    sent: true,
+    queued: false,
+    sentAtMs: world.now(),
+    connectingAtMs: null,
+    counted: false,
+    before: null,
+    after: null,
+    leave: () => {},
+  });
   world.advance(1_400);
   assert.ok(refused > probes, "it was asked");
   assert.equal(tracker.health(provider, "ws").breaker, "closed", "what was not sent says nothing");

@@ -68,6 +68,55 @@ test("one caller counts once in ten seconds for one circuit", () => {
   assert.equal(it.stateOf(0), "open");
 });
 
+test("with one caller and all providers hung the last circuit opens as the others do, and the caller is told when to come back", () => {
+  const it = routingBench(3);
+  it.world.advance(3_000);
+  it.latencyOf = () => null;
+  it.ask();
+  it.world.advance(4_500);
+  for (const [index] of it.providers.entries()) assert.equal(it.stateOf(index), "open", `p${index}`);
+  const calls = Array.from({ length: 5 }, () => it.ask());
+  const [refused] = calls.filter(({ outcome }) => outcome() !== null);
+  const outcome = refused?.outcome();
+  assert.ok(outcome?.kind === "fault" && outcome.fault.retryAfterMs === 250, "the fifth at once");
+  it.latencyOf = () => 10;
+  it.world.advance(1_100);
+  const after = it.ask();
+  it.world.advance(50);
+  assert.equal(after.outcome()?.kind, "result", "a second after they are back");
+});
+
+test("a provider to which no connection comes about is as silent as one that does not answer: what waits for it goes elsewhere, writes too", () => {
+  for (const method of ["eth_gasPrice", "eth_sendRawTransaction"]) {
+    const it = routingBench(2);
+    it.world.advance(3_000);
+    it.unreachable.add("p0");
+    const call = it.ask({ method });
+    it.world.advance(1_600);
+    assert.deepEqual([it.stateOf(0), call.outcome()?.kind, it.attemptsOf(call)], ["open", "result", "p0:circuit_open p1:ok"]);
+    assert.equal(it.tracker.health(it.providers[0] ?? assert.fail(), "http").openings.silence, 1);
+  }
+});
+
+test("a process that was held up holds its own lateness against no provider", () => {
+  const it = routingBench(2);
+  it.world.advance(3_000);
+  it.latencyOf = () => null;
+  const calls = ["a", "b"].map((caller) => it.ask({ caller }));
+  it.world.advance(300);
+  it.world.stall(3_000);
+  const left = it.ask({ caller: "c" });
+  assert.equal(calls[1]?.route.cancel().countedAsTimeout, false, "its answer may be here");
+  it.world.advance(5);
+  assert.equal(it.stateOf(0), "closed");
+  for (const { provider, isProbe, listener } of it.sent) {
+    const value = Buffer.from(isProbe ? '"0x1"' : "7");
+    if (provider === "p0") listener.result(value, { start: 0, end: value.length, idAt: null });
+  }
+  it.world.advance(900);
+  assert.deepEqual([calls[0]?.outcome()?.kind, left.outcome()?.kind, it.stateOf(0)], ["result", "result", "closed"]);
+});
+
 test("an answer to anything shows that a provider is there: what is slow beside it is a reading, not a timeout", () => {
   const it = routingBench(1, { probed: false });
   it.latencyOf = (_, method) => (method === SLOW ? null : 10);
@@ -197,7 +246,7 @@ test("the watch of a set that was replaced ends with the last attempt it was tol
   const set = fakeSet([fakeProvider(0, { wsUrl: null })]);
   const outOn = (tracker: Tracker) => {
     const out = { ...channel, method: methodOf("eth_getBalance"), caller: { key: "c" }, startedAtMs: world.now(), sent: true, queued: false };
-    const began = { ...out, sentAtMs: null, counted: false, before: null, after: null, leave: () => {} };
+    const began = { ...out, sentAtMs: null, connectingAtMs: null, counted: false, before: null, after: null, leave: () => {} };
     tracker.begin(began);
     return () => {
       const attempt = { ...channel, latencyMs: world.now() - began.startedAtMs, verdict: null, code: null };

@@ -1,5 +1,6 @@
 // Bad days over real sockets: a provider that hangs with all connections in use, a socket that closes under many calls, a chain without providers.
 import assert from "node:assert/strict";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { socketStage } from "../fakes/socket-stage.ts";
 import { healthOf, metaOf, stage, until, walked } from "../fakes/stage.ts";
@@ -20,6 +21,20 @@ test("a provider that hangs with all its connections in use keeps nobody: those 
   assert.deepEqual([health.circuit_breaker_state, health.circuit_opened], ["open", { silence: 1, timeout: 0, network: 0, server: 0, auth: 0 }]);
   const { text } = await service.get("/metrics");
   assert.match(text, /^svc_circuit_opened_total\{[^}]*provider="a",transport="http",cause="silence"\} 1$/m);
+});
+
+test("a provider whose TLS handshake hangs is left as a silent one is, long before its connection would time out", async (t) => {
+  const connected = new Set<Socket>();
+  const hanging = createServer((socket) => void connected.add(socket.on("error", () => {})));
+  await new Promise<void>((resolve) => hanging.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    for (const socket of connected) socket.destroy();
+    hanging.close();
+  });
+  const { port } = hanging.address() as AddressInfo;
+  const { call, service } = await stage(t, [undefined, undefined], { providers: [{ url: `https://127.0.0.1:${port}` }] });
+  assert.equal(walked(await call("eth_gasPrice")), "a:circuit_open b:ok");
+  assert.equal((await healthOf(service, "a")).circuit_opened.silence, 1);
 });
 
 test("one close of a socket counts once toward its circuit, however many calls were under way", async (t) => {

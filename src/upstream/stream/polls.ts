@@ -4,7 +4,7 @@ import { NO_BLOCK } from "../../core/call.ts";
 import { type Head, inLiveShape, readHead } from "../../core/chain-event.ts";
 import { methodOf } from "../../core/method.ts";
 import type { Provider } from "../../core/profile.ts";
-import { SERVICE } from "../../core/silence.ts";
+import { SERVICE_CALLER } from "../../core/silence.ts";
 import { writeRequest } from "../../core/wire-request.ts";
 import type { World } from "../../world.ts";
 import { createRouter, type Outcome, type Route, type RouteRequest, type Router, type RouterLimits } from "../router.ts";
@@ -92,7 +92,7 @@ type Where = Pick<RouteRequest, "tracker" | "strategy" | "pin" | "avoid">;
 
 function ask(router: Router, where: Where, { method, params, deadlineMs }: Question, done: (outcome: Outcome, route: Route) => void): Route {
   const call = { methodName: method, method: methodOf(method), block: NO_BLOCK, ...writeRequest(method, params) };
-  return router.route({ call, ...where, caller: SERVICE, transport: "http", deadlineMs, mayStream: false }, done);
+  return router.route({ call, ...where, caller: SERVICE_CALLER, transport: "http", deadlineMs, mayStream: false }, done);
 }
 
 /** Asks one provider. `done` hears the raw JSON of the result, or null where there is none. */

@@ -4,7 +4,7 @@ import { NO_BLOCK } from "../../core/call.ts";
 import { fault } from "../../core/fault.ts";
 import { methodOf } from "../../core/method.ts";
 import type { Provider } from "../../core/profile.ts";
-import { SERVICE } from "../../core/silence.ts";
+import { SERVICE_CALLER } from "../../core/silence.ts";
 import type { Subscription } from "../../core/subscription.ts";
 import { writeRequest } from "../../core/wire-request.ts";
 import type { World } from "../../world.ts";
@@ -107,14 +107,17 @@ class Opening implements Pick<Source, "ask" | "close"> {
     const method = methodOf("eth_subscribe");
     const call = { methodName: "eth_subscribe", method, block: NO_BLOCK, ...writeRequest("eth_subscribe", Buffer.from(subscription.params)) };
     const router = createRouter({ world, wheel, limits, upstreams: { ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) } } });
-    this.#route = router.route({ call, tracker, strategy, pin, avoid, caller: SERVICE, transport: "ws", deadlineMs, mayStream: false }, (outcome, route) => {
-      const provider = route.answeredBy;
-      this.#route = route;
-      if (outcome.kind !== "result" || provider === null) return this.#finish({ kind: "refused", outcome, route, lacking: null });
-      this.#provider = provider;
-      if (subscription.kind === "logs") this.#followHeads(provider, route);
-      else this.#finish({ kind: "open", source: this.#sourceAt(provider), route });
-    });
+    this.#route = router.route(
+      { call, tracker, strategy, pin, avoid, caller: SERVICE_CALLER, transport: "ws", deadlineMs, mayStream: false },
+      (outcome, route) => {
+        const provider = route.answeredBy;
+        this.#route = route;
+        if (outcome.kind !== "result" || provider === null) return this.#finish({ kind: "refused", outcome, route, lacking: null });
+        this.#provider = provider;
+        if (subscription.kind === "logs") this.#followHeads(provider, route);
+        else this.#finish({ kind: "open", source: this.#sourceAt(provider), route });
+      },
+    );
   }
 
   ask(method: string, params: string): Promise<Buffer | null> {
