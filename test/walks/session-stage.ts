@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { tempo } from "mppx/client";
 import { createClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
@@ -35,6 +36,8 @@ export interface SessionStage {
   restart(): Promise<void>;
   /** Reads the store beside the running service. */
   peek<T>(run: (store: Store) => Promise<T>): Promise<T>;
+  /** Sets the state of a channel beside the running service, as another instance does. */
+  setChannelState(id: string, state: "open" | "closing"): void;
   /** Reads the store while the service rests. */
   read<T>(run: (store: Store) => Promise<T>): Promise<T>;
 }
@@ -46,6 +49,7 @@ export interface SessionStageOptions {
   /** URL of the provider; default = the scripted one. */
   readonly provider?: (chains: PaymentChains, upstream: ScriptedUpstream) => string;
   readonly hosted?: Record<string, unknown>;
+  readonly blockTimeMs?: number;
 }
 
 /** The chains of a file of tests: started once. */
@@ -65,7 +69,7 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
     server: { port: 0 },
     data_dir: dataDir,
     log_level: "debug",
-    chains: { ethereum: { chain_id: options.provider === undefined ? 1 : chains.evm.chainId, name: "Ethereum", block_time_ms: 12_000 } },
+    chains: { ethereum: { chain_id: options.provider === undefined ? 1 : chains.evm.chainId, name: "Ethereum", block_time_ms: options.blockTimeMs ?? 12_000 } },
     profiles: { premium: profile("paid", url), public: profile("open", url) },
     deadlines: PATIENT,
     hosted: { enabled: true, ...options.hosted },
@@ -112,6 +116,11 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
       } finally {
         await store.close();
       }
+    },
+    setChannelState(id, state) {
+      const db = new DatabaseSync(join(dataDir, "svc.db"));
+      assert.equal(db.prepare("update session_channel set state = ? where id = ?").run(state, id.toLowerCase()).changes, 1);
+      db.close();
     },
     async read(run) {
       await service.close();

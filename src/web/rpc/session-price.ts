@@ -3,6 +3,7 @@ import type { Strategy } from "../../core/attempt.ts";
 import { type Fault, fault } from "../../core/fault.ts";
 import { elements, endOf, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
+import type { Method } from "../../core/method.ts";
 import type { MethodTable } from "../../core/method-table.ts";
 import { cuOf, type Tariff } from "../../core/price.ts";
 import { unitsFor } from "../../hosted/payments/session/sessions.ts";
@@ -78,6 +79,19 @@ function pricedBatch(bytes: Buffer, start: number, pricing: Pricing): PricedRequ
 function priceOf(name: string, { tariff, strategy, pinned, methods }: Pricing): { readonly units: bigint; readonly cu: number } {
   const method = methods.of(name);
   const cu = cuOf(tariff, method, strategy);
-  if (method.handling !== "route" && !(method.handling === "local" && pinned)) return { units: 0n, cu };
-  return { units: unitsFor(cu * tariff.nanoPerCu), cu };
+  return { units: isSold(method, pinned) ? unitsFor(cu * tariff.nanoPerCu) : 0n, cu };
+}
+
+/** Whether an answer may come of a provider, or of a filter of ours; the rest is always refused, or answered from the configuration. */
+function isSold({ handling }: Method, pinned: boolean): boolean {
+  switch (handling) {
+    case "route":
+    case "filter":
+      return true;
+    case "local":
+      return pinned;
+    case "blocked":
+    case "socket_only":
+      return false;
+  }
 }
