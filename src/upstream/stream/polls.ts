@@ -8,7 +8,7 @@ import { SERVICE_CALLER } from "../../core/silence.ts";
 import { writeRequest } from "../../core/wire-request.ts";
 import type { World } from "../../world.ts";
 import { createRouter, type Outcome, type Route, type RouteRequest, type Router, type RouterLimits } from "../router.ts";
-import type { RoutingState } from "../tracker.ts";
+import type { RoutingState, Tracker } from "../tracker.ts";
 import type { Upstream } from "../transport.ts";
 import type { Alarm, Wheel } from "../wheel.ts";
 import { LenientTracker } from "./lenient.ts";
@@ -56,13 +56,14 @@ export function createPolls({ world, wheel, http, limits }: PollsParts): Polls {
   return {
     open({ tracker: strict, strategy, pin, avoid, lenient: isLenient, deadlineMs }, events) {
       const tracker = isLenient ? lenientOf(strict) : strict;
-      const source = new PolledSource(events);
+      const askerIn = (it: Tracker, provider: Provider): Asker => ({ router, tracker: isLenient ? lenientOf(it) : it, provider });
+      const source = new PolledSource(events, (it, provider) => source.begin(askerIn(it, provider), pollOf(askerIn(it, provider))));
       const question = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs };
       const opening = ask(router, { tracker, strategy, pin, avoid }, question, (outcome, route) => {
         const provider = route.answeredBy;
         const isHead = outcome.kind === "result" && readHead(outcome.body.subarray(outcome.start, outcome.end)) !== null;
         if (provider === null || !isHead) return events.opened({ kind: "refused", outcome, route, lacking: provider });
-        const asker = { router, tracker, provider };
+        const asker = askerIn(strict, provider);
         source.begin(asker, pollOf(asker));
         events.opened({ kind: "open", source: source.of(provider), route });
       });
@@ -106,16 +107,20 @@ function askOne({ router, tracker, provider }: Asker, question: Question, done: 
 /** One provider as the source of one stream. */
 class PolledSource {
   readonly #events: SourceEvents;
+  /** Begins anew with a provider. */
+  readonly #moveTo: Source["follow"];
   readonly #asks = new Set<Route>();
   #asker: Asker | null = null;
   #leave: () => void = () => {};
   #closed = false;
 
-  constructor(events: SourceEvents) {
+  constructor(events: SourceEvents, moveTo: Source["follow"]) {
     this.#events = events;
+    this.#moveTo = moveTo;
   }
 
   begin(asker: Asker, poll: HeadPoll): void {
+    const leaveLast = this.#leave;
     this.#asker = asker;
     this.#leave = poll.join({
       head: (raw) => this.#events.head(raw),
@@ -124,10 +129,14 @@ class PolledSource {
         this.#events.lost("it did not answer a poll");
       },
     });
+    leaveLast();
   }
 
   of(provider: Provider): Source {
-    return { provider, pushesLogs: false, ask: (method, params) => this.#ask(method, params), close: () => this.close() };
+    const follow: Source["follow"] = (tracker, now) => {
+      if (!this.#closed) this.#moveTo(tracker, now);
+    };
+    return { provider, pushesLogs: false, ask: (method, params) => this.#ask(method, params), follow, close: () => this.close() };
   }
 
   close(): void {

@@ -60,6 +60,8 @@ export interface Source {
   readonly pushesLogs: boolean;
   /** Asks this provider; resolves with the raw JSON of the result, or null where there is none. Never resolves after `close`. */
   ask(method: string, params: string): Promise<Buffer | null>;
+  /** Goes on with the same provider as it is configured now. */
+  follow(tracker: Tracker, provider: Provider): void;
   /** Nobody hears anything after this. */
   close(): void;
 }
@@ -150,7 +152,9 @@ class Opening implements Pick<Source, "ask" | "close"> {
   }
 
   #sourceAt(provider: Provider): Source {
-    return { provider, pushesLogs: true, ask: (method, params) => this.ask(method, params), close: () => this.close() };
+    // Where its address or headers have changed, its socket is closed, and with it the subscription lost: nothing here has to follow.
+    const follow = (): void => {};
+    return { provider, pushesLogs: true, ask: (method, params) => this.ask(method, params), follow, close: () => this.close() };
   }
 
   /** The router's way of sending: a subscription in place of a request. */

@@ -88,6 +88,8 @@ export class Stream {
   #over = false;
   #cancel: () => void = () => {};
   #attempts = 0;
+  /** A provider is being asked to be its source. */
+  #seeking = false;
   #stale: Alarm | null = null;
   #socketAgain: Alarm | null = null;
   #socketAgainMs = SOCKET_AGAIN_MS;
@@ -127,13 +129,23 @@ export class Stream {
 
   /** Goes on with another set of providers; `pin` is the pinned provider in it. */
   rebind(tracker: Tracker, pin: Provider | null): void {
+    // A change elsewhere leaves it alone.
+    if (tracker === this.#request.tracker) return;
     this.#request = { ...this.#request, tracker, pin };
     const source = this.#source;
-    if (source === null) return;
+    if (source === null) return this.#seekAnew();
     const { provider, pushesLogs } = source;
     const isSame = (it: Provider): boolean => it.id === provider.id && (pushesLogs ? it.wsUrl === provider.wsUrl : it.url === provider.url);
-    if (tracker.set.providers.some(isSame)) return;
-    this.#fail("removed");
+    const now = tracker.set.providers.find(isSame);
+    if (now === undefined) this.#fail("removed");
+    else source.follow(tracker, now);
+  }
+
+  /** Those who are being asked may have been removed: the search begins again among those of now. */
+  #seekAnew(): void {
+    if (!this.#seeking) return;
+    this.#cancel();
+    this.#seek();
   }
 
   report(): StreamReport {
@@ -191,6 +203,7 @@ export class Stream {
     if (outage === null || this.#over) return;
     const { tracker, subscription, strategy, pin } = this.#request;
     const attempt = ++this.#attempts;
+    this.#seeking = true;
     const avoid = outage.avoid.union(outage.penalised);
     const request = { tracker, subscription, strategy, pin, avoid, lenient: this.#everLive, deadlineMs: OPEN_MS };
     const events: SourceEvents = {
@@ -206,6 +219,7 @@ export class Stream {
   }
 
   #opened(outage: Outage, opened: Opened): void {
+    this.#seeking = false;
     if (opened.kind === "open") return this.#attach(outage, opened.source, opened.route);
     const { lacking, outcome, route } = opened;
     const tried = lacking === null ? route.traces.map((it) => it.attempt.provider) : [lacking];
@@ -349,6 +363,7 @@ export class Stream {
 
   /** Lets go of the provider. */
   #drop(): void {
+    this.#seeking = false;
     this.#cancel();
     this.#source?.close();
     this.#source = null;
