@@ -113,12 +113,12 @@ export function createObserver(log: Logger, world: World): Observer {
     },
     refusals: () => refusals,
     channelChanged(profile, chain, { provider, transport, event, cause }) {
-      if (!repeats.mayLog(`${event}: ${profile} on ${chain}: ${provider.id} ${transport}`)) return;
+      if (!repeats.mayLog(profile, `${event}: ${profile} on ${chain}: ${provider.id} ${transport}`)) return;
       const { level, text } = CHANGES[event];
       log[level]({ profile, chain, provider: provider.id, transport, cause }, text);
     },
     streamMoved({ profile, chain, kind, to, reason }) {
-      if (!repeats.mayLog(`subscription moved: ${profile} on ${chain}: ${kind} ${to} ${reason}`)) return;
+      if (!repeats.mayLog(profile, `subscription moved: ${profile} on ${chain}: ${kind} ${to} ${reason}`)) return;
       log.warn({ profile, chain, kind, to, reason }, "subscription moved to another provider");
     },
     sockets,
@@ -140,7 +140,7 @@ export function createObserver(log: Logger, world: World): Observer {
       const { code, httpStatus, message } = failure;
       const occurrence = { provider: provider.id, method: request.call.methodName, code, httpStatus, message: String(message) };
       const shape = noteUnknown(to.unknown, { ...occurrence, redact: (text) => (repeatsSecret(provider, text) ? REDACTED : redact(text)) }, world.wallMs());
-      if (shape === null || !repeats.mayLog(`unknown error of ${provider.id}`)) continue;
+      if (shape === null || !repeats.mayLog(to.profile, `unknown error of ${provider.id}`)) continue;
       log.warn({ profile: to.profile, chain: to.chain, ...shape }, "a provider error that no rule knows; `error_rules` can say what it means");
     }
   }
@@ -149,7 +149,7 @@ export function createObserver(log: Logger, world: World): Observer {
     if (!log.isLevelEnabled("warn")) return;
     const said = outcome === "fault" ? "request failed" : "request took more than one attempt";
     const cause = `${said}: ${profile} on ${chain}: ${whyOf(route)}`;
-    if (repeats.mayLog(cause)) log.warn({ cause, ...lineOf(route, outcome, requestId) }, said);
+    if (repeats.mayLog(profile, cause)) log.warn({ cause, ...lineOf(route, outcome, requestId) }, said);
   }
 }
 

@@ -9,19 +9,25 @@ test("three lines a minute pass for each cause; the rest is counted once the min
   const reports: (readonly [string, number])[] = [];
   const limiter = createRepeatLimiter(world, (cause, held) => reports.push([cause, held]));
   const passed = { a: 0, b: 0 };
-  for (let n = 0; n < 1_000; n++) if (limiter.mayLog("a")) passed.a++;
-  for (let n = 0; n < 2; n++) if (limiter.mayLog("b")) passed.b++;
+  for (let n = 0; n < 1_000; n++) if (limiter.mayLog("team", "a")) passed.a++;
+  for (let n = 0; n < 2; n++) if (limiter.mayLog("team", "b")) passed.b++;
   assert.deepEqual([passed, reports], [{ a: 3, b: 2 }, []]);
   world.advance(60_000);
   assert.deepEqual(reports, [["a", 997]], "what was not held back is not reported");
-  assert.ok(limiter.mayLog("a"), "the next minute begins anew");
+  assert.ok(limiter.mayLog("team", "a"), "the next minute begins anew");
   world.advance(60_000);
   assert.equal(world.pendingTimers(), 0);
 });
 
-test("made-up causes do not grow the memory", () => {
+test("made-up causes of one profile grow no memory, and cost no other profile its lines", () => {
   const world = simulatedWorld(2);
-  const limiter = createRepeatLimiter(world, () => {});
-  for (let n = 0; n < 10_000; n++) limiter.mayLog(`cause ${n}`);
-  assert.ok(world.pendingTimers() <= 501, `${world.pendingTimers()} minutes under way`);
+  const reports: string[] = [];
+  const limiter = createRepeatLimiter(world, (cause) => void reports.push(cause));
+  for (let n = 0; n < 10_000; n++) limiter.mayLog("custom", `provider ${n} is broken`);
+  assert.ok(world.pendingTimers() <= 101, `${world.pendingTimers()} minutes under way`);
+  const passed = ["one", "two", "one", "two", "one", "one", "two"].filter((cause) => limiter.mayLog("team", cause));
+  assert.deepEqual(passed, ["one", "two", "one", "two", "one", "two"], "three lines each");
+  world.advance(60_000);
+  assert.deepEqual(reports, ["other causes of custom", "one"]);
+  assert.equal(world.pendingTimers(), 0);
 });

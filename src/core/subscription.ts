@@ -6,6 +6,9 @@ export const SUBSCRIPTION_KINDS = ["newHeads", "logs", "newPendingTransactions",
 /** One of the kinds. */
 export type SubscriptionKind = (typeof SUBSCRIPTION_KINDS)[number];
 
+/** The kinds that are served over HTTP too, by polling, where no provider has a socket. */
+export const POLLED_KINDS: readonly SubscriptionKind[] = ["newHeads", "logs"];
+
 /** Which logs a `logs` subscription wants, normalised: lower case, lists sorted and without repeats, no trailing empty topics. */
 export interface LogFilter {
   /** Empty = any. */

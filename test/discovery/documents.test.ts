@@ -83,11 +83,12 @@ test("an instance without keys tells of no key, no price and no operation that i
 test("agent.json tells of chains as callers with a key can reach them, and where each endpoint is", () => {
   const agent = JSON.parse(textOf(HOSTED, "/agent.json"));
   assert.deepEqual(
-    agent.chains.map((it: Record<string, unknown>) => [it["name"], it["chain_id"], it["subscriptions"]]),
+    agent.chains.map((it: Record<string, unknown>) => [it["name"], it["chain_id"], it["subscriptions"], it["subscription_kinds"]]),
     [
-      ["ethereum", 1, true],
-      ["base", 8453, false],
+      ["ethereum", 1, true, ["newHeads", "logs", "newPendingTransactions", "syncing"]],
+      ["base", 8453, true, ["newHeads", "logs"]],
     ],
+    "without a socket heads and logs are polled",
   );
   assert.deepEqual(
     agent.profiles.map((it: Record<string, unknown>) => it["slug"]),

@@ -3,6 +3,7 @@
 import { type Fault, fault } from "../../core/fault.ts";
 import { quietMs } from "../../core/head.ts";
 import type { Provider } from "../../core/profile.ts";
+import { POLLED_KINDS } from "../../core/subscription.ts";
 import type { Outcome, Route } from "../router.ts";
 import type { Tracker } from "../tracker.ts";
 import type { Alarm } from "../wheel.ts";
@@ -252,7 +253,7 @@ export class Stream {
   /** A stream that has lost its sockets looks for one some more times first: what was pushed comes sooner and costs less than what is polled. */
   #mayBePolled({ rounds }: Outage): boolean {
     const { subscription, tracker } = this.#request;
-    if (this.#parts.polls === null || (subscription.kind !== "newHeads" && subscription.kind !== "logs")) return false;
+    if (this.#parts.polls === null || !POLLED_KINDS.includes(subscription.kind)) return false;
     return !this.#everLive || rounds >= ROUNDS_OF_SOCKETS || tracker.set.providers.every((it) => it.wsUrl === null);
   }
 

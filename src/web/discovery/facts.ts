@@ -8,6 +8,7 @@ import { type ConfiguredMethod, type MethodTable, methodTable } from "../../core
 import type { PaymentSettings } from "../../core/payment.ts";
 import type { Tariff } from "../../core/price.ts";
 import type { Profile, ProviderSet } from "../../core/profile.ts";
+import { POLLED_KINDS, SUBSCRIPTION_KINDS, type SubscriptionKind } from "../../core/subscription.ts";
 import { type PaymentTerms, termsOf } from "./payment-terms.ts";
 
 /** The strategies, the default one first. */
@@ -20,8 +21,8 @@ export interface ChainFacts {
   readonly title: string;
   readonly chainId: number;
   readonly aliases: readonly string[];
-  /** Whether a provider with a WebSocket is there to subscribe at. */
-  readonly subscriptions: boolean;
+  /** Kinds of subscription that some profile serves: all where a provider has a WebSocket, otherwise those that are polled. */
+  readonly subscriptions: readonly SubscriptionKind[];
 }
 
 /** A profile that callers can name in paths. */
@@ -30,8 +31,6 @@ export interface ProfileFacts {
   readonly managed: boolean;
   /** Names of its chains. */
   readonly chains: readonly string[];
-  /** Those where a provider with a WebSocket is there to subscribe at. */
-  readonly subscribable: readonly string[];
 }
 
 /** Bounds that callers meet. */
@@ -73,9 +72,9 @@ export interface Facts {
   readonly hosted: HostedFacts | null;
 }
 
-/** Name of the chain that examples call, or subscribe at, in a profile; null = there is none. */
-export function chainIn({ chains, profiles }: Facts, slug: string | null, of: "chains" | "subscribable" = "chains"): string | null {
-  const namesOf = (profile: string | null): readonly string[] => profiles.find((it) => it.slug === profile)?.[of] ?? [];
+/** Name of the chain that examples call in a profile; null = there is none. */
+export function chainIn({ chains, profiles }: Facts, slug: string | null): string | null {
+  const namesOf = (profile: string | null): readonly string[] => profiles.find((it) => it.slug === profile)?.chains ?? [];
   const served = namesOf(slug);
   return exampleChain(
     chains.map((it) => it.name).filter((it) => served.includes(it)),
@@ -125,23 +124,19 @@ export function factsOf(source: FactsSource, version: string): Facts {
 
 /** Whoever has a key may name `premium`: where it is not configured, `public` serves it. */
 function profileFacts(profiles: readonly Profile[], keys: boolean): readonly ProfileFacts[] {
-  const known = profiles.map(({ slug, managed, chains }) => ({ slug, managed, chains: [...chains.keys()], subscribable: subscribableIn(chains) }));
+  const known = profiles.map(({ slug, managed, chains }) => ({ slug, managed, chains: [...chains.keys()] }));
   const open = known.find((it) => it.slug === "public");
   return !keys || open === undefined || known.some((it) => it.slug === "premium") ? known : [{ ...open, slug: "premium" }, ...known];
 }
 
-function subscribableIn(chains: Profile["chains"]): readonly string[] {
-  return [...chains].filter(([, set]) => canSubscribe(set)).map(([name]) => name);
-}
-
-function canSubscribe({ providers }: ProviderSet): boolean {
+function hasSocket({ providers }: ProviderSet): boolean {
   return providers.some((it) => it.wsUrl !== null);
 }
 
 function chainFacts({ chainName, name, chainId, aliases }: Chain, profiles: readonly Profile[]): readonly ChainFacts[] {
   const sets = profiles.flatMap((it) => it.chains.get(chainName) ?? []);
   if (sets.length === 0) return [];
-  const subscriptions = sets.some(canSubscribe);
+  const subscriptions = sets.some(hasSocket) ? SUBSCRIPTION_KINDS : POLLED_KINDS;
   return [{ name: chainName, title: name, chainId, aliases, subscriptions }];
 }
 

@@ -38,7 +38,7 @@ description: Calls EVM chains by JSON-RPC over HTTP or WebSocket through one URL
 `;
 
 function chains({ chains }: Facts): string {
-  const rows = chains.map((it) => [`\`${it.name}\``, String(it.chainId), cell(it.title), it.aliases.join(", "), it.subscriptions ? "yes" : "no"]);
+  const rows = chains.map((it) => [`\`${it.name}\``, String(it.chainId), cell(it.title), it.aliases.join(", "), it.subscriptions.join(", ")]);
   return `## Chains\n\nA chain is named by name, alias or decimal id.\n\n${table(["Name", "Id", "Title", "Aliases", "Subscriptions"], rows)}`;
 }
 
@@ -80,8 +80,8 @@ function subscribing(facts: Facts, { socketUrl }: Site): string {
   const isKeyless = facts.hosted === null || facts.hosted.keyless;
   const { withKey, withoutKey } = facts.defaultProfile;
   const profile = isKeyless ? withoutKey : withKey;
-  const chain = chainIn(facts, profile, "subscribable");
-  if (chain === null) return `## Subscribe\n\nNo chain of profile \`${profile}\` has a provider to subscribe at.\n`;
+  const chain = chainIn(facts, profile);
+  if (chain === null) return `## Subscribe\n\nProfile \`${profile}\` serves no chain.\n`;
   const path = isKeyless ? `/ws/rpc/${chain}` : `/ws/rpc/k/$KEY/load-balanced/${chain}`;
   const paid = facts.hosted === null ? "" : ", 1008 with a reason (`balance_exhausted`, `key_revoked`, `default_profile_changed`)";
   return `## Subscribe
@@ -92,7 +92,7 @@ Open \`${socketUrl}${path}\` and send:
 {"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}
 \`\`\`
 
-The answer's \`result\` is the id of the subscription; events follow as \`eth_subscription\` with \`params.subscription\` and \`params.result\`. Kinds: ${SUBSCRIPTION_KINDS.map((it) => `\`${it}\``).join(", ")}.
+The answer's \`result\` is the id of the subscription; events follow as \`eth_subscription\` with \`params.subscription\` and \`params.result\`. Kinds: ${SUBSCRIPTION_KINDS.map((it) => `\`${it}\``).join(", ")}; the table of chains tells which a chain has. Where no provider has a WebSocket, heads and logs are polled.
 A subscription goes on at another provider when its own fails. Where that cannot be done without a gap, the socket is closed with 1011: connect and subscribe again. Other codes: 1012 the service restarts, 1013 reading too slowly, 1002 no answer to pings${paid}.
 One socket has at most ${facts.limits.maxSocketSubscriptions} subscriptions and ${facts.limits.maxSocketRequests} requests under way.
 `;
