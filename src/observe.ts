@@ -27,6 +27,8 @@ export interface Series {
   readonly durations: Histogram;
   /** Notifications delivered, by position in `SUBSCRIPTION_KINDS`. */
   readonly notifications: Float64Array;
+  /** Calls while every circuit was open: sent all the same, or refused because as many were under way as may be. */
+  readonly panics: { sent: number; refused: number };
   /** Errors of the operator's providers that no rule knows. */
   readonly unknown: UnknownErrors;
 }
@@ -48,7 +50,8 @@ export interface Observer {
   local(series: Series, method: Method, outcome: Outcome["kind"]): void;
   /** A routed request that came to its end. */
   routed(series: Series, route: Route, outcome: Outcome["kind"], requestId: string): void;
-  cancelled(series: Series, method: Method): void;
+  /** A request whose caller left; `route` null = it was not routed. */
+  cancelled(series: Series, method: Method, route: Route | null): void;
   /** A request that was refused before it was bound for a chain. */
   refused(code: FaultCode): void;
   refusals(): ReadonlyMap<FaultCode, number>;
@@ -89,7 +92,7 @@ export function createObserver(log: Logger, world: World): Observer {
       if (it === undefined) {
         const notifications = new Float64Array(SUBSCRIPTION_KINDS.length);
         const requests = new Float64Array(METHOD_SLOTS * OUTCOMES.length);
-        it = { profile, chain, requests, durations: createHistogram(), notifications, unknown: createUnknownErrors() };
+        it = { profile, chain, requests, durations: createHistogram(), notifications, panics: { sent: 0, refused: 0 }, unknown: createUnknownErrors() };
         series.set(key, it);
       }
       return it;
@@ -101,12 +104,14 @@ export function createObserver(log: Logger, world: World): Observer {
     routed(to, route, outcome, requestId) {
       count(to, route.request.call.method, labelOf(outcome));
       addTo(to.durations, Math.max(0, world.now() - route.startedAtMs));
+      if (route.plan.panic === true) notePanic(to, route);
       noteUnknowns(to, route);
       if (route.traces.length > 1 || outcome === "fault") warn(to, route, outcome, requestId);
       if (log.isLevelEnabled("debug")) log.debug(lineOf(route, outcome, requestId), "request");
     },
-    cancelled(to, method) {
+    cancelled(to, method, route) {
       count(to, method, 3);
+      if (route?.plan.panic === true) notePanic(to, route);
     },
     refused(code) {
       refusals.set(code, (refusals.get(code) ?? 0) + 1);
@@ -151,6 +156,11 @@ export function createObserver(log: Logger, world: World): Observer {
     const cause = `${said}: ${profile} on ${chain}: ${whyOf(route)}`;
     if (repeats.mayLog(profile, cause)) log.warn({ cause, ...lineOf(route, outcome, requestId) }, said);
   }
+}
+
+function notePanic({ panics }: Series, { traces }: Route): void {
+  if (traces.length > 0) panics.sent++;
+  else panics.refused++;
 }
 
 function count(to: Series, method: Method, outcome: number): void {

@@ -251,6 +251,60 @@ test("a silent provider is left soon after others have a newer block, long befor
   }
 });
 
+/** Mines a block a second. In second `n` a node follows the chain so many blocks behind its tip, and tells of a height so much above its own. */
+async function mineBehind(
+  at: Scene,
+  seconds: number,
+  behind: (index: number, n: number) => number,
+  claims: (index: number) => number = () => 0,
+): Promise<void> {
+  for (let n = 0; n < seconds; n++) {
+    const tip = at.chain.mine();
+    for (const [index, node] of at.nodes.entries()) {
+      const block = at.chain.at(tip, tip.number - behind(index, n));
+      if (block === undefined) continue;
+      node.follow(block);
+      at.tracker.recordHead(node.provider, block.number + claims(index));
+    }
+    await at.pass(1_000);
+  }
+}
+
+test("a provider that goes on pushing heads but stays blocks behind is left as a silent one is, for one that is not", async () => {
+  for (const params of [HEADS, LOGS]) {
+    const at = scene({ maxBackfillBlocks: 30 });
+    const ear = at.open(params);
+    await at.pass(200);
+    await mineBehind(at, 10, () => 0);
+    assert.equal(at.subscriptions.reports()[0]?.behind, 0);
+    await mineBehind(at, 10, (index) => (index === 0 ? 1 : 0));
+    assert.equal(at.subscriptions.reports()[0]?.provider?.id, "p0", "a little late is not behind");
+    // Two of them tell of a new block at least every two seconds, and lose one more every other second.
+    await mineBehind(at, 14, (index, n) => (index === 2 ? 0 : 1 + Math.floor(n / 2)));
+    const [report] = at.subscriptions.reports();
+    assert.deepEqual([report?.provider?.id, report?.failovers, at.subscriptions.counts()[0]?.failovers.stale_heads], ["p2", 1, 1], JSON.stringify(params));
+    assert.equal(report?.behind, 0);
+    ear.audience.settled();
+  }
+});
+
+test("beside a height that nobody can show, streams do not move for ever, and a pinned one never", async () => {
+  const at = scene({ maxBackfillBlocks: 30 });
+  const ears = [at.open(HEADS), at.open(HEADS, { pin: at.providers[1] })];
+  await at.pass(200);
+  await mineBehind(
+    at,
+    200,
+    () => 0,
+    (index) => (index === 2 ? 50 : 0),
+  );
+  const reports = at.subscriptions.reports();
+  const moves = reports.find((it) => !it.pinned)?.failovers ?? 0;
+  assert.ok(moves >= 1 && moves <= 6, `${moves} moves in 200 s`);
+  assert.equal(reports.find((it) => it.pinned)?.failovers, 0);
+  for (const ear of ears) ear.audience.settled();
+});
+
 test("a provider that repeats one head for ever is as silent as one that says nothing", async () => {
   const at = scene({ newHeadsTimeoutMs: 5_000 });
   const ear = at.open(HEADS);

@@ -67,6 +67,12 @@ test("while every circuit is open four calls at once ask all the same, others ar
   assert.equal(refused.length, 8);
   for (const { json } of refused) assert.deepEqual([json.error.code, json.error.data.retry_after_ms], [-32002, 250]);
   for (const answer of answers) assert.equal(metaOf(answer)["panic"], true);
+  const { text } = await service.get("/metrics");
+  for (const [result, n] of [
+    ["sent", 4],
+    ["refused", 8],
+  ])
+    assert.match(text, new RegExp(`^svc_panic_calls_total\\{profile="team",chain="ethereum",result="${result}"\\} ${n}$`, "m"));
   for (const upstream of upstreams) upstream.script((_, reply) => reply.body("", 502));
   const write = await call("eth_sendRawTransaction", ["0x02"]);
   assert.equal(write.json.error.data.code, "outcome_unknown");

@@ -14,7 +14,7 @@ import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 /** Fields without an underscore that the page reads; those with one are found in its script. */
 const WORDS =
   "chains name ready reasons version cluster enabled status profiles profile providers id transports transport calls share cordoned p50 p95 p99 probe methods method age_ms " +
-  "socket state opened subscriptions open subscribers notifications failovers ended streams kind pinned events " +
+  "agreed missing surplus socket state opened subscriptions open subscribers notifications failovers ended streams kind pinned events " +
   "from to totals cu usd hour";
 
 /** What the endpoints may say; the compiler knows whether one is missing. */

@@ -2,6 +2,7 @@
 // of providers means for the events is continuity's business.
 import { type Fault, fault } from "../../core/fault.ts";
 import { quietMs } from "../../core/head.ts";
+import { isLate, isSilentBehind, type Overtaken, overtakenBy } from "../../core/overtaken.ts";
 import type { Provider } from "../../core/profile.ts";
 import { POLLED_KINDS } from "../../core/subscription.ts";
 import type { Outcome, Route } from "../router.ts";
@@ -70,6 +71,9 @@ const LOOKS_PER_QUIET = 4;
 /** Least time between two moves because logs were left out; a subscription opened anew may help where there is only one provider. */
 const LEAVE_AGAIN_MS = 10_000;
 const ALONE_AGAIN_MS = 60_000;
+/** Pause after leaving a source that is late; twice as long each time that those after it are late too, since what is known elsewhere may be a lie. */
+const LATE_AGAIN_MS = 10_000;
+const LONGEST_LATE_AGAIN_MS = 600_000;
 const FORGOTTEN = "logs have left the chain that are no longer held";
 
 /** One stream. */
@@ -95,9 +99,12 @@ export class Stream {
   #socketAgain: Alarm | null = null;
   #socketAgainMs = SOCKET_AGAIN_MS;
   #linger: Alarm | null = null;
-  /** Since when others are known to have newer blocks, and the block for which a silent source was last left. */
-  #overtakenAtMs: number | null = null;
+  /** What others have and the source does not, and the block for which a silent source was last left. */
+  #overtaken: Overtaken | null = null;
   #movedFor = -1;
+  /** Until when no source is left for being late, and how long that pause was. */
+  #mayBeLateUntilMs = Number.NEGATIVE_INFINITY;
+  #latePauseMs = LATE_AGAIN_MS;
   /** When a provider was last left because it left logs out. */
   #leftAtMs = Number.NEGATIVE_INFINITY;
   #failovers = 0;
@@ -152,8 +159,11 @@ export class Stream {
   report(): StreamReport {
     const state = this.#outage === null ? "live" : this.#everLive ? "recovering" : "opening";
     const { height, filledBlocks } = this.#continuity;
+    const known = height === null ? null : this.#request.tracker.head();
+    const behind = height === null || known === null ? null : Math.max(0, known - height);
     const subscribers = this.#subscribers.size + this.#waiting.size;
-    return { state, provider: this.#source?.provider ?? null, subscribers, height, filledBlocks, failovers: this.#failovers, events: this.#events };
+    const provider = this.#source?.provider ?? null;
+    return { state, provider, subscribers, height, behind, filledBlocks, failovers: this.#failovers, events: this.#events };
   }
 
   /** Ends it for everybody. */
@@ -324,14 +334,15 @@ export class Stream {
     return true;
   }
 
-  /** The provider is lost or cannot serve any longer: another one goes on from where it stopped. */
-  #fail(reason: FailoverReason): void {
+  /** The provider is lost or cannot serve any longer: another one goes on from where it stopped, one of those `behind` only if there is no other. */
+  #fail(reason: FailoverReason, behind: readonly Provider[] = []): void {
     if (this.#over) return;
     const failed = this.#source;
     this.#drop();
     if (this.#everLive && this.#subscribers.size + this.#waiting.size === 0) return this.#close();
     const outage = this.#outage ?? this.#beginOutage(reason);
     outage.far ||= reason === "far";
+    for (const { id } of behind) outage.avoid.add(id);
     if (failed !== null) {
       outage.avoid.add(failed.provider.id);
       if (reason === "lost" && failed.pushesLogs) outage.socketless.add(failed.provider.id);
@@ -372,7 +383,7 @@ export class Stream {
     this.#stale = null;
     this.#socketAgain?.clear();
     this.#socketAgain = null;
-    this.#overtakenAtMs = null;
+    this.#overtaken = null;
     this.#continuity.detach();
   }
 
@@ -388,7 +399,7 @@ export class Stream {
     this.#owner.over();
   }
 
-  /** A provider that tells of no head for too long has stopped, whatever its socket says; sooner when others have newer blocks. */
+  /** A provider that tells of no head for too long has stopped, whatever its socket says; sooner when others have newer blocks, or have had them for long. */
   #watchHeads(): void {
     const { tracker } = this.#request;
     const { lastHeadAtMs } = this.#continuity;
@@ -396,7 +407,7 @@ export class Stream {
     const quiet = quietMs(tracker.set.chain);
     const silentMs = this.#parts.world.now() - lastHeadAtMs;
     const restMs = tracker.set.newHeadsTimeoutMs - silentMs;
-    if (restMs > 0 && !this.#isOvertaken(silentMs >= quiet)) {
+    if (restMs > 0 && !this.#isOvertaken(silentMs)) {
       const lookMs = Math.max(SHORTEST_LOOK_MS, quiet / LOOKS_PER_QUIET);
       this.#stale = this.#parts.wheel.set(Math.min(restMs, lookMs), () => this.#watchHeads());
       return;
@@ -404,21 +415,39 @@ export class Stream {
     const source = this.#source;
     if (source === null) return;
     if (source.pushesLogs) tracker.recordSocket(source.provider, { category: "stale_heads", step: "next", effect: { kind: "lag" } });
-    this.#fail("stale_heads");
+    this.#fail("stale_heads", this.#behind());
   }
 
-  /** Whether others have had a newer block for a while that a `quiet` source does not tell of. The same block moves a stream only once. */
-  #isOvertaken(quiet: boolean): boolean {
-    const known = this.#request.tracker.head();
-    const { height } = this.#continuity;
+  /** Providers that are known to lack what the source lacks. */
+  #behind(): readonly Provider[] {
+    const { pin, tracker } = this.#request;
+    const overtaken = this.#overtaken;
+    if (overtaken === null || pin !== null) return [];
+    return tracker.set.providers.filter((it) => (tracker.health(it, it.wsUrl === null ? "http" : "ws").height ?? overtaken.height) < overtaken.height);
+  }
+
+  /** Whether others have had a newer block for a while that the source does not tell of. The same block moves a stream only once. */
+  #isOvertaken(silentMs: number): boolean {
+    const { tracker } = this.#request;
+    const { chain } = tracker.set;
+    const before = this.#overtaken;
+    const known = tracker.head();
     const nowMs = this.#parts.world.now();
-    if (known === null || height === null || known <= height) {
-      this.#overtakenAtMs = null;
-      return false;
-    }
-    this.#overtakenAtMs ??= nowMs;
-    if (!quiet || known <= this.#movedFor || nowMs - this.#overtakenAtMs < SHORTEST_LOOK_MS) return false;
+    this.#overtaken = overtakenBy(before, known, this.#continuity.height, nowMs);
+    // It had in time what others had: they told the truth.
+    if (before !== null && this.#overtaken !== before && !isLate(before, chain, nowMs)) this.#latePauseMs = LATE_AGAIN_MS;
+    if (this.#overtaken === null || known === null || known <= this.#movedFor) return false;
+    if (!isSilentBehind(this.#overtaken, silentMs, chain, nowMs) && !(isLate(this.#overtaken, chain, nowMs) && this.#mayLeaveLate(nowMs))) return false;
     this.#movedFor = known;
+    return true;
+  }
+
+  /** A source that tells of heads is left for being late only where there is another, and not again and again: all may be late beside a false height. */
+  #mayLeaveLate(nowMs: number): boolean {
+    const { pin, tracker } = this.#request;
+    if (pin !== null || tracker.set.providers.length < 2 || nowMs < this.#mayBeLateUntilMs) return false;
+    this.#mayBeLateUntilMs = nowMs + this.#latePauseMs;
+    this.#latePauseMs = Math.min(LONGEST_LATE_AGAIN_MS, this.#latePauseMs * 2);
     return true;
   }
 

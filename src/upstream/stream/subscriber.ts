@@ -38,7 +38,7 @@ export interface Subscriber {
   ended(reason: string): void;
 }
 
-/** Why a stream left a provider. `far`, `unanswered` and `backlog`: it could not give what was missing. `missing_logs`: it left some out. */
+/** Why a stream left a provider. `stale_heads`: it told of none, or late, while others had newer blocks. `far`, `unanswered` and `backlog`: it could not give what was missing. `missing_logs`: it left some out. */
 export const FAILOVER_REASONS = ["lost", "stale_heads", "far", "unanswered", "backlog", "removed", "missing_logs"] as const;
 
 /** One of the reasons. */
@@ -51,6 +51,8 @@ export interface StreamReport {
   readonly subscribers: number;
   /** Of the newest block told; null where there is none. */
   readonly height: number | null;
+  /** Blocks that providers are known to have beyond that one; null = unknown. */
+  readonly behind: number | null;
   readonly failovers: number;
   /** Blocks that had to be asked for because nobody pushed them. */
   readonly filledBlocks: number;

@@ -51,6 +51,8 @@ export function prometheusText(directory: Directory, observer: Observer, facts: 
     "Provider errors that no rule of the classification knows; samples: /api/metrics/{chain} for the operator.",
   );
   for (const series of observer.allSeries()) lines.push(`svc_unknown_provider_errors_total{${labelsOf(series)}} ${series.unknown.total}`);
+  metric("svc_panic_calls_total", "counter", "Calls while every circuit was open, by what became of them: sent all the same, or refused.");
+  for (const series of observer.allSeries()) lines.push(...panicLines(series));
   metric("svc_refusals_total", "counter", "Requests refused before routing, by code.");
   for (const [code, n] of observer.refusals()) lines.push(`svc_refusals_total{code="${code}"} ${n}`);
   metric("svc_old_form_requests_total", "counter", "Requests of older forms that were served, by form; a WebSocket counts once.");
@@ -250,6 +252,10 @@ function requestLines(series: Series, methods: readonly string[]): readonly stri
     }
   }
   return lines;
+}
+
+function panicLines(series: Series): readonly string[] {
+  return Object.entries(series.panics).map(([result, n]) => `svc_panic_calls_total{${labelsOf(series)},result="${result}"} ${n}`);
 }
 
 function notificationLines(series: Series): readonly string[] {

@@ -49,6 +49,7 @@ export function subscriptionsDocument({ subscriptions }: StreamFacts, series: Se
       pinned: it.pinned,
       subscribers: it.subscribers,
       block_height: it.height,
+      blocks_behind: it.behind,
       events: it.events,
       failovers: it.failovers,
       blocks_filled: it.filledBlocks,

@@ -351,7 +351,7 @@ function givenUp(parts: ExchangeParts, incoming: Incoming, matter: Matter, cance
   // A subscription that nobody was told of yet was not delivered, and is no call that has been made: others may join it.
   return (why) => {
     cancel();
-    return cancelled(parts, incoming, matter, { why, left: NOTHING_SENT });
+    return cancelled(parts, incoming, matter, { why, left: NOTHING_SENT, route: null });
   };
 }
 
@@ -399,7 +399,7 @@ function send(parts: ExchangeParts, incoming: Incoming, matter: RoutedMatter, do
     parts.observer.routed(address.series, finished, answer.outcome.kind, requestId);
     done(settled(parts, incoming, matter, answer));
   });
-  return (why) => cancelled(parts, incoming, matter, { why, left: routing.cancel() });
+  return (why) => cancelled(parts, incoming, matter, { why, left: routing.cancel(), route: routing });
 }
 
 /** The request for a provider: as the caller wrote it where that is plain, else written anew. */
@@ -415,10 +415,10 @@ function cancelled(
   parts: ExchangeParts,
   { address }: Incoming,
   { method, grant }: Matter,
-  { why, left }: { readonly why: Interruption; readonly left: Abandoned },
+  { why, left, route }: { readonly why: Interruption; readonly left: Abandoned; readonly route: Route | null },
 ): boolean {
   const charged = isAbandonedCharged(method, why, left);
   if (grant !== null) parts.gate?.settle(grant, charged);
-  parts.observer.cancelled(address.series, method);
+  parts.observer.cancelled(address.series, method, route);
   return charged;
 }
