@@ -208,7 +208,7 @@ const limits = z
       "Bytes held in memory at once, all callers together: request bodies, and answers that are gathered (batches, WebSockets). Beyond it: `unavailable`.",
     ),
     max_caller_bytes: count(1_024, 100_000_000_000, 64_000_000).describe(
-      "The part of that which gathered answers of one caller may take: an account, or an IP address (IPv6: a /64) without a key. Single calls over HTTP need none.",
+      "The part of that which requests and gathered answers of one caller may take: an account, or an IP address (IPv6: a /64) without a key. Short requests, and answers to single calls over HTTP, need none.",
     ),
     max_answer_bytes: count(1_024, 1_000_000_000_000, 1_073_741_824).describe(
       "Longest answer of a provider; one that goes on is cut off. At most 64 MiB for providers of users.",

@@ -5,6 +5,9 @@ import type { Room } from "./transport.ts";
 export const SERVICE = "the service";
 export const USERS_PROVIDERS = "users' providers";
 
+/** Requests up to this size that are here whole count for nobody alone: the number of connections bounds them. */
+export const SHORT_REQUEST_BYTES = 4_096;
+
 /** Bounds of the budget. */
 export interface MemoryLimits {
   /** Held at one time, by all together and for one caller. */
@@ -22,19 +25,19 @@ export class MemoryBudget {
   /** By all together. */
   used = 0;
   readonly #limits: () => MemoryLimits;
-  /** Gathered for each caller; who holds nothing is not in it. */
+  /** Held for each caller, requests and gathered answers together; who holds nothing is not in it. */
   readonly #callers = new Map<string, number>();
 
   constructor(limits: () => MemoryLimits) {
     this.#limits = limits;
   }
 
-  /** Callers for whom something is gathered. */
+  /** Callers for whom something is held. */
   get callers(): number {
     return this.#callers.size;
   }
 
-  /** Takes room for so many bytes more of a caller's answers; false = there is none. */
+  /** Takes room for so many bytes more of a caller's requests or answers; false = there is none. */
   take(caller: string, bytes: number): boolean {
     const { maxInFlightBytes, maxCallerBytes } = this.#limits();
     const held = this.#callers.get(caller) ?? 0;
@@ -49,6 +52,13 @@ export class MemoryBudget {
     if (held > 0) this.#callers.set(caller, held);
     else this.#callers.delete(caller);
     this.used -= bytes;
+  }
+
+  /** Takes room that counts for nobody alone; false = there is none. */
+  takeForAll(bytes: number): boolean {
+    if (this.used + bytes > this.#limits().maxInFlightBytes) return false;
+    this.used += bytes;
+    return true;
   }
 
   /** Room that is counted but never refused: for what cannot be refused without harm to others. */

@@ -7,6 +7,7 @@ import { withErrorType } from "../../core/old-form.ts";
 import type { CallerIdentity } from "../../core/silence.ts";
 import { WIRE_ID_BYTES } from "../../core/wire-request.ts";
 import type { Holder } from "../../hosted/holder.ts";
+import { SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import { type AnswerStream, FREE_BYTES, type Room, type StreamSink } from "../../upstream/transport.ts";
 import type { Alarm } from "../../upstream/wheel.ts";
 import { addOldBilling, isOld } from "../old-forms.ts";
@@ -16,6 +17,7 @@ import { type Arrival, arrive } from "./arrival.ts";
 import { refusalOfBatch, refusalWhileWaiting, runBatch } from "./batch.ts";
 import { addBilling, addMeta, addTo, type Bill } from "./billing.ts";
 import { type Caller, isPlain } from "./caller.ts";
+import { RequestCaller } from "./caller-identity.ts";
 import { addEncoding, type BodySink, type CompressedBody, type CompressionJob, MIN_COMPRESSED_BYTES } from "./compression.ts";
 import { evidenceOfReply, exchange, type Incoming, type Reply, type Settle } from "./exchange.ts";
 import { createPacer } from "./pacer.ts";
@@ -53,7 +55,11 @@ export class Door implements StreamSink, Room {
   /** The same, while it is compressed. */
   #compressed: CompressedBody | null = null;
   #paused = false;
+  /** Held for all callers together: a short body, and what a slow reader leaves lying. */
   #reserved = 0;
+  /** Held of a body in somebody's share, and whose that is. */
+  #bodyBytes = 0;
+  #bodyOf: string | null = null;
   /** What is gathered of its answers, and whose share that is: a key may come to another account meanwhile. */
   #gathered = 0;
   #shareOf = "";
@@ -148,12 +154,21 @@ export class Door implements StreamSink, Room {
     this.#parts.budget.giveBack(this.#shareOf, back);
   }
 
-  /** Takes room for bytes of the body until the request is over; false = there is none. */
+  /** Takes room for a body that is here whole, until the request is over; false = there is none. */
   reserve(bytes: number): boolean {
-    const { budget, limits } = this.#parts;
-    if (budget.used + bytes > limits.maxInFlightBytes) return false;
+    if (bytes > SHORT_REQUEST_BYTES) return this.reserveMore(bytes);
+    if (!this.#parts.budget.takeForAll(bytes)) return false;
     this.#reserved += bytes;
-    budget.used += bytes;
+    return true;
+  }
+
+  /** The same for a body that comes piece by piece: each counts in the share of its caller, or of the address while its caller is unknown. */
+  reserveMore(bytes: number): boolean {
+    const { budget, proxies } = this.#parts;
+    const caller = this.#address === null ? new RequestCaller(this.#caller, null, proxies) : this.#identity;
+    this.#bodyOf ??= caller.key;
+    if (!budget.take(this.#bodyOf, bytes)) return false;
+    this.#bodyBytes += bytes;
     return true;
   }
 
@@ -421,6 +436,9 @@ export class Door implements StreamSink, Room {
     this.#isReleased = true;
     this.#parts.budget.used -= this.#reserved;
     this.#reserved = 0;
+    if (this.#bodyOf !== null) this.#parts.budget.giveBack(this.#bodyOf, this.#bodyBytes);
+    this.#bodyOf = null;
+    this.#bodyBytes = 0;
     this.giveBack(this.#gathered);
   }
 

@@ -7,6 +7,7 @@ import { type Caller, isPlain } from "./caller.ts";
 import { type Credential, credentialOf } from "./credential.ts";
 import { Door, STALL_MS } from "./door.ts";
 import type { Activity } from "./lean.ts";
+import { NO_ROOM_FOR_REQUEST } from "./limits.ts";
 import type { RpcParts } from "./parts.ts";
 
 /** Statuses from here on say that a request was not served. */
@@ -145,7 +146,7 @@ class HttpRequest implements Caller {
     }
     this.#chunks.push(chunk);
     if (this.#size > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
-    else if (!this.#door.reserve(chunk.length)) this.#refuse(fault("unavailable", "too many request bytes are in flight"));
+    else if (!this.#door.reserveMore(chunk.length)) this.#refuse(NO_ROOM_FOR_REQUEST);
   }
 
   /** No more is read; the connection ends with the refusal, and not before the answers to earlier requests on it. */

@@ -2,7 +2,6 @@
 // HTTP server. Shares nothing with it but the RPC surface; a request is either understood in full here or not touched at all.
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import { fault } from "../../core/fault.ts";
 import type { World } from "../../world.ts";
 import { ALWAYS, dateLines, type Headers } from "../respond.ts";
 import { isRpcPath } from "./address.ts";
@@ -10,6 +9,7 @@ import type { Caller } from "./caller.ts";
 import { type Credential, credentialOf } from "./credential.ts";
 import { Door, STALL_MS } from "./door.ts";
 import { type RequestHead, readRequestHead } from "./lean-head.ts";
+import { NO_ROOM_FOR_REQUEST } from "./limits.ts";
 import type { RpcParts } from "./parts.ts";
 
 /** What the lean door works with. */
@@ -248,7 +248,7 @@ class Connection implements Caller {
     const door = new Door(rpc, this);
     this.#door = door;
     if (!door.accept()) return;
-    if (!door.reserve(body.length)) door.refuse(fault("unavailable", "too many request bytes are in flight"));
+    if (!door.reserve(body.length)) door.refuse(NO_ROOM_FOR_REQUEST);
     else door.serve(body);
   }
 

@@ -1,13 +1,14 @@
 // Bounds of the RPC surface.
+import { fault } from "../../core/fault.ts";
 
 /** Bounds of the RPC surface. */
 export interface RpcLimits {
   readonly maxBodyBytes: number;
   readonly maxBatchItems: number;
   readonly batchConcurrency: number;
-  /** Request bodies and batch answers held at one time, by all requests together. */
+  /** Requests and gathered answers held at one time, by all callers together. */
   readonly maxInFlightBytes: number;
-  /** Gathered answers held at one time for one caller: an account, or an address without a key. */
+  /** The part of it that one caller may take: an account, or an address without a key. */
   readonly maxCallerBytes: number;
   readonly maxSocketRequests: number;
   readonly maxSocketBytes: number;
@@ -18,3 +19,9 @@ export interface RpcLimits {
   readonly maxSocketQueueBytes: number;
   readonly socketPingMs: number;
 }
+
+/** Why a request is not taken that would be too much beside those under way. */
+export const NO_ROOM_FOR_REQUEST = fault(
+  "unavailable",
+  "too many request bytes are in flight, of all callers (limits.max_in_flight_bytes) or of this one (limits.max_caller_bytes)",
+);

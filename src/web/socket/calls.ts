@@ -6,6 +6,7 @@ import { type Fault, fault } from "../../core/fault.ts";
 import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
 import { readRequest } from "../../core/jsonrpc.ts";
 import { withErrorType } from "../../core/old-form.ts";
+import { SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import { FREE_BYTES, type Room } from "../../upstream/transport.ts";
 import { streamCaller } from "../caller.ts";
@@ -14,6 +15,7 @@ import type { Arrival } from "../rpc/arrival.ts";
 import { type Batch, refusalOfBatch, refusalWhileWaiting, runBatch } from "../rpc/batch.ts";
 import { evidenceOfReply, exchange, type Reply, type Settle } from "../rpc/exchange.ts";
 import type { Activity } from "../rpc/lean.ts";
+import { NO_ROOM_FOR_REQUEST } from "../rpc/limits.ts";
 import { createPacer } from "../rpc/pacer.ts";
 import type { RpcParts } from "../rpc/parts.ts";
 import { renderFault, renderReply } from "../rpc/render.ts";
@@ -43,8 +45,9 @@ interface UnderWay extends Room {
   cancel: ((why: Interruption) => void) | null;
   /** Bytes of the request. */
   readonly bytes: number;
-  /** Bytes of its request that it holds of the shared budget, and those of its answer. */
-  held: number;
+  /** In whose share of the memory the request counts; null = in nobody's alone. */
+  readonly requestOf: string | null;
+  /** Bytes that it holds for its answer. */
   gathered: number;
   /** Whose share of the memory that is: a key may come to another account meanwhile. */
   shareOf: string;
@@ -113,6 +116,7 @@ export class SocketCalls {
     if (why !== null) return this.#refuse(bytes, start, why);
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
     const call = this.#begin(bytes.length);
+    if (call === null) return this.#refuse(bytes, start, NO_ROOM_FOR_REQUEST);
     const span: Span = { start, end: endOf(bytes) };
     const { holder, caller } = this.#arrival;
     const incoming = {
@@ -154,12 +158,11 @@ export class SocketCalls {
   /** Why a message of this size is more than may be under way; null = it is not. */
   #beyond(bytes: number): Fault | null {
     const { activity, rpc } = this.#parts;
-    const { limits, budget } = rpc;
+    const { limits } = rpc;
     if (activity.draining) return fault("unavailable", "the service is stopping", { nextAction: "open another connection" });
     if ((this.#underWay?.size ?? 0) >= limits.maxSocketRequests)
       return fault("rate_limit_exceeded", `${limits.maxSocketRequests} requests are in flight on this connection`, WAIT);
-    if (this.#bytes + bytes > limits.maxSocketBytes) return fault("rate_limit_exceeded", "too many request bytes are in flight on this connection", WAIT);
-    return budget.used + bytes > limits.maxInFlightBytes ? fault("unavailable", "too many request bytes are in flight") : null;
+    return this.#bytes + bytes > limits.maxSocketBytes ? fault("rate_limit_exceeded", "too many request bytes are in flight on this connection", WAIT) : null;
   }
 
   /** Answers with the request's id; a batch is refused as one. */
@@ -199,6 +202,7 @@ export class SocketCalls {
     const why = refusalOfBatch(spans.length, limits) ?? refusalWhileWaiting(rpc, this.#arrival.holder);
     if (why !== null) return this.#tell("null", why);
     const call = this.#begin(bytes.length);
+    if (call === null) return this.#tell("null", NO_ROOM_FOR_REQUEST);
     const followers: Follower[] = [];
     const batch: Batch = {
       bytes,
@@ -245,18 +249,21 @@ export class SocketCalls {
     }
   }
 
-  #begin(bytes: number): UnderWay {
+  /** Counts a message; null = there is no room for it. */
+  #begin(bytes: number): UnderWay | null {
+    const { budget } = this.#parts.rpc;
+    const requestOf = bytes > SHORT_REQUEST_BYTES ? this.#arrival.caller.key : null;
+    if (!(requestOf === null ? budget.takeForAll(bytes) : budget.take(requestOf, bytes))) return null;
     const call: UnderWay = {
       cancel: null,
       bytes,
-      held: bytes,
+      requestOf,
       gathered: 0,
       shareOf: "",
       over: false,
       take: (more) => this.#take(call, more),
       giveBack: (back) => this.#giveBack(call, back),
     };
-    this.#parts.rpc.budget.used += bytes;
     this.#underWay ??= new Set();
     this.#underWay.add(call);
     this.#bytes += bytes;
@@ -270,7 +277,8 @@ export class SocketCalls {
     call.over = true;
     this.#underWay?.delete(call);
     this.#bytes -= call.bytes;
-    rpc.budget.used -= call.held;
+    if (call.requestOf === null) rpc.budget.used -= call.bytes;
+    else rpc.budget.giveBack(call.requestOf, call.bytes);
     this.#giveBack(call, call.gathered);
     activity.active--;
     activity.lastMs = rpc.world.now();

@@ -3,6 +3,8 @@
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
 import type { Interruption } from "../../core/charging.ts";
+import type { CallerIdentity } from "../../core/silence.ts";
+import { SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { Arrival } from "../rpc/arrival.ts";
 import type { Settle } from "../rpc/exchange.ts";
 import { type CallParts, type Outlet, SocketCalls } from "./calls.ts";
@@ -26,8 +28,8 @@ export interface OpenedSocket {
 
 /** While more than this waits to be sent, nothing more is read. */
 const UNSENT_BYTES = 1_048_576;
-/** A message that is still arriving counts from this size on. */
-const SMALL_BYTES = 65_536;
+/** While more than this waits to be sent, pings are not answered. */
+const MUCH_UNSENT_BYTES = 65_536;
 /** Head and mask of a caller's control frame. */
 const CONTROL_BYTES = 6;
 const MISSED_PONGS = 2;
@@ -58,12 +60,15 @@ export class CallerSocket implements Outlet {
   readonly #ws: WebSocket;
   readonly #socket: Socket;
   readonly #left: () => void;
+  readonly #caller: CallerIdentity;
   readonly #calls: SocketCalls;
   readonly #unseat: (() => void) | null;
   /** Bytes received of a message that is not whole yet. */
   #partial = 0;
-  /** What of that, and of what waits to be sent, counts in the shared budget. */
+  /** What of that counts in the shared budget, and in whose share: a key may come to another account meanwhile. */
   #partialHeld = 0;
+  #partialOf = "";
+  /** What counts there of what waits to be sent. */
   #queueHeld = 0;
   #paused = false;
   #missedPongs = 0;
@@ -80,6 +85,7 @@ export class CallerSocket implements Outlet {
     this.#ws = ws;
     this.#socket = socket;
     this.#left = left;
+    this.#caller = arrival.caller;
     this.#calls = new SocketCalls(parts, this, arrival);
     const { holder } = arrival;
     this.#unseat = holder === null ? null : (parts.rpc.gate?.seat(holder, arrival.address.named, (reason) => this.close(END_CODE, reason)) ?? null);
@@ -158,7 +164,7 @@ export class CallerSocket implements Outlet {
 
   #ping(data: Buffer): void {
     this.#hold(Math.max(0, this.#partial - data.length - CONTROL_BYTES));
-    if (!this.#over && this.#socket.writableLength < SMALL_BYTES) this.#ws.pong(data);
+    if (!this.#over && this.#socket.writableLength < MUCH_UNSENT_BYTES) this.#ws.pong(data);
   }
 
   #pong(data: Buffer): void {
@@ -169,13 +175,18 @@ export class CallerSocket implements Outlet {
   /** Counts what has come of a message that is not whole. */
   #hold(partial: number): void {
     this.#partial = partial;
-    const held = partial > SMALL_BYTES ? partial : 0;
-    if (held === this.#partialHeld || this.#over) return;
+    const held = partial > SHORT_REQUEST_BYTES ? partial : 0;
+    const more = held - this.#partialHeld;
+    if (more === 0 || this.#over) return;
     const { budget, limits } = this.#parts.rpc;
-    budget.used += held - this.#partialHeld;
-    const more = held > this.#partialHeld;
+    if (this.#partialHeld === 0) this.#partialOf = this.#caller.key;
+    if (more < 0) budget.giveBack(this.#partialOf, -more);
+    else if (!budget.take(this.#partialOf, more)) {
+      // What fills its caller's share is that caller's doing.
+      const why = budget.used + more > limits.maxInFlightBytes ? "cut" : "left";
+      return this.close(1013, "too many request bytes are in flight; try again later", why);
+    }
     this.#partialHeld = held;
-    if (more && budget.used > limits.maxInFlightBytes) this.close(1013, "too many request bytes are in flight; try again later", "cut");
   }
 
   /** False when it is over, or its reader is too slow for one more message. */
@@ -222,7 +233,7 @@ export class CallerSocket implements Outlet {
     this.#isCut = why === "cut";
     this.#unseat?.();
     this.#calls.close(why);
-    this.#parts.rpc.budget.used -= this.#partialHeld;
+    this.#parts.rpc.budget.giveBack(this.#partialOf, this.#partialHeld);
   }
 }
 
