@@ -25,6 +25,8 @@ export interface BlockEvidence {
   readonly brought: boolean;
   /** Logs were left out a short while ago. */
   readonly alarmed: boolean;
+  /** At least half of the budget is there: otherwise `strict` takes a sample of what need not be checked. */
+  readonly roomy: boolean;
   /** Uniform in [0, 1). */
   readonly chance: number;
 }
@@ -35,13 +37,13 @@ export type Need = "none" | "routine" | "needed";
 const SAMPLE = 1 / 16;
 
 /** Whether a block has its logs checked. */
-export function needOf(mode: LogVerification, { mayHold, brought, alarmed, chance }: BlockEvidence): Need {
+export function needOf(mode: LogVerification, { mayHold, brought, alarmed, roomy, chance }: BlockEvidence): Need {
   switch (mode) {
     case "off":
       return "none";
     case "strict":
       if (mayHold === "no") return "none";
-      return brought ? "routine" : "needed";
+      return brought && (roomy || !(alarmed || chance < SAMPLE)) ? "routine" : "needed";
     case "sampled":
       if (mayHold !== "no" && !brought) return "needed";
       return (alarmed && mayHold !== "no") || chance < SAMPLE ? "routine" : "none";

@@ -75,7 +75,7 @@ test("blooms are trusted after a hundred blocks, and not for a day after one tha
 });
 
 test("what is checked under each of the ways", () => {
-  const base = { alarmed: false, chance: 0.5 };
+  const base = { alarmed: false, roomy: true, chance: 0.5 };
   const need = (mode: "strict" | "sampled" | "off", mayHold: "yes" | "no" | "unknown", brought: boolean, more = {}): string =>
     needOf(mode, { ...base, mayHold, brought, ...more });
   assert.deepEqual(
@@ -89,6 +89,17 @@ test("what is checked under each of the ways", () => {
   assert.deepEqual(
     [need("sampled", "yes", true, { chance: 0.06 }), need("sampled", "no", false, { chance: 0.06 }), need("sampled", "yes", true, { alarmed: true })],
     ["routine", "routine", "routine"],
+  );
+  const scarce = { roomy: false };
+  assert.deepEqual(
+    [
+      need("strict", "yes", true, scarce),
+      need("strict", "yes", true, { ...scarce, chance: 0.06 }),
+      need("strict", "yes", true, { ...scarce, alarmed: true }),
+      need("strict", "no", true, { ...scarce, chance: 0.06 }),
+    ],
+    ["routine", "needed", "needed", "none"],
+    "without room strict takes a sample of blocks that brought logs",
   );
   assert.deepEqual([need("off", "yes", false), need("off", "unknown", false, { alarmed: true, chance: 0 })], ["none", "none"]);
   assert.deepEqual([usualVerification(1_000), usualVerification(999)], ["strict", "sampled"]);

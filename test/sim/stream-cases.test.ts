@@ -801,6 +801,21 @@ test("beyond its budget strict becomes a sample, which is counted and told in th
   assert.ok(lines.includes("checks of logs are over verification_budget: only a sample is checked"));
 });
 
+test("a block without logs that could not be checked for want of budget is checked when there is room, and what was left out is told then", async () => {
+  const at = scene({ ...STRICT, verificationBudget: 1 });
+  const ear = at.open(LOGS);
+  await at.pass(3_000);
+  at.nodes[0].manners.omit = 1;
+  for (let n = 0; n < 6; n++) {
+    at.mine();
+    await at.pass(150);
+  }
+  const [busy] = at.subscriptions.checks();
+  assert.ok((busy?.overBudget ?? 0) > 0, JSON.stringify(busy));
+  await at.pass(90_000);
+  ear.audience.settled();
+});
+
 test("a block that is unknown to who checks it is asked for again, and counts against nobody", async () => {
   const at = scene(STRICT);
   for (const node of at.nodes) node.manners.unknownMs = 700;

@@ -134,9 +134,14 @@ export class LogChecks {
     return trust.kind === "trusted" && this.#isConfirmed(sight) ? "no" : "unknown";
   }
 
+  /** Whether checks that are not needed may be made. */
+  isRoomy(tracker: Tracker): boolean {
+    return this.#tokens(tracker) >= this.#size(tracker).burst * RESERVE;
+  }
+
   /** Checks a block. `done` is called once, unless the service ends before. */
   check({ block, tracker, pin, need, ...request }: BlockQuery, done: (result: CheckResult) => void): void {
-    if (need === "routine" && this.#tokens(tracker) < this.#size(tracker).burst * RESERVE) return done({ kind: "unchecked", why: "over_budget" });
+    if (need === "routine" && !this.isRoomy(tracker)) return done({ kind: "unchecked", why: "over_budget" });
     const key = pin === null ? block.hash : `${block.hash} ${pin.id}`;
     const known = this.#blocks.get(key);
     const check = known ?? new BlockCheck(block, this.#askerFor(block, { tracker, pin }));
@@ -208,7 +213,7 @@ export class LogChecks {
   #askerFor(block: Block, { tracker, pin }: CheckedStream) {
     const spend = (): boolean => this.#spend(tracker);
     const tokens = (): number => this.#tokens(tracker);
-    const { burst } = this.#size(tracker);
+    const isRoomy = (): boolean => this.isRoomy(tracker);
     return {
       candidates: (sources: ReadonlySet<string>) => this.#candidates(block, { tracker: this.#bound ?? tracker, pin }, sources),
       ask: (channel: Channel, params: string) => {
@@ -220,7 +225,7 @@ export class LogChecks {
         return tokens() >= 1;
       },
       get roomy() {
-        return tokens() >= burst * RESERVE;
+        return isRoomy();
       },
     };
   }

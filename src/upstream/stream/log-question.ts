@@ -1,6 +1,7 @@
 // The logs of one block, asked of one provider for a check: a block that it does not know yet is asked for again, and nothing that fails counts against it.
-import type { Channel, Failure, Verdict } from "../../core/attempt.ts";
+import type { Channel, Verdict } from "../../core/attempt.ts";
 import type { Block, Log } from "../../core/chain-event.ts";
+import type { ErrorCategory } from "../../core/classification.ts";
 import { classify } from "../../core/classify.ts";
 import { methodOf } from "../../core/method.ts";
 import type { World } from "../../world.ts";
@@ -67,7 +68,7 @@ function askOnce(parts: QuestionParts, { tracker, channel, block, params }: LogQ
         failed(failure) {
           const verdict = classify(failure, METHOD, { methodName: METHOD.name, rules: provider.errorRules, wallMs: world.wallMs() });
           note(harmless(verdict));
-          resolve(saysUnknown(failure, verdict) ? "unknown block" : "failed");
+          resolve(UNKNOWN_BLOCK.has(verdict.category) ? "unknown block" : "failed");
         },
       },
     );
@@ -75,14 +76,11 @@ function askOnce(parts: QuestionParts, { tracker, channel, block, params }: LogQ
 }
 
 const NULL = "null";
+/** What a node answers that does not know the block yet. Any other error is the same when it is asked again. */
+const UNKNOWN_BLOCK: ReadonlySet<string> = new Set<ErrorCategory>(["block_missing", "block_ahead", "lagging"]);
 
 /** A check that fails is nobody's failure; limits and refusals are remembered as from any call. */
 function harmless(verdict: Verdict): Verdict {
   const { kind } = verdict.effect;
   return kind === "cooldown" || kind === "cordon" ? verdict : { ...verdict, effect: { kind: "ignored" } };
-}
-
-/** A node that answers with an error that is no limit does not know the block yet. */
-function saysUnknown({ kind }: Failure, { effect }: Verdict): boolean {
-  return kind === "error" && effect.kind !== "cooldown" && effect.kind !== "cordon";
 }

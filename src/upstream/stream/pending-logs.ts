@@ -4,7 +4,7 @@ import { keccak_256 } from "@noble/hashes/sha3.js";
 import type { Block, Log } from "../../core/chain-event.ts";
 import { type FilterBits, filterBits } from "../../core/log-bloom.ts";
 import { APART_MS } from "../../core/log-doubt.ts";
-import { differenceOf, type LogVerification, needOf } from "../../core/log-verification.ts";
+import { differenceOf, type LogVerification, type Need, needOf } from "../../core/log-verification.ts";
 import type { Provider } from "../../core/profile.ts";
 import type { Subscription } from "../../core/subscription.ts";
 import type { World } from "../../world.ts";
@@ -64,6 +64,9 @@ interface Page {
   done: boolean;
   /** The bloom says that it holds nothing. */
   excluded: boolean;
+  need: Need;
+  /** It could not be checked at some time for want of budget. */
+  overBudget: boolean;
   tries: number;
   alarms: Alarm[];
 }
@@ -91,7 +94,22 @@ export class PendingLogs {
     const logs = new Map((held ? (given ?? []) : []).map((it) => [it.logIndex, it]));
     const pushed = new Set(given?.map((it) => it.logIndex));
     const atMs = this.#parts.world.now();
-    const page = { block, source, atMs, given: given !== null, logs, pushed, held, ready: false, done: false, excluded: false, tries: 0, alarms: [] };
+    const page = {
+      block,
+      source,
+      atMs,
+      given: given !== null,
+      logs,
+      pushed,
+      held,
+      ready: false,
+      done: false,
+      excluded: false,
+      need: "none" as Need,
+      overBudget: false,
+      tries: 0,
+      alarms: [],
+    };
     this.#insert(page);
     if (!held) this.#listener.ready(given ?? []);
     const mostMs = Math.min(this.#blockTimeMs, MOST_HELD_MS);
@@ -171,8 +189,10 @@ export class PendingLogs {
     const { checks, world, subscription, stream } = this.#parts;
     this.#bits ??= filterBits(subscription.filter ?? { addresses: [], topics: [] }, keccak_256);
     const mayHold = checks.mayHold(page.block.hash, this.#bits);
-    const evidence = { mayHold, brought: page.pushed.size > 0, alarmed: checks.alarmed, chance: world.random() };
+    const roomy = checks.isRoomy(stream().tracker);
+    const evidence = { mayHold, brought: page.pushed.size > 0, alarmed: checks.alarmed, roomy, chance: world.random() };
     const need = needOf(this.#mode, evidence);
+    page.need = need;
     page.excluded = mayHold === "no";
     if (page.excluded && evidence.brought) checks.contradict(page.block.hash);
     if (need === "none") return this.#finish(page);
@@ -214,8 +234,11 @@ export class PendingLogs {
 
   #unchecked(page: Page, why: "over_budget" | "unanswered"): void {
     const againMs = AGAIN_MS[page.tries++];
-    this.#parts.checks.skip(why === "unanswered" && againMs === undefined ? "given_up" : why);
-    if (why === "over_budget" || againMs === undefined) return this.#finish(page);
+    if (why === "unanswered") this.#parts.checks.skip(againMs === undefined ? "given_up" : why);
+    // Counted once, when it could not be checked in time; one that brought no logs is checked later, when there is room.
+    else if (!page.overBudget) this.#parts.checks.skip(why);
+    page.overBudget ||= why === "over_budget";
+    if ((why === "over_budget" && page.need !== "needed") || againMs === undefined) return this.#finish(page);
     this.#overdue(page);
     this.#later(page, againMs, () => this.#decide(page));
   }
