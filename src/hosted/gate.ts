@@ -83,6 +83,8 @@ export interface Gate {
   /** Charges notifications of a subscription that was granted. Returns why its socket has to be closed: nothing pays any more, or that cannot be said for too long. */
   meter(grant: Grant, notifications: number): "balance_exhausted" | "unavailable" | null;
   quota(holder: Holder, bucket: Bucket): Quota;
+  /** Milliseconds in which a bucket gets a token. */
+  tokenMs(bucket: Bucket): number;
   /** Estimate of what is left, in nano-USD; null = unknown. */
   balanceN(grant: Grant): number | null;
   close(): void;
@@ -204,6 +206,10 @@ class TheGate implements Gate {
 
   quota({ payer }: Holder, bucket: Bucket): Quota {
     return quotaOf(payer, bucket, { size: this.#parts.settings.buckets[bucket.size], nowMs: this.#parts.world.now() });
+  }
+
+  tokenMs({ size }: Bucket): number {
+    return 1_000 / this.#parts.settings.buckets[size].perSecond;
   }
 
   balanceN({ wallet }: Grant): number | null {

@@ -1,40 +1,47 @@
-// Counts the batches of each account that wait for its rate limit, and bounds them. Knows no rate and no clock.
+// The batches of each account that wait for its rate limit: bounds them, and says when one is expected to be through. Knows no rate and no clock.
 import type { Payer } from "./holder.ts";
 
 /** Batches of one account that may wait at one time. */
 const MAX_WAITING = 2;
 
+/** A batch that waits. */
+export interface WaitingBatch {
+  /** Milliseconds until it waits no more: if it got every token of its account, and at the latest. */
+  readonly aloneMs: () => number;
+  readonly latestMs: () => number;
+}
+
 /** The batches that wait. */
 export interface WaitingBatches {
-  /** Whether an account has as many as it may. */
-  isFull(payer: Payer): boolean;
+  /** Milliseconds until one of an account's is expected to wait no more; null = another one may wait now. */
+  fullForMs(payer: Payer): number | null;
   /** Counts one; the returned function ends that. Null = there are as many as there may be. */
-  enter(payer: Payer): (() => void) | null;
+  enter(payer: Payer, batch: WaitingBatch): (() => void) | null;
   /** Accounts with waiting batches. */
   readonly size: number;
 }
 
 /** No batch waits yet. */
 export function createWaitingBatches(): WaitingBatches {
-  const counts = new Map<string, number>();
-  const isFull = ({ id }: Payer): boolean => (counts.get(id) ?? 0) >= MAX_WAITING;
+  const waiting = new Map<string, Set<WaitingBatch>>();
   return {
-    isFull,
-    enter(payer) {
-      if (isFull(payer)) return null;
-      const { id } = payer;
-      counts.set(id, (counts.get(id) ?? 0) + 1);
-      let left = false;
+    fullForMs({ id }) {
+      const batches = waiting.get(id);
+      if (batches === undefined || batches.size < MAX_WAITING) return null;
+      // They share the tokens as they come.
+      return Math.min(...[...batches].map(({ aloneMs, latestMs }) => Math.min(latestMs(), aloneMs() * batches.size)));
+    },
+    enter({ id }, batch) {
+      const batches = waiting.get(id) ?? new Set();
+      if (batches.size >= MAX_WAITING) return null;
+      waiting.set(id, batches.add(batch));
       return () => {
-        if (left) return;
-        left = true;
-        const count = (counts.get(id) ?? 0) - 1;
-        if (count > 0) counts.set(id, count);
-        else counts.delete(id);
+        batches.delete(batch);
+        if (batches.size === 0 && waiting.get(id) === batches) waiting.delete(id);
       };
     },
     get size() {
-      return counts.size;
+      return waiting.size;
     },
   };
 }

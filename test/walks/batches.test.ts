@@ -77,7 +77,8 @@ test("two batches of an account wait, a third gets 429 and Retry-After; when the
   const third = await Promise.race(sent);
   assert.equal(third.status, 429);
   assert.match(await third.text(), /^{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"two batches .*"code":"rate_limit_exceeded"/);
-  assert.ok(Number(third.headers.get("retry-after")) >= 1);
+  // What is left of the others at the rate of the account: far more than a second.
+  assert.ok(Number(third.headers.get("retry-after")) >= 10, third.headers.get("retry-after") ?? "");
   leaving.abort();
   await Promise.allSettled(sent);
   await until("the places to be free", async () => (await stage.service.post(`/rpc/k/${key}/ethereum`, batchOf(1))).status === 200);

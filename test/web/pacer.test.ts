@@ -36,6 +36,7 @@ interface Running {
   readonly answer: () => readonly Ended[] | null;
   /** Why it was refused as a whole; null = it was not. */
   readonly refused: string | null;
+  readonly retryAfterMs: number | null;
 }
 
 function scene(size: BucketSize) {
@@ -78,6 +79,7 @@ function scene(size: BucketSize) {
         ? { kind: "grant", holder, service, strategy: "load-balanced", cu: 1 }
         : { kind: "refusal", fault: why, holder, bucket: service.bucket };
     },
+    tokenMs: () => 1_000 / size.perSecond,
     settle(grant: Grant) {
       state.settled++;
       return { grant, chargeN: 0 };
@@ -95,7 +97,7 @@ function scene(size: BucketSize) {
 
   function send(holder: Holder, items: number, concurrency = 32): Running {
     const why = refusalWhileWaiting(parts, holder);
-    if (why !== null) return { cancel: () => {}, answer: () => null, refused: why.code };
+    if (why !== null) return { cancel: () => {}, answer: () => null, refused: why.code, retryAfterMs: why.retryAfterMs };
     const text = `[${Array.from({ length: items }, (_, n) => `{"jsonrpc":"2.0","id":${n},"method":"eth_gasPrice"}`).join(",")}]`;
     const bytes = Buffer.from(text);
     let answer: readonly Ended[] | null = null;
@@ -122,7 +124,7 @@ function scene(size: BucketSize) {
         answer = JSON.parse(Buffer.concat(pieces ?? []).toString());
       },
     );
-    return { cancel: () => void cancel("left"), answer: () => answer, refused: null };
+    return { cancel: () => void cancel("left"), answer: () => answer, refused: null, retryAfterMs: null };
   }
 
   return { world, wheel, batches, routedAtMs, state, holderOf, send };
@@ -183,6 +185,31 @@ test("two batches of an account wait, a third is refused as a whole with nothing
   assert.equal(batches.size, 0);
   world.advance(2_000);
   assert.equal(send(mine, 2).answer()?.length, 2);
+});
+
+test("a third batch is told when a place is expected to be free, by what the others have left and by their deadlines", () => {
+  const { world, holderOf, send } = scene({ perSecond: 10, burst: 10 });
+  const holder = holderOf("acc_1");
+  // Ten of the first begin at once; both then share ten tokens a second.
+  const waiting = [send(holder, 50), send(holder, 60)];
+  assert.equal(send(holder, 2).retryAfterMs, 2 * 40 * 100);
+  world.advance(4_000);
+  const { retryAfterMs } = send(holder, 2);
+  assert.ok(retryAfterMs !== null && retryAfterMs > 2_000 && retryAfterMs < 6_000, `${retryAfterMs} ms`);
+  world.advance(retryAfterMs / 2);
+  assert.equal(send(holder, 2).refused, "rate_limit_exceeded", "half of it is too early");
+  world.advance(retryAfterMs / 2);
+  // Timers may be late by a tick.
+  world.advance(100);
+  assert.equal(send(holder, 2).refused, null);
+  for (const batch of waiting) batch.cancel();
+
+  const other = holderOf("acc_2");
+  for (let n = 0; n < 2; n++) send(other, 1_000);
+  world.advance(20_000);
+  assert.equal(send(other, 2).retryAfterMs, BATCH_DEADLINE_MS - 20_000);
+  world.advance(BATCH_DEADLINE_MS - 20_000 + 100);
+  assert.equal(send(other, 2).refused, null);
 });
 
 test("a batch that meets the limit while two others of its account wait: its remaining items are refused one by one", () => {

@@ -10,7 +10,7 @@ import type { Room } from "../../upstream/transport.ts";
 import type { Address } from "./address.ts";
 import { type Cancel, type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply, type Settle } from "./exchange.ts";
 import type { RpcLimits } from "./limits.ts";
-import type { Pacer } from "./pacer.ts";
+import type { Pacer, TokenWait } from "./pacer.ts";
 import { renderReply } from "./render.ts";
 
 /** A batch as it came through the door. */
@@ -44,9 +44,11 @@ export function refusalOfBatch(items: number, { maxBatchItems }: Pick<RpcLimits,
 
 /** Why a caller's batch is refused as a whole because of those of its account that wait already; null = it is not. */
 export function refusalWhileWaiting({ gate }: Pick<ExchangeParts, "gate">, holder: Holder | null): Fault | null {
-  if (gate === null || holder === null || !gate.batches.isFull(holder.payer)) return null;
+  const fullForMs = gate === null || holder === null ? null : gate.batches.fullForMs(holder.payer);
+  if (fullForMs === null) return null;
   const nextAction = "wait for the answer to an earlier batch, then send this one again";
-  return fault("rate_limit_exceeded", "two batches of this account already wait for its rate limit", { nextAction });
+  const retryAfterMs = Math.max(1, Math.ceil(fullForMs));
+  return fault("rate_limit_exceeded", "two batches of this account already wait for its rate limit", { nextAction, retryAfterMs });
 }
 
 /** Hears the pieces of a batch's answer, null when every item was a notification; `settle` has to be called once it is known what became of the answer. */
@@ -70,13 +72,13 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: BatchDone): (
     // Replies that come at once must not nest a call per item.
     if (starting) return;
     starting = true;
-    while (inFlight < batch.concurrency && pacer?.waiting !== true && !isStarted()) begin(postponed.shift() ?? next++);
+    while (inFlight < batch.concurrency && pacer?.waiting !== true && itemsLeft() > 0) begin(postponed.shift() ?? next++);
     starting = false;
-    if (isStarted()) pacer?.stop();
+    if (itemsLeft() === 0) pacer?.stop();
   }
 
-  function isStarted(): boolean {
-    return next >= spans.length && postponed.length === 0;
+  function itemsLeft(): number {
+    return spans.length - next + postponed.length;
   }
 
   function begin(index: number): void {
@@ -89,8 +91,8 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: BatchDone): (
       inFlight--;
       cancels.delete(index);
     };
-    const postpone = (waitMs: number): boolean => {
-      if (pacer === null || !pacer.wait(waitMs, start)) return false;
+    const postpone = (token: TokenWait): boolean => {
+      if (pacer === null || !pacer.wait(token, itemsLeft, start)) return false;
       end();
       postponed.push(index);
       return true;

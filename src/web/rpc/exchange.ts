@@ -13,7 +13,7 @@ import type { MethodTable } from "../../core/method-table.ts";
 import type { Transport } from "../../core/profile.ts";
 import type { CallerIdentity } from "../../core/silence.ts";
 import { type WireRequest, writeRequest } from "../../core/wire-request.ts";
-import type { Billing, Gate, Grant } from "../../hosted/gate.ts";
+import type { Billing, Gate, Grant, Refusal } from "../../hosted/gate.ts";
 import type { Holder } from "../../hosted/holder.ts";
 import type { Observer } from "../../observe.ts";
 import { noRoom } from "../../upstream/refusal.ts";
@@ -22,6 +22,7 @@ import type { Room } from "../../upstream/transport.ts";
 import type { World } from "../../world.ts";
 import type { Address, Resolver } from "./address.ts";
 import { answerHere } from "./answer-here.ts";
+import type { TokenWait } from "./pacer.ts";
 
 /** The end of one request, before it is written for the caller. */
 export interface Reply {
@@ -117,7 +118,7 @@ export interface Incoming {
   /** Null where the connection is not kept. */
   readonly desk: Desk | null;
   /** Asked where a rate limit stands in the way: true = the request is put off, not answered, and comes again. Null = it is refused. */
-  readonly postpone: ((waitMs: number) => boolean) | null;
+  readonly postpone: ((token: TokenWait) => boolean) | null;
   /** Where an answer that is gathered is counted until it is told. */
   readonly room: Room;
   /** An answer up to this size is told though there is no room. */
@@ -186,7 +187,7 @@ function admit(request: Request, done: Done, final: boolean): Cancel | null {
       };
     }
     case "refusal": {
-      if (admission.bucket !== null && incoming.postpone?.(admission.fault.retryAfterMs ?? 0) === true) return null;
+      if (incoming.postpone !== null && isPostponed(gate, admission, incoming.postpone)) return null;
       parts.observer.refused(admission.fault.code);
       done({ ...replyOf(incoming, envelope), outcome: { kind: "fault", fault: admission.fault }, billing: admission });
       return null;
@@ -194,6 +195,11 @@ function admit(request: Request, done: Done, final: boolean): Cancel | null {
     case "grant":
       return serveAt(request, admission, servedAt(parts, address, admission), done);
   }
+}
+
+/** Whether a call that its rate limit stands in the way of comes again. */
+function isPostponed(gate: Gate, { bucket, fault: { retryAfterMs } }: Refusal, postpone: (token: TokenWait) => boolean): boolean {
+  return bucket !== null && postpone({ waitMs: retryAfterMs ?? 0, tokenMs: gate.tokenMs(bucket) });
 }
 
 /** Serves a request where its grant allows it; a Custom profile that is not in memory is got first. */

@@ -14,12 +14,18 @@ export interface PacerParts {
   readonly gate: Pick<Gate, "batches"> | null;
 }
 
+/** How long the next token takes, and every one after it, in milliseconds. */
+export interface TokenWait {
+  readonly waitMs: number;
+  readonly tokenMs: number;
+}
+
 /** The pace of one batch. */
 export interface Pacer {
   /** True while the batch waits: no further item is to be started. */
   readonly waiting: boolean;
-  /** Waits `waitMs`, then calls `resume` once. False = the batch may not wait: its deadline has passed, or too many batches of the account wait. */
-  wait(waitMs: number, resume: () => void): boolean;
+  /** Waits for the next token, then calls `resume` once; `itemsLeft` says how many items have yet to begin. False = the batch may not wait: its deadline has passed, or too many batches of the account wait. */
+  wait(token: TokenWait, itemsLeft: () => number, resume: () => void): boolean;
   /** Ends the wait. */
   stop(): void;
 }
@@ -28,18 +34,23 @@ export interface Pacer {
 export function createPacer({ world, wheel, gate }: PacerParts, holder: Holder | null): Pacer | null {
   if (gate === null || holder === null) return null;
   const deadlineMs = world.now() + BATCH_DEADLINE_MS;
+  let tokenMs = 0;
+  let left: () => number = () => 0;
+  const batch = { aloneMs: () => left() * tokenMs, latestMs: () => Math.max(0, deadlineMs - world.now()) };
   let leave: (() => void) | null = null;
   let alarm: Alarm | null = null;
   return {
     get waiting() {
       return alarm !== null;
     },
-    wait(waitMs, resume) {
+    wait(token, itemsLeft, resume) {
       const leftMs = deadlineMs - world.now();
       if (leftMs <= 0) return false;
-      leave ??= gate.batches.enter(holder.payer);
+      leave ??= gate.batches.enter(holder.payer, batch);
       if (leave === null) return false;
-      alarm ??= wheel.set(Math.min(waitMs, leftMs), () => {
+      tokenMs = token.tokenMs;
+      left = itemsLeft;
+      alarm ??= wheel.set(Math.min(token.waitMs, leftMs), () => {
         alarm = null;
         resume();
       });
