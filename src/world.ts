@@ -10,6 +10,8 @@ export interface World {
   readonly random: () => number;
   /** Calls back once after `ms`; the returned function cancels. Does not keep the process alive. */
   readonly after: (ms: number, run: () => void) => () => void;
+  /** Calls back at the end of this turn of the event loop, in the order of the calls. */
+  readonly atTurnEnd: (run: () => void) => void;
   /** The id of one request to a provider; no other request of this process has it. */
   readonly wireId: () => string;
 }
@@ -29,8 +31,35 @@ export const realWorld: World = {
     timer.unref();
     return () => clearTimeout(timer);
   },
+  atTurnEnd: createTurnEnd(),
   wireId: createWireIds(Math.random),
 };
+
+/**
+ * Collects what is to be done at the end of a turn of the event loop. Small writes are: each wakes the process that reads it, and a process that was woken by
+ * the one before is still awake.
+ */
+export function createTurnEnd(later: (run: () => void) => void = setImmediate): (run: () => void) => void {
+  let due: (() => void)[] = [];
+  function runAll(): void {
+    const runs = due;
+    due = [];
+    let done = 0;
+    try {
+      for (const run of runs) {
+        done++;
+        run();
+      }
+    } finally {
+      // A throw costs nobody else.
+      for (const run of runs.slice(done)) add(run);
+    }
+  }
+  function add(run: () => void): void {
+    if (due.push(run) === 1) later(runAll);
+  }
+  return add;
+}
 
 /**
  * Ids of requests: numbers of 16 digits below 2^53. A count from a random start, shuffled with keys by chance (a Feistel network, so no two counts give

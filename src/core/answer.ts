@@ -1,7 +1,7 @@
 // JSON-RPC 2.0 answers as bytes: is it one, is it the one to our request, does it hold a result or an error. The result itself is never looked into:
 // a long one is judged by its head and its tail, so that it can be passed on while it arrives. An answer under another id is nobody's.
 import type { Failure } from "./attempt.ts";
-import { CLOSE_OBJECT, COLON, COMMA, LETTER_N, OPEN_ARRAY, OPEN_OBJECT, QUOTE, skipSpace, skipString, skipValue, startsWith } from "./json.ts";
+import { CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, LETTER_N, OPEN_ARRAY, OPEN_OBJECT, QUOTE, skipSpace, skipString, skipValue, startsWith } from "./json.ts";
 import { ERROR, ID, isVersion, memberOf, RESULT, VERSION } from "./jsonrpc.ts";
 
 /** A complete result that carries the id of its request. `start` and `end` are those of the raw value, `idAt` is where the id begins. */
@@ -200,6 +200,11 @@ function endingWith(...members: readonly string[]): RegExp {
 /** The result of a long complete body by its head and tail; null where it is short or must be read whole. */
 export function readLongResult(body: Buffer, wireId: string): ResultAnswer | null {
   if (body.length <= READ_WHOLE_BYTES) return null;
+  const usual = usualResultStart(body, wireId);
+  const last = body.length - 1;
+  // Nearly all answers end with their result.
+  if (usual !== -1 && body[last] === CLOSE_OBJECT && isClosing(body[usual], body[last - 1]))
+    return { kind: "result", start: usual, end: last, idAt: USUAL_START.length };
   const head = readAnswerHead(body.subarray(0, READ_WHOLE_BYTES), wireId);
   if (head.kind !== "result") return null;
   const tailAt = Math.max(head.start, body.length - TAIL_BYTES);
@@ -209,7 +214,7 @@ export function readLongResult(body: Buffer, wireId: string): ResultAnswer | nul
 }
 
 /** Answers up to this size are read to the last byte. */
-const READ_WHOLE_BYTES = 4_096;
+const READ_WHOLE_BYTES = 1_024;
 
 /** What an error member says; `raw` is known to be valid JSON. A bare string counts as the message. */
 export function readError(raw: Buffer): Pick<Failure, "code" | "message" | "data"> {
@@ -218,6 +223,12 @@ export function readError(raw: Buffer): Pick<Failure, "code" | "message" | "data
   if (typeof value !== "object" || value === null) return { code: null, message: "", data: null };
   const { code, message, data }: { code?: unknown; message?: unknown; data?: unknown } = value;
   return { code: typeof code === "number" ? code : null, message: typeof message === "string" ? message : "", data: data ?? null };
+}
+
+/** Whether a value that may hold others, or text, and opens with one byte ends with another. */
+function isClosing(opening: number | undefined, closing: number | undefined): boolean {
+  if (opening === QUOTE) return closing === QUOTE;
+  return (opening === OPEN_OBJECT && closing === CLOSE_OBJECT) || (opening === OPEN_ARRAY && closing === CLOSE_ARRAY);
 }
 
 function closingOf(opening: number, last: string): string {

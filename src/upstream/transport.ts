@@ -5,6 +5,8 @@ import type { WireRequest } from "../core/wire-request.ts";
 
 /** Takes back borrowed memory that nobody reads any more. */
 export interface Lender {
+  /** Bytes before a whole answer in its memory: they may be overwritten, as the answer itself may. */
+  readonly headroomBytes: number;
   recycle(chunk: Buffer): void;
 }
 
@@ -20,7 +22,7 @@ export interface Room {
 export const FREE_BYTES = 65_536;
 
 /** A long result that is still arriving, of an answer whose id has been seen to be that of the request. */
-export interface AnswerStream extends Lender {
+export interface AnswerStream {
   /** The upstream body up to the result value. */
   readonly head: Buffer;
   /** Where the id of the request begins in it. */

@@ -1,5 +1,5 @@
 // A simulated outside: time moves only by `advance`, chance comes from a seed, timers run in the order they are due. Knows nothing of what it drives.
-import { createWireIds, type World } from "../../src/world.ts";
+import { createTurnEnd, createWireIds, type World } from "../../src/world.ts";
 
 /** A world whose time and chance the test holds in its hand. */
 export interface SimulatedWorld extends World {
@@ -60,6 +60,8 @@ export function simulatedWorld(seed: number): SimulatedWorld {
       nowMs += ms;
     },
     pendingTimers: () => timers.size,
+    // Sockets are real, also where time is not.
+    atTurnEnd: createTurnEnd(),
     // A row of its own: how many requests are sent does not change what chance brings.
     wireId: createWireIds(seededRandom(seed + 1)),
   };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { readAnswer } from "../../src/core/answer.ts";
-import { renderResult, renderStreamHead } from "../../src/web/rpc/render.ts";
+import { renderResult, renderStreamHead, rewriteResult } from "../../src/web/rpc/render.ts";
 import { objectText, stringText, valueText, whiteSpace } from "../fakes/json-text.ts";
 
 const WIRE_ID = "1234567890123456";
@@ -40,6 +40,7 @@ test("a result is the provider's answer byte for byte with the caller's id, in e
       );
       assert.equal(Buffer.concat(renderResult(body, answer, id)).toString(), expected);
       assert.equal(body.toString(), text, "what the provider sent stays as it is: others may read it");
+      assert.equal(Buffer.concat(rewriteResult(Buffer.from(text), answer, id)).toString(), expected, "rewritten where it lies");
       if (answer.idAt > answer.start) return;
       const head = renderStreamHead(Buffer.from(id), { head: body.subarray(0, answer.start), idAt: answer.idAt });
       assert.ok(expected.startsWith(head.toString()));

@@ -3,9 +3,9 @@
 import { isUtf8 } from "node:buffer";
 import { type Answer, type ResultAnswer, readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../../core/answer.ts";
 import type { Failure } from "../../core/attempt.ts";
-import type { AnswerStream, Dispatch, Listener, Room, StreamSink } from "../transport.ts";
+import type { AnswerStream, Dispatch, Lender, Listener, Room, StreamSink } from "../transport.ts";
 import { AnswerPace, type Clock } from "./answer-pace.ts";
-import type { BufferPool } from "./buffer-pool.ts";
+import { type BufferPool, HEADROOM_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
 import { GatheredBody } from "./gathered-body.ts";
 import type { AnswerHandler, Controller } from "./h1-connection.ts";
 
@@ -40,8 +40,6 @@ const STREAM_FROM_BYTES = 65_536;
 /** Bytes that show how an answer begins, when it is known to be long. */
 const LONG_HEAD_BYTES = 1_024;
 const EXCERPT_CHARS = 512;
-/** Answers below this size that arrive in one piece are copied, which costs less than keeping account of a buffer. */
-const SHORT_BYTES = 4_096;
 
 /** One request on its way and the reading of its answer. */
 export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
@@ -214,8 +212,8 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
 
   /** Adds what arrived of an answer that is not passed on, or not yet. */
   #gather(chunk: Buffer, last: boolean): void {
-    if (last && this.#gathered === null && chunk.length < SHORT_BYTES) {
-      this.#short = Buffer.from(chunk);
+    if (last && this.#gathered === null && chunk.length <= SLAB_ANSWER_BYTES) {
+      this.#short = this.#expected.mayStream ? this.#buffers.copyOf(chunk) : Buffer.from(chunk);
       return;
     }
     if (this.#size > this.#mostBytes) return this.#fail("body", "the answer is too long");
@@ -367,9 +365,10 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#state = "over";
     const gathered = this.#gathered;
     this.#gathered = null;
-    if (gathered === null) return this.#listener.result(body, answer);
+    const { mayStream } = this.#expected;
+    if (gathered === null) return this.#listener.result(body, answer, mayStream ? NO_LENDER : undefined);
     gathered.vacate();
-    if (this.#expected.mayStream && this.#buffers.mayLend) return this.#listener.result(body, answer, this.#buffers);
+    if (mayStream && this.#buffers.mayLend) return this.#listener.result(body, answer, this.#buffers);
     this.#listener.result(gathered.keep(), answer);
   }
 
@@ -394,6 +393,8 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 }
 
+/** Of what nobody takes back. */
+const NO_LENDER: Lender = { headroomBytes: HEADROOM_BYTES, recycle() {} };
 const EMPTY = Buffer.alloc(0);
 const NOTHING = (): void => {};
 const CANCELLED = new Error("cancelled");

@@ -1,18 +1,27 @@
-// Memory for answers that are long: large buffers that are used again once nobody reads them any more, each given back exactly once, and one scratch
-// buffer that short answers are read through. Whoever still has a buffer after it was given back has nothing: its memory moves on. Knows nothing of what
-// the bytes say.
+// Memory for answers. Long ones lie in large buffers that are used again once nobody reads them any more, each given back exactly once: whoever still has one
+// after that has nothing, since its memory moves on. All connections read into one scratch buffer, from which short answers are copied to slabs that are never
+// used again. Knows nothing of what the bytes say.
+import type { Lender } from "../transport.ts";
 
 /** Size of a buffer: long answers are read in large pieces, since each write to the caller may have to wake it. */
 export const BUFFER_BYTES = 135_168;
 /** What lies in the scratch buffer is read, or copied, before the next read. An answer of 64 KiB fits, with its head; a read of it beside so much fits a buffer. */
 const SCRATCH_BYTES = 66_560;
+/** Free bytes before an answer in its memory: what sends it on writes its own head there. */
+export const HEADROOM_BYTES = 1_024;
+/** Answers up to this size are copied to a slab: that costs less than keeping account of a buffer. */
+export const SLAB_ANSWER_BYTES = 4_096;
+const SLAB_BYTES = 65_536;
 const MAX_SPARE = 64;
 /** Buffers that may be out before whole answers are copied rather than left in one: a slow caller then holds no more than its answer. */
 const MAX_LENT = 64;
 
 /** The buffers of one process or test. */
-export class BufferPool {
+export class BufferPool implements Lender {
+  readonly headroomBytes = HEADROOM_BYTES;
   readonly scratch: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+  #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  #slabUsed = 0;
   readonly #spare: Buffer[] = [];
   /** Memory of this pool that is out. */
   readonly #out = new WeakSet<ArrayBufferLike>();
@@ -32,6 +41,19 @@ export class BufferPool {
   /** Few enough are out that one more may wait for a slow reader. */
   get mayLend(): boolean {
     return this.#outCount <= MAX_LENT;
+  }
+
+  /** A copy of a short answer, with free bytes before it. */
+  copyOf(answer: Buffer): Buffer {
+    if (this.#slabUsed + HEADROOM_BYTES + answer.length > SLAB_BYTES) {
+      this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+      this.#slabUsed = 0;
+    }
+    const start = this.#slabUsed + HEADROOM_BYTES;
+    this.#slabUsed = start + answer.length;
+    const copy = this.#slab.subarray(start, this.#slabUsed);
+    copy.set(answer);
+    return copy;
   }
 
   /** A buffer for whoever asks; comes back by `recycle`, whole or as any part of it. */

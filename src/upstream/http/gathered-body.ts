@@ -1,6 +1,6 @@
 // The bytes of one answer in one piece, while they arrive: in a pooled buffer at first, in memory of its own once it is longer than that.
 import { FREE_BYTES, type Room } from "../transport.ts";
-import { BUFFER_BYTES, type BufferPool } from "./buffer-pool.ts";
+import { BUFFER_BYTES, type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
 
 /** Once so much of an answer is here, the length that it announces is believed. */
 const BELIEVED_BYTES = 1_048_576;
@@ -20,9 +20,9 @@ export class GatheredBody {
     this.#buffer = buffers.take();
   }
 
-  /** All of it so far, where it lies: valid until the next call of `add` or `release`. */
+  /** All of it so far, where it lies, behind `HEADROOM_BYTES` that are free: valid until the next call of `add` or `release`. */
   get bytes(): Buffer {
-    return this.#buffer.subarray(0, this.#size);
+    return this.#buffer.subarray(HEADROOM_BYTES, HEADROOM_BYTES + this.#size);
   }
 
   /**
@@ -34,8 +34,8 @@ export class GatheredBody {
     const wanted = counted ? Math.max(0, size - FREE_BYTES) - this.#taken : 0;
     if (wanted > 0 && !this.#room.take(wanted)) return false;
     if (wanted > 0) this.#taken += wanted;
-    if (size > this.#buffer.length) this.#grow(size, expectedBytes);
-    chunk.copy(this.#buffer, this.#size);
+    if (HEADROOM_BYTES + size > this.#buffer.length) this.#grow(size, expectedBytes);
+    chunk.copy(this.#buffer, HEADROOM_BYTES + this.#size);
     this.#size = size;
     return true;
   }
@@ -66,8 +66,8 @@ export class GatheredBody {
     const doubled = Math.max(size, 2 * this.#buffer.length);
     const announced = expectedBytes ?? 0;
     const bytes = announced < size ? doubled : size < BELIEVED_BYTES ? Math.min(doubled, announced) : announced;
-    const larger = Buffer.allocUnsafeSlow(Math.max(bytes, BUFFER_BYTES + 1));
-    this.bytes.copy(larger);
+    const larger = Buffer.allocUnsafeSlow(HEADROOM_BYTES + Math.max(bytes, BUFFER_BYTES));
+    this.bytes.copy(larger, HEADROOM_BYTES);
     this.#buffers.recycle(this.#buffer);
     this.#buffer = larger;
   }

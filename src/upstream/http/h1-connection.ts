@@ -78,8 +78,14 @@ export class Connection implements Controller {
   #handler: AnswerHandler | null = null;
   /** What is to be sent once connected. */
   #unsent: { readonly head: string; readonly body: RequestBody } | null = null;
+  /** A short request, which is written at the end of this turn; "" = there is none. */
+  #unwritten = "";
+  readonly #onTurnEnd = (): void => this.#writeShort();
   /** A head that arrived in part. */
   #partial: Buffer | null = null;
+  /** The last head and what it says. */
+  #headText = "";
+  #head: AnswerHead | null = null;
   #remaining = 0;
   #chunks: ChunkedBody | null = null;
   #interimHeads = 0;
@@ -155,8 +161,8 @@ export class Connection implements Controller {
   #write(head: string, body: RequestBody): void {
     const { bytes, id, idStart, idEnd } = body;
     if (bytes.length <= ONE_WRITE_BYTES) {
-      this.#socket.write(requestText(head, body), "latin1");
-      return;
+      this.#unwritten = requestText(head, body);
+      return this.#home.options.world.atTurnEnd(this.#onTurnEnd);
     }
     this.#socket.cork();
     this.#socket.write(`${head}${bytes.length - (idEnd - idStart) + id.length}\r\n\r\n`, "latin1");
@@ -164,6 +170,12 @@ export class Connection implements Controller {
     this.#socket.write(id, "latin1");
     this.#socket.write(bytes.subarray(idEnd));
     this.#socket.uncork();
+  }
+
+  #writeShort(): void {
+    const text = this.#unwritten;
+    this.#unwritten = "";
+    if (text !== "") this.#socket.write(text, "latin1");
   }
 
   /** The memory of the next read: the scratch buffer, or one of its own for a handler that keeps chunks. */
@@ -190,7 +202,7 @@ export class Connection implements Controller {
 
   #take(arrived: Buffer): void {
     // Nobody answers a request that has not wholly left: these bytes belong to something else.
-    if (this.#socket.writableLength > 0) return this.#lost(coded("bytes before the request was written", "EPROTO"));
+    if (this.#unwritten !== "" || this.#socket.writableLength > 0) return this.#lost(coded("bytes before the request was written", "EPROTO"));
     let bytes = arrived;
     while (bytes.length > 0) {
       switch (this.#phase) {
@@ -224,7 +236,7 @@ export class Connection implements Controller {
       this.#partial = Buffer.from(bytes);
       return NOTHING;
     }
-    const head = end === -1 || end > MAX_HEAD_BYTES ? null : readHead(bytes.toString("latin1", 0, end));
+    const head = end === -1 || end > MAX_HEAD_BYTES ? null : this.#readHead(bytes.toString("latin1", 0, end));
     const handler = this.#handler;
     if (head === null || handler === null) return this.#malformed();
     const rest = bytes.subarray(end + 4);
@@ -235,6 +247,15 @@ export class Connection implements Controller {
     handler.onResponseStart(this, head.status, head.headers);
     if (this.#phase === "counted" && this.#remaining === 0) this.#finish(rest.length);
     return rest;
+  }
+
+  /** Providers repeat their heads: the same text means the same thing. */
+  #readHead(text: string): AnswerHead | null {
+    if (text !== this.#headText) {
+      this.#head = readHead(text);
+      this.#headText = text;
+    }
+    return this.#head;
   }
 
   #enterBody({ body }: AnswerHead): void {
@@ -332,6 +353,7 @@ export class Connection implements Controller {
   #lost(error: Error): void {
     if (this.#phase === "over") return;
     this.#phase = "over";
+    this.#unwritten = "";
     const handler = this.#handler;
     this.#handler = null;
     this.#socket.destroy();

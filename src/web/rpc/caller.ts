@@ -8,8 +8,8 @@ export interface Caller extends Letter {
   readonly requestId: string;
   /** The payment that came with the request, once it is credited; null = none did. */
   readonly paid: Paid | null;
-  /** A whole answer; null = no body. The headers that every answer carries are added. `sent` is called once `body` is no longer read, whenever that is. */
-  send(status: number, headers: Headers, body: readonly Buffer[] | null, sent?: () => void): void;
+  /** A whole answer; null = no body. The headers that every answer carries are added. */
+  send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed?: Borrowed): void;
   /** Starts a 200 answer whose body follows; `sizeBytes` null = of unknown length. */
   begin(headers: Headers, sizeBytes: number | null): void;
   /** Returns the bytes that still wait to be sent; 0 = `chunk` is no longer needed. `written` is called once it is not, whenever that is. */
@@ -27,6 +27,14 @@ export interface Caller extends Letter {
   readonly delivered: boolean;
   /** Cuts the connection, so that a half-sent answer cannot be taken for a whole one. */
   destroy(): void;
+}
+
+/** Says of the bytes of a whole answer that they are borrowed. */
+export interface Borrowed {
+  /** Bytes before the first piece in its memory that may be overwritten. */
+  readonly headroomBytes: number;
+  /** Called once nobody reads them any more, whenever that is. */
+  readonly sent: () => void;
 }
 
 /** Whether the body of a request is sent as it is. */

@@ -16,7 +16,7 @@ import type { Address } from "./address.ts";
 import { type Arrival, arrive } from "./arrival.ts";
 import { refusalOfBatch, refusalWhileWaiting, runBatch } from "./batch.ts";
 import { addBilling, addMeta, addTo, type Bill } from "./billing.ts";
-import { type Caller, isPlain } from "./caller.ts";
+import { type Borrowed, type Caller, isPlain } from "./caller.ts";
 import { RequestCaller } from "./caller-identity.ts";
 import { addEncoding, type BodySink, type CompressedBody, type CompressionJob, MIN_COMPRESSED_BYTES } from "./compression.ts";
 import { evidenceOfReply, exchange, type Incoming, type Reply, type Settle } from "./exchange.ts";
@@ -349,17 +349,25 @@ export class Door implements StreamSink, Room {
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
     this.#over = true;
     const { lender, body } = outcome.kind === "result" ? outcome : NOT_LENT;
-    const sent = lender === undefined ? undefined : () => lender.recycle(body);
-    this.#send(outcome.kind === "fault" ? outcome.fault.status : 200, headers, renderReply(reply, address.meta === "body" ? meta : null), sent);
+    const borrowed = lender === undefined ? undefined : { headroomBytes: lender.headroomBytes, sent: () => lender.recycle(body) };
+    this.#send(
+      outcome.kind === "fault" ? outcome.fault.status : 200,
+      headers,
+      renderReply(reply, address.meta === "body" ? meta : null, lender !== undefined),
+      borrowed,
+    );
     if (outcome.kind === "result" && outcome.body.length > SHORT_BYTES) this.#countUnsent();
   }
 
-  /** Counts what a slow reader leaves lying: there is no way back, so it is not refused. */
   #countUnsent(): void {
-    const { unsent } = this.#caller;
-    if (this.#isReleased || unsent === 0) return;
-    this.#reserved += unsent;
-    this.#parts.budget.used += unsent;
+    this.keeps(this.#caller.unsent);
+  }
+
+  /** Counts what a slow reader leaves lying until the request is over: there is no way back, so it is not refused. */
+  keeps(bytes: number): void {
+    if (this.#isReleased || bytes === 0) return;
+    this.#reserved += bytes;
+    this.#parts.budget.used += bytes;
   }
 
   #start(reply: Reply, source: AnswerStream, headers: Headers): void {
@@ -377,13 +385,13 @@ export class Door implements StreamSink, Room {
   }
 
   /** Sends a whole answer; a long one compressed, where its caller takes that. */
-  #send(status: number, headers: Headers, body: readonly Buffer[] | null, sent?: () => void): void {
+  #send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed?: Borrowed): void {
     let bytes = 0;
     if (body !== null) for (const piece of body) bytes += piece.length;
     const job = status === 200 && this.#mayCompress(bytes) ? this.#compressionJob(headers) : null;
-    if (job === null || body === null) return this.#caller.send(status, headers, body, sent);
+    if (job === null || body === null) return this.#caller.send(status, headers, body, borrowed);
     void job.whole(body).then((compressed) => {
-      sent?.();
+      borrowed?.sent();
       if (!this.#caller.open) return;
       // Its headers say that it is compressed by now.
       if (compressed === null) return this.#cutWhole();

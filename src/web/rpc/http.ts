@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/fault.ts";
 import type { Paid, PaymentHeaders } from "../../hosted/payments/payments.ts";
 import { begin, type Headers, write } from "../respond.ts";
-import { type Caller, isPlain } from "./caller.ts";
+import { type Borrowed, type Caller, isPlain } from "./caller.ts";
 import { type Credential, credentialOf } from "./credential.ts";
 import { Door, STALL_MS } from "./door.ts";
 import type { Activity } from "./lean.ts";
@@ -80,11 +80,11 @@ class HttpRequest implements Caller {
     return typeof value === "string" ? value : undefined;
   }
 
-  send(status: number, headers: Headers, body: readonly Buffer[] | null, sent?: () => void): void {
+  send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed?: Borrowed): void {
     if (status < REFUSED) this.#addReceipt(headers);
     write(this.#response, status, headers, body);
     // Comes once, also for an answer that waits behind another one when the connection ends.
-    if (sent !== undefined) this.#response.once("close", sent);
+    if (borrowed !== undefined) this.#response.once("close", borrowed.sent);
     this.#boundReading();
   }
 

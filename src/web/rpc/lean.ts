@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import type { World } from "../../world.ts";
 import { ALWAYS, dateLines, type Headers } from "../respond.ts";
 import { isRpcPath } from "./address.ts";
-import type { Caller } from "./caller.ts";
+import type { Borrowed, Caller } from "./caller.ts";
 import { type Credential, credentialOf } from "./credential.ts";
 import { Door, STALL_MS } from "./door.ts";
 import { type RequestHead, readRequestHead } from "./lean-head.ts";
@@ -74,6 +74,32 @@ export function createLeanDoor(parts: LeanParts): LeanDoor {
   };
 }
 
+/** A complete answer as it is written; strings hold a character for each byte. `sent` is called once nobody reads the chunks any more. */
+interface WholeAnswer {
+  readonly chunks: readonly (Buffer | string)[];
+  readonly sent: () => void;
+}
+
+const OWNED: Borrowed = { headroomBytes: 0, sent: nothing };
+
+/** An answer in as few chunks as may be. */
+function chunksOf(
+  head: string,
+  body: readonly Buffer[],
+  { size, headroomBytes }: { readonly size: number; readonly headroomBytes: number },
+): WholeAnswer["chunks"] {
+  const first = body[0];
+  if (first !== undefined && body.length === 1 && head.length <= headroomBytes) {
+    const whole = Buffer.from(first.buffer, first.byteOffset - head.length, head.length + size);
+    whole.write(head, "latin1");
+    return [whole];
+  }
+  if (size > ONE_WRITE_BYTES) return [head, ...body];
+  let text = head;
+  for (const piece of body) text += piece.toString("latin1");
+  return [text];
+}
+
 class Connection implements Caller {
   requestId = "";
   readonly #parts: LeanParts;
@@ -85,6 +111,7 @@ class Connection implements Caller {
   readonly #onClose = (): void => this.#closed();
   readonly #onError = (): void => {};
   readonly #onStall = (): void => this.destroy();
+  readonly #onTurnEnd = (): void => this.#writeAnswer();
   #headText = "";
   #head: RequestHead | null = null;
   /** Of that head; null = it was not asked for. */
@@ -92,6 +119,8 @@ class Connection implements Caller {
   #door: Door | null = null;
   #early: Buffer | null = null;
   #chunked = false;
+  /** A whole answer, which is written at the end of this turn; null = there is none. */
+  #unwritten: WholeAnswer | null = null;
   /** The head of an answer that is passed on: goes out with its first bytes. */
   #unsentHead = "";
   /** All of the answer has been taken by the connection. */
@@ -145,23 +174,13 @@ class Connection implements Caller {
     return this.#head?.fields.get(name);
   }
 
-  send(status: number, headers: Headers, body: readonly Buffer[] | null, sent: () => void = nothing): void {
+  send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed: Borrowed = OWNED): void {
     let size = 0;
     if (body !== null) for (const piece of body) size += piece.length;
     if (body !== null) headers.push("Content-Type", "application/json", "Content-Length", String(size));
-    let text = this.#headOf(status, headers);
-    if (size <= ONE_WRITE_BYTES) {
-      if (body !== null) for (const piece of body) text += piece.toString("latin1");
-      this.#socket.write(text, "latin1");
-      sent();
-    } else {
-      this.#socket.cork();
-      this.#socket.write(text, "latin1");
-      for (const piece of body ?? []) this.#socket.write(piece);
-      this.#socket.write("", "latin1", sent);
-      this.#socket.uncork();
-    }
-    this.#finish();
+    const head = this.#headOf(status, headers);
+    this.#unwritten = { chunks: chunksOf(head, body ?? [], { size, headroomBytes: borrowed.headroomBytes }), sent: borrowed.sent };
+    this.#parts.world.atTurnEnd(this.#onTurnEnd);
   }
 
   begin(headers: Headers, sizeBytes: number | null): void {
@@ -268,6 +287,26 @@ class Connection implements Caller {
     return isRpcPath(head.url) ? chunk.subarray(end + 4) : null;
   }
 
+  /** Writes the answer that has waited for the end of the turn, if somebody still waits for it. */
+  #writeAnswer(): void {
+    const answer = this.#unwritten;
+    const socket = this.#socket;
+    this.#unwritten = null;
+    if (answer === null) return;
+    const door = this.#door;
+    if (door === null || socket.destroyed) return answer.sent();
+    const { chunks, sent } = answer;
+    if (chunks.length > 1) socket.cork();
+    for (const chunk of chunks) socket.write(chunk, "latin1");
+    if (chunks.length > 1) socket.uncork();
+    if (socket.writableLength === 0) sent();
+    else {
+      for (const chunk of chunks) door.keeps(typeof chunk === "string" ? chunk.length : chunk.buffer.byteLength);
+      if (sent !== nothing) socket.write("", "latin1", sent);
+    }
+    this.#finish();
+  }
+
   /** The answer is complete here; the request is over once its reader has taken all of it. */
   #finish(): void {
     const socket = this.#socket;
@@ -305,6 +344,8 @@ class Connection implements Caller {
   /** The client sends no more. As with node's server, it gets what is complete and nothing else. */
   #ended(): void {
     this.#closing = true;
+    // An answer that is still to be written ends the connection itself.
+    if (this.#unwritten !== null) return;
     if (this.#door === null || this.#flushing) this.#socket.end();
     else this.#socket.destroy();
   }

@@ -7,13 +7,16 @@ import { WIRE_ID_BYTES } from "../../core/wire-request.ts";
 import type { AnswerStream, ResultSpan } from "../../upstream/transport.ts";
 import type { Reply } from "./exchange.ts";
 
-/** The bytes of a reply that is here in one piece, as a chain of pieces; `meta` is added as `svc_meta`. */
-export function renderReply(reply: Reply, meta: Evidence | null): readonly Buffer[] {
+/**
+ * The bytes of a reply that is here in one piece, as a chain of pieces; `meta` is added as `svc_meta`. `borrowed`: a result is in memory that nobody else
+ * reads, and may be rewritten where it lies.
+ */
+export function renderReply(reply: Reply, meta: Evidence | null, borrowed = false): readonly Buffer[] {
   const { outcome } = reply;
   const id = reply.id ?? "null";
   switch (outcome.kind) {
     case "result": {
-      if (meta === null) return renderResult(outcome.body, outcome, id);
+      if (meta === null) return borrowed ? rewriteResult(outcome.body, outcome, id) : renderResult(outcome.body, outcome, id);
       const { body, start, end } = outcome;
       return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), body.subarray(start, end), closing(meta)];
     }
@@ -29,23 +32,21 @@ export function renderReply(reply: Reply, meta: Evidence | null): readonly Buffe
 /** A result under the caller's id: the provider's own bytes but for the id, or an envelope of ours around a value that has none. */
 export function renderResult(body: Buffer, { start, end, idAt }: ResultSpan, id: string): readonly Buffer[] {
   if (idAt === null) return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), body.subarray(start, end), CLOSE];
-  const rest = body.subarray(idAt + WIRE_ID_BYTES);
-  // A short answer in one piece costs its writer less than three.
-  if (body.length <= ONE_PIECE_BYTES && idAt <= NEAR_BYTES && id.length <= NEAR_BYTES && isAscii(id)) return [inOnePiece(body, idAt, id, rest)];
-  return [body.subarray(0, idAt), Buffer.from(id), rest];
+  return [body.subarray(0, idAt), Buffer.from(id), body.subarray(idAt + WIRE_ID_BYTES)];
 }
 
-const ONE_PIECE_BYTES = 1_024;
-/** Up to here bytes are set one by one: a call of the platform costs more. */
+/** The same, in the memory of the provider's answer where the id allows it: what stands before it moves up to the end of its place. */
+export function rewriteResult(body: Buffer, span: ResultSpan, id: string): readonly Buffer[] {
+  const { idAt } = span;
+  if (idAt === null || idAt > NEAR_BYTES || id.length > WIRE_ID_BYTES || !isAscii(id)) return renderResult(body, span, id);
+  const start = WIRE_ID_BYTES - id.length;
+  for (let at = idAt - 1; at >= 0; at--) body[at + start] = body[at] ?? 0;
+  for (let at = 0; at < id.length; at++) body[idAt + start + at] = id.charCodeAt(at);
+  return [start === 0 ? body : body.subarray(start)];
+}
+
+/** Up to here bytes are moved one by one: a call of the platform costs more. */
 const NEAR_BYTES = 48;
-
-function inOnePiece(body: Buffer, idAt: number, id: string, rest: Buffer): Buffer {
-  const bytes = Buffer.allocUnsafe(idAt + id.length + rest.length);
-  for (let at = 0; at < idAt; at++) bytes[at] = body[at] ?? 0;
-  for (let at = 0; at < id.length; at++) bytes[idAt + at] = id.charCodeAt(at);
-  bytes.set(rest, idAt + id.length);
-  return bytes;
-}
 
 function isAscii(text: string): boolean {
   for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) > 0x7f) return false;
