@@ -1,71 +1,133 @@
 // `npm run bench -- --gathered`: how much memory answers take that are gathered: batches of long ones, all at once, and the same calls one by one, which
-// are passed on. Exit code as in `run.ts`.
+// are passed on; of configured providers, and of one user's own, over HTTP and by its socket. Exit code as in `run.ts`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startChild } from "./child.ts";
+import { isRecord, startChild } from "./child.ts";
 import { snapshot } from "./measure.ts";
 import { memoryMb, resetPeak } from "./procfs.ts";
-import { PATHS, type System, startSystem } from "./systems.ts";
+import { PATHS, type Site, type System, serviceConfig, startServiceWith } from "./systems.ts";
 import { FIRST_NUMBER, requestBody } from "./workload.ts";
 
 const ANSWER_BYTES = 60_000_000;
+/** Of a user's provider at most 32 MiB are gathered. */
+const OWN_BYTES = 30_000_000;
 const BATCHES = 10;
 const ITEMS = 4;
 /** Beyond what the process held before, MB. */
 const MOST_GROWTH_MB = 400;
+const ANSWER_TIMEOUT_MS = 5_000;
+const OPERATOR_TOKEN = "operator-of-the-benchmark-0123456789";
+
+/** Providers behind one URL, and what is expected of them. */
+interface Kind {
+  readonly name: string;
+  readonly url: string;
+  /** Length of an answer in a batch, and of one to a single call. */
+  readonly bytes: number;
+  readonly singleBytes: number;
+  /** True = single calls are passed on, so that all of them have to be answered. */
+  readonly streams: boolean;
+}
 
 /** Runs it; resolves with the exit code. */
 export async function measureGathered(): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
-  const upstream = startChild("upstream.ts", []);
+  const stops: (() => Promise<void>)[] = [];
   try {
-    const system = await startSystem("svc", { dir, upstreamPorts: (await snapshot(upstream)).ports, nodeFlags: [] });
-    try {
-      return await run(system);
-    } finally {
-      await system.stop();
+    const [upstream, provider] = [startChild("upstream.ts", []), startChild("socket-provider.ts", [])];
+    stops.push(upstream.stop, provider.stop);
+    const site: Site = { dir, upstreamPorts: (await snapshot(upstream)).ports, nodeFlags: [] };
+    const told = await provider.ask({}, ANSWER_TIMEOUT_MS);
+    const socketPort = isRecord(told) ? Number(told["port"]) : 0;
+    const missed: string[] = [];
+    for (const own of [null, "http", "socket"] as const) {
+      const config = `${serviceConfig(site)}hosted: { enabled: true, keyless: true, allow_private_providers: true, operator_token: ${OPERATOR_TOKEN} }\n`;
+      const system = await startServiceWith(site, config);
+      try {
+        const url =
+          own === null ? `http://127.0.0.1:${system.port}${PATHS.live}` : await ownUrl(system, own, own === "http" ? (site.upstreamPorts[0] ?? 0) : socketPort);
+        const name = own === null ? "configured providers" : `a user's own provider, ${own === "http" ? "over HTTP" : "by its socket"}`;
+        missed.push(
+          ...(await run(system, {
+            name,
+            url,
+            bytes: own === null ? ANSWER_BYTES : OWN_BYTES,
+            singleBytes: own === "socket" ? OWN_BYTES : ANSWER_BYTES,
+            streams: own !== "socket",
+          })),
+        );
+      } finally {
+        await system.stop();
+      }
     }
+    process.stdout.write(missed.length === 0 ? "Within its targets.\n" : `${missed.map((it) => `MISSED ${it}`).join("\n")}\n`);
+    return missed.length === 0 ? 0 : 1;
   } finally {
-    await upstream.stop();
+    for (const stop of stops.toReversed()) await stop();
     rmSync(dir, { recursive: true, force: true });
   }
 }
 
-async function run(system: System): Promise<number> {
-  const url = `http://127.0.0.1:${system.port}${PATHS.live}`;
+/** A key of an account with a profile of its own, as the URL of its calls. */
+async function ownUrl({ port }: System, own: "http" | "socket", providerPort: number): Promise<string> {
+  const base = `http://127.0.0.1:${port}`;
+  const ask = async (token: string, method: string, path: string, body: unknown): Promise<Readonly<Record<string, unknown>>> => {
+    const headers = { "content-type": "application/json", ...(token === "" ? {} : { authorization: `Bearer ${token}` }) };
+    const response = await fetch(base + path, { method, headers, body: JSON.stringify(body) });
+    const json: unknown = await response.json();
+    if (!response.ok || !isRecord(json)) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(json)}`);
+    return json;
+  };
+  const account = await ask("", "POST", "/api/v1/keys", { name: "bench" });
+  await ask(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${String(account["account_id"])}/custom-access`, { days: 1 });
+  const address = own === "http" ? { url: `http://127.0.0.1:${providerPort}` } : { ws_url: `ws://127.0.0.1:${providerPort}` };
+  const document = { chains: { bench: { providers: [{ name: "mine", ...address }] } } };
+  await ask(String(account["management_token"]), "PUT", "/api/v1/profiles/mine", document);
+  return `${base}/rpc/profile/mine/bench?key=${String(account["key"])}`;
+}
+
+/** Returns what was missed. */
+async function run(system: System, { name, url, bytes, singleBytes, streams }: Kind): Promise<readonly string[]> {
   const [pid = 0] = system.pids;
-  const calls = Array.from({ length: ITEMS }, (_, at) => requestBody("sized", FIRST_NUMBER + at, { bytes: ANSWER_BYTES, chunked: at % 2 === 1 }));
+  const callOf = (at: number, size: number): string => requestBody("sized", FIRST_NUMBER + at, { bytes: size, chunked: at % 2 === 1 });
+  const calls = Array.from({ length: ITEMS }, (_, at) => callOf(at, bytes));
+  const answers = (bodies: readonly string[], size = bytes) => Promise.all(bodies.map((body) => answersIn(url, { body, bytes: size })));
   const startMb = memoryMb(pid).rss;
   resetPeak(pid);
-  const batches = await Promise.all(Array.from({ length: BATCHES }, () => answersIn(url, `[${calls.join(",")}]`)));
+  const batches = await answers(Array.from({ length: BATCHES }, () => `[${calls.join(",")}]`));
   const gatheredMb = memoryMb(pid).peak;
   const [whole, refused] = [batches.reduce((sum, it) => sum + it.whole, 0), batches.reduce((sum, it) => sum + it.refused, 0)];
-  process.stdout.write(`${BATCHES} batches of ${ITEMS} answers of ${ANSWER_BYTES / 1e6} MB: ${whole} answered, ${refused} refused as unavailable\n`);
-  process.stdout.write(`  resident: ${startMb.toFixed(0)} MB before, ${gatheredMb.toFixed(0)} MB at most\n`);
   resetPeak(pid);
-  const single = await Promise.all(Array.from({ length: BATCHES }, (_, at) => answersIn(url, calls[at % ITEMS] ?? "")));
-  process.stdout.write(
-    `${BATCHES} single calls of the same: ${single.reduce((sum, it) => sum + it.whole, 0)} answered, ${memoryMb(pid).peak.toFixed(0)} MB at most\n`,
-  );
-  const missed = [
-    ...(gatheredMb - startMb > MOST_GROWTH_MB ? [`grew by ${(gatheredMb - startMb).toFixed(0)} MB, at most ${MOST_GROWTH_MB}`] : []),
-    ...(whole === 0 || whole + refused !== BATCHES * ITEMS ? ["an item has neither an answer nor a refusal, or all were refused"] : []),
-    ...(single.some((it) => it.whole !== 1) ? ["a single call was not answered"] : []),
+  const bodies = Array.from({ length: BATCHES }, (_, at) => callOf(at, singleBytes));
+  const single = (await answers(bodies, singleBytes)).filter((it) => it.whole === 1).length;
+  const singleMb = memoryMb(pid).peak;
+  const [alone] = await answers([`[${calls[0]}]`]);
+  process.stdout.write(`${name}
+  ${BATCHES} batches of ${ITEMS} answers of ${bytes / 1e6} MB: ${whole} answered, ${refused} refused; one in a batch alone: ${alone?.whole} answered
+  ${BATCHES} single calls for ${singleBytes / 1e6} MB: ${single} answered
+  resident: ${startMb.toFixed(0)} MB before, ${gatheredMb.toFixed(0)} MB at most with batches, ${singleMb.toFixed(0)} MB with single calls\n`);
+  const grownMb = Math.max(gatheredMb, singleMb) - startMb;
+  return [
+    ...(grownMb > MOST_GROWTH_MB ? [`${name}: grew by ${grownMb.toFixed(0)} MB, at most ${MOST_GROWTH_MB}`] : []),
+    ...(whole + refused === BATCHES * ITEMS ? [] : [`${name}: an item has neither an answer nor a refusal`]),
+    ...(alone?.whole === 1 ? [] : [`${name}: an answer that is gathered alone was refused`]),
+    ...(streams && single !== BATCHES ? [`${name}: a single call was not answered`] : []),
   ];
-  process.stdout.write(missed.length === 0 ? "Within its targets.\n" : `${missed.map((it) => `MISSED ${it}`).join("\n")}\n`);
-  return missed.length === 0 ? 0 : 1;
 }
 
 /** Reads an answer without keeping it; long results are counted by their bytes. */
-async function answersIn(url: string, body: string): Promise<{ readonly whole: number; readonly refused: number }> {
+async function answersIn(
+  url: string,
+  { body, bytes: answerBytes }: { readonly body: string; readonly bytes: number },
+): Promise<{ readonly whole: number; readonly refused: number }> {
   const response = await fetch(url, { method: "POST", body });
   let bytes = 0;
   let refused = 0;
   for await (const piece of response.body ?? []) {
     if (!(piece instanceof Uint8Array)) continue;
     bytes += piece.length;
-    refused += Buffer.from(piece).toString("latin1").split('"code":"unavailable"').length - 1;
+    refused += Buffer.from(piece).toString("latin1").split('"error":{').length - 1;
   }
-  return { whole: Math.floor(bytes / ANSWER_BYTES), refused };
+  return { whole: Math.floor(bytes / answerBytes), refused };
 }
