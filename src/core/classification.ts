@@ -1,6 +1,7 @@
 // The classification of provider errors: what each category means for routing and health, and what a rule may say.
 // The rules stand in `error-rules.ts`; they only name a category. Knows nothing of requests under way, time or providers by name.
 import type { Effect, Failure, Step } from "./attempt.ts";
+import type { WordFamily } from "./error-vocabulary.ts";
 
 /** What follows from a category: the step for methods that may be replayed, the step for all others, and the health effect. */
 export type Decision = readonly [replaySafe: Step, otherwise: Step, effect: Effect | "cooldown" | "learn_range"];
@@ -94,10 +95,10 @@ export const DECISIONS: ReadonlyMap<string, Decision> = new Map(Object.entries(T
 export const ERROR_CATEGORIES: readonly string[] = [...DECISIONS.keys()];
 
 /**
- * Methods that read the same words differently. `send`: hands in a transaction. `execute`: simulates one. `logs`: searches logs by block range.
+ * Methods that read the same words differently. `send`: hands in a transaction; `other`: does not. `execute`: simulates one. `logs`: searches logs by block range.
  * `traces`: any tracer; `mined`: a tracer of mined transactions. `historic`: reads state, blocks or logs.
  */
-export type MethodGroup = "send" | "execute" | "logs" | "traces" | "mined" | "subscriptions" | "historic";
+export type MethodGroup = "send" | "execute" | "logs" | "traces" | "mined" | "subscriptions" | "historic" | "other";
 
 /** A substring, or an expression, of the normalised text: lower case, quotes dropped, white space, `_` and hyphens (save minus signs) one space. */
 export type Phrase = string | RegExp;
@@ -117,6 +118,9 @@ export interface Rule {
   readonly methods?: readonly MethodGroup[];
   readonly text?: readonly Phrase[];
   readonly data?: readonly Phrase[];
+  /** Families of words, each of which the text must have one of; and families of which it must have none. */
+  readonly words?: readonly WordFamily[];
+  readonly without?: readonly WordFamily[];
   /** Says little by itself: if `data` holds words that match a telling row, that row wins. */
   readonly vague?: true;
   /** Only when the request's own block range is upside down. */

@@ -4,6 +4,7 @@ import type { Effect, Failure, Verdict } from "./attempt.ts";
 import type { BlockRef } from "./call.ts";
 import { DECISIONS, type Decision, type ErrorCategory, type MethodGroup, type Phrase, type Rule } from "./classification.ts";
 import { RULES } from "./error-rules.ts";
+import { VOCABULARY, type WordFamily } from "./error-vocabulary.ts";
 import type { Method } from "./method.ts";
 import type { ErrorRule } from "./profile.ts";
 
@@ -36,6 +37,7 @@ const UNKNOWN: Decision = ["next", "return", { kind: "ignored" }];
 /** Of a message only this much is looked at, in UTF-16 units; of `data` less, and only near its surface. */
 const MESSAGE_CHARS = 2_048;
 const DATA_CHARS = 512;
+const WORDING_CHARS = 512;
 const DATA_DEPTH = 3;
 const DATA_KEYS = 8;
 
@@ -46,16 +48,46 @@ interface Shape {
   readonly reversed: boolean;
   readonly text: string;
   readonly dataText: string;
+  /** The text as the word families see it: the called method's own name reads "method", and names in camel case are taken apart. */
+  readonly wording: Wording;
+}
+
+/** A text, and which word families were found in it so far. */
+interface Wording {
+  readonly text: string;
+  readonly has: Map<WordFamily, boolean>;
 }
 
 function shapeOf(failure: Failure, method: Method, { methodName, block }: ClassifyContext): Shape {
+  const dataWords = wordsOf(failure.data, DATA_DEPTH);
   return {
     failure,
     groups: groupsOf(method, methodName),
     reversed: block?.kind === "range" && block.from !== null && block.to !== null && block.from > block.to,
     text: normalise(failure.message, MESSAGE_CHARS),
-    dataText: normalise(wordsOf(failure.data, DATA_DEPTH), DATA_CHARS),
+    dataText: normalise(dataWords, DATA_CHARS),
+    wording: wordingOf(failure.message, methodName),
   };
+}
+
+/** What gateways wrap around an error: members of JSON, gRPC's prefix, addresses of documents. */
+const WRAPPING =
+  /\b(?:rpc error: )?code = unknown desc =|\brpc error:|["']?\b(?:code|message|data|error|jsonrpc|id|desc)["']? ?[:=] ?(?:-?\d+|null)?|https?:\/\/\S+|^[\w -]{1,32}\b(?:said|says|answered|replied): |\b(?:trace|request|req|correlation|ray)[ _-]?id\b|^\[[^\]]{1,32}\]|\[[^\]]{1,16}\]$/gi;
+
+function wordingOf(value: unknown, methodName: string): Wording {
+  const bare = bounded(value, WORDING_CHARS).replace(WRAPPING, " ");
+  const named = methodName === "" ? bare : bare.replaceAll(methodName, " method ");
+  const text = normalise(named, WORDING_CHARS);
+  const apart = named.replace(/([a-z])([A-Z])/g, "$1 $2");
+  return { text: apart === named ? text : `${text} ${normalise(apart, WORDING_CHARS)}`, has: new Map() };
+}
+
+function speaksOf(wording: Wording, family: WordFamily): boolean {
+  const before = wording.has.get(family);
+  if (before !== undefined) return before;
+  const found = VOCABULARY[family].test(wording.text);
+  wording.has.set(family, found);
+  return found;
 }
 
 function operatorCategory(failure: Failure, rules: readonly ErrorRule[]): string | null {
@@ -73,7 +105,7 @@ function decidingRule(shape: Shape, rules: RulesByKind): Rule | undefined {
   const rule = firstMatch(shape, rules);
   if (rule?.vague !== true || shape.dataText === "") return rule;
   // The words may be in `data` instead. They may also be the caller's own, so they never cost a provider its place.
-  const second = firstMatch({ ...shape, text: shape.dataText, dataText: "" }, rules);
+  const second = firstMatch({ ...shape, text: shape.dataText, dataText: "", wording: { text: shape.dataText, has: new Map() } }, rules);
   return second !== undefined && second.vague !== true && !cordons(second.category) ? second : rule;
 }
 
@@ -108,7 +140,7 @@ function firstMatch(shape: Shape, rules: RulesByKind): Rule | undefined {
 }
 
 function matches({ rule, text, data }: CompiledRule, shape: Shape): boolean {
-  const { codes, except, status, methods, reversed } = rule;
+  const { codes, except, status, methods, reversed, words, without } = rule;
   const { code, httpStatus } = shape.failure;
   if (codes !== undefined && (code === null || !codes.includes(code))) return false;
   if (except !== undefined && code !== null && except.includes(code)) return false;
@@ -116,6 +148,8 @@ function matches({ rule, text, data }: CompiledRule, shape: Shape): boolean {
   if (methods !== undefined && !methods.some((group) => shape.groups.has(group))) return false;
   if (reversed === true && !shape.reversed) return false;
   if (text !== null && !text.test(shape.text)) return false;
+  if (words !== undefined && !words.every((family) => speaksOf(shape.wording, family))) return false;
+  if (without?.some((family) => speaksOf(shape.wording, family)) === true) return false;
   return data === null || data.test(shape.dataText);
 }
 
@@ -133,13 +167,13 @@ function groupsOf(method: Method, name: string): ReadonlySet<MethodGroup> {
   const { category, block } = method;
   const executes = EXECUTING.has(name);
   const traces = category === "trace" || category === "debug";
-  if (SENDING.test(name)) groups.add("send");
+  groups.add(SENDING.test(name) ? "send" : "other");
   if (executes) groups.add("execute");
   if (category === "logs" || block?.kind === "filter" || name === "eth_getFilterLogs") groups.add("logs");
   if (traces) groups.add("traces");
   if (traces && !executes) groups.add("mined");
   if (category === "subscriptions") groups.add("subscriptions");
-  if (category === "state" || category === "core" || category === "logs") groups.add("historic");
+  if (!groups.has("send") && (category === "state" || category === "core" || category === "logs")) groups.add("historic");
   return groups;
 }
 

@@ -1,6 +1,7 @@
 // The shapes of provider errors as data: an ordered table in which the first rule that matches names the category. Rules describe families
 // (what is said to be too large, missing, spent or broken), not single messages; words come before codes, since vendors use one code for many things.
 import type { MethodGroup, Phrase, Rule } from "./classification.ts";
+import { FAMILY_RULES } from "./error-families.ts";
 
 const LOGS: readonly MethodGroup[] = ["logs"];
 const SEND: readonly MethodGroup[] = ["send"];
@@ -23,7 +24,7 @@ const QUOTA: readonly Phrase[] = [
   "free tier limit",
   /quota (?:is |has been |was )?(?:exceeded|exhausted|used up)|exceeded your quota/,
   /(?:out of|no|not enough|insufficient|exhausted|ran out of|lacks?) (?:\w+ )?(?:credits|cus?|cups?|compute units)\b/,
-  /payment required|top ?up\b|past due|unpaid|\bbilling\b/,
+  /payment required|top ?up\b|past due|unpaid|\bbilling\b|\bnon ?payment/,
   /(?:call|request|usage|plan) (?:limit|cap) (?:has been |was |is )?(?:reached|exceeded).{0,24}(?:upgrade|subscription)/,
   /usage has been consumed/,
   /(?:trial|subscription|plan) (?:period )?(?:has |is )?(?:ended|expired|over)\b/,
@@ -42,13 +43,14 @@ const PLAIN_RATE: readonly Phrase[] = [
 const RATE: readonly Phrase[] = [
   ...PLAIN_RATE,
   /\b(?:requests?|calls?|compute units?|cu|traffic|relay|bandwidth|frequency|usage|api)\b (?:\w+ )?(?:limit|rate|allowance|cap)(?:ed|s)?\b/,
-  /\b(?:requests?|calls?|frequency|bandwidth|traffic) (?:count |frequency |rate |volume )?(?:is |are |was |has been )?(?:exceeded|too (?:fast|high|frequent))/,
+  /\b(?:requests?|calls?|frequency|bandwidth|traffic) (?:count |frequency |rate |volume )?(?:is |are |was |has been )?(?:exceeded|too (?:fast|high|frequent))(?! (?:the |its )?[\d.]+ ?(?:ms|s|sec\w*)\b)/,
   /\b(?:qps|rps|cups?|tps|ccu)\b.{0,12}(?:limit|exceed|capacity)|(?:exceed|limit|allowance).{0,32}\b(?:qps|rps|cups|tps)\b/,
   /exceed\w*.{0,24}\b(?:bandwidth|traffic|frequency|allowance|relays?)\b/,
   /throughput|\bquota\b|over capacity/,
   /in flight requests|invoke count exceed/,
   /concurren(?:t|cy) (?:\w+ )?(?:requests?|calls?|connections?|limit|capacity)|(?:too many|max\w*|exceed\w*).{0,24}concurren/,
   /error code: 1015/,
+  /\b(?:blocked|banned|blacklisted|suspended|restricted)\b.{0,48}\b(?:excessive|too many|flood\w*|spam\w*|abus\w*|high (?:volume|traffic))/,
 ];
 const AUTH: readonly Phrase[] = [
   /must be authenticated|must authenticate|authentication (?:is )?(?:required|failed|error)|missing authentication|\bunauthori[sz]ed\b/,
@@ -69,19 +71,19 @@ const AUTH: readonly Phrase[] = [
 // transaction, then refusals of the provider from the most to the least particular, then codes, then HTTP statuses.
 const PLAIN_RULES: readonly Rule[] = [
   { kind: "network", category: "connection_rate_limit", from: [232], text: ["enhance your calm"] },
-  { kind: "network", category: "network", from: [231] },
+  { kind: "network", category: "network", from: [231, 1889, 1890] },
   { kind: "unsent", category: "unsent", from: [] },
   { kind: "timeout", category: "timeout", from: [] },
 
   // Bodies that are no JSON-RPC answer: the status speaks, and for refusals the words.
-  { kind: "body", category: "quota_exhausted", from: [], status: [400, 499], text: QUOTA_EXHAUSTED },
+  { kind: "body", category: "quota_exhausted", from: [1844], status: [400, 499], text: QUOTA_EXHAUSTED },
   { kind: "body", category: "quota", from: [71], status: [400, 499], text: QUOTA },
-  { kind: "body", category: "rate_limit", from: [62], status: [400, 499], text: RATE },
+  { kind: "body", category: "rate_limit", from: [62, 1839, 1840, 1845], status: [400, 499], text: RATE },
   { kind: "body", category: "rate_limit", from: [], status: [429, 429] },
-  { kind: "body", category: "auth", from: [], status: [401, 401] },
+  { kind: "body", category: "auth", from: [1849, 1850, 1851], status: [401, 401] },
   { kind: "body", category: "quota", from: [], status: [402, 402] },
   { kind: "body", category: "auth", from: [], status: [400, 403], text: AUTH },
-  { kind: "body", category: "forbidden", from: [], status: [403, 403] },
+  { kind: "body", category: "forbidden", from: [1854], status: [403, 403] },
   { kind: "body", category: "endpoint_missing", from: [], status: [300, 399] },
   // Nothing but the status: the door does not take this method. With a page behind it, it is no door at all.
   { kind: "body", category: "method_unsupported", from: [132], status: [405, 405], text: [/^\s*$|^the body is empty$/] },
@@ -91,14 +93,14 @@ const PLAIN_RULES: readonly Rule[] = [
   { kind: "body", category: "timeout", from: [], status: [408, 408] },
   { kind: "body", category: "request_size", from: [], status: [413, 414] },
   { kind: "body", category: "rate_limit", from: [], status: [529, 529] },
-  { kind: "body", category: "server", from: [226, 228], status: [500, 599] },
-  { kind: "body", category: "bad_body", from: [227, 229, 230] },
+  { kind: "body", category: "server", from: [226, 228, 1887, 1888], status: [500, 599] },
+  { kind: "body", category: "bad_body", from: [227, 229, 230, 1891, 1892] },
 ];
 
 const EXECUTION_RULES: readonly Rule[] = [
   {
     category: "revert",
-    from: [137, 138, 139, 140, 141, 142, 145, 1331, 1332, 1333, 1334, 1335, 1337, 1338, 1510, 1511, 1512, 1513, 1514, 1655, 1768, 1769, 1812, 1813, 1815],
+    from: [137, 138, 139, 140, 141, 142, 145, 1331, 1332, 1333, 1334, 1335, 1337, 1338, 1510, 1511, 1512, 1513, 1514, 1655, 1768, 1769, 1812, 1813, 1815, 1914, 1915, 1916, 1920, 1921],
     text: [
       "execution reverted",
       "vm exception while processing transaction",
@@ -108,7 +110,7 @@ const EXECUTION_RULES: readonly Rule[] = [
       "reverted with",
     ],
   },
-  { category: "revert", from: [1329, 1330, 1336, 1656], methods: EXECUTE, text: [/\brevert(?:ed)?\b/, /message execution failed|validation revert/] },
+  { category: "revert", from: [1329, 1330, 1336, 1656], methods: EXECUTE, text: [/\brevert(?:ed)?\b/, /\bpanic(?: code)?:? ?\(?0x/, /message execution failed|validation revert/] },
   { category: "revert", from: [], methods: EXECUTE, data: [/^(?:reverted |revert: )?0x(?:08c379a0|4e487b71)/] },
   { category: "block_missing", from: [86], codes: [3], text: ["unknown block"] },
   { category: "halt", from: [1347], methods: EXECUTE, text: ["error function selector"] },
@@ -117,7 +119,7 @@ const EXECUTION_RULES: readonly Rule[] = [
   { category: "server", from: [], text: [/\bevm error:? ?\(?database/, "database error", "failed to get account for", "failed to get storage for"] },
   {
     category: "halt",
-    from: [143, 144, 146, 147, 148, 149, 150, 151, 1339, 1340, 1341, 1342, 1344, 1349, 1515, 1516, 1518, 1519, 1658, 1770, 1771],
+    from: [143, 144, 146, 147, 148, 149, 150, 151, 1339, 1340, 1341, 1342, 1344, 1349, 1515, 1516, 1518, 1519, 1658, 1770, 1771, 1918, 1919],
     text: [
       /\bevm error\b/,
       /invalid ?(?:opcode|jump|operation)\b|invalidjump|opcode not found|bad (?:jump destination|instruction)/,
@@ -137,7 +139,7 @@ const EXECUTION_RULES: readonly Rule[] = [
   },
   {
     category: "halt",
-    from: [1343, 1345, 1346, 1348, 1659, 1660, 1814],
+    from: [1343, 1345, 1346, 1348, 1659, 1660, 1814, 1917],
     methods: EXECUTE,
     text: [
       /\bgas (?:limit|cap|allowance)\b.{0,16}(?:exceed|reached|is too low)|(?:exceed\w*|over|above).{0,24}\bgas (?:cap|limit)\b/,
@@ -154,9 +156,9 @@ const REQUEST_RULES: readonly Rule[] = [
     text: ["validation errors in batch", "calls in batch request", /\bbatch (?:\w+ )?(?:size|request|limit|is|of|too)\b/],
   },
   { category: "parse", from: [208, 215], codes: [-32700, -32601, -32600], text: ["parse error"] },
-  { category: "parse", from: [], codes: [-32700] },
-  { category: "subscription_unsupported", from: [1324], methods: ["subscriptions"], codes: [-32601, -32004] },
-  { category: "method_unsupported", from: [123, 124, 1320, 1321, 1323, 1441, 1444, 1583, 1707, 1713], codes: [-32601] },
+  { category: "parse", from: [1928], codes: [-32700] },
+  { category: "subscription_unsupported", from: [1324, 1934], methods: ["subscriptions"], codes: [-32601, -32004] },
+  { category: "method_unsupported", from: [123, 124, 1320, 1321, 1323, 1441, 1444, 1583, 1707, 1713, 1930, 1933], codes: [-32601] },
   {
     category: "subscription_unsupported",
     from: [133, 134, 1325, 1668],
@@ -166,7 +168,7 @@ const REQUEST_RULES: readonly Rule[] = [
   // Names the method, so it may hold anything a caller called a method.
   {
     category: "method_unsupported",
-    from: [125, 127, 128, 1307, 1308, 1313, 1314, 1316, 1318, 1322, 1440, 1442, 1447, 1584, 1589, 1590, 1709, 1710, 1714, 1786],
+    from: [125, 127, 128, 1307, 1308, 1313, 1314, 1316, 1318, 1322, 1440, 1442, 1447, 1584, 1589, 1590, 1709, 1710, 1714, 1786, 1929, 1931],
     text: [
       /\bmethods?\b.{0,120}?\b(?:does not exist|not exist|is not available|not available|not found|not supported|unsupported|not whitelisted|not enabled|disabled|not allowed|not permitted|not implemented|not recogni[sz]ed|unavailable|is blocked|is restricted)\b/,
       /\b(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid|disallowed|restricted) (?:json ?rpc |rpc )?method\b/,
@@ -177,7 +179,7 @@ const REQUEST_RULES: readonly Rule[] = [
   { category: "dialect", from: [136], text: [/invalid type: (?:map|string|struct|object|sequence|integer).{0,40}expected.{0,24}block/] },
   {
     category: "invalid_params",
-    from: [210, 211, 212, 1353, 1354, 1355, 1358, 1522, 1523, 1776, 1777],
+    from: [210, 211, 212, 1353, 1354, 1355, 1358, 1522, 1523, 1776, 1777, 1922, 1923, 1924],
     text: [
       /invalid (?:argument|parameter)s?\b(?! supplied)/,
       "missing value for required argument",
@@ -218,7 +220,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   { category: "sender_rate_limit", from: [73], text: ["sender is over rate limit"] },
   {
     category: "replacement_underpriced",
-    from: [177, 178, 1047, 1048, 1049, 1050, 1051, 1052, 1053, 1054, 1055, 1374, 1641, 1642, 1755, 1756, 1804],
+    from: [177, 178, 1047, 1048, 1049, 1050, 1051, 1052, 1053, 1054, 1055, 1374, 1641, 1642, 1755, 1756, 1804, 1906],
     methods: SEND,
     text: [
       /replacement ?(?:not ?allowed|(?:transaction |tx )?(?:underpriced|is underpriced|fee|gas))/,
@@ -240,10 +242,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "tx_known",
-    from: [
-      154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 166, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1377, 1378, 1627, 1628, 1629,
-      1742, 1743, 1744, 1803,
-    ],
+    from: [154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 166, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1377, 1378, 1627, 1628, 1629, 1742, 1743, 1744, 1803],
     methods: SEND,
     text: [
       /already ?known|\bknown transaction/,
@@ -256,13 +255,13 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "nonce_low",
-    from: [165, 167, 168, 169, 170, 171, 174, 1011, 1012, 1013, 1014, 1015, 1016, 1631, 1745, 1747, 1802, 1808],
+    from: [165, 167, 168, 169, 170, 171, 174, 1011, 1012, 1013, 1014, 1015, 1016, 1631, 1745, 1747, 1802, 1808, 1893, 1894, 1895],
     methods: TRANSACTION,
     text: [/nonce.{0,24}too ?(?:low|small|old)/, /ownnoncealreadyused|oldnonce|pool\(stale\)/, /nonce.{0,24}(?:already (?:been )?used|been used)/],
   },
   {
     category: "nonce_gap",
-    from: [175, 176, 1025, 1026, 1027, 1028, 1029, 1030, 1031, 1376, 1634, 1635, 1636, 1748, 1749],
+    from: [175, 176, 1025, 1026, 1027, 1028, 1029, 1030, 1031, 1376, 1634, 1635, 1636, 1748, 1749, 1896, 1897, 1898, 1899],
     methods: TRANSACTION,
     text: [
       /nonce.{0,24}too ?(?:high|far|distant|big|large)/,
@@ -311,10 +310,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "insufficient_funds",
-    from: [
-      153, 190, 191, 192, 193, 1056, 1057, 1058, 1059, 1060, 1061, 1062, 1063, 1064, 1065, 1066, 1494, 1495, 1496, 1497, 1498, 1643, 1644, 1757, 1758, 1774,
-      1775, 1801, 1809,
-    ],
+    from: [153, 190, 191, 192, 193, 1056, 1057, 1058, 1059, 1060, 1061, 1062, 1063, 1064, 1065, 1066, 1494, 1495, 1496, 1497, 1498, 1643, 1644, 1757, 1758, 1774, 1775, 1801, 1809, 1900, 1901, 1902, 1903],
     methods: TRANSACTION,
     text: [
       /insufficient ?(?:\w+ ){0,3}?(?:funds|balance)\b/,
@@ -328,10 +324,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "underpriced",
-    from: [
-      179, 180, 181, 182, 183, 184, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1486, 1487, 1488, 1489, 1490,
-      1491, 1492, 1493, 1637, 1638, 1639, 1640, 1750, 1751, 1752, 1753, 1754, 1800, 1807,
-    ],
+    from: [179, 180, 181, 182, 183, 184, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1486, 1487, 1488, 1489, 1490, 1491, 1492, 1493, 1637, 1638, 1639, 1640, 1750, 1751, 1752, 1753, 1754, 1800, 1807, 1904, 1905],
     methods: TRANSACTION,
     text: [
       "underpriced",
@@ -357,7 +350,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "tx_invalid",
-    from: [199, 202, 207, 1085, 1086, 1101, 1108, 1761, 1762, 1772, 1773],
+    from: [199, 202, 207, 1085, 1086, 1101, 1108, 1761, 1762, 1772, 1773, 1912, 1913],
     methods: TRANSACTION,
     text: [
       /exceeds (?:the )?block gas limit|exceeds current gas limit|gaslimitexceeded/,
@@ -373,10 +366,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "tx_invalid",
-    from: [
-      200, 201, 203, 204, 205, 206, 1087, 1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096, 1097, 1098, 1099, 1100, 1102, 1103, 1104, 1105, 1106, 1107,
-      1109, 1110, 1111, 1112, 1648, 1763, 1764, 1810,
-    ],
+    from: [200, 201, 203, 204, 205, 206, 1087, 1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096, 1097, 1098, 1099, 1100, 1102, 1103, 1104, 1105, 1106, 1107, 1109, 1110, 1111, 1112, 1648, 1763, 1764, 1810, 1908, 1910, 1911],
     methods: SEND,
     text: [
       /(?:invalid|incorrect|wrong|unexpected|mismatched) chain ?id/,
@@ -458,9 +448,7 @@ const LOG_RULES: readonly Rule[] = [
   { category: "block_range", from: [15], methods: LOGS, text: ["number of requested blocks"] },
   {
     category: "result_size",
-    from: [
-      1, 3, 4, 18, 19, 20, 23, 38, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 1481, 1482, 1483, 1484, 1485, 1623, 1624, 1625, 1626, 1738, 1739, 1740, 1741, 1796,
-    ],
+    from: [1, 3, 4, 18, 19, 20, 23, 38, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 1481, 1482, 1483, 1484, 1485, 1623, 1624, 1625, 1626, 1738, 1739, 1740, 1741, 1796, 1861],
     methods: LOGS,
     text: [
       /(?:returned|matched|found)? ?more than [\d,]+k? (?:results|logs|events|entries|items|records)|query returned more than|logs matched by query/,
@@ -481,22 +469,19 @@ const LOG_RULES: readonly Rule[] = [
   // Above the head of the node, where it says so as a server; too many blocks, or upside down, where it says so as a judge of parameters.
   { category: "block_missing", from: [113], methods: LOGS, codes: [-32000], text: ["invalid block range"] },
   { category: "range_unclear", from: [36, 1793], methods: LOGS, text: ["invalid block range"] },
-  { category: "pruned", from: [1568], methods: LOGS, text: PRUNED },
+  { category: "pruned", from: [1568, 1862], methods: LOGS, text: PRUNED },
   // A proxy of our own kind reports the limit of one of its upstreams: not its own limit, so nothing to learn.
   { category: "range_unclear", from: [43], methods: LOGS, codes: [-32012], text: RANGE },
   {
     category: "block_range",
-    from: [
-      2, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 21, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 37, 42, 45, 1232, 1233, 1234, 1235, 1236, 1237, 1238,
-      1239, 1240, 1241, 1242, 1243, 1244, 1245, 1246, 1247, 1248, 1249, 1250, 1251, 1380, 1381, 1382, 1471, 1472, 1473, 1474, 1475, 1476, 1477, 1478, 1479,
-      1480, 1613, 1614, 1615, 1616, 1617, 1618, 1619, 1620, 1621, 1622, 1730, 1731, 1732, 1733, 1734, 1735, 1736, 1737, 1783, 1826, 1827, 1828, 1829,
-    ],
+    from: [2, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 21, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 37, 42, 45, 1232, 1233, 1234, 1235, 1236, 1237, 1238, 1239, 1240, 1241, 1242, 1243, 1244, 1245, 1246, 1247, 1248, 1249, 1250, 1251, 1380, 1381, 1382, 1471, 1472, 1473, 1474, 1475, 1476, 1477, 1478, 1479, 1480, 1613, 1614, 1615, 1616, 1617, 1618, 1619, 1620, 1621, 1622, 1730, 1731, 1732, 1733, 1734, 1735, 1736, 1737, 1783, 1826, 1827, 1828, 1829, 1855, 1856, 1858, 1859],
     methods: LOGS,
     text: RANGE,
   },
 ];
 
 const REFUSAL_RULES: readonly Rule[] = [
+  { category: "not_indexed", from: [109, 110, 1268, 1368, 1529, 1874], text: ["fully indexed", "not indexed", "indexing is in progress", "being indexed"] },
   {
     category: "pruned",
     from: [104, 1274, 1691, 1791],
@@ -520,21 +505,17 @@ const REFUSAL_RULES: readonly Rule[] = [
   },
   {
     category: "tag_unsupported",
-    from: [114, 115, 116, 117, 118, 119, 120, 1301, 1302, 1303, 1304, 1305, 1306, 1449, 1450, 1451, 1452, 1591, 1592, 1593],
+    from: [114, 115, 116, 117, 118, 119, 120, 1301, 1302, 1303, 1304, 1305, 1306, 1449, 1450, 1451, 1452, 1591, 1592, 1593, 1876],
     text: [
       /invalid blockhash (?:finali[sz]ed|safe|pending|latest|earliest)/,
       /\b(?:safe|finali[sz]ed|pending)(?: (?:blocks?|state|tag|header|head|height|number))* (?:is |are )?(?:not (?:a |an )?(?:supported|available|found|enabled|known)|unsupported|unavailable|unknown)/,
-      /(?:unsupported|unknown|invalid|unrecogni[sz]ed) (?:block )?(?:tag|identifier)\b/,
+      /(?:unsupported|unknown|invalid|unrecogni[sz]ed) (?:(?:\w+ )?block )?(?:tag|identifier)\b/,
       "malformed blocknumber",
     ],
   },
   {
     category: "pruned",
-    from: [
-      95, 97, 98, 99, 100, 101, 102, 103, 105, 106, 1262, 1263, 1264, 1265, 1266, 1267, 1268, 1269, 1270, 1271, 1272, 1273, 1275, 1276, 1277, 1278, 1410, 1411,
-      1412, 1413, 1414, 1415, 1416, 1417, 1418, 1419, 1420, 1421, 1422, 1423, 1558, 1559, 1560, 1561, 1562, 1563, 1564, 1565, 1566, 1567, 1687, 1688, 1689,
-      1690, 1692, 1693, 1694, 1695, 1792, 1818,
-    ],
+    from: [95, 97, 98, 99, 100, 101, 102, 103, 105, 106, 1262, 1263, 1264, 1265, 1266, 1267, 1269, 1270, 1271, 1272, 1273, 1275, 1276, 1277, 1278, 1410, 1411, 1412, 1413, 1414, 1415, 1416, 1417, 1418, 1419, 1420, 1421, 1422, 1423, 1558, 1559, 1560, 1561, 1562, 1563, 1564, 1565, 1566, 1567, 1687, 1688, 1689, 1690, 1692, 1693, 1694, 1695, 1792, 1818, 1863, 1864, 1865, 1866, 1867],
     text: PRUNED,
   },
   // A transaction of a type that this node does not know, in what it was to read.
@@ -544,7 +525,7 @@ const REFUSAL_RULES: readonly Rule[] = [
     text: [/\b(?:tx|transaction) (?:of )?type\b.{0,16}(?:not supported|unsupported|unknown)|(?:unsupported|unknown|invalid) (?:tx|transaction) type/],
   },
   // May echo what the caller sent, so it must not reach the rows that cost a provider its place.
-  { category: "invalid_params", from: [1351, 1356, 1359, 1520, 1662, 1779], codes: [-32602], text: [/\bparam/, /\bargument/, /\bpars/], vague: true },
+  { category: "invalid_params", from: [1351, 1356, 1359, 1520, 1662, 1779, 1926], codes: [-32602], text: [/\bparam/, /\bargument/, /\bpars/], vague: true },
   {
     category: "rate_limit",
     from: [39, 46, 51, 59, 63, 64, 1174, 1175, 1181, 1188, 1189, 1198, 1379, 1383, 1385, 1386, 1391, 1392, 1393, 1531, 1535, 1538, 1671, 1678],
@@ -553,27 +534,17 @@ const REFUSAL_RULES: readonly Rule[] = [
   { category: "quota_exhausted", from: [48, 1212, 1213, 1548], text: QUOTA_EXHAUSTED },
   {
     category: "quota",
-    from: [
-      49, 53, 65, 70, 1200, 1201, 1202, 1203, 1204, 1205, 1206, 1207, 1208, 1209, 1210, 1211, 1396, 1397, 1398, 1399, 1400, 1543, 1545, 1546, 1547, 1679, 1680,
-      1681,
-    ],
+    from: [49, 53, 65, 70, 1200, 1201, 1202, 1203, 1204, 1205, 1206, 1207, 1208, 1209, 1210, 1211, 1396, 1397, 1398, 1399, 1400, 1543, 1545, 1546, 1547, 1679, 1680, 1681, 1834, 1843],
     text: QUOTA,
   },
   {
     category: "rate_limit",
-    from: [
-      47, 50, 52, 55, 57, 58, 61, 66, 67, 68, 69, 72, 1172, 1173, 1176, 1177, 1178, 1179, 1180, 1182, 1183, 1184, 1185, 1186, 1187, 1190, 1191, 1192, 1193,
-      1194, 1195, 1196, 1197, 1199, 1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1533, 1539, 1542, 1669, 1670, 1672, 1673, 1674, 1675, 1676, 1677, 1785,
-      1788, 1789, 1798,
-    ],
+    from: [47, 50, 52, 55, 57, 58, 61, 66, 67, 68, 69, 72, 1172, 1173, 1176, 1177, 1178, 1179, 1180, 1182, 1183, 1184, 1185, 1186, 1187, 1190, 1191, 1192, 1193, 1194, 1195, 1196, 1197, 1199, 1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1533, 1539, 1542, 1669, 1670, 1672, 1673, 1674, 1675, 1676, 1677, 1785, 1788, 1789, 1798, 1833, 1835, 1836, 1837, 1838, 1841, 1842, 1846],
     text: RATE,
   },
   {
     category: "auth",
-    from: [
-      76, 77, 78, 79, 80, 81, 82, 83, 1214, 1215, 1216, 1217, 1218, 1219, 1220, 1221, 1222, 1223, 1224, 1225, 1226, 1227, 1228, 1229, 1230, 1231, 1401, 1402,
-      1403, 1404, 1405, 1406, 1407, 1409, 1549, 1550, 1551, 1552, 1553, 1554, 1556, 1557, 1682, 1683, 1684, 1685, 1784, 1790,
-    ],
+    from: [76, 77, 78, 79, 80, 81, 82, 83, 1214, 1215, 1216, 1217, 1218, 1219, 1220, 1221, 1222, 1223, 1224, 1225, 1226, 1227, 1228, 1229, 1230, 1231, 1401, 1402, 1403, 1404, 1405, 1406, 1407, 1409, 1549, 1550, 1551, 1552, 1553, 1554, 1556, 1557, 1682, 1683, 1684, 1685, 1784, 1790, 1847, 1848, 1852, 1853],
     text: AUTH,
   },
   { category: "wrong_chain", from: [234, 1372, 1530], text: [/(?:invalid|wrong|unexpected) chain ?id,? expected/] },
@@ -583,15 +554,14 @@ const REFUSAL_RULES: readonly Rule[] = [
 const BLOCK_RULES: readonly Rule[] = [
   {
     category: "filter_lost",
-    from: [122, 1362, 1363, 1524, 1525, 1666, 1667],
+    from: [122, 1362, 1363, 1524, 1525, 1666, 1667, 1935],
     text: [/\bfilter (?:with id:? \S+ )?(?:is |was )?(?:not found|does not exist|expired)|(?:unknown|no such|expired) filter\b/],
   },
   { category: "execution_info", from: [90], text: ["contract could not be found"] },
-  { category: "block_ahead", from: [91, 92, 93, 96, 1293, 1294, 1296, 1298, 1299, 1300, 1432, 1433, 1434, 1435, 1575, 1576, 1577, 1578, 1703], text: AHEAD },
-  { category: "not_indexed", from: [109, 110, 1368, 1529], text: ["fully indexed", "not indexed", "indexing is in progress", "being indexed"] },
+  { category: "block_ahead", from: [91, 92, 93, 96, 1293, 1294, 1296, 1298, 1299, 1300, 1432, 1433, 1434, 1435, 1575, 1576, 1577, 1578, 1703, 1871], text: AHEAD },
   {
     category: "lagging",
-    from: [121, 1121, 1122, 1123, 1124, 1125, 1126, 1127, 1436, 1437, 1438, 1439, 1579, 1580, 1581, 1582, 1705, 1706, 1816],
+    from: [121, 1121, 1122, 1123, 1124, 1125, 1126, 1127, 1436, 1437, 1438, 1439, 1579, 1580, 1581, 1582, 1705, 1706, 1816, 1872],
     text: [
       /\bsyncing\b|\bsync (?:is )?(?:still )?in progress|synchroni[sz](?:ing|ation is)|not caught up/,
       /not (?:fully |yet )*(?:synced|in sync)|out of sync/,
@@ -600,10 +570,7 @@ const BLOCK_RULES: readonly Rule[] = [
   },
   {
     category: "block_missing",
-    from: [
-      84, 85, 87, 88, 89, 107, 108, 111, 112, 1279, 1280, 1281, 1282, 1283, 1284, 1285, 1286, 1287, 1288, 1289, 1290, 1291, 1292, 1424, 1425, 1426, 1427, 1428,
-      1429, 1430, 1431, 1569, 1570, 1571, 1572, 1573, 1574, 1696, 1697, 1698, 1700, 1701, 1817,
-    ],
+    from: [84, 85, 87, 88, 89, 107, 108, 111, 112, 1279, 1280, 1281, 1282, 1283, 1284, 1285, 1286, 1287, 1288, 1289, 1290, 1291, 1292, 1424, 1425, 1426, 1427, 1428, 1429, 1430, 1431, 1569, 1570, 1571, 1572, 1573, 1574, 1696, 1697, 1698, 1700, 1701, 1817, 1868, 1869, 1877],
     text: [
       /header (?:for hash )?not found|unknown (?:block|header)/,
       /\bblock\b.{0,90}(?:not found|cannot be found|could not be found|does not exist|doesnt exist|is not available|not available|missing)/,
@@ -625,15 +592,10 @@ const BROKEN_RULES: readonly Rule[] = [
   { category: "trace_timeout", from: [222, 1370], methods: ["traces"], text: ["execution aborted", ...TIMED_OUT] },
   { category: "execution_timeout", from: [223, 1369], methods: EXECUTE, text: ["execution aborted", "execution timeout"] },
   { category: "cancelled", from: [224, 1371], text: [/\bcontext (?:was )?cancell?ed/] },
-  { category: "timeout", from: [1163, 1164, 1165, 1166, 1167, 1467, 1468, 1611, 1612, 1727, 1728, 1729, 1822], text: TIMED_OUT },
+  { category: "timeout", from: [1163, 1164, 1165, 1166, 1167, 1467, 1468, 1611, 1612, 1727, 1728, 1729, 1822, 1885, 1886], text: TIMED_OUT },
   {
     category: "server",
-    from: [
-      74, 75, 217, 218, 219, 221, 225, 235, 1128, 1131, 1132, 1133, 1134, 1135, 1136, 1137, 1138, 1139, 1140, 1141, 1142, 1143, 1144, 1145, 1146, 1147, 1148,
-      1149, 1150, 1151, 1152, 1153, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1162, 1453, 1454, 1455, 1456, 1458, 1459, 1460, 1461, 1462, 1463, 1464,
-      1465, 1466, 1594, 1596, 1597, 1598, 1599, 1601, 1603, 1604, 1605, 1607, 1608, 1716, 1717, 1719, 1720, 1721, 1722, 1723, 1724, 1725, 1726, 1797, 1799,
-      1819, 1821, 1823,
-    ],
+    from: [74, 75, 217, 218, 219, 221, 225, 235, 1128, 1131, 1132, 1133, 1134, 1135, 1136, 1137, 1138, 1139, 1140, 1141, 1142, 1143, 1144, 1145, 1146, 1147, 1148, 1149, 1150, 1151, 1152, 1153, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1162, 1453, 1454, 1455, 1456, 1458, 1459, 1460, 1461, 1462, 1463, 1464, 1465, 1466, 1594, 1596, 1597, 1598, 1599, 1601, 1603, 1604, 1605, 1607, 1608, 1716, 1717, 1719, 1720, 1721, 1722, 1723, 1724, 1725, 1726, 1797, 1799, 1819, 1821, 1823, 1879, 1880, 1881, 1882, 1883, 1884],
     text: [
       /(?:cant|cannot|could not|unable to) (?:execute|complete|process|handle|serve|fulfil|route) (?:this |the |your )?request/,
       /failed (?:to (?:forward|proxy|relay|route|dispatch)|processing responses)/,
@@ -651,31 +613,29 @@ const BROKEN_RULES: readonly Rule[] = [
       /method handler crashed|\bpanic|runtime error|nil pointer|\bmdbx|leveldb|database is/,
       /connection (?:refused|reset|failure|closed|lost|error)|could not connect|error connecting|\be(?:conn(?:refused|reset|aborted)|notfound|hostunreach|netunreach|ai again|pipe)\b|fetch failed|unexpected eof|: eof\b|broken pipe|socket hang up/,
       /request (?:could not|cannot|can not) be (?:completed|processed|served|handled)|\b(?:db|database|channel|store) (?:is )?closed/,
+      /unexpected token <|invalid character <|(?:invalid|malformed|bad|unparsable) (?:json|response|reply|answer)\b.{0,16}\bfrom\b/,
       /unexpected error occurred|something went wrong|exception while processing/,
     ],
-  },
-  {
-    category: "server",
-    from: [216, 1129, 1130, 1457, 1609, 1811, 1820],
-    vague: true,
-    text: [/internal (?:server |json rpc |node |service )?error(?!: \w)/, /^\W*(?:an )?unknown (?:internal )?error\W*$/],
   },
 ];
 
 const CODE_RULES: readonly Rule[] = [
+  {
+    category: "server",
+    from: [1609],
+    vague: true,
+    text: [/internal (?:server |json rpc |node |service )?error(?!: \w)/, /^\W*(?:an )?unknown (?:internal )?error\W*$/],
+  },
   { category: "rate_limit", from: [], methods: SEND, codes: [-32005], text: [/^\W*$/, "limit exceeded"] },
   { category: "sender_rate_limit", from: [], methods: SEND, codes: [-32017], status: [429, 429] },
   { category: "rate_limit", from: [1534], status: [429, 429] },
-  { category: "auth", from: [1408, 1555, 1686], status: [401, 401] },
-  { category: "quota", from: [1544, 1787], status: [402, 402] },
+  { category: "auth", from: [1686], status: [401, 401] },
+  { category: "quota", from: [1544], status: [402, 402] },
   { category: "server", from: [], status: [501, 599], vague: true },
   // Whatever the code: vendors use -32000, -32003, -32005, -32010, -32603 and many others for what a node thinks of a transaction.
   {
     category: "tx_rejected",
-    from: [
-      1114, 1115, 1116, 1117, 1118, 1119, 1120, 1502, 1503, 1504, 1505, 1506, 1507, 1508, 1509, 1649, 1650, 1651, 1652, 1653, 1654, 1765, 1766, 1767, 1794,
-      1806,
-    ],
+    from: [1114, 1115, 1116, 1117, 1118, 1119, 1120, 1502, 1503, 1506, 1508, 1509, 1652, 1653, 1654, 1766, 1806],
     methods: SEND,
     vague: true,
   },
@@ -690,11 +650,11 @@ const CODE_RULES: readonly Rule[] = [
   { category: "rate_limit", from: [], text: ["limit exceeded"] },
   // A caller chooses what is executed, so an odd failure of that says nothing about the provider.
   { category: "unknown", from: [], methods: EXECUTE, codes: [-32603], vague: true, text: [/\w/] },
-  { category: "server", from: [1595, 1600, 1602, 1606, 1715, 1718, 1795, 1824], codes: [-32603], vague: true },
-  { category: "invalid_params", from: [1352, 1521, 1661, 1664], codes: [-32602], vague: true },
+  { category: "server", from: [1600, 1718, 1878], codes: [-32603], vague: true },
+  { category: "invalid_params", from: [1352], codes: [-32602], vague: true },
   {
     category: "invalid_params",
-    from: [209, 1350, 1357, 1663, 1778],
+    from: [1778],
     codes: [-32600],
     text: [/(?:invalid|malformed) .{0,16}request|not (?:a )?valid .{0,16}(?:request|json)/],
     vague: true,
@@ -717,5 +677,6 @@ export const RULES: readonly Rule[] = [
   ...REFUSAL_RULES,
   ...BLOCK_RULES,
   ...BROKEN_RULES,
+  ...FAMILY_RULES,
   ...CODE_RULES,
 ];
