@@ -48,8 +48,8 @@ export type Effect =
   | { readonly kind: "ignored" }
   /** Counts toward the breaker. */
   | { readonly kind: "failure"; readonly cause: "server" | "network" | "timeout" | "auth" }
-  /** Rate-limited for this long. */
-  | { readonly kind: "cooldown"; readonly ms: number }
+  /** Rate-limited for this long; with a scope, only for the method that was called. */
+  | { readonly kind: "cooldown"; readonly ms: number; readonly scope?: "method" }
   /** Excluded until a probe succeeds: dead credentials, wrong chain. */
   | { readonly kind: "cordon"; readonly reason: "auth" | "quota" | "wrong_chain" }
   /** The provider cannot do this; remembered for a while, never held against it. `maxBlockRange` null = the request's own range was too large. */

@@ -125,4 +125,6 @@ export interface Rule {
   readonly vague?: true;
   /** Only when the request's own block range is upside down. */
   readonly reversed?: true;
+  /** Only when the text names a nonce that is higher than the one it says was expected. */
+  readonly aheadOfExpected?: true;
 }

@@ -140,17 +140,31 @@ function firstMatch(shape: Shape, rules: RulesByKind): Rule | undefined {
 }
 
 function matches({ rule, text, data }: CompiledRule, shape: Shape): boolean {
-  const { codes, except, status, methods, reversed, words, without } = rule;
+  const { codes, except, status, methods, reversed, aheadOfExpected, words, without } = rule;
   const { code, httpStatus } = shape.failure;
   if (codes !== undefined && (code === null || !codes.includes(code))) return false;
   if (except !== undefined && code !== null && except.includes(code)) return false;
   if (status !== undefined && (httpStatus < status[0] || httpStatus > status[1])) return false;
   if (methods !== undefined && !methods.some((group) => shape.groups.has(group))) return false;
   if (reversed === true && !shape.reversed) return false;
+  if (aheadOfExpected === true && !isAheadOfExpected(shape.text)) return false;
   if (text !== null && !text.test(shape.text)) return false;
   if (words !== undefined && !words.every((family) => speaksOf(shape.wording, family))) return false;
   if (without?.some((family) => speaksOf(shape.wording, family)) === true) return false;
   return data === null || data.test(shape.dataText);
+}
+
+const GOT_EXPECTED =
+  /\b(?:nonce|sequence)\b.{0,48}?\b(?:got|received|actual|have|given)\b\D{0,12}(\d{1,15})\b.{0,24}?\b(?:expected|expects|want|wanted|needed)\b\D{0,12}(\d{1,15})/;
+const EXPECTED_GOT = /\b(?:expected|expects|want|wanted|needed)\b\D{0,24}(\d{1,15})\b.{0,24}?\b(?:got|received|actual|have|given|but)\b\D{0,12}(\d{1,15})/;
+
+/** "got 9, expected 8": a nonce from the future. */
+function isAheadOfExpected(text: string): boolean {
+  if (!text.includes("nonce") && !text.includes("sequence")) return false;
+  const [, got, wanted] = GOT_EXPECTED.exec(text) ?? [];
+  if (got !== undefined) return Number(got) > Number(wanted);
+  const [, expected, given] = EXPECTED_GOT.exec(text) ?? [];
+  return expected !== undefined && Number(given) > Number(expected);
 }
 
 const EXECUTING: ReadonlySet<string> = new Set(
@@ -213,13 +227,22 @@ function valuesOf(data: object): readonly unknown[] {
 function effectOf(effect: Decision[2], shape: Shape, wallMs: number): Effect {
   switch (effect) {
     case "cooldown":
-      return { kind: "cooldown", ms: Math.min(MAX_COOLDOWN_MS, Math.max(MIN_COOLDOWN_MS, Math.round(waitOf(shape, wallMs) ?? DEFAULT_COOLDOWN_MS))) };
+      return cooldown(shape, wallMs);
     case "learn_range":
       return { kind: "learn", what: "range", maxBlockRange: rangeIn(shape.text) ?? rangeIn(shape.dataText) };
     default:
       return effect;
   }
 }
+
+function cooldown(shape: Shape, wallMs: number): Effect {
+  const ms = Math.min(MAX_COOLDOWN_MS, Math.max(MIN_COOLDOWN_MS, Math.round(waitOf(shape, wallMs) ?? DEFAULT_COOLDOWN_MS)));
+  return OF_ONE_METHOD.test(shape.wording.text) ? { kind: "cooldown", ms, scope: "method" } : { kind: "cooldown", ms };
+}
+
+/** A limit that is said to be one method's, not one that a gateway names the call before: "method: rate limit exceeded". */
+const OF_ONE_METHOD =
+  /\b(?:this|trac\w*|debug|heavy|expensive) methods?\b|\bmethods? (?:(?:is|are|was|calls?|requests?|has|have|been|rate|currently) )*(?:limit\w*|throttled|exceed\w*|rate limited|reached)\b|\b(?:limit\w*|rate|quota|exceed\w*|too many|many|throttled|calls?|requests?)\b (?:\w+ ){0,3}?(?:for|on|of|to|by|per|calling) (?:\w+ ){0,2}?methods?\b|\btoo many methods?\b/;
 
 const DEFAULT_COOLDOWN_MS = 30_000;
 const MAX_COOLDOWN_MS = 600_000;

@@ -20,14 +20,14 @@ const SEND_FAMILIES: readonly Rule[] = [
   { category: "nonce_low", from: [], methods: TRANSACTION, words: ["nonce", "past"], without: ["fee"] },
   { category: "pool_full", from: [], methods: SEND, words: ["pool", "full"], without: ["fee"] },
   { category: "fee_cap", from: [], methods: SEND, words: ["fee", "cap", "over"], without: ["low"] },
-  { category: "underpriced", from: [], methods: TRANSACTION, words: ["fee", "low"], without: ["funds"] },
+  { category: "underpriced", from: [2004], methods: TRANSACTION, words: ["fee", "low"], without: ["funds"] },
   { category: "insufficient_funds", from: [], methods: TRANSACTION, words: ["funds", "lacking"] },
   { category: "underpriced", from: [], methods: TRANSACTION, words: ["fee", "low"] },
   { category: "node_policy", from: [1767], methods: SEND, words: ["sender", "banned"], without: ["network"] },
 ];
 
 const LIMIT_FAMILIES: readonly Rule[] = [
-  { category: "batch", from: [], methods: ["other"], words: ["batched", "over"], without: ["missing", "credit", "head"] },
+  { category: "batch", from: [2036], methods: ["other"], words: ["batched", "over"], without: ["missing", "credit", "head"] },
   { category: "logs_timeout", from: [], methods: LOGS, words: ["slow"] },
   { category: "filter_size", from: [], methods: LOGS, words: ["filter", "over"], without: ["results", "range"] },
   { category: "block_range", from: [], methods: LOGS, words: ["range", "over"], without: ["results", "missing", "ahead", "archive"] },
@@ -46,16 +46,17 @@ const ACCESS_FAMILIES: readonly Rule[] = [
   { category: "auth", from: [1408], except: ECHOING, words: ["credential", "bad"] },
   { category: "auth", from: [1555], except: ECHOING, words: ["credential", "refused"] },
   { category: "method_unsupported", from: [], except: ECHOING, words: ["method", "plan", "refused"] },
-  { category: "method_unsupported", from: [1932], except: ECHOING, words: ["method", "unserved"] },
+  { category: "method_unsupported", from: [1932, 2029], except: ECHOING, words: ["method", "unserved"] },
 ];
 
 const STATE_FAMILIES: readonly Rule[] = [
+  { category: "server", from: [1980, 1981], status: [502, 504], methods: ["other"], without: ["slow"] },
   { category: "not_indexed", from: [], words: ["indexed"], without: ["params"] },
   { category: "lagging", from: [1873], words: ["sync", "node"], without: ["state"] },
   { category: "tag_unsupported", from: [1875], words: ["tag", "unserved"], without: ["nonce"] },
   { category: "tag_unsupported", from: [], words: ["tag", "unsupported"], without: ["nonce", "found"] },
   { category: "block_ahead", from: [], methods: READS, words: ["block", "head", "ahead"], without: ["archive"] },
-  { category: "pruned", from: [], methods: READS, words: ["state", "missing"] },
+  { category: "pruned", from: [1969], methods: READS, words: ["state", "missing"] },
   { category: "pruned", from: [], methods: READS, words: ["archive", "missing"] },
   { category: "pruned", from: [], methods: READS, words: ["archive", "state"], without: ["tag"] },
   { category: "block_ahead", from: [], methods: READS, words: ["block", "ahead"] },
@@ -66,18 +67,23 @@ const STATE_FAMILIES: readonly Rule[] = [
 const PART_FAMILIES: readonly Rule[] = [
   { category: "method_unsupported", from: [], except: ECHOING, words: ["method", "unsupported"], without: ["parts"] },
   { category: "auth", from: [], except: ECHOING, words: ["network", "plan", "refused"] },
-  { category: "auth", from: [], except: ECHOING, words: ["identity", "refused"], without: ["envelope", "params"] },
+  { category: "auth", from: [1954], except: ECHOING, words: ["identity", "refused"], without: ["envelope", "params"] },
+  { category: "forbidden", from: [1953], status: [403, 403], text: [/\bforbidden\b/] },
   { category: "refused", from: [], methods: ["other"], words: ["banned"], without: ["params"] },
   { category: "halt", from: [], methods: EXECUTE, words: ["gas", "over"], without: ["fee"] },
   { category: "halt", from: [], methods: EXECUTE, words: ["gas", "bad"], without: ["fee"] },
   { category: "halt", from: [], methods: EXECUTE, words: ["gas", "spent"], without: ["fee"] },
   { category: "revert", from: [], methods: EXECUTE, words: ["reverted"] },
-  { category: "server", from: [1130, 1457, 1595, 1602, 1606, 1715, 1795], words: ["parts", "broken"], without: ["slow"], vague: true },
-  { category: "tx_invalid", from: [1504, 1505, 1507, 1649, 1650, 1651, 1765, 1794, 1907, 1909], methods: SEND, words: ["envelope", "bad"] },
+  { category: "server", from: [1130, 1457, 1595, 1602, 1606, 1715, 1795, 1983], words: ["parts", "broken"], without: ["slow"], vague: true },
+  { category: "tx_invalid", from: [1504, 1505, 1507, 1649, 1650, 1651, 1765, 1794, 1907, 1909, 2012], methods: SEND, words: ["envelope", "bad"] },
   { category: "timeout", from: [], words: ["slow"] },
-  { category: "server", from: [216, 1129, 1811, 1820, 1824], words: ["apology"], without: ["params"], vague: true },
-  { category: "invalid_params", from: [209, 1350, 1357, 1521, 1661, 1663, 1664, 1925, 1927], methods: ["other"], words: ["params", "wrongly"], vague: true },
 ];
 
 /** The families, in order. */
 export const FAMILY_RULES: readonly Rule[] = [...SEND_FAMILIES, ...LIMIT_FAMILIES, ...ACCESS_FAMILIES, ...STATE_FAMILIES, ...PART_FAMILIES];
+
+/** Words that say little: only where no code or status says more. */
+export const WEAK_FAMILY_RULES: readonly Rule[] = [
+  { category: "server", from: [1824], words: ["apology"], without: ["params"], vague: true },
+  { category: "invalid_params", from: [1357, 1521, 1661, 1664, 1925, 1927, 2026, 2027], methods: ["other"], words: ["params", "wrongly"], vague: true },
+];

@@ -1,7 +1,7 @@
 // The shapes of provider errors as data: an ordered table in which the first rule that matches names the category. Rules describe families
 // (what is said to be too large, missing, spent or broken), not single messages; words come before codes, since vendors use one code for many things.
 import type { MethodGroup, Phrase, Rule } from "./classification.ts";
-import { FAMILY_RULES } from "./error-families.ts";
+import { FAMILY_RULES, WEAK_FAMILY_RULES } from "./error-families.ts";
 
 const LOGS: readonly MethodGroup[] = ["logs"];
 const SEND: readonly MethodGroup[] = ["send"];
@@ -71,19 +71,30 @@ const AUTH: readonly Phrase[] = [
 // transaction, then refusals of the provider from the most to the least particular, then codes, then HTTP statuses.
 const PLAIN_RULES: readonly Rule[] = [
   { kind: "network", category: "connection_rate_limit", from: [232], text: ["enhance your calm"] },
-  { kind: "network", category: "network", from: [231, 1889, 1890] },
+  { kind: "network", category: "network", from: [231, 1889, 1890, 1991, 1992] },
   { kind: "unsent", category: "unsent", from: [] },
   { kind: "timeout", category: "timeout", from: [] },
 
   // Bodies that are no JSON-RPC answer: the status speaks, and for refusals the words.
   { kind: "body", category: "quota_exhausted", from: [1844], status: [400, 499], text: QUOTA_EXHAUSTED },
-  { kind: "body", category: "quota", from: [71], status: [400, 499], text: QUOTA },
-  { kind: "body", category: "rate_limit", from: [62, 1839, 1840, 1845], status: [400, 499], text: RATE },
+  { kind: "body", category: "quota", from: [71, 1948], status: [400, 499], text: QUOTA },
+  { kind: "body", category: "quota", from: [1950], status: [429, 429], text: [/^\W*(?:message\W+)?limit exceeded\W*$/] },
+  { kind: "body", category: "rate_limit", from: [62, 1839, 1840, 1845, 1942, 1943, 1944], status: [400, 499], text: RATE },
   { kind: "body", category: "rate_limit", from: [], status: [429, 429] },
-  { kind: "body", category: "auth", from: [1849, 1850, 1851], status: [401, 401] },
+  { kind: "body", category: "auth", from: [1849, 1850, 1851, 1956], status: [401, 401] },
   { kind: "body", category: "quota", from: [], status: [402, 402] },
-  { kind: "body", category: "auth", from: [], status: [400, 403], text: AUTH },
-  { kind: "body", category: "forbidden", from: [1854], status: [403, 403] },
+  { kind: "body", category: "auth", from: [1957], status: [400, 403], text: AUTH },
+  { kind: "body", category: "method_unsupported", from: [], status: [400, 499], words: ["method", "unserved"], without: ["credential", "network"] },
+  {
+    kind: "body",
+    category: "method_unsupported",
+    from: [2030],
+    status: [400, 499],
+    methods: ["traces"],
+    words: ["method", "unsupported"],
+    without: ["credential", "network"],
+  },
+  { kind: "body", category: "forbidden", from: [1854, 1955], status: [403, 403] },
   { kind: "body", category: "endpoint_missing", from: [], status: [300, 399] },
   // Nothing but the status: the door does not take this method. With a page behind it, it is no door at all.
   { kind: "body", category: "method_unsupported", from: [132], status: [405, 405], text: [/^\s*$|^the body is empty$/] },
@@ -93,14 +104,16 @@ const PLAIN_RULES: readonly Rule[] = [
   { kind: "body", category: "timeout", from: [], status: [408, 408] },
   { kind: "body", category: "request_size", from: [], status: [413, 414] },
   { kind: "body", category: "rate_limit", from: [], status: [529, 529] },
-  { kind: "body", category: "server", from: [226, 228, 1887, 1888], status: [500, 599] },
-  { kind: "body", category: "bad_body", from: [227, 229, 230, 1891, 1892] },
+  { kind: "body", category: "timeout", from: [1986], status: [504, 504] },
+  { kind: "body", category: "timeout", from: [], status: [524, 524] },
+  { kind: "body", category: "server", from: [226, 228, 1887, 1888, 1984, 1985, 1988, 1989, 1990], status: [500, 599] },
+  { kind: "body", category: "bad_body", from: [227, 229, 230, 1891, 1892, 1993, 1994] },
 ];
 
 const EXECUTION_RULES: readonly Rule[] = [
   {
     category: "revert",
-    from: [137, 138, 139, 140, 141, 142, 145, 1331, 1332, 1333, 1334, 1335, 1337, 1338, 1510, 1511, 1512, 1513, 1514, 1655, 1768, 1769, 1812, 1813, 1815, 1914, 1915, 1916, 1920, 1921],
+    from: [137, 138, 139, 140, 141, 142, 145, 1331, 1332, 1333, 1334, 1335, 1337, 1338, 1510, 1511, 1512, 1513, 1514, 1655, 1768, 1769, 1812, 1813, 1815, 1914, 1915, 1916, 1920, 1921, 2014, 2015, 2016, 2017],
     text: [
       "execution reverted",
       "vm exception while processing transaction",
@@ -110,16 +123,26 @@ const EXECUTION_RULES: readonly Rule[] = [
       "reverted with",
     ],
   },
-  { category: "revert", from: [1329, 1330, 1336, 1656], methods: EXECUTE, text: [/\brevert(?:ed)?\b/, /\bpanic(?: code)?:? ?\(?0x/, /message execution failed|validation revert/] },
+  {
+    category: "revert",
+    from: [1329, 1330, 1336, 1656],
+    methods: EXECUTE,
+    text: [/\brevert(?:ed)?\b/, /\bpanic(?: code)?:? ?\(?0x/, /message execution failed|validation revert/],
+  },
   { category: "revert", from: [], methods: EXECUTE, data: [/^(?:reverted |revert: )?0x(?:08c379a0|4e487b71)/] },
   { category: "block_missing", from: [86], codes: [3], text: ["unknown block"] },
   { category: "halt", from: [1347], methods: EXECUTE, text: ["error function selector"] },
   { category: "underpriced", from: [], methods: EXECUTE, codes: [3], text: ["block base fee"] },
   { category: "revert", from: [1517, 1657], codes: [3], methods: EXECUTE },
-  { category: "server", from: [], text: [/\bevm error:? ?\(?database/, "database error", "failed to get account for", "failed to get storage for"] },
+  {
+    category: "server",
+    from: [1979],
+    except: ECHOING,
+    text: [/\bevm error:? ?\(?database/, "database error", "failed to get account for", "failed to get storage for"],
+  },
   {
     category: "halt",
-    from: [143, 144, 146, 147, 148, 149, 150, 151, 1339, 1340, 1341, 1342, 1344, 1349, 1515, 1516, 1518, 1519, 1658, 1770, 1771, 1918, 1919],
+    from: [143, 144, 146, 147, 148, 149, 150, 151, 1339, 1340, 1341, 1342, 1344, 1349, 1515, 1516, 1518, 1519, 1658, 1770, 1771, 1918, 1919, 2018, 2019, 2020, 2021, 2022],
     text: [
       /\bevm error\b/,
       /invalid ?(?:opcode|jump|operation)\b|invalidjump|opcode not found|bad (?:jump destination|instruction)/,
@@ -152,18 +175,27 @@ const EXECUTION_RULES: readonly Rule[] = [
 const REQUEST_RULES: readonly Rule[] = [
   {
     category: "batch",
-    from: [213, 1364, 1365, 1527],
+    from: [213, 1364, 1365, 1527, 2037],
     text: ["validation errors in batch", "calls in batch request", /\bbatch (?:\w+ )?(?:size|request|limit|is|of|too)\b/],
   },
   { category: "parse", from: [208, 215], codes: [-32700, -32601, -32600], text: ["parse error"] },
-  { category: "parse", from: [1928], codes: [-32700] },
-  { category: "subscription_unsupported", from: [1324, 1934], methods: ["subscriptions"], codes: [-32601, -32004] },
-  { category: "method_unsupported", from: [123, 124, 1320, 1321, 1323, 1441, 1444, 1583, 1707, 1713, 1930, 1933], codes: [-32601] },
+  { category: "parse", from: [1928, 2028], codes: [-32700] },
+  { category: "subscription_unsupported", from: [1324, 1934, 2034], methods: ["subscriptions"], codes: [-32601, -32004] },
+  { category: "method_unsupported", from: [123, 124, 1320, 1321, 1323, 1441, 1444, 1583, 1707, 1713, 1930, 1933, 2031, 2032], codes: [-32601] },
   {
     category: "subscription_unsupported",
     from: [133, 134, 1325, 1668],
     methods: ["subscriptions"],
     text: [/not (?:supported|available|found|exist|enabled|allowed|implemented)/, "unsupported", "websocket"],
+  },
+  {
+    category: "method_unsupported",
+    from: [2033],
+    methods: SEND,
+    text: [
+      /\b(?:submission|submitting|sending|broadcast\w*)\b (?:of \w+ )?(?:is |are )?(?:not (?:allowed|supported|accepted|enabled|permitted|available)|disabled|unsupported)/,
+      /\b(?:read|index|query|view) only\b/,
+    ],
   },
   // Names the method, so it may hold anything a caller called a method.
   {
@@ -179,7 +211,7 @@ const REQUEST_RULES: readonly Rule[] = [
   { category: "dialect", from: [136], text: [/invalid type: (?:map|string|struct|object|sequence|integer).{0,40}expected.{0,24}block/] },
   {
     category: "invalid_params",
-    from: [210, 211, 212, 1353, 1354, 1355, 1358, 1522, 1523, 1776, 1777, 1922, 1923, 1924],
+    from: [210, 211, 212, 1353, 1354, 1355, 1358, 1522, 1523, 1776, 1777, 1922, 1923, 1924, 2023],
     text: [
       /invalid (?:argument|parameter)s?\b(?! supplied)/,
       "missing value for required argument",
@@ -230,6 +262,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
       /too ?low ?priority|\bto replace\b/,
     ],
   },
+  { category: "nonce_gap", from: [1030, 1998], methods: TRANSACTION, aheadOfExpected: true },
   // What is there already may be another transaction: the node is asked for this very one.
   {
     category: "nonce_low",
@@ -242,7 +275,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "tx_known",
-    from: [154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 166, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1377, 1378, 1627, 1628, 1629, 1742, 1743, 1744, 1803],
+    from: [154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 166, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1377, 1378, 1627, 1628, 1629, 1742, 1743, 1744, 1803, 2007],
     methods: SEND,
     text: [
       /already ?known|\bknown transaction/,
@@ -255,16 +288,22 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "nonce_low",
-    from: [165, 167, 168, 169, 170, 171, 174, 1011, 1012, 1013, 1014, 1015, 1016, 1631, 1745, 1747, 1802, 1808, 1893, 1894, 1895],
+    from: [165, 167, 168, 169, 170, 171, 174, 1011, 1012, 1013, 1014, 1015, 1016, 1631, 1745, 1747, 1802, 1808, 1893, 1894, 1895, 1996, 1997],
     methods: TRANSACTION,
-    text: [/nonce.{0,24}too ?(?:low|small|old)/, /ownnoncealreadyused|oldnonce|pool\(stale\)/, /nonce.{0,24}(?:already (?:been )?used|been used)/],
+    text: [
+      /nonce.{0,24}too ?(?:low|small|old)/,
+      /invalidtransaction::stale|(?:tx|transaction) (?:is )?(?:outdated|stale)/,
+      /ownnoncealreadyused|oldnonce|pool\(stale\)/,
+      /nonce.{0,24}(?:already (?:been )?used|been used)/,
+    ],
   },
   {
     category: "nonce_gap",
-    from: [175, 176, 1025, 1026, 1027, 1028, 1029, 1030, 1031, 1376, 1634, 1635, 1636, 1748, 1749, 1896, 1897, 1898, 1899],
+    from: [175, 176, 1025, 1026, 1027, 1028, 1029, 1031, 1376, 1634, 1635, 1636, 1748, 1749, 1896, 1897, 1898, 1899, 1999],
     methods: TRANSACTION,
     text: [
       /nonce.{0,24}too ?(?:high|far|distant|big|large)/,
+      /invalidtransaction::future|valid in the future/,
       /nonce ?gap|gapped nonce|future nonce|too distant future/,
       /(?<!account |state |current )nonce.{0,24}(?:in the future|(?:higher|greater) than (?:the )?(?:account|state|expected|current))/,
       /lower nonce exists|missing (?:transactions|nonces) before/,
@@ -272,7 +311,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "nonce_low",
-    from: [172, 173, 1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1375, 1630, 1632, 1633, 1746],
+    from: [172, 173, 1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1375, 1630, 1632, 1633, 1746, 1995],
     methods: TRANSACTION,
     text: [
       /(?:invalid|incorrect|wrong|bad|stale|unexpected) (?:transaction |tx |account )?nonce/,
@@ -296,7 +335,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
       /\bspammer\b/,
     ],
   },
-  { category: "fee_cap", from: [194, 1067, 1068], methods: SEND, text: ["exceeds the configured cap", "fee cap exceeded"] },
+  { category: "fee_cap", from: [194, 1067, 1068, 2005], methods: SEND, text: ["exceeds the configured cap", "fee cap exceeded"] },
   {
     category: "node_policy",
     from: [1080, 1081, 1082, 1083, 1084, 1832],
@@ -310,7 +349,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "insufficient_funds",
-    from: [153, 190, 191, 192, 193, 1056, 1057, 1058, 1059, 1060, 1061, 1062, 1063, 1064, 1065, 1066, 1494, 1495, 1496, 1497, 1498, 1643, 1644, 1757, 1758, 1774, 1775, 1801, 1809, 1900, 1901, 1902, 1903],
+    from: [153, 190, 191, 192, 193, 1056, 1057, 1058, 1059, 1060, 1061, 1062, 1063, 1064, 1065, 1066, 1494, 1495, 1496, 1497, 1498, 1643, 1644, 1757, 1758, 1774, 1775, 1801, 1809, 1900, 1901, 1902, 1903, 2000],
     methods: TRANSACTION,
     text: [
       /insufficient ?(?:\w+ ){0,3}?(?:funds|balance)\b/,
@@ -324,7 +363,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "underpriced",
-    from: [179, 180, 181, 182, 183, 184, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1486, 1487, 1488, 1489, 1490, 1491, 1492, 1493, 1637, 1638, 1639, 1640, 1750, 1751, 1752, 1753, 1754, 1800, 1807, 1904, 1905],
+    from: [179, 180, 181, 182, 183, 184, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1486, 1487, 1488, 1489, 1490, 1491, 1492, 1493, 1637, 1638, 1639, 1640, 1750, 1751, 1752, 1753, 1754, 1800, 1807, 1904, 1905, 2001, 2002, 2003],
     methods: TRANSACTION,
     text: [
       "underpriced",
@@ -339,7 +378,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   { category: "sequencer_pool_full", from: [197], methods: SEND, text: [/sequencer.{0,40}full\b/] },
   {
     category: "pool_full",
-    from: [195, 196, 198, 1069, 1070, 1071, 1072, 1073, 1074, 1499, 1500, 1501, 1645, 1646, 1759, 1760, 1805],
+    from: [195, 196, 198, 1069, 1070, 1071, 1072, 1073, 1074, 1499, 1500, 1501, 1645, 1646, 1759, 1760, 1805, 2006],
     methods: SEND,
     text: [
       /(?:pool|mempool|queue)(?: is)? ?(?:full|overflow)/,
@@ -350,7 +389,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "tx_invalid",
-    from: [199, 202, 207, 1085, 1086, 1101, 1108, 1761, 1762, 1772, 1773, 1912, 1913],
+    from: [199, 202, 207, 1085, 1086, 1101, 1108, 1761, 1762, 1772, 1773, 1912, 1913, 2008],
     methods: TRANSACTION,
     text: [
       /exceeds (?:the )?block gas limit|exceeds current gas limit|gaslimitexceeded/,
@@ -366,7 +405,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "tx_invalid",
-    from: [200, 201, 203, 204, 205, 206, 1087, 1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096, 1097, 1098, 1099, 1100, 1102, 1103, 1104, 1105, 1106, 1107, 1109, 1110, 1111, 1112, 1648, 1763, 1764, 1810, 1908, 1910, 1911],
+    from: [200, 201, 203, 204, 205, 206, 1087, 1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096, 1097, 1098, 1099, 1100, 1102, 1103, 1104, 1105, 1106, 1107, 1109, 1110, 1111, 1112, 1648, 1763, 1764, 1810, 1908, 1910, 1911, 2009, 2010],
     methods: SEND,
     text: [
       /(?:invalid|incorrect|wrong|unexpected|mismatched) chain ?id/,
@@ -398,9 +437,10 @@ const AHEAD: readonly Phrase[] = [
   "but requested was",
   /block.{0,40}not (?:yet )?(?:been )?(?:produced|mined|processed|reached|yet (?:available|processed|reached)|available yet)/,
   "cannot query unfinalized",
+  /\b(?:block|height|slot|epoch|header)\b.{0,60}\b(?:not|doesnt|hasnt|isnt|no)\b.{0,24}\byet\b|\bnot yet\b.{0,24}\b(?:block|height|mined|produced)\b/,
 ];
 const PRUNED: readonly Phrase[] = [
-  /lowest height|(?:lowest|earliest|oldest|first retained) (?:available )?(?:block|height)/,
+  /lowest height|(?:lowest|earliest|oldest|first retained|base|minimum) (?:available )?(?:block|height)/,
   /\bhistorical\b (?:\w+ )?(?:state|data|rpc|balance)|state histor(?:y|ies)|history (?:is )?(?:unavailable|not available)/,
   /\bpruned|\bpruning|\bpurged|cleaned up|garbage collected/,
   /\barchiv(?:e|al) (?:request|node|data|state|mode|access|plan)|(?:not|needs?|requires?) an archive/,
@@ -433,22 +473,31 @@ const RANGE: readonly Phrase[] = [
   "must be smaller than size",
 ];
 
+const TIMED_OUT: readonly Phrase[] = [/\btime(?:d)? ?out\b|\betimedout\b|deadlineexceeded/, "deadline exceeded", "took too long"];
+
 const LOG_RULES: readonly Rule[] = [
+  {
+    category: "logs_timeout",
+    from: [44, 1469, 1470, 1965],
+    methods: LOGS,
+    text: [/^(?!.*\brange exceeds).*(?:\btime(?:d)? ?out\b|deadline exceeded|took too long)/],
+  },
   { category: "invalid_params", from: [], methods: LOGS, reversed: true, text: ["block range"] },
   {
     category: "invalid_params",
-    from: [1360, 1361, 1665],
+    from: [1360, 1361, 1665, 2025],
     methods: LOGS,
     text: [
       "invalid block range params",
+      /\b(?:min|from|start|begin)\w*\b.{0,16}> ?(?:max|to|end)\b/,
       /(?:from|begin|start) ?block\b(?! and| to ).{0,24}(?:after|greater|higher|before|lower|less) .{0,16}(?:to|end) ?block/,
     ],
   },
-  { category: "block_ahead", from: [94, 1295, 1297, 1702, 1704], methods: LOGS, text: AHEAD },
+  { category: "block_ahead", from: [94, 1295, 1297, 1702, 1704, 1976], methods: LOGS, text: AHEAD },
   { category: "block_range", from: [15], methods: LOGS, text: ["number of requested blocks"] },
   {
     category: "result_size",
-    from: [1, 3, 4, 18, 19, 20, 23, 38, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 1481, 1482, 1483, 1484, 1485, 1623, 1624, 1625, 1626, 1738, 1739, 1740, 1741, 1796, 1861],
+    from: [1, 3, 4, 18, 19, 20, 23, 38, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 1481, 1482, 1483, 1484, 1485, 1623, 1624, 1625, 1626, 1738, 1739, 1740, 1741, 1796, 1861, 1964],
     methods: LOGS,
     text: [
       /(?:returned|matched|found)? ?more than [\d,]+k? (?:results|logs|events|entries|items|records)|query returned more than|logs matched by query/,
@@ -461,7 +510,7 @@ const LOG_RULES: readonly Rule[] = [
   { category: "filter_unaddressed", from: [10], methods: LOGS, text: ["less number of addresses", "specify an address"] },
   {
     category: "filter_size",
-    from: [40, 41, 1259, 1260, 1261, 1825],
+    from: [40, 41, 1259, 1260, 1261, 1825, 1966],
     methods: LOGS,
     text: ["addresses or topics", /(?:too many|max\w*) (?:addresses|topics|filters)/, /contains [\d,]+ (?:filters|addresses|topics)/],
   },
@@ -474,7 +523,7 @@ const LOG_RULES: readonly Rule[] = [
   { category: "range_unclear", from: [43], methods: LOGS, codes: [-32012], text: RANGE },
   {
     category: "block_range",
-    from: [2, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 21, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 37, 42, 45, 1232, 1233, 1234, 1235, 1236, 1237, 1238, 1239, 1240, 1241, 1242, 1243, 1244, 1245, 1246, 1247, 1248, 1249, 1250, 1251, 1380, 1381, 1382, 1471, 1472, 1473, 1474, 1475, 1476, 1477, 1478, 1479, 1480, 1613, 1614, 1615, 1616, 1617, 1618, 1619, 1620, 1621, 1622, 1730, 1731, 1732, 1733, 1734, 1735, 1736, 1737, 1783, 1826, 1827, 1828, 1829, 1855, 1856, 1858, 1859],
+    from: [2, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 21, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 37, 42, 45, 1232, 1233, 1234, 1235, 1236, 1237, 1238, 1239, 1240, 1241, 1242, 1243, 1244, 1245, 1246, 1247, 1248, 1249, 1250, 1251, 1380, 1381, 1382, 1471, 1472, 1473, 1474, 1475, 1476, 1477, 1478, 1479, 1480, 1613, 1614, 1615, 1616, 1617, 1618, 1619, 1620, 1621, 1622, 1730, 1731, 1732, 1733, 1734, 1735, 1736, 1737, 1783, 1826, 1827, 1828, 1829, 1855, 1856, 1858, 1859, 1958, 1959, 1960, 1961, 1962, 1963],
     methods: LOGS,
     text: RANGE,
   },
@@ -505,7 +554,7 @@ const REFUSAL_RULES: readonly Rule[] = [
   },
   {
     category: "tag_unsupported",
-    from: [114, 115, 116, 117, 118, 119, 120, 1301, 1302, 1303, 1304, 1305, 1306, 1449, 1450, 1451, 1452, 1591, 1592, 1593, 1876],
+    from: [114, 115, 116, 117, 118, 119, 120, 1301, 1302, 1303, 1304, 1305, 1306, 1449, 1450, 1451, 1452, 1591, 1592, 1593, 1876, 1978],
     text: [
       /invalid blockhash (?:finali[sz]ed|safe|pending|latest|earliest)/,
       /\b(?:safe|finali[sz]ed|pending)(?: (?:blocks?|state|tag|header|head|height|number))* (?:is |are )?(?:not (?:a |an )?(?:supported|available|found|enabled|known)|unsupported|unavailable|unknown)/,
@@ -515,7 +564,7 @@ const REFUSAL_RULES: readonly Rule[] = [
   },
   {
     category: "pruned",
-    from: [95, 97, 98, 99, 100, 101, 102, 103, 105, 106, 1262, 1263, 1264, 1265, 1266, 1267, 1269, 1270, 1271, 1272, 1273, 1275, 1276, 1277, 1278, 1410, 1411, 1412, 1413, 1414, 1415, 1416, 1417, 1418, 1419, 1420, 1421, 1422, 1423, 1558, 1559, 1560, 1561, 1562, 1563, 1564, 1565, 1566, 1567, 1687, 1688, 1689, 1690, 1692, 1693, 1694, 1695, 1792, 1818, 1863, 1864, 1865, 1866, 1867],
+    from: [95, 97, 98, 99, 100, 101, 102, 103, 105, 106, 1262, 1263, 1264, 1265, 1266, 1267, 1269, 1270, 1271, 1272, 1273, 1275, 1276, 1277, 1278, 1410, 1411, 1412, 1413, 1414, 1415, 1416, 1417, 1418, 1419, 1420, 1421, 1422, 1423, 1558, 1559, 1560, 1561, 1562, 1563, 1564, 1565, 1566, 1567, 1687, 1688, 1689, 1690, 1692, 1693, 1694, 1695, 1792, 1818, 1863, 1864, 1865, 1866, 1867, 1967, 1968, 1970, 1971, 1972],
     text: PRUNED,
   },
   // A transaction of a type that this node does not know, in what it was to read.
@@ -528,10 +577,10 @@ const REFUSAL_RULES: readonly Rule[] = [
   { category: "invalid_params", from: [1351, 1356, 1359, 1520, 1662, 1779, 1926], codes: [-32602], text: [/\bparam/, /\bargument/, /\bpars/], vague: true },
   {
     category: "rate_limit",
-    from: [39, 46, 51, 59, 63, 64, 1174, 1175, 1181, 1188, 1189, 1198, 1379, 1383, 1385, 1386, 1391, 1392, 1393, 1531, 1535, 1538, 1671, 1678],
+    from: [39, 46, 51, 59, 63, 64, 1174, 1175, 1181, 1188, 1189, 1198, 1379, 1383, 1385, 1386, 1391, 1392, 1393, 1531, 1535, 1538, 1671, 1678, 1941],
     text: PER_TIME,
   },
-  { category: "quota_exhausted", from: [48, 1212, 1213, 1548], text: QUOTA_EXHAUSTED },
+  { category: "quota_exhausted", from: [48, 1212, 1213, 1548, 1949], text: QUOTA_EXHAUSTED },
   {
     category: "quota",
     from: [49, 53, 65, 70, 1200, 1201, 1202, 1203, 1204, 1205, 1206, 1207, 1208, 1209, 1210, 1211, 1396, 1397, 1398, 1399, 1400, 1543, 1545, 1546, 1547, 1679, 1680, 1681, 1834, 1843],
@@ -539,12 +588,12 @@ const REFUSAL_RULES: readonly Rule[] = [
   },
   {
     category: "rate_limit",
-    from: [47, 50, 52, 55, 57, 58, 61, 66, 67, 68, 69, 72, 1172, 1173, 1176, 1177, 1178, 1179, 1180, 1182, 1183, 1184, 1185, 1186, 1187, 1190, 1191, 1192, 1193, 1194, 1195, 1196, 1197, 1199, 1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1533, 1539, 1542, 1669, 1670, 1672, 1673, 1674, 1675, 1676, 1677, 1785, 1788, 1789, 1798, 1833, 1835, 1836, 1837, 1838, 1841, 1842, 1846],
+    from: [47, 50, 52, 55, 57, 58, 61, 66, 67, 68, 69, 72, 1172, 1173, 1176, 1177, 1178, 1179, 1180, 1182, 1183, 1184, 1185, 1186, 1187, 1190, 1191, 1192, 1193, 1194, 1195, 1196, 1197, 1199, 1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1533, 1539, 1542, 1669, 1670, 1672, 1673, 1674, 1675, 1676, 1677, 1785, 1788, 1789, 1798, 1833, 1835, 1836, 1837, 1838, 1841, 1842, 1846, 1937, 1938, 1939, 1940, 1945],
     text: RATE,
   },
   {
     category: "auth",
-    from: [76, 77, 78, 79, 80, 81, 82, 83, 1214, 1215, 1216, 1217, 1218, 1219, 1220, 1221, 1222, 1223, 1224, 1225, 1226, 1227, 1228, 1229, 1230, 1231, 1401, 1402, 1403, 1404, 1405, 1406, 1407, 1409, 1549, 1550, 1551, 1552, 1553, 1554, 1556, 1557, 1682, 1683, 1684, 1685, 1784, 1790, 1847, 1848, 1852, 1853],
+    from: [76, 77, 78, 79, 80, 81, 82, 83, 1214, 1215, 1216, 1217, 1218, 1219, 1220, 1221, 1222, 1223, 1224, 1225, 1226, 1227, 1228, 1229, 1230, 1231, 1401, 1402, 1403, 1404, 1405, 1406, 1407, 1409, 1549, 1550, 1551, 1552, 1553, 1554, 1556, 1557, 1682, 1683, 1684, 1685, 1784, 1790, 1847, 1848, 1852, 1853, 1951, 1952],
     text: AUTH,
   },
   { category: "wrong_chain", from: [234, 1372, 1530], text: [/(?:invalid|wrong|unexpected) chain ?id,? expected/] },
@@ -554,14 +603,18 @@ const REFUSAL_RULES: readonly Rule[] = [
 const BLOCK_RULES: readonly Rule[] = [
   {
     category: "filter_lost",
-    from: [122, 1362, 1363, 1524, 1525, 1666, 1667, 1935],
+    from: [122, 1362, 1363, 1524, 1525, 1666, 1667, 1935, 2035],
     text: [/\bfilter (?:with id:? \S+ )?(?:is |was )?(?:not found|does not exist|expired)|(?:unknown|no such|expired) filter\b/],
   },
   { category: "execution_info", from: [90], text: ["contract could not be found"] },
-  { category: "block_ahead", from: [91, 92, 93, 96, 1293, 1294, 1296, 1298, 1299, 1300, 1432, 1433, 1434, 1435, 1575, 1576, 1577, 1578, 1703, 1871], text: AHEAD },
+  {
+    category: "block_ahead",
+    from: [91, 92, 93, 96, 1282, 1293, 1294, 1296, 1298, 1299, 1300, 1432, 1433, 1434, 1435, 1575, 1576, 1577, 1578, 1703, 1871, 1975],
+    text: AHEAD,
+  },
   {
     category: "lagging",
-    from: [121, 1121, 1122, 1123, 1124, 1125, 1126, 1127, 1436, 1437, 1438, 1439, 1579, 1580, 1581, 1582, 1705, 1706, 1816, 1872],
+    from: [121, 1121, 1122, 1123, 1124, 1125, 1126, 1127, 1436, 1437, 1438, 1439, 1579, 1580, 1581, 1582, 1705, 1706, 1816, 1872, 1977],
     text: [
       /\bsyncing\b|\bsync (?:is )?(?:still )?in progress|synchroni[sz](?:ing|ation is)|not caught up/,
       /not (?:fully |yet )*(?:synced|in sync)|out of sync/,
@@ -570,32 +623,30 @@ const BLOCK_RULES: readonly Rule[] = [
   },
   {
     category: "block_missing",
-    from: [84, 85, 87, 88, 89, 107, 108, 111, 112, 1279, 1280, 1281, 1282, 1283, 1284, 1285, 1286, 1287, 1288, 1289, 1290, 1291, 1292, 1424, 1425, 1426, 1427, 1428, 1429, 1430, 1431, 1569, 1570, 1571, 1572, 1573, 1574, 1696, 1697, 1698, 1700, 1701, 1817, 1868, 1869, 1877],
+    from: [84, 85, 87, 88, 89, 107, 108, 111, 112, 1279, 1280, 1281, 1283, 1284, 1285, 1286, 1287, 1288, 1289, 1290, 1291, 1292, 1424, 1425, 1426, 1427, 1428, 1429, 1430, 1431, 1569, 1570, 1571, 1572, 1573, 1574, 1696, 1697, 1698, 1700, 1701, 1817, 1868, 1869, 1877, 1973, 1974],
     text: [
       /header (?:for hash )?not found|unknown (?:block|header)/,
       /\bblock\b.{0,90}(?:not found|cannot be found|could not be found|does not exist|doesnt exist|is not available|not available|missing)/,
       /(?:could not|cannot|cant|unable to|failed to) (?:find|get|fetch|load|retrieve) (?:the )?(?:block|header|canonical|receipts|transaction)/,
       /(?:transaction|tx|resource|receipts?) not found|no block found|\bheader not available|\bblock (?:hash |number )?(?:is )?unknown|receipts?\b.{0,24}missing/,
       /(?:could not|cannot|can not) be found|\bblocks?\b.{0,24}not known|no such (?:block|header|transaction|receipt)/,
-      /not (?:currently )?canonical|chainexception|genesis is not traceable/,
+      /not (?:currently )?canonical|chainexception|genesis (?:block )?is not traceable/,
+      /(?:not (?:in|within)|outside(?: of)?) (?:the )?(?:available|served|valid|known|supported) (?:block )?range/,
     ],
   },
   { category: "response_size", from: [1366, 1367, 1528], text: [/(?:response|result) (?:body |size )?(?:is )?(?:too (?:big|large)|exceed)/] },
   { category: "request_size", from: [], text: [/request (?:body |entity )?(?:is )?too large/, "payload too large"] },
 ];
 
-const TIMED_OUT: readonly Phrase[] = [/\btime(?:d)? ?out\b|\betimedout\b|deadlineexceeded/, "deadline exceeded", "took too long"];
-
 const BROKEN_RULES: readonly Rule[] = [
   { category: "timeout", from: [220, 1610], text: [/gateway time ?out/] },
-  { category: "logs_timeout", from: [44, 1469, 1470], methods: LOGS, text: TIMED_OUT },
   { category: "trace_timeout", from: [222, 1370], methods: ["traces"], text: ["execution aborted", ...TIMED_OUT] },
   { category: "execution_timeout", from: [223, 1369], methods: EXECUTE, text: ["execution aborted", "execution timeout"] },
   { category: "cancelled", from: [224, 1371], text: [/\bcontext (?:was )?cancell?ed/] },
-  { category: "timeout", from: [1163, 1164, 1165, 1166, 1167, 1467, 1468, 1611, 1612, 1727, 1728, 1729, 1822, 1885, 1886], text: TIMED_OUT },
+  { category: "timeout", from: [1163, 1164, 1165, 1166, 1167, 1467, 1468, 1611, 1612, 1727, 1728, 1729, 1822, 1885, 1886, 1987], text: TIMED_OUT },
   {
     category: "server",
-    from: [74, 75, 217, 218, 219, 221, 225, 235, 1128, 1131, 1132, 1133, 1134, 1135, 1136, 1137, 1138, 1139, 1140, 1141, 1142, 1143, 1144, 1145, 1146, 1147, 1148, 1149, 1150, 1151, 1152, 1153, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1162, 1453, 1454, 1455, 1456, 1458, 1459, 1460, 1461, 1462, 1463, 1464, 1465, 1466, 1594, 1596, 1597, 1598, 1599, 1601, 1603, 1604, 1605, 1607, 1608, 1716, 1717, 1719, 1720, 1721, 1722, 1723, 1724, 1725, 1726, 1797, 1799, 1819, 1821, 1823, 1879, 1880, 1881, 1882, 1883, 1884],
+    from: [74, 75, 217, 218, 219, 221, 225, 235, 1128, 1131, 1132, 1133, 1134, 1135, 1136, 1137, 1138, 1139, 1140, 1141, 1142, 1143, 1144, 1145, 1146, 1147, 1148, 1149, 1150, 1151, 1152, 1153, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1162, 1453, 1454, 1455, 1456, 1458, 1459, 1460, 1461, 1462, 1463, 1464, 1465, 1466, 1594, 1596, 1597, 1598, 1599, 1601, 1603, 1604, 1605, 1607, 1608, 1716, 1717, 1719, 1720, 1721, 1722, 1723, 1724, 1725, 1726, 1797, 1799, 1819, 1821, 1823, 1879, 1880, 1881, 1882, 1883, 1884, 1982],
     text: [
       /(?:cant|cannot|could not|unable to) (?:execute|complete|process|handle|serve|fulfil|route) (?:this |the |your )?request/,
       /failed (?:to (?:forward|proxy|relay|route|dispatch)|processing responses)/,
@@ -622,7 +673,7 @@ const BROKEN_RULES: readonly Rule[] = [
 const CODE_RULES: readonly Rule[] = [
   {
     category: "server",
-    from: [1609],
+    from: [216, 1129, 1609, 1811, 1820],
     vague: true,
     text: [/internal (?:server |json rpc |node |service )?error(?!: \w)/, /^\W*(?:an )?unknown (?:internal )?error\W*$/],
   },
@@ -630,12 +681,12 @@ const CODE_RULES: readonly Rule[] = [
   { category: "sender_rate_limit", from: [], methods: SEND, codes: [-32017], status: [429, 429] },
   { category: "rate_limit", from: [1534], status: [429, 429] },
   { category: "auth", from: [1686], status: [401, 401] },
-  { category: "quota", from: [1544], status: [402, 402] },
+  { category: "quota", from: [1544, 1947], status: [402, 402] },
   { category: "server", from: [], status: [501, 599], vague: true },
   // Whatever the code: vendors use -32000, -32003, -32005, -32010, -32603 and many others for what a node thinks of a transaction.
   {
     category: "tx_rejected",
-    from: [1114, 1115, 1116, 1117, 1118, 1119, 1120, 1502, 1503, 1506, 1508, 1509, 1652, 1653, 1654, 1766, 1806],
+    from: [1114, 1115, 1116, 1117, 1118, 1119, 1120, 1502, 1503, 1506, 1508, 1509, 1652, 1653, 1654, 1766, 1806, 2011, 2013],
     methods: SEND,
     vague: true,
   },
@@ -646,15 +697,18 @@ const CODE_RULES: readonly Rule[] = [
   { category: "tx_invalid", from: [], methods: EXECUTE, codes: [-32003] },
   { category: "revert", from: [], methods: EXECUTE, codes: [-32015] },
   { category: "auth", from: [], codes: [4100] },
-  { category: "rate_limit", from: [54, 60], codes: [429, -32005, -32007, -32029, -32046, -32090, -32097, -32605] },
+  { category: "rate_limit", from: [54, 60, 1946], codes: [429, -32005, -32007, -32029, -32046, -32090, -32097, -32605] },
   { category: "rate_limit", from: [], text: ["limit exceeded"] },
+];
+
+const LAST_RULES: readonly Rule[] = [
   // A caller chooses what is executed, so an odd failure of that says nothing about the provider.
   { category: "unknown", from: [], methods: EXECUTE, codes: [-32603], vague: true, text: [/\w/] },
   { category: "server", from: [1600, 1718, 1878], codes: [-32603], vague: true },
-  { category: "invalid_params", from: [1352], codes: [-32602], vague: true },
+  { category: "invalid_params", from: [1352, 2024], codes: [-32602], vague: true },
   {
     category: "invalid_params",
-    from: [1778],
+    from: [209, 1350, 1663, 1778],
     codes: [-32600],
     text: [/(?:invalid|malformed) .{0,16}request|not (?:a )?valid .{0,16}(?:request|json)/],
     vague: true,
@@ -679,4 +733,6 @@ export const RULES: readonly Rule[] = [
   ...BROKEN_RULES,
   ...FAMILY_RULES,
   ...CODE_RULES,
+  ...WEAK_FAMILY_RULES,
+  ...LAST_RULES,
 ];

@@ -11,7 +11,8 @@ function wordsOrComparison(...alternatives: readonly string[]): RegExp {
 }
 
 const NOT = "(?:not|isnt|arent|wasnt|cannot|cant|never|no longer|couldnt|doesnt|dont|didnt|wont|non|unable to|failed to|fails to|failure to|un)";
-const HAVE = "(?:found|find|available|exists?|known|know|present|stored?|kept|keep|retained?|loaded?|load|serve[ds]?|opened?|open|read|fetch(?:ed)?|retrieved?|located?|locate|resolved?|have|has|hold|held|accessible|access|recovered?|get|look ?up|in (?:the |our )?(?:database|db|chain|cache|index|store))";
+const HAVE =
+  "(?:found|find|available|exists?|known|know|present|stored?|kept|keep|retained?|loaded?|load|serve[ds]?|opened?|open|read|fetch(?:ed)?|retrieved?|located?|locate|resolved?|have|has|hold|held|accessible|access|recovered?|get|look ?up|in (?:the |our )?(?:database|db|chain|cache|index|store))";
 
 /** Word families, by name. */
 const FAMILIES = {
@@ -32,7 +33,9 @@ const FAMILIES = {
   low: words(
     "low|lower|less|below|under|underneath|beneath|insufficient|small|smaller|not enough|minimum|min|at least|no less|inadequate|does not (?:meet|reach)|cheap|too few|short|lacks?|fewer|not sufficient|not meet|enough",
   ),
-  high: words("high|higher|ahead|future|gap|gapped|hole|exceeds?|exceeding|exceeded|greater|larger|above|far|missing|skip\\w*|too big|too large|not (?:sequential|consecutive|contiguous)|out of sequence|jump\\w*|too distant|out of order|beyond"),
+  high: words(
+    "high|higher|ahead|future|gap|gapped|hole|exceeds?|exceeding|exceeded|greater|larger|above|far|missing|skip\\w*|too big|too large|not (?:sequential|consecutive|contiguous)|out of sequence|jump\\w*|too distant|out of order|beyond",
+  ),
   bad: words(
     "invalid|incorrect|wrong|bad|malformed|illegal|unexpected|mismatch\\w*|corrupt\\w*|not valid|fail(?:ed|s|ure)?|unrecogni[sz]ed|unknown|unsupported|(?:not|isnt|doesnt) (?:supported|support|match|recogni[sz]ed|allowed|enabled|accepted|permitted|active|implemented|yet supported)|(?:cannot|cant|could not|unable to) (?:be )?(?:decode|parse|recover|verify|derive)\\w*|missing|empty|absent|too (?:large|long|big|short|small|low|high)|exceeds?|over|above|below|error\\w*|reject\\w*|disabled|must|should|provide|supply",
   ),
@@ -62,12 +65,16 @@ const FAMILIES = {
   credential: words(
     "(?:api|access|rpc|app|application|client|project|your|license|secret|auth|service|dapp|customer|consumer|subscription|this|the|provided) keys?|apikeys?|appkeys?|jwts?|(?:api|access|auth|bearer|jwt|authentication|authorization|security|session|provided|your|rpc|project|secret) tokens?|credentials?|bearer|authori[sz]ation|authentication|authenticate[ds]?|unauthenticated|login|log in|sign in|password|auth|(?:project|app|application|client|customer|account|dapp|tenant|team|workspace) id",
   ),
-  identity: words("tokens?|keys?|permissions?|privileges?|origin|referr?er|user agent|ip(?: address)?|whitelist\\w*|allow ?list\\w*|access|account|user|client|project|app|customer|tenant|caller|domain|region|country"),
+  identity: words(
+    "tokens?|keys?|permissions?|privileges?|origin|referr?er|user agent|ip(?: address)?|whitelist\\w*|allow ?list\\w*|access|account|user|client|project|app|customer|tenant|caller|domain|region|country",
+  ),
   network: words("networks?|chains?|blockchains?|endpoints?|regions?|resource|service|url"),
   state: words(
     "states?|trie|tries|state ?root|root|merkle|snapshots?|layers?|layer|history|historical|histories|archiv\\w*|version|witness\\w*|preimages?|proofs?|change ?sets?|iavl|ancient|ancients|freezer|account history|old|older|depth|retention|pruned|prun\\w*|past|earlier|early|earliest",
   ),
-  archive: words("archiv\\w*|historical|history|pruned|pruning|prunes?|ancient|older|old|oldest|earliest|retention|genesis|expired|dropped|too (?:far|deep) (?:back|in)|recent|last \\d+"),
+  archive: words(
+    "archiv\\w*|historical|history|pruned|pruning|prunes?|ancient|older|old|oldest|earliest|retention|genesis|expired|dropped|too (?:far|deep) (?:back|in)|recent|last \\d+",
+  ),
   block: words("blocks?|headers?|heights?|block ?(?:number|hash)|slots?|epochs?|tipsets?|bodies|body|uncles?|rounds?|batch(?:es)?|checkpoint|ledger|bloom"),
   batched: words("batch(?:ed)? (?:\\w+ ){0,2}?(?:requests?|calls?|size|limit|mode|items?|entries|length|queries|payloads?)|batching|batches|batch"),
   found: words("transactions?|txs?|txn|hash|receipts?|logs?|blobs?|records?|entry|resource|object|item|result"),
@@ -87,8 +94,12 @@ const FAMILIES = {
   indexed: words("index(?:ed|ing|er)?|reindex\\w*"),
 
   // Logs.
-  range: words("blocks?|range|ranges|window|span|spans|deltas?|epochs?|lookback|look back|interval|distance|differences?|from ?block|to ?block|width|depth|period|from|to"),
-  results: words("results?|logs|events|entries|records|responses?|matches|matched|matching|rows|items|payload|output|data|answer|reply|pages?|pagination|size|bytes|[mk]i?b|\\d+[mk]i?b"),
+  range: words(
+    "blocks?|range|ranges|window|span|spans|deltas?|epochs?|lookback|look back|interval|distance|differences?|from ?block|to ?block|width|depth|period|from|to",
+  ),
+  results: words(
+    "results?|logs|events|entries|records|responses?|matches|matched|matching|rows|items|payload|output|data|answer|reply|pages?|pagination|size|bytes|[mk]i?b|\\d+[mk]i?b",
+  ),
   filter: words("address|addresses|topics?|contracts|filters?|criteria"),
 
   // Transactions.
@@ -96,34 +107,54 @@ const FAMILIES = {
   past: words(
     "low|lower|less|below|past|used|consumed|spent|stale|old|older|already|smaller|mismatch\\w*|expect\\w*|incorrect|invalid|behind|wrong|executed|passed|under|outdated|reused?|reuse|duplicate|taken|bad|unexpected|match|differs?|gone|occupied|not (?:equal|correct|valid)|early|processed|confirmed|before",
   ),
-  replace: words("replac\\w*|bump\\w*|supersed\\w*|overrid\\w*|same (?:nonce|sender)|this nonce|speed ?up|cancel(?:lation)?|conflicting|higher (?:gas )?(?:price|fee|tip|priority|fees)|better (?:price|fee|gas price)|competing|existing (?:tx|transaction|txn|one)|increase\\w*|raise"),
-  fee: words("fees?|prices?|gas ?prices?|tips?|tip cap|priority|premium|gwei|wei|base ?fee|max ?fee\\w*|fee ?cap|gas ?fee|rate|bid|priced|under ?priced|cost|effective|pays?|paying"),
-  funds: words("balance|balances|funds?|funded|ether|eth|coins?|money|afford|native (?:token|currency|coin|asset)|gas token|upfront|pay|cover|cost|matic|pol|bnb|avax|deposit"),
-  lacking: wordsOrComparison("insufficient|not enough|enough|lacks?|lacking|cannot|cant|unable|low|not sufficient|sufficient|exceeds?|exceeded|smaller|less|lower|zero|short|shortfall|below|empty|no|required|needs?|not (?:cover|have|hold)|doesnt|greater|more than|under ?funded|needed"),
+  replace: words(
+    "replac\\w*|bump\\w*|supersed\\w*|overrid\\w*|same (?:nonce|sender)|this nonce|speed ?up|cancel(?:lation)?|conflicting|higher (?:gas )?(?:price|fee|tip|priority|fees)|better (?:price|fee|gas price)|competing|existing (?:tx|transaction|txn|one)|increase\\w*|raise",
+  ),
+  fee: words(
+    "fees?|prices?|gas ?prices?|tips?|tip cap|priority|premium|gwei|wei|base ?fee|max ?fee\\w*|fee ?cap|gas ?fee|rate|bid|priced|under ?priced|cost|effective|pays?|paying",
+  ),
+  funds: words(
+    "balance|balances|funds?|funded|ether|eth|coins?|money|afford|native (?:token|currency|coin|asset)|gas token|upfront|pay|cover|cost|matic|pol|bnb|avax|deposit",
+  ),
+  lacking: wordsOrComparison(
+    "insufficient|not enough|enough|lacks?|lacking|cannot|cant|unable|low|not sufficient|sufficient|exceeds?|exceeded|smaller|less|lower|zero|short|shortfall|below|empty|no|required|needs?|not (?:cover|have|hold)|doesnt|greater|more than|under ?funded|needed",
+  ),
   pool: words("pool|tx ?pool|mem ?pool|queue|transaction pool|pending (?:pool|set|queue|list)|buffer|backlog|sub ?pool"),
-  full: words("full|capacity|max(?:imum)?|overload\\w*|room|space|limit\\w*|overflow\\w*|crowded|congest\\w*|saturated|exceed\\w*|too many|too large|size|reached|busy|slots?|exhausted|evict\\w*|discard\\w*|dropped|drop"),
+  full: words(
+    "full|capacity|max(?:imum)?|overload\\w*|room|space|limit\\w*|overflow\\w*|crowded|congest\\w*|saturated|exceed\\w*|too many|too large|size|reached|busy|slots?|exhausted|evict\\w*|discard\\w*|dropped|drop",
+  ),
   sender: words("account|sender|address|from|wallet|signer|user|eoa"),
   many: words("too many|limit\\w*|max(?:imum)?|exceed\\w*|queued|pending|in flight|reached|per (?:account|sender|address)|only \\w+"),
   transaction: words("transactions?|txs?|txn|txns|raw|payload|tx(?:hash|id)|bundle|user ?operations?|op|message|request"),
-  known: words("known|seen|duplicate\\w*|already|present|exists?|have it|have this|have the|same|previously|resubmi\\w*|identical|again|in (?:the )?(?:mem ?|tx ?)?pool|received|included"),
+  known: words(
+    "known|seen|duplicate\\w*|already|present|exists?|have it|have this|have the|same|previously|resubmi\\w*|identical|again|in (?:the )?(?:mem ?|tx ?)?pool|received|included",
+  ),
   envelope: words(
     "signature|signed|sign|signer|chain ?id|types?|envelope|gas ?limit|block gas|intrinsic|floor|init ?code|code size|creation code|bytecode|contract (?:code|size|creation)|decod\\w*|rlp|encod\\w*|deserial\\w*|blobs?|sidecars?|kzg|commitments?|proofs?|eip ?\\d+|eip\\d+|access list|authori[sz]ation list|v value|[rsv] values?|replay protect\\w*|calldata|data|size|bytes|parity|dynamic fee|london|cancun|prague|shanghai|osaka|fork|legacy|gas|recipient|to address|tip above|7702|4844|1559|2930|155|format|field|payload|hex|recover\\w*",
   ),
   cap: words("caps?|limit|maximum|threshold|configured|allowed|rpc tx ?fee ?cap|tx ?fee ?cap|too high|exorbitant|excessive"),
-  banned: words("black ?list\\w*|ban|banned|deny ?list\\w*|sanction\\w*|ofac|forbidden|prohibited|compliance|screen\\w*|frozen|block ?list\\w*|not (?:allow|white) ?listed|not permitted|restricted|blocked|censor\\w*|policy"),
+  banned: words(
+    "black ?list\\w*|ban|banned|deny ?list\\w*|sanction\\w*|ofac|forbidden|prohibited|compliance|screen\\w*|frozen|block ?list\\w*|not (?:allow|white) ?listed|not permitted|restricted|blocked|censor\\w*|policy",
+  ),
 
   // Execution.
-  gas: words("gas|steps?|cycles?|counters?|stack|memory|computation\\w*|opcodes?|instructions?|jump\\w*|depth|recursion|circuit|resources?|energy|execution|ram|rom|prover|trace rows?|evm|vm|precompile|bytecode|code|jumpdest|push|dup|swap|halted|halt"),
-  reverted: words("reverts?|reverted|reverting|require[d]?|assert\\w*|rejected by (?:the )?contract|abort(?:ed)? by (?:the )?contract|custom error|panic code|panicked with|arithmetic (?:over|under)flow|division by zero|divide by zero|underflow|out of bounds|solidity|(?:will|would|likely to|may|expected to|going to) (?:fail|revert)|contract (?:error|call failed|execution)|call failed|userop\\w*|aa\\d\\d"),
+  gas: words(
+    "gas|steps?|cycles?|counters?|stack|memory|computation\\w*|opcodes?|instructions?|jump\\w*|depth|recursion|circuit|resources?|energy|execution|ram|rom|prover|trace rows?|evm|vm|precompile|bytecode|code|jumpdest|push|dup|swap|halted|halt",
+  ),
+  reverted: words(
+    "reverts?|reverted|reverting|require[d]?|assert\\w*|rejected by (?:the )?contract|abort(?:ed)? by (?:the )?contract|custom error|panic code|panicked with|arithmetic (?:over|under)flow|division by zero|divide by zero|underflow|out of bounds|solidity|(?:will|would|likely to|may|expected to|going to) (?:fail|revert)|contract (?:error|call failed|execution)|call failed|userop\\w*|aa\\d\\d",
+  ),
 
   // Parts that break.
   parts: words(
     "upstreams?|back ?ends?|nodes?|providers?|servers?|services?|gateways?|endpoints?|sequencers?|clusters?|prox(?:y|ies)|origin|peers?|databases?|db|disk|leveldb|level db|pebble|rocks ?db|mdbx|badger|lmdb|sqlite|postgres|redis|kafka|connections?|sockets?|websocket|dns|hosts?|tls|ssl|x509|certificate|dial|memory|oom|threads?|workers?|pods?|process\\w*|tcp|udp|http|grpc|i ?o|eof|file|files|channel|pipe|storage|engine|consensus|batcher|replicas?|shards?|instances?|router|load balancer|system|infrastructure|cache|transport|stream|response|network|goroutine|runtime|nil|null pointer|index out of range|segfault|signal|lock|mutex|queue|work queue|executor|processor|certificate|nats|ipc|our (?:side|end)|host",
   ),
   apology: words(
-    "something (?:bad|went|is|has|unexpected)|oops|whoops|uh oh|sorry|unexpected (?:\\w+ )?(?:error|failure|exception|condition|problem|response|issue)|unhandled|uncaught|internal (?:\\w+ )?(?:error|failure|exception|problem|issue|fault)|server (?:\\w+ )?(?:error|failure|exception|problem|issue|fault)|temporar\\w+ (?:error|failure|problem|issue|outage|unavailable|glitch)|transient|try (?:again )?later|please retry|retry later|try again|our (?:side|end)|we are (?:aware|working)|service disruption|unexpected status|panick?\\w*|crashed|assertion|unreachable|exception",
+    "something (?:bad|went|is|has|unexpected)|oops|whoops|uh oh|sorry|unexpected (?:\\w+ )?(?:error|failure|exception|condition|problem|response|issue)|unhandled|uncaught|internal (?:\\w+ )?(?:error|failure|exception|problem|issue|fault)|server (?:\\w+ )?(?:error|failure|exception|problem|issue|fault)|temporar\\w+ (?:error|failure|problem|issue|outage|unavailable|glitch)|transient|try (?:again )?later|please retry|retry later|try again|our (?:side|end)|we are (?:aware|working)|service disruption|unexpected status|panick?\\w*|crashed",
   ),
-  slow: words("time ?out\\w*|timed out|timed ?out|deadline|took too long|taking too long|too slow|takes too long|time limit|time budget|time exceeded|too much time|exceeded \\w+ time|maximum (?:execution|processing|query) time|within (?:\\d+ ?(?:ms|s|sec\\w*|milli\\w*)|the allotted|the allowed|the time)|(?:execution|query|processing) time"),
+  slow: words(
+    "time ?out\\w*|timed out|timed ?out|deadline|took too long|taking too long|too slow|takes too long|time limit|time budget|time exceeded|too much time|exceeded \\w+ time|maximum (?:execution|processing|query) time|within (?:\\d+ ?(?:ms|s|sec\\w*|milli\\w*)|the allotted|the allowed|the time)|(?:execution|query|processing) time",
+  ),
 
   // Methods and parameters.
   method: words(
@@ -135,10 +166,10 @@ const FAMILIES = {
   plan: words("plan|tier|package|subscription|paid|premium|enterprise|dedicated|upgrade|customers?|pro|growth|business|add ?on|addon"),
   tag: words("safe|finali[sz]ed|finality|pending|tags?|block (?:tag|parameter|identifier)|earliest|block label"),
   params: words(
-    "param\\w*|arguments?|args?|hex\\w*|address\\w*|fields?|inputs?|values?|types?|lengths?|bytes?|integers?|decode|decoding|unmarshal\\w*|deserial\\w*|pars(?:e|ing|ed)|json|syntax|objects?|arrays?|strings?|bool\\w*|schema|format|topics?|block ?(?:number|tag|hash|param\\w*|identifier)|data|hash|checksum|ens|quantity|nibbles?|digits?|overrides?|signature|options?|tracer|index|percentiles?|slots?|validation",
+    "param\\w*|arguments?|args?|hex\\w*|address\\w*|fields?|inputs?|values?|types?|lengths?|bytes?|integers?|decode|decoding|unmarshal\\w*|deserial\\w*|pars(?:e|ing|ed)|syntax|objects?|arrays?|strings?|bool\\w*|schema|format|topics?|block ?(?:number|tag|hash|param\\w*|identifier)|data|hash|checksum|ens|quantity|nibbles?|digits?|overrides?|signature|options?|tracer|index|percentiles?|slots?|validation",
   ),
   wrongly: words(
-    "invalid|wrong|missing|expected|expects?|must|should|too (?:few|many|short|long|large|small|big)|bad|required|odd|malformed|cannot parse|not (?:a |an )?(?:valid|hex|string|array|object|number|supported|allowed|match)|incorrect|illegal|unexpected|unknown|undefined|null|empty|out of (?:range|bounds)|duplicate|no more than|at (?:most|least)|exceeds?|leading zeros?|without|needs?|cannot (?:be )?\\w+|could not (?:be )?\\w+|unable to (?:decode|parse)|fail(?:ed|s)?|not found",
+    "invalid|wrong|missing|expected|expects?|must|should|too (?:few|many|short|long|large|small|big)|bad|required|odd|malformed|cannot parse|not (?:a |an )?(?:valid|hex|string|array|object|number|supported|allowed|match)|incorrect|illegal|unexpected|unknown|undefined|null|empty|out of (?:range|bounds)|duplicate|no more than|errors?|at (?:most|least)|exceeds?|leading zeros?|without|needs?|cannot (?:be )?\\w+|could not (?:be )?\\w+|unable to (?:decode|parse)|fail(?:ed|s)?|not found",
   ),
 } as const satisfies Record<string, RegExp>;
 

@@ -6,9 +6,9 @@ import type { BlockRef } from "./call.ts";
 import { bindsRange, blockSpan, createFacts, type Facts, learnMethod, learnPruned, learnRange, learnTag, unlearnMethod } from "./capability.ts";
 import { HEAD_FRESH_MS } from "./head.ts";
 import { createLatencyRecord, type LatencyRecord, observe, observeAtLeast } from "./latency.ts";
-import type { Method } from "./method.ts";
+import { METHODS, type Method } from "./method.ts";
 import { takeCount } from "./silence.ts";
-import { type Throttle, throttled } from "./throttle.ts";
+import { limitedForMs, type Throttle, throttled } from "./throttle.ts";
 
 /** Why a provider is excluded until a matching probe. */
 export type Cordon = Extract<Effect, { kind: "cordon" }>["reason"];
@@ -31,6 +31,8 @@ export type OpenedBy = Cause | "silence";
 export interface Health {
   breaker: Breaker;
   throttle: Throttle | null;
+  /** Rate limits of single methods by their row in the table, which bounds them. */
+  readonly methodThrottles: Map<number, Throttle>;
   /** Set by traffic. */
   cordon: Cordon | null;
   /** Set by probes. */
@@ -72,6 +74,7 @@ export function createHealth(): Health {
   return {
     breaker: CLOSED,
     throttle: null,
+    methodThrottles: new Map(),
     cordon: null,
     wrongChain: false,
     behindAtMs: NEVER_MS,
@@ -148,6 +151,17 @@ export function recordGoodProbe(health: Health, latencyMs: number, nowMs: number
   health.breaker = probed(health.breaker, { startedAtMs: nowMs - latencyMs, nowMs });
 }
 
+/** Milliseconds for which calls of a method are still rate-limited, 0 = they are not. */
+export function methodLimitedForMs({ throttle, methodThrottles }: Health, method: Method, nowMs: number): number {
+  const forMs = limitedForMs(throttle, nowMs);
+  return methodThrottles.size === 0 ? forMs : Math.max(forMs, limitedForMs(methodThrottles.get(method.index) ?? null, nowMs));
+}
+
+/** Methods with a rate limit of their own, by name. */
+export function limitedMethods({ methodThrottles }: Health, nowMs: number): readonly string[] {
+  return [...methodThrottles].flatMap(([index, throttle]) => (limitedForMs(throttle, nowMs) > 0 ? [METHODS[index]?.name ?? "added"] : []));
+}
+
 /** Whether it said within the last 30 s, and after the latest head sample, that it is behind. */
 export function isBehind(health: Health, nowMs: number): boolean {
   const ageMs = nowMs - health.behindAtMs;
@@ -173,7 +187,7 @@ function apply(health: Health, method: Method, effect: Effect, ending: Ending): 
     case "failure":
       return;
     case "cooldown":
-      health.throttle = throttled(health.throttle, effect.ms, ending.nowMs);
+      limit(health, method, effect, ending.nowMs);
       return;
     case "cordon":
       health.cordon = effect.reason;
@@ -185,6 +199,11 @@ function apply(health: Health, method: Method, effect: Effect, ending: Ending): 
       health.facts ??= createFacts();
       return learn(health.facts, method, effect, ending);
   }
+}
+
+function limit(health: Health, { index }: Method, { ms, scope }: Extract<Effect, { kind: "cooldown" }>, nowMs: number): void {
+  if (scope === "method") health.methodThrottles.set(index, throttled(health.methodThrottles.get(index) ?? null, ms, nowMs));
+  else health.throttle = throttled(health.throttle, ms, nowMs);
 }
 
 function learn(facts: Facts, method: Method, effect: Extract<Effect, { kind: "learn" }>, { block, head, nowMs }: Ending): void {

@@ -1,7 +1,7 @@
 // What the tracker tells of one provider's health on one transport: numbers for pages and metrics. Changes nothing.
 import { type Breaker, openRemainingMs, settled } from "../core/breaker.ts";
 import { isPruned, learnedMethods, learnedRange } from "../core/capability.ts";
-import type { Cordon, Health, OpenedBy, Outcomes } from "../core/health.ts";
+import { type Cordon, type Health, limitedMethods, type OpenedBy, type Outcomes } from "../core/health.ts";
 import { type Histogram, type Percentiles, percentiles, providerReading } from "../core/latency.ts";
 import { limitedForMs } from "../core/throttle.ts";
 
@@ -12,6 +12,8 @@ export interface HealthReport extends Percentiles {
   readonly retryAfterMs: number | null;
   /** 0 = not rate-limited. */
   readonly rateLimitedForMs: number;
+  /** Methods that are rate-limited on their own. */
+  readonly limitedMethods: readonly string[];
   readonly cordon: Cordon | null;
   readonly height: number | null;
   readonly lagBlocks: number | null;
@@ -41,6 +43,7 @@ export function reportOf(health: Health, position: Position, nowMs: number): Hea
     breaker: breaker.kind,
     retryAfterMs: breaker.kind === "open" ? openRemainingMs(breaker, nowMs) : null,
     rateLimitedForMs: limitedForMs(health.throttle, nowMs),
+    limitedMethods: limitedMethods(health, nowMs),
     cordon: health.wrongChain ? "wrong_chain" : health.cordon,
     ...position,
     calls: delivered + failed + rateLimited + neutral,

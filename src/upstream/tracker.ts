@@ -9,6 +9,7 @@ import {
   type Ending,
   type Health,
   isBehind,
+  methodLimitedForMs,
   NEVER_MS,
   recordAttempt,
   recordCut,
@@ -22,7 +23,6 @@ import { type Awaited, betterOf, type Considered, panicPlanOf, planOf, waitOf } 
 import type { Provider, ProviderSet, Transport } from "../core/profile.ts";
 import { SERVICE_CALLER } from "../core/silence.ts";
 import { type Draw, minCallsOf, needsReadings, type SelectionSettings } from "../core/strategy.ts";
-import { limitedForMs } from "../core/throttle.ts";
 import {
   confirmUnserved,
   createUnserved,
@@ -418,7 +418,7 @@ class SetTracker implements Tracker {
     const reason = this.#reasonAgainst(station, health, question, { transport, wrongChain: health.wrongChain, cordoned: health.cordon !== null });
     const known = !pinned && needsReadings(strategy) ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs) : null;
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
-    const limited = limitedForMs(health.throttle, nowMs) > 0;
+    const limited = methodLimitedForMs(health, call.method, nowMs) > 0;
     return { provider, transport, reason, reading: known, probeMs, breaker: settled(health.breaker, nowMs), limited, heardAtMs: health.heardAtMs };
   }
 

@@ -128,8 +128,9 @@ function effectOf(row: Row): Effect {
       return { kind: "failure", cause: row.class === "TIMEOUT" ? "timeout" : "server" };
     case "capability":
       return { kind: "learn", what: "range", maxBlockRange: lastNumber(row.message) };
-    case "cooldown":
     case "cooldown method":
+      return { kind: "cooldown", ms: 30_000, scope: "method" };
+    case "cooldown":
       return { kind: "cooldown", ms: /\/second|requests per second/i.test(row.message) ? 1_000 : 30_000 };
     case "cooldown long":
       return { kind: "cooldown", ms: 10 * MINUTE_MS };

@@ -102,13 +102,15 @@ export async function checkHealth(row: Row, { effect, step }: Verdict, service: 
   const { json } = await service.get("/api/metrics/1");
   const { providers } = json.profiles.find((it: { profile: string }) => it.profile === slugOf(row));
   const [health] = providers.find((it: { id: string }) => it.id === "a").transports;
-  const longest = effect.kind === "cooldown" ? effect.ms : 0;
+  const ofMethod = effect.kind === "cooldown" && effect.scope === "method";
+  const longest = effect.kind === "cooldown" && !ofMethod ? effect.ms : 0;
+  assert.deepEqual(health.rate_limited_methods, ofMethod ? [methodNameOf(row)] : []);
   const passedMs = performance.now() - sinceMs;
   assert.ok(
     health.rate_limited_for_ms <= longest && health.rate_limited_for_ms >= longest - passedMs - 1,
     `limited for ${health.rate_limited_for_ms} of ${longest} ms, ${passedMs} ms later`,
   );
-  assert.equal(longest > 0, row.health.startsWith("cooldown"));
+  assert.equal(longest > 0 || ofMethod, row.health.startsWith("cooldown"));
   assert.equal(health.cordoned, effect.kind === "cordon" ? effect.reason : null);
   assert.equal(health.cordoned !== null, row.health.startsWith("cordon"));
   const auth = effect.kind === "cordon" && effect.reason === "auth";

@@ -115,6 +115,7 @@ function transportMetrics(tracker: Tracker, provider: Provider, transport: Trans
     circuit_opened: it.openings,
     half_open_in_ms: it.retryAfterMs,
     rate_limited_for_ms: it.rateLimitedForMs,
+    rate_limited_methods: it.limitedMethods,
     cordoned: it.cordon,
     block_height: it.height,
     lag_blocks: it.lagBlocks,
