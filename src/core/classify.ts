@@ -50,23 +50,45 @@ interface Shape {
   readonly dataText: string;
   /** The text as the word families see it: the called method's own name reads "method", and names in camel case are taken apart. */
   readonly wording: Wording;
+  readonly dataWording: Wording;
 }
 
-/** A text, and which word families were found in it so far. */
+const INVALID_PARAMS = -32602;
+const QUOTED = /(?<=[\s([=,])(["'])(?:(?!\1)[\s\S]){1,256}\1(?=$|[\s)\],.;:])/g;
+
+/** What a judge of parameters quotes is what the caller sent. A message that is nothing but a quotation stays. */
+function withoutQuoted(value: unknown): string {
+  const message = bounded(value, MESSAGE_CHARS);
+  if (message.startsWith("{")) return message;
+  const rest = message.replace(QUOTED, " ");
+  return /[a-z]{4}/i.test(rest) ? rest : message;
+}
+
+/** Only such a name is looked for: a caller may call a method anything. */
+const REAL_NAME = /^[a-z][a-z0-9]{1,15}_[a-z]\w{2,63}$/i;
+
+/** Who passes an error on, in front of it. */
+const SPEAKER = /^[\w ]{1,32} (?:said|says|answered|replied): /;
+
+/** A text as the word families see it, and which of them were found in it so far; prepared when it is first asked. */
 interface Wording {
-  readonly text: string;
-  readonly has: Map<WordFamily, boolean>;
+  readonly source: unknown;
+  readonly methodName: string;
+  text: string | null;
+  has: Map<WordFamily, boolean> | null;
 }
 
 function shapeOf(failure: Failure, method: Method, { methodName, block }: ClassifyContext): Shape {
   const dataWords = wordsOf(failure.data, DATA_DEPTH);
+  const message = failure.code === INVALID_PARAMS ? withoutQuoted(failure.message) : failure.message;
   return {
     failure,
     groups: groupsOf(method, methodName),
     reversed: block?.kind === "range" && block.from !== null && block.to !== null && block.from > block.to,
-    text: normalise(failure.message, MESSAGE_CHARS),
+    text: normalise(message, MESSAGE_CHARS).replace(SPEAKER, ""),
     dataText: normalise(dataWords, DATA_CHARS),
-    wording: wordingOf(failure.message, methodName),
+    wording: wordingOf(message, methodName),
+    dataWording: wordingOf(dataWords, methodName),
   };
 }
 
@@ -74,18 +96,38 @@ function shapeOf(failure: Failure, method: Method, { methodName, block }: Classi
 const WRAPPING =
   /\b(?:rpc error: )?code = unknown desc =|\brpc error:|["']?\b(?:code|message|data|error|jsonrpc|id|desc)["']? ?[:=] ?(?:-?\d+|null)?|https?:\/\/\S+|^[\w -]{1,32}\b(?:said|says|answered|replied): |\b(?:trace|request|req|correlation|ray)[ _-]?id\b|^\[[^\]]{1,32}\]|\[[^\]]{1,16}\]$/gi;
 
-function wordingOf(value: unknown, methodName: string): Wording {
-  const bare = bounded(value, WORDING_CHARS).replace(WRAPPING, " ");
-  const named = methodName === "" ? bare : bare.replaceAll(methodName, " method ");
+function wordingOf(source: unknown, methodName: string): Wording {
+  return { source, methodName, text: null, has: null };
+}
+
+function textOf(wording: Wording): string {
+  wording.text ??= prepared(wording.source, wording.methodName);
+  return wording.text;
+}
+
+function prepared(source: unknown, methodName: string): string {
+  const bare = bounded(source, WORDING_CHARS).replace(WRAPPING, " ");
+  const named = REAL_NAME.test(methodName) ? withMethod(bare, methodName) : bare;
   const text = normalise(named, WORDING_CHARS);
   const apart = named.replace(/([a-z])([A-Z])/g, "$1 $2");
-  return { text: apart === named ? text : `${text} ${normalise(apart, WORDING_CHARS)}`, has: new Map() };
+  return apart === named ? text : `${text} ${normalise(apart, WORDING_CHARS)}`;
+}
+
+function withMethod(text: string, methodName: string): string {
+  return text.replace(methodName, isPrefix(text, methodName) ? " " : " method ").replaceAll(methodName, " method ");
+}
+
+/** "eth_call: ..." or "eth_call failed: ..." tells what was called, not what the error is about. */
+function isPrefix(text: string, methodName: string): boolean {
+  const at = text.indexOf(methodName);
+  return at >= 0 && at < 24 && /^["'`)\]]? ?(?:failed|error)?:/.test(text.slice(at + methodName.length, at + methodName.length + 12));
 }
 
 function speaksOf(wording: Wording, family: WordFamily): boolean {
+  wording.has ??= new Map();
   const before = wording.has.get(family);
   if (before !== undefined) return before;
-  const found = VOCABULARY[family].test(wording.text);
+  const found = VOCABULARY[family].test(textOf(wording));
   wording.has.set(family, found);
   return found;
 }
@@ -105,7 +147,7 @@ function decidingRule(shape: Shape, rules: RulesByKind): Rule | undefined {
   const rule = firstMatch(shape, rules);
   if (rule?.vague !== true || shape.dataText === "") return rule;
   // The words may be in `data` instead. They may also be the caller's own, so they never cost a provider its place.
-  const second = firstMatch({ ...shape, text: shape.dataText, dataText: "", wording: { text: shape.dataText, has: new Map() } }, rules);
+  const second = firstMatch({ ...shape, text: shape.dataText, dataText: "", wording: shape.dataWording }, rules);
   return second !== undefined && second.vague !== true && !cordons(second.category) ? second : rule;
 }
 
@@ -160,7 +202,7 @@ const EXPECTED_GOT = /\b(?:expected|expects|want|wanted|needed)\b\D{0,24}(\d{1,1
 
 /** "got 9, expected 8": a nonce from the future. */
 function isAheadOfExpected(text: string): boolean {
-  if (!text.includes("nonce") && !text.includes("sequence")) return false;
+  if (!/nonce|sequence/.test(text) || /too (?:low|small|old)/.test(text)) return false;
   const [, got, wanted] = GOT_EXPECTED.exec(text) ?? [];
   if (got !== undefined) return Number(got) > Number(wanted);
   const [, expected, given] = EXPECTED_GOT.exec(text) ?? [];
@@ -237,7 +279,7 @@ function effectOf(effect: Decision[2], shape: Shape, wallMs: number): Effect {
 
 function cooldown(shape: Shape, wallMs: number): Effect {
   const ms = Math.min(MAX_COOLDOWN_MS, Math.max(MIN_COOLDOWN_MS, Math.round(waitOf(shape, wallMs) ?? DEFAULT_COOLDOWN_MS)));
-  return OF_ONE_METHOD.test(shape.wording.text) ? { kind: "cooldown", ms, scope: "method" } : { kind: "cooldown", ms };
+  return OF_ONE_METHOD.test(textOf(shape.wording)) ? { kind: "cooldown", ms, scope: "method" } : { kind: "cooldown", ms };
 }
 
 /** A limit that is said to be one method's, not one that a gateway names the call before: "method: rate limit exceeded". */

@@ -14,16 +14,17 @@ const ECHOING: readonly number[] = [-32602];
 const SEND_FAMILIES: readonly Rule[] = [
   { category: "nonce_low", from: [], methods: SEND, words: ["nonce", "known"], without: ["high"] },
   { category: "tx_known", from: [], methods: SEND, words: ["transaction", "known"], without: ["nonce", "replace", "fee", "wrongly", "sender"] },
-  { category: "pool_policy", from: [], methods: SEND, words: ["sender", "many", "transaction"], without: ["funds", "nonce", "envelope", "fee", "usage"] },
-  { category: "replacement_underpriced", from: [], methods: SEND, words: ["replace", "fee"], without: ["funds"] },
+  { category: "pool_policy", from: [2119], methods: SEND, words: ["sender", "many", "transaction"], without: ["funds", "nonce", "envelope", "fee", "usage"] },
+  { category: "replacement_underpriced", from: [2229, 2232], methods: SEND, words: ["replace", "fee"], without: ["funds"] },
   { category: "nonce_gap", from: [], methods: TRANSACTION, words: ["nonce", "high"], without: ["fee"] },
   { category: "nonce_low", from: [], methods: TRANSACTION, words: ["nonce", "past"], without: ["fee"] },
   { category: "pool_full", from: [], methods: SEND, words: ["pool", "full"], without: ["fee"] },
   { category: "fee_cap", from: [], methods: SEND, words: ["fee", "cap", "over"], without: ["low"] },
-  { category: "underpriced", from: [2004], methods: TRANSACTION, words: ["fee", "low"], without: ["funds"] },
+  { category: "underpriced", from: [2004, 2233], methods: TRANSACTION, words: ["fee", "low"], without: ["funds"] },
   { category: "insufficient_funds", from: [], methods: TRANSACTION, words: ["funds", "lacking"] },
   { category: "underpriced", from: [], methods: TRANSACTION, words: ["fee", "low"] },
-  { category: "node_policy", from: [1767], methods: SEND, words: ["sender", "banned"], without: ["network"] },
+  { category: "node_policy", from: [1767, 2123, 2242], methods: SEND, words: ["sender", "banned"], without: ["network"] },
+  { category: "node_policy", from: [1115], methods: SEND, words: ["transaction", "banned"], without: ["network", "nonce", "envelope"] },
 ];
 
 const LIMIT_FAMILIES: readonly Rule[] = [
@@ -33,35 +34,36 @@ const LIMIT_FAMILIES: readonly Rule[] = [
   { category: "block_range", from: [], methods: LOGS, words: ["range", "over"], without: ["results", "missing", "ahead", "archive"] },
   { category: "result_size", from: [1860], methods: LOGS, words: ["results", "over"], without: ["missing", "archive", "period"] },
   { category: "filter_size", from: [], methods: LOGS, words: ["filter", "bounded"], without: ["results", "range"] },
-  { category: "block_range", from: [1857], methods: LOGS, words: ["range", "bounded"], without: ["results", "missing", "archive"] },
+  { category: "block_range", from: [1857, 2180, 2181], methods: LOGS, words: ["range", "bounded"], without: ["results", "missing", "archive"] },
   { category: "result_size", from: [], methods: LOGS, words: ["results", "bounded"], without: ["missing", "archive", "period"] },
   { category: "quota_exhausted", from: [], except: ECHOING, words: ["monthly", "spent"] },
   { category: "quota", from: [], except: ECHOING, words: ["credit", "spent"], without: ["slow"] },
   { category: "quota", from: [1787], except: ECHOING, words: ["usage", "over", "period"], without: ["slow"] },
-  { category: "rate_limit", from: [], except: ECHOING, words: ["usage", "over"], without: ["gas", "block", "results", "slow", "params"] },
+  { category: "rate_limit", from: [2157], except: ECHOING, words: ["usage", "over"], without: ["gas", "block", "results", "slow", "params"] },
 ];
 
 const ACCESS_FAMILIES: readonly Rule[] = [
-  { category: "batch", from: [1936], methods: ["other"], words: ["batched", "unserved"] },
+  { category: "batch", from: [1936, 2153], methods: ["other"], words: ["batched", "unserved"] },
   { category: "auth", from: [1408], except: ECHOING, words: ["credential", "bad"] },
   { category: "auth", from: [1555], except: ECHOING, words: ["credential", "refused"] },
+  { category: "auth", from: [], except: ECHOING, words: ["credential", "wanting"], without: ["usage"] },
   { category: "method_unsupported", from: [], except: ECHOING, words: ["method", "plan", "refused"] },
-  { category: "method_unsupported", from: [1932, 2029], except: ECHOING, words: ["method", "unserved"] },
+  { category: "method_unsupported", from: [1932, 2029, 2148], except: ECHOING, words: ["method", "unserved"] },
 ];
 
 const STATE_FAMILIES: readonly Rule[] = [
-  { category: "server", from: [1980, 1981], status: [502, 504], methods: ["other"], without: ["slow"] },
+  { category: "server", from: [1980, 1981, 2088, 2199], status: [502, 504], methods: ["other"], without: ["slow"] },
   { category: "not_indexed", from: [], words: ["indexed"], without: ["params"] },
   { category: "lagging", from: [1873], words: ["sync", "node"], without: ["state"] },
-  { category: "tag_unsupported", from: [1875], words: ["tag", "unserved"], without: ["nonce"] },
+  { category: "tag_unsupported", from: [1302, 1451, 1875], words: ["tag", "unserved"], without: ["nonce"] },
   { category: "tag_unsupported", from: [], words: ["tag", "unsupported"], without: ["nonce", "found"] },
-  { category: "block_ahead", from: [], methods: READS, words: ["block", "head", "ahead"], without: ["archive"] },
-  { category: "pruned", from: [1969], methods: READS, words: ["state", "missing"] },
+  { category: "block_ahead", from: [2076, 2191, 2192], methods: READS, words: ["block", "head", "ahead"], without: ["archive"] },
+  { category: "pruned", from: [1969, 2074, 2184, 2190], methods: READS, words: ["state", "missing"] },
   { category: "pruned", from: [], methods: READS, words: ["archive", "missing"] },
   { category: "pruned", from: [], methods: READS, words: ["archive", "state"], without: ["tag"] },
   { category: "block_ahead", from: [], methods: READS, words: ["block", "ahead"] },
-  { category: "block_missing", from: [1870], methods: READS, words: ["block", "missing"] },
-  { category: "block_missing", from: [], methods: READS, words: ["found", "missing"] },
+  { category: "block_missing", from: [1870, 2078], methods: READS, words: ["block", "missing"] },
+  { category: "block_missing", from: [2194], methods: READS, words: ["found", "missing"] },
 ];
 
 const PART_FAMILIES: readonly Rule[] = [
@@ -70,11 +72,18 @@ const PART_FAMILIES: readonly Rule[] = [
   { category: "auth", from: [1954], except: ECHOING, words: ["identity", "refused"], without: ["envelope", "params"] },
   { category: "forbidden", from: [1953], status: [403, 403], text: [/\bforbidden\b/] },
   { category: "refused", from: [], methods: ["other"], words: ["banned"], without: ["params"] },
-  { category: "halt", from: [], methods: EXECUTE, words: ["gas", "over"], without: ["fee"] },
+  { category: "halt", from: [2253], methods: EXECUTE, words: ["gas", "over"], without: ["fee"] },
   { category: "halt", from: [], methods: EXECUTE, words: ["gas", "bad"], without: ["fee"] },
   { category: "halt", from: [], methods: EXECUTE, words: ["gas", "spent"], without: ["fee"] },
   { category: "revert", from: [], methods: EXECUTE, words: ["reverted"] },
-  { category: "server", from: [1130, 1457, 1595, 1602, 1606, 1715, 1795, 1983], words: ["parts", "broken"], without: ["slow"], vague: true },
+  {
+    category: "server",
+    from: [1130, 1457, 1595, 1602, 1606, 1715, 1795, 1983, 2198, 2202],
+    except: ECHOING,
+    words: ["parts", "broken"],
+    without: ["slow"],
+    vague: true,
+  },
   { category: "tx_invalid", from: [1504, 1505, 1507, 1649, 1650, 1651, 1765, 1794, 1907, 1909, 2012], methods: SEND, words: ["envelope", "bad"] },
   { category: "timeout", from: [], words: ["slow"] },
 ];
@@ -84,6 +93,12 @@ export const FAMILY_RULES: readonly Rule[] = [...SEND_FAMILIES, ...LIMIT_FAMILIE
 
 /** Words that say little: only where no code or status says more. */
 export const WEAK_FAMILY_RULES: readonly Rule[] = [
-  { category: "server", from: [1824], words: ["apology"], without: ["params"], vague: true },
-  { category: "invalid_params", from: [1357, 1521, 1661, 1664, 1925, 1927, 2026, 2027], methods: ["other"], words: ["params", "wrongly"], vague: true },
+  { category: "server", from: [1824, 2090, 2203], except: ECHOING, words: ["apology"], without: ["params"], vague: true },
+  {
+    category: "invalid_params",
+    from: [1357, 1521, 1661, 1664, 1925, 1927, 2026, 2027, 2254, 2259],
+    methods: ["other"],
+    words: ["params", "wrongly"],
+    vague: true,
+  },
 ];

@@ -48,7 +48,7 @@ const FAMILIES = {
     "(?:not|isnt|arent|doesnt|does not|never|no longer|cannot be|not been|not currently|not yet) (?:\\w+ ){0,2}?(?:support(?:ed|s)?|available|found|implement(?:ed|s)?|white ?listed|allow ?listed|allowed|permitted|enabled|served?|part of|exists?|recogni[sz]ed|exposed?|active|activated|offer(?:ed)?|defined|provided?|accessible|registered|included|present|known|turned on|called|callable|handled|mapped|configured)",
   ),
   broken: words(
-    "unavailable|unreachable|offline|down|fail(?:ed|s|ure|ing)?|errors?|errored|lost|closed|closing|refused|reset|broken|crash\\w*|dead|empty|unhealthy|not (?:ready|respond\\w*|available|healthy|reachable|running|connected|alive|operational)|start(?:ing|ed)|initiali[sz]ing|warming|restart\\w*|stopp\\w*|shut\\w*|terminat\\w*|exhaust\\w*|full|at capacity|stall\\w*|stuck|dropped|(?:did not|didnt|does not|not) (?:answer|respond|reply|connect)|expired|locked|corrupt\\w*|no (?:\\w+ )?(?:response|answer|such host|route)|invalid response|bad response|unexpected|malformed|problem|issue|interrupted|aborted|disconnect\\w*|overload\\w*|overwhelm\\w*|busy|maintenance|degraded|outage|eof|oom|no space|non.?200|status (?:code )?5\\d\\d|5\\d\\d|(?:unable to|could not|cannot|cant|couldnt|fail(?:ed|s|ure)? to) (?:be )?(?:connect|reach|forward|contact|dial|open|read|write|get|fetch|establish|resolve|send|communicate|talk|process|complete|acquire|allocate|bind|obtain|deliver|route|relay)\\w*|out of (?:memory|disk|space|file)|too many open",
+    "unavailable|unreachable|offline|down|fail(?:ed|s|ure|ing)?|errors?|errored|lost|closed|closing|refused|reset|broken|crash\\w*|dead|empty|unhealthy|not (?:ready|respond\\w*|available|healthy|reachable|running|connected|alive|operational)|start(?:ing|ed)|initiali[sz]ing|warming|restart\\w*|stopp\\w*|paused|halted|suspended|not accepting|shut\\w*|terminat\\w*|exhaust\\w*|full|at capacity|stall\\w*|stuck|dropped|(?:did not|didnt|does not|not) (?:answer|respond|reply|connect)|expired|locked|corrupt\\w*|no (?:\\w+ )?(?:response|answer|such host|route)|invalid response|bad response|unexpected|malformed|problem|issue|interrupted|aborted|disconnect\\w*|overload\\w*|overwhelm\\w*|busy|maintenance|degraded|outage|eof|oom|no space|non.?200|immature|incomplete|inconsistent|status (?:code )?5\\d\\d|5\\d\\d|(?:unable to|could not|cannot|cant|couldnt|fail(?:ed|s|ure)? to) (?:be )?(?:connect|reach|forward|contact|dial|open|read|write|get|fetch|establish|resolve|send|communicate|talk|process|complete|acquire|allocate|bind|obtain|deliver|route|relay)\\w*|out of (?:memory|disk|space|file)|too many open",
   ),
 
   // What it is said of.
@@ -63,21 +63,22 @@ const FAMILIES = {
     "credits?|(?:compute|request|response|api|cu|service) units?|prepaid|plan|package|subscriptions?|trial|licen[cs]e|membership|quota|billing|payment|invoice|(?:account|api|wallet|prepaid|your|ru|credit) balance|free tier|free plan|allowance|cus?",
   ),
   credential: words(
-    "(?:api|access|rpc|app|application|client|project|your|license|secret|auth|service|dapp|customer|consumer|subscription|this|the|provided) keys?|apikeys?|appkeys?|jwts?|(?:api|access|auth|bearer|jwt|authentication|authorization|security|session|provided|your|rpc|project|secret) tokens?|credentials?|bearer|authori[sz]ation|authentication|authenticate[ds]?|unauthenticated|login|log in|sign in|password|auth|(?:project|app|application|client|customer|account|dapp|tenant|team|workspace) id",
+    "(?:api|access|rpc|app|application|client|project|your|license|secret|auth|service|dapp|customer|consumer|subscription|this|the|provided) keys?|apikeys?|appkeys?|jwts?|(?:api|access|auth|bearer|jwt|authentication|authorization|security|session|provided|your|rpc|project|secret) tokens?|credentials?|(?:valid|active) keys?|bearer|authori[sz]ation|authentication|authenticate[ds]?|unauthenticated|login|log in|sign in|password|auth|(?:project|app|application|client|customer|account|dapp|tenant|team|workspace) id",
   ),
+  wanting: words("no|pass|provide|supply|please|needs?|must|should|required?|without"),
   identity: words(
     "tokens?|keys?|permissions?|privileges?|origin|referr?er|user agent|ip(?: address)?|whitelist\\w*|allow ?list\\w*|access|account|user|client|project|app|customer|tenant|caller|domain|region|country",
   ),
   network: words("networks?|chains?|blockchains?|endpoints?|regions?|resource|service|url"),
   state: words(
-    "states?|trie|tries|state ?root|root|merkle|snapshots?|layers?|layer|history|historical|histories|archiv\\w*|version|witness\\w*|preimages?|proofs?|change ?sets?|iavl|ancient|ancients|freezer|account history|old|older|depth|retention|pruned|prun\\w*|past|earlier|early|earliest",
+    "states?|reexec\\w*|trie|tries|state ?root|root|merkle|snapshots?|layers?|layer|history|historical|histories|archiv\\w*|version|witness\\w*|preimages?|proofs?|change ?sets?|iavl|ancient|ancients|freezer|account history|old|older|depth|retention|pruned|prun\\w*|past|earlier|early|earliest",
   ),
   archive: words(
-    "archiv\\w*|historical|history|pruned|pruning|prunes?|ancient|older|old|oldest|earliest|retention|genesis|expired|dropped|too (?:far|deep) (?:back|in)|recent|last \\d+",
+    "archiv\\w*|historical|history|pruned|pruning|prunes?|ancient|older|old|oldest|earliest|retention|genesis|expired|dropped|outside|window|reexec\\w*|too (?:far|deep) (?:back|in)|recent|last \\d+",
   ),
   block: words("blocks?|headers?|heights?|block ?(?:number|hash)|slots?|epochs?|tipsets?|bodies|body|uncles?|rounds?|batch(?:es)?|checkpoint|ledger|bloom"),
   batched: words("batch(?:ed)? (?:\\w+ ){0,2}?(?:requests?|calls?|size|limit|mode|items?|entries|length|queries|payloads?)|batching|batches|batch"),
-  found: words("transactions?|txs?|txn|hash|receipts?|logs?|blobs?|records?|entry|resource|object|item|result"),
+  found: words("transactions?|txs?|txn|hash|receipts?|data|logs?|blobs?|records?|entry|resource|object|item|result"),
   head: words(
     "latest|head|tip|current|yet|future|ahead|arrived?|newest|last (?:accepted|finali[sz]ed|known)|highest|tallest|pending|ready|produced|mined|minted|sealed|imported|processed|upcoming|chain head|most recent|reached|out of range",
   ),
@@ -111,13 +112,13 @@ const FAMILIES = {
     "replac\\w*|bump\\w*|supersed\\w*|overrid\\w*|same (?:nonce|sender)|this nonce|speed ?up|cancel(?:lation)?|conflicting|higher (?:gas )?(?:price|fee|tip|priority|fees)|better (?:price|fee|gas price)|competing|existing (?:tx|transaction|txn|one)|increase\\w*|raise",
   ),
   fee: words(
-    "fees?|prices?|gas ?prices?|tips?|tip cap|priority|premium|gwei|wei|base ?fee|max ?fee\\w*|fee ?cap|gas ?fee|rate|bid|priced|under ?priced|cost|effective|pays?|paying",
+    "fees?|\\w*fee(?:per|cap)\\w*|prices?|gas ?prices?|tips?|tip cap|priority|premium|gwei|wei|base ?fee|max ?fee\\w*|fee ?cap|gas ?fee|rate|bid|priced|under ?priced|cost|effective|pays?|paying",
   ),
   funds: words(
-    "balance|balances|funds?|funded|ether|eth|coins?|money|afford|native (?:token|currency|coin|asset)|gas token|upfront|pay|cover|cost|matic|pol|bnb|avax|deposit",
+    "balance|balances|funds?|prefund|funded|ether|eth|coins?|money|afford|native (?:token|currency|coin|asset)|gas token|upfront|pay|cover|cost|matic|pol|bnb|avax|deposit",
   ),
   lacking: wordsOrComparison(
-    "insufficient|not enough|enough|lacks?|lacking|cannot|cant|unable|low|not sufficient|sufficient|exceeds?|exceeded|smaller|less|lower|zero|short|shortfall|below|empty|no|required|needs?|not (?:cover|have|hold)|doesnt|greater|more than|under ?funded|needed",
+    "out of|didnt|did not|insufficient|not enough|enough|lacks?|lacking|cannot|cant|unable|low|not sufficient|sufficient|exceeds?|exceeded|smaller|less|lower|zero|short|shortfall|below|empty|no|required|needs?|not (?:cover|have|hold)|doesnt|greater|more than|under ?funded|needed",
   ),
   pool: words("pool|tx ?pool|mem ?pool|queue|transaction pool|pending (?:pool|set|queue|list)|buffer|backlog|sub ?pool"),
   full: words(
@@ -142,15 +143,15 @@ const FAMILIES = {
     "gas|steps?|cycles?|counters?|stack|memory|computation\\w*|opcodes?|instructions?|jump\\w*|depth|recursion|circuit|resources?|energy|execution|ram|rom|prover|trace rows?|evm|vm|precompile|bytecode|code|jumpdest|push|dup|swap|halted|halt",
   ),
   reverted: words(
-    "reverts?|reverted|reverting|require[d]?|assert\\w*|rejected by (?:the )?contract|abort(?:ed)? by (?:the )?contract|custom error|panic code|panicked with|arithmetic (?:over|under)flow|division by zero|divide by zero|underflow|out of bounds|solidity|(?:will|would|likely to|may|expected to|going to) (?:fail|revert)|contract (?:error|call failed|execution)|call failed|userop\\w*|aa\\d\\d",
+    "reverts?|reverted|reverting|require[d]?|assert\\w*|rejected by (?:the )?contract|abort(?:ed)? by (?:the )?contract|(?:simulation|transaction|tx|execution) fail(?:ed|s)|custom error|panic code|panicked with|arithmetic (?:over|under)flow|division by zero|divide by zero|underflow|out of bounds|solidity|(?:will|would|likely to|may|expected to|going to) (?:fail|revert)|contract (?:error|call failed|execution)|call failed|userop\\w*|aa\\d\\d",
   ),
 
   // Parts that break.
   parts: words(
-    "upstreams?|back ?ends?|nodes?|providers?|servers?|services?|gateways?|endpoints?|sequencers?|clusters?|prox(?:y|ies)|origin|peers?|databases?|db|disk|leveldb|level db|pebble|rocks ?db|mdbx|badger|lmdb|sqlite|postgres|redis|kafka|connections?|sockets?|websocket|dns|hosts?|tls|ssl|x509|certificate|dial|memory|oom|threads?|workers?|pods?|process\\w*|tcp|udp|http|grpc|i ?o|eof|file|files|channel|pipe|storage|engine|consensus|batcher|replicas?|shards?|instances?|router|load balancer|system|infrastructure|cache|transport|stream|response|network|goroutine|runtime|nil|null pointer|index out of range|segfault|signal|lock|mutex|queue|work queue|executor|processor|certificate|nats|ipc|our (?:side|end)|host",
+    "upstreams?|validators?|forwarding|proxying|back ?ends?|nodes?|providers?|servers?|services?|gateways?|endpoints?|sequencers?|clusters?|prox(?:y|ies)|origin|peers?|databases?|db|disk|leveldb|level db|pebble|rocks ?db|mdbx|badger|lmdb|sqlite|postgres|redis|kafka|connections?|sockets?|websocket|dns|hosts?|tls|ssl|x509|certificate|dial|memory|oom|threads?|workers?|pods?|process\\w*|tcp|udp|http|grpc|i ?o|eof|file|files|channel|pipe|storage|engine|consensus|batcher|replicas?|shards?|instances?|router|load balancer|system|infrastructure|cache|transport|stream|response|network|goroutine|runtime|nil|null pointer|index out of range|segfault|signal|lock|mutex|queue|work queue|executor|processor|certificate|nats|ipc|our (?:side|end)|host",
   ),
   apology: words(
-    "something (?:bad|went|is|has|unexpected)|oops|whoops|uh oh|sorry|unexpected (?:\\w+ )?(?:error|failure|exception|condition|problem|response|issue)|unhandled|uncaught|internal (?:\\w+ )?(?:error|failure|exception|problem|issue|fault)|server (?:\\w+ )?(?:error|failure|exception|problem|issue|fault)|temporar\\w+ (?:error|failure|problem|issue|outage|unavailable|glitch)|transient|try (?:again )?later|please retry|retry later|try again|our (?:side|end)|we are (?:aware|working)|service disruption|unexpected status|panick?\\w*|crashed",
+    "something (?:bad|went|is|has|unexpected)|oops|whoops|uh oh|sorry|unexpected (?:\\w+ )?(?:error|failure|exception|condition|problem|response|issue)|unhandled|uncaught|internal (?:\\w+ )?(?:error|failure|exception|problem|issue|fault)|server (?:\\w+ )?(?:error|failure|exception|problem|issue|fault)|temporar\\w+ (?:error|failure|problem|issue|outage|unavailable|glitch)|transient|try (?:again )?later|please retry|retry later|try again|our (?:side|end)|we are (?:aware|working)|service disruption|unexpected status|panick?\\w*|crashed|error (?:\\w+ )?(?:retrieving|fetching|reading|loading|querying|contacting|communicating|handling|getting|calling)",
   ),
   slow: words(
     "time ?out\\w*|timed out|timed ?out|deadline|took too long|taking too long|too slow|takes too long|time limit|time budget|time exceeded|too much time|exceeded \\w+ time|maximum (?:execution|processing|query) time|within (?:\\d+ ?(?:ms|s|sec\\w*|milli\\w*)|the allotted|the allowed|the time)|(?:execution|query|processing) time",
@@ -158,7 +159,7 @@ const FAMILIES = {
 
   // Methods and parameters.
   method: words(
-    "methods?|rpcs?|apis?|api call|calls?|endpoints?|functions?|functionality|commands?|actions?|namespaces?|modules?|features?|operations?|handlers?|routes?|procedures?|trac(?:e|es|ing|er|ers)|debug|tx ?pool|this request|subscriptions?|notifications?|pubsub|filters?|eth (?:get|send|call|estimate|new|subscribe)\\w*|services?",
+    "methods?|rpcs?|apis?|(?:api|rpc) calls?|endpoints?|functions?|functionality|commands?|actions?|namespaces?|modules?|features?|operations?|handlers?|routes?|procedures?|trac(?:e|es|ing|er|ers)|debug|tx ?pool|subscriptions?|notifications?|pubsub|eth (?:get|send|call|estimate|new|subscribe)\\w*|services?",
   ),
   unserved: words(
     "unsupported|unimplemented|no handler|disabled|(?:not|isnt|arent|doesnt|does not) (?:\\w+ ){0,2}?(?:support(?:ed|s)?|implement(?:ed|s)?|white ?listed|allow ?listed|enabled|exposed?|offer(?:ed)?|defined)",

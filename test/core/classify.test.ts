@@ -716,7 +716,8 @@ describe("shapes beyond the corpus", () => {
       ["eth_getBalance", body(400), "bad_body"],
       ["eth_getBalance", body(500), "server"],
       ["eth_getBalance", body(530), "server"],
-      ["eth_getBalance", body(200, "rate limit, invalid api key"), "bad_body"],
+      ["eth_getBalance", body(200, '{"status":"0","result":"Max calls per sec rate limit reached"}'), "rate_limit"],
+      ["eth_getBalance", body(200, "invalid api key"), "bad_body"],
     ]);
   });
 
@@ -791,6 +792,39 @@ describe("the wait after a rate limit", () => {
         assert.deepEqual(effect, { kind: "cooldown", ms: 77_000 });
       }),
     );
+  });
+});
+
+describe("the rate limit of one method", () => {
+  const scopeOf = (message: string, methodName = "eth_getLogs", code = -32005): unknown => {
+    const { effect } = judge(error(code, message), methodName);
+    return effect.kind === "cooldown" ? (effect.scope ?? "provider") : effect.kind;
+  };
+
+  it("cools that method where the words name it", () => {
+    for (const message of [
+      "eth_getLogs is limited to 5 requests per second",
+      "eth_getLogs rate limit exceeded",
+      "rate limit exceeded for eth_getLogs",
+      "Too many requests for this method",
+      "too many eth_getLogs requests, limit is 5 rps",
+      "request limit reached for method eth_getLogs",
+    ])
+      assert.equal(scopeOf(message), "method", message);
+    assert.equal(scopeOf("trace method request limit reached", "trace_block"), "method");
+  });
+
+  it("cools the provider where they only say what was called, or name another method", () => {
+    for (const message of [
+      "eth_getLogs: rate limit exceeded",
+      "eth_getLogs failed: too many requests",
+      "rate limit exceeded",
+      "eth_call rate limit exceeded",
+      "100 requests per second exceeded",
+    ])
+      assert.equal(scopeOf(message), "provider", message);
+    // A caller may call a method anything, and a provider repeats it.
+    assert.equal(scopeOf("rate limit exceeded", "rate"), "provider");
   });
 });
 

@@ -143,6 +143,8 @@ describe("mutated error shapes", () => {
       for (const method of ["eth_getBalance", "eth_call", "eth_getLogs"]) {
         const { effect } = judge(failureOf({ ...CALL, code: -32602, message: `invalid argument 0: cannot parse '${message}'` }), method);
         assert.ok(!["cordon", "failure"].includes(effect.kind), `${method}: ${message}`);
+        const quoted = failureOf({ ...CALL, code: -32602, message: `bad value "${message.slice(0, 200).replaceAll('"', "")}" for field 0` });
+        assert.equal(judge(quoted, method).effect.kind, "ignored", `${method}: ${message}`);
       }
     }
   });
@@ -152,6 +154,7 @@ const CALL: Recorded = { id: 0, vendor: "", http: 200, code: 3, method: "eth_cal
 
 /** Whether the message alone says what it is: not its code, status or data. */
 function isTelling(shape: Shape): boolean {
+  if (shape.code === null) return false;
   const alone = { ...failureOf(shape), code: -32000, httpStatus: 200, data: null };
   return decidingRule({ ...shape, code: -32000, http: 200, data: null })?.vague !== true && judge(alone, shape.method).category === shape.category;
 }

@@ -151,6 +151,19 @@ test("a rate limit demotes a provider for its time, excludes nobody and moves no
   assert.deepEqual(it.plan(), ["p0", "p1", "p2"]);
 });
 
+test("a rate limit of one method demotes a provider for that method alone, for its time, and is reported by name", () => {
+  const it = bench();
+  it.hear(it.providers[0], { kind: "cooldown", ms: 5_000, scope: "method" }, { method: "eth_getLogs" });
+  assert.deepEqual(it.plan("eth_getLogs"), ["p1", "p2", "p0"]);
+  assert.deepEqual(it.plan("eth_getBalance"), ["p0", "p1", "p2"]);
+  const limited = it.tracker.health(it.providers[0], "http");
+  assert.deepEqual([limited.rateLimitedForMs, limited.limitedMethods, limited.outcomes.rateLimited], [0, ["eth_getLogs"], 1]);
+  assert.deepEqual(it.plan("eth_getLogs", { transport: "ws" }), ["p0", "p1", "p2"]);
+  it.world.advance(5_000);
+  assert.deepEqual(it.plan("eth_getLogs"), ["p0", "p1", "p2"]);
+  assert.deepEqual(it.tracker.health(it.providers[0], "http").limitedMethods, []);
+});
+
 test("a cordon lasts until a matching probe, however long, and failed probes do not lift it", () => {
   const it = bench();
   it.hear(it.providers[0], { kind: "cordon", reason: "quota" });
