@@ -21,6 +21,14 @@ export function vendorsOf(rows: readonly Recorded[]): readonly (readonly Recorde
   return [...vendors.values()];
 }
 
+/** Where in the recorded shapes the lists of others begin, by id: each was judged once before anybody looked at it. */
+const LIST_STARTS = [1833, 1937, 2039, 2155, 2269];
+
+/** Rows by list of other people. */
+export function listsOf(rows: readonly Recorded[]): readonly (readonly Recorded[])[] {
+  return LIST_STARTS.slice(1).map((end, index) => rows.filter(({ id }) => id >= (LIST_STARTS[index] ?? end) && id < end));
+}
+
 /** A small generator of uniform numbers in [0, 1). */
 function mulberry32(seed: number): () => number {
   let state = seed >>> 0;
