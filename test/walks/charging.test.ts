@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
 import { openStore } from "../../src/hosted/store.ts";
+import { realWorld, type World } from "../../src/world.ts";
 import { type HostedStage, hostedStage } from "../fakes/hosted-stage.ts";
 import { PATIENT, startService } from "../fakes/service.ts";
 import { until } from "../fakes/stage.ts";
@@ -126,7 +127,7 @@ test("a caller who closes its WebSocket pays for what a provider was asked", asy
 });
 
 /** A hosted service that a test stops; `used` reads afterwards what was charged. */
-async function stoppable(t: TestContext, limits: Record<string, unknown>) {
+async function stoppable(t: TestContext, limits: Record<string, unknown>, world: World = realWorld) {
   const upstream = await scriptedUpstream();
   const dataDir = mkdtempSync(join(tmpdir(), "svc-charging-"));
   t.after(async () => {
@@ -144,6 +145,7 @@ async function stoppable(t: TestContext, limits: Record<string, unknown>) {
       deadlines: PATIENT,
       hosted: { enabled: true },
     }),
+    world,
   );
   const { key } = (await service.post("/api/v1/agent/keys", {})).json;
   const used = async () => {
@@ -219,6 +221,33 @@ for (const ending of ["stops", "is left"] as const) {
       await service.close();
     }
     assert.deepEqual(await used(), free ? [] : [{ method: "eth_gasPrice", calls: 9n, cu: 27n }]);
+  });
+}
+
+for (const ending of ["stops", "waits for its reader"] as const) {
+  const free = ending === "stops";
+  test(`a streamed answer that is not read any more is ${free ? "free" : "charged"} when the service ${ending}`, async (t) => {
+    let aheadMs = 0;
+    const { service, upstream, path, used } = await stoppable(t, {}, { ...realWorld, now: () => realWorld.now() + aheadMs });
+    const long = `"${"x".repeat(30_000_000)}"`;
+    upstream.script((_, reply) => reply.result(long));
+    for (const viaNode of [false, true]) {
+      const socket = connect({ port: service.port, host: "127.0.0.1" });
+      socket.on("error", () => {});
+      t.after(() => socket.destroy());
+      socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
+      await new Promise((resolve) => socket.once("readable", resolve));
+    }
+    if (!free) {
+      const cut = () => [...service.log().matchAll(/"answer cut off"/g)].length;
+      // Nothing moves any more once the connections are full: then the time of a reader who has left is over.
+      await until("both are cut off", () => {
+        aheadMs += 1_000;
+        return cut() === 2;
+      });
+    }
+    await service.close();
+    assert.deepEqual(await used(), free ? [] : [{ method: "debug_traceBlockByNumber", calls: 2n, cu: 200n }]);
   });
 }
 
