@@ -42,6 +42,8 @@ export interface WatchedChannel extends Channel {
   readonly out: AttemptsOut<Outstanding>;
   /** When it was last asked whether it is there. */
   askedAtMs: number;
+  /** When it was asked what it last left unanswered; what it has answered since ends that. */
+  unheardSinceMs: number;
 }
 
 /** Hears what is noticed. */

@@ -274,6 +274,11 @@ class SetTracker implements Tracker {
     const channel = this.#watchedOf({ provider, transport });
     const nowMs = this.#world.now();
     if (channel === null || channel.health.heardAtMs >= sinceMs) return;
+    const before = channel.unheardSinceMs;
+    channel.unheardSinceMs = sinceMs;
+    // The last that may be asked is given more time: without it calls are refused that a short pause would only have delayed.
+    const isSecond = before !== NEVER_MS && channel.health.heardAtMs < before;
+    if (!isSecond && !this.#hasOther(provider, nowMs)) return;
     const { breaker } = channel.health;
     recordSilence(channel.health, SERVICE_CALLER.key, nowMs - sinceMs, this.#ending(NO_BLOCK));
     this.#tell(channel, { breaker, cordon: channel.health.cordon }, "silence");
@@ -519,6 +524,11 @@ class SetTracker implements Tracker {
     for (const listener of [...this.#listeners]) listener.outage?.();
   }
 
+  /** Whether a provider other than this one may be asked. */
+  #hasOther({ id }: Provider, nowMs: number): boolean {
+    return this.#stations.some(({ provider, http, ws }) => provider.id !== id && (isUsable(http, nowMs) || isUsable(ws, nowMs)));
+  }
+
   /** Whether all circuits are open of those providers that may be asked at all, and there is such a one. */
   #allOpen(nowMs: number): boolean {
     const askable = this.#stations.flatMap(({ http, ws }) => [http, ws]).filter((it) => it !== null && !it.wrongChain && it.cordon === null);
@@ -553,12 +563,14 @@ function stationOf(provider: Provider, before: Station | null): Station {
   };
 }
 
+const FRESH = { out: null, askedAtMs: NEVER_MS, unheardSinceMs: NEVER_MS } as const;
+
 /** What is out on a provider stays out on its successor with the same health. */
 function watchedOf(channel: Channel, health: Health | null, before: Station | null): WatchedChannel | null {
   if (health === null) return null;
   const known = before?.watched[channel.transport] ?? null;
-  const { out, askedAtMs } = known?.health === health ? known : { out: new AttemptsOut<Outstanding>(), askedAtMs: NEVER_MS };
-  return { ...channel, health, out, askedAtMs };
+  const { out, askedAtMs, unheardSinceMs } = known?.health === health ? known : FRESH;
+  return { ...channel, health, out: out ?? new AttemptsOut<Outstanding>(), askedAtMs, unheardSinceMs };
 }
 
 /** How long a trial may keep its caller waiting: as long as answers to such calls usually take. */

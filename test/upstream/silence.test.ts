@@ -73,7 +73,7 @@ test("with one caller and all providers hung the last circuit opens as the other
   it.world.advance(3_000);
   it.latencyOf = () => null;
   it.ask();
-  it.world.advance(4_500);
+  it.world.advance(5_500);
   for (const [index] of it.providers.entries()) assert.equal(it.stateOf(index), "open", `p${index}`);
   const calls = Array.from({ length: 5 }, () => it.ask());
   const [refused] = calls.filter(({ outcome }) => outcome() !== null);
@@ -84,6 +84,22 @@ test("with one caller and all providers hung the last circuit opens as the other
   const after = it.ask();
   it.world.advance(50);
   assert.equal(after.outcome()?.kind, "result", "a second after they are back");
+});
+
+test("a pause of less than two seconds opens no circuit of the only provider, though calls wait for it", () => {
+  const it = routingBench(1);
+  it.world.advance(3_000);
+  it.latencyOf = () => null;
+  const paused = Array.from({ length: 10 }, () => it.ask());
+  it.world.advance(1_900);
+  assert.equal(it.stateOf(0), "closed");
+  for (const { listener, isProbe } of it.sent) {
+    const value = Buffer.from(isProbe ? '"0x1"' : "7");
+    listener.result(value, { start: 0, end: value.length, idAt: null });
+  }
+  it.world.advance(2_000);
+  assert.ok(paused.every(({ outcome }) => outcome()?.kind === "result"));
+  assert.equal(it.stateOf(0), "closed");
 });
 
 test("a provider to which no connection comes about is as silent as one that does not answer: what waits for it goes elsewhere, writes too", () => {
