@@ -95,10 +95,10 @@ export const DECISIONS: ReadonlyMap<string, Decision> = new Map(Object.entries(T
 export const ERROR_CATEGORIES: readonly string[] = [...DECISIONS.keys()];
 
 /**
- * Methods that read the same words differently. `send`: hands in a transaction; `other`: does not. `execute`: simulates one. `logs`: searches logs by block range.
+ * Methods that read the same words differently. `send`: hands in a transaction; `other`: does not. `inert`: neither hands in nor executes. `execute`: simulates one. `logs`: searches logs by block range.
  * `traces`: any tracer; `mined`: a tracer of mined transactions. `historic`: reads state, blocks or logs.
  */
-export type MethodGroup = "send" | "execute" | "logs" | "traces" | "mined" | "subscriptions" | "historic" | "other";
+export type MethodGroup = "send" | "execute" | "logs" | "traces" | "mined" | "subscriptions" | "historic" | "other" | "inert";
 
 /** A substring, or an expression, of the normalised text: lower case, quotes dropped, white space, `_` and hyphens (save minus signs) one space. */
 export type Phrase = string | RegExp;

@@ -225,6 +225,7 @@ function groupsOf(method: Method, name: string): ReadonlySet<MethodGroup> {
   const traces = category === "trace" || category === "debug";
   groups.add(SENDING.test(name) ? "send" : "other");
   if (executes) groups.add("execute");
+  else if (groups.has("other")) groups.add("inert");
   if (category === "logs" || block?.kind === "filter" || name === "eth_getFilterLogs") groups.add("logs");
   if (traces) groups.add("traces");
   if (traces && !executes) groups.add("mined");

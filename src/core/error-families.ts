@@ -6,6 +6,11 @@ const LOGS: readonly MethodGroup[] = ["logs"];
 const SEND: readonly MethodGroup[] = ["send"];
 const EXECUTE: readonly MethodGroup[] = ["execute"];
 const TRANSACTION: readonly MethodGroup[] = ["send", "execute"];
+/** Neither hands a transaction in nor has the caller's code executed: no text of a contract can be in the answer. */
+const INERT: readonly MethodGroup[] = ["inert"];
+const NOT_EXECUTED: readonly MethodGroup[] = ["inert", "send"];
+/** Methods that a node may not serve: simulated calls are served by every node, and their text may be a contract's. */
+const CALLED: readonly MethodGroup[] = ["inert", "send", "traces"];
 const READS: readonly MethodGroup[] = ["historic", "traces", "logs"];
 
 /** Codes under which a message may echo what the caller sent. */
@@ -13,7 +18,8 @@ const ECHOING: readonly number[] = [-32602];
 
 const SEND_FAMILIES: readonly Rule[] = [
   { category: "nonce_low", from: [], methods: SEND, words: ["nonce", "known"], without: ["high"] },
-  { category: "tx_known", from: [], methods: SEND, words: ["transaction", "known"], without: ["nonce", "replace", "fee", "wrongly", "sender"] },
+  // Not "known", which would be told as success: the node is asked for this very transaction.
+  { category: "nonce_low", from: [], methods: SEND, words: ["transaction", "known"], without: ["nonce", "replace", "fee", "wrongly", "sender"] },
   { category: "pool_policy", from: [2119], methods: SEND, words: ["sender", "many", "transaction"], without: ["funds", "nonce", "envelope", "fee", "usage"] },
   { category: "replacement_underpriced", from: [2229, 2232], methods: SEND, words: ["replace", "fee"], without: ["funds"] },
   { category: "nonce_gap", from: [], methods: TRANSACTION, words: ["nonce", "high"], without: ["fee"] },
@@ -36,7 +42,7 @@ const LIMIT_FAMILIES: readonly Rule[] = [
   { category: "filter_size", from: [], methods: LOGS, words: ["filter", "bounded"], without: ["results", "range"] },
   { category: "block_range", from: [1857, 2180, 2181], methods: LOGS, words: ["range", "bounded"], without: ["results", "missing", "archive"] },
   { category: "result_size", from: [], methods: LOGS, words: ["results", "bounded"], without: ["missing", "archive", "period"] },
-  { category: "quota_exhausted", from: [], except: ECHOING, words: ["monthly", "spent"] },
+  { category: "quota_exhausted", from: [], methods: INERT, except: ECHOING, words: ["monthly", "spent"] },
   { category: "quota", from: [], except: ECHOING, words: ["credit", "spent"], without: ["slow"] },
   { category: "quota", from: [1787], except: ECHOING, words: ["usage", "over", "period"], without: ["slow"] },
   { category: "rate_limit", from: [2157], except: ECHOING, words: ["usage", "over"], without: ["gas", "block", "results", "slow", "params"] },
@@ -44,11 +50,11 @@ const LIMIT_FAMILIES: readonly Rule[] = [
 
 const ACCESS_FAMILIES: readonly Rule[] = [
   { category: "batch", from: [1936, 2153], methods: ["other"], words: ["batched", "unserved"] },
-  { category: "auth", from: [1408], except: ECHOING, words: ["credential", "bad"] },
-  { category: "auth", from: [1555], except: ECHOING, words: ["credential", "refused"] },
-  { category: "auth", from: [], except: ECHOING, words: ["credential", "wanting"], without: ["usage"] },
-  { category: "method_unsupported", from: [], except: ECHOING, words: ["method", "plan", "refused"] },
-  { category: "method_unsupported", from: [1932, 2029, 2148], except: ECHOING, words: ["method", "unserved"] },
+  { category: "auth", from: [1408], methods: INERT, except: ECHOING, words: ["credential", "bad"] },
+  { category: "auth", from: [1555], methods: INERT, except: ECHOING, words: ["credential", "refused"] },
+  { category: "auth", from: [], methods: INERT, except: ECHOING, words: ["credential", "wanting"], without: ["usage"] },
+  { category: "method_unsupported", from: [], methods: CALLED, except: ECHOING, words: ["method", "plan", "refused"] },
+  { category: "method_unsupported", from: [1932, 2029, 2148], methods: CALLED, except: ECHOING, words: ["method", "unserved"] },
 ];
 
 const STATE_FAMILIES: readonly Rule[] = [
@@ -67,9 +73,9 @@ const STATE_FAMILIES: readonly Rule[] = [
 ];
 
 const PART_FAMILIES: readonly Rule[] = [
-  { category: "method_unsupported", from: [], except: ECHOING, words: ["method", "unsupported"], without: ["parts"] },
-  { category: "auth", from: [], except: ECHOING, words: ["network", "plan", "refused"] },
-  { category: "auth", from: [1954], except: ECHOING, words: ["identity", "refused"], without: ["envelope", "params"] },
+  { category: "method_unsupported", from: [], methods: CALLED, except: ECHOING, words: ["method", "unsupported"], without: ["parts"] },
+  { category: "auth", from: [], methods: INERT, except: ECHOING, words: ["network", "plan", "refused"] },
+  { category: "auth", from: [1954], methods: INERT, except: ECHOING, words: ["identity", "refused"], without: ["envelope", "params"] },
   { category: "forbidden", from: [1953], status: [403, 403], text: [/\bforbidden\b/] },
   { category: "refused", from: [], methods: ["other"], words: ["banned"], without: ["params"] },
   { category: "halt", from: [2253], methods: EXECUTE, words: ["gas", "over"], without: ["fee"] },
@@ -79,6 +85,7 @@ const PART_FAMILIES: readonly Rule[] = [
   {
     category: "server",
     from: [1130, 1457, 1595, 1602, 1606, 1715, 1795, 1983, 2198, 2202],
+    methods: NOT_EXECUTED,
     except: ECHOING,
     words: ["parts", "broken"],
     without: ["slow"],
@@ -93,7 +100,7 @@ export const FAMILY_RULES: readonly Rule[] = [...SEND_FAMILIES, ...LIMIT_FAMILIE
 
 /** Words that say little: only where no code or status says more. */
 export const WEAK_FAMILY_RULES: readonly Rule[] = [
-  { category: "server", from: [1824, 2090, 2203], except: ECHOING, words: ["apology"], without: ["params"], vague: true },
+  { category: "server", from: [1824, 2090, 2203], methods: NOT_EXECUTED, except: ECHOING, words: ["apology"], without: ["params"], vague: true },
   {
     category: "invalid_params",
     from: [1357, 1521, 1661, 1664, 1925, 1927, 2026, 2027, 2254, 2259],

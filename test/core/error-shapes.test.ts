@@ -5,6 +5,7 @@ import fc from "fast-check";
 import type { Failure, Verdict } from "../../src/core/attempt.ts";
 import { DECISIONS } from "../../src/core/classification.ts";
 import { classify } from "../../src/core/classify.ts";
+import { FAMILY_RULES, WEAK_FAMILY_RULES } from "../../src/core/error-families.ts";
 import { RULES } from "../../src/core/error-rules.ts";
 import { methodOf } from "../../src/core/method.ts";
 import { CORPUS, decidingRule, failureOf, RECORDED, type Recorded, SHAPES, type Shape, scoreUnseen } from "../generalisation/recorded.ts";
@@ -98,6 +99,41 @@ function mutation(shape: Shape): fc.Arbitrary<Mutation> {
       return { shape, failure: failureOf({ ...shape, message: prefix + message + suffix }) };
     });
 }
+
+describe("families of words", () => {
+  const families = [...FAMILY_RULES, ...WEAK_FAMILY_RULES];
+
+  it("hold nothing against a provider that a contract may have said", () => {
+    const said: readonly string[] = [
+      "caller lacks role, access refused",
+      "process failed",
+      "Router: EXPIRED",
+      "Function does not exist",
+      "engine stalled",
+      "user key not permitted",
+      "the vault's plan was cancelled for this month",
+    ];
+    for (const message of said) {
+      const { effect } = judge(failureOf({ ...CALL, code: -32000, message }), "eth_call");
+      assert.equal(effect.kind, "ignored", message);
+    }
+    for (const { category, methods } of families) {
+      const effect = DECISIONS.get(category)?.[2];
+      const harsh = typeof effect === "object" && (effect.kind === "cordon" || (effect.kind === "failure" && effect.cause !== "timeout"));
+      if (harsh && category !== "forbidden")
+        assert.ok(
+          methods?.every((group) => ["inert", "send", "other"].includes(group)),
+          category,
+        );
+    }
+  });
+
+  it("never tell that a transaction is known: the node is asked for it", () => {
+    assert.ok(families.every(({ category }) => DECISIONS.get(category)?.[1] !== "known"));
+    for (const message of ["we have seen this tx before", "transaction received again"])
+      assert.equal(judge(failureOf({ ...CALL, code: -32000, message }), "eth_sendRawTransaction").step, "verify", message);
+  });
+});
 
 describe("mutated error shapes", () => {
   it("keep their category under other numbers, hashes, case, quotes and gateways", () => {
