@@ -435,6 +435,18 @@ test("an idle connection is given up before the provider would close it, and no 
   assert.equal(world.pendingTimers(), 0);
 });
 
+test("a connection that was idle for too long is not used, also where nobody has swept it away yet", async (t) => {
+  const { port, opened, asked } = await peer(t, (socket) => socket.write("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\nok"));
+  const world = simulatedWorld(1);
+  const origin = pool(t, port, { world, connections: 2 });
+  await Promise.all([send(origin).done, send(origin).done]);
+  world.stall(2_900);
+  assert.deepEqual([await send(origin).done, opened()], ["200 ok", 2], "it may still be used");
+  world.stall(3_100);
+  assert.equal(await send(origin).done, "200 ok");
+  assert.deepEqual([opened(), asked.length], [3, 4]);
+});
+
 test("a provider that closes while the next call is on its way: one answer or one error for each call, and no call reaches it twice", async (t) => {
   const random = seededRandom(7);
   const { port, asked } = await peer(t, (socket, body) => {

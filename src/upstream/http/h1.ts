@@ -69,7 +69,7 @@ class OriginPool implements Origin, Home {
 
   send(head: string, body: RequestBody, handler: AnswerHandler): void {
     if (this.#destroyed) return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
-    const connection = this.#idle.pop() ?? this.#connect(this.options.connections);
+    const connection = this.#takeIdle() ?? this.#connect(this.options.connections);
     if (connection !== null) return this.#ask(connection, { head, body, handler });
     if (this.#waiting.length >= this.options.queue) this.#waiting = this.#waiting.filter((it) => !it.handler.abandoned);
     if (this.#waiting.length >= this.options.queue) return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
@@ -81,7 +81,7 @@ class OriginPool implements Origin, Home {
   }
 
   sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void {
-    const connection = this.#destroyed ? null : (this.#idle.pop() ?? this.#connect(this.options.connections + PROBE_CONNECTIONS));
+    const connection = this.#destroyed ? null : (this.#takeIdle() ?? this.#connect(this.options.connections + PROBE_CONNECTIONS));
     if (connection === null) this.send(head, body, handler);
     else this.#ask(connection, { head, body, handler });
   }
@@ -132,6 +132,17 @@ class OriginPool implements Origin, Home {
 
   #ask(connection: Connection, { head, body, handler }: Waiting): void {
     if (!connection.ask(head, body, handler)) this.free(connection);
+  }
+
+  /** The connection that was used last, if it may still be: the sweep comes late where this process was held up, and the provider may have closed it. */
+  #takeIdle(): Connection | null {
+    if (this.#idle.length === 0) return null;
+    const now = this.options.world.now();
+    for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
+      if (connection.idleUntilMs > now) return connection;
+      connection.abort(IDLE);
+    }
+    return null;
   }
 
   /** A new connection; null = there are `most` already. */
