@@ -506,7 +506,7 @@ const PRUNED: readonly Phrase[] = [
   /\bstate (?:at |for |of |0x|is |root |already ).{0,90}(?:not available|unavailable|not found|missing|discarded)/,
   /\bstate (?:is )?(?:not available|unavailable)|no state (?:available|found)|world state/,
   "state recreation",
-  /\blookbacks?\b|\b(?:module|store|version|key)\b.{0,24}\b(?:does not|doesnt|not) exist (?:on|at|for|in) (?:block |height|version)/,
+  /\blookbacks? of\b|\b(?:module|store|version|key)\b.{0,24}\b(?:does not|doesnt|not) exist (?:on|at|for|in) (?:block |height|version)/,
   /\b(?:find|load|get|fetch|query)\b.{0,40}\b(?:responses?|results?|validators|params|store) (?:for|at|of) (?:block )?(?:height|version)/,
   "maximum proof window",
   /\b(?:block|state|data|height)\b.{0,24}(?:too old|older than)|only the (?:last|latest|most recent) [\d,]+ blocks/,

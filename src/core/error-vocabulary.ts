@@ -28,10 +28,10 @@ const FAMILIES = {
     "exhaust\\w*|deplet\\w*|used up|used all|used|spent|consumed|(?:run|ran|running) (?:out|dry)|run out|out of|no (?:\\w+ )?(?:more|remaining|left)|no active|inactive|remaining|zero|empty|negative|insufficient|not enough|lacks?|gone|finished|drained|expired|expires|lapsed|ended|over|overdue|unpaid|recharge|refill|top ?up|buy more|purchase",
   ),
   missing: new RegExp(
-    `\\b${NOT} (?:\\w+ ){0,2}?${HAVE}\\b|\\b(?:missing|unknown|unavailable|inaccessible|absent|stale|nonexist\\w*|lost|gone|no such|no (?:\\w+ ){0,2}?(?:block|header|state|trie|data|transaction|tx|receipts?|record|result|entry|snapshot|history)s?)\\b|\\b(?:notfound|(?:look ?up|retrieval|query) failed)\\b`,
+    `\\b${NOT} (?:\\w+ ){0,2}?${HAVE}\\b|\\b(?:missing|unknown|unavailable|inaccessible|absent|stale|orphan\\w*|nonexist\\w*|lost|gone|no such|no (?:\\w+ ){0,2}?(?:block|header|state|trie|data|transaction|tx|receipts?|record|result|entry|snapshot|history)s?)\\b|\\b(?:notfound|(?:look ?up|retrieval|query) failed)\\b`,
   ),
   low: words(
-    "low|lower|less|below|under|underneath|beneath|insufficient|small|smaller|not enough|minimum|min|at least|no less|inadequate|does not (?:meet|reach)|cheap|too few|short|lacks?|fewer|not sufficient|not meet|enough",
+    "low|lower|less|below|under|underneath|beneath|insufficient|small|smaller|not enough|minimum|min|at least|no less|inadequate|does not (?:meet|reach)|not competitive|must exceed|too little|cheap|too few|short|lacks?|fewer|not sufficient|not meet|enough",
   ),
   high: words(
     "high|higher|ahead|future|gap|gapped|hole|exceeds?|exceeding|exceeded|greater|larger|above|far|missing|skip\\w*|too big|too large|not (?:sequential|consecutive|contiguous)|out of sequence|jump\\w*|too distant|out of order|beyond",
@@ -48,7 +48,7 @@ const FAMILIES = {
     "(?:not|isnt|arent|doesnt|does not|never|no longer|cannot be|not been|not currently|not yet) (?:\\w+ ){0,2}?(?:support(?:ed|s)?|available|found|implement(?:ed|s)?|white ?listed|allow ?listed|allowed|permitted|enabled|served?|part of|exists?|recogni[sz]ed|exposed?|active|activated|offer(?:ed)?|defined|provided?|accessible|registered|included|present|known|turned on|called|callable|handled|mapped|configured)",
   ),
   broken: words(
-    "unavailable|unreachable|offline|down|fail(?:ed|s|ure|ing)?|errors?|errored|lost|closed|closing|refused|reset|broken|crash\\w*|dead|empty|unhealthy|not (?:ready|respond\\w*|available|healthy|reachable|running|connected|alive|operational)|start(?:ing|ed)|initiali[sz]ing|warming|restart\\w*|stopp\\w*|paused|halted|suspended|not accepting|shut\\w*|terminat\\w*|exhaust\\w*|full|at capacity|stall\\w*|stuck|dropped|(?:did not|didnt|does not|not) (?:answer|respond|reply|connect)|expired|locked|corrupt\\w*|no (?:\\w+ )?(?:response|answer|such host|route)|invalid response|bad response|unexpected|malformed|problem|issue|interrupted|aborted|disconnect\\w*|overload\\w*|overwhelm\\w*|busy|maintenance|degraded|outage|eof|oom|no space|non.?200|immature|incomplete|inconsistent|status (?:code )?5\\d\\d|5\\d\\d|(?:unable to|could not|cannot|cant|couldnt|fail(?:ed|s|ure)? to) (?:be )?(?:connect|reach|forward|contact|dial|open|read|write|get|fetch|establish|resolve|send|communicate|talk|process|complete|acquire|allocate|bind|obtain|deliver|route|relay)\\w*|out of (?:memory|disk|space|file)|too many open",
+    "unavailable|unreachable|offline|down|fail(?:ed|s|ure|ing)?|errors?|errored|lost|closed|closing|refused|reset|broken|crash\\w*|dead|empty|unhealthy|not (?:ready|respond\\w*|available|healthy|reachable|running|connected|alive|operational)|start(?:ing|ed)|initiali[sz]ing|warming|restart\\w*|stopp\\w*|paused|halted|suspended|not accepting|shut\\w*|terminat\\w*|exhaust\\w*|full|at capacity|stall\\w*|stuck|dropped|(?:did not|didnt|does not|not) (?:answer|respond|reply|connect)|expired|locked|corrupt\\w*|no (?:\\w+ )?(?:response|answer|such host|route)|(?:invalid|bad|empty|malformed|unexpected) (?:response|reply|answer|payload)|died|unexpected|malformed|problem|issue|interrupted|aborted|disconnect\\w*|overload\\w*|overwhelm\\w*|busy|maintenance|degraded|outage|eof|oom|no space|non.?200|immature|incomplete|inconsistent|status (?:code )?5\\d\\d|5\\d\\d|(?:unable to|could not|cannot|cant|couldnt|fail(?:ed|s|ure)? to) (?:be )?(?:connect|reach|forward|contact|dial|open|read|write|get|fetch|establish|resolve|send|communicate|talk|process|complete|acquire|allocate|bind|obtain|deliver|route|relay)\\w*|out of (?:memory|disk|space|file)|too many open",
   ),
 
   // What it is said of.
@@ -60,7 +60,7 @@ const FAMILIES = {
   ),
   monthly: words("monthly|months?|billing (?:cycle|period)|this month"),
   credit: words(
-    "credits?|(?:compute|request|response|api|cu|service) units?|prepaid|plan|package|subscriptions?|trial|licen[cs]e|membership|quota|billing|payment|invoice|(?:account|api|wallet|prepaid|your|ru|credit) balance|free tier|free plan|allowance|cus?",
+    "credits?|(?:compute|request|response|api|cu|service) (?:units?|budget)|prepaid|plan|package|subscriptions?|trial|licen[cs]e|membership|quota|billing|payment|invoice|(?:account|api|wallet|prepaid|your|ru|credit) balance|free tier|free plan|allowance|cus?",
   ),
   credential: words(
     "(?:api|access|rpc|app|application|client|project|your|license|secret|auth|service|dapp|customer|consumer|subscription|this|the|provided) keys?|apikeys?|appkeys?|jwts?|(?:api|access|auth|bearer|jwt|authentication|authorization|security|session|provided|your|rpc|project|secret) tokens?|credentials?|(?:valid|active) keys?|bearer|authori[sz]ation|authentication|authenticate[ds]?|unauthenticated|login|log in|sign in|password|auth|(?:project|app|application|client|customer|account|dapp|tenant|team|workspace) id",
@@ -74,7 +74,7 @@ const FAMILIES = {
     "states?|reexec\\w*|trie|tries|state ?root|root|merkle|snapshots?|layers?|layer|history|historical|histories|archiv\\w*|version|witness\\w*|preimages?|proofs?|change ?sets?|iavl|ancient|ancients|freezer|account history|old|older|depth|retention|pruned|prun\\w*|past|earlier|early|earliest",
   ),
   archive: words(
-    "archiv\\w*|historical|history|pruned|pruning|prunes?|ancient|older|old|oldest|earliest|retention|genesis|expired|dropped|outside|window|reexec\\w*|too (?:far|deep) (?:back|in)|recent|last \\d+",
+    "archiv\\w*|historical|history|pruned|pruning|prunes?|ancient|older|old|oldest|earliest|retention|genesis|expired|dropped|outside|(?:state|proof|retention) window|reexec\\w*|too (?:far|deep) (?:back|in)|recent|last \\d+",
   ),
   block: words("blocks?|headers?|heights?|block ?(?:number|hash)|slots?|epochs?|tipsets?|bodies|body|uncles?|rounds?|batch(?:es)?|checkpoint|ledger|bloom"),
   batched: words("batch(?:ed)? (?:\\w+ ){0,2}?(?:requests?|calls?|size|limit|mode|items?|entries|length|queries|payloads?)|batching|batches|batch"),
@@ -118,7 +118,7 @@ const FAMILIES = {
     "balance|balances|funds?|prefund|funded|ether|eth|coins?|money|afford|native (?:token|currency|coin|asset)|gas token|upfront|pay|cover|cost|matic|pol|bnb|avax|deposit",
   ),
   lacking: wordsOrComparison(
-    "out of|didnt|did not|insufficient|not enough|enough|lacks?|lacking|cannot|cant|unable|low|not sufficient|sufficient|exceeds?|exceeded|smaller|less|lower|zero|short|shortfall|below|empty|no|required|needs?|not (?:cover|have|hold)|doesnt|greater|more than|under ?funded|needed",
+    "out of|didnt|did not|too little|insufficient|not enough|enough|lacks?|lacking|cannot|cant|unable|low|not sufficient|sufficient|exceeds?|exceeded|smaller|less|lower|zero|short|shortfall|below|empty|no|required|needs?|not (?:cover|have|hold)|doesnt|greater|more than|under ?funded|needed",
   ),
   pool: words("pool|tx ?pool|mem ?pool|queue|transaction pool|pending (?:pool|set|queue|list)|buffer|backlog|sub ?pool"),
   full: words(
@@ -131,7 +131,7 @@ const FAMILIES = {
     "known|seen|duplicate\\w*|already|present|exists?|have it|have this|have the|same|previously|resubmi\\w*|identical|again|in (?:the )?(?:mem ?|tx ?)?pool|received|included",
   ),
   envelope: words(
-    "signature|signed|sign|signer|chain ?id|types?|envelope|gas ?limit|block gas|intrinsic|floor|init ?code|code size|creation code|bytecode|contract (?:code|size|creation)|decod\\w*|rlp|encod\\w*|deserial\\w*|blobs?|sidecars?|kzg|commitments?|proofs?|eip ?\\d+|eip\\d+|access list|authori[sz]ation list|v value|[rsv] values?|replay protect\\w*|calldata|data|size|bytes|parity|dynamic fee|london|cancun|prague|shanghai|osaka|fork|legacy|gas|recipient|to address|tip above|7702|4844|1559|2930|155|format|field|payload|hex|recover\\w*",
+    "signature|signed|sign|signer|chain ?id|types?|envelope|gas ?limit|block gas|intrinsic|floor|init ?code|code size|creation code|bytecode|contract (?:code|size|creation)|decod\\w*|rlp|encod\\w*|deserial\\w*|blobs?|sidecars?|kzg|commitments?|proofs?|raw (?:tx|transaction)|eip ?\\d+|access list|authori[sz]ation list|v value|[rsv] values?|replay protect\\w*|calldata|data|size|bytes|parity|dynamic fee|london|cancun|prague|shanghai|osaka|fork|legacy|gas|recipient|to address|tip above|7702|4844|1559|2930|155|format|field|payload|hex|recover\\w*",
   ),
   cap: words("caps?|limit|maximum|threshold|configured|allowed|rpc tx ?fee ?cap|tx ?fee ?cap|too high|exorbitant|excessive"),
   banned: words(
@@ -154,7 +154,7 @@ const FAMILIES = {
     "something (?:bad|went|is|has|unexpected)|oops|whoops|uh oh|sorry|unexpected (?:\\w+ )?(?:error|failure|exception|condition|problem|response|issue)|unhandled|uncaught|internal (?:\\w+ )?(?:error|failure|exception|problem|issue|fault)|server (?:\\w+ )?(?:error|failure|exception|problem|issue|fault)|temporar\\w+ (?:error|failure|problem|issue|outage|unavailable|glitch)|transient|try (?:again )?later|please retry|retry later|try again|our (?:side|end)|we are (?:aware|working)|service disruption|unexpected status|panick?\\w*|crashed|error (?:\\w+ )?(?:retrieving|fetching|reading|loading|querying|contacting|communicating|handling|getting|calling)",
   ),
   slow: words(
-    "time ?out\\w*|timed out|timed ?out|deadline|took too long|taking too long|too slow|takes too long|time limit|time budget|time exceeded|too much time|exceeded \\w+ time|maximum (?:execution|processing|query) time|within (?:\\d+ ?(?:ms|s|sec\\w*|milli\\w*)|the allotted|the allowed|the time)|(?:execution|query|processing) time",
+    "time ?out\\w*|timed out|timed ?out|deadline|took too long|taking too long|too slow|longer than \\d+ ?(?:ms|s|sec\\w*)|takes too long|time limit|time budget|time exceeded|too much time|exceeded \\w+ time|maximum (?:execution|processing|query) time|within (?:\\d+ ?(?:ms|s|sec\\w*|milli\\w*)|the allotted|the allowed|the time)|(?:execution|query|processing) time",
   ),
 
   // Methods and parameters.
@@ -162,7 +162,7 @@ const FAMILIES = {
     "methods?|rpcs?|apis?|(?:api|rpc) calls?|endpoints?|functions?|functionality|commands?|actions?|namespaces?|modules?|features?|operations?|handlers?|routes?|procedures?|trac(?:e|es|ing|er|ers)|debug|tx ?pool|subscriptions?|notifications?|pubsub|eth (?:get|send|call|estimate|new|subscribe)\\w*|services?",
   ),
   unserved: words(
-    "unsupported|unimplemented|no handler|disabled|(?:not|isnt|arent|doesnt|does not) (?:\\w+ ){0,2}?(?:support(?:ed|s)?|implement(?:ed|s)?|white ?listed|allow ?listed|enabled|exposed?|offer(?:ed)?|defined)",
+    "unsupported|unimplemented|no route|not (?:in|on) (?:the |your )?(?:allow|white) ?list|no handler|disabled|(?:not|isnt|arent|doesnt|does not) (?:\\w+ ){0,2}?(?:support(?:ed|s)?|implement(?:ed|s)?|white ?listed|allow ?listed|enabled|exposed?|offer(?:ed)?|defined)",
   ),
   plan: words("plan|tier|package|subscription|paid|premium|enterprise|dedicated|upgrade|customers?|pro|growth|business|add ?on|addon"),
   tag: words("safe|finali[sz]ed|finality|pending|tags?|block (?:tag|parameter|identifier)|earliest|block label"),
@@ -170,7 +170,7 @@ const FAMILIES = {
     "param\\w*|arguments?|args?|hex\\w*|address\\w*|fields?|inputs?|values?|types?|lengths?|bytes?|integers?|decode|decoding|unmarshal\\w*|deserial\\w*|pars(?:e|ing|ed)|syntax|objects?|arrays?|strings?|bool\\w*|schema|format|topics?|block ?(?:number|tag|hash|param\\w*|identifier)|data|hash|checksum|ens|quantity|nibbles?|digits?|overrides?|signature|options?|tracer|index|percentiles?|slots?|validation",
   ),
   wrongly: words(
-    "invalid|wrong|missing|expected|expects?|must|should|too (?:few|many|short|long|large|small|big)|bad|required|odd|malformed|cannot parse|not (?:a |an )?(?:valid|hex|string|array|object|number|supported|allowed|match)|incorrect|illegal|unexpected|unknown|undefined|null|empty|out of (?:range|bounds)|duplicate|no more than|errors?|at (?:most|least)|exceeds?|leading zeros?|without|needs?|cannot (?:be )?\\w+|could not (?:be )?\\w+|unable to (?:decode|parse)|fail(?:ed|s)?|not found",
+    "invalid|wrong|missing|expected|expects?|must|should|too (?:few|many|short|long|large|small|big)|bad|required|odd|malformed|cannot parse|not (?:a |an )?(?:valid|hex|string|array|object|number|supported|allowed|match)|incorrect|illegal|unexpected|unpars\\w*|unknown|undefined|null|empty|out of (?:range|bounds)|duplicate|no more than|errors?|at (?:most|least)|exceeds?|leading zeros?|without|needs?|cannot (?:be )?\\w+|could not (?:be )?\\w+|unable to (?:decode|parse)|fail(?:ed|s)?|not found",
   ),
 } as const satisfies Record<string, RegExp>;
 

@@ -9,7 +9,7 @@ import { FAMILY_RULES, WEAK_FAMILY_RULES } from "../../src/core/error-families.t
 import { RULES } from "../../src/core/error-rules.ts";
 import { methodOf } from "../../src/core/method.ts";
 import { CORPUS, decidingRule, failureOf, RECORDED, type Recorded, SHAPES, type Shape, scoreUnseen } from "../generalisation/recorded.ts";
-import { splitsOf, vendorsOf } from "../generalisation/splits.ts";
+import { listsOf, splitsOf, vendorsOf } from "../generalisation/splits.ts";
 
 const SEED = 20_261_122;
 
@@ -44,6 +44,7 @@ describe("error shapes of nodes and vendors", () => {
     for (const [parts, least] of [
       [random, 0.93],
       [vendorsOf(RECORDED), 0.93],
+      [listsOf(RECORDED), 0.93],
     ] as const) {
       const scores = parts.map((part) => scoreUnseen(part, "rule"));
       const judged = scores.reduce((total, score) => total + score.judged, 0);
