@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { createAddressLimit } from "../src/core/address-limit.ts";
-import { createHolders, HOLDER_LIMITS } from "../src/hosted/holders.ts";
-import { digestOf, hashOf, newId, newSecret, prefixOf } from "../src/hosted/secret.ts";
-import { openStore, type Store } from "../src/hosted/store.ts";
-import { realWorld } from "../src/world.ts";
+import { createAddressLimit } from "../src/core/billing/address-limit.ts";
+import { createKeyCache, KEY_CACHE_LIMITS } from "../src/hosted/keys/key-cache.ts";
+import { realRuntime } from "../src/runtime.ts";
+import { digestOf, hashOf, newId, newSecret, prefixOf } from "../src/secrets/secret.ts";
+import { openStore, type Store } from "../src/store/store.ts";
 
 const KEYS = 200_000;
 const CHUNK = 1_000;
@@ -16,22 +16,24 @@ const CHUNK = 1_000;
 const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
 try {
   const store = await openStore({ url: "", dataDir: dir });
-  const holders = createHolders({
+  const keyCache = createKeyCache({
     store,
-    world: realWorld,
-    credit: { wake() {}, retire() {} },
+    runtime: realRuntime,
+    credit: { refresh() {}, evict() {} },
     misses: createAddressLimit({ perSecond: 1, burst: 1 }),
-    limits: HOLDER_LIMITS,
+    limits: KEY_CACHE_LIMITS,
     onError: (error) => process.stderr.write(`${String(error)}\n`),
   });
   const before = heldBytes();
   for (let done = 0; done < KEYS; done += CHUNK) {
     const secrets = Array.from({ length: CHUNK }, () => newSecret("key"));
     await insert(store, secrets);
-    for (const secret of secrets) await new Promise<void>((resolve) => void holders.find(digestOf(secret), "", () => resolve()));
+    for (const secret of secrets) await new Promise<void>((resolve) => void keyCache.find(digestOf(secret), "", () => resolve()));
   }
   const bytes = heldBytes() - before;
-  process.stdout.write(`${holders.size} keys of as many accounts in memory: ${(bytes / 1e6).toFixed(1)} MB, ${Math.round(bytes / holders.size)} bytes each\n`);
+  process.stdout.write(
+    `${keyCache.size} keys of as many accounts in memory: ${(bytes / 1e6).toFixed(1)} MB, ${Math.round(bytes / keyCache.size)} bytes each\n`,
+  );
   await store.close();
 } finally {
   rmSync(dir, { recursive: true, force: true });

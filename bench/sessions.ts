@@ -10,7 +10,7 @@ import { SESSION } from "../src/devnet/payments/wallets.ts";
 import { startPaymentChains } from "../test/fakes/payment-chains.ts";
 import { startProcess } from "../test/fakes/process.ts";
 import { scriptedUpstream } from "../test/fakes/upstream.ts";
-import { callOf, stockClient } from "../test/walks/session-stage.ts";
+import { callOf, stockClient } from "../test/walks/session-fixture.ts";
 import { cpuUs } from "./procfs.ts";
 
 const { values } = parseArgs({ options: { calls: { type: "string", default: "1200" }, channels: { type: "string", default: "12" } } });

@@ -1,9 +1,9 @@
 // What it costs that every request to a provider has an id of ours: the functions that do it, beside the same work without it. CPU time in this process.
 // Run with `node bin/svc.mjs --run bench/wire-id.ts`.
-import { readAnswer } from "../src/core/answer.ts";
-import { requestText } from "../src/upstream/http/h1-connection.ts";
-import { renderResult } from "../src/web/rpc/render.ts";
-import { createWireIds } from "../src/world.ts";
+import { readAnswer } from "../src/core/rpc/answer.ts";
+import { createWireIds } from "../src/runtime.ts";
+import { requestText } from "../src/upstream/http/connection.ts";
+import { renderResult } from "../src/web/rpc/render-reply.ts";
 
 const RUNS = 1_000_000;
 const ROUNDS = 7;

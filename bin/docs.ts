@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { configJsonSchema } from "../src/config/allowed.ts";
 import { configReference } from "../src/config/reference.ts";
-import { OPERATIONS } from "../src/web/contract.ts";
+import { OPERATIONS } from "../src/web/contract/contract.ts";
 import { apiReference } from "../src/web/discovery/reference.ts";
 
 const root = new URL("../", import.meta.url);

@@ -21,7 +21,7 @@ interface Rule {
 /** Which rooms each room of `src` may import, beside itself. `*`: every room but main. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
-  world: [],
+  runtime: [],
   config: ["core"],
   observe: ["core", "world", "upstream"],
   upstream: ["core", "world"],

@@ -1,6 +1,6 @@
 // `svc audit`: compares the books with each other and with the payment chains.
-import { formatFaults } from "../config/fault.ts";
-import { realWorld } from "../world.ts";
+import { formatFaults } from "../config/config-fault.ts";
+import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 import { readConfig, readFlags } from "./read-config.ts";
@@ -13,10 +13,10 @@ export async function audit({ args, env }: CommandInput): Promise<void> {
   const result = readConfig({ file, flags: {}, env });
   if (!result.ok) return refuse(formatFaults(result.faults));
   const { config } = result;
-  const [{ auditMoney }, { readLocalRails }] = await Promise.all([import("../auditing.ts"), import("../devnet/payments/local-rails.ts")]);
+  const [{ auditMoney }, { readLocalRails }] = await Promise.all([import("../app/audit.ts"), import("../devnet/payments/local-rails.ts")]);
   try {
     const localRails = config.devnet ? readLocalRails(config.dataDir) : [];
-    const report = await auditMoney({ config, world: realWorld, localRails, sinceMs, onProgress: (line) => console.error(line) });
+    const report = await auditMoney({ config, runtime: realRuntime, localRails, sinceMs, onProgress: (line) => console.error(line) });
     for (const line of report.lines) console.log(line);
     process.exitCode = report.clean ? 0 : 1;
   } catch (error) {

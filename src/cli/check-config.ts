@@ -1,5 +1,5 @@
 // `svc check-config`: says whether a configuration is valid, and what is wrong with it.
-import { formatFaults } from "../config/fault.ts";
+import { formatFaults } from "../config/config-fault.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 import { readConfig } from "./read-config.ts";

@@ -1,7 +1,8 @@
 // `svc export`: copies an embedded store into a PostgreSQL server.
-import { formatFaults } from "../config/fault.ts";
-import { exportEmbedded } from "../hosting.ts";
-import { realWorld } from "../world.ts";
+
+import { exportEmbedded } from "../app/hosted.ts";
+import { formatFaults } from "../config/config-fault.ts";
+import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 import { readConfig, readFlags } from "./read-config.ts";
@@ -13,6 +14,6 @@ export async function exportStore({ args, env }: CommandInput): Promise<void> {
   const result = readConfig({ file, flags: {}, env });
   if (!result.ok) return refuse(formatFaults(result.faults));
   console.log(
-    await exportEmbedded(result.config, to, realWorld).catch((error: unknown) => refuse(`svc: ${error instanceof Error ? error.message : String(error)}`)),
+    await exportEmbedded(result.config, to, realRuntime).catch((error: unknown) => refuse(`svc: ${error instanceof Error ? error.message : String(error)}`)),
   );
 }

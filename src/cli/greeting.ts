@@ -1,5 +1,5 @@
 // The lines that `svc serve` prints once it is ready: where the service is, and a first call.
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { LocalChain } from "./local-chain.ts";
 
 /** Prints where the service is reached. */

@@ -1,10 +1,10 @@
 // The local chain and the local payment chains that `svc serve` starts for development. Knows nothing of how the service is built.
-import type { Config } from "../config.ts";
-import { type Devnet, startDevnet } from "../devnet/anvil.ts";
+import type { Config } from "../config/config.ts";
+import { type Devnet, startDevnet } from "../devnet/devnet.ts";
 import type { LocalPayments } from "../devnet/payments/local.ts";
 import { isLoopback } from "../devnet/payments/loopback.ts";
 import { withDevnet } from "../devnet/profile.ts";
-import { realWorld } from "../world.ts";
+import { realRuntime } from "../runtime.ts";
 import { refuse } from "./command.ts";
 
 /** What runs on this machine to try the service with. */
@@ -46,7 +46,7 @@ async function startPaying(config: Config, devnet: Promise<Devnet>, onProgress: 
       import("../devnet/payments/greeting.ts"),
       import("../devnet/payments/local-rails.ts"),
     ]);
-    const chains: LocalPayments = await local.startLocalPayments({ devnet, world: realWorld, onProgress });
+    const chains: LocalPayments = await local.startLocalPayments({ devnet, runtime: realRuntime, onProgress });
     const forget = left.leaveLocalRails(config.dataDir, chains.rails);
     const into = (it: Config): Config => local.withLocalPayments(it, chains);
     const close = async (): Promise<void> => {

@@ -1,7 +1,7 @@
 // Reads the configuration that a command names, and the flags that stand above it.
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { type ConfigResult, loadConfig } from "../config.ts";
+import { type ConfigResult, loadConfig } from "../config/config.ts";
 import { type CommandInput, codeOf, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 

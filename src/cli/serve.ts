@@ -1,9 +1,9 @@
 // `svc serve`: starts the service, reloads its configuration on SIGHUP, and drains it on SIGTERM and SIGINT.
 import { pino } from "pino";
-import { type App, build } from "../app.ts";
-import { formatFaults } from "../config/fault.ts";
-import type { Config, ConfigResult } from "../config.ts";
-import { realWorld } from "../world.ts";
+import { type App, build } from "../app/app.ts";
+import type { Config, ConfigResult } from "../config/config.ts";
+import { formatFaults } from "../config/config-fault.ts";
+import { realRuntime } from "../runtime.ts";
 import { type CommandInput, codeOf, refuse } from "./command.ts";
 import { greet } from "./greeting.ts";
 import { startLocal } from "./local-chain.ts";
@@ -23,7 +23,7 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   const local = first.config.devnet ? await startLocal(first.config, onProgress) : null;
   const complete = (config: Config): Config => local?.complete(config) ?? config;
   const config = complete(first.config);
-  const app = await build(config, { world: realWorld, log, version }).catch((error: unknown) => {
+  const app = await build(config, { runtime: realRuntime, log, version }).catch((error: unknown) => {
     void local?.close();
     return refuse(`svc: ${whyNotStarted(error, config)}`);
   });
@@ -55,10 +55,10 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
 
   async function end(signal: string, app: App): Promise<void> {
     log.info({ signal }, "draining: finishing what was accepted");
-    const startedAtMs = realWorld.now();
+    const startedAtMs = realRuntime.now();
     for (const again of ["SIGTERM", "SIGINT"] as const) {
       // One Ctrl-C may arrive twice: once from the terminal and once from whoever started this process.
-      process.on(again, () => realWorld.now() - startedAtMs > REPEATED_MS && process.exit(1));
+      process.on(again, () => realRuntime.now() - startedAtMs > REPEATED_MS && process.exit(1));
     }
     await app.close().catch((error: unknown) => log.error({ err: error }, "bug: not everything could be ended"));
     await local?.close();

@@ -1,9 +1,9 @@
 // The settings of the hosted service: keys, tariff and limits, with their defaults and bounds.
 import { z } from "zod";
-import type { BucketSize } from "../core/bucket.ts";
-import { METHODS } from "../core/method.ts";
-import type { PaymentSettings } from "../core/payment.ts";
-import { type Tariff, tariffOf } from "../core/price.ts";
+import type { RateLimitSize } from "../core/billing/gcra.ts";
+import type { PaymentSettings } from "../core/billing/payment.ts";
+import { type Tariff, tariffOf } from "../core/billing/price.ts";
+import { METHODS } from "../core/rpc/method.ts";
 import { count, intervalMs, operatorToken } from "./kinds.ts";
 import { payments, paymentsOf } from "./payments.ts";
 
@@ -105,14 +105,14 @@ export interface HostedConfig {
   readonly fallbackMs: number;
   readonly tariff: Tariff;
   /** By access: with premium, under fallback or for free, on `public`, on a Custom profile. */
-  readonly buckets: Readonly<Record<"managed" | "reduced" | "public" | "custom", BucketSize>>;
+  readonly buckets: Readonly<Record<"managed" | "reduced" | "public" | "custom", RateLimitSize>>;
   /** Custom profiles may name private and local addresses. */
   readonly allowPrivateProviders: boolean;
   readonly maxKeys: number;
   /** Custom profiles of one account. */
   readonly maxProfiles: number;
   /** Whether older forms of requests are served: all, those that are still used, none. */
-  readonly oldForms: "on" | "auto" | "off";
+  readonly legacyForms: "on" | "auto" | "off";
   readonly keysPerHour: number;
   readonly flushIntervalMs: number;
   readonly nodeTimeoutMs: number;
@@ -127,7 +127,7 @@ const NANO = 1_000_000_000;
 export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
   if (!file.enabled) return null;
   const { tariff, buckets } = file;
-  const sizeOf = (it: { readonly per_second: number; readonly burst: number }): BucketSize => ({ perSecond: it.per_second, burst: it.burst });
+  const sizeOf = (it: { readonly per_second: number; readonly burst: number }): RateLimitSize => ({ perSecond: it.per_second, burst: it.burst });
   return {
     keyless: file.keyless,
     startingGrantCu: file.starting_grant_cu,
@@ -143,7 +143,7 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
     allowPrivateProviders: file.allow_private_providers,
     maxKeys: file.max_keys,
     maxProfiles: file.max_profiles,
-    oldForms: file.old_forms,
+    legacyForms: file.old_forms,
     keysPerHour: file.keys_per_hour,
     flushIntervalMs: file.flush_interval_ms,
     nodeTimeoutMs: file.node_timeout_ms,

@@ -1,7 +1,7 @@
 // The settings of payments: which rails, in which ranges, with their defaults and bounds.
 import { z } from "zod";
-import type { PaymentSettings, RailSettings } from "../core/payment.ts";
-import { parseUsd } from "../core/price.ts";
+import type { PaymentSettings, RailSettings } from "../core/billing/payment.ts";
+import { parseUsd } from "../core/billing/price.ts";
 import { count, intervalMs } from "./kinds.ts";
 
 const usd = (fallback: string) =>

@@ -1,9 +1,9 @@
 // Rules that span several settings: uniqueness, references, what excludes what. Works on unchecked data, so that it speaks even where single settings are wrong.
 // Knows nothing of places; names paths only, and never puts a value into a message.
-import { DEVNET_CHAIN } from "../core/chain.ts";
-import { MAX_ADDED_METHODS, methodOf } from "../core/method.ts";
+import { DEVNET_CHAIN } from "../core/provider/chain.ts";
+import { MAX_ADDED_METHODS, methodOf } from "../core/rpc/method.ts";
 import { RESERVED_CHAIN_NAMES } from "./schema.ts";
-import { splitCredentials } from "./url.ts";
+import { splitCredentials } from "./url-credentials.ts";
 
 /** A broken rule. `at` says whether the key or the value of the last path step is meant. */
 export interface Breach {

@@ -2,12 +2,12 @@
 // Knows nothing of YAML, files, positions or variables; rules that span several settings live in `rules.ts`.
 import { isIP } from "node:net";
 import { z } from "zod";
-import { ERROR_CATEGORIES } from "../core/classification.ts";
-import { LOG_VERIFICATIONS } from "../core/log-verification.ts";
-import { CATEGORIES } from "../core/method.ts";
+import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
+import { CATEGORIES } from "../core/rpc/method.ts";
+import { LOG_VERIFICATIONS } from "../core/stream/log-verification.ts";
 import { hosted } from "./hosted.ts";
 import { count, intervalMs, operatorToken } from "./kinds.ts";
-import { splitCredentials } from "./url.ts";
+import { splitCredentials } from "./url-credentials.ts";
 
 /** Classes of methods by how long a call may take, as the file names them. */
 export const DEADLINES = ["cheap", "standard", "default", "trace_tx", "trace_block"] as const;

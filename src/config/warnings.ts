@@ -1,5 +1,5 @@
 // What is allowed in a configuration and hardly meant. Names settings and never shows a value: values may be secrets.
-import type { TableFault } from "./fault.ts";
+import type { TableFault } from "./config-fault.ts";
 
 /** Text that stands for a key in documentation, such as `YOUR_API_KEY` or `<api-key>`. */
 const PLACEHOLDER =

@@ -1,7 +1,7 @@
 // Whether a source of heads has fallen behind what is known elsewhere: one that says nothing, or one that goes on telling of blocks that others had long
 // before. Knows no clock and no provider.
-import type { Chain } from "./chain.ts";
-import { quietMs } from "./head.ts";
+import type { Chain } from "./provider/chain.ts";
+import { quietMs } from "./provider/head.ts";
 
 /** A height that others had and the source has not reached. */
 export interface Overtaken {

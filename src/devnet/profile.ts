@@ -1,8 +1,8 @@
 // Puts the local chain into a configuration: chain `local` with one provider per node, in the managed profile `public`.
-import type { Config } from "../config.ts";
-import { usualVerification } from "../core/log-verification.ts";
-import type { Profile, Provider, ProviderSet } from "../core/profile.ts";
-import type { Devnet } from "./anvil.ts";
+import type { Config } from "../config/config.ts";
+import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
+import { usualVerification } from "../core/stream/log-verification.ts";
+import type { Devnet } from "./devnet.ts";
 
 /** The configuration with the local chain in it. */
 export function withDevnet(config: Config, devnet: Devnet): Config {

@@ -1,8 +1,8 @@
 // Keeps several anvil nodes on one chain: the first live node makes the blocks, the others re-execute them and must arrive at the same hash.
 // Does what peer-to-peer does between real nodes, which anvil lacks. Not in the path of any request; knows nothing of routing.
 import { z } from "zod";
-import type { World } from "../world.ts";
-import { type AnvilNode, NodeSilent, RpcError } from "./process.ts";
+import type { Runtime } from "../runtime.ts";
+import { type AnvilNode, NodeSilent, RpcError } from "./anvil-process.ts";
 
 /** The running replication. */
 export interface Replication {
@@ -12,7 +12,7 @@ export interface Replication {
 
 /** Settings of a replication. */
 export interface ReplicationOptions {
-  readonly world: World;
+  readonly runtime: Runtime;
   /** Longest time between two blocks. A transaction gets its block at once. */
   readonly blockTimeMs: number;
   readonly onProgress: (line: string) => void;
@@ -51,10 +51,10 @@ class Diverged extends Error {}
 
 /** Makes the first block on every node, then keeps them together until stopped. Rejects when the nodes do not agree on the first block. */
 export async function replicate(nodes: readonly AnvilNode[], options: ReplicationOptions): Promise<Replication> {
-  const { world, blockTimeMs, onProgress } = options;
-  const members: readonly Member[] = nodes.map((node) => ({ node, bell: createBell(world), state: "together" }));
-  let lastBlockAt = world.now();
-  const pause = (ms: number): Promise<void> => new Promise((resolve) => world.after(Math.max(0, ms), resolve));
+  const { runtime, blockTimeMs, onProgress } = options;
+  const members: readonly Member[] = nodes.map((node) => ({ node, bell: createBell(runtime), state: "together" }));
+  let lastBlockAt = runtime.now();
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => runtime.after(Math.max(0, ms), resolve));
   let stopped = false;
 
   const leaderOf = (): Member | undefined => {
@@ -66,10 +66,10 @@ export async function replicate(nodes: readonly AnvilNode[], options: Replicatio
   };
   const lead = async (node: AnvilNode): Promise<void> => {
     const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
-    if (Number(pending) === 0 && world.now() < lastBlockAt + blockTimeMs) return;
-    await pause(lastBlockAt + BLOCK_SPACING_MS - world.now());
+    if (Number(pending) === 0 && runtime.now() < lastBlockAt + blockTimeMs) return;
+    await pause(lastBlockAt + BLOCK_SPACING_MS - runtime.now());
     await node.rpc("evm_mine");
-    lastBlockAt = world.now();
+    lastBlockAt = runtime.now();
     ringAll();
   };
   const step = async (member: Member): Promise<void> => {
@@ -94,7 +94,7 @@ export async function replicate(nodes: readonly AnvilNode[], options: Replicatio
         await pause(RETRY_MS);
         ringAll();
       }
-      await member.bell.wait(Math.max(RETRY_MS, lastBlockAt + blockTimeMs - world.now()));
+      await member.bell.wait(Math.max(RETRY_MS, lastBlockAt + blockTimeMs - runtime.now()));
     }
   };
 
@@ -211,7 +211,7 @@ function watchPool(node: AnvilNode, onChange: () => void, onLost: () => void): W
   return socket;
 }
 
-function createBell(world: World): Bell {
+function createBell(runtime: Runtime): Bell {
   let rung = false;
   let wake: (() => void) | null = null;
   return {
@@ -222,7 +222,7 @@ function createBell(world: World): Bell {
     wait: async (ms) => {
       if (!rung) {
         await new Promise<void>((resolve) => {
-          const cancel = world.after(ms, resolve);
+          const cancel = runtime.after(ms, resolve);
           wake = () => {
             cancel();
             resolve();

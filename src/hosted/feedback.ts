@@ -1,8 +1,8 @@
 // What people and agents tell the operator: kept without what looks like a secret, and not for ever. Knows no credential and no limit.
-import { redact } from "../core/redaction.ts";
-import { newId } from "./secret.ts";
-import type { Store } from "./store.ts";
-import type { FeedbackTable } from "./tables.ts";
+import { redact } from "../core/redact/redact.ts";
+import { newId } from "../secrets/secret.ts";
+import type { Store } from "../store/store.ts";
+import type { FeedbackTable } from "../store/tables.ts";
 
 /** What somebody tells. */
 export interface Feedback {

@@ -1,10 +1,11 @@
 // The ports every way of reaching a provider fits: send one request, hear one answer; on a socket also subscribe. Says nothing about which provider or what to do next.
-import type { Failure } from "../core/attempt.ts";
-import type { Provider } from "../core/profile.ts";
-import type { WireRequest } from "../core/wire-request.ts";
+
+import type { Provider } from "../core/provider/profile.ts";
+import type { Failure } from "../core/rpc/failure.ts";
+import type { WireRequest } from "../core/rpc/wire-request.ts";
 
 /** Takes back borrowed memory that nobody reads any more. */
-export interface Lender {
+export interface BorrowedBuffer {
   /** Bytes before a whole answer in its memory: they may be overwritten, as the answer itself may. */
   readonly headroomBytes: number;
   recycle(chunk: Buffer): void;
@@ -63,12 +64,12 @@ export interface ResultSpan {
 }
 
 /** Hears the answer to one request: exactly one of `result`, `stream` and `failed`, unless the request is cancelled. */
-export interface Listener {
+export interface AnswerListener {
   /**
    * A complete result, which lies in `body` at `span`. With a `lender`, which only a request with `mayStream` meets, `body` is borrowed:
    * it goes back with `recycle`, once, when nobody reads it any more.
    */
-  result(body: Buffer, span: ResultSpan, lender?: Lender): void;
+  result(body: Buffer, span: ResultSpan, lender?: BorrowedBuffer): void;
   stream(stream: AnswerStream): void;
   /** A part of a long answer has come. */
   heard?(): void;
@@ -79,7 +80,7 @@ export interface Listener {
 }
 
 /** One request for a provider. The transport sends it under an id of ours that no other request has. */
-export interface Outgoing extends WireRequest {
+export interface OutgoingRequest extends WireRequest {
   readonly provider: Provider;
   /** False where the caller needs the answer in one piece and keeps it. */
   readonly mayStream: boolean;
@@ -103,7 +104,7 @@ export interface Dispatch {
 
 /** One way of reaching providers. */
 export interface Upstream {
-  send(outgoing: Outgoing, listener: Listener): Dispatch;
+  send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch;
   /** Whether a request to the provider would not have to wait for a connection. Left out = it never has to. */
   isFree?(provider: Provider): boolean;
   /** Closes connections to origins that none of these providers uses. */
@@ -112,7 +113,7 @@ export interface Upstream {
 }
 
 /** Hears one subscription on a provider's socket: first `started` or `refused`, once; after `started` any number of events and at most one `lost`. */
-export interface Watcher {
+export interface SubscriptionListener {
   /** The provider has acknowledged it. */
   started(): void;
   /** `raw` is the JSON of the provider's error member, where it sent one. */
@@ -124,7 +125,7 @@ export interface Watcher {
 }
 
 /** Hears what becomes of a provider's socket. */
-export interface Keeper {
+export interface SocketListener {
   /** It is open. Also called at once when it is open already. */
   up(): void;
   /** It could not be opened, or has closed. `livedMs` null = it was never open. */
@@ -144,9 +145,9 @@ export interface SocketReport {
 /** Reaches providers by their `wsUrl`. */
 export interface Sockets extends Upstream {
   /** Subscribes, or joins the same subscription on the same socket. `params` is the JSON array of `eth_subscribe`. `cancel` leaves; the last one to leave unsubscribes. */
-  subscribe(provider: Provider, params: string, watcher: Watcher): Dispatch;
+  subscribe(provider: Provider, params: string, watcher: SubscriptionListener): Dispatch;
   /** Keeps the provider's socket open until told otherwise. */
-  keep(provider: Provider, keeper: Keeper): () => void;
+  keep(provider: Provider, socketListener: SocketListener): () => void;
   /** Closes the provider's socket as if it had failed: it looks open and nothing comes. */
   renew(provider: Provider): void;
   report(provider: Provider): SocketReport;

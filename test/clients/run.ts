@@ -2,9 +2,9 @@
 // Prints a table. Exit codes: 0 nothing that was run fails, 1 something does, 2 wrong usage. Names of clients as arguments run only those.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+import { type ClientStage, startStage } from "./client-fixture.ts";
 import { PLANS, type Program } from "./programs.ts";
 import { type Expected, FEATURES, type Result, type Task, type Wire } from "./protocol.ts";
-import { type ClientStage, startStage } from "./stage.ts";
 
 type Row = Result & { readonly client: string };
 

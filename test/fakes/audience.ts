@@ -1,5 +1,5 @@
 // A subscriber that knows the truth: checks everything it is told against the simulated chain itself. Knows no provider and no service.
-import type { Subscription } from "../../src/core/subscription.ts";
+import type { Subscription } from "../../src/core/stream/subscription.ts";
 import { type Blooms, type ChainBlock, type ChainFilter, type FakeChain, headerText, logText, wanted } from "./chain.ts";
 
 /** Hears one subscription and complains. */

@@ -1,7 +1,7 @@
 // A simulated chain: blocks with logs, branches that replace each other, and the texts a node would show of them. Knows no node and no time.
 import { keccak_256 } from "@noble/hashes/sha3.js";
-import type { Block } from "../../src/core/chain-event.ts";
-import { addTo, emptyBloom } from "../../src/core/log-bloom.ts";
+import type { Block } from "../../src/core/stream/chain-event.ts";
+import { addTo, emptyBloom } from "../../src/core/stream/log-bloom.ts";
 
 /** A log of a block. */
 export interface ChainLog {

@@ -4,23 +4,23 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { z } from "zod";
-import { API_FAULTS, type ApiFaultCode } from "../../src/core/api-fault.ts";
-import { methodTable } from "../../src/core/method-table.ts";
-import { type Tariff, tariffOf } from "../../src/core/price.ts";
+import { type Tariff, tariffOf } from "../../src/core/billing/price.ts";
+import { API_FAULTS, type ApiFaultCode } from "../../src/core/faults/api-fault.ts";
 import { PUBLIC_ONLY } from "../../src/core/public-address.ts";
-import { audit } from "../../src/hosted/audit.ts";
-import type { Payments } from "../../src/hosted/payments/payments.ts";
-import { createSealer } from "../../src/hosted/sealed.ts";
-import type { Store } from "../../src/hosted/store.ts";
-import type { ProviderCheck } from "../../src/upstream/check.ts";
+import { methodTable } from "../../src/core/rpc/method-table.ts";
+import { audit } from "../../src/hosted/audit/audit.ts";
+import type { Payments } from "../../src/payments/payments.ts";
+import { createSealer } from "../../src/secrets/sealer.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { ProviderCheck } from "../../src/upstream/provider-check.ts";
 import { type ApiParts, createApi } from "../../src/web/api/api.ts";
 import type { CustomParts } from "../../src/web/api/parts.ts";
 import { createRoutes } from "../../src/web/api/routes.ts";
-import { OPERATIONS } from "../../src/web/contract.ts";
-import { createPaywall } from "../../src/web/paywall.ts";
-import { errorEnvelope } from "../../src/web/schemas-open.ts";
+import { OPERATIONS } from "../../src/web/contract/contract.ts";
+import { errorEnvelope } from "../../src/web/contract/schemas/instance.ts";
+import { createPaywall } from "../../src/web/payment/paywall.ts";
+import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";
 import type { Ending } from "./stores.ts";
-import { type SimulatedWorld, simulatedWorld } from "./world.ts";
 
 /** What the operator of the served API knows. */
 export const OPERATOR_TOKEN = "operator-token-for-tests-only";
@@ -57,7 +57,7 @@ export interface ApiAnswered {
 /** A served API. */
 export interface ServedApi {
   readonly url: string;
-  readonly world: SimulatedWorld;
+  readonly runtime: SimulatedWorld;
   readonly store: Store;
   /** `METHOD /path`. */
   call(what: string, sent?: Sent): Promise<ApiAnswered>;
@@ -73,7 +73,7 @@ export type Served = Partial<Omit<ApiParts, "paywall">> & { readonly payments?: 
 
 /** Serves the API of a store until the test or suite ends. */
 export async function serveApi(t: Ending, store: Store, { payments = null, ...overrides }: Served = {}): Promise<ServedApi> {
-  const world = simulatedWorld(1);
+  const runtime = simulatedWorld(1);
   const changed: string[] = [];
   const secrets = new Set<string>([OPERATOR_TOKEN]);
   let log = "";
@@ -81,7 +81,7 @@ export async function serveApi(t: Ending, store: Store, { payments = null, ...ov
     log += `${JSON.stringify(fields)} ${String(message)}\n`;
   };
   const api = createApi({
-    world,
+    runtime,
     store,
     log: { error: write, warn: write },
     chains: [
@@ -101,7 +101,7 @@ export async function serveApi(t: Ending, store: Store, { payments = null, ...ov
     operatorToken: OPERATOR_TOKEN,
     keysPerHour: 8,
     limits: { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 3, writesPerMinute: 10_000 },
-    paywall: payments === null ? null : createPaywall({ payments, world }),
+    paywall: payments === null ? null : createPaywall({ payments, runtime }),
     audit: async () => ({ books: await audit(store), money: [], unread: [] }),
     ...overrides,
   });
@@ -118,7 +118,7 @@ export async function serveApi(t: Ending, store: Store, { payments = null, ...ov
   let addresses = 0;
   return {
     url,
-    world,
+    runtime,
     store,
     changed,
     log: () => log,

@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Config } from "../../src/config.ts";
-import type { PaymentSettings, RailSettings } from "../../src/core/payment.ts";
-import { realWorld } from "../../src/world.ts";
+import type { Config } from "../../src/config/config.ts";
+import type { PaymentSettings, RailSettings } from "../../src/core/billing/payment.ts";
+import { realRuntime } from "../../src/runtime.ts";
 import { type PaymentChains, startPaymentChains } from "./payment-chains.ts";
 import { configText, type Service, startService } from "./service.ts";
 import { scriptedUpstream } from "./upstream.ts";
@@ -31,7 +31,7 @@ export async function startPaidService(railsOf: (chains: PaymentChains) => reado
     {},
     "public",
   );
-  const service = await startService(text, realWorld, (config) => withRails(config, { ...PAYMENTS, waitMs, rails: railsOf(chains) }));
+  const service = await startService(text, realRuntime, (config) => withRails(config, { ...PAYMENTS, waitMs, rails: railsOf(chains) }));
   await service.probed();
   return {
     service,

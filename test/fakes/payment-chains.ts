@@ -1,10 +1,10 @@
 // The local payment chains for tests: a Tempo chain and an EVM chain with funded wallets. The keys are anvil's development accounts: worthless.
-import type { EvmRailSettings, PaymentToken, SessionRailSettings, TempoRailSettings } from "../../src/core/payment.ts";
+import type { EvmRailSettings, PaymentToken, SessionRailSettings, TempoRailSettings } from "../../src/core/billing/payment.ts";
+import type { AnvilNode } from "../../src/devnet/anvil-process.ts";
 import { startEvmChain, startTempoChain, TEMPO_CHAIN_ID, TEMPO_TOKEN } from "../../src/devnet/payments/chains.ts";
 import { deployToken } from "../../src/devnet/payments/token.ts";
 import { type LocalWallet, OTHER_PAYERS, PAYER, RECIPIENT, SESSION, SETTLEMENT } from "../../src/devnet/payments/wallets.ts";
-import type { AnvilNode } from "../../src/devnet/process.ts";
-import { realWorld } from "../../src/world.ts";
+import { realRuntime } from "../../src/runtime.ts";
 import { rpcOf } from "./node-rpc.ts";
 
 /** One running payment chain. */
@@ -48,7 +48,7 @@ const BALANCE_OF = "0x70a08231";
 
 /** Starts both chains in about 0.2 seconds; the caller ends them. Nodes end with this process in any case. */
 export async function startPaymentChains(): Promise<PaymentChains> {
-  const options = { world: realWorld, onProgress: () => {} };
+  const options = { runtime: realRuntime, onProgress: () => {} };
   const starting = { tempo: startTempoChain(options), evm: startEvmChain(EVM_CHAIN_ID, options) };
   const close = async (): Promise<void> => {
     const started = await Promise.allSettled([starting.tempo, starting.evm]);
@@ -57,7 +57,7 @@ export async function startPaymentChains(): Promise<PaymentChains> {
   try {
     const [tempoNode, evmNode] = await Promise.all([starting.tempo, starting.evm]);
     const tempo = chainOf(tempoNode, TEMPO_CHAIN_ID, { address: TEMPO_TOKEN, name: "", version: "" });
-    const evm = chainOf(evmNode, EVM_CHAIN_ID, await deployToken(nodeRpc(evmNode), realWorld));
+    const evm = chainOf(evmNode, EVM_CHAIN_ID, await deployToken(nodeRpc(evmNode), realRuntime));
     const wallets = { payer: PAYER, otherPayers: OTHER_PAYERS, recipient: RECIPIENT, settlement: SETTLEMENT, session: SESSION };
     return { ...wallets, tempo, evm, holdTempo: holding(tempo), rails: railsOf(tempo, evm), close };
   } catch (error) {

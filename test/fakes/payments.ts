@@ -1,15 +1,25 @@
 // Payments that happen at once and on no chain: the port with what it promises, over any store. A payment says itself what becomes of it.
 import assert from "node:assert/strict";
-import { apiFault } from "../../src/core/api-fault.ts";
-import type { PurchaseState } from "../../src/core/payment.ts";
-import { unitsOf } from "../../src/core/payment.ts";
-import { grantCustomAccess } from "../../src/hosted/custom-access.ts";
-import type { Changes } from "../../src/hosted/keys.ts";
-import { createAnonymousKey } from "../../src/hosted/keys-create.ts";
-import { post } from "../../src/hosted/ledger.ts";
-import type { Fulfilment, Order, Paid, PaymentHeaders, PaymentRange, Payments, PurchaseView, RequestMark, Unpaid } from "../../src/hosted/payments/payments.ts";
-import { newId } from "../../src/hosted/secret.ts";
-import type { Store } from "../../src/hosted/store.ts";
+import type { Invalidations } from "../../src/core/billing/invalidations.ts";
+import type { PurchaseState } from "../../src/core/billing/payment.ts";
+import { unitsOf } from "../../src/core/billing/payment.ts";
+import { apiFault } from "../../src/core/faults/api-fault.ts";
+import { createAnonymousKey } from "../../src/hosted/keys/create.ts";
+import { grantCustomAccess } from "../../src/hosted/profiles/custom-access.ts";
+import { post } from "../../src/ledger/ledger.ts";
+import type {
+  Fulfilment,
+  Order,
+  PaidPurchase,
+  PaymentDeclined,
+  PaymentHeaders,
+  PaymentRange,
+  Payments,
+  PurchaseView,
+  RequestMark,
+} from "../../src/payments/payments.ts";
+import { newId } from "../../src/secrets/secret.ts";
+import type { Store } from "../../src/store/store.ts";
 
 /** Payments whose fate the test decides. */
 export interface FakePayments extends Payments {
@@ -38,7 +48,7 @@ const RANGE: PaymentRange = {
 /** What the fake works with. */
 export interface FakePaymentParts {
   readonly store: Store;
-  readonly changes: Changes;
+  readonly changes: Invalidations;
   readonly wallMs: () => number;
 }
 
@@ -102,13 +112,13 @@ export function fakePayments({ store, changes, wallMs }: FakePaymentParts): Fake
     };
   }
 
-  function answerOf({ purchase, fulfilment }: Seen, repeated: boolean): Paid | Unpaid {
+  function answerOf({ purchase, fulfilment }: Seen, repeated: boolean): PaidPurchase | PaymentDeclined {
     if (fulfilment !== null) return { kind: "paid", purchase, fulfilment, repeated, headers: ["Payment-Receipt", receiptText(purchase.id)] };
     const code = purchase.state === "submitted" ? "payment_pending" : purchase.state === "failed" ? "payment_failed" : "beneficiary_conflict";
     return { kind: "unpaid", fault: apiFault(code, `the payment is ${purchase.state}`, {}), purchaseId: purchase.id, problem: code };
   }
 
-  async function take<F>(headers: PaymentHeaders, request: RequestMark, order: () => Promise<Order | F>): Promise<Paid | Unpaid | F> {
+  async function take<F>(headers: PaymentHeaders, request: RequestMark, order: () => Promise<Order | F>): Promise<PaidPurchase | PaymentDeclined | F> {
     given.push(headers);
     const text = headers.text.replace(/^Payment /, "");
     const known = seen.get(text);
@@ -161,7 +171,7 @@ function receiptText(purchaseId: string): string {
   return Buffer.from(JSON.stringify({ status: "success", externalId: purchaseId })).toString("base64url");
 }
 
-function unrecorded(code: "payment_invalid" | "unavailable" | "rate_limited", problem: string): Unpaid {
+function unrecorded(code: "payment_invalid" | "unavailable" | "rate_limited", problem: string): PaymentDeclined {
   return { kind: "unpaid", fault: apiFault(code, "the payment could not be taken"), purchaseId: null, problem };
 }
 

@@ -1,20 +1,20 @@
 // The pages for people on a real socket over an embedded store, with a simulated clock: what walks with a browser open when time has to pass.
 import { createServer } from "node:http";
-import { createClaimLink } from "../../src/hosted/claims-links.ts";
-import { type NewConnection, requestConnection } from "../../src/hosted/connections.ts";
-import { createAnonymousKey, createAccount as createOwned, type NewKey } from "../../src/hosted/keys-create.ts";
-import { EVERY_PROFILE } from "../../src/hosted/keys-profiles.ts";
-import { openStore, type Store } from "../../src/hosted/store.ts";
-import { createPeople } from "../../src/web/people/people.ts";
+import { createClaimLink } from "../../src/hosted/accounts/claim-links.ts";
+import { type NewConnection, requestConnection } from "../../src/hosted/accounts/connections.ts";
+import { createAnonymousKey, createAccount as createOwned, type NewKey } from "../../src/hosted/keys/create.ts";
+import { EVERY_PROFILE } from "../../src/hosted/keys/key-profiles.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { createAccountPages } from "../../src/web/pages/account/account-pages.ts";
 import { TARIFF } from "./hosted.ts";
+import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";
 import { type Ending, newPlace } from "./stores.ts";
-import { type SimulatedWorld, simulatedWorld } from "./world.ts";
 
 /** Served pages. */
 export interface ServedPeople {
   readonly url: string;
   readonly store: Store;
-  readonly world: SimulatedWorld;
+  readonly runtime: SimulatedWorld;
   readonly log: () => string;
   anonymousKey(name?: string): Promise<NewKey>;
   account(): Promise<NewKey>;
@@ -26,12 +26,12 @@ export interface ServedPeople {
 }
 
 /** Serves the pages until the test ends. */
-export async function servePeople(t: Ending, given: Partial<Parameters<typeof createPeople>[0]> = {}): Promise<ServedPeople> {
+export async function servePeople(t: Ending, given: Partial<Parameters<typeof createAccountPages>[0]> = {}): Promise<ServedPeople> {
   const { place, remove } = await newPlace("sqlite");
   t.after(remove);
   const store = await openStore(place);
   t.after(() => store.close().catch(() => undefined));
-  const world = simulatedWorld(1);
+  const runtime = simulatedWorld(1);
   let log = "";
   const write = (fields: unknown, message?: unknown): void => {
     log += `${JSON.stringify(fields)} ${String(message)}\n`;
@@ -39,7 +39,7 @@ export async function servePeople(t: Ending, given: Partial<Parameters<typeof cr
   const settings = { tariff: TARIFF, maxKeys: 5 };
   const changes = { key: () => undefined, account: () => undefined };
   const bounds = { publicUrl: null, trustedProxies: ["127.0.0.0/8"], keysPerHour: 5 };
-  const people = createPeople({ store, world, settings, changes, ...bounds, log: { error: write, warn: write }, ...given });
+  const people = createAccountPages({ store, runtime, settings, changes, ...bounds, log: { error: write, warn: write }, ...given });
   let requests = 0;
   const server = createServer((request, response) => {
     if (people.serves((request.url ?? "").split("?")[0] ?? "")) people.handle(request, response, `req-${++requests}`);
@@ -57,17 +57,17 @@ export async function servePeople(t: Ending, given: Partial<Parameters<typeof cr
   return {
     url,
     store,
-    world,
+    runtime,
     log: () => log,
-    anonymousKey: (name = "research agent") => createAnonymousKey(store, { name, grantN: 25_000_000n }, world.wallMs()),
-    account: () => createOwned(store, { name: "first", profiles: EVERY_PROFILE }, world.wallMs()),
+    anonymousKey: (name = "research agent") => createAnonymousKey(store, { name, grantN: 25_000_000n }, runtime.wallMs()),
+    account: () => createOwned(store, { name: "first", profiles: EVERY_PROFILE }, runtime.wallMs()),
     async claimToken(accountId) {
-      const link = await createClaimLink(store, accountId, world.wallMs());
+      const link = await createClaimLink(store, accountId, runtime.wallMs());
       if (link.kind === "api_fault") throw new Error(link.message);
       return link.token;
     },
     async connection(name = "deploy bot") {
-      const made = await requestConnection(store, name, world.wallMs());
+      const made = await requestConnection(store, name, runtime.wallMs());
       if (made.kind === "api_fault") throw new Error(made.message);
       return made;
     },

@@ -1,10 +1,10 @@
 // Builders of provider sets, calls and verdicts for tests of routing: each has plain values that a test overrides where it matters.
-import type { Effect, Step, Verdict } from "../../src/core/attempt.ts";
-import type { BlockRef, Call } from "../../src/core/call.ts";
-import { methodOf } from "../../src/core/method.ts";
-import type { Provider, ProviderSet } from "../../src/core/profile.ts";
-import type { SelectionSettings } from "../../src/core/strategy.ts";
-import { writeRequest } from "../../src/core/wire-request.ts";
+import type { Effect, Step, Verdict } from "../../src/core/provider/attempt.ts";
+import type { Provider, ProviderSet } from "../../src/core/provider/profile.ts";
+import type { SelectionSettings } from "../../src/core/routing/strategy.ts";
+import type { BlockRef, Call } from "../../src/core/rpc/call.ts";
+import { methodOf } from "../../src/core/rpc/method.ts";
+import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 
 /** The specification's settings, without exploration so that orders are exact. */
 export const SELECTION: SelectionSettings = {

@@ -1,18 +1,19 @@
 // Providers behind the real router, tracker and prober, in simulated time: how long each takes for what, how many connections it has and how it fails is
 // the test's to say.
 import assert from "node:assert/strict";
-import type { Failure, Strategy } from "../../src/core/attempt.ts";
-import type { Call } from "../../src/core/call.ts";
-import { methodOf } from "../../src/core/method.ts";
-import type { Provider } from "../../src/core/profile.ts";
-import { writeRequest } from "../../src/core/wire-request.ts";
-import { createProber } from "../../src/upstream/prober.ts";
-import { createRouter, type Outcome, type Route } from "../../src/upstream/router.ts";
-import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
-import type { Listener, Outgoing, Upstream } from "../../src/upstream/transport.ts";
-import { createWheel } from "../../src/upstream/wheel.ts";
+import type { Provider } from "../../src/core/provider/profile.ts";
+import type { Strategy } from "../../src/core/routing/strategy.ts";
+import type { Call } from "../../src/core/rpc/call.ts";
+import type { Failure } from "../../src/core/rpc/failure.ts";
+import { methodOf } from "../../src/core/rpc/method.ts";
+import { writeRequest } from "../../src/core/rpc/wire-request.ts";
+import { createRouter, type Outcome, type RoutedCall } from "../../src/upstream/engine/router.ts";
+import { createProber } from "../../src/upstream/health/prober.ts";
+import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
+import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import type { AnswerListener, OutgoingRequest, Upstream } from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "./providers.ts";
-import { type SimulatedWorld, simulatedWorld } from "./world.ts";
+import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";
 
 const ANSWER = Buffer.from('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
 const QUICK = "eth_gasPrice";
@@ -23,7 +24,7 @@ export interface Sent {
   readonly atMs: number;
   readonly isProbe: boolean;
   readonly method: string;
-  readonly listener: Listener;
+  readonly listener: AnswerListener;
   cancelled: boolean;
   answered: boolean;
   /** As a transport says it. */
@@ -42,7 +43,7 @@ export interface Ask {
 
 /** A call under way or over. */
 export interface Routed {
-  readonly route: Route;
+  readonly route: RoutedCall;
   readonly outcome: () => Outcome | null;
   /** How long it took; null = it is still under way. */
   readonly tookMs: () => number | null;
@@ -50,7 +51,7 @@ export interface Routed {
 
 /** The providers, and the way to ask them. */
 export interface RoutingBench {
-  readonly world: SimulatedWorld;
+  readonly runtime: SimulatedWorld;
   readonly tracker: Tracker;
   readonly providers: readonly Provider[];
   readonly sent: readonly Sent[];
@@ -77,9 +78,9 @@ export interface BenchOptions {
 
 /** Providers by falling priority that answer everything after 10 ms, probed every 12 s. */
 export function routingBench(count: number, options: BenchOptions = {}): RoutingBench {
-  const world = simulatedWorld(options.seed ?? 11);
+  const runtime = simulatedWorld(options.seed ?? 11);
   const providers = Array.from({ length: count }, (_, index) => fakeProvider(index, { priority: index, wsUrl: null }));
-  const tracker = createTracker(fakeSet(providers), world, { ...SELECTION, exploreShare: options.exploreShare ?? 0 });
+  const tracker = createTracker(fakeSet(providers), runtime, { ...SELECTION, exploreShare: options.exploreShare ?? 0 });
   const sent: Sent[] = [];
   const connections = new Map<string, number>();
   const unreachable = new Set<string>();
@@ -88,7 +89,7 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
   const busy = new Map<string, number>();
   const use = (id: string, more: number): void => void busy.set(id, (busy.get(id) ?? 0) + more);
   const it: RoutingBench = {
-    world,
+    runtime,
     tracker,
     providers,
     sent,
@@ -99,33 +100,33 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
     stateOf: (index) => tracker.health(providers[index] ?? assert.fail(), "http").breaker,
     attemptsOf: ({ route }) => route.traces.map(({ attempt }) => `${attempt.provider.id}:${attempt.verdict?.category ?? "ok"}`).join(" "),
     ask({ caller = "caller", method = QUICK, pin, deadlineMs = 10_000, strategy = "priority" } = {}) {
-      const startedAtMs = world.now();
+      const startedAtMs = runtime.now();
       let ended: Outcome | null = null;
       let tookMs: number | null = null;
       const call: Call = { methodName: method, method: methodOf(method), block: { kind: "none" }, ...writeRequest(method, null) };
       const who = { caller: { key: caller }, pin: pin ?? null, avoid: null, transport: null };
       const route = router.route({ call, tracker, strategy, deadlineMs, mayStream: true, ...who }, (outcome) => {
         ended = outcome;
-        tookMs = world.now() - startedAtMs;
+        tookMs = runtime.now() - startedAtMs;
       });
       return { route, outcome: () => ended, tookMs: () => tookMs };
     },
   };
   const upstream: Pick<Upstream, "send" | "isFree"> = {
     isFree: ({ id }) => (busy.get(id) ?? 0) < (connections.get(id) ?? Number.POSITIVE_INFINITY),
-    send(outgoing: Outgoing, listener: Listener) {
+    send(outgoing: OutgoingRequest, listener: AnswerListener) {
       const { id } = outgoing.provider;
       const isProbe = /eth_chainId|eth_blockNumber/.test(outgoing.body.toString());
       const free = upstream.isFree?.(outgoing.provider) === true;
       const method = isProbe ? "probe" : (/"method":"(\w+)"/.exec(outgoing.body.toString())?.[1] ?? "");
       const connects = free && !unreachable.has(id);
-      const one: Sent = { provider: id, atMs: world.now(), isProbe, method, listener, cancelled: false, answered: false, sent: connects, queued: !free };
+      const one: Sent = { provider: id, atMs: runtime.now(), isProbe, method, listener, cancelled: false, answered: false, sent: connects, queued: !free };
       sent.push(one);
       if (connects) use(id, 1);
       const latencyMs = it.latencyOf(id, method);
       const failure = failures.get(id);
       if (connects && latencyMs !== null) {
-        world.after(latencyMs, () => {
+        runtime.after(latencyMs, () => {
           if (one.cancelled) return;
           one.answered = true;
           use(id, -1);
@@ -148,8 +149,8 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
       };
     },
   };
-  const wheel = createWheel(world);
-  const router = createRouter({ world, wheel, upstreams: { http: upstream }, limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }) });
-  if (options.probed !== false) createProber({ world, wheel, upstreams: { http: upstream } }).watch([tracker]);
+  const timerWheel = createTimerWheel(runtime);
+  const router = createRouter({ runtime, timerWheel, upstreams: { http: upstream }, limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }) });
+  if (options.probed !== false) createProber({ runtime, timerWheel, upstreams: { http: upstream } }).watch([tracker]);
   return it;
 }

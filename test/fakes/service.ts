@@ -1,10 +1,10 @@
 // The real service in this process, on a free port, from a configuration text: what the walks talk to. Its log is kept for the test to read.
 import { Writable } from "node:stream";
 import { pino } from "pino";
-import { type App, build } from "../../src/app.ts";
-import { formatFaults } from "../../src/config/fault.ts";
-import { type Config, loadConfig } from "../../src/config.ts";
-import { realWorld, type World } from "../../src/world.ts";
+import { type App, build } from "../../src/app/app.ts";
+import { type Config, loadConfig } from "../../src/config/config.ts";
+import { formatFaults } from "../../src/config/config-fault.ts";
+import { type Runtime, realRuntime } from "../../src/runtime.ts";
 
 /** A running service. */
 export interface Service {
@@ -59,7 +59,7 @@ export function configOf(text: string): Config {
 }
 
 /** Starts the service, with its configuration changed where a file cannot say it. Close it in the test's `after`. */
-export async function startService(text: string, world: World = realWorld, complete = (config: Config): Config => config): Promise<Service> {
+export async function startService(text: string, runtime: Runtime = realRuntime, complete = (config: Config): Config => config): Promise<Service> {
   const config = complete(configOf(text));
   let lines = "";
   const sink = new Writable({
@@ -68,7 +68,7 @@ export async function startService(text: string, world: World = realWorld, compl
       done();
     },
   });
-  const app = await build(config, { world, log: pino({ level: config.logLevel }, sink), version: "0.0.0-test" });
+  const app = await build(config, { runtime, log: pino({ level: config.logLevel }, sink), version: "0.0.0-test" });
   const url = `http://127.0.0.1:${app.port}`;
   const read = async (path: string, init: RequestInit): Promise<Answer> => {
     const response = await fetch(url + path, init);

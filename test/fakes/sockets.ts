@@ -1,10 +1,11 @@
 // Providers over WebSocket without a network: simulated nodes that follow one simulated chain, each with its own delays, manners and failures.
 // Time is the simulated world's. Knows nothing of what is tested with it.
-import type { Failure } from "../../src/core/attempt.ts";
-import type { Provider } from "../../src/core/profile.ts";
-import type { Dispatch, Listener, Sockets, Watcher } from "../../src/upstream/transport.ts";
+
+import type { Provider } from "../../src/core/provider/profile.ts";
+import type { Failure } from "../../src/core/rpc/failure.ts";
+import type { AnswerListener, Dispatch, Sockets, SubscriptionListener } from "../../src/upstream/transport.ts";
 import { type Blooms, blockText, type ChainBlock, type ChainFilter, type ChainLog, type FakeChain, headerText, logText, wanted } from "./chain.ts";
-import type { SimulatedWorld } from "./world.ts";
+import type { SimulatedWorld } from "./runtime.ts";
 
 /** How a node behaves; a test changes it while it runs. */
 export interface Manners {
@@ -97,8 +98,8 @@ export const REFUSAL = '{"code":-32601,"message":"the method eth_subscribe does 
 const UNKNOWN_BLOCK = '{"code":-32000,"message":"unknown block"}';
 
 /** One simulated node for each provider. */
-export function fakeSockets(world: SimulatedWorld, chain: FakeChain, providers: readonly Provider[]): FakeSockets {
-  const nodes = new Map(providers.map((provider) => [provider.id, new Node(world, chain, provider)]));
+export function fakeSockets(runtime: SimulatedWorld, chain: FakeChain, providers: readonly Provider[]): FakeSockets {
+  const nodes = new Map(providers.map((provider) => [provider.id, new Node(runtime, chain, provider)]));
   const nodeOf = ({ id }: Provider): Node => {
     const node = nodes.get(id);
     if (node === undefined) throw new Error(`there is no node ${id}`);
@@ -117,7 +118,7 @@ export function fakeSockets(world: SimulatedWorld, chain: FakeChain, providers: 
 }
 
 interface Seat {
-  readonly watcher: Watcher;
+  readonly watcher: SubscriptionListener;
   started: boolean;
 }
 
@@ -125,7 +126,7 @@ interface Feed {
   readonly params: string;
   readonly name: string;
   readonly filter: ChainFilter;
-  readonly seats: Set<Seat>;
+  readonly openSockets: Set<Seat>;
   /** Nothing is delivered earlier: the acknowledgement, then each event in its turn. */
   dueMs: number;
   acknowledged: boolean;
@@ -144,16 +145,16 @@ class Node implements FakeNode {
   up = true;
   tip: ChainBlock;
   pushed: ChainBlock;
-  readonly #world: SimulatedWorld;
+  readonly #runtime: SimulatedWorld;
   readonly #chain: FakeChain;
   readonly #feeds = new Map<string, Feed>();
-  readonly #pending = new Set<Listener>();
+  readonly #pending = new Set<AnswerListener>();
   /** Blocks it cannot show yet, and until when. */
   readonly #hidden = new Map<string, number>();
   readonly #followed = new Map<string, number>();
 
-  constructor(world: SimulatedWorld, chain: FakeChain, provider: Provider) {
-    this.#world = world;
+  constructor(runtime: SimulatedWorld, chain: FakeChain, provider: Provider) {
+    this.#runtime = runtime;
     this.#chain = chain;
     this.provider = provider;
     this.tip = chain.tip();
@@ -166,10 +167,10 @@ class Node implements FakeNode {
     this.tip = tip;
     if (!stale) this.pushed = tip;
     for (const block of come) {
-      this.#hidden.set(block.hash, this.#world.now() + showMs);
-      this.#followed.set(block.hash, this.#world.now());
+      this.#hidden.set(block.hash, this.#runtime.now() + showMs);
+      this.#followed.set(block.hash, this.#runtime.now());
     }
-    const heads = come.filter(() => this.#world.random() >= skip);
+    const heads = come.filter(() => this.#runtime.random() >= skip);
     for (const feed of this.#feeds.values()) {
       if (feed.name === "newHeads") for (const block of heads) this.#deliver(feed, headerText(block, this.manners.blooms), pushMs + Math.max(0, -logsAfterMs));
       if (feed.name !== "logs") continue;
@@ -182,8 +183,8 @@ class Node implements FakeNode {
 
   #pushedOf(block: ChainBlock, filter: ChainFilter): readonly ChainLog[] {
     const { omit, disorder } = this.manners;
-    const logs = wanted(block, filter).filter(() => omit === 0 || this.#world.random() >= omit);
-    return disorder > 0 && this.#world.random() < disorder ? logs.toReversed() : logs;
+    const logs = wanted(block, filter).filter(() => omit === 0 || this.#runtime.random() >= omit);
+    return disorder > 0 && this.#runtime.random() < disorder ? logs.toReversed() : logs;
   }
 
   die(): void {
@@ -212,12 +213,12 @@ class Node implements FakeNode {
     return this.#pending.size;
   }
 
-  ask({ method, params }: Request, listener: Listener): Dispatch {
+  ask({ method, params }: Request, listener: AnswerListener): Dispatch {
     this.requests.push(method);
     this.#pending.add(listener);
-    const delayMs = this.up ? this.manners.latencyMs * (0.5 + this.#world.random()) : 10;
+    const delayMs = this.up ? this.manners.latencyMs * (0.5 + this.#runtime.random()) : 10;
     if (!this.up || !(this.manners.mute || this.manners.deafTo.has(method)))
-      this.#world.after(delayMs, () => {
+      this.#runtime.after(delayMs, () => {
         if (!this.#pending.delete(listener)) return;
         if (!this.up) return listener.failed(failureOf("unsent", "no connection"), null);
         const answer = this.#answer(method, params);
@@ -228,40 +229,40 @@ class Node implements FakeNode {
     return { sent: true, cancel: () => void this.#pending.delete(listener) };
   }
 
-  subscribe(params: string, watcher: Watcher): Dispatch {
+  subscribe(params: string, watcher: SubscriptionListener): Dispatch {
     const [name, filter = {}]: [string, ChainFilter?] = JSON.parse(params);
     const seat: Seat = { watcher, started: false };
     const known = this.#feeds.get(params);
     if (known === undefined) this.asked.push(params);
     if (!this.up || this.manners.refuses.has(name)) {
-      this.#world.after(10, () => {
+      this.#runtime.after(10, () => {
         if (seat.started) return;
         if (this.up) watcher.refused({ ...failureOf("error", "the method eth_subscribe does not exist/is not available"), code: -32601 }, Buffer.from(REFUSAL));
         else watcher.refused(failureOf("unsent", "no connection"), null);
       });
       return { sent: this.up, cancel: () => (seat.started = true) };
     }
-    const feed = known ?? { params, name, filter, seats: new Set(), dueMs: this.#world.now() + this.manners.ackMs, acknowledged: false };
-    feed.seats.add(seat);
+    const feed = known ?? { params, name, filter, openSockets: new Set(), dueMs: this.#runtime.now() + this.manners.ackMs, acknowledged: false };
+    feed.openSockets.add(seat);
     if (known === undefined) this.#begin(feed);
     else if (feed.acknowledged) this.#start(seat);
     return {
       sent: true,
       cancel: () => {
-        if (feed.seats.delete(seat) && feed.seats.size === 0 && this.#feeds.get(params) === feed) this.#feeds.delete(params);
+        if (feed.openSockets.delete(seat) && feed.openSockets.size === 0 && this.#feeds.get(params) === feed) this.#feeds.delete(params);
       },
     };
   }
 
   /** The connection breaks: whoever waits or listens hears of it. */
   drop(): void {
-    const seats = [...this.#feeds.values()].flatMap((it) => [...it.seats]);
+    const openSockets = [...this.#feeds.values()].flatMap((it) => [...it.openSockets]);
     const pending = [...this.#pending];
-    for (const feed of this.#feeds.values()) feed.seats.clear();
+    for (const feed of this.#feeds.values()) feed.openSockets.clear();
     this.#feeds.clear();
     this.#pending.clear();
     for (const listener of pending) listener.failed(failureOf("network", "the connection broke"), null);
-    for (const { started, watcher } of seats) {
+    for (const { started, watcher } of openSockets) {
       if (started) watcher.lost("the connection broke");
       else watcher.refused(failureOf("network", "the connection broke"), null);
     }
@@ -269,10 +270,10 @@ class Node implements FakeNode {
 
   #begin(feed: Feed): void {
     this.#feeds.set(feed.params, feed);
-    this.#world.after(this.manners.ackMs, () => {
+    this.#runtime.after(this.manners.ackMs, () => {
       if (this.#feeds.get(feed.params) !== feed) return;
       feed.acknowledged = true;
-      for (const seat of [...feed.seats]) this.#start(seat);
+      for (const seat of [...feed.openSockets]) this.#start(seat);
     });
   }
 
@@ -283,10 +284,10 @@ class Node implements FakeNode {
 
   #deliver(feed: Feed, text: string, delayMs: number): void {
     if (this.manners.stale) return;
-    const times = this.#world.random() < this.manners.repeat ? 2 : 1;
-    feed.dueMs = Math.max(feed.dueMs, this.#world.now() + delayMs);
-    this.#world.after(feed.dueMs - this.#world.now(), () => {
-      for (let n = 0; n < times; n++) for (const seat of [...feed.seats]) if (feed.seats.has(seat)) seat.watcher.event(Buffer.from(text));
+    const times = this.#runtime.random() < this.manners.repeat ? 2 : 1;
+    feed.dueMs = Math.max(feed.dueMs, this.#runtime.now() + delayMs);
+    this.#runtime.after(feed.dueMs - this.#runtime.now(), () => {
+      for (let n = 0; n < times; n++) for (const seat of [...feed.openSockets]) if (feed.openSockets.has(seat)) seat.watcher.event(Buffer.from(text));
     });
   }
 
@@ -300,7 +301,7 @@ class Node implements FakeNode {
         const { blockHash, ...filter } = first as ChainFilter & { readonly blockHash: string };
         const block = this.#shown(this.#chain.byHash(blockHash));
         const { hidesLogs, unknownMs } = this.manners;
-        if (block !== undefined && this.#world.now() < (this.#followed.get(block.hash) ?? 0) + unknownMs) return null;
+        if (block !== undefined && this.#runtime.now() < (this.#followed.get(block.hash) ?? 0) + unknownMs) return null;
         if (hidesLogs) return "[]";
         return block === undefined ? "null" : `[${wanted(block, filter).map((log) => logText(block, log))}]`;
       }
@@ -311,7 +312,7 @@ class Node implements FakeNode {
 
   /** A node knows every block it followed, and shows it after a moment. */
   #shown(block: ChainBlock | undefined): ChainBlock | undefined {
-    return block === undefined || block.number > this.tip.number || (this.#hidden.get(block.hash) ?? 0) > this.#world.now() ? undefined : block;
+    return block === undefined || block.number > this.tip.number || (this.#hidden.get(block.hash) ?? 0) > this.#runtime.now() ? undefined : block;
   }
 
   #newestShown(): ChainBlock | undefined {

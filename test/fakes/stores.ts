@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type Engine, openStore, type Store, type StorePlace } from "../../src/hosted/store.ts";
+import { type Engine, openStore, type Store, type StorePlace } from "../../src/store/store.ts";
 import { newDatabase, postgresAvailability } from "./postgres.ts";
 
 /** What a suite is told: the engine's name for its titles, and how to get stores. */

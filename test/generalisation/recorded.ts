@@ -1,10 +1,11 @@
 // The recorded provider errors as the classifier sees them, and how much of the table is left when some of them are taken for unseen.
 import { readFileSync } from "node:fs";
-import type { Failure, Verdict } from "../../src/core/attempt.ts";
-import { DECISIONS, type Phrase, type Rule } from "../../src/core/classification.ts";
-import { ruleFor } from "../../src/core/classify.ts";
-import { RULES } from "../../src/core/error-rules.ts";
-import { methodOf } from "../../src/core/method.ts";
+import type { Verdict } from "../../src/core/provider/attempt.ts";
+import { DECISIONS, type Phrase, type Rule } from "../../src/core/provider-errors/category.ts";
+import { ruleFor } from "../../src/core/provider-errors/classify.ts";
+import { RULES } from "../../src/core/provider-errors/rules.ts";
+import type { Failure } from "../../src/core/rpc/failure.ts";
+import { methodOf } from "../../src/core/rpc/method.ts";
 
 /** One recorded error. */
 export interface Recorded {

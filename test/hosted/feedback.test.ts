@@ -1,10 +1,10 @@
 // Feedback on both engines: nothing secret reaches the store, ten an hour, the newest kept and read first. And what answers where the earlier API was.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { insertAgent } from "../../src/hosted/agents.ts";
 import { addFeedback, readFeedback } from "../../src/hosted/feedback.ts";
-import { RETIRED } from "../../src/web/api/retired.ts";
-import { OPERATIONS } from "../../src/web/contract.ts";
+import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
+import { RETIRED } from "../../src/web/api/retired-routes.ts";
+import { OPERATIONS } from "../../src/web/contract/contract.ts";
 import { OPERATOR_TOKEN, serveApi } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";
 
@@ -28,7 +28,7 @@ eachStore(({ engine, open }) => {
       });
       const rows = await api.store.db.selectFrom("feedback").selectAll().execute();
       assert.ok(!JSON.stringify(rows, (_, it) => (typeof it === "bigint" ? String(it) : it)).includes(made.key.slice(7)));
-      api.world.advance(1);
+      api.runtime.advance(1);
       const anonymous = await api.call(WHAT, { body: { message: "x" } });
       const next = await api.call(READ, { token: OPERATOR_TOKEN });
       assert.deepEqual([next.json.feedback[0].id, next.json.feedback[0].account_id, next.json.feedback[0].category], [anonymous.json.id, null, null]);
@@ -46,7 +46,7 @@ eachStore(({ engine, open }) => {
       }
       assert.equal((await api.call(WHAT, { body, from: "203.0.113.20", token: made.key })).status, 429);
       assert.equal((await api.call(WHAT, { body, from: "203.0.113.21" })).status, 202, "others are not limited");
-      api.world.advance(360_000);
+      api.runtime.advance(360_000);
       assert.equal((await api.call(WHAT, { body, from: "203.0.113.20" })).status, 202);
       assert.equal((await api.call(WHAT, { body, from: "203.0.113.20" })).status, 429);
     });
@@ -124,7 +124,7 @@ eachStore(({ engine, open }) => {
       const api = await serveApi(t, await open(t));
       const { json: made } = await api.call("POST /api/v1/keys", { body: {} });
       const agent = { accountId: made.account_id, name: "from before", profiles: null, readOnly: false, expiresAtMs: null };
-      const { token } = await api.store.transaction((tx) => insertAgent(tx, agent, 1));
+      const { token } = await api.store.transaction((tx) => insertManagementToken(tx, agent, 1));
       assert.match(token, /^svc_mt_/);
       const { status, json } = await api.call("GET /api/v1/agents/current", { token });
       assert.deepEqual([status, json.account_id], [200, made.account_id]);

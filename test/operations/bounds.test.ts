@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
-import type { AuditFindings } from "../../src/hosted/audit.ts";
-import { openStore } from "../../src/hosted/store.ts";
+import type { AuditFindings } from "../../src/hosted/audit/audit.ts";
+import { openStore } from "../../src/store/store.ts";
 import { OPERATOR_TOKEN, serveApi } from "../fakes/hosted.ts";
 import { newPlace } from "../fakes/stores.ts";
 
@@ -74,14 +74,14 @@ test("an audit that takes longer than a request may wait goes on, and whoever as
   const ask = () => api.call("GET /api/v1/operator/audit", { token: OPERATOR_TOKEN });
   const first = ask();
   await until(async () => held.length, 1);
-  api.world.advance(20_000);
+  api.runtime.advance(20_000);
   const late = await first;
   assert.deepEqual([late.outcome, late.headers.get("retry-after")], ["getOperatorAudit unavailable", "5"]);
   held[0]?.();
   await new Promise(setImmediate);
   const { json } = await ask();
   assert.deepEqual([json.ok, json.unread_chains, held.length], [false, [{ chain_id: 7, reason: "it is gone" }], 1]);
-  api.world.advance(60_000);
+  api.runtime.advance(60_000);
   const fresh = ask();
   await until(async () => held.length, 2);
   held[1]?.();

@@ -1,10 +1,10 @@
 // Who may hand over what: exposed keys, restricted tokens, agents whose account was claimed, and everything at once, over HTTP on both engines.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { insertAgent } from "../../src/hosted/agents.ts";
-import { audit } from "../../src/hosted/audit.ts";
-import { claimByLink } from "../../src/hosted/claims.ts";
-import type { Store } from "../../src/hosted/store.ts";
+import { claimByLink } from "../../src/hosted/accounts/claims.ts";
+import { audit } from "../../src/hosted/audit/audit.ts";
+import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
+import type { Store } from "../../src/store/store.ts";
 import { type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";
 
@@ -30,10 +30,10 @@ eachStore(({ engine, open }) => {
     const anonymousKey = async (): Promise<string> => (await api.call("POST /api/v1/agent/keys", { body: { name: "agent's" } })).json.key;
     const agentOf = async (accountId: string, restriction: object): Promise<string> => {
       const agent = { accountId, name: "", profiles: null, readOnly: false, expiresAtMs: null, ...restriction };
-      return (await store.transaction((tx) => insertAgent(tx, agent, api.world.wallMs()))).token;
+      return (await store.transaction((tx) => insertManagementToken(tx, agent, api.runtime.wallMs()))).token;
     };
     const follow = async (url: string) => {
-      const parts = { store, changes: { key: () => undefined, account: () => undefined }, maxKeys: 9, nowMs: api.world.wallMs() };
+      const parts = { store, changes: { key: () => undefined, account: () => undefined }, maxKeys: 9, nowMs: api.runtime.wallMs() };
       return claimByLink(parts, url.split("/claim/")[1] ?? "", null);
     };
 
@@ -74,7 +74,7 @@ eachStore(({ engine, open }) => {
       const account = await newAccount();
       const some = await agentOf(account.id, { profiles: ["public"] });
       assert.match((await api.call("POST /api/v1/accounts/current/claim-link", { token: some })).outcome, / forbidden$/);
-      const lent = await agentOf(account.id, { expiresAtMs: api.world.wallMs() + 86_400_000 });
+      const lent = await agentOf(account.id, { expiresAtMs: api.runtime.wallMs() + 86_400_000 });
       assert.match((await api.call("POST /api/v1/accounts/current/claim-link", { token: lent })).outcome, / forbidden$/, "one that ends was lent");
       const { json } = await api.call("POST /api/v1/connections", { body: { name: "x" } });
       assert.match((await api.call(`DELETE /api/v1/connections/${json.id}`, { token: some })).outcome, / forbidden$/);

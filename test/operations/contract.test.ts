@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { API_FAULTS, apiFault } from "../../src/core/api-fault.ts";
+import { API_FAULTS, apiFault } from "../../src/core/faults/api-fault.ts";
 import { createRoutes } from "../../src/web/api/routes.ts";
-import { type CONTRACT, OPERATIONS } from "../../src/web/contract.ts";
-import type { ApiHandler } from "../../src/web/contract-types.ts";
+import { type CONTRACT, OPERATIONS } from "../../src/web/contract/contract.ts";
+import type { ApiHandler } from "../../src/web/contract/operation.ts";
 
 test("no two operations share a method and path, and every path parameter has a schema", () => {
   assert.equal(new Set(OPERATIONS.map((it) => `${it.method} ${it.path}`)).size, OPERATIONS.length);

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { request as httpRequest } from "node:http";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
-import { insertAgent } from "../../src/hosted/agents.ts";
-import { audit } from "../../src/hosted/audit.ts";
-import { newId, newSecret } from "../../src/hosted/secret.ts";
-import type { Store } from "../../src/hosted/store.ts";
+import { audit } from "../../src/hosted/audit/audit.ts";
+import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
+import { newId, newSecret } from "../../src/secrets/secret.ts";
+import type { Store } from "../../src/store/store.ts";
 import { failingStore, type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";
 
@@ -162,20 +162,20 @@ eachStore(({ engine, open }) => {
       assert.equal(limited.status, 429);
       assert.equal(limited.headers.get("retry-after"), "20");
       assert.match((await api.call("GET /api/v1/keys", { token: newSecret("token"), from: "2001:db8:1:3::1" })).outcome, /unauthorized$/);
-      api.world.advance(20_000);
+      api.runtime.advance(20_000);
       assert.match((await api.call("GET /api/v1/keys", { token: newSecret("token"), from })).outcome, /unauthorized$/);
     });
 
     test("tokens that are revoked, expired or read-only do what is left to them", async () => {
       const { id, keyId } = await newAccount();
       const base = { accountId: id, name: "", profiles: null, readOnly: false, expiresAtMs: null };
-      const tokenOf = async (agent: object) => (await store.transaction((tx) => insertAgent(tx, { ...base, ...agent }, 1))).token;
-      const expiring = await tokenOf({ expiresAtMs: api.world.wallMs() + 1_000 });
+      const tokenOf = async (agent: object) => (await store.transaction((tx) => insertManagementToken(tx, { ...base, ...agent }, 1))).token;
+      const expiring = await tokenOf({ expiresAtMs: api.runtime.wallMs() + 1_000 });
       const reader = await tokenOf({ readOnly: true });
-      const revoked = await store.transaction((tx) => insertAgent(tx, base, 1));
+      const revoked = await store.transaction((tx) => insertManagementToken(tx, base, 1));
       await store.db.updateTable("agent").set({ revoked_at: 5n }).where("id", "=", revoked.agent.id).execute();
       assert.equal((await api.call("GET /api/v1/keys", { token: expiring })).status, 200);
-      api.world.advance(1_000);
+      api.runtime.advance(1_000);
       for (const token of [expiring, revoked.token]) assert.match((await api.call("GET /api/v1/keys", { token })).outcome, /unauthorized$/);
       assert.equal((await api.call("GET /api/v1/agents/current", { token: reader })).json.restrictions.read_only, true);
       assert.equal((await api.call(`DELETE /api/v1/keys/${keyId}`, { token: reader })).status, 403);
@@ -186,7 +186,7 @@ eachStore(({ engine, open }) => {
       const { id, token: owner, keyId: wide } = await newAccount();
       const narrow = await api.call("POST /api/v1/keys", { token: owner, body: { allowed_profiles: ["public"] } });
       const agent = { accountId: id, name: "", profiles: ["public"], readOnly: false, expiresAtMs: null };
-      const { token } = await store.transaction((tx) => insertAgent(tx, agent, 1));
+      const { token } = await store.transaction((tx) => insertManagementToken(tx, agent, 1));
       const listed = await api.call("GET /api/v1/keys", { token });
       assert.deepEqual(
         listed.json.keys.map((it: { id: string }) => it.id),
@@ -238,8 +238,8 @@ eachStore(({ engine, open }) => {
       const { rows } = { rows: await store.db.selectFrom("key_secret").selectAll().where("key_id", "=", keyId).execute() };
       assert.ok(rows.length <= 3, "secrets that have ended are forgotten");
       const view = await api.call(`GET /api/v1/keys/${keyId}`, { token });
-      assert.equal(view.json.previous_valid_until, new Date(api.world.wallMs() + 60_000).toISOString());
-      api.world.advance(60_000);
+      assert.equal(view.json.previous_valid_until, new Date(api.runtime.wallMs() + 60_000).toISOString());
+      api.runtime.advance(60_000);
       const left: string[] = [];
       for (const secret of live) if (await works(secret)) left.push(secret);
       assert.equal(left.length, 1);
@@ -266,11 +266,11 @@ eachStore(({ engine, open }) => {
       const { token, keyId, key } = await newAccount();
       const cut = await api.call(`POST /api/v1/keys/${keyId}/rotate`, { token, body: { grace_seconds: 0 } });
       assert.equal(await works(key), false);
-      api.world.jump(-86_400_000);
+      api.runtime.jump(-86_400_000);
       assert.equal(await works(key), false);
       const overlap = await api.call(`POST /api/v1/keys/${keyId}/rotate`, { token, body: { grace_seconds: 60 } });
       assert.ok((await works(cut.json.key)) && (await works(overlap.json.key)));
-      api.world.jump(2 * 86_400_000);
+      api.runtime.jump(2 * 86_400_000);
       assert.deepEqual([await works(cut.json.key), await works(overlap.json.key)], [false, true]);
     });
 

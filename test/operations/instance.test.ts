@@ -1,7 +1,7 @@
 // The instance operations of the contract, which the pages serve: every declared status, with the declared shape.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CONTRACT, OPERATIONS, type OperationId } from "../../src/web/contract.ts";
+import { CONTRACT, OPERATIONS, type OperationId } from "../../src/web/contract/contract.ts";
 import { type Answer, configText, startService } from "../fakes/service.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 

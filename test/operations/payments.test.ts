@@ -1,9 +1,9 @@
 // Operations that are paid for, over HTTP: what is asked, what is taken and what is never taken twice; who repeats a payment gets its first result.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { insertAgent } from "../../src/hosted/agents.ts";
-import { newSecret } from "../../src/hosted/secret.ts";
-import type { Store } from "../../src/hosted/store.ts";
+import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
+import { newSecret } from "../../src/secrets/secret.ts";
+import type { Store } from "../../src/store/store.ts";
 import { type ApiAnswered, type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { type FakePayments, fakePayments } from "../fakes/payments.ts";
 import { type Ending, eachStore } from "../fakes/stores.ts";
@@ -21,7 +21,7 @@ async function sceneOf(t: Ending, store: Store): Promise<Scene> {
   let wallMs = (): number => 1;
   const payments = fakePayments({ store, changes, wallMs: () => wallMs() });
   const api = await serveApi(t, store, { payments });
-  wallMs = api.world.wallMs;
+  wallMs = api.runtime.wallMs;
   const { json } = await api.call("POST /api/v1/keys", { body: {} });
   return { api, payments, account: { id: json.account_id, token: json.management_token, keyId: json.id, key: json.key } };
 }
@@ -228,7 +228,7 @@ eachStore(({ engine, open }) => {
     assert.equal(codeOf(await send("good-1", "203.0.113.20")), "rate_limited");
     assert.equal(payments.given.length, before, "it is not even looked at");
     assert.equal((await send("good-2", "203.0.113.21")).status, 200, "others are not slowed down");
-    api.world.advance(2_000);
+    api.runtime.advance(2_000);
     assert.equal((await send("good-1", "203.0.113.20")).status, 200);
   });
 
@@ -238,7 +238,7 @@ eachStore(({ engine, open }) => {
     for (let i = 0; i < 100; i++) assert.equal(codeOf(await ask()), "payment_required");
     const limited = await ask();
     assert.deepEqual([codeOf(limited), payments.offered.length], ["rate_limited", 100]);
-    api.world.advance(1_000);
+    api.runtime.advance(1_000);
     assert.equal(codeOf(await ask()), "payment_required");
   });
 
@@ -275,7 +275,7 @@ eachStore(({ engine, open }) => {
 
   paid("a token that may only read buys nothing", async ({ api, account, payments }) => {
     const agent = { accountId: account.id, name: "", profiles: null, readOnly: true, expiresAtMs: null };
-    const { token } = await api.store.transaction((tx) => insertAgent(tx, agent, 1));
+    const { token } = await api.store.transaction((tx) => insertManagementToken(tx, agent, 1));
     const credit = `POST /api/v1/accounts/${account.id}/credit`;
     for (const headers of [{}, { "payment-signature": "good-1" }])
       assert.equal((await api.call(credit, { token, body: { usd: "1" }, headers })).outcome, "buyCredit forbidden");

@@ -1,13 +1,13 @@
 // A test for every answer and every refusal that an operation declares, over HTTP and on both engines. One that is declared and not tried fails the run.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { insertAgent } from "../../src/hosted/agents.ts";
-import { claimByLink } from "../../src/hosted/claims.ts";
-import { decideConnection } from "../../src/hosted/connections.ts";
-import { grantCustomAccess } from "../../src/hosted/custom-access.ts";
-import { newId, newSecret } from "../../src/hosted/secret.ts";
-import { OPERATIONS } from "../../src/web/contract.ts";
-import type { Operation } from "../../src/web/contract-types.ts";
+import { claimByLink } from "../../src/hosted/accounts/claims.ts";
+import { decideConnection } from "../../src/hosted/accounts/connections.ts";
+import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
+import { grantCustomAccess } from "../../src/hosted/profiles/custom-access.ts";
+import { newId, newSecret } from "../../src/secrets/secret.ts";
+import { OPERATIONS } from "../../src/web/contract/contract.ts";
+import type { Operation } from "../../src/web/contract/operation.ts";
 import { type ApiAnswered, failingStore, OPERATOR_TOKEN, type Sent, type ServedApi, serveApi, TARIFF, testCustom } from "../fakes/hosted.ts";
 import { fakePayments } from "../fakes/payments.ts";
 import { eachStore } from "../fakes/stores.ts";
@@ -100,7 +100,7 @@ const CASES: Readonly<Record<string, Case>> = {
     const token = newSecret(good.token?.startsWith("svc_ak_") ? "key" : good.token?.startsWith("svc_ct_") ? "connection" : "token");
     for (let i = 0; i < 3; i++) await send(api, { ...good, token, from: "203.0.113.7" });
     const limited = await send(api, { ...good, token, from: "203.0.113.7" });
-    api.world.advance(60_000);
+    api.runtime.advance(60_000);
     return limited;
   },
   invalid_request: ({ api }, good) => send(api, { ...good, body: '{"name":' }),
@@ -111,7 +111,7 @@ const CASES: Readonly<Record<string, Case>> = {
   not_found: ({ api }, good) => send(api, { ...good, what: good.what.replace(/(key|acc|con|pur)_\w+/, (_, mark) => newId(mark, 1)) }),
   forbidden: async ({ api, account }, good) => {
     const agent = { accountId: account.id, name: "", profiles: null, readOnly: true, expiresAtMs: null };
-    const { token } = await api.store.transaction((tx) => insertAgent(tx, agent, 1));
+    const { token } = await api.store.transaction((tx) => insertManagementToken(tx, agent, 1));
     return send(api, { ...good, token });
   },
   key_revoked: async ({ api, account }, good) => {
@@ -151,13 +151,13 @@ const wrongPathKeys: Case = async ({ api }, good) => {
   const wrong = { ...good, what: good.what.replace(/svc_ak_\w+/, newSecret("key")), from: "203.0.113.8" };
   for (let i = 0; i < 3; i++) await send(api, wrong);
   const limited = await send(api, wrong);
-  api.world.advance(60_000);
+  api.runtime.advance(60_000);
   return limited;
 };
 const manyKeys: Case = async ({ api }, good) => {
   for (let i = 0; i < 8; i++) assert.equal((await send(api, { ...good, from: "203.0.113.9" })).status, 201);
   const limited = await send(api, { ...good, from: "203.0.113.9" });
-  api.world.advance(3_600_000);
+  api.runtime.advance(3_600_000);
   return limited;
 };
 const invalidBody =
@@ -168,21 +168,21 @@ const invalidBody =
 const manyConnections: Case = async ({ api }, good) => {
   for (let i = 0; i < 20; i++) assert.equal((await send(api, { ...good, from: "203.0.113.10" })).status, 201);
   const limited = await send(api, { ...good, from: "203.0.113.10" });
-  api.world.advance(3_600_000);
+  api.runtime.advance(3_600_000);
   return limited;
 };
 /** The account of the scene has become part of another one. */
 const claimed = async ({ api, account }: Scene): Promise<void> => {
   const { json } = await api.call("POST /api/v1/accounts/current/claim-link", { token: account.token });
   const token = String(json.claim_url).split("/claim/")[1] ?? "";
-  const parts = { store: api.store, changes: { key: () => undefined, account: () => undefined }, maxKeys: 5, nowMs: api.world.wallMs() };
+  const parts = { store: api.store, changes: { key: () => undefined, account: () => undefined }, maxKeys: 5, nowMs: api.runtime.wallMs() };
   assert.ok(typeof (await claimByLink(parts, token, null)) === "object");
 };
 
 /** A document of a Custom profile with one provider. */
 const profileWith = (name: string) => ({ chains: { ethereum: { providers: [{ name, url: "https://eth.example.com/key" }] } } });
 const withProfile = async ({ api, account }: Scene): Promise<void> => {
-  await grantCustomAccess(api.store, { accountId: account.id, days: 1, source: "test" }, api.world.wallMs());
+  await grantCustomAccess(api.store, { accountId: account.id, days: 1, source: "test" }, api.runtime.wallMs());
   assert.equal((await api.call("PUT /api/v1/profiles/mine", { token: account.token, body: profileWith("good") })).status, 200);
 };
 const afterProfile: Case = async (scene, good) => {
@@ -223,7 +223,7 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     ...payingCases({}, { other: { days: 3 }, beyond: { days: 31 } }),
     already_claimed: merged,
     async already_subscribed({ api, account }, good) {
-      await grantCustomAccess(api.store, { accountId: account.id, days: 1, source: "operator:invoice" }, api.world.wallMs());
+      await grantCustomAccess(api.store, { accountId: account.id, days: 1, source: "operator:invoice" }, api.runtime.wallMs());
       return send(api, good);
     },
   },
@@ -276,7 +276,7 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     custom_access_required: succeeds,
     async profile_suspended(scene, good) {
       await withProfile(scene);
-      scene.api.world.advance(86_400_000);
+      scene.api.runtime.advance(86_400_000);
       return send(scene.api, good);
     },
     async profile_limit(scene, good) {
@@ -313,7 +313,7 @@ eachStore(({ engine, open }) => {
         throw new TypeError("a bug of this program");
       };
       const settings = new Proxy({ startingGrantCu: 1, tariff: TARIFF, maxKeys: 1, freeCuPerMonth: 1, fallbackMs: 1 }, { get: bug });
-      const payments = fakePayments({ store, changes: { key: () => undefined, account: () => undefined }, wallMs: () => services.api.world.wallMs() });
+      const payments = fakePayments({ store, changes: { key: () => undefined, account: () => undefined }, wallMs: () => services.api.runtime.wallMs() });
       services = {
         api: await serveApi(t, store, { payments }),
         full: await serveApi(t, store, { limits: { maxReading: 1_024, maxUnderWay: 0, missesPerMinute: 3, writesPerMinute: 10_000 } }),
@@ -375,7 +375,7 @@ async function approvedConnection(api: ServedApi, accountId: string): Promise<Sc
   const { json } = await api.call("POST /api/v1/connections", { body: { name: "approved" } });
   const owner = { kind: "owner", accountId, profiles: null, manages: true, expiresAtMs: null } as const;
   const decision = { kind: "approve", owner, restrictions: { profiles: null, readOnly: false, expiresAtMs: null } } as const;
-  await decideConnection(api.store, { approval: String(json.approval_url).split("/connect/")[1] ?? "", decision }, api.world.wallMs());
+  await decideConnection(api.store, { approval: String(json.approval_url).split("/connect/")[1] ?? "", decision }, api.runtime.wallMs());
   return { id: json.id, token: json.token };
 }
 

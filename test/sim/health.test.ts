@@ -2,16 +2,18 @@
 // A failure names its seed and step; the same seed replays it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Attempt, Effect, Plan, Strategy, Verdict } from "../../src/core/attempt.ts";
-import { type Breaker, OPEN_BASE_MS, OPEN_CAP_MS, OPEN_JITTER, PERMIT_EXPIRY_MS, settled } from "../../src/core/breaker.ts";
-import type { Call } from "../../src/core/call.ts";
-import { METHODS } from "../../src/core/method.ts";
-import { tierOf } from "../../src/core/plan.ts";
-import type { Provider } from "../../src/core/profile.ts";
-import { limitedForMs } from "../../src/core/throttle.ts";
-import { createTracker, type Station, type Tracker } from "../../src/upstream/tracker.ts";
+import type { Attempt, Effect, Verdict } from "../../src/core/provider/attempt.ts";
+import { type Breaker, OPEN_BASE_MS, OPEN_CAP_MS, OPEN_JITTER, PERMIT_EXPIRY_MS, settled } from "../../src/core/provider/breaker.ts";
+import type { Provider } from "../../src/core/provider/profile.ts";
+import { limitedForMs } from "../../src/core/provider/throttle.ts";
+import type { Plan } from "../../src/core/routing/plan.ts";
+import { tierOf } from "../../src/core/routing/plan.ts";
+import type { Strategy } from "../../src/core/routing/strategy.ts";
+import type { Call } from "../../src/core/rpc/call.ts";
+import { METHODS } from "../../src/core/rpc/method.ts";
+import { createTracker, type ProviderState, type Tracker } from "../../src/upstream/health/tracker.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION, verdict } from "../fakes/providers.ts";
-import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/world.ts";
+import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 
 const STEPS = 50_000;
 const BLOCK_MS = 3_000;
@@ -50,7 +52,7 @@ interface Flight {
 
 interface Sim {
   readonly seed: number;
-  readonly world: SimulatedWorld;
+  readonly runtime: SimulatedWorld;
   readonly random: () => number;
   readonly tracker: Tracker;
   readonly actors: readonly Actor[];
@@ -82,13 +84,13 @@ for (const [seed, exploreShare] of [
 
 function build(seed: number, exploreShare: number): Sim {
   const random = seededRandom(seed);
-  const world = simulatedWorld(seed + 1);
+  const runtime = simulatedWorld(seed + 1);
   const others: readonly Behaviour[] = ["dead", "recovering", "flapping", "limiting", "erratic", "lagging", "boasting"];
   const behaviours: Behaviour[] = ["healthy", "healthy", ...others.filter(() => random() < 0.6)];
   if (!behaviours.includes("dead")) behaviours.push("dead");
   const providers = behaviours.map((_, index) => fakeProvider(index, { priority: Math.floor(random() * 3) }));
   const chain = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: BLOCK_MS };
-  const tracker = createTracker(fakeSet(providers, { chain }), world, { ...SELECTION, exploreShare });
+  const tracker = createTracker(fakeSet(providers, { chain }), runtime, { ...SELECTION, exploreShare });
   const actors = providers.map((provider, at): Actor => {
     const latencyMs = 5 + random() * 200;
     return {
@@ -102,21 +104,21 @@ function build(seed: number, exploreShare: number): Sim {
       lostAtMs: -1e9,
     };
   });
-  return { seed, world, random, tracker, actors, exploreShare, flights: [], step: 0, trueMs: 0, nextProbeMs: 0, probed: 0, jumpedBack: 0 };
+  return { seed, runtime, random, tracker, actors, exploreShare, flights: [], step: 0, trueMs: 0, nextProbeMs: 0, probed: 0, jumpedBack: 0 };
 }
 
 function takeStep(sim: Sim): void {
-  const { random, world } = sim;
+  const { random, runtime } = sim;
   const idle = random();
   passTime(sim, idle < 0.001 ? random() * 700_000 : idle < 0.01 ? random() * 5_000 : random() * 60);
   if (random() < 0.0004) jump(sim, (random() - 0.5) * 200_000);
   if (random() < 0.8 && sim.flights.length < MAX_IN_FLIGHT) send(sim);
   if (sim.step % 5_000 === 0) drain(sim);
-  must(sim, Number.isFinite(world.now()), "the clock broke");
+  must(sim, Number.isFinite(runtime.now()), "the clock broke");
 }
 
 function jump(sim: Sim, ms: number): void {
-  sim.world.jump(ms);
+  sim.runtime.jump(ms);
   if (ms >= 0) return;
   // Waits and permits from the future are over: what was promised before the jump no longer binds.
   sim.jumpedBack += 1;
@@ -129,7 +131,7 @@ function passTime(sim: Sim, ms: number): void {
   for (;;) {
     const flight = sim.flights.reduce<Flight | null>((first, it) => (first === null || it.endsAtMs < first.endsAtMs ? it : first), null);
     const nextMs = Math.min(flight?.endsAtMs ?? untilMs, sim.nextProbeMs, untilMs);
-    sim.world.advance(Math.max(0, nextMs - sim.trueMs));
+    sim.runtime.advance(Math.max(0, nextMs - sim.trueMs));
     sim.trueMs = Math.max(sim.trueMs, nextMs);
     if (nextMs === sim.nextProbeMs) probeNext(sim);
     else if (flight !== null && nextMs === flight.endsAtMs) land(sim, flight);
@@ -141,7 +143,7 @@ function drain(sim: Sim): void {
   while (sim.flights.length > 0) passTime(sim, 60_000);
   for (const actor of sim.actors) {
     const { breaker } = stateOf(sim, actor.provider);
-    if (sim.world.now() - actor.lostAtMs < PERMIT_EXPIRY_MS || breaker.kind !== "half_open") continue;
+    if (sim.runtime.now() - actor.lostAtMs < PERMIT_EXPIRY_MS || breaker.kind !== "half_open") continue;
     must(sim, breaker.trialAtMs === null, "a permit leaked");
   }
 }
@@ -172,15 +174,15 @@ function dispatch(sim: Sim, call: Call, plan: Plan, from: number, tried: number)
     const leave = sim.tracker.admit(provider, "http");
     must(sim, leave || before.kind !== "closed", "a closed circuit refused leave");
     if (!leave) continue;
-    must(sim, before.kind !== "open" && sim.world.now() >= actor.openedAtMs + actor.waitMs - 1e-6, "an open circuit gave leave before its time");
+    must(sim, before.kind !== "open" && sim.runtime.now() >= actor.openedAtMs + actor.waitMs - 1e-6, "an open circuit gave leave before its time");
     const trial = before.kind === "half_open";
     if (trial) checkTrial(sim, actor);
     const lost = sim.random() < 0.000_5;
     actor.sent += 1;
-    if (lost) actor.lostAtMs = sim.world.now();
+    if (lost) actor.lostAtMs = sim.runtime.now();
     const { latencyMs } = actor;
     const endsAtMs = sim.trueMs + (actor.behaviour === "dead" ? 20 + sim.random() * 3_000 : latencyMs * (0.5 + sim.random()));
-    const flight = { actor, call, plan, tried: tried + 1, startedAtMs: sim.world.now(), endsAtMs, trial, lost };
+    const flight = { actor, call, plan, tried: tried + 1, startedAtMs: sim.runtime.now(), endsAtMs, trial, lost };
     sim.flights.push(flight);
     return;
   }
@@ -191,13 +193,13 @@ function land(sim: Sim, flight: Flight): void {
   if (flight.lost) return;
   const { actor, call, plan } = flight;
   const heard = behave(sim, actor);
-  const attempt: Attempt = { provider: actor.provider, transport: "http", latencyMs: sim.world.now() - flight.startedAtMs, verdict: heard, code: null };
+  const attempt: Attempt = { provider: actor.provider, transport: "http", latencyMs: sim.runtime.now() - flight.startedAtMs, verdict: heard, code: null };
   const before = stateOf(sim, actor.provider).breaker;
   sim.tracker.record(call.method, attempt, call.block);
   const after = stateOf(sim, actor.provider).breaker;
   if (heard !== null && heard.effect.kind !== "failure") must(sim, sameCounts(before, after), "an ignored outcome moved a circuit");
   if (after.kind === "open" && before.kind !== "open") {
-    actor.openedAtMs = sim.world.now();
+    actor.openedAtMs = sim.runtime.now();
     actor.waitMs = sim.tracker.health(actor.provider, "http").retryAfterMs ?? 0;
     must(sim, actor.waitMs >= OPEN_BASE_MS * (1 - OPEN_JITTER) && actor.waitMs <= LONGEST_WAIT_MS, `a circuit opened for ${actor.waitMs} ms`);
   }
@@ -253,7 +255,7 @@ function checkProbe(sim: Sim, actor: Actor, before: Breaker, after: Breaker): vo
   if (before.kind !== "open") return must(sim, before === after || sameCounts(before, after), "a probe moved a circuit that is not open");
   if (after.kind === "open") return;
   must(sim, after.kind === "half_open" && after.successes === 0, "a probe closed a circuit");
-  const nowMs = sim.world.now();
+  const nowMs = sim.runtime.now();
   const sinceMs = before.probedAtMs === null ? Number.POSITIVE_INFINITY : nowMs - before.probedAtMs;
   must(sim, sinceMs < 0 || sinceMs >= before.waitMs, "probes made a circuit half-open twice within one wait");
   actor.waitMs = 0;
@@ -283,7 +285,7 @@ function checkPlan(sim: Sim, { candidates: channels, excluded }: Plan, call: Cal
 }
 
 function checkTrial(sim: Sim, actor: Actor): void {
-  const under = sim.flights.filter((it) => it.trial && !it.lost && it.actor === actor && sim.world.now() - it.startedAtMs < PERMIT_EXPIRY_MS);
+  const under = sim.flights.filter((it) => it.trial && !it.lost && it.actor === actor && sim.runtime.now() - it.startedAtMs < PERMIT_EXPIRY_MS);
   must(sim, under.length === 0, "two trials at once");
 }
 
@@ -313,9 +315,11 @@ function checkDead(sim: Sim): void {
 
 function checkBounded(sim: Sim): void {
   for (const { provider } of sim.actors) {
-    const station = stationOf(sim, provider);
+    const providerState = stationOf(sim, provider);
     const bytes =
-      (station.http?.latency.cells.byteLength ?? 0) + (station.http?.latency.buckets.byteLength ?? 0) + (station.http?.facts?.methodAtMs.byteLength ?? 0);
+      (providerState.http?.latency.cells.byteLength ?? 0) +
+      (providerState.http?.latency.buckets.byteLength ?? 0) +
+      (providerState.http?.facts?.methodAtMs.byteLength ?? 0);
     must(sim, bytes < 64 * METHODS.length + 2_000, `${bytes} bytes of observations`);
     must(sim, sim.tracker.methods(provider, "http").length <= 4, "methods outside the traffic were observed");
   }
@@ -340,16 +344,16 @@ function checkRecovery(sim: Sim): void {
   }
 }
 
-function stationOf(sim: Sim, provider: Provider): Station {
-  const station = sim.tracker.inherit(provider);
-  assert.ok(station !== null);
-  return station;
+function stationOf(sim: Sim, provider: Provider): ProviderState {
+  const providerState = sim.tracker.inherit(provider);
+  assert.ok(providerState !== null);
+  return providerState;
 }
 
 function stateOf(sim: Sim, provider: Provider) {
   const health = stationOf(sim, provider).http;
   assert.ok(health !== null);
-  const nowMs = sim.world.now();
+  const nowMs = sim.runtime.now();
   return { breaker: settled(health.breaker, nowMs), limited: limitedForMs(health.throttle, nowMs) > 0 };
 }
 

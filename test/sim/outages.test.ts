@@ -2,9 +2,10 @@
 // holds on every such day is checked at every step. A failure names its seed; the same seed replays it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { plainFailure, type Strategy } from "../../src/core/attempt.ts";
+import type { Strategy } from "../../src/core/routing/strategy.ts";
+import { plainFailure } from "../../src/core/rpc/failure.ts";
 import { type Routed, type RoutingBench, routingBench } from "../fakes/routing.ts";
-import { seededRandom } from "../fakes/world.ts";
+import { seededRandom } from "../fakes/runtime.ts";
 
 const CHANCE = Math.floor(Math.random() * 2 ** 31);
 const STRATEGIES: readonly Strategy[] = ["load-balanced", "latency-weighted", "fastest", "priority"];
@@ -45,7 +46,7 @@ function dayOf(seed: number, strategy: Strategy): Day {
 /** Lets time pass under load: 20 calls a second, a few of them slow ones, a few writes. */
 function live(day: Day, ms: number): void {
   const { bench, random, moods, strategy } = day;
-  for (const endMs = bench.world.now() + ms; bench.world.now() < endMs; bench.world.advance(STEP_MS)) {
+  for (const endMs = bench.runtime.now() + ms; bench.runtime.now() < endMs; bench.runtime.advance(STEP_MS)) {
     for (const { id } of bench.providers) {
       if (moods.get(id) === "refusing") bench.failures.set(id, plainFailure("network", "ECONNRESET"));
       else bench.failures.delete(id);
@@ -55,10 +56,10 @@ function live(day: Day, ms: number): void {
     const method = write ? "eth_sendRawTransaction" : chance < 0.05 ? SLOW_METHOD : QUICK_METHOD;
     if (write) day.writes += 1;
     const routed = bench.ask({ method, caller: `caller ${Math.floor(random() * CALLERS)}`, strategy, deadlineMs: method === SLOW_METHOD ? 30_000 : 10_000 });
-    day.under.push({ routed, atMs: bench.world.now(), leaves: random() < 0.5, write: method !== QUICK_METHOD });
+    day.under.push({ routed, atMs: bench.runtime.now(), leaves: random() < 0.5, write: method !== QUICK_METHOD });
     for (const [at, call] of [...day.under.entries()].reverse()) {
       const tookMs = call.routed.tookMs();
-      const gone = tookMs === null && call.leaves && bench.world.now() - call.atMs > GIVES_UP_MS;
+      const gone = tookMs === null && call.leaves && bench.runtime.now() - call.atMs > GIVES_UP_MS;
       if (tookMs === null && !gone) continue;
       if (gone) call.routed.route.cancel();
       day.under.splice(at, 1);
@@ -88,7 +89,7 @@ for (const seed of [301, CHANCE]) {
       for (const mood of ["hung", "refusing", "slow", "hung"] as const) {
         const id = `p${Math.floor(day.random() * 3)}`;
         day.moods.set(id, mood);
-        const fromMs = bench.world.now();
+        const fromMs = bench.runtime.now();
         live(day, 40_000);
         if (mood === "slow") assert.equal(bench.stateOf(Number(id.slice(1))), "closed", "slowness opens nothing");
         const during = tookBetween(day, fromMs, fromMs + 30_000);
@@ -118,7 +119,7 @@ for (const seed of [301, CHANCE]) {
       for (const { id } of bench.providers) day.moods.set(id, "hung");
       live(day, outageMs);
       for (const { id } of bench.providers) day.moods.set(id, "well");
-      const backMs = bench.world.now();
+      const backMs = bench.runtime.now();
       live(day, 15_000);
       const after = tookBetween(day, backMs, backMs + 10_000);
       const first = after.find(({ ok }) => ok);

@@ -1,25 +1,25 @@
 // Subscriptions in single cases, each with its exact outcome: bounds of a gap and of an outage, pins, sharing, acknowledgement, lingering, refusals, reloads.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Profile, Provider, ProviderSet } from "../../src/core/profile.ts";
-import { readSubscription } from "../../src/core/subscription.ts";
-import { createDirectory } from "../../src/upstream/directory.ts";
-import type { Outcome } from "../../src/upstream/router.ts";
+import type { Profile, Provider, ProviderSet } from "../../src/core/provider/profile.ts";
+import { readSubscription } from "../../src/core/stream/subscription.ts";
+import type { Outcome } from "../../src/upstream/engine/router.ts";
+import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
+import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import type { StreamCaller } from "../../src/upstream/stream/subscriber.ts";
 import { createSubscriptions, type Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
-import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
-import { createWheel } from "../../src/upstream/wheel.ts";
+import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
 import { ADDRESSES, type ChainBlock, type FakeChain, fakeChain, TOPICS } from "../fakes/chain.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
+import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { type FakeNode, fakeSockets, REFUSAL } from "../fakes/sockets.ts";
-import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/world.ts";
 
 const HEADS = ["newHeads"];
 const LOGS = ["logs", {}];
 
 interface Scene {
-  readonly world: SimulatedWorld;
+  readonly runtime: SimulatedWorld;
   readonly chain: FakeChain;
   readonly nodes: readonly [FakeNode, FakeNode, FakeNode];
   readonly providers: readonly [Provider, Provider, Provider];
@@ -52,25 +52,25 @@ interface Ear {
 
 /** Three providers of falling priority; `polls` = they may be polled over HTTP, which lives and dies with their sockets here. */
 function scene(overrides: Partial<ProviderSet> = {}, polls = false, warn: (line: string) => void = () => {}): Scene {
-  const world = simulatedWorld(1);
-  const wheel = createWheel(world);
+  const runtime = simulatedWorld(1);
+  const timerWheel = createTimerWheel(runtime);
   const chain = fakeChain(seededRandom(2));
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 }), fakeProvider(2, { priority: 2 })] as const;
-  const sockets = fakeSockets(world, chain, providers);
+  const sockets = fakeSockets(runtime, chain, providers);
   const nodes = [sockets.node(providers[0]), sockets.node(providers[1]), sockets.node(providers[2])] as const;
   const about = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 1_000 };
   const set = fakeSet(providers, { chain: about, newHeadsTimeoutMs: 600_000, maxBackfillBlocks: 10, backfillTimeoutMs: 20_000, ...overrides });
-  const tracker = createTracker(set, world, SELECTION);
+  const tracker = createTracker(set, runtime, SELECTION);
   const subscriptions = createSubscriptions({
-    world,
-    wheel,
+    runtime,
+    timerWheel,
     sockets,
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }),
     log: { warn: (_, line) => warn(line) },
     ...(polls ? { http: sockets } : {}),
   });
   return {
-    world,
+    runtime,
     chain,
     nodes,
     providers,
@@ -85,8 +85,8 @@ function scene(overrides: Partial<ProviderSet> = {}, polls = false, warn: (line:
       return chain.tip();
     },
     async pass(ms) {
-      for (const endMs = world.now() + ms; world.now() < endMs; ) {
-        world.advance(Math.min(10, endMs - world.now()));
+      for (const endMs = runtime.now() + ms; runtime.now() < endMs; ) {
+        runtime.advance(Math.min(10, endMs - runtime.now()));
         await new Promise(setImmediate);
       }
     },
@@ -480,7 +480,7 @@ test("logs need heads beside them: a provider that refuses heads is passed over"
 test("a reload keeps a subscription on a provider that stays, moves it from one that goes, and ends it when its profile or pin goes", async () => {
   const at = scene();
   const profileOf = (set: ProviderSet): Profile => ({ slug: "team", owner: null, managed: false, chains: new Map([["sim", set]]) });
-  const directory = createDirectory([at.set.chain], [profileOf(at.set)], at.world, SELECTION);
+  const directory = createProfileRegistry([at.set.chain], [profileOf(at.set)], at.runtime, SELECTION);
   const ear = at.open(HEADS);
   const pinned = at.open(HEADS, { pin: at.providers[0] });
   await at.pass(200);

@@ -2,18 +2,18 @@
 // chain itself. A failure names its seed and the simulated time; the same seed replays it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readHead } from "../../src/core/chain-event.ts";
-import type { Provider } from "../../src/core/profile.ts";
-import { readSubscription, type Subscription } from "../../src/core/subscription.ts";
+import type { Provider } from "../../src/core/provider/profile.ts";
+import { readHead } from "../../src/core/stream/chain-event.ts";
+import { readSubscription, type Subscription } from "../../src/core/stream/subscription.ts";
+import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
 import type { Subscriber } from "../../src/upstream/stream/subscriber.ts";
 import { createSubscriptions, type Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
-import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
-import { createWheel, type Wheel } from "../../src/upstream/wheel.ts";
+import { createTimerWheel, type TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
 import { ADDRESSES, type ChainBlock, type FakeChain, fakeChain, headerText, TOPICS } from "../fakes/chain.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
+import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { type FakeNode, type FakeSockets, fakeSockets } from "../fakes/sockets.ts";
-import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/world.ts";
 
 const ROUNDS = 6;
 const ROUND_MS = 100_000;
@@ -43,8 +43,8 @@ interface Place {
 
 interface Sim {
   readonly seed: number;
-  readonly world: SimulatedWorld;
-  readonly wheel: Wheel;
+  readonly runtime: SimulatedWorld;
+  readonly timerWheel: TimerWheel;
   readonly random: () => number;
   readonly chain: FakeChain;
   readonly sockets: FakeSockets;
@@ -73,7 +73,7 @@ for (const [seed, reach] of [201, 203, 1_014, 1_076, 1_150, CHANCE].flatMap((it)
   test(`subscribers are told the chain, whole and in order, whatever providers do (${reach}, seed ${seed})`, async (t) => {
     const sim = build(seed, reach);
     for (let round = 0; round < ROUNDS; round++) {
-      for (const endMs = sim.world.now() + ROUND_MS; sim.world.now() < endMs; await pass(sim, 20 + Math.floor(sim.random() * 400))) stir(sim);
+      for (const endMs = sim.runtime.now() + ROUND_MS; sim.runtime.now() < endMs; await pass(sim, 20 + Math.floor(sim.random() * 400))) stir(sim);
       await settle(sim);
     }
     await empty(sim);
@@ -89,7 +89,7 @@ for (const [seed, reach] of [7, 42, 1_002, CHANCE].flatMap((it) => REACHES.map((
   test(`under strict nothing is missing and nothing is told twice, whatever logs providers leave out (${reach}, seed ${seed})`, async (t) => {
     const sim = build(seed, reach, true);
     for (let round = 0; round < ROUNDS; round++) {
-      for (const endMs = sim.world.now() + ROUND_MS; sim.world.now() < endMs; await pass(sim, 20 + Math.floor(sim.random() * 400))) stir(sim);
+      for (const endMs = sim.runtime.now() + ROUND_MS; sim.runtime.now() < endMs; await pass(sim, 20 + Math.floor(sim.random() * 400))) stir(sim);
       await settle(sim);
     }
     await empty(sim);
@@ -106,27 +106,27 @@ for (const [seed, reach] of [7, 42, 1_002, CHANCE].flatMap((it) => REACHES.map((
 
 function build(seed: number, reach: Reach, lies = false): Sim {
   const random = seededRandom(seed);
-  const world = simulatedWorld(seed + 1);
-  const wheel = createWheel(world);
+  const runtime = simulatedWorld(seed + 1);
+  const timerWheel = createTimerWheel(runtime);
   const providers = Array.from({ length: 3 + Math.floor(random() * 3) }, (_, index) => {
     const wsUrl = reach === "polled" || (reach === "mixed" && index > 0) ? null : `ws://p${index}.test/`;
     return fakeProvider(index, { priority: Math.floor(random() * 2), wsUrl });
   });
   const chain = fakeChain(random);
-  const sockets = fakeSockets(world, chain, providers);
+  const sockets = fakeSockets(runtime, chain, providers);
   const nodes = providers.map((it) => sockets.node(it));
   const about = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 1_000 };
-  const tracker = createTracker(fakeSet(providers, { chain: about, ...BOUNDS, ...(lies ? STRICT : {}) }), world, SELECTION);
+  const tracker = createTracker(fakeSet(providers, { chain: about, ...BOUNDS, ...(lies ? STRICT : {}) }), runtime, SELECTION);
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
-  const subscriptions = createSubscriptions({ world, wheel, sockets, limits, ...(reach === "sockets" ? {} : { http: sockets }) });
+  const subscriptions = createSubscriptions({ runtime, timerWheel, sockets, limits, ...(reach === "sockets" ? {} : { http: sockets }) });
   const delayMs = new Map(nodes.map((it) => [it, random() * (random() < 0.3 ? 3_000 : 200)]));
   for (const node of nodes) misbehave(node, random, true);
   if (lies) for (const node of nodes) lie(node, nodes, random);
   const tally = { events: 0, ended: 0, refused: 0, settled: 0, joined: 0 };
   return {
     seed,
-    world,
-    wheel,
+    runtime,
+    timerWheel,
     random,
     chain,
     sockets,
@@ -189,12 +189,12 @@ function stir(sim: Sim): void {
 
 /** Every node learns of the branch after its own delay, one branch after the other. */
 function spread(sim: Sim): void {
-  const { world, random, chain } = sim;
+  const { runtime, random, chain } = sim;
   const tip = chain.tip();
   for (const node of sim.nodes) {
-    const atMs = Math.max(sim.followMs.get(node) ?? 0, world.now() + (sim.delayMs.get(node) ?? 0) * (0.5 + random()));
+    const atMs = Math.max(sim.followMs.get(node) ?? 0, runtime.now() + (sim.delayMs.get(node) ?? 0) * (0.5 + random()));
     sim.followMs.set(node, atMs);
-    world.after(atMs - world.now(), () => {
+    runtime.after(atMs - runtime.now(), () => {
       if (sim.lies) show(sim, node, tip);
       node.follow(tip);
     });
@@ -270,7 +270,7 @@ function chatter(sim: Sim): void {
     case 3:
       return node.push("newHeads", headerText({ ...node.tip, number: chain.tip().number + 20, hash: `0x${"c".repeat(64)}`, parentHash: grandparent.hash }));
     default:
-      for (const it of sim.nodes) if (random() < 0.7) it.push("newPendingTransactions", `"0x${Math.floor(random() * 1e9).toString(16)}${sim.world.now()}"`);
+      for (const it of sim.nodes) if (random() < 0.7) it.push("newPendingTransactions", `"0x${Math.floor(random() * 1e9).toString(16)}${sim.runtime.now()}"`);
   }
 }
 
@@ -278,7 +278,7 @@ function join(sim: Sim): void {
   if (sim.places.length >= MAX_AUDIENCES) return;
   const { tracker, subscriptions, tally, chain } = sim;
   const { profile, subscription, pin } = pick(sim.wishes, sim.random);
-  const fail = (what: string): never => assert.fail(`seed ${sim.seed}, ${Math.round(sim.world.now() - 1_000_000)} ms, ${subscription.params}: ${what}`);
+  const fail = (what: string): never => assert.fail(`seed ${sim.seed}, ${Math.round(sim.runtime.now() - 1_000_000)} ms, ${subscription.params}: ${what}`);
   const height = (): number => subscriptions.reports().find((it) => it.profile === profile)?.height ?? 0;
   const audience = chainAudience({ chain, subscription, height, fail });
   const forget = (): void => {
@@ -350,15 +350,15 @@ async function empty(sim: Sim): Promise<void> {
     assert.deepEqual(node.open(), [], `seed ${sim.seed}: subscriptions are left at ${node.provider.id}`);
     assert.equal(node.pending(), 0, `seed ${sim.seed}: questions are left at ${node.provider.id}`);
   }
-  assert.equal(sim.wheel.size, 0, `seed ${sim.seed}: alarms are left`);
-  assert.equal(sim.world.pendingTimers(), 0, `seed ${sim.seed}: timers are left`);
+  assert.equal(sim.timerWheel.size, 0, `seed ${sim.seed}: alarms are left`);
+  assert.equal(sim.runtime.pendingTimers(), 0, `seed ${sim.seed}: timers are left`);
 }
 
 /** Time passes in small slices, and promises settle between them. */
 async function pass(sim: Sim, ms: number, sliceMs = SLICE_MS): Promise<void> {
-  const { world } = sim;
-  for (const endMs = world.now() + ms; world.now() < endMs; ) {
-    world.advance(Math.min(sliceMs, endMs - world.now()));
+  const { runtime } = sim;
+  for (const endMs = runtime.now() + ms; runtime.now() < endMs; ) {
+    runtime.advance(Math.min(sliceMs, endMs - runtime.now()));
     await new Promise(setImmediate);
     if (sim.complaint !== null) throw sim.complaint;
   }

@@ -1,5 +1,5 @@
 // One act of the soak: an audience, a living chain with reorgs, and provider after provider forced to fail while it serves; then the reckoning against the chain.
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import { seat } from "./audience.ts";
 import type { LiveChain } from "./chain.ts";
 import { between } from "./chance.ts";
@@ -62,7 +62,7 @@ async function perform(scene: Scene): Promise<void> {
       if (n === Math.floor(plan.failovers / 2)) figures.rssMiddleBytes = await site.service.residentBytes();
       plan.onRound(figures);
     }
-    for (const { gate } of site.posts) if (!gate.whole()) gate.mend();
+    for (const { admission } of site.posts) if (!admission.whole()) admission.mend();
   } catch (cause) {
     const streams = (await site.subscriptions()).streams.map((it) => `${it.kind} ${it.state} ${it.block_height}`).join(", ");
     throw new Error(`${String(cause)}; nodes: ${await chain.standing()}; streams: ${streams}`, { cause });

@@ -1,6 +1,6 @@
 // What lies past the bounds of continuity: outages that are too long, chains that move on too far, pinned providers that stay away. Each ends in a close with
 // 1011 for those it concerns, and for nobody else.
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import type { Caller } from "./caller.ts";
 import type { LiveChain } from "./chain.ts";
 import { startSite } from "./site.ts";
@@ -39,9 +39,9 @@ export async function tryBounds(chain: LiveChain, random: () => number): Promise
     chain.live({ everyMs: BLOCK_EVERY_MS, random });
     const free = await listen("/rpc/profile/lasting/local", ["newHeads"], ["logs", {}]);
     const pinned = await listen(`/rpc/profile/late/provider/${first.id}/local`, ["newHeads"]);
-    first.gate.break("reset");
+    first.admission.break("reset");
     const cases = [await ends("a pinned provider that stays away", [pinned])];
-    first.gate.mend();
+    first.admission.mend();
 
     const late = await listen("/rpc/profile/late/local", ["newHeads"]);
     const lateLogs = await listen("/rpc/profile/late/local", ["logs", {}]);
@@ -49,11 +49,11 @@ export async function tryBounds(chain: LiveChain, random: () => number): Promise
     const far = await listen("/rpc/profile/far/local", ["newHeads"]);
     const farLogs = await listen("/rpc/profile/far/local", ["logs", {}]);
     const idle = await listen("/rpc/profile/late/local");
-    for (const { gate } of site.posts) gate.break("reset");
+    for (const { admission } of site.posts) admission.break("reset");
     cases.push(await ends("an outage longer than the bound", [late, lateLogs, latePending]));
     cases.push(lives("those who may wait longer", [far, farLogs, free]));
     await chainMovesOn(chain, 2 * NEAR_BLOCKS);
-    for (const { gate } of site.posts) gate.mend();
+    for (const { admission } of site.posts) admission.mend();
     cases.push(await ends("a chain that moved on further than the bound", [far, farLogs]));
     cases.push(lives("a socket without subscriptions, and one with wider bounds", [idle, free]));
     return cases;

@@ -3,8 +3,8 @@
 import { type Hex, keccak256, toHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
-import { type Devnet, startDevnet } from "../../src/devnet/anvil.ts";
-import { until } from "../fakes/stage.ts";
+import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
+import { until } from "../fakes/service-fixture.ts";
 import type { Block, Log } from "./ledger.ts";
 
 /** The topics that the contracts emit, one of them at a time. */

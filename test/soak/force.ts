@@ -1,5 +1,5 @@
 // Providers are made to fail while they serve, one way or another, and everything they served is waited for. Judges no event.
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import type { Audience } from "./audience.ts";
 import { between, pick } from "./chance.ts";
 import type { Force } from "./figures.ts";
@@ -32,10 +32,10 @@ async function breakOne(scene: Scene, victim: Post, force: Exclude<Force, "black
   const { random } = plan;
   const lost = servedBy(victim);
   const how = force === "cascade" ? pick(random, BREAKS) : force;
-  victim.gate.break(how, plan.socketsOnly || random() < HTTP_TOO_SHARE ? "everything" : "sockets");
+  victim.admission.break(how, plan.socketsOnly || random() < HTTP_TOO_SHARE ? "everything" : "sockets");
   const heir = await successor(scene, lost, victim);
   if (force === "cascade") {
-    heir.gate.break(pick(random, SUDDEN), "sockets");
+    heir.admission.break(pick(random, SUDDEN), "sockets");
     await successor(scene, lost, heir);
     mendLater(heir, between(random, 0, 1_200));
   }
@@ -45,28 +45,28 @@ async function breakOne(scene: Scene, victim: Post, force: Exclude<Force, "black
 /** Every socket fails for a while, which is less than the bounds allow. HTTP goes on: its circuits are no business of this test. */
 async function blackOut({ site, plan }: Scene): Promise<void> {
   const outageMs = between(plan.random, 200, 1_000);
-  for (const { gate } of site.posts) gate.break(pick(plan.random, SUDDEN), "sockets");
+  for (const { admission } of site.posts) admission.break(pick(plan.random, SUDDEN), "sockets");
   await new Promise((resolve) => setTimeout(resolve, outageMs));
-  for (const { gate } of site.posts) gate.mend();
+  for (const { admission } of site.posts) admission.mend();
   await until("a provider after a blackout", () => site.posts.some((it) => servedBy(it).length > 0), RECOVERY_MS);
 }
 
 /** Loses or delays notifications of a provider that serves; it stays in service. */
 export async function disturb(scene: Scene): Promise<void> {
   const { plan, audience, figures } = scene;
-  const { gate } = await serving(scene);
-  const before = gate.lost();
-  gate.disturb(pick(plan.random, ["lossy", "late"]));
+  const { admission } = await serving(scene);
+  const before = admission.lost();
+  admission.disturb(pick(plan.random, ["lossy", "late"]));
   await new Promise((resolve) => setTimeout(resolve, between(plan.random, 50, 400)));
-  gate.disturb(null);
+  admission.disturb(null);
   await headsAfter(audience, 2);
   figures.disturbances++;
-  figures.lostNotifications += gate.lost() - before;
+  figures.lostNotifications += admission.lost() - before;
 }
 
 /** Subscriptions to logs through a gate: each is that of one stream. Heads may be listened to by many, and who serves only pending transactions may stop without being missed for long. */
-function servedBy({ gate }: Post): readonly string[] {
-  return gate.subscribed().filter((it) => it.startsWith('["logs"'));
+function servedBy({ admission }: Post): readonly string[] {
+  return admission.subscribed().filter((it) => it.startsWith('["logs"'));
 }
 
 /** A whole provider that serves a subscription which is not pinned. */
@@ -74,7 +74,7 @@ function serving({ site, plan }: Scene): Promise<Post> {
   return until(
     "a provider that serves",
     () => {
-      const found = site.posts.filter((it) => it.gate.whole() && servedBy(it).length > 0);
+      const found = site.posts.filter((it) => it.admission.whole() && servedBy(it).length > 0);
       return found.length > 0 && pick(plan.random, found);
     },
     RECOVERY_MS,
@@ -86,7 +86,7 @@ function successor({ site }: Scene, lost: readonly string[], victim: Post): Prom
   return until(
     `successors of ${victim.id} for ${lost.join(" ")}`,
     () => {
-      const others = site.posts.filter((it) => it.gate.whole());
+      const others = site.posts.filter((it) => it.admission.whole());
       const served = new Set(others.flatMap(servedBy));
       return lost.every((it) => served.has(it)) && (others.find((it) => servedBy(it).some((params) => lost.includes(params))) ?? null);
     },
@@ -107,8 +107,8 @@ function allLive({ site, audience }: Scene): Promise<unknown> {
   );
 }
 
-function mendLater({ gate }: Post, afterMs: number): void {
-  setTimeout(() => gate.mend(), afterMs).unref();
+function mendLater({ admission }: Post, afterMs: number): void {
+  setTimeout(() => admission.mend(), afterMs).unref();
 }
 
 /** Resolves when the first listener has been told of so many more heads. */

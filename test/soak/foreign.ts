@@ -2,12 +2,12 @@
 // anything else. Through the real HTTP transport and the real rendering, so that what is judged is what a caller would read.
 import { readFileSync } from "node:fs";
 import { getCACertificates, setDefaultCACertificates, type TlsOptions } from "node:tls";
-import type { Provider } from "../../src/core/profile.ts";
-import { writeRequest } from "../../src/core/wire-request.ts";
-import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http.ts";
-import type { Listener, Upstream } from "../../src/upstream/transport.ts";
-import { renderResult, renderStreamHead } from "../../src/web/rpc/render.ts";
-import { realWorld } from "../../src/world.ts";
+import type { Provider } from "../../src/core/provider/profile.ts";
+import { writeRequest } from "../../src/core/rpc/wire-request.ts";
+import { realRuntime } from "../../src/runtime.ts";
+import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http-upstream.ts";
+import type { AnswerListener, Upstream } from "../../src/upstream/transport.ts";
+import { renderResult, renderStreamHead } from "../../src/web/rpc/render-reply.ts";
 import { fakeProvider } from "../fakes/providers.ts";
 import { between, pick } from "./chance.ts";
 import { resultFor, type Shape, STRANGER, startHostileProvider } from "./hostile-answers.ts";
@@ -53,7 +53,7 @@ const CALLER_IDS = ["1", "1", "1", "7", '"1"', '"a-long-id-of-a-caller"', "null"
 export async function attack({ shape, tls, calls, connections, random }: Attack): Promise<Damage> {
   const damage: Damage = { own: 0, failed: 0, played: 0, foreign: [] };
   const server = await startHostileProvider(shape, random, tls);
-  const upstream = createHttpUpstream(realWorld, { ...HTTP_LIMITS, connectionsPerOrigin: connections });
+  const upstream = createHttpUpstream(realRuntime, { ...HTTP_LIMITS, connectionsPerOrigin: connections });
   const provider = fakeProvider(0, { url: `${tls === null ? "http" : "https"}://127.0.0.1:${server.port}/` });
   let begun = 0;
   const worker = async (): Promise<void> => {
@@ -105,7 +105,7 @@ function call({ upstream, provider, secret, id, isLarge, random }: Call): Promis
     const give = (bytes: Buffer): void => {
       text += bytes.toString("utf8");
     };
-    const listener: Listener = {
+    const listener: AnswerListener = {
       result(body, span, lender) {
         for (const piece of renderResult(body, span, id)) give(piece);
         lender?.recycle(body);

@@ -2,7 +2,7 @@
 // continuity of subscriptions over real nodes: forces providers to fail during live mining with reorgs, compares with the chain, tries what lies past the
 // bounds. Either is left out with 0. With `--outage` nodes are stopped under load instead, which takes ten minutes. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
 import { parseArgs } from "node:util";
-import { seededRandom } from "../fakes/world.ts";
+import { seededRandom } from "../fakes/runtime.ts";
 import { play } from "./act.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
 import { startChain } from "./chain.ts";

@@ -9,7 +9,7 @@ import { type Gate, openGate } from "./gate.ts";
 /** One provider of the service: a node and the gate in front of it. */
 export interface Post {
   readonly id: string;
-  readonly gate: Gate;
+  readonly admission: Gate;
 }
 
 /** A service over gates. */
@@ -51,9 +51,9 @@ export async function startSite(chain: LiveChain, plan: SitePlan): Promise<Site>
     const posts: Post[] = [];
     for (let n = 0; n < plan.postsPerNode; n++) {
       for (const { id, url } of chain.devnet.providers) {
-        const gate = await openGate(Number(new URL(url).port));
-        stops.push(() => gate.close());
-        posts.push({ id: `${id}-${n + 1}`, gate });
+        const admission = await openGate(Number(new URL(url).port));
+        stops.push(() => admission.close());
+        posts.push({ id: `${id}-${n + 1}`, admission });
       }
     }
     const service = await startProcess({ after: (stop) => void stops.push(stop) }, configOf(posts, plan));
@@ -70,7 +70,7 @@ export async function startSite(chain: LiveChain, plan: SitePlan): Promise<Site>
 }
 
 function configOf(posts: readonly Post[], { socketsOnly, profiles }: SitePlan): string {
-  const providers = posts.map(({ id, gate: { port } }, n) => ({
+  const providers = posts.map(({ id, admission: { port } }, n) => ({
     id,
     ...(socketsOnly ? {} : { url: `http://127.0.0.1:${port}` }),
     ws_url: `ws://127.0.0.1:${port}`,

@@ -1,27 +1,27 @@
 // Which answers to a check's question are "this block is not known yet", and so worth asking again, in simulated time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Failure, plainFailure } from "../../src/core/attempt.ts";
-import { askForLogs } from "../../src/upstream/stream/log-question.ts";
-import { createTracker } from "../../src/upstream/tracker.ts";
+import { type Failure, plainFailure } from "../../src/core/rpc/failure.ts";
+import { createTracker } from "../../src/upstream/health/tracker.ts";
+import { queryBlockLogs } from "../../src/upstream/stream/log-query.ts";
+import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../src/upstream/transport.ts";
-import { createWheel } from "../../src/upstream/wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
-import { simulatedWorld } from "../fakes/world.ts";
+import { simulatedWorld } from "../fakes/runtime.ts";
 
 const BLOCK = { number: 7, hash: `0x${"a".repeat(64)}`, parentHash: `0x${"b".repeat(64)}` };
 
 /** What comes of asking a provider that answers the same each time: how often it was asked, and what was found. */
 async function asked(answer: Failure | string): Promise<{ readonly times: number; readonly found: unknown; readonly failed: number }> {
-  const world = simulatedWorld(3);
-  const wheel = createWheel(world);
+  const runtime = simulatedWorld(3);
+  const timerWheel = createTimerWheel(runtime);
   const provider = fakeProvider(0);
-  const tracker = createTracker(fakeSet([provider]), world, SELECTION);
+  const tracker = createTracker(fakeSet([provider]), runtime, SELECTION);
   let times = 0;
   const ws: Pick<Upstream, "send"> = {
     send(_, listener) {
       times++;
-      world.after(5, () => {
+      runtime.after(5, () => {
         const value = typeof answer === "string" ? Buffer.from(answer) : null;
         if (value !== null) listener.result(value, { start: 0, end: value.length, idAt: null });
         else if (typeof answer !== "string") listener.failed(answer, null);
@@ -31,11 +31,11 @@ async function asked(answer: Failure | string): Promise<{ readonly times: number
   };
   let found: unknown = "nothing yet";
   const question = { tracker, channel: { provider, transport: "ws" as const }, block: BLOCK, params: "[]", spend: () => true };
-  void askForLogs({ world, wheel, ws, http: null }, question).then((it) => {
+  void queryBlockLogs({ runtime, timerWheel, ws, http: null }, question).then((it) => {
     found = it;
   });
   for (let n = 0; n < 300; n++) {
-    world.advance(10);
+    runtime.advance(10);
     await Promise.resolve();
   }
   return { times, found, failed: tracker.health(provider, "ws").outcomes.failed };

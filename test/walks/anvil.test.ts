@@ -17,9 +17,9 @@ import {
   toHex,
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { type Devnet, startDevnet } from "../../src/devnet/anvil.ts";
+import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
 import { type Answer, PATIENT, type Service, startService } from "../fakes/service.ts";
-import { healthOf, until } from "../fakes/stage.ts";
+import { healthOf, until } from "../fakes/service-fixture.ts";
 
 const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 const BOB = "0x00000000000000000000000000000000000b0b01";

@@ -1,8 +1,8 @@
 // The operator's audit over HTTP and `svc audit` find the same: money that the books have and the payment chain has taken back. Real service, real local chain.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { auditMoney } from "../../src/auditing.ts";
-import { realWorld } from "../../src/world.ts";
+import { auditMoney } from "../../src/app/audit.ts";
+import { realRuntime } from "../../src/runtime.ts";
 import { OPERATOR_TOKEN, startPaidService } from "../fakes/paid-service.ts";
 import { evmClient } from "../fakes/stock-clients.ts";
 
@@ -15,7 +15,7 @@ test("credited money that a reorganisation took back is found by the operator's 
     const { ok, differences, unread_chains } = JSON.parse(await response.text());
     return { status: response.status, ok, differences, unread: unread_chains };
   };
-  const byCommand = () => auditMoney({ config: service.config, world: realWorld, localRails: [], sinceMs: null, onProgress: () => {} });
+  const byCommand = () => auditMoney({ config: service.config, runtime: realRuntime, localRails: [], sinceMs: null, onProgress: () => {} });
 
   const { key } = (await service.post("/api/v1/agent/keys", {})).json;
   const before = await chains.evm.rpc("evm_snapshot");

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
-import { socketStage } from "../fakes/socket-stage.ts";
-import { healthOf, metaOf, stage, until, walked } from "../fakes/stage.ts";
+import { healthOf, metaOf, stage, until, walked } from "../fakes/service-fixture.ts";
+import { socketStage } from "../fakes/socket-fixture.ts";
 
 test("a provider that hangs with all its connections in use keeps nobody: those beyond them never wait, the others are asked of the next one", async (t) => {
   const { call, service, upstreams } = await stage(t, [undefined, undefined]);

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { hostedStage } from "../fakes/hosted-stage.ts";
-import { type Reach, type SocketStage, socketStage } from "../fakes/socket-stage.ts";
-import { until } from "../fakes/stage.ts";
-import { call } from "../web/socket-scene.ts";
+import { hostedStage } from "../fakes/hosted-fixture.ts";
+import { until } from "../fakes/service-fixture.ts";
+import { type Reach, type SocketStage, socketStage } from "../fakes/socket-fixture.ts";
+import { call } from "../web/socket/socket-fixture.ts";
 
 const batchOf = (items: number, method = "eth_gasPrice"): readonly object[] => Array.from({ length: items }, (_, n) => call(n, method));
 const idsOf = (answer: readonly { readonly id: number }[]): readonly number[] => answer.map((it) => it.id);

@@ -1,21 +1,21 @@
 // The circuit of a provider through the router and the tracker, in simulated time: it opens, keeps its trial to one call, closes and reopens.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Failure } from "../../src/core/attempt.ts";
-import type { Call } from "../../src/core/call.ts";
-import { methodOf } from "../../src/core/method.ts";
-import type { Provider } from "../../src/core/profile.ts";
-import { writeRequest } from "../../src/core/wire-request.ts";
-import { createRouter, type Outcome, type Route, type Router } from "../../src/upstream/router.ts";
-import { createTracker, type Tracker } from "../../src/upstream/tracker.ts";
-import type { Dispatch, Listener, Outgoing, Upstream } from "../../src/upstream/transport.ts";
-import { createWheel } from "../../src/upstream/wheel.ts";
+import type { Provider } from "../../src/core/provider/profile.ts";
+import type { Call } from "../../src/core/rpc/call.ts";
+import type { Failure } from "../../src/core/rpc/failure.ts";
+import { methodOf } from "../../src/core/rpc/method.ts";
+import { writeRequest } from "../../src/core/rpc/wire-request.ts";
+import { createRouter, type Outcome, type RoutedCall, type Router } from "../../src/upstream/engine/router.ts";
+import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
+import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import type { AnswerListener, Dispatch, OutgoingRequest, Upstream } from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
-import { type SimulatedWorld, simulatedWorld } from "../fakes/world.ts";
+import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 
 interface Sent {
   readonly provider: string;
-  readonly listener: Listener;
+  readonly listener: AnswerListener;
   cancelled: boolean;
 }
 
@@ -23,7 +23,7 @@ interface Sent {
 type Mood = "well" | "broken" | "hanging";
 
 interface Bench {
-  readonly world: SimulatedWorld;
+  readonly runtime: SimulatedWorld;
   readonly tracker: Tracker;
   readonly router: Router;
   readonly providers: readonly Provider[];
@@ -32,7 +32,7 @@ interface Bench {
   /** Routes a call and returns how it ended, or null while it has not. */
   route(options?: { readonly pin?: Provider; readonly method?: string; readonly caller?: string; readonly deadlineMs?: number }): {
     readonly outcome: () => Outcome | null;
-    readonly route: Route;
+    readonly route: RoutedCall;
   };
 }
 
@@ -40,17 +40,17 @@ const RESULT = Buffer.from('"0x1"');
 const BROKEN: Failure = { kind: "body", httpStatus: 500, retryAfter: null, code: null, message: "", data: null };
 
 function bench(count: number): Bench {
-  const world = simulatedWorld(7);
+  const runtime = simulatedWorld(7);
   const providers = Array.from({ length: count }, (_, index) => fakeProvider(index, { priority: index }));
-  const tracker = createTracker(fakeSet(providers), world, SELECTION);
+  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
   const sent: Sent[] = [];
   const moods = new Map<string, Mood>();
   const upstream: Upstream = {
-    send(outgoing: Outgoing, listener: Listener): Dispatch {
+    send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch {
       const one: Sent = { provider: outgoing.provider.id, listener, cancelled: false };
       sent.push(one);
       const mood = moods.get(one.provider) ?? "well";
-      world.after(5, () => {
+      runtime.after(5, () => {
         if (one.cancelled || mood === "hanging") return;
         if (mood === "well") listener.result(RESULT, { start: 0, end: RESULT.length, idAt: null });
         else listener.failed(BROKEN, null);
@@ -61,9 +61,9 @@ function bench(count: number): Bench {
     async close() {},
   };
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.6 });
-  const router = createRouter({ world, wheel: createWheel(world), upstreams: { http: upstream }, limits });
+  const router = createRouter({ runtime, timerWheel: createTimerWheel(runtime), upstreams: { http: upstream }, limits });
   return {
-    world,
+    runtime,
     tracker,
     router,
     providers,
@@ -106,7 +106,7 @@ function openFirst(it: Bench): void {
   it.moods.set("p0", "broken");
   for (let n = 0; n < 5; n++) {
     const { outcome } = it.route();
-    it.world.advance(20);
+    it.runtime.advance(20);
     assert.notEqual(outcome(), null);
   }
   assert.equal(stateOf(it), "open");
@@ -122,7 +122,7 @@ test("five server failures open the circuit; from then on calls go elsewhere and
   openFirst(it);
   const before = it.sent.length;
   const { outcome, route } = it.route();
-  it.world.advance(20);
+  it.runtime.advance(20);
   assert.equal(outcome()?.kind, "result");
   assert.deepEqual(
     route.traces.map(({ attempt }) => attempt.provider.id),
@@ -137,9 +137,9 @@ test("two callers who meet silence for a second open it, and their calls are ask
   const it = bench(2);
   it.moods.set("p0", "hanging");
   const calls = ["one", "other"].map((caller) => it.route({ caller, deadlineMs: 10_000 }));
-  it.world.advance(950);
+  it.runtime.advance(950);
   assert.equal(stateOf(it), "closed");
-  it.world.advance(250);
+  it.runtime.advance(250);
   assert.equal(stateOf(it), "open");
   for (const { outcome, route } of calls) {
     assert.equal(outcome()?.kind, "result");
@@ -155,7 +155,7 @@ test("attempts that end at their deadline before a second has passed open nothin
   it.moods.set("p0", "hanging");
   for (let n = 0; n < 5; n++) {
     const { outcome } = it.route({ caller: `c${n}` });
-    it.world.advance(700);
+    it.runtime.advance(700);
     assert.equal(outcome()?.kind, "result", "the next provider has answered within the deadline");
   }
   assert.equal(stateOf(it), "closed");
@@ -164,46 +164,46 @@ test("attempts that end at their deadline before a second has passed open nothin
 test("after its wait the circuit is half-open: one trial at a time, two successes close it", () => {
   const it = bench(1);
   openFirst(it);
-  it.world.advance(28_000);
+  it.runtime.advance(28_000);
   assert.equal(faultOf(it.route().outcome()).attempts, 0, "still open at 28 s");
-  it.world.advance(4_000);
+  it.runtime.advance(4_000);
   assert.equal(stateOf(it), "half_open");
   it.moods.set("p0", "well");
   const trial = it.route();
   const beside = it.route();
   assert.deepEqual(faultOf(beside.outcome()), { code: "unavailable", attempts: 0 });
-  it.world.advance(20);
+  it.runtime.advance(20);
   assert.equal(trial.outcome()?.kind, "result");
   assert.equal(stateOf(it), "half_open");
   it.route();
-  it.world.advance(20);
+  it.runtime.advance(20);
   assert.equal(stateOf(it), "closed");
 });
 
 test("a failed trial reopens it for twice as long", () => {
   const it = bench(1);
   openFirst(it);
-  it.world.advance(32_000);
+  it.runtime.advance(32_000);
   const { outcome } = it.route();
-  it.world.advance(20);
+  it.runtime.advance(20);
   assert.notEqual(outcome(), null);
   assert.equal(stateOf(it), "open");
-  it.world.advance(55_000);
+  it.runtime.advance(55_000);
   assert.equal(stateOf(it), "open");
-  it.world.advance(9_000);
+  it.runtime.advance(9_000);
   assert.equal(stateOf(it), "half_open");
 });
 
 test("a trial whose caller leaves gives its permit back, whether it is waiting or was never answered", () => {
   const it = bench(1);
   openFirst(it);
-  it.world.advance(32_000);
+  it.runtime.advance(32_000);
   it.moods.set("p0", "hanging");
   it.route().route.cancel();
   assert.equal(it.sent.at(-1)?.cancelled, true);
   it.moods.set("p0", "well");
   const { outcome } = it.route();
-  it.world.advance(20);
+  it.runtime.advance(20);
   assert.equal(outcome()?.kind, "result");
   assert.equal(stateOf(it), "half_open");
 });
@@ -211,10 +211,10 @@ test("a trial whose caller leaves gives its permit back, whether it is waiting o
 test("a call that must not be sent twice never uses a half-open provider while a closed one is there", () => {
   const it = bench(2);
   openFirst(it);
-  it.world.advance(32_000);
+  it.runtime.advance(32_000);
   for (let n = 0; n < 50; n++) {
     const { route } = it.route({ method: "eth_sendRawTransaction" });
-    it.world.advance(20);
+    it.runtime.advance(20);
     assert.deepEqual(
       route.traces.map(({ attempt }) => attempt.provider.id),
       ["p1"],
@@ -226,14 +226,14 @@ test("whatever happens, every call ends by its deadline and no alarm is left beh
   const it = bench(3);
   const moods: readonly Mood[] = ["well", "broken", "hanging"];
   for (let n = 0; n < 300; n++) {
-    for (const { id } of it.providers) it.moods.set(id, moods[Math.floor(it.world.random() * 3)] ?? "well");
+    for (const { id } of it.providers) it.moods.set(id, moods[Math.floor(it.runtime.random() * 3)] ?? "well");
     const { outcome, route } = it.route({ method: n % 3 === 0 ? "vendor_doSomething" : "eth_gasPrice" });
     const cancelled = n % 7 === 0 && outcome() === null;
     if (cancelled) route.cancel();
-    it.world.advance(n % 10 === 0 ? 40_000 : 1_050);
+    it.runtime.advance(n % 10 === 0 ? 40_000 : 1_050);
     assert.equal(outcome() === null, cancelled, `call ${n}`);
     assert.ok(route.traces.length <= 3);
   }
-  it.world.advance(20_000);
-  assert.equal(it.world.pendingTimers(), 0);
+  it.runtime.advance(20_000);
+  assert.equal(it.runtime.pendingTimers(), 0);
 });

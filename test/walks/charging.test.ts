@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
-import { openStore } from "../../src/hosted/store.ts";
-import { realWorld, type World } from "../../src/world.ts";
-import { type HostedStage, hostedStage } from "../fakes/hosted-stage.ts";
+import { type Runtime, realRuntime } from "../../src/runtime.ts";
+import { openStore } from "../../src/store/store.ts";
+import { type HostedStage, hostedStage } from "../fakes/hosted-fixture.ts";
 import { PATIENT, startService } from "../fakes/service.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
 const GRANT_CU = 5_000;
@@ -127,7 +127,7 @@ test("a caller who closes its WebSocket pays for what a provider was asked", asy
 });
 
 /** A hosted service that a test stops; `used` reads afterwards what was charged. */
-async function stoppable(t: TestContext, limits: Record<string, unknown>, world: World = realWorld) {
+async function stoppable(t: TestContext, limits: Record<string, unknown>, runtime: Runtime = realRuntime) {
   const upstream = await scriptedUpstream();
   const dataDir = mkdtempSync(join(tmpdir(), "svc-charging-"));
   t.after(async () => {
@@ -145,7 +145,7 @@ async function stoppable(t: TestContext, limits: Record<string, unknown>, world:
       deadlines: PATIENT,
       hosted: { enabled: true },
     }),
-    world,
+    runtime,
   );
   const { key } = (await service.post("/api/v1/agent/keys", {})).json;
   const used = async () => {
@@ -228,7 +228,7 @@ for (const ending of ["stops", "waits for its reader"] as const) {
   const free = ending === "stops";
   test(`a streamed answer that is not read any more is ${free ? "free" : "charged"} when the service ${ending}`, async (t) => {
     let aheadMs = 0;
-    const { service, upstream, path, used } = await stoppable(t, {}, { ...realWorld, now: () => realWorld.now() + aheadMs });
+    const { service, upstream, path, used } = await stoppable(t, {}, { ...realRuntime, now: () => realRuntime.now() + aheadMs });
     const long = `"${"x".repeat(30_000_000)}"`;
     upstream.script((_, reply) => reply.result(long));
     for (const viaNode of [false, true]) {

@@ -1,13 +1,13 @@
 // The claim page in a real browser: from an agent's link to a person's account, on a whole service; and what a link shows when it has ended or is hostile.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { audit } from "../../src/hosted/audit.ts";
-import { newSecret } from "../../src/hosted/secret.ts";
+import { audit } from "../../src/hosted/audit/audit.ts";
+import { newSecret } from "../../src/secrets/secret.ts";
 import { type Browser, type Page, startBrowser, WITHOUT_BROWSER } from "../fakes/browser.ts";
 import { failingStore, TARIFF } from "../fakes/hosted.ts";
-import { hostedStage } from "../fakes/hosted-stage.ts";
+import { hostedStage } from "../fakes/hosted-fixture.ts";
 import { servePeople } from "../fakes/people.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 
 const OPTIONS = { skip: WITHOUT_BROWSER };
 const MARKUP = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'"</dd>`;
@@ -115,7 +115,7 @@ test("a link that has expired, was replaced, used or never made says so calmly, 
     await heading(await browser.open(`${people.url}/claim/${encodeURIComponent(token)}`), title);
   }
   const page = await browser.open(`${people.url}/claim/${live}`);
-  people.world.advance(600_000);
+  people.runtime.advance(600_000);
   await submit(page, (await people.account()).token ?? "");
   await heading(page, "This link has expired");
   assert.equal((await people.submit(`/claim/${live}`, { into: "new" })).status, 410);

@@ -18,7 +18,7 @@ import {
   RpcRequestError,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { type Devnet, startDevnet } from "../../src/devnet/anvil.ts";
+import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
 import { PATIENT, type Service, startService } from "../fakes/service.ts";
 
 const KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { type IncomingHttpHeaders, request } from "node:http";
 import { test } from "node:test";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
-import { type Stage, stage, until } from "../fakes/stage.ts";
+import { type Stage, stage, until } from "../fakes/service-fixture.ts";
 
 const FAR = { "x-forwarded-for": "8.8.8.8" };
 const TEXT = "0123456789abcdef";

@@ -1,15 +1,15 @@
 // Methods of the configuration: how they are sent, what they cost, and that a reload takes them over.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { methodTable } from "../../src/core/method-table.ts";
-import { openStore } from "../../src/hosted/store.ts";
-import { agentDocument } from "../../src/web/discovery/agent.ts";
-import { facts, SITE } from "../discovery/facts.ts";
+import { methodTable } from "../../src/core/rpc/method-table.ts";
+import { openStore } from "../../src/store/store.ts";
+import { agentDocument } from "../../src/web/discovery/agent-json.ts";
 import { serveApi } from "../fakes/hosted.ts";
 import { configOf, configText, startService } from "../fakes/service.ts";
-import { walked } from "../fakes/stage.ts";
+import { walked } from "../fakes/service-fixture.ts";
 import { newPlace } from "../fakes/stores.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
+import { facts, SITE } from "../web/discovery/facts-fixture.ts";
 
 test("a read is asked of the next provider where a write stops, as it is configured now", async (t) => {
   const broken = await scriptedUpstream((_, reply) => reply.error('{"code":-32000,"message":"server is shutting down"}'));

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { after, before, test } from "node:test";
-import { decideConnection } from "../../src/hosted/connections.ts";
-import { newSecret } from "../../src/hosted/secret.ts";
+import { decideConnection } from "../../src/hosted/accounts/connections.ts";
+import { newSecret } from "../../src/secrets/secret.ts";
 import { type Browser, type Page, startBrowser, WITHOUT_BROWSER } from "../fakes/browser.ts";
-import { hostedStage } from "../fakes/hosted-stage.ts";
+import { hostedStage } from "../fakes/hosted-fixture.ts";
 import { servePeople } from "../fakes/people.ts";
 
 const OPTIONS = { skip: WITHOUT_BROWSER };
@@ -80,7 +80,7 @@ test("denying needs no secret, and a page that was decided or is late says so", 
   await heading(page, "Denied");
   await heading(await browser.open(`${people.url}/connect/${denied.approval}`), "This was denied");
   const open = await browser.open(`${people.url}/connect/${late.approval}`);
-  people.world.advance(900_000);
+  people.runtime.advance(900_000);
   await typeSecret(open, (await people.account()).token ?? "");
   await click(open, "Approve");
   await heading(open, "This link has expired");
@@ -148,6 +148,6 @@ test("an unknown time is the default one, a form from elsewhere is refused, and 
   const answers = await Promise.all([people.submit(path, fields), people.submit(path, { decision: "deny" }), people.submit(path, fields)]);
   assert.equal(answers.filter((it) => it.status === 200).length, 1);
   const row = await people.store.db.selectFrom("connection").selectAll().executeTakeFirstOrThrow();
-  if (row.state === "approved") assert.equal(Number(row.agent_expires_at) - people.world.wallMs(), 90 * 86_400_000);
-  assert.equal(await decideConnection(people.store, { approval, decision: { kind: "deny" } }, people.world.wallMs()), "decided");
+  if (row.state === "approved") assert.equal(Number(row.agent_expires_at) - people.runtime.wallMs(), 90 * 86_400_000);
+  assert.equal(await decideConnection(people.store, { approval, decision: { kind: "deny" } }, people.runtime.wallMs()), "decided");
 });

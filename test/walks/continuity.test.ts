@@ -2,7 +2,7 @@
 // The short form of `npm run soak`.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { seededRandom } from "../fakes/world.ts";
+import { seededRandom } from "../fakes/runtime.ts";
 import { play } from "../soak/act.ts";
 import { tryBounds } from "../soak/bounds.ts";
 import { type LiveChain, startChain } from "../soak/chain.ts";

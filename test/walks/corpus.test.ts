@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { configText, type Service, startService } from "../fakes/service.ts";
-import { metaOf, until, walked } from "../fakes/stage.ts";
+import { metaOf, until, walked } from "../fakes/service-fixture.ts";
 import { type Asked, type Replier, type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 import { CORPUS, checkAnswer, checkHealth, errorText, goesOn, HASH, methodNameOf, paramsOf, type Row, slugOf, verdictOf } from "./corpus.ts";
 

@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { keccak256 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import type { Failure, Verdict } from "../../src/core/attempt.ts";
-import { classify } from "../../src/core/classify.ts";
-import { methodOf } from "../../src/core/method.ts";
-import type { Transport } from "../../src/core/profile.ts";
+import type { Verdict } from "../../src/core/provider/attempt.ts";
+import type { Transport } from "../../src/core/provider/profile.ts";
+import { classify } from "../../src/core/provider-errors/classify.ts";
+import type { Failure } from "../../src/core/rpc/failure.ts";
+import { methodOf } from "../../src/core/rpc/method.ts";
 import type { Service } from "../fakes/service.ts";
 
 /** One recorded error. */

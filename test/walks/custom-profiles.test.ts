@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
 import { PUBLIC_ONLY } from "../../src/core/public-address.ts";
-import { startDevnet } from "../../src/devnet/anvil.ts";
-import { readDocument } from "../../src/hosted/profiles-document.ts";
-import { profileDocument } from "../../src/web/schemas-profiles.ts";
-import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-stage.ts";
+import { startDevnet } from "../../src/devnet/devnet.ts";
+import { readDocument } from "../../src/hosted/profiles/document.ts";
+import { profileDocument } from "../../src/web/contract/schemas/profiles.ts";
+import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import type { Answer } from "../fakes/service.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 const ETHEREUM = { chainId: 1, chainName: "ethereum", name: "Ethereum", aliases: [], blockTimeMs: 12_000 };

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
 import { type Browser, type Page, startBrowser, WITHOUT_BROWSER } from "../fakes/browser.ts";
-import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-stage.ts";
+import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import { configText, startService } from "../fakes/service.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
 const OPTIONS = { skip: WITHOUT_BROWSER };

@@ -6,7 +6,7 @@ import { WebSocket } from "ws";
 import { z } from "zod";
 import { FAILOVER_REASONS, type StreamReport } from "../../src/upstream/stream/subscriber.ts";
 import type { SocketReport } from "../../src/upstream/transport.ts";
-import { operatorUsage } from "../../src/web/schemas-open.ts";
+import { operatorUsage } from "../../src/web/contract/schemas/instance.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { type SocketUpstream, socketUpstream } from "../fakes/socket-upstream.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";

@@ -1,7 +1,7 @@
 // Documents and missing pages as a browser gets them: HTML that loads and runs nothing; agents and curl get Markdown and JSON as before.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stage } from "../fakes/stage.ts";
+import { stage } from "../fakes/service-fixture.ts";
 
 const BROWSER = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
 

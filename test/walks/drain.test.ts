@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText, PATIENT } from "../fakes/service.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 
 const slow: Script = ({ params }, reply) => void setTimeout(() => reply.result(`"${params}"`), 700);

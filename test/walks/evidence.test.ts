@@ -1,7 +1,7 @@
 // What a caller may learn of how a call was routed: the shape of `svc_meta` in body and header, aliases for managed pools, exclusions for own profiles.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { metaOf, stage } from "../fakes/stage.ts";
+import { metaOf, stage } from "../fakes/service-fixture.ts";
 import type { Script } from "../fakes/upstream.ts";
 
 const fails: Script = (_, reply) => reply.body("", 503);

@@ -1,7 +1,7 @@
 // What the caller is told when no provider gave a result: the best real error as it came, or an honest refusal; never a key, never a guess.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { healthOf, metaOf, stage, until, walked } from "../fakes/stage.ts";
+import { healthOf, metaOf, stage, until, walked } from "../fakes/service-fixture.ts";
 import type { Script } from "../fakes/upstream.ts";
 
 const says =

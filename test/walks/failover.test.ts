@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { realWorld } from "../../src/world.ts";
+import { realRuntime } from "../../src/runtime.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
-import { healthOf, metaOf, stage, until, walked } from "../fakes/stage.ts";
+import { healthOf, metaOf, stage, until, walked } from "../fakes/service-fixture.ts";
 import { type Asked, type Replier, type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 interface BadAnswer {
@@ -167,9 +167,9 @@ const DEADLINE = { extra: { deadlines: { standard_ms: DEADLINE_MS } } };
 
 /** The service's clock, which runs ahead while it is waited with: a hundredth of the deadline at each look. Timers stay real. */
 function fastClock(t: TestContext): { readonly until: (what: string, look: () => boolean) => Promise<boolean> } {
-  const { now } = realWorld;
+  const { now } = realRuntime;
   let aheadMs = 0;
-  t.mock.method(realWorld, "now", () => now() + aheadMs);
+  t.mock.method(realRuntime, "now", () => now() + aheadMs);
   return {
     until: (what, look) =>
       until(what, () => {

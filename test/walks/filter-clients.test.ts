@@ -5,9 +5,9 @@ import { after, before, describe, it } from "node:test";
 import { JsonRpcProvider } from "ethers";
 import { createPublicClient, createWalletClient, defineChain, type Hex, http, parseAbi, type TransactionReceipt, toEventSelector } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { type Devnet, startDevnet } from "../../src/devnet/anvil.ts";
+import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
 import { PATIENT, type Service, startService } from "../fakes/service.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 
 const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 const ABI = parseAbi(["event Ping(uint256 value)"]);

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { configOf } from "../fakes/service.ts";
-import { type SocketNode, type SocketStage, socketStage } from "../fakes/socket-stage.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
+import { type SocketNode, type SocketStage, socketStage } from "../fakes/socket-fixture.ts";
 
 const FAST = { extra: { chains: { ethereum: { chain_id: 1, block_time_ms: 400 } } } };
 const NEWEST = "eth_getBlockByNumber";

@@ -5,9 +5,9 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { ADDRESSES, type ChainBlock, type FakeChain, wanted } from "../fakes/chain.ts";
 import { configOf } from "../fakes/service.ts";
-import { type Reach, type SocketStage, socketStage } from "../fakes/socket-stage.ts";
-import { metaOf, until } from "../fakes/stage.ts";
-import { call, open } from "../web/socket-scene.ts";
+import { metaOf, until } from "../fakes/service-fixture.ts";
+import { type Reach, type SocketStage, socketStage } from "../fakes/socket-fixture.ts";
+import { call, open } from "../web/socket/socket-fixture.ts";
 
 const FAST = { extra: { chains: { ethereum: { chain_id: 1, block_time_ms: 400 } } } };
 

@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
-import { hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-stage.ts";
+import { hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
+import { seededRandom } from "../fakes/runtime.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
+import { stage, until } from "../fakes/service-fixture.ts";
 import { socketUpstream } from "../fakes/socket-upstream.ts";
-import { stage, until } from "../fakes/stage.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
-import { seededRandom } from "../fakes/world.ts";
 
 const MB = 1_000_000;
 const BOUND = { limits: { max_caller_bytes: 3 * MB, max_in_flight_bytes: 8 * MB, max_batch_items: 100 } };

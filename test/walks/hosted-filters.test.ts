@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Answer } from "../fakes/service.ts";
-import { type SocketStage, socketStage } from "../fakes/socket-stage.ts";
-import { until } from "../fakes/stage.ts";
-import { call } from "../web/socket-scene.ts";
+import { until } from "../fakes/service-fixture.ts";
+import { type SocketStage, socketStage } from "../fakes/socket-fixture.ts";
+import { call } from "../web/socket/socket-fixture.ts";
 
 /** One node behind profile `public`, and keys. */
 async function hosted(t: TestContext, settings: Record<string, unknown> = {}): Promise<SocketStage> {

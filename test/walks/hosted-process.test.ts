@@ -5,12 +5,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { audit } from "../../src/hosted/audit.ts";
-import { openStore } from "../../src/hosted/store.ts";
+import { audit } from "../../src/hosted/audit/audit.ts";
+import { openStore } from "../../src/store/store.ts";
 import { newDatabase, postgresAvailability, startCluster } from "../fakes/postgres.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
 const postgres = postgresAvailability();

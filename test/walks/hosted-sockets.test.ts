@@ -5,9 +5,9 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { type SocketStage, socketStage, subscribe, told } from "../fakes/socket-stage.ts";
-import { until } from "../fakes/stage.ts";
-import { call } from "../web/socket-scene.ts";
+import { until } from "../fakes/service-fixture.ts";
+import { type SocketStage, socketStage, subscribe, told } from "../fakes/socket-fixture.ts";
+import { call } from "../web/socket/socket-fixture.ts";
 
 const UPGRADE = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": `${"A".repeat(22)}==` };
 

@@ -3,18 +3,18 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createPublicClient, http } from "viem";
 import { mainnet } from "viem/chains";
-import { realWorld } from "../../src/world.ts";
-import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-stage.ts";
+import { realRuntime } from "../../src/runtime.ts";
+import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import type { Answer } from "../fakes/service.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 
 const code = ({ status, json }: Answer) => [status, json.error.code, json.error.data.code];
 const paid = ({ headers }: Answer) => ["access", "fallback", "cu", "usd", "balance-usd"].map((it) => headers.get(`x-svc-${it}`));
 
 /** Runs it while the service's clock, by which buckets fill, stands still at a whole millisecond. Timers stay real. */
 async function atOnce<T>(t: TestContext, run: () => Promise<T>): Promise<T> {
-  const at = Math.ceil(realWorld.now());
-  const { mock } = t.mock.method(realWorld, "now", () => at);
+  const at = Math.ceil(realRuntime.now());
+  const { mock } = t.mock.method(realRuntime, "now", () => at);
   try {
     return await run();
   } finally {

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it, type TestContext, test } from "node:test";
-import { realWorld, type World } from "../../src/world.ts";
+import { type Runtime, realRuntime } from "../../src/runtime.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
-import { healthOf, until } from "../fakes/stage.ts";
+import { healthOf, until } from "../fakes/service-fixture.ts";
 import { type Script, type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}';
@@ -23,8 +23,8 @@ interface Scene {
 async function startScene(limits: Record<string, unknown> = {}, script?: Script): Promise<Scene> {
   const upstream = await scriptedUpstream(script);
   let aheadMs = 0;
-  const world: World = { ...realWorld, now: () => realWorld.now() + aheadMs };
-  const service = await startService(configText([{ id: "a", url: upstream.url }], { limits }), world);
+  const runtime: Runtime = { ...realRuntime, now: () => realRuntime.now() + aheadMs };
+  const service = await startService(configText([{ id: "a", url: upstream.url }], { limits }), runtime);
   return {
     service,
     upstream,

@@ -1,7 +1,7 @@
 // Every ready-made URL and command names a chain that its key's profile serves: it works as it stands, whatever stands first in the configuration.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-stage.ts";
+import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import { configOf } from "../fakes/service.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { wanted } from "../fakes/chain.ts";
-import { socketStage, subscribe, told } from "../fakes/socket-stage.ts";
-import { call } from "../web/socket-scene.ts";
+import { socketStage, subscribe, told } from "../fakes/socket-fixture.ts";
+import { call } from "../web/socket/socket-fixture.ts";
 
 test("the bounds that geth's client always sends change nothing; numbers leave out the logs of other blocks, over one upstream", async (t) => {
   const { chain, nodes, open, mine, listening } = await socketStage(t, ["ws"]);

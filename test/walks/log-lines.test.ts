@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Service } from "../fakes/service.ts";
-import { socketStage, subscribe, told } from "../fakes/socket-stage.ts";
-import { stage, until } from "../fakes/stage.ts";
+import { stage, until } from "../fakes/service-fixture.ts";
+import { socketStage, subscribe, told } from "../fakes/socket-fixture.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
-import { stage } from "../fakes/stage.ts";
+import { stage } from "../fakes/service-fixture.ts";
 
 interface Sample {
   readonly name: string;

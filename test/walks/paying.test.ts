@@ -11,7 +11,7 @@ import { decodePaymentResponseHeader } from "@x402/fetch";
 import { Receipt } from "mppx";
 import { type PaidService, startPaidService } from "../fakes/paid-service.ts";
 import type { Service } from "../fakes/service.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import { evmClient, type Paying, tempoClient, x402Fetch } from "../fakes/stock-clients.ts";
 
 const CALL = { jsonrpc: "2.0", id: 7, method: "eth_getBalance", params: ["0x00000000000000000000000000000000000b0b01", "latest"] };

@@ -1,10 +1,10 @@
 // What one address may ask of the paywall, it may ask once: before operations of the API and before calls with a key together.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realWorld } from "../../src/world.ts";
+import { realRuntime } from "../../src/runtime.ts";
 import { startPaidService } from "../fakes/paid-service.ts";
 
-/** Offers at one moment, as `web/paywall.ts` has it. */
+/** Offers at one moment, as `web/payment/paywall.ts` has it. */
 const OFFERS = 100;
 
 test("an address gets as many offers as it may have, wherever it asks for them, and then none anywhere", async (t) => {
@@ -17,8 +17,8 @@ test("an address gets as many offers as it may have, wherever it asks for them, 
     call: () => service.post(`/rpc/k/${key}/load-balanced/ethereum`, { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" }),
   };
   // The clock by which buckets fill stands still; timers stay real.
-  const at = Math.ceil(realWorld.now());
-  const { mock } = t.mock.method(realWorld, "now", () => at);
+  const at = Math.ceil(realRuntime.now());
+  const { mock } = t.mock.method(realRuntime, "now", () => at);
   const statuses = { key: [] as number[], call: [] as number[] };
   for (let asked = 0; asked < OFFERS + 20; asked++) {
     const way = asked % 2 === 0 ? "key" : "call";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
-import { type HostedStage, hostedStage } from "../fakes/hosted-stage.ts";
-import { until } from "../fakes/stage.ts";
+import { type HostedStage, hostedStage } from "../fakes/hosted-fixture.ts";
+import { until } from "../fakes/service-fixture.ts";
 
 const GRANT_CU = 5_000;
 const WRITE_CU = 5;

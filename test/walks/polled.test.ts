@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ChainBlock, type FakeChain, headerText, wanted } from "../fakes/chain.ts";
-import { socketStage, subscribe, subscriptionsOf, told } from "../fakes/socket-stage.ts";
+import { socketStage, subscribe, subscriptionsOf, told } from "../fakes/socket-fixture.ts";
 
 const FAST = { extra: { chains: { ethereum: { chain_id: 1, block_time_ms: 400 } } } };
 

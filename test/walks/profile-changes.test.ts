@@ -2,29 +2,29 @@
 // providers that stay keep their health and their connections; profiles that come and go beside it disturb nobody.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { NO_BLOCK } from "../../src/core/call.ts";
-import { methodOf } from "../../src/core/method.ts";
-import type { Profile, Provider } from "../../src/core/profile.ts";
-import { readSubscription } from "../../src/core/subscription.ts";
-import { writeRequest } from "../../src/core/wire-request.ts";
-import { createDirectory } from "../../src/upstream/directory.ts";
-import { createGuard } from "../../src/upstream/guard.ts";
-import { createHeadWatch } from "../../src/upstream/head-watch.ts";
-import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http.ts";
-import { createProber } from "../../src/upstream/prober.ts";
-import { createRoster } from "../../src/upstream/roster.ts";
-import { createRouter } from "../../src/upstream/router.ts";
+import type { Profile, Provider } from "../../src/core/provider/profile.ts";
+import { NO_BLOCK } from "../../src/core/rpc/call.ts";
+import { methodOf } from "../../src/core/rpc/method.ts";
+import { writeRequest } from "../../src/core/rpc/wire-request.ts";
+import { readSubscription } from "../../src/core/stream/subscription.ts";
+import { realRuntime } from "../../src/runtime.ts";
+import { createRouter } from "../../src/upstream/engine/router.ts";
+import { createHeadWatch } from "../../src/upstream/health/head-watch.ts";
+import { createProber } from "../../src/upstream/health/prober.ts";
+import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http-upstream.ts";
+import { createProfileUpdater } from "../../src/upstream/profile-updater.ts";
+import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { createSockets } from "../../src/upstream/socket/sockets.ts";
+import { createSsrfGuard } from "../../src/upstream/ssrf-guard.ts";
 import { createSubscriptions } from "../../src/upstream/stream/subscriptions.ts";
-import { createWheel } from "../../src/upstream/wheel.ts";
-import { realWorld } from "../../src/world.ts";
+import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type ChainBlock, fakeChain } from "../fakes/chain.ts";
-import { hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-stage.ts";
+import { hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
-import { type SocketNode, startNode } from "../fakes/socket-stage.ts";
-import { until } from "../fakes/stage.ts";
+import { seededRandom } from "../fakes/runtime.ts";
+import { until } from "../fakes/service-fixture.ts";
+import { type SocketNode, startNode } from "../fakes/socket-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
-import { seededRandom } from "../fakes/world.ts";
 
 const NAMES = ["a", "b", "c", "d"];
 const LIMITS = { maxAttempts: 3, firstAttemptShare: 0.6 };
@@ -34,25 +34,25 @@ const CHANGES = 100;
 
 /** The whole wing towards providers, as the service puts it together. */
 function wing(t: TestContext, chain: Profile) {
-  const world = realWorld;
-  const wheel = createWheel(world);
-  const guard = createGuard({ rules: { allowPrivate: true, ownHost: null } });
-  const ws = createSockets({ world, wheel, guard });
-  const upstreams = { http: createHttpUpstream(world, HTTP_LIMITS, guard), ws };
-  const directory = createDirectory([fakeSet([]).chain], [chain], world, SELECTION);
+  const runtime = realRuntime;
+  const timerWheel = createTimerWheel(runtime);
+  const guard = createSsrfGuard({ rules: { allowPrivate: true, ownHost: null } });
+  const ws = createSockets({ runtime, timerWheel, guard });
+  const upstreams = { http: createHttpUpstream(runtime, HTTP_LIMITS, guard), ws };
+  const directory = createProfileRegistry([fakeSet([]).chain], [chain], runtime, SELECTION);
   const limits = (): typeof LIMITS => LIMITS;
-  const subscriptions = createSubscriptions({ world, wheel, sockets: ws, limits });
-  const prober = createProber({ world, wheel, upstreams });
-  const headWatch = createHeadWatch({ world, wheel, sockets: ws });
-  const roster = createRoster({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
-  roster.begin();
+  const subscriptions = createSubscriptions({ runtime, timerWheel, sockets: ws, limits });
+  const prober = createProber({ runtime, timerWheel, upstreams });
+  const headWatch = createHeadWatch({ runtime, timerWheel, sockets: ws });
+  const profileUpdater = createProfileUpdater({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
+  profileUpdater.begin();
   t.after(async () => {
     prober.close();
     headWatch.close();
     subscriptions.close();
     await Promise.all(Object.values(upstreams).map((it) => it.close()));
   });
-  return { directory, roster, subscriptions, ws, router: createRouter({ world, wheel, upstreams, limits }) };
+  return { directory, profileUpdater, subscriptions, ws, router: createRouter({ runtime, timerWheel, upstreams, limits }) };
 }
 
 function profile(owner: string | null, slug: string, providers: readonly Provider[]): Profile {
@@ -75,8 +75,8 @@ test("a hundred changes of a profile under load fail no call and break no subscr
       slug,
       [...version].flatMap((name) => providers[NAMES.indexOf(name)] ?? []),
     );
-  const { directory, roster, router, subscriptions } = wing(t, profile(null, "public", []));
-  roster.put(of("ab"));
+  const { directory, profileUpdater, router, subscriptions } = wing(t, profile(null, "public", []));
+  profileUpdater.put(of("ab"));
   const trackerNow = () => {
     const tracker = directory.served("acct_1/mine")?.trackers.get("test");
     assert.ok(tracker);
@@ -132,10 +132,10 @@ test("a hundred changes of a profile under load fail no call and break no subscr
   const workers = Array.from({ length: 12 }, (_, n) => worker(n));
   const mined: ChainBlock[] = [];
   for (let change = 0; change < CHANGES; change++) {
-    roster.put(of(VERSIONS[change % VERSIONS.length] ?? "b"));
-    roster.put(of("abcd", `beside-${change % 7}`));
-    if (change % 3 === 0) roster.remove(`acct_1/beside-${(change + 3) % 7}`);
-    if (change % 10 === 0) roster.replace([profile(null, "public", [])]);
+    profileUpdater.put(of(VERSIONS[change % VERSIONS.length] ?? "b"));
+    profileUpdater.put(of("abcd", `beside-${change % 7}`));
+    if (change % 3 === 0) profileUpdater.remove(`acct_1/beside-${(change + 3) % 7}`);
+    if (change % 10 === 0) profileUpdater.replace([profile(null, "public", [])]);
     const from = answered;
     chain.mine();
     mined.push(chain.tip());

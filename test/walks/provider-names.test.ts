@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { test } from "node:test";
-import { type Stage, stage } from "../fakes/stage.ts";
+import { type Stage, stage } from "../fakes/service-fixture.ts";
 
 const TOKEN = "operator-operator-operator";
 const REAL = "vendor-one";

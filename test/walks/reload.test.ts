@@ -4,7 +4,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { startProcess } from "../fakes/process.ts";
 import { configOf, configText, startService } from "../fakes/service.ts";
-import { healthOf, until } from "../fakes/stage.ts";
+import { healthOf, until } from "../fakes/service-fixture.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 const NAMES = ["a", "b", "c", "d"];

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
 import { configText, type Service, startService } from "../fakes/service.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 const PART_BYTES = 300_000;

@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { SESSION } from "../../src/devnet/payments/wallets.ts";
-import { createChain } from "../../src/hosted/payments/rails/chain.ts";
-import { reconcile } from "../../src/hosted/payments/reconcile.ts";
-import { recordsAt } from "../../src/hosted/payments/reconcile-records.ts";
-import { realWorld } from "../../src/world.ts";
-import { assertBooked, paymentChains, sessionStage } from "./session-stage.ts";
+import { createPaymentChain } from "../../src/payments/rails/chain.ts";
+import { reconcile } from "../../src/payments/reconcile/reconcile.ts";
+import { recordsAt } from "../../src/payments/reconcile/records.ts";
+import { realRuntime } from "../../src/runtime.ts";
+import { assertBooked, paymentChains, sessionStage } from "./session-fixture.ts";
 
 const run = promisify(execFile);
 const CLI = new URL("../../node_modules/mppx/dist/bin.js", import.meta.url).pathname;
@@ -34,7 +34,7 @@ test("mppx on the command line pays for two calls over one channel and closes it
     assert.equal((await assertBooked(store)).settledUnits, 30n);
     // The chain, asked by itself, says the same.
     const { chainId, rpcUrl, token } = chains.tempo;
-    const chain = createChain({ rpcUrl, chainId, world: realWorld });
+    const chain = createPaymentChain({ rpcUrl, chainId, runtime: realRuntime });
     const at = { token: token.address, recipient: SESSION.address };
     const records = recordsAt({ store, chainId, network: await chain.network(), ...at });
     const report = await reconcile({ till: { chain, ...at, confirmations: 0 }, records, sinceMs: startedMs, onProgress: () => {} });

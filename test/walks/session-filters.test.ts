@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { type FakeChain, fakeChain, headerText, logText, wanted } from "../fakes/chain.ts";
 import type { PaymentChains } from "../fakes/payment-chains.ts";
 import type { Script } from "../fakes/upstream.ts";
-import { callOf, paymentChains, rowOf, type SessionStage, sessionStage, stockClient, until } from "./session-stage.ts";
+import { callOf, paymentChains, rowOf, type SessionStage, sessionStage, stockClient, until } from "./session-fixture.ts";
 
 let chains: PaymentChains;
 const endings: (() => Promise<void>)[] = [];

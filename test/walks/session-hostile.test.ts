@@ -6,9 +6,9 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { Credential } from "mppx";
 import { WebSocket } from "ws";
-import { hostedStage } from "../fakes/hosted-stage.ts";
+import { hostedStage } from "../fakes/hosted-fixture.ts";
 import type { PaymentChains } from "../fakes/payment-chains.ts";
-import { callOf, paymentChains, rowOf, type SessionStage, sessionStage, stockClient, until } from "./session-stage.ts";
+import { callOf, paymentChains, rowOf, type SessionStage, sessionStage, stockClient, until } from "./session-fixture.ts";
 
 let chains: PaymentChains;
 const endings: (() => Promise<void>)[] = [];

@@ -6,12 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { SESSION } from "../../src/devnet/payments/wallets.ts";
-import { openStore } from "../../src/hosted/store.ts";
+import { openStore } from "../../src/store/store.ts";
 import type { PaymentChains } from "../fakes/payment-chains.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { PATIENT } from "../fakes/service.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
-import { assertBooked, callOf, paymentChains, stockClient } from "./session-stage.ts";
+import { assertBooked, callOf, paymentChains, stockClient } from "./session-fixture.ts";
 
 let chains: PaymentChains;
 const endings: (() => Promise<void>)[] = [];

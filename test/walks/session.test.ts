@@ -5,7 +5,7 @@ import { Mppx, tempo } from "mppx/client";
 import { Session } from "mppx/tempo";
 import { RECIPIENT, SESSION } from "../../src/devnet/payments/wallets.ts";
 import type { PaymentChains } from "../fakes/payment-chains.ts";
-import { assertBooked, callOf, paymentChains, quiet, rowOf, sessionStage, stockClient, until } from "./session-stage.ts";
+import { assertBooked, callOf, paymentChains, quiet, rowOf, sessionStage, stockClient, until } from "./session-fixture.ts";
 
 let chains: PaymentChains;
 const endings: (() => Promise<void>)[] = [];

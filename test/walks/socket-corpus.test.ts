@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { configText, type Service, startService } from "../fakes/service.ts";
+import { metaOf, until, walked } from "../fakes/service-fixture.ts";
 import { type SocketUpstream, socketUpstream } from "../fakes/socket-upstream.ts";
-import { metaOf, until, walked } from "../fakes/stage.ts";
 import { CORPUS, checkAnswer, checkHealth, errorText, goesOn, HASH, methodNameOf, paramsOf, type Row, slugOf, verdictOf } from "./corpus.ts";
 
 const ROWS = CORPUS.filter((row) => row.code !== null && row.method !== "eth_subscribe");

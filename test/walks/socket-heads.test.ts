@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { logText } from "../fakes/chain.ts";
-import { socketStage, subscribe, subscriptionsOf, told, transportOf } from "../fakes/socket-stage.ts";
-import { metaOf, until, walked } from "../fakes/stage.ts";
-import { simulatedWorld } from "../fakes/world.ts";
-import { call } from "../web/socket-scene.ts";
+import { simulatedWorld } from "../fakes/runtime.ts";
+import { metaOf, until, walked } from "../fakes/service-fixture.ts";
+import { socketStage, subscribe, subscriptionsOf, told, transportOf } from "../fakes/socket-fixture.ts";
+import { call } from "../web/socket/socket-fixture.ts";
 
 /** Probes come at the start and then not again. */
 const ONE_PROBE = 3_600_000;
@@ -129,10 +129,10 @@ test("/api/metrics and /metrics show sockets, subscriptions, failovers and the b
 });
 
 test("a subscription whose provider's heads stop while others go on moves to another provider without a gap", async (t) => {
-  const world = simulatedWorld(2);
-  t.after(() => void setInterval(() => world.advance(500), 5).unref());
+  const runtime = simulatedWorld(2);
+  t.after(() => void setInterval(() => runtime.advance(500), 5).unref());
   const set = { monitoring: { probe_interval_ms: ONE_PROBE }, subscriptions: { new_heads_timeout_ms: 400 } };
-  const { open, mine, service, listening } = await socketStage(t, ["ws", "ws"], { set }, world);
+  const { open, mine, service, listening } = await socketStage(t, ["ws", "ws"], { set }, runtime);
   await listening();
   const client = await open();
   const id = await subscribe(client, "newHeads");
@@ -140,7 +140,7 @@ test("a subscription whose provider's heads stop while others go on moves to ano
   await told(client, id, 1);
   for (let n = 0; n < 3; n++) blocks.push(mine("b"));
   await until("the heads of the other", async () => (await transportOf(service, "b", "ws")).block_height === blocks.at(-1)?.number);
-  world.advance(500);
+  runtime.advance(500);
   const heads = await told(client, id, 3);
   assert.deepEqual(
     heads.map((it) => it.hash),

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { headerText } from "../fakes/chain.ts";
-import { type SocketNode, socketStage, subscribe, subscriptionsOf, told, transportOf } from "../fakes/socket-stage.ts";
+import { simulatedWorld } from "../fakes/runtime.ts";
+import { until, walked } from "../fakes/service-fixture.ts";
+import { type SocketNode, socketStage, subscribe, subscriptionsOf, told, transportOf } from "../fakes/socket-fixture.ts";
 import { notification, type SocketScript } from "../fakes/socket-upstream.ts";
-import { until, walked } from "../fakes/stage.ts";
-import { simulatedWorld } from "../fakes/world.ts";
-import { type Client, call } from "../web/socket-scene.ts";
+import { type Client, call } from "../web/socket/socket-fixture.ts";
 
 const QUIET = { monitoring: { socket_heads: false } };
 /** Probes come at the start and then not again. */
@@ -173,20 +173,20 @@ test("a provider whose socket is on another chain is excluded on its socket only
 });
 
 test("a provider that never acknowledges a subscription is left for the next one in time", async (t) => {
-  const world = simulatedWorld(3);
-  t.after(() => void setInterval(() => world.advance(500), 5).unref());
+  const runtime = simulatedWorld(3);
+  t.after(() => void setInterval(() => runtime.advance(500), 5).unref());
   const { nodes, open, mine, service } = await socketStage(
     t,
     ["ws", "ws"],
     { set: { monitoring: { socket_heads: false, probe_interval_ms: ONE_PROBE } } },
-    world,
+    runtime,
   );
   const [a, b] = nodes;
   lie(a, ["eth_subscribe"], () => {});
   const client = await open();
   client.send(call("sub", "eth_subscribe", ["newHeads"]));
   await until("the question", () => a?.ws.count("eth_subscribe") === 1);
-  world.advance(6_500);
+  runtime.advance(6_500);
   const { result: id } = await client.next();
   assert.deepEqual([a?.ws.count("eth_subscribe"), b?.ws.subscriptions("newHeads")], [3, 1]);
   assert.equal((await transportOf(service, "a", "ws")).outcomes.failed, 1);
@@ -195,10 +195,10 @@ test("a provider that never acknowledges a subscription is left for the next one
 });
 
 test("a connection that is silent and answers no ping is given up, and its subscriptions go on at the next provider", async (t) => {
-  const world = simulatedWorld(4);
-  t.after(() => void setInterval(() => world.advance(500), 5).unref());
+  const runtime = simulatedWorld(4);
+  t.after(() => void setInterval(() => runtime.advance(500), 5).unref());
   const set = { monitoring: { probe_interval_ms: ONE_PROBE, socket_heads: false }, subscriptions: { new_heads_timeout_ms: 600_000 } };
-  const { nodes, open, mine, service, listening } = await socketStage(t, ["ws", "ws"], { set }, world);
+  const { nodes, open, mine, service, listening } = await socketStage(t, ["ws", "ws"], { set }, runtime);
   const [a, b] = nodes;
   await listening();
   a?.ws.pongs(false);
@@ -208,7 +208,7 @@ test("a connection that is silent and answers no ping is given up, and its subsc
   const first = mine();
   assert.equal((await told(client, id, 1))[0].hash, first.hash);
   for (let n = 0; n < 15; n++) {
-    world.advance(3_000);
+    runtime.advance(3_000);
     // What was pinged has had time to answer once a call on the other socket has been answered.
     pinned.send(call(n, "eth_call"));
     assert.equal((await pinned.next()).result, "0xb");

@@ -1,10 +1,10 @@
 // Providers that are reached by their own socket: the same engine as over HTTP (failover, classification, transactions, bytes), with a health per transport.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { socketStage, subscribe, transportOf } from "../fakes/socket-stage.ts";
-import { metaOf, type ShownAttempt, until, walked } from "../fakes/stage.ts";
-import { simulatedWorld } from "../fakes/world.ts";
-import { call } from "../web/socket-scene.ts";
+import { simulatedWorld } from "../fakes/runtime.ts";
+import { metaOf, type ShownAttempt, until, walked } from "../fakes/service-fixture.ts";
+import { socketStage, subscribe, transportOf } from "../fakes/socket-fixture.ts";
+import { call } from "../web/socket/socket-fixture.ts";
 import { HASH, RAW } from "./corpus.ts";
 
 const QUIET = { monitoring: { socket_heads: false } };
@@ -153,14 +153,14 @@ test("each transport has a circuit of its own: with the one over HTTP open a pro
 });
 
 test("a socket that is accepted and then closed with 1000 has failed: three times open its circuit, and HTTP goes on", async (t) => {
-  const world = simulatedWorld(6);
-  t.after(() => void setInterval(() => world.advance(500), 5).unref());
-  const { nodes, service, call: post } = await socketStage(t, ["both", "both"], { set: { monitoring: { probe_interval_ms: 3_600_000 } } }, world);
+  const runtime = simulatedWorld(6);
+  t.after(() => void setInterval(() => runtime.advance(500), 5).unref());
+  const { nodes, service, call: post } = await socketStage(t, ["both", "both"], { set: { monitoring: { probe_interval_ms: 3_600_000 } } }, runtime);
   const [a] = nodes;
   a?.ws.script((_, reply) => reply.peer.close(1000, "bye"));
   for (const peer of a?.ws.peers() ?? []) peer.close(1000, "bye");
   await until("the open circuit", async () => {
-    world.advance(100);
+    runtime.advance(100);
     return (await transportOf(service, "a", "ws")).circuit_breaker_state === "open";
   });
   assert.equal(a?.ws.opened(), 3);
@@ -175,14 +175,14 @@ const REFUSED: readonly (readonly [status: number, headers: Record<string, strin
 ];
 for (const [status, headers, check] of REFUSED)
   test(`a handshake that is refused with ${status} counts on the socket as that status does over HTTP`, async (t) => {
-    const world = simulatedWorld(7);
-    t.after(() => void setInterval(() => world.advance(500), 5).unref());
-    const { nodes, open, service } = await socketStage(t, ["ws", "ws"], { set: { monitoring: { probe_interval_ms: 3_600_000 } } }, world);
+    const runtime = simulatedWorld(7);
+    t.after(() => void setInterval(() => runtime.advance(500), 5).unref());
+    const { nodes, open, service } = await socketStage(t, ["ws", "ws"], { set: { monitoring: { probe_interval_ms: 3_600_000 } } }, runtime);
     const [a] = nodes;
     a?.ws.refuse({ status, headers, body: "no" });
     a?.ws.drop();
     const refused = async (): Promise<boolean> => {
-      world.advance(200);
+      runtime.advance(200);
       return check(await transportOf(service, "a", "ws"));
     };
     await until("the refusal", refused);

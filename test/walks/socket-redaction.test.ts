@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { configText, startService } from "../fakes/service.ts";
+import { until } from "../fakes/service-fixture.ts";
 import { type SocketAsked, type SocketReplier, socketUpstream } from "../fakes/socket-upstream.ts";
-import { until } from "../fakes/stage.ts";
-import { call, open } from "../web/socket-scene.ts";
+import { call, open } from "../web/socket/socket-fixture.ts";
 
 const PATH_KEY = "pathKey-0f6d2c9a8b7e";
 const QUERY_KEY = "queryKey_51ac77e0";

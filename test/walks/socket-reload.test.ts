@@ -5,9 +5,9 @@ import { test } from "node:test";
 import { type ChainBlock, headerText } from "../fakes/chain.ts";
 import { startProcess } from "../fakes/process.ts";
 import { configOf, configText } from "../fakes/service.ts";
-import { type SocketStage, socketStage, subscribe, subscriptionsOf, told } from "../fakes/socket-stage.ts";
-import { until } from "../fakes/stage.ts";
-import { type Client, call, open as openAt } from "../web/socket-scene.ts";
+import { until } from "../fakes/service-fixture.ts";
+import { type SocketStage, socketStage, subscribe, subscriptionsOf, told } from "../fakes/socket-fixture.ts";
+import { type Client, call, open as openAt } from "../web/socket/socket-fixture.ts";
 
 function reload({ service, text }: SocketStage, ids: readonly string[], settings?: Parameters<SocketStage["text"]>[1]): void {
   assert.equal(service.app.reload(configOf(text(ids, settings))), null);

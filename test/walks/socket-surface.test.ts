@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { test } from "node:test";
 import { WebSocket } from "ws";
-import { URL_FORMS } from "../../src/web/rpc/address.ts";
+import { URL_FORMS } from "../../src/web/rpc/target.ts";
 import { headerText } from "../fakes/chain.ts";
 import { startProcess } from "../fakes/process.ts";
 import { configText, type Service } from "../fakes/service.ts";
-import { type SocketNode, socketStage, subscribe, subscriptionsOf, told } from "../fakes/socket-stage.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
+import { type SocketNode, socketStage, subscribe, subscriptionsOf, told } from "../fakes/socket-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
-import { bare, type Client, call, frame, open } from "../web/socket-scene.ts";
+import { bare, type Client, call, frame, open } from "../web/socket/socket-fixture.ts";
 
 const UPGRADE = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": `${"A".repeat(22)}==` };
 

@@ -4,10 +4,10 @@ import { createHash } from "node:crypto";
 import { type IncomingMessage, request } from "node:http";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { WIRE_ID_BYTES } from "../../src/core/wire-request.ts";
+import { WIRE_ID_BYTES } from "../../src/core/rpc/wire-request.ts";
 import { startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";
-import { stage, until, walked } from "../fakes/stage.ts";
+import { stage, until, walked } from "../fakes/service-fixture.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 
 const MIB = 1_048_576;

@@ -7,7 +7,7 @@ import type { AddressInfo, Server, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";
-import { until } from "../fakes/stage.ts";
+import { until } from "../fakes/service-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
 const CERTIFICATE = new URL("../data/tls/certificate.pem", import.meta.url);

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Hex, keccak256, serializeTransaction } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { simulatedWorld } from "../fakes/runtime.ts";
 import { type Answer, configText, startService } from "../fakes/service.ts";
-import { stage, until, walked } from "../fakes/stage.ts";
+import { stage, until, walked } from "../fakes/service-fixture.ts";
 import { type Replier, type Script, type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
-import { simulatedWorld } from "../fakes/world.ts";
 
 const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 const RAW = await ALICE.signTransaction({ chainId: 1, nonce: 0, to: ALICE.address, value: 1n, type: "eip1559", gas: 21_000n, maxFeePerGas: 9n });
@@ -38,17 +38,17 @@ for (const [name, category, answerWith] of BROKEN) {
 }
 
 test("a transaction met by no answer in time is dispatched once, its outcome unknown, its hash told", async (t) => {
-  const world = simulatedWorld(1);
+  const runtime = simulatedWorld(1);
   const upstreams = await Promise.all([scriptedUpstream(() => {}), scriptedUpstream()]);
-  const service = await startService(configText(upstreams.map(({ url }, n) => ({ id: "ab".charAt(n), url, priority: n + 1 }))), world);
+  const service = await startService(configText(upstreams.map(({ url }, n) => ({ id: "ab".charAt(n), url, priority: n + 1 }))), runtime);
   t.after(async () => {
-    const flowing = setInterval(() => world.advance(100), 5);
+    const flowing = setInterval(() => runtime.advance(100), 5);
     await Promise.all([service.close(), ...upstreams.map((it) => it.close())]);
     clearInterval(flowing);
   });
   const answer = service.post("/rpc/priority/1", { jsonrpc: "2.0", id: 7, method: "eth_sendRawTransaction", params: [RAW] });
   await until("the transaction", () => upstreams[0]?.asked.length === 1);
-  world.advance(service.config.deadlines.default + 1_000);
+  runtime.advance(service.config.deadlines.default + 1_000);
   assertUnknown(await answer, "timeout", upstreams);
 });
 

@@ -1,7 +1,7 @@
 // A provider error that no rule knows: counted, shown to the operator as a redacted sample, logged once, and never shown to others.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stage } from "../fakes/stage.ts";
+import { stage } from "../fakes/service-fixture.ts";
 
 const TOKEN = "operator-operator-operator";
 const SECRET = "k3y5tha7open4doors99";

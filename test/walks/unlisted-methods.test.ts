@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { configText, type Service, startService } from "../fakes/service.ts";
-import { metaOf, walked } from "../fakes/stage.ts";
+import { metaOf, walked } from "../fakes/service-fixture.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 const METHODS = ["eth_sendUserOperation", "zks_estimateFee", "eth_getStorageValues", "eth_capabilities", "vendor_doSomething"];

@@ -1,7 +1,7 @@
 // HTTP/1.1 as providers write it: odd but proper answers are understood, improper ones lead to the next provider, and no answer reaches the wrong caller.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stage, until, walked } from "../fakes/stage.ts";
+import { stage, until, walked } from "../fakes/service-fixture.ts";
 import type { Replier, Script } from "../fakes/upstream.ts";
 
 /** A call has time for an answer that comes byte by byte on a busy machine. */

@@ -1,13 +1,13 @@
 // The local payment chains: a Tempo node of its own, and an EVM node for tests. Both end with this process, listen on 127.0.0.1 only, and hold worthless money.
 // Knows nothing of rails and of who pays.
-import type { World } from "../../world.ts";
-import { type AnvilNode, startAnvil } from "../process.ts";
+import type { Runtime } from "../../runtime.ts";
+import { type AnvilNode, startAnvil } from "../anvil-process.ts";
 import { placeStandIn } from "./channel-reserve.ts";
-import { startFront } from "./front.ts";
+import { startReserveProxy } from "./reserve-proxy.ts";
 
 /** Settings of a payment chain. */
 export interface PaymentChainOptions {
-  readonly world: World;
+  readonly runtime: Runtime;
   /** Hears when the chain is lost later, in one line. */
   readonly onProgress: (line: string) => void;
 }
@@ -31,14 +31,14 @@ const MINING = ["--block-time", "1", "--mixed-mining"];
 const HISTORY_BLOCKS = 64;
 
 /** Starts the Tempo chain; rejects, leaving nothing behind, when it does not start. */
-export async function startTempoChain({ world, onProgress }: PaymentChainOptions): Promise<TempoChain> {
-  const node = await startChain("tempo", TEMPO, { world, onProgress });
+export async function startTempoChain({ runtime, onProgress }: PaymentChainOptions): Promise<TempoChain> {
+  const node = await startChain("tempo", TEMPO, { runtime, onProgress });
   try {
     const standIn = await placeStandIn(node.rpc, TEMPO_TOKEN);
     // Before its first block it refuses every Tempo transaction.
     await node.rpc("evm_mine");
     if (!standIn) return { ...node, standIn };
-    const front = await startFront(node.url, node.rpc);
+    const front = await startReserveProxy(node.url, node.rpc);
     const end = async (): Promise<void> => {
       await Promise.all([front.close(), node.end()]);
     };
@@ -54,7 +54,7 @@ export async function startEvmChain(chainId: number, options: PaymentChainOption
   return startChain("evm-payments", ["--chain-id", `${chainId}`], options);
 }
 
-function startChain(id: string, args: readonly string[], { world, onProgress }: PaymentChainOptions): Promise<AnvilNode> {
+function startChain(id: string, args: readonly string[], { runtime, onProgress }: PaymentChainOptions): Promise<AnvilNode> {
   const onCrash = (how: string): void => onProgress(`${id}, a local payment chain, ended (${how}): payments by it fail until svc is started again`);
-  return startAnvil({ id, args: [...args, ...MINING, "--prune-history", `${HISTORY_BLOCKS}`], world, onCrash });
+  return startAnvil({ id, args: [...args, ...MINING, "--prune-history", `${HISTORY_BLOCKS}`], runtime, onCrash });
 }

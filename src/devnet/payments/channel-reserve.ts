@@ -3,7 +3,7 @@
 import type { Hex } from "viem";
 import { concatHex, decodeFunctionData, encodeAbiParameters, fromRlp, isHex, keccak256, pad, parseAbi, toRlp } from "viem/utils";
 import { z } from "zod";
-import { type Ask, codeOf } from "./token.ts";
+import { codeOf, type NodeCall } from "./token.ts";
 
 /** A channel that a transaction opens: whose, by which salt, and the hash of the transaction that belongs into its identifier. */
 export interface Opening {
@@ -33,7 +33,7 @@ const hex = z.custom<Hex>((it) => isHex(it));
 const Sent = z.object({ from: hex, calls: z.array(z.object({ to: hex.optional(), data: hex.optional() })) });
 
 /** Places the stand-in, and has every development account approve it, as the real one needs no approval. False = the node has the real one: nothing was done. */
-export async function placeStandIn(ask: Ask, token: string): Promise<boolean> {
+export async function placeStandIn(ask: NodeCall, token: string): Promise<boolean> {
   if ((await ask("eth_getCode", CHANNEL_RESERVE, "latest")) !== NOTHING) return false;
   await ask("anvil_setCode", CHANNEL_RESERVE, codeOf("ChannelReserve.bin-runtime"));
   const data = `${APPROVE}${pad(CHANNEL_RESERVE).slice(2)}${ANYTHING}`;
@@ -62,7 +62,7 @@ export async function openingsOf(raw: Hex): Promise<readonly Opening[]> {
 }
 
 /** Tells the stand-in the context of a channel before the block that opens it. */
-export async function tellContext(ask: Ask, { payer, salt, context }: Opening): Promise<void> {
+export async function setContext(ask: NodeCall, { payer, salt, context }: Opening): Promise<void> {
   const ofPayer = keccak256(encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [payer, 0n]));
   await ask("anvil_setStorageAt", CHANNEL_RESERVE, keccak256(concatHex([salt, ofPayer])), context);
 }

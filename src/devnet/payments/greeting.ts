@@ -1,5 +1,5 @@
 // What a person who has just started the service is told about paying: commands that work as they stand.
-import { MPPX_COMMAND } from "../../core/payment.ts";
+import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import type { LocalPayments } from "./local.ts";
 import { PAYER } from "./wallets.ts";
 

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import type { RailSettings } from "../../core/payment.ts";
+import type { RailSettings } from "../../core/billing/payment.ts";
 
 /** What it takes to look at what a rail has received. */
 export type LocalRail = Pick<RailSettings, "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local">;

@@ -1,12 +1,12 @@
 // The payment chains of `npm start`: a Tempo chain of its own, and the token on the local chain that runs anyway; and the rails on them, put into a configuration.
 // The money on them is worth nothing, and their keys are known to everybody: never for an instance that others reach.
 import { z } from "zod";
-import type { Config } from "../../config.ts";
-import type { RailSettings } from "../../core/payment.ts";
-import type { World } from "../../world.ts";
-import type { Devnet, DevnetProvider } from "../anvil.ts";
+import type { Config } from "../../config/config.ts";
+import type { RailSettings } from "../../core/billing/payment.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Devnet, DevnetProvider } from "../devnet.ts";
 import { startTempoChain, TEMPO_CHAIN_ID, TEMPO_TOKEN, type TempoChain } from "./chains.ts";
-import { type Ask, deployToken } from "./token.ts";
+import { deployToken, type NodeCall } from "./token.ts";
 import { RECIPIENT, SESSION, SETTLEMENT } from "./wallets.ts";
 
 /** Running local payment chains. */
@@ -26,7 +26,7 @@ export interface LocalPayments {
 export interface LocalPaymentsOptions {
   /** The local chain; it may be starting still. */
   readonly devnet: Promise<Devnet>;
-  readonly world: World;
+  readonly runtime: Runtime;
   readonly onProgress: (line: string) => void;
 }
 
@@ -42,14 +42,14 @@ const SETTLE_MS = 600_000;
 const Answer = z.object({ result: z.unknown().optional(), error: z.object({ message: z.string() }).optional() });
 
 /** Starts both side by side. What does not start is said, and the rest serves without it. */
-export async function startLocalPayments({ devnet, world, onProgress }: LocalPaymentsOptions): Promise<LocalPayments> {
+export async function startLocalPayments({ devnet, runtime, onProgress }: LocalPaymentsOptions): Promise<LocalPayments> {
   const failed = (what: string) => (error: unknown) => {
     onProgress(`${what}: ${error instanceof Error ? error.message : String(error)}. Payments by it are not offered`);
     return null;
   };
   const [tempo, evm] = await Promise.all([
-    startTempoChain({ world, onProgress }).catch(failed("the local Tempo chain did not start")),
-    devnet.then((it) => evmRail(it, world)).catch(failed("the local chain has no token to pay with")),
+    startTempoChain({ runtime, onProgress }).catch(failed("the local Tempo chain did not start")),
+    devnet.then((it) => evmRail(it, runtime)).catch(failed("the local chain has no token to pay with")),
   ]);
   if (tempo?.standIn) onProgress("payment channels on the local Tempo chain are a stand-in for development, not Tempo's own");
   return {
@@ -83,26 +83,26 @@ function tempoRails({ url }: TempoChain): readonly RailSettings[] {
 }
 
 /** The token goes to the node that makes the blocks; the rail asks the last one, which is the least likely to be killed to watch a failover. */
-async function evmRail({ chain, providers }: Devnet, world: World): Promise<RailSettings> {
+async function evmRail({ chain, providers }: Devnet, runtime: Runtime): Promise<RailSettings> {
   const [first] = providers;
   const last = providers.at(-1);
   if (first === undefined || last === undefined) throw new Error("it has no node");
-  const token = await deployToken(asking(first), world);
-  await arrived(asking(last), token.address, world);
+  const token = await deployToken(asking(first), runtime);
+  await arrived(asking(last), token.address, runtime);
   const rail = { rpcUrl: last.url, chainId: chain.chainId, token, recipient: RECIPIENT.address, confirmations: 0, local: true };
   return { ...rail, kind: "evm", walletKey: SETTLEMENT.key, lowGasWei: LOW_GAS_WEI, maxGasWei: MAX_GAS_WEI };
 }
 
 /** The other nodes make the block of the deployment a moment later. */
-async function arrived(ask: Ask, address: string, world: World): Promise<void> {
+async function arrived(ask: NodeCall, address: string, runtime: Runtime): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     if ((await ask("eth_getCode", address, "latest")) !== "0x") return;
-    await new Promise<void>((resolve) => world.after(PAUSE_MS, resolve));
+    await new Promise<void>((resolve) => runtime.after(PAUSE_MS, resolve));
   }
   throw new Error("its nodes do not come to the block with the token");
 }
 
-function asking({ id, url }: DevnetProvider): Ask {
+function asking({ id, url }: DevnetProvider): NodeCall {
   return async (method, ...params) => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
     const headers = { "content-type": "application/json" };

@@ -4,7 +4,7 @@ import type { charge } from "mppx/evm/client";
 import { createClient, getAddress, type Hex, http, isAddress, parseAbi } from "viem";
 import { getChainId, readContract } from "viem/actions";
 import { z } from "zod";
-import { DEVNET_CHAIN } from "../../core/chain.ts";
+import { DEVNET_CHAIN } from "../../core/provider/chain.ts";
 import { LOCAL_TOKEN } from "./token.ts";
 
 /** An offer to pay by MPP `evm`/`charge`. */

@@ -4,8 +4,8 @@ import { Receipt } from "mppx";
 import { charge } from "mppx/evm/client";
 import { formatUnits, type Hex } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
-import { DEVNET_CHAIN } from "../../core/chain.ts";
-import { parseUsd } from "../../core/price.ts";
+import { parseUsd } from "../../core/billing/price.ts";
+import { DEVNET_CHAIN } from "../../core/provider/chain.ts";
 import { type Offer, offerIn, type TokenFacts, tokenOf } from "./pay-offer.ts";
 import { PAYER } from "./wallets.ts";
 

@@ -1,12 +1,12 @@
 // Puts the token with EIP-3009 onto an EVM chain whose node holds the development accounts, by an ordinary transaction. Knows nothing of rails.
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import type { PaymentToken } from "../../core/payment.ts";
-import type { World } from "../../world.ts";
+import type { PaymentToken } from "../../core/billing/payment.ts";
+import type { Runtime } from "../../runtime.ts";
 import { MINTER, OTHER_PAYERS, PAYER } from "./wallets.ts";
 
 /** Asks a node; throws when it answers with an error or not at all. */
-export type Ask = (method: string, ...params: readonly unknown[]) => Promise<unknown>;
+export type NodeCall = (method: string, ...params: readonly unknown[]) => Promise<unknown>;
 
 /** What each payer holds at the start, in base units: a million dollars that are worth nothing. */
 export const FUNDS_UNITS = 1_000_000_000_000n;
@@ -22,11 +22,11 @@ const Hash = z.string().regex(/^0x[0-9a-f]{64}$/);
 const Receipt = z.object({ status: z.string(), contractAddress: z.string() }).nullable();
 
 /** Deploys the token, with funds for every payer; rejects when the chain does not take it within thirty seconds. */
-export async function deployToken(ask: Ask, world: World): Promise<PaymentToken> {
-  const holders = [PAYER, ...OTHER_PAYERS].map(({ address }) => word(BigInt(address)));
-  const data = `${codeOf("DevelopmentDollar.bin")}${word(64n)}${word(FUNDS_UNITS)}${word(BigInt(holders.length))}${holders.join("")}`;
+export async function deployToken(ask: NodeCall, runtime: Runtime): Promise<PaymentToken> {
+  const keyCache = [PAYER, ...OTHER_PAYERS].map(({ address }) => word(BigInt(address)));
+  const data = `${codeOf("DevelopmentDollar.bin")}${word(64n)}${word(FUNDS_UNITS)}${word(BigInt(keyCache.length))}${keyCache.join("")}`;
   const hash = Hash.parse(await ask("eth_sendTransaction", { from: MINTER.address, data, gas: GAS }));
-  for (const deadline = world.now() + WAIT_MS; world.now() < deadline; await pause(world)) {
+  for (const deadline = runtime.now() + WAIT_MS; runtime.now() < deadline; await pause(runtime)) {
     const receipt = Receipt.parse(await ask("eth_getTransactionReceipt", hash));
     if (receipt === null) continue;
     if (receipt.status !== "0x1") throw new Error("the token of the local payment chain was not deployed: its transaction was reverted");
@@ -44,6 +44,6 @@ function word(value: bigint): string {
   return value.toString(16).padStart(64, "0");
 }
 
-function pause(world: World): Promise<void> {
-  return new Promise((resolve) => world.after(POLL_MS, resolve));
+function pause(runtime: Runtime): Promise<void> {
+  return new Promise((resolve) => runtime.after(POLL_MS, resolve));
 }

@@ -1,14 +1,15 @@
 // Filters, served by the service itself: each is a subscriber of a stream and keeps what it is told until its caller polls. So it survives the end of any
 // provider as subscriptions do. Knows no key and no JSON-RPC envelope; an owner is a text that only equal callers have.
-import { readHead } from "../../core/chain-event.ts";
-import { type Fault, fault } from "../../core/fault.ts";
-import { addChange, changesJson, createChanges, type FilterChanges, settleChanges, type TakenChanges, takeChanges } from "../../core/filter-changes.ts";
-import { publicLabel } from "../../core/profile.ts";
-import type { World } from "../../world.ts";
-import type { Outcome, Route } from "../router.ts";
+
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { publicLabel } from "../../core/provider/profile.ts";
+import { readHead } from "../../core/stream/chain-event.ts";
+import { addChange, changesJson, createChanges, type FilterChanges, settleChanges, type TakenChanges, takeChanges } from "../../core/stream/filter-changes.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Outcome, RoutedCall } from "../engine/router.ts";
 import type { StreamCaller, SubscribeRequest, Subscriber } from "../stream/subscriber.ts";
 import type { Subscriptions } from "../stream/subscriptions.ts";
-import type { Alarm, Wheel } from "../wheel.ts";
+import type { Timer, TimerWheel } from "../timer-wheel.ts";
 
 /** The kinds of filter, as they are shown. */
 export const FILTER_KINDS = ["logs", "blocks", "pending"] as const;
@@ -38,11 +39,11 @@ export type OpenedFilter =
   | {
       readonly kind: "opened";
       readonly id: string;
-      readonly route: Route | null;
+      readonly route: RoutedCall | null;
       readonly end: (why: FilterEnd) => void;
       readonly whenEnded: (run: () => void) => void;
     }
-  | { readonly kind: "refused"; readonly outcome: Outcome; readonly route: Route | null };
+  | { readonly kind: "refused"; readonly outcome: Outcome; readonly route: RoutedCall | null };
 
 /** What a poll answers. `settle` has to say whether the answer was written; if not, the next one has it as well. */
 export interface PolledFilter {
@@ -91,8 +92,8 @@ export interface FilterLimits {
 
 /** What filters work with. */
 export interface FiltersParts {
-  readonly world: World;
-  readonly wheel: Wheel;
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
   readonly subscriptions: Pick<Subscriptions, "open">;
   readonly limits: () => FilterLimits;
   /** Bytes that nobody can guess. */
@@ -228,7 +229,7 @@ const FIRST_DIGIT = 0x10;
 
 interface FilterContext {
   readonly registry: FilterRegistry;
-  readonly parts: Pick<FiltersParts, "world" | "wheel" | "subscriptions">;
+  readonly parts: Pick<FiltersParts, "runtime" | "timerWheel" | "subscriptions">;
   readonly request: FilterRequest;
 }
 
@@ -242,7 +243,7 @@ class Filter implements Subscriber {
   #done: ((opened: OpenedFilter) => void) | null;
   #state: "opening" | "open" | "over" = "opening";
   #leave: (() => void) | null = null;
-  #idle: Alarm | null = null;
+  #idle: Timer | null = null;
   #polledAtMs = 0;
   #whenEnded: (() => void) | null = null;
 
@@ -269,10 +270,10 @@ class Filter implements Subscriber {
     else this.#leave = leave;
   }
 
-  started(route: Route | null): void {
+  started(route: RoutedCall | null): void {
     if (this.#state !== "opening") return;
     this.#state = "open";
-    this.#polledAtMs = this.#parts.world.now();
+    this.#polledAtMs = this.#parts.runtime.now();
     this.#watchIdle(FILTER_IDLE_MS);
     const whenEnded = (run: () => void): void => {
       if (this.#state === "over") run();
@@ -281,7 +282,7 @@ class Filter implements Subscriber {
     this.#answer({ kind: "opened", id: this.id, route, end: (why) => this.end(why), whenEnded });
   }
 
-  refused(outcome: Outcome, route: Route | null): void {
+  refused(outcome: Outcome, route: RoutedCall | null): void {
     if (this.#state !== "opening") return;
     this.#close(null);
     this.#answer({ kind: "refused", outcome, route });
@@ -301,7 +302,7 @@ class Filter implements Subscriber {
   }
 
   poll(): PolledFilter {
-    this.#polledAtMs = this.#parts.world.now();
+    this.#polledAtMs = this.#parts.runtime.now();
     const batch: TakenChanges = takeChanges(this.#changes);
     let settled = false;
     const settle = (written: boolean): void => {
@@ -317,7 +318,7 @@ class Filter implements Subscriber {
   place(): FilterPlace | null {
     const { profile, tracker, pin, query } = this.request;
     if (query === null) return null;
-    this.#polledAtMs = this.#parts.world.now();
+    this.#polledAtMs = this.#parts.runtime.now();
     return { profile, chain: tracker.set.chain.chainName, pin: pin?.id ?? null, query };
   }
 
@@ -343,8 +344,8 @@ class Filter implements Subscriber {
   }
 
   #watchIdle(restMs: number): void {
-    this.#idle = this.#parts.wheel.set(restMs, () => {
-      const leftMs = FILTER_IDLE_MS - (this.#parts.world.now() - this.#polledAtMs);
+    this.#idle = this.#parts.timerWheel.set(restMs, () => {
+      const leftMs = FILTER_IDLE_MS - (this.#parts.runtime.now() - this.#polledAtMs);
       if (leftMs > 0) this.#watchIdle(leftMs);
       else this.end("expired");
     });

@@ -1,6 +1,6 @@
 // How an answer that is passed on gets on: a least rate while it is read, and a time by which it ends. Knows no connection and no bytes.
-import type { World } from "../../world.ts";
-import type { Alarm, Wheel } from "../wheel.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Timer, TimerWheel } from "../timer-wheel.ts";
 
 /** In each window of reading at least so much comes. */
 const WINDOW_MS = 30_000;
@@ -15,8 +15,8 @@ export type CutOff = (message: string, byReader: boolean) => void;
 
 /** What paces are kept with. */
 export interface Clock {
-  readonly world: Pick<World, "now">;
-  readonly wheel: Wheel;
+  readonly runtime: Pick<Runtime, "now">;
+  readonly timerWheel: TimerWheel;
 }
 
 /** The watch over one answer, from its first byte that is passed on. A slow reader, for whom reading is paused, is not the provider's fault. */
@@ -32,14 +32,14 @@ export class AnswerPace {
   #pausedMs = 0;
   /** Null = it is read. */
   #pausedAtMs: number | null = null;
-  #alarm: Alarm;
+  #timer: Timer;
 
   constructor(clock: Clock, deadlineMs: number, cutOff: CutOff) {
     this.#clock = clock;
     this.#totalMs = TOTAL_DEADLINES * deadlineMs;
     this.#cutOff = cutOff;
-    this.#startedAtMs = this.#windowAtMs = clock.world.now();
-    this.#alarm = this.#look(WINDOW_MS);
+    this.#startedAtMs = this.#windowAtMs = clock.runtime.now();
+    this.#timer = this.#look(WINDOW_MS);
   }
 
   came(bytes: number): void {
@@ -47,28 +47,28 @@ export class AnswerPace {
   }
 
   pause(): void {
-    this.#pausedAtMs ??= this.#clock.world.now();
+    this.#pausedAtMs ??= this.#clock.runtime.now();
   }
 
   resume(): void {
     if (this.#pausedAtMs === null) return;
-    const pausedMs = this.#clock.world.now() - this.#pausedAtMs;
+    const pausedMs = this.#clock.runtime.now() - this.#pausedAtMs;
     this.#pausedAtMs = null;
     this.#windowPausedMs += pausedMs;
     this.#pausedMs += pausedMs;
   }
 
   end(): void {
-    this.#alarm.clear();
+    this.#timer.clear();
   }
 
-  #look(inMs: number): Alarm {
-    const leftMs = this.#totalMs - (this.#clock.world.now() - this.#startedAtMs);
-    return this.#clock.wheel.set(Math.min(inMs, leftMs), () => this.#looked());
+  #look(inMs: number): Timer {
+    const leftMs = this.#totalMs - (this.#clock.runtime.now() - this.#startedAtMs);
+    return this.#clock.timerWheel.set(Math.min(inMs, leftMs), () => this.#looked());
   }
 
   #looked(): void {
-    const nowMs = this.#clock.world.now();
+    const nowMs = this.#clock.runtime.now();
     const isPaused = this.#pausedAtMs !== null;
     if (isPaused) {
       this.resume();
@@ -84,6 +84,6 @@ export class AnswerPace {
       this.#windowPausedMs = 0;
     }
     const leftMs = readMs >= WINDOW_MS ? WINDOW_MS : WINDOW_MS - readMs;
-    this.#alarm = this.#look(isPaused ? Math.max(PAUSED_LOOK_MS, leftMs) : leftMs);
+    this.#timer = this.#look(isPaused ? Math.max(PAUSED_LOOK_MS, leftMs) : leftMs);
   }
 }

@@ -1,7 +1,7 @@
 // Memory for answers. Long ones lie in large buffers that are used again once nobody reads them any more, each given back exactly once: whoever still has one
 // after that has nothing, since its memory moves on. All connections read into one scratch buffer, from which short answers are copied to slabs that are never
 // used again. Knows nothing of what the bytes say.
-import type { Lender } from "../transport.ts";
+import type { BorrowedBuffer } from "../transport.ts";
 
 /** Size of a buffer: long answers are read in large pieces, since each write to the caller may have to wake it. */
 export const BUFFER_BYTES = 135_168;
@@ -17,7 +17,7 @@ const MAX_SPARE = 64;
 const MAX_LENT = 64;
 
 /** The buffers of one process or test. */
-export class BufferPool implements Lender {
+export class BufferPool implements BorrowedBuffer {
   readonly headroomBytes = HEADROOM_BYTES;
   readonly scratch: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
   #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);

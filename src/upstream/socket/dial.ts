@@ -2,16 +2,16 @@
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { WebSocket } from "ws";
-import { type Failure, plainFailure } from "../../core/attempt.ts";
-import type { Guard } from "../guard.ts";
-import type { Wheel } from "../wheel.ts";
+import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
+import type { SsrfGuard } from "../ssrf-guard.ts";
+import type { TimerWheel } from "../timer-wheel.ts";
 
 /** Where a socket leads. Secret: both may carry keys. */
-export interface Address {
+export interface SocketEndpoint {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** Decides where it may lead; null = anywhere. */
-  readonly guard: Guard | null;
+  readonly guard: SsrfGuard | null;
 }
 
 /** Bounds of a handshake and of the socket that comes of it. */
@@ -25,24 +25,24 @@ export interface DialLimits {
 }
 
 /** Hears how a handshake ended: exactly one of these, once and never at once, unless it is cancelled. */
-export interface Caller {
+export interface DialListener {
   /** `wire` is the connection below, for counting what arrives. */
   opened(socket: WebSocket, wire: Socket): void;
   refused(failure: Failure): void;
 }
 
 /** Begins a handshake; the returned function cancels it. */
-export function dial(address: Address, limits: DialLimits, wheel: Wheel, caller: Caller): () => void {
+export function dial(address: SocketEndpoint, limits: DialLimits, timerWheel: TimerWheel, caller: DialListener): () => void {
   let over = false;
   let wire: Socket | null = null;
   let socket: WebSocket | null = null;
   let giveUp = (): void => refuse(plainFailure("unsent", "the handshake timed out"));
-  let alarm = wheel.set(limits.handshakeTimeoutMs, () => giveUp());
+  let timer = timerWheel.set(limits.handshakeTimeoutMs, () => giveUp());
 
   function end(): boolean {
     if (over) return false;
     over = true;
-    alarm.clear();
+    timer.clear();
     return true;
   }
 
@@ -58,8 +58,8 @@ export function dial(address: Address, limits: DialLimits, wheel: Wheel, caller:
     socket = new WebSocket(address.url, optionsOf(address, limits));
   } catch (error) {
     // An address or header that cannot or must not be used at all. Told later, as every refusal is.
-    alarm.clear();
-    alarm = wheel.set(0, () => refuse(plainFailure("unsent", nameOf(error))));
+    timer.clear();
+    timer = timerWheel.set(0, () => refuse(plainFailure("unsent", nameOf(error))));
     return () => void end();
   }
   const opening = socket;
@@ -88,7 +88,7 @@ export function nameOf(error: unknown): string {
 const EXCERPT_CHARS = 512;
 const EXCERPT_BYTES = 4 * EXCERPT_CHARS;
 
-function optionsOf({ headers, guard }: Address, limits: DialLimits) {
+function optionsOf({ headers, guard }: SocketEndpoint, limits: DialLimits) {
   const lowerCased = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   return {
     headers: { "user-agent": "svc", ...Object.fromEntries(lowerCased) },

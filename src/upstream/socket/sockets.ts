@@ -1,11 +1,11 @@
 // Providers over WebSocket: which socket a request or subscription takes. One per address, shared by every profile that names it.
-import type { Provider } from "../../core/profile.ts";
-import type { World } from "../../world.ts";
-import { createGuard, type Guard } from "../guard.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, USERS_PROVIDERS } from "../memory-budget.ts";
+import { createSsrfGuard, type SsrfGuard } from "../ssrf-guard.ts";
+import type { TimerWheel } from "../timer-wheel.ts";
 import type { Dispatch, SocketReport, Sockets } from "../transport.ts";
-import type { Wheel } from "../wheel.ts";
-import { ProviderSocket, type SocketLimits } from "./socket.ts";
+import { ProviderSocket, type SocketLimits } from "./provider-socket.ts";
 
 /** The bounds used unless a test tightens them. */
 export const SOCKET_LIMITS: SocketLimits = {
@@ -39,16 +39,16 @@ export const SOCKET_LIMITS: SocketLimits = {
 
 /** What sockets work with; left out are the bounds used unless a test tightens them, and no bound of memory. */
 export interface SocketsParts {
-  readonly world: World;
-  readonly wheel: Wheel;
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
   readonly limits?: SocketLimits;
-  readonly guard?: Guard;
+  readonly guard?: SsrfGuard;
   readonly budget?: MemoryBudget;
 }
 
 /** Sockets to providers, each opened when it is first needed. */
 export function createSockets(parts: SocketsParts): Sockets {
-  const { world, wheel, limits = SOCKET_LIMITS, guard = createGuard(), budget = MemoryBudget.unbounded() } = parts;
+  const { runtime, timerWheel, limits = SOCKET_LIMITS, guard = createSsrfGuard(), budget = MemoryBudget.unbounded() } = parts;
   // A configured provider's connection also carries what others are subscribed to: what arrives on it is counted, and ends nobody's subscriptions.
   const rooms = { configured: budget.openRoom, users: budget.roomOf(USERS_PROVIDERS) };
   const sockets = new Map<string, ProviderSocket>();
@@ -68,7 +68,7 @@ export function createSockets(parts: SocketsParts): Sockets {
     if (mine !== undefined && !mine.retired) return mine;
     const key = keyOf(provider);
     const address = { url: provider.wsUrl ?? "", headers: provider.headers, guard: provider.guarded ? guard : null };
-    const socket = sockets.get(key) ?? new ProviderSocket(address, { world, wheel, limits, room: provider.guarded ? rooms.users : rooms.configured });
+    const socket = sockets.get(key) ?? new ProviderSocket(address, { runtime, timerWheel, limits, room: provider.guarded ? rooms.users : rooms.configured });
     if (closed) socket.retire();
     sockets.set(key, socket);
     known.set(provider, socket);
@@ -78,7 +78,7 @@ export function createSockets(parts: SocketsParts): Sockets {
   return {
     send: ({ provider, body, idStart, idEnd }, listener) => socketTo(provider).ask({ body, idStart, idEnd }, listener) ?? NEVER_SENT,
     subscribe: (provider, params, watcher) => socketTo(provider).feeds.join(params, watcher),
-    keep: (provider, keeper) => socketTo(provider).keep(keeper),
+    keep: (provider, socketListener) => socketTo(provider).keep(socketListener),
     isFree: (provider) => socketTo(provider).isFree,
     renew: (provider) => sockets.get(keyOf(provider))?.renew(),
     report: (provider) => sockets.get(keyOf(provider))?.report ?? NOTHING_YET,

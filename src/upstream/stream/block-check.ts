@@ -1,18 +1,18 @@
 // The check of one block: what filters want of it, asked of providers other than those that told of it. Few filters are asked for one by one, more of them by
 // one question without a filter whose answer is sorted out here. Knows no subscriber.
-import type { Channel } from "../../core/attempt.ts";
-import { type Block, type Log, readLogKeys } from "../../core/chain-event.ts";
-import { wants } from "../../core/log-verification.ts";
-import { logsOfBlock, type Subscription } from "../../core/subscription.ts";
+import type { Channel } from "../../core/provider/attempt.ts";
+import { type Block, type Log, readLogKeys } from "../../core/stream/chain-event.ts";
+import { wants } from "../../core/stream/log-verification.ts";
+import { logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
 
 /** What became of a check: all logs that somebody knows of, or why nobody could be asked. */
-export type CheckResult =
+export type BlockCheckResult =
   /** `firm` = as many answered as the check needs. `independent` = one of them is not the source. */
   | { readonly kind: "logs"; readonly logs: readonly Log[]; readonly firm: boolean; readonly independent: boolean }
   | { readonly kind: "unchecked"; readonly why: "over_budget" | "unanswered" };
 
 /** What is checked of a block. */
-export interface CheckRequest {
+export interface BlockCheckRequest {
   readonly subscription: Subscription;
   /** Id of the provider that told of the block. */
   readonly source: string;
@@ -21,7 +21,7 @@ export interface CheckRequest {
 }
 
 /** How a check reaches providers. */
-export interface BlockAsker {
+export interface BlockLogsSource {
   /** Whom to ask, best first, those that told of the block last. */
   candidates(sources: ReadonlySet<string>): readonly Channel[];
   /** Null = the provider does not say. */
@@ -40,16 +40,16 @@ const ENOUGH_ANSWERS = 2;
 /** One block and those who want it checked. */
 export class BlockCheck {
   readonly #block: Block;
-  readonly #asker: BlockAsker;
+  readonly #asker: BlockLogsSource;
   readonly #filters = new Map<string, FilterCheck>();
 
-  constructor(block: Block, asker: BlockAsker) {
+  constructor(block: Block, asker: BlockLogsSource) {
     this.#block = block;
     this.#asker = asker;
   }
 
   /** Joins the check of a filter. `done` is called once, not before `run`. */
-  join({ subscription, source, second }: CheckRequest, done: (result: CheckResult) => void): void {
+  join({ subscription, source, second }: BlockCheckRequest, done: (result: BlockCheckResult) => void): void {
     const { params } = subscription;
     const known: FilterCheck = this.#filters.get(params) ?? { subscription, found: new Map(), sources: new Set(), waiting: [], second, state: "open" };
     this.#filters.set(params, known);
@@ -93,7 +93,7 @@ export class BlockCheck {
   }
 
   /** What is not firm may be asked for again. */
-  #finish(filters: readonly FilterCheck[], result: CheckResult): void {
+  #finish(filters: readonly FilterCheck[], result: BlockCheckResult): void {
     for (const it of filters) {
       const { waiting } = it;
       it.waiting = [];
@@ -115,9 +115,9 @@ interface FilterCheck {
   /** Logs that somebody told of, by position. */
   readonly found: Map<number, Log>;
   readonly sources: Set<string>;
-  second: CheckRequest["second"];
-  waiting: ((result: CheckResult) => void)[];
-  state: "open" | "asked" | CheckResult;
+  second: BlockCheckRequest["second"];
+  waiting: ((result: BlockCheckResult) => void)[];
+  state: "open" | "asked" | BlockCheckResult;
 }
 
 /** Gives each filter the logs that it wants. */

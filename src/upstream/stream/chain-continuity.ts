@@ -1,12 +1,21 @@
 // Heads and logs across a change of providers: followed along the chain, so that what was missed is asked for and told in order. Knows no subscriber.
-import { type Block, type Head, type Log, readHead, readLog } from "../../core/chain-event.ts";
-import { holds, place, tipOf, windowFor } from "../../core/chain-view.ts";
-import { lacks, wasTakenBack } from "../../core/log-book.ts";
-import { APART_MS, createDoubt, isOwed, noteAbandoned, notePushed, settle, suspect, unsureBelow } from "../../core/log-doubt.ts";
-import { comesLate, createTrack, dropHeld, insertLogs, MAX_HELD_LOGS, type Track, takeHead, takeLog } from "../../core/track.ts";
-import { blockAt, type Chase, chaseHead, logsOf, newestBlock } from "./chase.ts";
-import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
-import { patienceFor, withPatience } from "./patience.ts";
+import { type Block, type Head, type Log, readHead, readLog } from "../../core/stream/chain-event.ts";
+import { lacks, wasTakenBack } from "../../core/stream/delivered-logs.ts";
+import {
+  comesLate,
+  createDeliveryState,
+  type DeliveryState,
+  dropHeld,
+  insertLogs,
+  MAX_HELD_LOGS,
+  takeHead,
+  takeLog,
+} from "../../core/stream/delivery-state.ts";
+import { APART_MS, createIncompleteBlocks, isOwed, noteAbandoned, notePushed, settle, suspect, unsureBelow } from "../../core/stream/incomplete-blocks.ts";
+import { holds, place, tipOf, windowFor } from "../../core/stream/recent-blocks.ts";
+import { type Backfill, backfillTo, blockAt, logsOf, newestBlock } from "./backfill.ts";
+import { backfillDeadlineFor, withBackfillDeadline } from "./backfill-deadline.ts";
+import type { Continuity, ContinuityParts, EventSink, SourceFailure } from "./continuity.ts";
 import { PendingLogs } from "./pending-logs.ts";
 import type { Source } from "./source.ts";
 
@@ -18,7 +27,7 @@ const HELD_MS = 250;
 const MAX_RESTARTS = 8;
 
 /** How finding out ended: with nothing missing, a trouble, or blocks that have meanwhile left the provider's chain. */
-type Found = Trouble | "moved" | null;
+type Found = SourceFailure | "moved" | null;
 
 interface Waiting {
   readonly raw: Buffer;
@@ -33,8 +42,8 @@ export class ChainContinuity implements Continuity {
   strays = 0;
   readonly #parts: ContinuityParts;
   readonly #kind: "newHeads" | "logs";
-  readonly #teller: Teller;
-  #track: Track | null = null;
+  readonly #eventSink: EventSink;
+  #track: DeliveryState | null = null;
   #source: Source | null = null;
   #waiting: Waiting[] = [];
   #waitingBytes = 0;
@@ -44,22 +53,22 @@ export class ChainContinuity implements Continuity {
   #attachedAtMs = 0;
   /** More came than may wait. */
   #overrun = false;
-  readonly #doubt = createDoubt();
+  readonly #doubt = createIncompleteBlocks();
   #progress: () => void = nothing;
   /** Only for logs. */
   readonly #pending: PendingLogs | null;
   /** Blocks whose logs were looked up again since the last head. */
   readonly #lookedUp = new Set<string>();
 
-  constructor(parts: ContinuityParts, kind: "newHeads" | "logs", teller: Teller) {
+  constructor(parts: ContinuityParts, kind: "newHeads" | "logs", eventSink: EventSink) {
     this.#parts = parts;
     this.#kind = kind;
-    this.#teller = teller;
-    this.lastHeadAtMs = parts.world.now();
+    this.#eventSink = eventSink;
+    this.lastHeadAtMs = parts.runtime.now();
     const listener = {
       ready: (logs: readonly Log[]) => this.#insert(logs),
       settled: (hash: string) => settle(this.#doubt, hash),
-      leftOut: () => teller.trouble("missing_logs"),
+      leftOut: () => eventSink.failed("missing_logs"),
     };
     this.#pending = kind === "logs" ? new PendingLogs(parts, listener) : null;
   }
@@ -68,9 +77,9 @@ export class ChainContinuity implements Continuity {
     return this.#track === null ? null : (tipOf(this.#track.view)?.number ?? null);
   }
 
-  async attach(source: Source, round: number): Promise<Trouble | null> {
+  async attach(source: Source, round: number): Promise<SourceFailure | null> {
     this.#source = source;
-    this.#attachedAtMs = this.#parts.world.now();
+    this.#attachedAtMs = this.#parts.runtime.now();
     if (this.#overrun) return "backlog";
     const found = await this.#patiently(round, () => this.#catchUpAtLast(source));
     return found === "moved" ? "unanswered" : found;
@@ -78,7 +87,7 @@ export class ChainContinuity implements Continuity {
 
   /** Bounds what a source is asked: one that gives nothing useful is left while there is still time to ask another. */
   async #patiently(round: number, begin: () => Promise<Found>): Promise<Found> {
-    const found = await withPatience(this.#parts.wheel, patienceFor(this.#parts.set().backfillTimeoutMs, round), (progress) => {
+    const found = await withBackfillDeadline(this.#parts.timerWheel, backfillDeadlineFor(this.#parts.set().backfillTimeoutMs, round), (progress) => {
       this.#progress = progress;
       return begin();
     });
@@ -99,17 +108,17 @@ export class ChainContinuity implements Continuity {
     this.#progress();
     const track = this.#track;
     if (track === null) {
-      this.#track = createTrack(this.#kind, newest, windowFor(this.#reach()));
-      this.lastHeadAtMs = this.#parts.world.now();
+      this.#track = createDeliveryState(this.#kind, newest, windowFor(this.#reach()));
+      this.lastHeadAtMs = this.#parts.runtime.now();
       return null;
     }
     // The newest block is one of those that were missed.
-    const caught = await chaseHead({ ...this.#chase(source, track), reach: this.#reach() - 1 }, newest);
+    const caught = await backfillTo({ ...this.#chase(source, track), reach: this.#reach() - 1 }, newest);
     if (caught.kind !== "path") return caught.kind;
     const { path } = caught;
     const asked = [...this.#unsureBelow(track, path[0]?.number ?? newest.number + 1), ...path];
     const trouble = await this.#link(source, track, { path, asked, pushed: null });
-    this.lastHeadAtMs = this.#parts.world.now();
+    this.lastHeadAtMs = this.#parts.runtime.now();
     return trouble;
   }
 
@@ -136,9 +145,9 @@ export class ChainContinuity implements Continuity {
     // However long it is, one message may always wait.
     if (full && this.#waiting.length > 0) {
       this.#overrun = true;
-      return this.#teller.trouble("backlog");
+      return this.#eventSink.failed("backlog");
     }
-    this.#waiting.push({ raw, head, atMs: this.#parts.world.now() });
+    this.#waiting.push({ raw, head, atMs: this.#parts.runtime.now() });
     this.#waitingBytes += raw.length;
     if (this.#level) this.#pump();
   }
@@ -154,26 +163,26 @@ export class ChainContinuity implements Continuity {
     }
   }
 
-  #takeHead(source: Source, track: Track, { raw, atMs }: Waiting): void {
+  #takeHead(source: Source, track: DeliveryState, { raw, atMs }: Waiting): void {
     const head = readHead(raw);
     if (head === null) return void this.strays++;
     const placement = place(track.view, head, this.#reach());
     if (placement === "known" && this.#doubt.unsure.has(head.hash)) this.#pushedAgain(source, track, head);
     if (placement === "known" || placement === "old") return;
-    this.lastHeadAtMs = this.#parts.world.now();
+    this.lastHeadAtMs = this.#parts.runtime.now();
     switch (placement) {
       case "next":
         if (this.#isDoubtful(source, track, head, atMs)) return this.#pause(() => this.#trace(source, track, head));
         this.#pushed(head, track);
         return this.#adopt(source, track, head, { pushed: true, logs: null });
       case "far":
-        return this.#teller.trouble("far");
+        return this.#eventSink.failed("far");
       case "unlinked":
         return this.#pause(() => this.#trace(source, track, head));
     }
   }
 
-  #takeLog(source: Source, track: Track, event: Waiting): void {
+  #takeLog(source: Source, track: DeliveryState, event: Waiting): void {
     const log = readLog(event.raw);
     if (log === null) return void this.strays++;
     const owed = this.#isOwed() && holds(track.view, log.blockNumber, log.blockHash) ? this.#unsureBelow(track, log.blockNumber) : [];
@@ -185,13 +194,13 @@ export class ChainContinuity implements Continuity {
     const { book } = track;
     if (book !== null && !log.removed && wasTakenBack(book, log)) return this.#lookUp(source, track, log);
     if (this.#deliver(track, log)) return;
-    if (track.held.length > MAX_HELD_LOGS) return this.#teller.trouble("backlog");
+    if (track.held.length > MAX_HELD_LOGS) return this.#eventSink.failed("backlog");
     this.#watchHeld();
   }
 
   /** A head whose parent is unknown, since the provider has left out some or has changed to another branch, or whose logs may have been left out. */
-  async #trace(source: Source, track: Track, head: Head): Promise<Found> {
-    const caught = await chaseHead(this.#chase(source, track), head);
+  async #trace(source: Source, track: DeliveryState, head: Head): Promise<Found> {
+    const caught = await backfillTo(this.#chase(source, track), head);
     if (caught.kind !== "path") return caught.kind;
     return this.#link(source, track, { ...caught, asked: [...this.#unsureBelow(track, caught.path[0]?.number ?? 0), ...caught.path], pushed: head });
   }
@@ -199,7 +208,7 @@ export class ChainContinuity implements Continuity {
   /** Tells of blocks that link to what is known, and of the logs of those in `asked`: some of the path, and before them some that are known. */
   async #link(
     source: Source,
-    track: Track,
+    track: DeliveryState,
     found: { readonly path: readonly Head[]; readonly asked: readonly Block[]; readonly pushed: Head | null },
   ): Promise<Found> {
     const { path, asked, pushed } = found;
@@ -226,7 +235,7 @@ export class ChainContinuity implements Continuity {
   }
 
   /** Tells of a log whose block is known, or will. False = its block is not known yet. */
-  #deliver(track: Track, log: Log): boolean {
+  #deliver(track: DeliveryState, log: Log): boolean {
     if (log.removed && this.#pending?.takeBack(log) === true) return true;
     if (!log.removed && holds(track.view, log.blockNumber, log.blockHash)) {
       if (this.#pending?.take(log) === true) return true;
@@ -245,7 +254,7 @@ export class ChainContinuity implements Continuity {
   }
 
   /** A log that was taken back comes again: it is true if its block is on the source's chain, and late otherwise. */
-  #lookUp(source: Source, track: Track, { blockNumber, blockHash }: Log): void {
+  #lookUp(source: Source, track: DeliveryState, { blockNumber, blockHash }: Log): void {
     const block = track.view.blocks.find((it) => it.hash === blockHash);
     if (block === undefined || this.#lookedUp.has(blockHash)) return;
     this.#lookedUp.add(blockHash);
@@ -260,7 +269,7 @@ export class ChainContinuity implements Continuity {
    * A head whose logs nobody pushes, or may have been pushed before this source was listened to, or are in doubt, or would come before those that an
    * earlier source owes.
    */
-  #isDoubtful({ pushesLogs }: Source, { book }: Track, { hash }: Head, heardAtMs: number): boolean {
+  #isDoubtful({ pushesLogs }: Source, { book }: DeliveryState, { hash }: Head, heardAtMs: number): boolean {
     return book !== null && (!pushesLogs || this.#doubt.suspects.has(hash) || this.#isOwed() || heardAtMs - this.#attachedAtMs < APART_MS);
   }
 
@@ -268,25 +277,25 @@ export class ChainContinuity implements Continuity {
     return isOwed(this.#doubt, this.#attachedAtMs);
   }
 
-  #unsureBelow({ view }: Track, number: number): readonly Block[] {
+  #unsureBelow({ view }: DeliveryState, number: number): readonly Block[] {
     return unsureBelow(this.#doubt, view.blocks, number);
   }
 
   /** A block that an earlier source has told of, whose logs this one has yet to push. */
-  #pushedAgain(source: Source, track: Track, head: Head): void {
+  #pushedAgain(source: Source, track: DeliveryState, head: Head): void {
     this.#pushed(head, track);
     if (source.pushesLogs) this.#pending?.begin({ number: head.number, hash: head.hash, parentHash: head.parentHash }, source.provider, null);
   }
 
   /** A block whose logs have yet to come. */
-  #pushed({ hash }: Head, { book, view }: Track): void {
-    if (book !== null) notePushed(this.#doubt, hash, { nowMs: this.#parts.world.now(), attachedAtMs: this.#attachedAtMs, window: view.window });
+  #pushed({ hash }: Head, { book, view }: DeliveryState): void {
+    if (book !== null) notePushed(this.#doubt, hash, { nowMs: this.#parts.runtime.now(), attachedAtMs: this.#attachedAtMs, window: view.window });
   }
 
   #watchHeld(): void {
     if (this.#watchingHeld) return;
     this.#watchingHeld = true;
-    this.#parts.wheel.set(HELD_MS, () => {
+    this.#parts.timerWheel.set(HELD_MS, () => {
       this.#watchingHeld = false;
       const [source, track] = [this.#source, this.#track];
       const [first] = track?.held ?? [];
@@ -297,10 +306,10 @@ export class ChainContinuity implements Continuity {
   }
 
   /** The block of a log that came without it: on the provider's chain it is taken as told, otherwise its logs are no longer true. */
-  async #findBlock(source: Source, track: Track, { number, hash }: { readonly number: number; readonly hash: string }): Promise<Found> {
+  async #findBlock(source: Source, track: DeliveryState, { number, hash }: { readonly number: number; readonly hash: string }): Promise<Found> {
     const head = await blockAt(source, number);
     if (head?.hash === hash) {
-      const caught = await chaseHead(this.#chase(source, track), head);
+      const caught = await backfillTo(this.#chase(source, track), head);
       if (caught.kind !== "path") return caught.kind;
       const { path } = caught;
       return this.#link(source, track, { path, asked: [...this.#unsureBelow(track, path[0]?.number ?? 0), ...path], pushed: null });
@@ -312,7 +321,7 @@ export class ChainContinuity implements Continuity {
   }
 
   /** Takes a head into the chain. `logs` = all of its logs that the source has; null = they are pushed. */
-  #adopt(source: Source, track: Track, head: Head, { pushed, logs }: { readonly pushed: boolean; readonly logs: readonly Log[] | null }): void {
+  #adopt(source: Source, track: DeliveryState, head: Head, { pushed, logs }: { readonly pushed: boolean; readonly logs: readonly Log[] | null }): void {
     const leaves = track.book === null || (this.height ?? 0) < head.number ? [] : track.view.blocks.filter((it) => it.number >= head.number);
     for (const { hash } of leaves) {
       suspect(this.#doubt, hash);
@@ -336,19 +345,19 @@ export class ChainContinuity implements Continuity {
     void this.#patiently(0, work).then((trouble) => {
       if (this.#source !== source) return;
       // The provider has changed its mind, and tells of the blocks that it has instead.
-      if (trouble !== null && trouble !== "moved") return this.#teller.trouble(trouble);
+      if (trouble !== null && trouble !== "moved") return this.#eventSink.failed(trouble);
       this.release();
     });
   }
 
   #tell(results: readonly Buffer[] | null): void {
-    if (results === null) this.#teller.trouble("forgotten");
-    else if (results.length > 0) this.#teller.tell(results);
+    if (results === null) this.#eventSink.failed("forgotten");
+    else if (results.length > 0) this.#eventSink.emit(results);
   }
 
-  #chase(source: Source, track: Track): Chase {
-    const { world, subscription } = this.#parts;
-    return { world, ask: (method, params) => source.ask(method, params), track, subscription, reach: this.#reach(), progress: () => this.#progress() };
+  #chase(source: Source, track: DeliveryState): Backfill {
+    const { runtime, subscription } = this.#parts;
+    return { runtime, ask: (method, params) => source.ask(method, params), track, subscription, reach: this.#reach(), progress: () => this.#progress() };
   }
 
   #reach(): number {

@@ -1,18 +1,18 @@
 // Checks of the logs of subscriptions, one room for each profile and chain: the budget they share, what is known of the chain's blooms, which providers left
 // logs out, and the checks under way. Decides nothing about what subscribers are told.
 import { keccak_256 } from "@noble/hashes/sha3.js";
-import type { Channel } from "../../core/attempt.ts";
-import { type BloomTrust, disproved, NO_TRUST, proven, trustAt } from "../../core/bloom-trust.ts";
-import { FULL_MS, remaining, take } from "../../core/bucket.ts";
-import { type Block, type Log, readLogKeys } from "../../core/chain-event.ts";
-import { covers, type FilterBits, type HeaderBloom, headerBloom, mayHold } from "../../core/log-bloom.ts";
-import type { Need } from "../../core/log-verification.ts";
-import { methodOf } from "../../core/method.ts";
-import type { Provider } from "../../core/profile.ts";
-import { writeRequest } from "../../core/wire-request.ts";
-import type { Tracker } from "../tracker.ts";
-import { BlockCheck, type CheckRequest, type CheckResult } from "./block-check.ts";
-import { askForLogs, type QuestionParts } from "./log-question.ts";
+import { FULL_MS, remaining, take } from "../../core/billing/gcra.ts";
+import type { Channel } from "../../core/provider/attempt.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { methodOf } from "../../core/rpc/method.ts";
+import { writeRequest } from "../../core/rpc/wire-request.ts";
+import { type BloomTrust, disproved, NO_TRUST, proven, trustAt } from "../../core/stream/bloom-trust.ts";
+import { type Block, type Log, readLogKeys } from "../../core/stream/chain-event.ts";
+import { covers, type FilterBits, type HeaderBloom, headerBloom, mayHold } from "../../core/stream/log-bloom.ts";
+import type { Need } from "../../core/stream/log-verification.ts";
+import type { Tracker } from "../health/tracker.ts";
+import { BlockCheck, type BlockCheckRequest, type BlockCheckResult } from "./block-check.ts";
+import { type BlockLogsQueryParts, queryBlockLogs } from "./log-query.ts";
 
 /** Counts of the checks of one profile on one chain since the start. */
 export interface CheckCounts {
@@ -48,7 +48,7 @@ export interface CheckedStream {
 }
 
 /** A block that is checked. */
-export interface BlockQuery extends CheckedStream, CheckRequest {
+export interface BlockQuery extends CheckedStream, BlockCheckRequest {
   readonly block: Block;
   readonly need: Need;
 }
@@ -83,7 +83,7 @@ interface Sight {
 /** The checks of one profile on one chain. */
 export class LogChecks {
   readonly counts: CheckCounts;
-  readonly #parts: QuestionParts;
+  readonly #parts: BlockLogsQueryParts;
   readonly #log: StreamLog | null;
   readonly #blocks = new Map<string, BlockCheck>();
   readonly #sights = new Map<string, Sight>();
@@ -98,7 +98,7 @@ export class LogChecks {
   /** When a line of this kind was last logged. */
   readonly #toldAtMs = new Map<string, number>();
 
-  constructor(parts: QuestionParts, counts: CheckCounts, log: StreamLog | null) {
+  constructor(parts: BlockLogsQueryParts, counts: CheckCounts, log: StreamLog | null) {
     this.#parts = parts;
     this.counts = counts;
     this.#log = log;
@@ -110,12 +110,12 @@ export class LogChecks {
   }
 
   get alarmed(): boolean {
-    return this.#parts.world.now() < this.#alarmedUntilMs;
+    return this.#parts.runtime.now() < this.#alarmedUntilMs;
   }
 
   /** Takes in the header of a block as a provider shows it. Two blooms for one block: one of them is false. */
   see(provider: Provider, hash: string, raw: Buffer): void {
-    const nowMs = this.#parts.world.now();
+    const nowMs = this.#parts.runtime.now();
     this.#showed.set(provider.id, nowMs);
     const known = this.#sights.get(hash);
     if (known?.providers.has(provider.id) === true) return;
@@ -140,14 +140,14 @@ export class LogChecks {
   }
 
   /** Checks a block. `done` is called once, unless the service ends before. */
-  check({ block, tracker, pin, need, ...request }: BlockQuery, done: (result: CheckResult) => void): void {
+  check({ block, tracker, pin, need, ...request }: BlockQuery, done: (result: BlockCheckResult) => void): void {
     if (need === "routine" && !this.isRoomy(tracker)) return done({ kind: "unchecked", why: "over_budget" });
     const key = pin === null ? block.hash : `${block.hash} ${pin.id}`;
     const known = this.#blocks.get(key);
     const check = known ?? new BlockCheck(block, this.#askerFor(block, { tracker, pin }));
     if (known === undefined) this.#keep(key, check);
     check.join(request, done);
-    this.#parts.wheel.set(GATHER_MS, () => check.run());
+    this.#parts.timerWheel.set(GATHER_MS, () => check.run());
   }
 
   /** Two providers said the same of a block: its bloom is shown right or wrong. */
@@ -177,7 +177,7 @@ export class LogChecks {
 
   /** What was found out about a stream's block: logs that its provider left out, and how many the others left out. */
   disagree(provider: Provider, block: Block, { missing, surplus }: { readonly missing: number; readonly surplus: number }): void {
-    const nowMs = this.#parts.world.now();
+    const nowMs = this.#parts.runtime.now();
     this.#alarmedUntilMs = nowMs + ALARMED_MS;
     if (surplus > 0) this.counts.surplus++;
     if (missing === 0) return;
@@ -196,7 +196,7 @@ export class LogChecks {
     else if (why === "unanswered") this.counts.unanswered++;
     else this.counts.givenUp++;
     const line = SKIPPED[why];
-    const nowMs = this.#parts.world.now();
+    const nowMs = this.#parts.runtime.now();
     if (line === null || nowMs - (this.#toldAtMs.get(why) ?? Number.NEGATIVE_INFINITY) < LINE_EVERY_MS) return;
     this.#toldAtMs.set(why, nowMs);
     const { profile, chain, overBudget, givenUp } = this.counts;
@@ -205,7 +205,7 @@ export class LogChecks {
 
   /** Ids of providers that left logs out a short while ago. */
   penalised(): readonly string[] {
-    const nowMs = this.#parts.world.now();
+    const nowMs = this.#parts.runtime.now();
     for (const [id, untilMs] of this.#penalties) if (nowMs >= untilMs) this.#penalties.delete(id);
     return [...this.#penalties.keys()];
   }
@@ -219,7 +219,7 @@ export class LogChecks {
       ask: (channel: Channel, params: string) => {
         // Removed meanwhile: a question would open a connection that nobody needs.
         const spendHere = (): boolean => this.#serves(channel.provider) && spend();
-        return askForLogs(this.#parts, { tracker: this.#bound ?? tracker, channel, block, params, spend: spendHere });
+        return queryBlockLogs(this.#parts, { tracker: this.#bound ?? tracker, channel, block, params, spend: spendHere });
       },
       get affordable() {
         return tokens() >= 1;
@@ -250,7 +250,7 @@ export class LogChecks {
   }
 
   #spend(tracker: Tracker): boolean {
-    const fullAtMs = take(this.#fullAtMs, this.#size(tracker), this.#parts.world.now());
+    const fullAtMs = take(this.#fullAtMs, this.#size(tracker), this.#parts.runtime.now());
     if (fullAtMs === null) return false;
     this.#fullAtMs = fullAtMs;
     this.counts.calls++;
@@ -258,7 +258,7 @@ export class LogChecks {
   }
 
   #tokens(tracker: Tracker): number {
-    return remaining(this.#fullAtMs, this.#size(tracker), this.#parts.world.now());
+    return remaining(this.#fullAtMs, this.#size(tracker), this.#parts.runtime.now());
   }
 
   #size({ set: { verificationBudget } }: Tracker) {
@@ -266,7 +266,7 @@ export class LogChecks {
   }
 
   #trustNow(): BloomTrust {
-    this.#trust = trustAt(this.#trust, this.#parts.world.now());
+    this.#trust = trustAt(this.#trust, this.#parts.runtime.now());
     return this.#trust;
   }
 
@@ -274,13 +274,13 @@ export class LogChecks {
     const { profile, chain } = this.counts;
     if (this.#trustNow().kind !== "off")
       this.#log?.warn({ profile, chain, block_hash: hash }, "a logs bloom is wrong: blooms of this chain are not used for a day");
-    this.#trust = disproved(this.#parts.world.now());
+    this.#trust = disproved(this.#parts.runtime.now());
   }
 
   /** A bloom that says "nothing" is believed when two providers show it, where two show their heads at all. */
   #isConfirmed({ providers }: Sight): boolean {
     if (providers.size > 1) return true;
-    const sinceMs = this.#parts.world.now() - ALARMED_MS;
+    const sinceMs = this.#parts.runtime.now() - ALARMED_MS;
     for (const [id, atMs] of this.#showed) if (atMs < sinceMs) this.#showed.delete(id);
     return this.#showed.size <= 1;
   }

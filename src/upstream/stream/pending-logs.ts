@@ -1,21 +1,21 @@
 // Logs of blocks that a stream has yet to tell, or has told before they were checked: which blocks are checked and when, how long they are held, and what
 // is told in the end. Knows nothing of heads, of reorganisations, or of how a source is found.
 import { keccak_256 } from "@noble/hashes/sha3.js";
-import type { Block, Log } from "../../core/chain-event.ts";
-import { type FilterBits, filterBits } from "../../core/log-bloom.ts";
-import { APART_MS } from "../../core/log-doubt.ts";
-import { differenceOf, type LogVerification, type Need, needOf } from "../../core/log-verification.ts";
-import type { Provider } from "../../core/profile.ts";
-import type { Subscription } from "../../core/subscription.ts";
-import type { World } from "../../world.ts";
-import type { Alarm, Wheel } from "../wheel.ts";
-import type { CheckResult } from "./block-check.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import type { Block, Log } from "../../core/stream/chain-event.ts";
+import { APART_MS } from "../../core/stream/incomplete-blocks.ts";
+import { type FilterBits, filterBits } from "../../core/stream/log-bloom.ts";
+import { differenceOf, type LogVerification, type Need, needOf } from "../../core/stream/log-verification.ts";
+import type { Subscription } from "../../core/stream/subscription.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import type { BlockCheckResult } from "./block-check.ts";
 import type { CheckedStream, LogChecks } from "./log-checks.ts";
 
 /** What a stream's logs are checked with. */
 export interface PendingParts {
-  readonly world: World;
-  readonly wheel: Wheel;
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
   readonly subscription: Subscription;
   /** As it is now: a reload may change it. */
   readonly stream: () => CheckedStream;
@@ -68,7 +68,7 @@ interface Page {
   /** It could not be checked at some time for want of budget. */
   overBudget: boolean;
   tries: number;
-  alarms: Alarm[];
+  alarms: Timer[];
 }
 
 /** The blocks of one stream, by number. */
@@ -93,7 +93,7 @@ export class PendingLogs {
     const held = mode === "strict" || (this.#disorderly && given === null);
     const logs = new Map((held ? (given ?? []) : []).map((it) => [it.logIndex, it]));
     const pushed = new Set(given?.map((it) => it.logIndex));
-    const atMs = this.#parts.world.now();
+    const atMs = this.#parts.runtime.now();
     const page = {
       block,
       source,
@@ -177,7 +177,7 @@ export class PendingLogs {
 
   #later(page: Page, ms: number, run: () => void): void {
     if (ms === 0) return run();
-    page.alarms = [...page.alarms.slice(-MAX_ALARMS), this.#parts.wheel.set(ms, run)];
+    page.alarms = [...page.alarms.slice(-MAX_ALARMS), this.#parts.timerWheel.set(ms, run)];
   }
 
   #overdue(page: Page): void {
@@ -186,11 +186,11 @@ export class PendingLogs {
   }
 
   #decide(page: Page): void {
-    const { checks, world, subscription, stream } = this.#parts;
+    const { checks, runtime, subscription, stream } = this.#parts;
     this.#bits ??= filterBits(subscription.filter ?? { addresses: [], topics: [] }, keccak_256);
     const mayHold = checks.mayHold(page.block.hash, this.#bits);
     const roomy = checks.isRoomy(stream().tracker);
-    const evidence = { mayHold, brought: page.pushed.size > 0, alarmed: checks.alarmed, roomy, chance: world.random() };
+    const evidence = { mayHold, brought: page.pushed.size > 0, alarmed: checks.alarmed, roomy, chance: runtime.random() };
     const need = needOf(this.#mode, evidence);
     page.need = need;
     page.excluded = mayHold === "no";
@@ -203,7 +203,7 @@ export class PendingLogs {
     });
   }
 
-  #checked(page: Page, result: CheckResult): void {
+  #checked(page: Page, result: BlockCheckResult): void {
     if (result.kind === "unchecked") return this.#unchecked(page, result.why);
     const { checks } = this.#parts;
     const { missing, surplus } = differenceOf(page.pushed, result.logs);
@@ -219,7 +219,7 @@ export class PendingLogs {
     page.ready = true;
     this.#release();
     // What is pushed may just be slow.
-    const restMs = page.given ? 0 : Math.max(0, page.atMs + APART_MS - this.#parts.world.now());
+    const restMs = page.given ? 0 : Math.max(0, page.atMs + APART_MS - this.#parts.runtime.now());
     this.#later(page, restMs, () => this.#judge(page, result.logs));
   }
 
@@ -282,6 +282,6 @@ export class PendingLogs {
 }
 
 function end(page: Page): void {
-  for (const alarm of page.alarms) alarm.clear();
+  for (const timer of page.alarms) timer.clear();
   page.alarms = [];
 }

@@ -1,24 +1,25 @@
 // One provider as the source of one subscription: found through the router like any call, subscribed, and asked for what was missed. Judges nothing it hears.
-import type { Strategy } from "../../core/attempt.ts";
-import { NO_BLOCK } from "../../core/call.ts";
-import { fault } from "../../core/fault.ts";
-import { methodOf } from "../../core/method.ts";
-import type { Provider } from "../../core/profile.ts";
-import { SERVICE_CALLER } from "../../core/silence.ts";
-import type { Subscription } from "../../core/subscription.ts";
-import { writeRequest } from "../../core/wire-request.ts";
-import type { World } from "../../world.ts";
-import { ask } from "../ask.ts";
-import { createRouter, type Outcome, type Route, type RouterLimits } from "../router.ts";
-import type { Tracker } from "../tracker.ts";
-import type { Dispatch, Listener, Sockets } from "../transport.ts";
-import type { Wheel } from "../wheel.ts";
-import { LenientTracker } from "./lenient.ts";
+
+import { fault } from "../../core/faults/rpc-fault.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { SERVICE_CALLER } from "../../core/provider/silence.ts";
+import type { Strategy } from "../../core/routing/strategy.ts";
+import { NO_BLOCK } from "../../core/rpc/call.ts";
+import { methodOf } from "../../core/rpc/method.ts";
+import { writeRequest } from "../../core/rpc/wire-request.ts";
+import type { Subscription } from "../../core/stream/subscription.ts";
+import type { Runtime } from "../../runtime.ts";
+import { createRouter, type Outcome, type RoutedCall, type RouterLimits } from "../engine/router.ts";
+import type { Tracker } from "../health/tracker.ts";
+import { rpcCall } from "../rpc-call.ts";
+import type { TimerWheel } from "../timer-wheel.ts";
+import type { AnswerListener, Dispatch, Sockets } from "../transport.ts";
+import { BreakerBypass } from "./breaker-bypass.ts";
 
 /** What sources work with. */
 export interface SourceParts {
-  readonly world: World;
-  readonly wheel: Wheel;
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
   readonly sockets: Sockets;
   /** For heads and logs where no socket can be had; null = they are never polled. */
   readonly polls: Polls | null;
@@ -40,13 +41,13 @@ export interface SourceRequest {
   /** Ids of providers that are not to be asked. */
   readonly avoid: ReadonlySet<string>;
   /** Open circuits keep nobody from being tried, and failures are not counted. */
-  readonly lenient: boolean;
+  readonly breakerBypass: boolean;
   readonly deadlineMs: number;
 }
 
 /** Hears a source: `opened` once, events from the moment it is subscribed (which may be earlier), `lost` at most once after `opened`. */
 export interface SourceEvents {
-  opened(opened: Opened): void;
+  opened(opened: SourceOpening): void;
   event(raw: Buffer): void;
   /** A head of the same provider, where the subscription itself is not one to heads. */
   head(raw: Buffer): void;
@@ -67,10 +68,10 @@ export interface Source {
 }
 
 /** A source, or why there is none. */
-export type Opened =
-  | { readonly kind: "open"; readonly source: Source; readonly route: Route }
+export type SourceOpening =
+  | { readonly kind: "open"; readonly source: Source; readonly route: RoutedCall }
   /** `lacking`: who was subscribed, and was lost or pushed no heads. */
-  | { readonly kind: "refused"; readonly outcome: Outcome; readonly route: Route; readonly lacking: Provider | null };
+  | { readonly kind: "refused"; readonly outcome: Outcome; readonly route: RoutedCall; readonly lacking: Provider | null };
 
 /** Finds a provider and subscribes. Returns the way to cancel, after which nobody hears anything. */
 export function openSource(parts: SourceParts, request: SourceRequest, events: SourceEvents): () => void {
@@ -89,7 +90,7 @@ class Opening implements Pick<Source, "ask" | "close"> {
   readonly #request: SourceRequest;
   readonly #events: SourceEvents;
   readonly #asks = new Set<{ stop: () => void }>();
-  #route: Route | null = null;
+  #route: RoutedCall | null = null;
   #main: Dispatch | null = null;
   #heads: Dispatch | null = null;
   #provider: Provider | null = null;
@@ -103,12 +104,17 @@ class Opening implements Pick<Source, "ask" | "close"> {
   }
 
   start(): void {
-    const { subscription, strategy, pin, avoid, lenient, deadlineMs } = this.#request;
-    const tracker = lenient ? new LenientTracker(this.#request.tracker) : this.#request.tracker;
-    const { world, wheel, limits } = this.#parts;
+    const { subscription, strategy, pin, avoid, breakerBypass, deadlineMs } = this.#request;
+    const tracker = breakerBypass ? new BreakerBypass(this.#request.tracker) : this.#request.tracker;
+    const { runtime, timerWheel, limits } = this.#parts;
     const method = methodOf("eth_subscribe");
     const call = { methodName: "eth_subscribe", method, block: NO_BLOCK, ...writeRequest("eth_subscribe", Buffer.from(subscription.params)) };
-    const router = createRouter({ world, wheel, limits, upstreams: { ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) } } });
+    const router = createRouter({
+      runtime,
+      timerWheel,
+      limits,
+      upstreams: { ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) } },
+    });
     this.#route = router.route(
       { call, tracker, strategy, pin, avoid, caller: SERVICE_CALLER, transport: "ws", deadlineMs, mayStream: false },
       (outcome, route) => {
@@ -123,7 +129,7 @@ class Opening implements Pick<Source, "ask" | "close"> {
   }
 
   ask(method: string, params: string): Promise<Buffer | null> {
-    const { wheel, sockets } = this.#parts;
+    const { timerWheel, sockets } = this.#parts;
     const provider = this.#provider;
     return new Promise((resolve) => {
       if (this.#closed || provider === null) return;
@@ -133,7 +139,7 @@ class Opening implements Pick<Source, "ask" | "close"> {
         this.#asks.delete(asking);
         resolve(result);
       };
-      asking.stop = ask(wheel, { upstream: sockets, provider, method, params, timeoutMs: ASK_MS }, { result: end, failed: () => end(null) });
+      asking.stop = rpcCall(timerWheel, { upstream: sockets, provider, method, params, timeoutMs: ASK_MS }, { result: end, failed: () => end(null) });
     });
   }
 
@@ -158,7 +164,7 @@ class Opening implements Pick<Source, "ask" | "close"> {
   }
 
   /** The router's way of sending: a subscription in place of a request. */
-  #subscribe(provider: Provider, listener: Listener): Dispatch {
+  #subscribe(provider: Provider, listener: AnswerListener): Dispatch {
     const dispatch = this.#parts.sockets.subscribe(provider, this.#request.subscription.params, {
       started: () => listener.result(ACK, { start: 0, end: ACK.length, idAt: null }),
       refused: (failure, raw) => listener.failed(failure, raw),
@@ -171,16 +177,16 @@ class Opening implements Pick<Source, "ask" | "close"> {
   }
 
   /** Logs are told in the order of the chain, so the heads of the same provider are needed beside them. */
-  #followHeads(provider: Provider, route: Route): void {
-    const { wheel, sockets } = this.#parts;
-    const alarm = wheel.set(ASK_MS, () => this.#lost("no heads in time"));
+  #followHeads(provider: Provider, route: RoutedCall): void {
+    const { timerWheel, sockets } = this.#parts;
+    const timer = timerWheel.set(ASK_MS, () => this.#lost("no heads in time"));
     this.#heads = sockets.subscribe(provider, HEADS, {
       started: () => {
-        alarm.clear();
+        timer.clear();
         this.#finish({ kind: "open", source: this.#sourceAt(provider), route });
       },
       refused: (failure) => {
-        alarm.clear();
+        timer.clear();
         this.#lost(`no heads (${failure.kind})`);
       },
       event: (raw) => this.#events.head(raw),
@@ -189,7 +195,7 @@ class Opening implements Pick<Source, "ask" | "close"> {
     if (this.#closed) this.#heads.cancel();
   }
 
-  #finish(opened: Opened): void {
+  #finish(opened: SourceOpening): void {
     if (this.#opened) return;
     this.#opened = true;
     this.#events.opened(opened);

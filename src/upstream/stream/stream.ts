@@ -1,18 +1,18 @@
 // One subscription and its subscribers: has one provider at a time, finds another when that fails, and ends when that cannot be done in time. What a change
 // of providers means for the events is continuity's business.
-import { type Fault, fault } from "../../core/fault.ts";
-import { quietMs } from "../../core/head.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { isLate, isSilentBehind, type Overtaken, overtakenBy } from "../../core/overtaken.ts";
-import type { Provider } from "../../core/profile.ts";
-import { POLLED_KINDS } from "../../core/subscription.ts";
-import type { Outcome, Route } from "../router.ts";
-import type { Tracker } from "../tracker.ts";
-import type { Alarm } from "../wheel.ts";
+import { quietMs } from "../../core/provider/head.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { POLLED_KINDS } from "../../core/stream/subscription.ts";
+import type { Outcome, RoutedCall } from "../engine/router.ts";
+import type { Tracker } from "../health/tracker.ts";
+import type { Timer } from "../timer-wheel.ts";
+import { BestEffortContinuity } from "./best-effort-continuity.ts";
 import { ChainContinuity } from "./chain-continuity.ts";
-import type { Continuity, ContinuityParts, Teller, Trouble } from "./continuity.ts";
+import type { Continuity, ContinuityParts, EventSink, SourceFailure } from "./continuity.ts";
 import type { LogChecks } from "./log-checks.ts";
-import { LooseContinuity } from "./loose-continuity.ts";
-import { type Opened, openSource, type Source, type SourceEvents, type SourceParts } from "./source.ts";
+import { openSource, type Source, type SourceEvents, type SourceOpening, type SourceParts } from "./source.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
 
 /** What a stream tells its registry. */
@@ -44,18 +44,18 @@ interface Outage {
   far: boolean;
   /** Times that everybody was tried. */
   rounds: number;
-  readonly alarm: Alarm | null;
+  readonly timer: Timer | null;
   readonly reason: FailoverReason | null;
 }
 
 interface Refusal {
   readonly outcome: Outcome;
-  readonly route: Route;
+  readonly route: RoutedCall;
 }
 
 interface Waiting {
   readonly subscriber: Subscriber;
-  readonly alarm: Alarm;
+  readonly timer: Timer;
 }
 
 const RETRY_MS = 250;
@@ -95,10 +95,10 @@ export class Stream {
   #attempts = 0;
   /** A provider is being asked to be its source. */
   #seeking = false;
-  #stale: Alarm | null = null;
-  #socketAgain: Alarm | null = null;
+  #stale: Timer | null = null;
+  #socketAgain: Timer | null = null;
   #socketAgainMs = SOCKET_AGAIN_MS;
-  #linger: Alarm | null = null;
+  #linger: Timer | null = null;
   /** What others have and the source does not, and the block for which a silent source was last left. */
   #overtaken: Overtaken | null = null;
   #movedFor = -1;
@@ -116,10 +116,10 @@ export class Stream {
     this.#request = request;
     this.#owner = owner;
     this.#checks = checks;
-    const { world, wheel } = parts;
-    const teller = { tell: (results: readonly Buffer[]) => this.#tell(results), trouble: (why: Trouble) => this.#trouble(why) };
+    const { runtime, timerWheel } = parts;
+    const eventSink = { emit: (results: readonly Buffer[]) => this.#tell(results), failed: (why: SourceFailure) => this.#trouble(why) };
     const now = { set: () => this.#request.tracker.set, stream: () => this.#request };
-    this.#continuity = continuityOf({ world, wheel, subscription: request.subscription, checks, ...now }, teller);
+    this.#continuity = continuityOf({ runtime, timerWheel, subscription: request.subscription, checks, ...now }, eventSink);
     this.#outage = outageOf(null, null, this.#penalised());
   }
 
@@ -177,12 +177,12 @@ export class Stream {
   }
 
   #wait(subscriber: Subscriber, deadlineMs: number): void {
-    const alarm = this.#parts.wheel.set(deadlineMs, () => {
+    const timer = this.#parts.timerWheel.set(deadlineMs, () => {
       this.#waiting.delete(it);
       this.#leave(subscriber);
       subscriber.refused({ kind: "fault", fault: unavailable("no provider could be subscribed in time") }, null);
     });
-    const it: Waiting = { subscriber, alarm };
+    const it: Waiting = { subscriber, timer };
     this.#waiting.add(it);
   }
 
@@ -190,11 +190,11 @@ export class Stream {
     this.#subscribers.delete(subscriber);
     for (const it of this.#waiting) {
       if (it.subscriber !== subscriber) continue;
-      it.alarm.clear();
+      it.timer.clear();
       this.#waiting.delete(it);
     }
     if (this.#over || this.#subscribers.size + this.#waiting.size > 0 || this.#linger !== null) return;
-    if (this.#outage === null) this.#linger = this.#parts.wheel.set(this.#owner.idle(), () => this.#close());
+    if (this.#outage === null) this.#linger = this.#parts.timerWheel.set(this.#owner.idle(), () => this.#close());
     else this.#close();
   }
 
@@ -203,7 +203,7 @@ export class Stream {
     if (this.#linger !== null) this.#close();
   }
 
-  #start(subscriber: Subscriber, route: Route | null): void {
+  #start(subscriber: Subscriber, route: RoutedCall | null): void {
     this.#subscribers.add(subscriber);
     subscriber.started(route);
   }
@@ -216,7 +216,7 @@ export class Stream {
     const attempt = ++this.#attempts;
     this.#seeking = true;
     const avoid = outage.avoid.union(outage.penalised);
-    const request = { tracker, subscription, strategy, pin, avoid, lenient: this.#everLive, deadlineMs: OPEN_MS };
+    const request = { tracker, subscription, strategy, pin, avoid, breakerBypass: this.#everLive, deadlineMs: OPEN_MS };
     const events: SourceEvents = {
       opened: (opened) => this.#opened(outage, opened),
       event: (raw) => this.#continuity.hear(raw, subscription.kind === "newHeads"),
@@ -229,7 +229,7 @@ export class Stream {
     if (this.#attempts === attempt) this.#cancel = cancel;
   }
 
-  #opened(outage: Outage, opened: Opened): void {
+  #opened(outage: Outage, opened: SourceOpening): void {
     this.#seeking = false;
     if (opened.kind === "open") return this.#attach(outage, opened.source, opened.route);
     const { lacking, outcome, route } = opened;
@@ -246,7 +246,7 @@ export class Stream {
     outage.socketless.clear();
     outage.polled = false;
     const pauseMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** outage.rounds++);
-    this.#parts.world.after(pauseMs * (1 + this.#parts.world.random()), () => this.#outage === outage && this.#seek());
+    this.#parts.runtime.after(pauseMs * (1 + this.#parts.runtime.random()), () => this.#outage === outage && this.#seek());
   }
 
   /** Nobody else can be had: those who left logs out serve again, and are checked. */
@@ -275,7 +275,7 @@ export class Stream {
     this.#seek();
   }
 
-  #attach(outage: Outage, source: Source, route: Route): void {
+  #attach(outage: Outage, source: Source, route: RoutedCall): void {
     this.#source = source;
     void this.#continuity.attach(source, outage.rounds).then((trouble) => {
       if (this.#source !== source || this.#over) return;
@@ -293,8 +293,8 @@ export class Stream {
     this.#seek();
   }
 
-  #live(route: Route): void {
-    this.#outage?.alarm?.clear();
+  #live(route: RoutedCall): void {
+    this.#outage?.timer?.clear();
     if (this.#outage?.reason) {
       this.#failovers++;
       this.#owner.failedOver(this.#outage.reason);
@@ -303,7 +303,7 @@ export class Stream {
     this.#everLive = true;
     const waiting = [...this.#waiting];
     this.#waiting.clear();
-    for (const it of waiting) it.alarm.clear();
+    for (const it of waiting) it.timer.clear();
     for (const it of waiting) this.#start(it.subscriber, route);
     this.#continuity.release();
     if (this.#outage !== null) return;
@@ -318,7 +318,7 @@ export class Stream {
     for (const it of waiting) it.subscriber.refused(outcome, route);
   }
 
-  #trouble(why: Trouble): void {
+  #trouble(why: SourceFailure): void {
     if (this.#source === null) return;
     if (why === "forgotten") this.end(FORGOTTEN);
     else if (why !== "missing_logs" || this.#mayLeaveAgain()) this.#fail(why);
@@ -328,7 +328,7 @@ export class Stream {
   #mayLeaveAgain(): boolean {
     const { pin, tracker } = this.#request;
     const alone = pin !== null || tracker.set.providers.length < 2;
-    const nowMs = this.#parts.world.now();
+    const nowMs = this.#parts.runtime.now();
     if (nowMs - this.#leftAtMs < (alone ? ALONE_AGAIN_MS : LEAVE_AGAIN_MS)) return false;
     this.#leftAtMs = nowMs;
     return true;
@@ -352,16 +352,16 @@ export class Stream {
 
   #beginOutage(reason: FailoverReason | null): Outage {
     const { backfillTimeoutMs } = this.#request.tracker.set;
-    const alarm = this.#parts.wheel.set(backfillTimeoutMs, () => this.end("no provider could go on in time"));
-    this.#outage = outageOf(reason, alarm, this.#penalised());
+    const timer = this.#parts.timerWheel.set(backfillTimeoutMs, () => this.end("no provider could go on in time"));
+    this.#outage = outageOf(reason, timer, this.#penalised());
     return this.#outage;
   }
 
   /** A stream that is polled looks for a socket again, later each time. */
   #watchForSocket(): void {
-    const { sockets, wheel } = this.#parts;
+    const { sockets, timerWheel } = this.#parts;
     if (this.#source?.pushesLogs !== false) return;
-    this.#socketAgain = wheel.set(this.#socketAgainMs, () => {
+    this.#socketAgain = timerWheel.set(this.#socketAgainMs, () => {
       const { tracker, pin } = this.#request;
       const mayTry = ({ id, wsUrl }: Provider): boolean => wsUrl !== null && (pin === null || pin.id === id);
       const isThere = (it: Provider): boolean => ["open", "idle"].includes(sockets.report(it).state);
@@ -391,9 +391,9 @@ export class Stream {
     if (this.#over) return;
     this.#over = true;
     this.#drop();
-    this.#outage?.alarm?.clear();
+    this.#outage?.timer?.clear();
     this.#linger?.clear();
-    for (const it of this.#waiting) it.alarm.clear();
+    for (const it of this.#waiting) it.timer.clear();
     this.#waiting.clear();
     this.#subscribers.clear();
     this.#owner.over();
@@ -405,11 +405,11 @@ export class Stream {
     const { lastHeadAtMs } = this.#continuity;
     if (lastHeadAtMs === null) return;
     const quiet = quietMs(tracker.set.chain);
-    const silentMs = this.#parts.world.now() - lastHeadAtMs;
+    const silentMs = this.#parts.runtime.now() - lastHeadAtMs;
     const restMs = tracker.set.newHeadsTimeoutMs - silentMs;
     if (restMs > 0 && !this.#isOvertaken(silentMs)) {
       const lookMs = Math.max(SHORTEST_LOOK_MS, quiet / LOOKS_PER_QUIET);
-      this.#stale = this.#parts.wheel.set(Math.min(restMs, lookMs), () => this.#watchHeads());
+      this.#stale = this.#parts.timerWheel.set(Math.min(restMs, lookMs), () => this.#watchHeads());
       return;
     }
     const source = this.#source;
@@ -432,7 +432,7 @@ export class Stream {
     const { chain } = tracker.set;
     const before = this.#overtaken;
     const known = tracker.head();
-    const nowMs = this.#parts.world.now();
+    const nowMs = this.#parts.runtime.now();
     this.#overtaken = overtakenBy(before, known, this.#continuity.height, nowMs);
     // It had in time what others had: they told the truth.
     if (before !== null && this.#overtaken !== before && !isLate(before, chain, nowMs)) this.#latePauseMs = LATE_AGAIN_MS;
@@ -465,13 +465,13 @@ export class Stream {
   }
 }
 
-function outageOf(reason: FailoverReason | null, alarm: Alarm | null, penalised: ReadonlySet<string>): Outage {
-  return { avoid: new Set(), penalised, socketless: new Set(), polled: false, refusal: null, far: false, rounds: 0, alarm, reason };
+function outageOf(reason: FailoverReason | null, timer: Timer | null, penalised: ReadonlySet<string>): Outage {
+  return { avoid: new Set(), penalised, socketless: new Set(), polled: false, refusal: null, far: false, rounds: 0, timer, reason };
 }
 
-function continuityOf(parts: ContinuityParts, teller: Teller): Continuity {
+function continuityOf(parts: ContinuityParts, eventSink: EventSink): Continuity {
   const { kind } = parts.subscription;
-  return kind === "newHeads" || kind === "logs" ? new ChainContinuity(parts, kind, teller) : new LooseContinuity(kind, teller);
+  return kind === "newHeads" || kind === "logs" ? new ChainContinuity(parts, kind, eventSink) : new BestEffortContinuity(kind, eventSink);
 }
 
 function unavailable(reason: string): Fault {

@@ -1,9 +1,10 @@
 // The port between subscriptions and those who have them: what is asked for, and what is heard.
-import type { Strategy } from "../../core/attempt.ts";
-import type { Provider } from "../../core/profile.ts";
-import type { Subscription } from "../../core/subscription.ts";
-import type { Outcome, Route } from "../router.ts";
-import type { Tracker } from "../tracker.ts";
+
+import type { Provider } from "../../core/provider/profile.ts";
+import type { Strategy } from "../../core/routing/strategy.ts";
+import type { Subscription } from "../../core/stream/subscription.ts";
+import type { Outcome, RoutedCall } from "../engine/router.ts";
+import type { Tracker } from "../health/tracker.ts";
 
 /** Who holds subscriptions, and how many different log filters it may have open at once. */
 export interface StreamCaller {
@@ -29,9 +30,9 @@ export interface SubscribeRequest {
 /** Hears one subscription: `started` or `refused`, once; after `started` any number of events and at most one `ended`. */
 export interface Subscriber {
   /** It is real upstream. `route` tells how a provider was found; null = the stream was there already. */
-  started(route: Route | null): void;
+  started(route: RoutedCall | null): void;
   /** A provider's error or a fault. */
-  refused(outcome: Outcome, route: Route | null): void;
+  refused(outcome: Outcome, route: RoutedCall | null): void;
   /** The raw JSON of results, in order. The same array and buffers for every subscriber: not to be changed. */
   events(results: readonly Buffer[]): void;
   /** It cannot go on without a gap. `reason` names no address. */

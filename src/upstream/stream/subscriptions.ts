@@ -1,16 +1,17 @@
 // Subscriptions as callers see them: one stream per profile, chain, kind and filter, whatever the number of its subscribers.
-import type { Head } from "../../core/chain-event.ts";
-import { type Fault, fault } from "../../core/fault.ts";
-import { type Provider, publicLabel } from "../../core/profile.ts";
-import type { SubscriptionKind } from "../../core/subscription.ts";
-import type { Directory } from "../directory.ts";
-import type { Tracker } from "../tracker.ts";
+
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { type Provider, publicLabel } from "../../core/provider/profile.ts";
+import type { Head } from "../../core/stream/chain-event.ts";
+import type { SubscriptionKind } from "../../core/stream/subscription.ts";
+import type { Tracker } from "../health/tracker.ts";
+import type { ProfileRegistry } from "../registry/profile-registry.ts";
 import type { Upstream } from "../transport.ts";
-import { withinBounds } from "./bounded.ts";
-import { createCheckRooms } from "./check-rooms.ts";
-import { createHoldings } from "./holdings.ts";
+import { withinBounds } from "./block-bounds.ts";
+import { createFilterQuota } from "./filter-quota.ts";
+import { createLogCheckRegistry } from "./log-check-registry.ts";
 import type { CheckCounts, StreamLog } from "./log-checks.ts";
-import { createPolls } from "./polls.ts";
+import { createPolls } from "./polled-source.ts";
 import type { SourceParts } from "./source.ts";
 import { Stream } from "./stream.ts";
 import type { FailoverReason, StreamCaller, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
@@ -40,7 +41,7 @@ export interface Subscriptions {
   /** Returns the way to leave; nobody hears anything after that. */
   open(request: SubscribeRequest, subscriber: Subscriber): () => void;
   /** Goes on with the profiles that the directory serves now. */
-  rebind(directory: Directory): void;
+  rebind(directory: ProfileRegistry): void;
   reports(): readonly SubscriptionReport[];
   counts(): readonly SubscriptionCounts[];
   /** Checks of logs. */
@@ -84,8 +85,8 @@ export function createSubscriptions({ http, onMove, log, ...rest }: Subscription
   const parts: SourceParts = { ...rest, polls: http === undefined ? null : createPolls({ ...rest, http }) };
   const entries = new Map<string, Entry>();
   const counted = new Map<string, SubscriptionCounts>();
-  const holdings = createHoldings();
-  const checks = createCheckRooms({ world: rest.world, wheel: rest.wheel, ws: rest.sockets, http: http ?? null }, log ?? null);
+  const filterQuota = createFilterQuota();
+  const checks = createLogCheckRegistry({ runtime: rest.runtime, timerWheel: rest.timerWheel, ws: rest.sockets, http: http ?? null }, log ?? null);
   /** Streams that nobody has, longest idle first. */
   const idle = new Map<string, Stream>();
 
@@ -131,11 +132,11 @@ export function createSubscriptions({ http, onMove, log, ...rest }: Subscription
       const { caller, subscription, deadlineMs } = request;
       const { bounds } = subscription;
       const bounded = subscription.kind === "logs" ? caller : null;
-      if (bounded !== null && !holdings.allows(bounded, key)) return refuse(subscriber, tooManyFilters(bounded));
+      if (bounded !== null && !filterQuota.allows(bounded, key)) return refuse(subscriber, tooManyFilters(bounded));
       if (!entries.has(key) && !makeRoom()) return refuse(subscriber, FULL);
       const stream = entries.get(key)?.stream ?? begin(key, request);
       const hearer = bounds === null ? subscriber : withinBounds(bounds, subscriber);
-      return bounded === null ? stream.join(hearer, deadlineMs) : holdings.hold(bounded, key, hearer, (held) => stream.join(held, deadlineMs));
+      return bounded === null ? stream.join(hearer, deadlineMs) : filterQuota.hold(bounded, key, hearer, (held) => stream.join(held, deadlineMs));
     },
     rebind(directory) {
       for (const { stream, request } of [...entries.values()]) {

@@ -2,24 +2,24 @@
 // Knows rows of the contract, not what they are about.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import { createAddressLimit } from "../../core/address-limit.ts";
-import { type ApiFault, apiFault } from "../../core/api-fault.ts";
-import { isStoreTrouble } from "../../hosted/store-trouble.ts";
-import type { World } from "../../world.ts";
-import { createBound } from "../bound.ts";
-import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../client-address.ts";
-import { OPERATIONS } from "../contract.ts";
-import type { OperationMethod } from "../contract-types.ts";
-import { isLocalCaller } from "../local-caller.ts";
-import type { Paywall } from "../paywall.ts";
-import { type Headers, headersOf } from "../respond.ts";
-import { readBody } from "./body.ts";
+import { createAddressLimit } from "../../core/billing/address-limit.ts";
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import type { Runtime } from "../../runtime.ts";
+import { isStoreFailure } from "../../store/store-failure.ts";
+import { OPERATIONS } from "../contract/contract.ts";
+import type { OperationMethod } from "../contract/operation.ts";
+import { readBody } from "../http/body.ts";
+import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../http/client-address.ts";
+import { createBound } from "../http/concurrency-limit.ts";
+import { isLocalCaller } from "../http/local-caller.ts";
+import { type Headers, headersOf } from "../http/respond.ts";
+import type { Paywall } from "../payment/paywall.ts";
 import type { AnyResult, NamedOperation } from "./operation.ts";
 import type { HandlerParts } from "./parts.ts";
-import { retiredAt } from "./retired.ts";
-import { createRoutes, type Route } from "./routes.ts";
+import { retiredAt } from "./retired-routes.ts";
+import { createRoutes, type OperationRoute } from "./routes.ts";
 import { createServing } from "./serve.ts";
-import { writeAnswer, writeApiFault, writePaid, writePaymentRefusal } from "./write.ts";
+import { writeAnswer, writeApiFault, writePaid, writePaymentRefusal } from "./write-answer.ts";
 
 /** What the API is served with. */
 export interface ApiParts extends Omit<HandlerParts, "creations" | "writes" | "payments"> {
@@ -87,7 +87,7 @@ export function createApi(parts: ApiParts): Api {
   const routeOf = createRoutes(OPERATIONS.filter((it) => it.servedBy === "api"));
   const reading = createBound(maxReading, apiFault("unavailable", "too many requests are arriving"));
   const underWay = createBound(maxUnderWay, apiFault("unavailable", "too many requests are under way"));
-  const failed = createCatch(parts.log, parts.world);
+  const failed = createCatch(parts.log, parts.runtime);
 
   /** What a request is answered; null = nobody is there any more. */
   async function answer({ request, headers, address, baseUrl, isLocal }: Exchange): Promise<AnyResult | null> {
@@ -120,7 +120,7 @@ export function createApi(parts: ApiParts): Api {
 const NO_BYTES = Buffer.alloc(0);
 
 /** The operation of a method on a route; what is missing is told, and `Allow` with it. */
-function operationOf(route: Route<NamedOperation> | undefined, method: string | undefined, headers: Headers) {
+function operationOf(route: OperationRoute<NamedOperation> | undefined, method: string | undefined, headers: Headers) {
   if (route === undefined) return apiFault("not_found", "nothing is served at this path", { nextAction: "use a path of /openapi.json" });
   const operation = route.operations.get(parseMethod(method));
   if (operation !== undefined) return { operation, params: route.params };
@@ -138,16 +138,16 @@ const TROUBLE_LOG_MS = 10_000;
 const TROUBLE_RETRY_MS = 2_000;
 
 /** What a request is answered when serving it threw: the store's trouble passes, everything else is a bug. */
-function createCatch(log: ApiParts["log"], world: World): (error: unknown, exchange: Exchange) => ApiFault {
+function createCatch(log: ApiParts["log"], runtime: Runtime): (error: unknown, exchange: Exchange) => ApiFault {
   let loggedAtMs = Number.NEGATIVE_INFINITY;
   return (error, { requestId, request }) => {
-    if (!isStoreTrouble(error)) {
+    if (!isStoreFailure(error)) {
       const problem = withoutSecrets(error instanceof Error ? (error.stack ?? error.message) : String(error));
       log.error({ requestId, method: request.method, problem }, "bug: a request of the API was not answered");
       return apiFault("internal", "the service failed to answer");
     }
-    if (world.now() - loggedAtMs >= TROUBLE_LOG_MS) {
-      loggedAtMs = world.now();
+    if (runtime.now() - loggedAtMs >= TROUBLE_LOG_MS) {
+      loggedAtMs = runtime.now();
       log.warn({ requestId, problem: withoutSecrets(String(error)) }, "the store does not answer; requests of the API are refused until it does");
     }
     return apiFault("unavailable", "the store does not answer right now", { retryAfterMs: TROUBLE_RETRY_MS });

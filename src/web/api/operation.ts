@@ -1,10 +1,10 @@
 // One request of an operation on its way to its handler and back, for whoever does not know what the operation is about.
 import type { IncomingMessage } from "node:http";
-import type { ApiFault } from "../../core/api-fault.ts";
-import type { Paid } from "../../hosted/payments/payments.ts";
-import type { OperationId } from "../contract.ts";
-import type { ApiCaller, Operation, Terms } from "../contract-types.ts";
-import type { PaymentRefusal } from "../paywall.ts";
+import type { ApiFault } from "../../core/faults/api-fault.ts";
+import type { PaidPurchase } from "../../payments/payments.ts";
+import type { OperationId } from "../contract/contract.ts";
+import type { ApiCaller, Operation, Terms } from "../contract/operation.ts";
+import type { PaymentRefusal } from "../payment/paywall.ts";
 
 /** An operation with its id. */
 export type NamedOperation = Operation & { readonly id: OperationId };
@@ -52,5 +52,5 @@ export interface AnyPaidHandler {
   readonly instead: string;
   readonly free: { includes(body: unknown): boolean; readonly serve: AnyHandler } | null;
   order(call: AnyCall): Terms | ApiFault | Promise<Terms | ApiFault>;
-  answer(paid: Paid, input: AnyInput): AnyResult | Promise<AnyResult>;
+  answer(paid: PaidPurchase, input: AnyInput): AnyResult | Promise<AnyResult>;
 }

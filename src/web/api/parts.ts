@@ -1,28 +1,28 @@
 // What handlers of the HTTP API are made with.
 
-import type { ManagedSlug } from "../../core/access.ts";
-import type { AddressLimit } from "../../core/address-limit.ts";
-import type { Chain } from "../../core/chain.ts";
-import type { MethodTable } from "../../core/method-table.ts";
-import type { Tariff } from "../../core/price.ts";
-import type { Profile } from "../../core/profile.ts";
+import type { ManagedSlug } from "../../core/billing/access.ts";
+import type { AddressLimit } from "../../core/billing/address-limit.ts";
+import type { Invalidations } from "../../core/billing/invalidations.ts";
+import type { Tariff } from "../../core/billing/price.ts";
+import type { Chain } from "../../core/provider/chain.ts";
+import type { Profile } from "../../core/provider/profile.ts";
 import type { AddressRules } from "../../core/public-address.ts";
-import type { AccountTerms } from "../../hosted/accounts.ts";
-import type { AuditFindings } from "../../hosted/audit.ts";
-import type { Changes } from "../../hosted/keys.ts";
-import type { Payments } from "../../hosted/payments/payments.ts";
-import type { ProfileRef } from "../../hosted/profiles.ts";
-import type { Sealer } from "../../hosted/sealed.ts";
-import type { Store } from "../../hosted/store.ts";
-import type { ProviderCheck } from "../../upstream/check.ts";
-import type { World } from "../../world.ts";
-import type { StatusOf } from "../handlers/profiles-status.ts";
+import type { MethodTable } from "../../core/rpc/method-table.ts";
+import type { AccountTerms } from "../../hosted/accounts/accounts.ts";
+import type { AuditFindings } from "../../hosted/audit/audit.ts";
+import type { ProfileRef } from "../../hosted/profiles/profiles.ts";
+import type { Payments } from "../../payments/payments.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Sealer } from "../../secrets/sealer.ts";
+import type { Store } from "../../store/store.ts";
+import type { ProviderCheck } from "../../upstream/provider-check.ts";
+import type { StatusOf } from "./provider-status.ts";
 
 /** What handlers are made with. */
 export interface HandlerParts {
-  readonly world: World;
+  readonly runtime: Runtime;
   readonly store: Store;
-  readonly changes: Changes;
+  readonly changes: Invalidations;
   /** Writes what an account (null = any) used up to now, as far as that can be done soon. False = there was nothing to write. */
   readonly settle: (accountId: string | null) => Promise<boolean>;
   readonly chains: readonly Chain[];

@@ -1,8 +1,8 @@
 // Finds the operation of a path and method: fixed segments before parameters. Knows paths, not what is behind them.
-import type { Operation, OperationMethod } from "../contract-types.ts";
+import type { Operation, OperationMethod } from "../contract/operation.ts";
 
 /** A path of the API with what it serves. */
-export interface Route<O extends Operation> {
+export interface OperationRoute<O extends Operation> {
   /** Decoded path parameters; null = one cannot be decoded. */
   readonly params: Readonly<Record<string, string>> | null;
   readonly operations: ReadonlyMap<OperationMethod, O>;
@@ -14,7 +14,7 @@ interface PathForm<O extends Operation> {
 }
 
 /** Finds the route of a path, without its query; undefined = there is none. */
-export function createRoutes<O extends Operation>(operations: readonly O[]): (path: string) => Route<O> | undefined {
+export function createRoutes<O extends Operation>(operations: readonly O[]): (path: string) => OperationRoute<O> | undefined {
   const forms = new Map<string, PathForm<O>>();
   for (const operation of operations) {
     const form = forms.get(operation.path) ?? { segments: segmentsOf(operation.path), operations: new Map() };

@@ -1,10 +1,10 @@
 // Serves one request of an operation that is paid for. With a payment, whether it was seen before is asked first of all: whoever repeats one gets its first
 // result, whatever became of key, token and range meanwhile.
-import { type ApiFault, apiFault } from "../../core/api-fault.ts";
-import type { Order, PaymentHeaders, RequestMark } from "../../hosted/payments/payments.ts";
-import type { ApiCaller } from "../contract-types.ts";
-import { paymentOf, requestMark, withoutPayment } from "../payment-headers.ts";
-import type { Paywall } from "../paywall.ts";
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import type { Order, PaymentHeaders, RequestMark } from "../../payments/payments.ts";
+import type { ApiCaller } from "../contract/operation.ts";
+import { paymentOf, requestMark, withoutPayment } from "../payment/payment-headers.ts";
+import type { Paywall } from "../payment/paywall.ts";
 import type { AnyCall, AnyInput, AnyPaidHandler, AnyResult, OperationRequest } from "./operation.ts";
 
 /** What it is done with. */

@@ -1,24 +1,24 @@
 // Serves one request of an operation that was found: who sent it, whether what it carries is right, and what its handler says.
 // Knows rows and handlers, and nothing of what they are about.
 import type { z } from "zod";
-import { type ApiFault, apiFault } from "../../core/api-fault.ts";
-import type { CONTRACT } from "../contract.ts";
-import type { ApiCaller, ApiHandlers, Operation } from "../contract-types.ts";
-import { accountHandlers } from "../handlers/accounts.ts";
-import { agentHandlers } from "../handlers/agent.ts";
-import { claimHandlers } from "../handlers/claims.ts";
-import { connectionHandlers } from "../handlers/connections.ts";
-import { feedbackHandlers } from "../handlers/feedback.ts";
-import { keyHandlers } from "../handlers/keys.ts";
-import { operatorHandlers } from "../handlers/operator.ts";
-import { operatorAccountHandlers } from "../handlers/operator-accounts.ts";
-import { profileHandlers } from "../handlers/profiles.ts";
-import { purchaseHandlers } from "../handlers/purchases.ts";
-import type { Paywall } from "../paywall.ts";
-import { parseBody } from "./body.ts";
-import { type CredentialParts, callerOf } from "./credentials.ts";
-import { checkDocument } from "./document.ts";
-import { checkFields, queryOf } from "./fields.ts";
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import type { CONTRACT } from "../contract/contract.ts";
+import type { ApiCaller, ApiHandlers, Operation } from "../contract/operation.ts";
+import { parseBody } from "../http/body.ts";
+import type { Paywall } from "../payment/paywall.ts";
+import { type ApiAuthenticationParts, callerOf } from "./authenticate.ts";
+import { checkDocument } from "./check-document.ts";
+import { checkFields, queryOf } from "./check-fields.ts";
+import { accountHandlers } from "./handlers/accounts.ts";
+import { agentHandlers } from "./handlers/agent.ts";
+import { claimHandlers } from "./handlers/claims.ts";
+import { connectionHandlers } from "./handlers/connections.ts";
+import { feedbackHandlers } from "./handlers/feedback.ts";
+import { keyHandlers } from "./handlers/keys.ts";
+import { operatorHandlers } from "./handlers/operator.ts";
+import { operatorAccountHandlers } from "./handlers/operator-accounts.ts";
+import { profileHandlers } from "./handlers/profiles.ts";
+import { purchaseHandlers } from "./handlers/purchases.ts";
 import type { AnyHandler, AnyInput, AnyPaidHandler, AnyResult, NamedOperation, OperationRequest } from "./operation.ts";
 import type { HandlerParts } from "./parts.ts";
 import { createPaidServing } from "./serve-paid.ts";
@@ -30,7 +30,7 @@ interface ServingParts extends HandlerParts {
 }
 
 /** Answers requests of operations; throws where the store does. */
-export function createServing(parts: ServingParts, credentials: CredentialParts): (asked: OperationRequest) => Promise<AnyResult> {
+export function createServing(parts: ServingParts, credentials: ApiAuthenticationParts): (asked: OperationRequest) => Promise<AnyResult> {
   const handlers = parseHandlers(handlersOf(parts));
   const servePaid = createPaidServing({ paywall: parts.paywall, callerOf: (asked, paid) => changerOf(credentials, asked, paid), inputOf });
   return async (asked) => {
@@ -51,7 +51,7 @@ export function createServing(parts: ServingParts, credentials: CredentialParts)
 }
 
 /** Who sent a request that changes something, if they may. */
-async function changerOf(credentials: CredentialParts, asked: OperationRequest, paid: boolean): Promise<ApiCaller | ApiFault> {
+async function changerOf(credentials: ApiAuthenticationParts, asked: OperationRequest, paid: boolean): Promise<ApiCaller | ApiFault> {
   const { operation, request, address, params } = asked;
   const caller = await callerOf(credentials, operation.auth, { request, address, pathKey: params?.["key"] ?? null, paid });
   if (caller.kind === "agent" && caller.agent.readOnly) return apiFault("forbidden", "the management token may only read");
@@ -74,9 +74,9 @@ async function settle({ settle }: HandlerParts, caller: ApiCaller | ApiFault): P
 }
 
 /** Why an account may not change something now; null = it may, and one is counted. */
-function writeLimit({ writes, world }: HandlerParts, caller: ApiCaller): ApiFault | null {
+function writeLimit({ writes, runtime }: HandlerParts, caller: ApiCaller): ApiFault | null {
   const accountId = caller.kind === "agent" ? caller.agent.accountId : caller.kind === "key" ? caller.key.accountId : null;
-  const retryAfterMs = accountId === null ? 0 : writes.take(accountId, world.now());
+  const retryAfterMs = accountId === null ? 0 : writes.take(accountId, runtime.now());
   return retryAfterMs === 0 ? null : apiFault("rate_limited", "the account has been changed too often in the last minute", { retryAfterMs });
 }
 

@@ -1,9 +1,9 @@
 // The discovery documents by path, ready to send. Each is rendered once per set of facts; the address is put in per caller. What is kept is bounded,
 // because the address comes from a header.
 import { createHash } from "node:crypto";
-import { agentDocument } from "./agent.ts";
+import { agentDocument } from "./agent-json.ts";
 import { errorsText } from "./errors-page.ts";
-import type { Facts } from "./facts.ts";
+import type { DocumentFacts } from "./facts.ts";
 import { indexText } from "./index-page.ts";
 import { llmsText } from "./llms.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -33,7 +33,7 @@ interface Form {
   readonly contentType: string;
   /** A browser gets it as a page. */
   readonly rendersFor?: "browsers";
-  readonly render: (facts: Facts, site: Site) => string;
+  readonly render: (facts: DocumentFacts, site: Site) => string;
 }
 
 const JSON_TYPE = "application/json";
@@ -56,12 +56,12 @@ const MAX_KEPT = 64;
 const ETAG_CHARS = 22;
 
 /** The documents of an instance. `facts` is asked each time: when it answers another record, everything is rendered anew. */
-export function createDocuments(facts: () => Facts): Documents {
-  let known: Facts | null = null;
+export function createDocuments(facts: () => DocumentFacts): Documents {
+  let known: DocumentFacts | null = null;
   const templates = new Map<string, Template>();
   const kept = new Map<string, SentDocument>();
 
-  function templateOf(path: string, form: Form, now: Facts): Template {
+  function templateOf(path: string, form: Form, now: DocumentFacts): Template {
     const template = templates.get(path) ?? cut(form.render(now, NOWHERE));
     templates.set(path, template);
     return template;

@@ -1,10 +1,10 @@
 // `/docs/errors`: every error code, what it means and what to do, one anchor each. A pure function of an instance's facts.
 import { type ErrorEntry, errorEntries, statusText } from "./errors.ts";
-import type { Facts } from "./facts.ts";
+import type { DocumentFacts } from "./facts.ts";
 import { prose } from "./markdown.ts";
 
 /** The document. */
-export function errorsText({ hosted }: Facts): string {
+export function errorsText({ hosted }: DocumentFacts): string {
   const entries = errorEntries(hosted !== null);
   const codes = [...new Set(entries.map((it) => it.code))];
   const sections = codes.map((code) =>

@@ -1,6 +1,6 @@
 // The error catalogue for documents: the tables of both surfaces as one list. Adds what each JSON-RPC error means; knows no other fact of its own.
-import { API_FAULTS, type ApiFaultCode } from "../../core/api-fault.ts";
-import { FAULTS, type FaultCode } from "../../core/fault.ts";
+import { API_FAULTS, type ApiFaultCode } from "../../core/faults/api-fault.ts";
+import { FAULTS, type FaultCode } from "../../core/faults/rpc-fault.ts";
 
 /** One way in which a code is answered. */
 export interface ErrorEntry {

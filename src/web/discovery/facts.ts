@@ -1,14 +1,14 @@
 // What the discovery documents tell of an instance, as one record, read from its configuration. Takes no secret and no provider's address along.
 
-import type { Strategy } from "../../core/attempt.ts";
-import type { BucketSize } from "../../core/bucket.ts";
-import type { Chain } from "../../core/chain.ts";
-import { exampleChain } from "../../core/example-chain.ts";
-import { type ConfiguredMethod, type MethodTable, methodTable } from "../../core/method-table.ts";
-import type { PaymentSettings } from "../../core/payment.ts";
-import type { Tariff } from "../../core/price.ts";
-import type { Profile, ProviderSet } from "../../core/profile.ts";
-import { POLLED_KINDS, SUBSCRIPTION_KINDS, type SubscriptionKind } from "../../core/subscription.ts";
+import type { RateLimitSize } from "../../core/billing/gcra.ts";
+import type { PaymentSettings } from "../../core/billing/payment.ts";
+import type { Tariff } from "../../core/billing/price.ts";
+import type { Chain } from "../../core/provider/chain.ts";
+import { exampleChain } from "../../core/provider/example-chain.ts";
+import type { Profile, ProviderSet } from "../../core/provider/profile.ts";
+import type { Strategy } from "../../core/routing/strategy.ts";
+import { type ConfiguredMethod, type MethodTable, methodTable } from "../../core/rpc/method-table.ts";
+import { POLLED_KINDS, SUBSCRIPTION_KINDS, type SubscriptionKind } from "../../core/stream/subscription.ts";
 import { type PaymentTerms, termsOf } from "./payment-terms.ts";
 
 /** The strategies, the default one first. */
@@ -50,7 +50,7 @@ export interface HostedFacts {
   readonly freeCuPerMonth: number;
   readonly fallbackMs: number;
   readonly tariff: Tariff;
-  readonly buckets: Readonly<Record<"managed" | "reduced" | "public" | "custom", BucketSize>>;
+  readonly buckets: Readonly<Record<"managed" | "reduced" | "public" | "custom", RateLimitSize>>;
   readonly maxKeys: number;
   readonly maxProfiles: number;
   readonly keysPerHour: number;
@@ -59,7 +59,7 @@ export interface HostedFacts {
 }
 
 /** Everything that documents tell of an instance. Every document is a function of this and of the address it is reached by. */
-export interface Facts {
+export interface DocumentFacts {
   /** Of the service. */
   readonly version: string;
   readonly chains: readonly ChainFacts[];
@@ -73,7 +73,7 @@ export interface Facts {
 }
 
 /** Name of the chain that examples call in a profile; null = there is none. */
-export function chainIn({ chains, profiles }: Facts, slug: string | null): string | null {
+export function chainIn({ chains, profiles }: DocumentFacts, slug: string | null): string | null {
   const namesOf = (profile: string | null): readonly string[] => profiles.find((it) => it.slug === profile)?.chains ?? [];
   const served = namesOf(slug);
   return exampleChain(
@@ -98,7 +98,7 @@ export interface HostedSource extends Omit<HostedFacts, "operator" | "payments">
 }
 
 /** Reads the facts of a configuration. */
-export function factsOf(source: FactsSource, version: string): Facts {
+export function factsOf(source: FactsSource, version: string): DocumentFacts {
   const { chains, profiles, limits, hosted, server } = source;
   const reachable = hosted === null || hosted.keyless ? profiles : profiles.filter((it) => it.managed);
   const slugs = profiles.map((it) => it.slug);

@@ -1,10 +1,10 @@
 // `/docs`: the list of an instance's documents. A pure function of its facts and address.
-import type { Facts } from "./facts.ts";
+import type { DocumentFacts } from "./facts.ts";
 import { DOCUMENT_PATHS } from "./operations.ts";
 import type { Site } from "./site.ts";
 
 /** The document. */
-export function indexText({ hosted, version }: Facts, { baseUrl }: Site): string {
+export function indexText({ hosted, version }: DocumentFacts, { baseUrl }: Site): string {
   const link = (name: string, path: string, about: string): string => `- [${name}](${baseUrl}${path}): ${about}`;
   return [
     "# Documents\n",

@@ -2,16 +2,16 @@
 import { z } from "zod";
 
 /** A piece of JSON Schema, as far as documents look into it. */
-export interface SchemaNode {
+export interface JsonSchema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly description?: string;
-  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
-  readonly items?: SchemaNode;
-  readonly anyOf?: readonly SchemaNode[];
-  readonly oneOf?: readonly SchemaNode[];
-  readonly allOf?: readonly SchemaNode[];
+  readonly items?: JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+  readonly allOf?: readonly JsonSchema[];
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
   readonly pattern?: string;
@@ -29,9 +29,9 @@ export interface SchemaNode {
 
 /** Renders shapes and remembers the named ones. */
 export interface Schemas {
-  of(shape: z.ZodType): SchemaNode;
+  of(shape: z.ZodType): JsonSchema;
   /** Named shapes that were rendered so far. */
-  readonly components: Readonly<Record<string, SchemaNode>>;
+  readonly components: Readonly<Record<string, JsonSchema>>;
 }
 
 /** Where references to named shapes point. */
@@ -39,7 +39,7 @@ export const COMPONENTS = "#/components/schemas/";
 
 /** Nothing rendered yet. */
 export function createSchemas(): Schemas {
-  const components: Record<string, SchemaNode> = {};
+  const components: Record<string, JsonSchema> = {};
   return {
     components,
     of(shape) {
@@ -57,7 +57,7 @@ function plain({ jsonSchema: node }: { readonly jsonSchema: z.core.JSONSchema.Ba
   if (node.format !== undefined) delete node.pattern;
 }
 
-type Root = SchemaNode & { readonly $defs?: Readonly<Record<string, SchemaNode>> };
+type Root = JsonSchema & { readonly $defs?: Readonly<Record<string, JsonSchema>> };
 
 /** A copy in terms of the type above, with references that point at components. */
 function parseNode(schema: object): Root {
@@ -66,6 +66,6 @@ function parseNode(schema: object): Root {
 }
 
 /** The record's own fields of an object shape, each with whether it has to be there. */
-export function fieldsOf(node: SchemaNode): readonly { readonly name: string; readonly schema: SchemaNode; readonly required: boolean }[] {
+export function fieldsOf(node: JsonSchema): readonly { readonly name: string; readonly schema: JsonSchema; readonly required: boolean }[] {
   return Object.entries(node.properties ?? {}).map(([name, schema]) => ({ name, schema, required: node.required?.includes(name) ?? false }));
 }

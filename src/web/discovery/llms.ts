@@ -1,12 +1,12 @@
 // `/llms.txt`: what an instance is and where everything stands, in the form of llmstxt.org. A pure function of its facts and address.
-import type { Facts } from "./facts.ts";
+import type { DocumentFacts } from "./facts.ts";
+import { firstSteps, refusalNotes } from "./first-steps.ts";
 import { DOCUMENT_PATHS, lineOf, servedOperations } from "./operations.ts";
-import { paymentSteps, salesText } from "./payment-walk.ts";
+import { paymentSteps, salesText } from "./payment-steps.ts";
 import type { Site } from "./site.ts";
-import { firstSteps, refusalNotes } from "./walk.ts";
 
 /** The document. */
-export function llmsText(facts: Facts, site: Site): string {
+export function llmsText(facts: DocumentFacts, site: Site): string {
   const { hosted } = facts;
   return [
     "# svc\n",
@@ -25,14 +25,14 @@ export function llmsText(facts: Facts, site: Site): string {
     .join("\n");
 }
 
-function walk(facts: Facts, site: Site): string {
+function walk(facts: DocumentFacts, site: Site): string {
   const steps = [...firstSteps(facts, site), ...paymentSteps(facts, site)].map(
     ({ title, shell, note }, i) => `${i + 1}. ${title}. ${note}\n\n\`\`\`sh\n${shell}\n\`\`\`\n`,
   );
   return ["## First steps\n", ...steps].join("\n");
 }
 
-function refusals(facts: Facts, { baseUrl }: Site): string {
+function refusals(facts: DocumentFacts, { baseUrl }: Site): string {
   const notes = refusalNotes(facts).map((it) => `- ${it}`);
   return [
     "## Refusals\n",
@@ -41,7 +41,7 @@ function refusals(facts: Facts, { baseUrl }: Site): string {
   ].join("\n");
 }
 
-function links(facts: Facts, { baseUrl }: Site): string {
+function links(facts: DocumentFacts, { baseUrl }: Site): string {
   const operations = servedOperations(facts).filter((it) => it.method === "GET" && !it.path.includes("{") && it.auth.includes("none"));
   return [
     "## Documents\n",

@@ -1,9 +1,9 @@
 // The operations of the contract as OpenAPI: parameters, bodies, answers and refusals. Adds nothing to what the rows say.
-import { errorEnvelope } from "../schemas-open.ts";
+import { errorEnvelope } from "../contract/schemas/instance.ts";
 import { errorUrl, managementError } from "./errors.ts";
 import { fieldsOf, type Schemas } from "./json-schema.ts";
 import { headersOf, type Json, type Refusals, refusalResponses, type SharedAnswers, securityOf } from "./openapi-parts.ts";
-import type { NamedOperation } from "./operations.ts";
+import type { ServedOperation } from "./operations.ts";
 import { type PaymentTerms, paymentInfo } from "./payment-terms.ts";
 
 /** Where the named parts of a document are collected. */
@@ -19,7 +19,7 @@ export interface Instance {
 }
 
 /** The path items of operations. */
-export function apiPaths(operations: readonly NamedOperation[], components: Components, { baseUrl, payments }: Instance): Readonly<Record<string, Json>> {
+export function apiPaths(operations: readonly ServedOperation[], components: Components, { baseUrl, payments }: Instance): Readonly<Record<string, Json>> {
   const refusals = managementRefusals(baseUrl);
   const paths: Record<string, Json> = {};
   if (operations.some((it) => it.faults.length > 0)) components.schemas.of(errorEnvelope);
@@ -28,7 +28,7 @@ export function apiPaths(operations: readonly NamedOperation[], components: Comp
   return paths;
 }
 
-function infoOf({ pays }: NamedOperation, payments: PaymentTerms | null): Json {
+function infoOf({ pays }: ServedOperation, payments: PaymentTerms | null): Json {
   const info = pays === undefined ? null : paymentInfo(payments, pays);
   return info === null ? {} : { "x-payment-info": info };
 }
@@ -43,7 +43,7 @@ function managementRefusals(baseUrl: string): Refusals {
   };
 }
 
-function operationOf(it: NamedOperation, components: Components, refusals: Refusals): Json {
+function operationOf(it: ServedOperation, components: Components, refusals: Refusals): Json {
   const { schemas } = components;
   return {
     operationId: it.id,
@@ -66,7 +66,7 @@ const IF_MATCH: Json = {
   schema: { type: "string", examples: ['"3"'] },
 };
 
-function parametersOf({ params, query, faults }: NamedOperation, schemas: Schemas): Json {
+function parametersOf({ params, query, faults }: ServedOperation, schemas: Schemas): Json {
   const places = [
     ["path", params],
     ["query", query],
@@ -81,12 +81,12 @@ function parametersOf({ params, query, faults }: NamedOperation, schemas: Schema
   return all.length === 0 ? {} : { parameters: all };
 }
 
-function bodyOf(schemas: Schemas, shape: NonNullable<NamedOperation["body"]>): Json {
+function bodyOf(schemas: Schemas, shape: NonNullable<ServedOperation["body"]>): Json {
   const required = Object.values(shape.shape).some((it) => !it.safeParse(undefined).success);
   return { required, content: { "application/json": { schema: schemas.of(shape) } } };
 }
 
-function responsesOf({ answers, faults, pays }: NamedOperation, { schemas, answers: shared }: Components, refusals: Refusals): Json {
+function responsesOf({ answers, faults, pays }: ServedOperation, { schemas, answers: shared }: Components, refusals: Refusals): Json {
   const good = Object.entries(answers).map(([status, { description, schema }]): readonly [string, Json] => {
     const receipts = pays === undefined ? [] : (["Receipt", "PaymentResponse"] as const);
     const headers = headersOf(["RequestId", ...(status === "503" ? (["RetryAfter"] as const) : []), ...receipts]);

@@ -1,6 +1,6 @@
 // Parts that OpenAPI operations share: headers, security schemes, references to them, and refusals by status. Knows no operation.
-import type { PurposeKind } from "../../core/payment.ts";
-import type { Auth } from "../contract-types.ts";
+import type { PurposeKind } from "../../core/billing/payment.ts";
+import type { Auth } from "../contract/operation.ts";
 import { byStatus, type ErrorEntry } from "./errors.ts";
 import type { HostedFacts } from "./facts.ts";
 import { COMPONENTS } from "./json-schema.ts";

@@ -1,7 +1,7 @@
 // JSON-RPC over HTTP as OpenAPI: one operation per main URL form, with live chains and strategies as examples. Knows no method of JSON-RPC.
-import { rpcError } from "../schemas-open.ts";
+import { rpcError } from "../contract/schemas/instance.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";
-import { type Facts, STRATEGIES } from "./facts.ts";
+import { type DocumentFacts, STRATEGIES } from "./facts.ts";
 import type { Components } from "./openapi-api.ts";
 import { type HeaderName, headersOf, type Json, type Refusals, refusalResponses, rpcSecurity } from "./openapi-parts.ts";
 import { SESSION_FORM } from "./operations.ts";
@@ -27,7 +27,7 @@ const FORMS: readonly RpcForm[] = [
 export const RPC_OPERATIONS: readonly string[] = [KEYED, SESSION, ...FORMS].map((it) => it.id);
 
 /** The path items of JSON-RPC. */
-export function rpcPaths(facts: Facts, components: Components): Readonly<Record<string, Json>> {
+export function rpcPaths(facts: DocumentFacts, components: Components): Readonly<Record<string, Json>> {
   const shared = sharedParts(facts, components);
   const forms = facts.hosted === null ? FORMS : [KEYED, ...(sellsCalls(facts.hosted.payments) ? [SESSION] : []), ...FORMS];
   return Object.fromEntries(forms.map((form) => [form.path, { post: operationOf(form, facts, shared) }]));
@@ -38,7 +38,7 @@ function isOverHttp({ surface, status, code }: ErrorEntry): boolean {
   return surface === "json_rpc" && status !== 200 && code !== "method_not_allowed" && code !== "upgrade_required";
 }
 
-function sharedParts(facts: Facts, { schemas, answers }: Components): { readonly requestBody: Json; readonly responses: Json } {
+function sharedParts(facts: DocumentFacts, { schemas, answers }: Components): { readonly requestBody: Json; readonly responses: Json } {
   const body = { schema: schemas.of(rpcBody) };
   const answer = { schema: schemas.of(rpcAnswers) };
   schemas.of(rpcError);
@@ -74,7 +74,7 @@ const REFUSALS: Omit<Refusals, "headers"> = {
   },
 };
 
-function operationOf({ id, path, summary }: RpcForm, facts: Facts, shared: ReturnType<typeof sharedParts>): Json {
+function operationOf({ id, path, summary }: RpcForm, facts: DocumentFacts, shared: ReturnType<typeof sharedParts>): Json {
   const named = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name);
   const inPath = named.map((name) => ({ name, in: "path", required: true, ...pathParameter(name, facts) }));
   const strategy = named.includes("strategy") ? [] : [STRATEGY];
@@ -120,7 +120,7 @@ const META = {
   schema: { type: "string", enum: ["body", "headers"] },
 };
 
-function pathParameter(name: string, { chains, profiles }: Facts): Json {
+function pathParameter(name: string, { chains, profiles }: DocumentFacts): Json {
   switch (name) {
     case "chain": {
       const examples = chains.map((it) => it.name);

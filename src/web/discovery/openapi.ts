@@ -1,8 +1,8 @@
 // `/openapi.json`: the interface of one instance as OpenAPI 3.1. A pure function of its facts and address.
 
-import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
+import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import { type ErrorEntry, errorEntries, errorUrl } from "./errors.ts";
-import type { Facts } from "./facts.ts";
+import type { DocumentFacts } from "./facts.ts";
 import { createSchemas } from "./json-schema.ts";
 import { apiPaths } from "./openapi-api.ts";
 import { createSharedAnswers, headerComponents, type Json, securitySchemes } from "./openapi-parts.ts";
@@ -14,7 +14,7 @@ import type { Site } from "./site.ts";
 export const INTERFACE_VERSION = "1.0.0";
 
 /** The document. */
-export function openApiDocument(facts: Facts, { baseUrl, socketUrl }: Site): Json {
+export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Site): Json {
   const schemas = createSchemas();
   const answers = createSharedAnswers();
   const components = { schemas, answers };
@@ -40,7 +40,7 @@ export function openApiDocument(facts: Facts, { baseUrl, socketUrl }: Site): Jso
 }
 
 /** Every error code with what to do about it, as JSON. */
-function errorCatalog({ hosted }: Facts, baseUrl: string): readonly Json[] {
+function errorCatalog({ hosted }: DocumentFacts, baseUrl: string): readonly Json[] {
   return errorEntries(hosted !== null).map((it: ErrorEntry) => ({
     code: it.code,
     surface: it.surface,

@@ -1,14 +1,14 @@
 // Which operations an instance serves, and the URL forms of JSON-RPC as documents name them. The rows themselves stand in the contract.
-import { CONTRACT, OPERATIONS, type OperationId } from "../contract.ts";
-import type { Operation } from "../contract-types.ts";
-import { CURRENT_FORMS } from "../rpc/address.ts";
-import type { Facts } from "./facts.ts";
+import { CONTRACT, OPERATIONS, type OperationId } from "../contract/contract.ts";
+import type { Operation } from "../contract/operation.ts";
+import { CURRENT_FORMS } from "../rpc/target.ts";
+import type { DocumentFacts } from "./facts.ts";
 
 /** A row of the contract with its id. */
-export type NamedOperation = Operation & { readonly id: OperationId };
+export type ServedOperation = Operation & { readonly id: OperationId };
 
 /** The operations of an instance. */
-export function servedOperations({ hosted }: Facts): readonly NamedOperation[] {
+export function servedOperations({ hosted }: DocumentFacts): readonly ServedOperation[] {
   return OPERATIONS.filter((it) => it.tag === "instance" || (hosted !== null && (it.tag !== "operator" || hosted.operator)));
 }
 
@@ -32,7 +32,7 @@ export const PLAIN_FORMS: readonly string[] = CURRENT_FORMS.filter((it) => it !=
 export const KEYED_FORMS: readonly string[] = PLAIN_FORMS.map((it) => it.replace("/rpc/", "/rpc/k/{key}/"));
 
 /** The URL forms that lead to a call on this instance: without a key first, where it serves callers without one. */
-export function rpcForms({ hosted }: Facts): readonly string[] {
+export function rpcForms({ hosted }: DocumentFacts): readonly string[] {
   if (hosted === null) return PLAIN_FORMS;
   return [...KEYED_FORMS, ...PLAIN_FORMS];
 }

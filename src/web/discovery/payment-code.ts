@@ -1,7 +1,7 @@
 // How to pay from a program: complete examples for the rails of an instance, with its addresses and amounts. They run as they stand.
-import { unitsOf } from "../../core/payment.ts";
-import { usdText } from "../../core/price.ts";
-import { chainIn, type Facts } from "./facts.ts";
+import { unitsOf } from "../../core/billing/payment.ts";
+import { usdText } from "../../core/billing/price.ts";
+import { chainIn, type DocumentFacts } from "./facts.ts";
 import { pathOf, SESSION_FORM } from "./operations.ts";
 import type { PaymentTerms, RailTerms } from "./payment-terms.ts";
 import type { Site } from "./site.ts";
@@ -14,7 +14,7 @@ interface Example {
 }
 
 /** An example for each kind of rail; empty where nothing is sold. */
-export function paymentFromCode(facts: Facts, site: Site): string {
+export function paymentFromCode(facts: DocumentFacts, site: Site): string {
   const terms = facts.hosted?.payments ?? null;
   if (terms === null) return "";
   const rails: readonly (RailTerms | undefined)[] = ["tempo", "evm", "session"].map((kind) => terms.rails.find((it) => it.kind === kind));
@@ -24,7 +24,7 @@ export function paymentFromCode(facts: Facts, site: Site): string {
 }
 
 interface Where {
-  readonly facts: Facts;
+  readonly facts: DocumentFacts;
   readonly site: Site;
 }
 

@@ -1,6 +1,6 @@
 // Payments as documents tell of them: which rails there are, what is bought by them, and what that costs. Takes no secret along; knows no document.
-import { type PaymentSettings, type PurposeKind, type RailSettings, unitsOf } from "../../core/payment.ts";
-import { usdText } from "../../core/price.ts";
+import { type PaymentSettings, type PurposeKind, type RailSettings, unitsOf } from "../../core/billing/payment.ts";
+import { usdText } from "../../core/billing/price.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,16 +1,16 @@
 // `/docs/api`: the reference of every operation as Markdown, rendered from the contract. Adds nothing to what its rows say.
-import { OLD_FORMS } from "../../core/old-form.ts";
-import type { Auth } from "../contract-types.ts";
-import { rpcError } from "../schemas-open.ts";
+import { LEGACY_FORMS } from "../../core/faults/legacy-form.ts";
+import type { Auth } from "../contract/operation.ts";
+import { rpcError } from "../contract/schemas/instance.ts";
 import { errorUrl } from "./errors.ts";
-import { createSchemas, type SchemaNode, type Schemas } from "./json-schema.ts";
+import { createSchemas, type JsonSchema, type Schemas } from "./json-schema.ts";
 import { cell, table } from "./markdown.ts";
-import { KEYED_FORMS, lineOf, type NamedOperation, PLAIN_FORMS, SESSION_FORM } from "./operations.ts";
+import { KEYED_FORMS, lineOf, PLAIN_FORMS, SESSION_FORM, type ServedOperation } from "./operations.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
 import { fieldRows, typeText } from "./schema-text.ts";
 
 /** The document, of these operations. */
-export function apiReference(operations: readonly NamedOperation[], baseUrl: string): string {
+export function apiReference(operations: readonly ServedOperation[], baseUrl: string): string {
   const schemas = createSchemas();
   const keyed = operations.some((it) => it.tag !== "instance");
   const sections = operations.map((it) => operationText(it, schemas, baseUrl));
@@ -45,7 +45,7 @@ const OLDER_ERRORS = " and, where the service refuses, `error.data.error_type`."
 const OLDER_OFF = " A form that is switched off answers `gone`.";
 
 function oldFormsText(keyed: boolean): string {
-  const rows = Object.entries(OLD_FORMS).filter(([name]) => keyed || (name !== "key-query" && name !== "version-header"));
+  const rows = Object.entries(LEGACY_FORMS).filter(([name]) => keyed || (name !== "key-query" && name !== "version-header"));
   return `${OLDER}${keyed ? OLDER_KEYED : ""}${OLDER_ERRORS}${keyed ? OLDER_OFF : ""}\n\n${table(
     ["Form", "Was", "Use"],
     rows.map(([name, { was, instead }]) => [name, cell(was), cell(instead)]),
@@ -63,7 +63,7 @@ const CREDENTIALS: Readonly<Record<Auth, string>> = {
 
 const PAYMENT = "; a payment (`Authorization: Payment`, `Payment-Authorization` or `PAYMENT-SIGNATURE`) pays";
 
-function operationText(it: NamedOperation, schemas: Schemas, baseUrl: string): string {
+function operationText(it: ServedOperation, schemas: Schemas, baseUrl: string): string {
   const faults = [...new Set(it.faults)].map((code) => `[${code}](${errorUrl(baseUrl, code)})`);
   return [
     `### ${it.id}\n`,
@@ -83,11 +83,11 @@ function operationText(it: NamedOperation, schemas: Schemas, baseUrl: string): s
   ].join("\n");
 }
 
-function parametersText(title: string, shape: NamedOperation["params"], schemas: Schemas): readonly string[] {
+function parametersText(title: string, shape: ServedOperation["params"], schemas: Schemas): readonly string[] {
   return shape === null ? [] : [table([title, "Type", "Present", "Meaning"], fieldRows(schemas.of(shape)))];
 }
 
-function shapeText(name: string, node: SchemaNode): string {
+function shapeText(name: string, node: JsonSchema): string {
   const rows = fieldRows(node);
   const body = rows.length === 0 ? `${cell(typeText(node))}\n` : table(["Field", "Type", "Present", "Meaning"], rows);
   return `### ${name}\n\n${node.description === undefined ? "" : `${node.description}\n\n`}${body}`;

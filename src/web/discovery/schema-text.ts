@@ -1,9 +1,9 @@
 // JSON Schema in words: the type of a value, and the fields of an object as rows of a table.
-import { COMPONENTS, fieldsOf, type SchemaNode } from "./json-schema.ts";
+import { COMPONENTS, fieldsOf, type JsonSchema } from "./json-schema.ts";
 import { cell } from "./markdown.ts";
 
 /** What a value may be. */
-export function typeText(node: SchemaNode): string {
+export function typeText(node: JsonSchema): string {
   if (node.$ref !== undefined) {
     const name = node.$ref.slice(COMPONENTS.length);
     return `[${name}](#${name.toLowerCase()})`;
@@ -17,7 +17,7 @@ export function typeText(node: SchemaNode): string {
   return [[node.type].flat().join(" or "), node.format === undefined ? "" : `(${node.format})`, boundsText(node)].filter((it) => it !== "").join(" ");
 }
 
-function boundsText({ minimum, maximum, minLength, maxLength, pattern }: SchemaNode): string {
+function boundsText({ minimum, maximum, minLength, maxLength, pattern }: JsonSchema): string {
   const low = minimum ?? minLength;
   const high = maximum ?? maxLength;
   const unit = minLength !== undefined || maxLength !== undefined ? " characters" : "";
@@ -27,7 +27,7 @@ function boundsText({ minimum, maximum, minLength, maxLength, pattern }: SchemaN
 }
 
 /** Name, type, necessity and meaning of every field, those of inner objects included. */
-export function fieldRows(node: SchemaNode, prefix = ""): readonly (readonly string[])[] {
+export function fieldRows(node: JsonSchema, prefix = ""): readonly (readonly string[])[] {
   return fieldsOf(node).flatMap(({ name, schema, required }) => {
     const inner = innerOf(schema);
     const fallback = schema.default === undefined ? "" : `default \`${JSON.stringify(schema.default)}\``;
@@ -38,13 +38,13 @@ export function fieldRows(node: SchemaNode, prefix = ""): readonly (readonly str
 }
 
 interface Inner {
-  readonly node: SchemaNode;
+  readonly node: JsonSchema;
   readonly kind: string;
   readonly suffix: string;
 }
 
 /** The object a field holds: itself, the items of a list, or what it is where it is not null. Null = it holds none. */
-function innerOf(schema: SchemaNode): Inner | null {
+function innerOf(schema: JsonSchema): Inner | null {
   if (schema.properties !== undefined) return { node: schema, kind: "object", suffix: "." };
   if (schema.items?.properties !== undefined) return { node: schema.items, kind: "list of objects", suffix: "[]." };
   const [object, ...others] = schema.anyOf ?? [];

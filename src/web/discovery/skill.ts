@@ -1,20 +1,21 @@
 // `/SKILL.md`: how an agent uses an instance, step by step, with live values. A pure function of its facts and address.
-import type { MethodTable } from "../../core/method-table.ts";
-import { cuOf, notificationCuOf } from "../../core/price.ts";
-import { SUBSCRIPTION_KINDS } from "../../core/subscription.ts";
-import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent.ts";
+
+import { cuOf, notificationCuOf } from "../../core/billing/price.ts";
+import type { MethodTable } from "../../core/rpc/method-table.ts";
+import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
+import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent-json.ts";
 import { errorEntries, statusText } from "./errors.ts";
-import { chainIn, type Facts, type HostedFacts, STRATEGIES } from "./facts.ts";
+import { chainIn, type DocumentFacts, type HostedFacts, STRATEGIES } from "./facts.ts";
+import { type FirstStep, firstSteps, refusalNotes } from "./first-steps.ts";
 import { cell, prose, table } from "./markdown.ts";
 import { DOCUMENT_PATHS, pathOf, rpcForms, SESSION_FORM } from "./operations.ts";
 import { paymentFromCode } from "./payment-code.ts";
+import { PAYMENT_NOTES, paymentSteps, salesText } from "./payment-steps.ts";
 import { sellsCalls } from "./payment-terms.ts";
-import { PAYMENT_NOTES, paymentSteps, salesText } from "./payment-walk.ts";
 import type { Site } from "./site.ts";
-import { firstSteps, refusalNotes, type Step } from "./walk.ts";
 
 /** The document. */
-export function skillText(facts: Facts, site: Site): string {
+export function skillText(facts: DocumentFacts, site: Site): string {
   const { hosted } = facts;
   return [
     FRONT_MATTER,
@@ -37,26 +38,26 @@ description: Calls EVM chains by JSON-RPC over HTTP or WebSocket through one URL
 ---
 `;
 
-function chains({ chains }: Facts): string {
+function chains({ chains }: DocumentFacts): string {
   const rows = chains.map((it) => [`\`${it.name}\``, String(it.chainId), cell(it.title), it.aliases.join(", "), it.subscriptions.join(", ")]);
   return `## Chains\n\nA chain is named by name, alias or decimal id.\n\n${table(["Name", "Id", "Title", "Aliases", "Subscriptions"], rows)}`;
 }
 
-function steps(facts: Facts, site: Site): string {
+function steps(facts: DocumentFacts, site: Site): string {
   return ["## First steps\n", ...numbered(firstSteps(facts, site))].join("\n");
 }
 
-function numbered(steps: readonly Step[]): readonly string[] {
+function numbered(steps: readonly FirstStep[]): readonly string[] {
   return steps.map(({ title, shell, note }, i) => `### ${i + 1}. ${title}\n\n\`\`\`sh\n${shell}\n\`\`\`\n\n${note}\n`);
 }
 
-function payments(facts: Facts, site: Site): string {
+function payments(facts: DocumentFacts, site: Site): string {
   const steps = paymentSteps(facts, site);
   const notes = steps.length === 0 ? [] : [`### When a payment is not through\n\n${PAYMENT_NOTES.map((it) => `- ${it}\n`).join("")}`];
   return [`## Pay\n\n${salesText(facts)}\n`, ...numbered(steps), paymentFromCode(facts, site), ...notes].join("\n");
 }
 
-function urls(facts: Facts): string {
+function urls(facts: DocumentFacts): string {
   const { hosted } = facts;
   const key =
     hosted === null
@@ -76,7 +77,7 @@ Profiles: ${facts.profiles.map((it) => `\`${it.slug}\` (${it.chains.join(", ")})
 `;
 }
 
-function subscribing(facts: Facts, { socketUrl }: Site): string {
+function subscribing(facts: DocumentFacts, { socketUrl }: Site): string {
   const isKeyless = facts.hosted === null || facts.hosted.keyless;
   const { withKey, withoutKey } = facts.defaultProfile;
   const profile = isKeyless ? withoutKey : withKey;
@@ -143,7 +144,7 @@ ${cuPerUsd(tariff)} CU cost 1 USD. Calls that a provider answered are charged, a
 ${table(["Call", ...STRATEGIES], rows)}`;
 }
 
-function errors(facts: Facts, { baseUrl }: Site): string {
+function errors(facts: DocumentFacts, { baseUrl }: Site): string {
   const rows = errorEntries(facts.hosted !== null).map((it) => {
     const surface = it.surface === "json_rpc" ? "RPC" : "API";
     return [`\`${it.code}\``, surface, statusText(it), it.retryable ? "yes" : "no", cell(prose(it.nextAction))];

@@ -1,24 +1,24 @@
-// A batch: the spine once per item, a bounded number at a time and at the caller's rate, replies in the order of the requests.
-import { type Interruption, isCharged } from "../../core/charging.ts";
-import { type Fault, fault } from "../../core/fault.ts";
-import type { Span } from "../../core/json.ts";
-import type { Transport } from "../../core/profile.ts";
-import type { CallerIdentity } from "../../core/silence.ts";
-import type { Holder } from "../../hosted/holder.ts";
-import { noRoom } from "../../upstream/refusal.ts";
+// A batch: the pipeline once per item, a bounded number at a time and at the caller's rate, replies in the order of the requests.
+import { type Interruption, isCharged } from "../../core/billing/charging.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import type { Transport } from "../../core/provider/profile.ts";
+import type { CallerIdentity } from "../../core/provider/silence.ts";
+import type { Span } from "../../core/rpc/json.ts";
+import type { KeyContext } from "../../hosted/keys/key-context.ts";
+import { noRoom } from "../../upstream/engine/refusal.ts";
 import type { Room } from "../../upstream/transport.ts";
-import type { Address } from "./address.ts";
-import { type Cancel, type Desk, type ExchangeParts, evidenceOfReply, exchange, type Reply, type Settle } from "./exchange.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { Pacer, TokenWait } from "./pacer.ts";
-import { renderReply } from "./render.ts";
+import { type Cancel, type DeliveryCallback, evidenceOfReply, type PipelineParts, type Reply, runPipeline, type SubscriptionMethods } from "./pipeline.ts";
+import { renderReply } from "./render-reply.ts";
+import type { Target } from "./target.ts";
 
 /** A batch as it came through the door. */
-export interface Batch {
+export interface RpcBatch {
   readonly bytes: Buffer;
   readonly spans: readonly Span[];
-  readonly address: Address;
-  readonly holder: Holder | null;
+  readonly address: Target;
+  readonly keyContext: KeyContext | null;
   readonly caller: CallerIdentity;
   readonly requestId: string;
   /** Items in flight at once. */
@@ -26,7 +26,7 @@ export interface Batch {
   /** Of the request: for what is gathered of each item, and for the answers of all until they have been sent. */
   readonly room: Room;
   readonly transport: Transport;
-  readonly desk: Desk | null;
+  readonly subscriptionMethods: SubscriptionMethods | null;
   /** Lets items beyond the caller's rate wait; null = they are refused, or no rate limits the caller. */
   readonly pacer: Pacer | null;
   /** Hears each reply when it is in, whether it stands in the answer as it is, and of which item it is. */
@@ -43,8 +43,8 @@ export function refusalOfBatch(items: number, { maxBatchItems }: Pick<RpcLimits,
 }
 
 /** Why a caller's batch is refused as a whole because of those of its account that wait already; null = it is not. */
-export function refusalWhileWaiting({ gate }: Pick<ExchangeParts, "gate">, holder: Holder | null): Fault | null {
-  const fullForMs = gate === null || holder === null ? null : gate.batches.fullForMs(holder.payer);
+export function refusalWhileWaiting({ admission }: Pick<PipelineParts, "admission">, keyContext: KeyContext | null): Fault | null {
+  const fullForMs = admission === null || keyContext === null ? null : admission.batches.fullForMs(keyContext.payer);
   if (fullForMs === null) return null;
   const nextAction = "wait for the answer to an earlier batch, then send this one again";
   const retryAfterMs = Math.max(1, Math.ceil(fullForMs));
@@ -52,15 +52,15 @@ export function refusalWhileWaiting({ gate }: Pick<ExchangeParts, "gate">, holde
 }
 
 /** Hears the pieces of a batch's answer, null when every item was a notification; `settle` has to be called once it is known what became of the answer. */
-export type BatchDone = (body: readonly Buffer[] | null, settle: Settle) => void;
+export type BatchDone = (body: readonly Buffer[] | null, settle: DeliveryCallback) => void;
 
 /** Serves a batch. Returns the way to cancel it, which settles the items that were answered: those of a batch that the service cut are free. */
-export function runBatch(parts: ExchangeParts, batch: Batch, done: BatchDone): (why: Interruption) => void {
-  const { bytes, spans, address, holder, caller, transport, desk, pacer, room } = batch;
+export function runBatch(parts: PipelineParts, batch: RpcBatch, done: BatchDone): (why: Interruption) => void {
+  const { bytes, spans, address, keyContext, caller, transport, subscriptionMethods, pacer, room } = batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, Cancel>();
   /** Of the items that are charged when the answer was written. */
-  const settles: Settle[] = [];
+  const settles: DeliveryCallback[] = [];
   /** Items that were started and then put off by the rate limit, in order. */
   const postponed: number[] = [];
   let next = 0;
@@ -98,8 +98,8 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: BatchDone): (
       return true;
     };
     const requestId = `${batch.requestId}-${index}`;
-    const ways = { requestId, mayStream: false, settlesLater: true, transport, desk, postpone, room, freeBytes: SHORT_BYTES };
-    const cancel = exchange(parts, { bytes, span, address, holder, caller, ...ways }, (reply) => {
+    const ways = { requestId, mayStream: false, settlesLater: true, transport, subscriptionMethods, postpone, room, freeBytes: SHORT_BYTES };
+    const cancel = runPipeline(parts, { bytes, span, address, keyContext, caller, ...ways }, (reply) => {
       end();
       keep(index, reply);
     });
@@ -121,7 +121,7 @@ export function runBatch(parts: ExchangeParts, batch: Batch, done: BatchDone): (
   }
 
   function bounded(reply: Reply, index: number): readonly Buffer[] {
-    const meta = address.meta === "body" ? evidenceOfReply(reply, parts.world.now()) : null;
+    const meta = address.meta === "body" ? evidenceOfReply(reply, parts.runtime.now()) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, it) => sum + it.length, 0);
     // What is charged had room a moment ago, or has written something.

@@ -1,13 +1,13 @@
 // The port between the RPC surface and a connection: what a request's sender can be told, whichever server holds the connection.
-import type { Paid } from "../../hosted/payments/payments.ts";
-import type { Headers } from "../respond.ts";
-import type { Letter } from "./arrival.ts";
+import type { PaidPurchase } from "../../payments/payments.ts";
+import type { Headers } from "../http/respond.ts";
+import type { RequestInfo } from "./authenticate.ts";
 
 /** One request's way back. Exactly one of `send` and `begin` is used, once. */
-export interface Caller extends Letter {
+export interface HttpExchange extends RequestInfo {
   readonly requestId: string;
   /** The payment that came with the request, once it is credited; null = none did. */
-  readonly paid: Paid | null;
+  readonly paid: PaidPurchase | null;
   /** A whole answer; null = no body. The headers that every answer carries are added. */
   send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed?: Borrowed): void;
   /** Starts a 200 answer whose body follows; `sizeBytes` null = of unknown length. */
@@ -38,7 +38,7 @@ export interface Borrowed {
 }
 
 /** Whether the body of a request is sent as it is. */
-export function isPlain(caller: Pick<Caller, "header">): boolean {
+export function isPlain(caller: Pick<HttpExchange, "header">): boolean {
   const encoding = caller.header("content-encoding");
   return encoding === undefined || encoding === "identity";
 }

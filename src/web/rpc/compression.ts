@@ -4,8 +4,8 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { constants, createGzip, createZstdCompress, type ZstdOptions } from "node:zlib";
 import { isPublicAddress } from "../../core/public-address.ts";
-import { addressBehind, type TrustedProxies } from "../client-address.ts";
-import type { Headers } from "../respond.ts";
+import { addressBehind, type TrustedProxies } from "../http/client-address.ts";
+import type { Headers } from "../http/respond.ts";
 
 /** The encodings that answers are compressed with, the preferred one first. */
 export const ENCODINGS = ["zstd", "gzip"] as const;
@@ -21,7 +21,7 @@ const ZSTD: ZstdOptions = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
 const UNSENT_BYTES = 262_144;
 
 /** What of a request decides whether its answer may be compressed. */
-export interface Asker {
+export interface CompressionClient {
   readonly address: string;
   header(name: string): string | undefined;
 }
@@ -55,9 +55,9 @@ export interface CompressionJob {
 /** Compresses long answers. */
 export interface Compression {
   /** True for a caller on a public address: its answers depend on `Accept-Encoding`. */
-  concerns(asker: Asker): boolean;
+  concerns(asker: CompressionClient): boolean;
   /** Leave for one answer; null = the caller takes none, or enough work is under way. */
-  take(asker: Asker): CompressionJob | null;
+  take(asker: CompressionClient): CompressionJob | null;
 }
 
 /** Compression by `server.compression`; off = null. */

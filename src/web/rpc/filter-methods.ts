@@ -1,29 +1,29 @@
 // The methods of filters as callers see them: whose a filter is, what is refused, and what is answered. What a filter has to tell is kept below.
-import { type Fault, fault } from "../../core/fault.ts";
-import { type Provider, profileId } from "../../core/profile.ts";
-import { readCriteria, readSubscription, type Subscription } from "../../core/subscription.ts";
-import type { Gate, Grant } from "../../hosted/gate.ts";
-import type { Holder } from "../../hosted/holder.ts";
-import type { Directory } from "../../upstream/directory.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { type Provider, profileId } from "../../core/provider/profile.ts";
+import { readCriteria, readSubscription, type Subscription } from "../../core/stream/subscription.ts";
+import type { Admission, Grant } from "../../hosted/admission/admission.ts";
+import type { KeyContext } from "../../hosted/keys/key-context.ts";
+import type { Outcome, RoutedCall } from "../../upstream/engine/router.ts";
 import type { FilterEnd, FilterKind, Filters, OpenedFilter } from "../../upstream/filter/filters.ts";
-import type { Outcome, Route } from "../../upstream/router.ts";
-import { streamCaller } from "../caller.ts";
-import type { DeskAnswer, ExchangeParts, FilterCall, FilterMethods } from "./exchange.ts";
+import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { RpcLimits } from "./limits.ts";
+import type { FilterCall, FilterMethods, MethodAnswer, PipelineParts } from "./pipeline.ts";
+import { streamCaller } from "./stream-caller.ts";
 
 /** What they work with. */
-export interface FilterMethodsParts extends Pick<ExchangeParts, "gate" | "deadlineMs"> {
+export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "deadlineMs"> {
   readonly filters: Filters;
-  readonly directory: Pick<Directory, "served">;
+  readonly directory: Pick<ProfileRegistry, "served">;
   readonly limits: () => RpcLimits;
 }
 
 /** The methods of filters, over the filters that are kept. */
 export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
-  const { filters, directory, gate } = parts;
-  const keys = gate === null ? null : new KeyWatch(gate);
+  const { filters, directory, admission } = parts;
+  const keys = admission === null ? null : new KeyWatch(admission);
 
-  function open(call: FilterCall, wanted: Wanted, done: (answer: DeskAnswer) => void): (() => void) | null {
+  function open(call: FilterCall, wanted: Wanted, done: (answer: MethodAnswer) => void): (() => void) | null {
     const { address, method, grant } = call;
     const { profile, tracker, strategy, pin } = address;
     const owner = ownerOf(call);
@@ -96,14 +96,14 @@ function subscribed(kind: FilterKind, params: readonly unknown[]): Wanted | Faul
 }
 
 /** Polls, or ends a filter. */
-function answerNow(filters: Filters, call: FilterCall): DeskAnswer {
+function answerNow(filters: Filters, call: FilterCall): MethodAnswer {
   const [owner, id] = [ownerOf(call), idIn(call)];
   if (call.methodName === "eth_uninstallFilter") return served(String(filters.uninstall(owner, id)));
   const polled = filters.poll(owner, id);
   return polled === null ? refused(NOT_FOUND) : { ...served(polled.json), written: polled.settle };
 }
 
-function answerOf(kind: FilterKind, opened: OpenedFilter): DeskAnswer {
+function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {
   const { route } = opened;
   if (opened.kind === "opened") {
     const source = route === null ? "shared" : "provider";
@@ -114,13 +114,13 @@ function answerOf(kind: FilterKind, opened: OpenedFilter): DeskAnswer {
   return { outcome, route, written: null, source: isAnswered(outcome, route) ? "provider" : "none" };
 }
 
-function isAnswered(outcome: Outcome, route: Route | null): boolean {
+function isAnswered(outcome: Outcome, route: RoutedCall | null): boolean {
   return outcome.kind !== "fault" && route !== null && route.answeredBy !== null;
 }
 
 /** A filter belongs to the key that made it, on its chain; without one to all callers of the profile who know its id, which nobody can guess. */
 function ownerOf({ grant, address }: FilterCall): string {
-  const whose = grant === null ? `profile ${profileId(address.profile)}` : `key ${grant.holder.keyId}`;
+  const whose = grant === null ? `profile ${profileId(address.profile)}` : `key ${grant.keyContext.keyId}`;
   return `${whose} ${address.chain.chainName}`;
 }
 
@@ -144,30 +144,30 @@ function invalid(message: string): Fault {
   return fault("invalid_field", message, { status: 200, nextAction: "send the criteria of a log filter as eth_getLogs takes them, without blockHash" });
 }
 
-function refused(why: Fault): DeskAnswer {
+function refused(why: Fault): MethodAnswer {
   return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: "none" };
 }
 
 /** An answer from a filter of ours. */
-function served(json: string | Buffer): DeskAnswer {
+function served(json: string | Buffer): MethodAnswer {
   const body = Buffer.from(json);
   return { outcome: { kind: "result", body, start: 0, end: body.length, idAt: null }, route: null, written: null, source: "shared" };
 }
 
 /** Ends the filters of keys that end, or that may not use a profile any more. A key is watched once for each profile in which it has filters. */
 class KeyWatch {
-  readonly #gate: Gate;
+  readonly #admission: Admission;
   readonly #byKey = new Map<string, Map<string, Watched>>();
 
-  constructor(gate: Gate) {
-    this.#gate = gate;
+  constructor(admission: Admission) {
+    this.#admission = admission;
   }
 
-  watch({ holder }: Grant, profile: string, { end, whenEnded }: Extract<OpenedFilter, { kind: "opened" }>): void {
-    const { keyId } = holder;
+  watch({ keyContext }: Grant, profile: string, { end, whenEnded }: Extract<OpenedFilter, { kind: "opened" }>): void {
+    const { keyId } = keyContext;
     const byProfile = this.#byKey.get(keyId) ?? new Map<string, Watched>();
     this.#byKey.set(keyId, byProfile);
-    const watched = byProfile.get(profile) ?? this.#begin(holder, profile);
+    const watched = byProfile.get(profile) ?? this.#begin(keyContext, profile);
     byProfile.set(profile, watched);
     watched.ends.add(end);
     whenEnded(() => {
@@ -180,24 +180,24 @@ class KeyWatch {
   }
 
   /** The key is used: by another secret of it when it was rotated, which is then the one that counts. */
-  used({ holder }: Grant): void {
-    for (const [profile, watched] of this.#byKey.get(holder.keyId) ?? []) {
-      if (watched.holder === holder) continue;
+  used({ keyContext }: Grant): void {
+    for (const [profile, watched] of this.#byKey.get(keyContext.keyId) ?? []) {
+      if (watched.keyContext === keyContext) continue;
       watched.forget();
-      watched.holder = holder;
-      watched.forget = this.#seat(holder, profile, watched.ends);
+      watched.keyContext = keyContext;
+      watched.forget = this.#seat(keyContext, profile, watched.ends);
     }
   }
 
-  #begin(holder: Holder, profile: string): Watched {
+  #begin(keyContext: KeyContext, profile: string): Watched {
     const ends = new Set<(why: FilterEnd) => void>();
-    return { holder, ends, forget: this.#seat(holder, profile, ends) };
+    return { keyContext, ends, forget: this.#seat(keyContext, profile, ends) };
   }
 
-  #seat(holder: Holder, profile: string, ends: Watched["ends"]): () => void {
-    return this.#gate.seat(holder, profile, (reason) => {
+  #seat(keyContext: KeyContext, profile: string, ends: Watched["ends"]): () => void {
+    return this.#admission.seat(keyContext, profile, (reason) => {
       // A key whose secret was replaced, whose balance is used up or whose default has changed keeps its filters: no other call uses them.
-      if (reason !== "forbidden" && reason !== "custom_access_expired" && !holder.bounds.revoked) return;
+      if (reason !== "forbidden" && reason !== "custom_access_expired" && !keyContext.bounds.revoked) return;
       for (const end of [...ends]) end("owner");
     });
   }
@@ -205,7 +205,7 @@ class KeyWatch {
 
 interface Watched {
   /** The key by the secret that was used last. */
-  holder: Holder;
+  keyContext: KeyContext;
   readonly ends: Set<(why: FilterEnd) => void>;
   forget: () => void;
 }

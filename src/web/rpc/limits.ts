@@ -1,5 +1,5 @@
 // Bounds of the RPC surface.
-import { fault } from "../../core/fault.ts";
+import { fault } from "../../core/faults/rpc-fault.ts";
 
 /** Bounds of the RPC surface. */
 export interface RpcLimits {

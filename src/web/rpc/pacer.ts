@@ -1,17 +1,17 @@
 // Paces a batch: items beyond the caller's rate wait until the rate admits them or the batch's deadline passes. Knows no rate but what a refusal says.
-import type { Gate } from "../../hosted/gate.ts";
-import type { Holder } from "../../hosted/holder.ts";
-import type { Alarm, Wheel } from "../../upstream/wheel.ts";
-import type { World } from "../../world.ts";
+import type { Admission } from "../../hosted/admission/admission.ts";
+import type { KeyContext } from "../../hosted/keys/key-context.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Timer, TimerWheel } from "../../upstream/timer-wheel.ts";
 
 /** From its arrival on, the items of a batch may wait this long; whatever the rate does not admit then is refused. */
 export const BATCH_DEADLINE_MS = 30_000;
 
 /** What pacing needs. */
 export interface PacerParts {
-  readonly world: Pick<World, "now">;
-  readonly wheel: Wheel;
-  readonly gate: Pick<Gate, "batches"> | null;
+  readonly runtime: Pick<Runtime, "now">;
+  readonly timerWheel: TimerWheel;
+  readonly admission: Pick<Admission, "batches"> | null;
 }
 
 /** How long the next token takes, and every one after it, in milliseconds. */
@@ -31,34 +31,34 @@ export interface Pacer {
 }
 
 /** The pace of a batch that arrives now; null = no rate limits its caller. */
-export function createPacer({ world, wheel, gate }: PacerParts, holder: Holder | null): Pacer | null {
-  if (gate === null || holder === null) return null;
-  const deadlineMs = world.now() + BATCH_DEADLINE_MS;
+export function createPacer({ runtime, timerWheel, admission }: PacerParts, keyContext: KeyContext | null): Pacer | null {
+  if (admission === null || keyContext === null) return null;
+  const deadlineMs = runtime.now() + BATCH_DEADLINE_MS;
   let tokenMs = 0;
   let left: () => number = () => 0;
-  const batch = { aloneMs: () => left() * tokenMs, latestMs: () => Math.max(0, deadlineMs - world.now()) };
+  const batch = { aloneMs: () => left() * tokenMs, latestMs: () => Math.max(0, deadlineMs - runtime.now()) };
   let leave: (() => void) | null = null;
-  let alarm: Alarm | null = null;
+  let timer: Timer | null = null;
   return {
     get waiting() {
-      return alarm !== null;
+      return timer !== null;
     },
     wait(token, itemsLeft, resume) {
-      const leftMs = deadlineMs - world.now();
+      const leftMs = deadlineMs - runtime.now();
       if (leftMs <= 0) return false;
-      leave ??= gate.batches.enter(holder.payer, batch);
+      leave ??= admission.batches.enter(keyContext.payer, batch);
       if (leave === null) return false;
       tokenMs = token.tokenMs;
       left = itemsLeft;
-      alarm ??= wheel.set(Math.min(token.waitMs, leftMs), () => {
-        alarm = null;
+      timer ??= timerWheel.set(Math.min(token.waitMs, leftMs), () => {
+        timer = null;
         resume();
       });
       return true;
     },
     stop() {
-      alarm?.clear();
-      alarm = null;
+      timer?.clear();
+      timer = null;
       leave?.();
       leave = null;
     },

@@ -1,25 +1,26 @@
-// The requests of one caller's socket: each message through the spine, once or once per batch item, within what one socket may have under way.
+// The requests of one caller's socket: each message through the pipeline, once or once per batch item, within what one socket may have under way.
 // Knows no frames and no connection beyond where its answers go.
 import { isUtf8 } from "node:buffer";
-import type { Interruption } from "../../core/charging.ts";
-import { type Fault, fault } from "../../core/fault.ts";
-import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/json.ts";
-import { readRequest } from "../../core/jsonrpc.ts";
-import { withErrorType } from "../../core/old-form.ts";
+import type { Interruption } from "../../core/billing/charging.ts";
+import { withErrorType } from "../../core/faults/legacy-form.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { readRequest } from "../../core/rpc/envelope.ts";
+import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/rpc/json.ts";
 import { SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import { FREE_BYTES, type Room } from "../../upstream/transport.ts";
-import { streamCaller } from "../caller.ts";
-import type { Address } from "../rpc/address.ts";
-import type { Arrival } from "../rpc/arrival.ts";
-import { type Batch, refusalOfBatch, refusalWhileWaiting, runBatch } from "../rpc/batch.ts";
-import { evidenceOfReply, exchange, type Reply, type Settle } from "../rpc/exchange.ts";
-import type { Activity } from "../rpc/lean.ts";
+import type { Activity } from "../http/activity.ts";
+import { renderFault } from "../http/render-fault.ts";
+import type { Authenticated } from "../rpc/authenticate.ts";
+import { type RpcBatch, refusalOfBatch, refusalWhileWaiting, runBatch } from "../rpc/batch.ts";
 import { NO_ROOM_FOR_REQUEST } from "../rpc/limits.ts";
 import { createPacer } from "../rpc/pacer.ts";
 import type { RpcParts } from "../rpc/parts.ts";
-import { renderFault, renderReply } from "../rpc/render.ts";
-import { type Line, SubscriptionDesk } from "./desk.ts";
+import { type DeliveryCallback, evidenceOfReply, type Reply, runPipeline } from "../rpc/pipeline.ts";
+import { renderReply } from "../rpc/render-reply.ts";
+import { streamCaller } from "../rpc/stream-caller.ts";
+import type { Target } from "../rpc/target.ts";
+import { ClientSubscriptions, type NotificationSink } from "./client-subscriptions.ts";
 import { metaNotification } from "./notification.ts";
 
 /** What the requests of sockets are served with. */
@@ -32,12 +33,12 @@ export interface CallParts {
 }
 
 /** Where the answers go. */
-export interface Outlet extends Line {
+export interface ClientConnection extends NotificationSink {
   /**
    * Sends one message; false = the connection does not take it any more. `settle` hears once what became of it: true = the connection has taken all of
    * it, or its caller left before that.
    */
-  send(pieces: readonly Buffer[], settle?: Settle): boolean;
+  send(pieces: readonly Buffer[], settle?: DeliveryCallback): boolean;
 }
 
 /** One message that is being served. */
@@ -57,7 +58,7 @@ interface UnderWay extends Room {
 /** The answer to a batch, null = it has none, and what settles its items. */
 interface BatchAnswer {
   readonly body: readonly Buffer[] | null;
-  readonly settle: Settle;
+  readonly settle: DeliveryCallback;
 }
 
 /** What is sent behind a batch's answer; `answered` = that answer went out. */
@@ -68,22 +69,22 @@ const WAIT = { nextAction: "wait for an answer before sending the next request" 
 /** Everything under way on one socket. */
 export class SocketCalls {
   readonly #parts: CallParts;
-  readonly #arrival: Arrival;
-  readonly #outlet: Outlet;
-  readonly #desk: SubscriptionDesk;
-  #address: Address | Fault;
+  readonly #arrival: Authenticated;
+  readonly #outlet: ClientConnection;
+  readonly #subscriptionMethods: ClientSubscriptions;
+  #address: Target | Fault;
   #revision: number;
   #underWay: Set<UnderWay> | null = null;
   #bytes = 0;
   #over = false;
 
-  constructor(parts: CallParts, outlet: Outlet, arrival: Arrival) {
+  constructor(parts: CallParts, outlet: ClientConnection, arrival: Authenticated) {
     this.#parts = parts;
     this.#outlet = outlet;
     this.#arrival = arrival;
     this.#address = arrival.address;
     this.#revision = parts.rpc.resolver.revision;
-    this.#desk = new SubscriptionDesk(parts, outlet, () => streamCaller(arrival.caller, arrival.holder !== null, parts.rpc.limits));
+    this.#subscriptionMethods = new ClientSubscriptions(parts, outlet, () => streamCaller(arrival.caller, arrival.keyContext !== null, parts.rpc.limits));
   }
 
   /** Serves one message. */
@@ -106,7 +107,7 @@ export class SocketCalls {
       call.cancel?.(why);
       this.#end(call);
     }
-    this.#desk.close();
+    this.#subscriptionMethods.close();
   }
 
   #serve(bytes: Buffer, start: number): void {
@@ -118,41 +119,41 @@ export class SocketCalls {
     const call = this.#begin(bytes.length);
     if (call === null) return this.#refuse(bytes, start, NO_ROOM_FOR_REQUEST);
     const span: Span = { start, end: endOf(bytes) };
-    const { holder, caller } = this.#arrival;
+    const { keyContext, caller } = this.#arrival;
     const incoming = {
       bytes,
       span,
       address,
-      holder,
+      keyContext,
       caller,
       requestId: this.#parts.requestId(),
       mayStream: false,
       settlesLater: false,
       transport: "ws" as const,
-      desk: this.#desk,
+      subscriptionMethods: this.#subscriptionMethods,
       postpone: null,
       room: call,
       freeBytes: FREE_BYTES,
     };
-    const cancel = exchange(this.#parts.rpc, incoming, (reply) => this.#replied(call, reply));
+    const cancel = runPipeline(this.#parts.rpc, incoming, (reply) => this.#replied(call, reply));
     if (!call.over) call.cancel = cancel;
   }
 
   /** The address of the socket as the profiles stand now. */
-  #refreshed(): Address | Fault {
+  #refreshed(): Target | Fault {
     const { resolver } = this.#parts.rpc;
     if (this.#revision === resolver.revision && this.#address.kind === "address") return this.#address;
     this.#revision = resolver.revision;
-    this.#address = resolver.resolve(this.#arrival.address.input, this.#arrival.holder?.payer ?? null);
+    this.#address = resolver.resolve(this.#arrival.address.input, this.#arrival.keyContext?.payer ?? null);
     if (this.#address.kind === "fault") this.#prepare(this.#address);
     return this.#address;
   }
 
   /** A Custom profile that is not in memory any more is got again, for the messages that follow. */
   #prepare({ code, details }: Fault): void {
-    const { holder } = this.#arrival;
+    const { keyContext } = this.#arrival;
     const profile = details["profile"];
-    if (code === "not_prepared" && holder !== null && typeof profile === "string") this.#parts.rpc.gate?.prepare(holder, profile, () => {});
+    if (code === "not_prepared" && keyContext !== null && typeof profile === "string") this.#parts.rpc.admission?.prepare(keyContext, profile, () => {});
   }
 
   /** Why a message of this size is more than may be under way; null = it is not. */
@@ -189,32 +190,32 @@ export class SocketCalls {
     this.#end(call);
     const { id, address, written } = reply;
     if (id === null) return written?.(false);
-    const meta = reply.notify || address.meta === "body" ? evidenceOfReply(reply, this.#parts.rpc.world.now()) : null;
+    const meta = reply.notify || address.meta === "body" ? evidenceOfReply(reply, this.#parts.rpc.runtime.now()) : null;
     const isSent = this.#outlet.send(renderReply(reply, address.meta === "body" ? meta : null));
     if (reply.notify && meta !== null) this.#outlet.send([metaNotification(id, meta)]);
     written?.(isSent && !this.#over);
   }
 
-  #batch(bytes: Buffer, start: number, address: Address): void {
+  #batch(bytes: Buffer, start: number, address: Target): void {
     const { rpc, requestId } = this.#parts;
     const { limits } = rpc;
     const spans = elements(bytes, start, bytes.length, limits.maxBatchItems + 1);
-    const why = refusalOfBatch(spans.length, limits) ?? refusalWhileWaiting(rpc, this.#arrival.holder);
+    const why = refusalOfBatch(spans.length, limits) ?? refusalWhileWaiting(rpc, this.#arrival.keyContext);
     if (why !== null) return this.#tell("null", why);
     const call = this.#begin(bytes.length);
     if (call === null) return this.#tell("null", NO_ROOM_FOR_REQUEST);
     const followers: Follower[] = [];
-    const batch: Batch = {
+    const batch: RpcBatch = {
       bytes,
       spans,
       address,
-      holder: this.#arrival.holder,
+      keyContext: this.#arrival.keyContext,
       caller: this.#arrival.caller,
       requestId: requestId(),
       concurrency: limits.batchConcurrency,
       transport: "ws",
-      desk: this.#desk,
-      pacer: createPacer(rpc, this.#arrival.holder),
+      subscriptionMethods: this.#subscriptionMethods,
+      pacer: createPacer(rpc, this.#arrival.keyContext),
       room: call,
       heard: (reply, shown) => this.#follow(followers, reply, shown),
       abandoned: null,
@@ -231,7 +232,7 @@ export class SocketCalls {
   #follow(followers: Follower[], reply: Reply, shown: boolean): void {
     const { id, notify, written } = reply;
     if (notify && id !== null) {
-      const meta = metaNotification(id, evidenceOfReply(reply, this.#parts.rpc.world.now()));
+      const meta = metaNotification(id, evidenceOfReply(reply, this.#parts.rpc.runtime.now()));
       followers.push(() => this.#outlet.send([meta]));
     }
     if (written !== null) followers.push((answered) => written(answered && shown));
@@ -281,7 +282,7 @@ export class SocketCalls {
     else rpc.budget.giveBack(call.requestOf, call.bytes);
     this.#giveBack(call, call.gathered);
     activity.active--;
-    activity.lastMs = rpc.world.now();
+    activity.lastMs = rpc.runtime.now();
   }
 
   #take(call: UnderWay, bytes: number): boolean {

@@ -1,20 +1,20 @@
 // Messages that answer no request: events of subscriptions, and evidence that was asked for. Events are printed once for all subscribers and
 // written to each with its id put in. Knows nothing of who subscribes or why.
 import type { Socket } from "node:net";
-import type { Evidence } from "../../core/evidence.ts";
+import type { Evidence } from "../../core/routing/evidence.ts";
 import { textFrameHead } from "./frame.ts";
 
 /** Characters of every subscription id. */
 export const SUBSCRIPTION_ID_CHARS = 34;
 
 /** Prints events; remembers the last ones, which usually go to many. */
-export interface Press {
+export interface FrameEncoder {
   /** Writes one message per result. `id` has the one length that all ids have. */
   write(socket: Socket, id: string, results: readonly Buffer[]): void;
 }
 
 /** A press with nothing printed yet. */
-export function createPress(): Press {
+export function createFrameEncoder(): FrameEncoder {
   let sheet: Sheet | null = null;
   return {
     write(socket, id, results) {

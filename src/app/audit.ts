@@ -1,0 +1,184 @@
+// The audit of money, for `svc audit` and the operator's endpoint alike: the books against each other, and what the payment chains say has arrived against
+// purchases and channels. Changes nothing. What it takes to read a chain is loaded only where there is a rail.
+import type { Config } from "../config/config.ts";
+import { nanoOf, type RailSettings } from "../core/billing/payment.ts";
+import { usdText } from "../core/billing/price.ts";
+import { type AuditFindings, audit, type UnreadChain } from "../hosted/audit/audit.ts";
+import type { ReceivingAddressReport } from "../payments/reconcile/reconcile.ts";
+import type { Runtime } from "../runtime.ts";
+import { readStore, type Store } from "../store/store.ts";
+
+/** What it takes to look at what a rail has received. */
+type AuditedRail = Pick<RailSettings, "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local">;
+
+/** What is audited, and whom it tells. */
+export interface Auditing extends Pick<MoneyAudit, "runtime" | "sinceMs" | "onProgress"> {
+  readonly config: Config;
+  /** Rails to look at beside those of the configuration: the local ones of a running service. */
+  readonly localRails: readonly AuditedRail[];
+}
+
+/** What was found. */
+export interface AuditReport {
+  /** True when nothing differs. */
+  readonly clean: boolean;
+  /** What to tell the operator. */
+  readonly lines: readonly string[];
+}
+
+/** A store, and the rails whose chains it is compared with. */
+interface MoneyAudit {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly rails: readonly AuditedRail[];
+  /** Null = from the store's first day. */
+  readonly sinceMs: number | null;
+  readonly onProgress: (line: string) => void;
+  /** Chains are asked nothing more after this, on the monotonic clock; null = for as long as it takes. */
+  readonly untilMs: number | null;
+}
+
+/** A report with the kinds of rails that it is about. */
+interface NamedReport extends ReceivingAddressReport {
+  readonly name: string;
+}
+
+/** A chain that could not be read to its end, with its error. */
+interface FailedRead extends UnreadChain {
+  readonly error: unknown;
+}
+
+interface ChainReports {
+  readonly tills: readonly NamedReport[];
+  readonly unread: readonly FailedRead[];
+}
+
+const HOUR_MS = 3_600_000;
+/** Differences between books that are told one by one. */
+const MAX_LINES = 100;
+
+/** Audits a store and the chains of its rails; throws with a text where one of them cannot be read. */
+export async function auditMoney(parts: Auditing): Promise<AuditReport> {
+  const { config } = parts;
+  const store = await readStore({ url: config.storageUrl, dataDir: config.dataDir });
+  try {
+    const books = await audit(store);
+    const rails = [...(config.hosted?.payments.rails ?? []), ...parts.localRails];
+    const { tills, unread } = await chainReports({ ...parts, store, rails, untilMs: null });
+    for (const { error } of unread) throw error;
+    const comparedUnits = tills.reduce((sum, it) => sum + it.recordedUnits, 0n);
+    const leftUnits = (await recordedUnits(store)) - comparedUnits;
+    const lines = [
+      books.length === 0 ? "books: they agree" : `books: ${books.length} differences`,
+      ...books.slice(0, MAX_LINES).map((it) => `  ${it.check} ${it.id}: is ${usdText(it.isN)} USD, should be ${usdText(it.shouldN)} USD`),
+      ...tills.flatMap(linesOf),
+      ...(tills.length === 0 ? ["chains: no rail to compare with"] : []),
+      ...(leftUnits > 0n ? [`${usdText(nanoOf(leftUnits))} USD are recorded for chains that are not configured, or not running any more: not compared`] : []),
+    ];
+    return { clean: books.length === 0 && tills.every((it) => it.differing === 0), lines };
+  } finally {
+    await store.close();
+  }
+}
+
+/** Longest time for which chains are asked while a service runs. */
+const READING_MS = 600_000;
+
+/** The same for a service that runs: over its own store and rails, in a bounded time, and with every chain that could be read. */
+export async function auditLive({ store, runtime, rails }: Pick<MoneyAudit, "store" | "runtime" | "rails">): Promise<AuditFindings> {
+  const books = await audit(store);
+  const untilMs = runtime.now() + READING_MS;
+  const { tills, unread } = await chainReports({ store, runtime, rails, sinceMs: null, onProgress: () => {}, untilMs });
+  const money = tills.flatMap((it) => it.differences);
+  return { books, money, unread: unread.map(({ chainId, reason }) => ({ chainId, reason })) };
+}
+
+/** What is recorded as having arrived, on whichever chain. */
+async function recordedUnits({ db }: Store): Promise<bigint> {
+  const purchases = await db
+    .selectFrom("purchase")
+    .select((it) => it.fn.sum<bigint | null>("units").as("units"))
+    .where("state", "=", "settled")
+    .executeTakeFirst();
+  const channels = await db
+    .selectFrom("session_transaction")
+    .select((it) => it.fn.sum<bigint | null>("moved_units").as("units"))
+    .executeTakeFirst();
+  return BigInt(purchases?.units ?? 0n) + BigInt(channels?.units ?? 0n);
+}
+
+/** One report for each token and address that receives it, however many rails share them. */
+async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
+  const tills: NamedReport[] = [];
+  const unread: FailedRead[] = [];
+  for (const same of Map.groupBy(parts.rails, (it) => `${it.chainId} ${it.token.address} ${it.recipient}`.toLowerCase()).values()) {
+    const [first] = same;
+    if (first === undefined) continue;
+    try {
+      const report = await tillReport(parts, first, same);
+      if (report !== null) tills.push(report);
+    } catch (error) {
+      // Its class is loaded with the chains, so it is told by its name; anything else is no matter of a chain.
+      if (!(error instanceof Error) || error.name !== "ChainTrouble") throw error;
+      unread.push({ chainId: first.chainId, reason: error.message, error });
+    }
+  }
+  return { tills, unread };
+}
+
+/** The report of one token and address; null = they are on a local chain that has ended. */
+async function tillReport({ store, runtime, sinceMs, onProgress, untilMs }: MoneyAudit, first: AuditedRail, same: readonly AuditedRail[]) {
+  const [{ reconcile }, { recordsAt }, { createPaymentChain: createChain, endingAt }] = await Promise.all([
+    import("../payments/reconcile/reconcile.ts"),
+    import("../payments/reconcile/records.ts"),
+    import("../payments/rails/chain.ts"),
+  ]);
+  const { chainId, recipient, rpcUrl, local } = first;
+  const name = [...new Set(same.map((it) => it.kind))].join(" and ");
+  const asked = createChain({ rpcUrl, chainId, runtime });
+  const chain = untilMs === null ? asked : endingAt(asked, runtime, untilMs);
+  const network = await chain.network().catch((error: unknown) => {
+    // A local chain ends with its service, and takes its money with it.
+    if (local) return null;
+    throw error;
+  });
+  if (network === null) return null;
+  const till = { chain, token: first.token.address, recipient, confirmations: Math.min(...same.map((it) => it.confirmations)) };
+  onProgress(`reading the transfers to ${recipient} on chain ${chainId}`);
+  const records = recordsAt({ store, chainId, network, token: till.token, recipient });
+  const since = sinceMs ?? (await firstDayMs(store)) - HOUR_MS;
+  const onBlock = (block: bigint, to: bigint): void => onProgress(`chain ${chainId}: block ${block} of ${to}`);
+  return { name, ...(await reconcile({ till, records, sinceMs: since, onProgress: onBlock })) };
+}
+
+/** When the store's first account was made; nobody can have paid before. */
+async function firstDayMs(store: Store): Promise<number> {
+  const row = await store.db
+    .selectFrom("account")
+    .select((it) => it.fn.min("created_at").as("created_at"))
+    .executeTakeFirst();
+  return Number(row?.created_at ?? 0n);
+}
+
+function linesOf({
+  name,
+  chainId,
+  fromBlock,
+  toBlock,
+  transfers,
+  movedUnits,
+  recordedUnits,
+  underWay,
+  differences,
+  differing,
+}: NamedReport): readonly string[] {
+  const usd = (units: bigint): string => `${usdText(nanoOf(units))} USD`;
+  const head = `${name} (chain ${chainId}), blocks ${fromBlock} to ${toBlock}: ${transfers} transfers, ${usd(movedUnits)} moved, ${usd(recordedUnits)} recorded`;
+  return [
+    `${head}, ${underWay} under way, ${differing} differences`,
+    ...differences.map((it) => {
+      const whose = it.ids.length === 0 ? "" : ` (${it.ids.join(", ")})`;
+      return `  transaction ${it.txHash}${whose}: moved ${usd(it.movedUnits)}, recorded ${usd(it.recordedUnits)}`;
+    }),
+  ];
+}

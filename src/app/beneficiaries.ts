@@ -1,0 +1,15 @@
+// What payments buy, given by the hosted half: the port of payments to keys and access.
+
+import { insertAnonymousKey } from "../hosted/keys/create.ts";
+import { grantCustomAccessIn } from "../hosted/profiles/custom-access.ts";
+import type { Beneficiaries } from "../payments/beneficiaries.ts";
+
+/** Keys and access of this service's own store. */
+export const BENEFICIARIES: Beneficiaries = {
+  createKey: insertAnonymousKey,
+  async grantAccess(tx, access, atMs) {
+    const given = await grantCustomAccessIn(tx, access, atMs);
+    if (given.kind === "api_fault") throw new Error(`account ${access.accountId} was there and takes no days: ${given.code}`);
+    return given;
+  },
+};

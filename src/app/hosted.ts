@@ -1,0 +1,284 @@
+// The hosted half of the composition root: store, credit, gate and API, built from a configuration; their beginning and their end.
+
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import type { HostedConfig } from "../config/hosted.ts";
+import type { ManagedSlug } from "../core/billing/access.ts";
+import { createAddressLimit } from "../core/billing/address-limit.ts";
+import type { Invalidations } from "../core/billing/invalidations.ts";
+import { smallestPriceN, usdText } from "../core/billing/price.ts";
+import type { MethodTable } from "../core/rpc/method-table.ts";
+import { type Admission, createAdmission } from "../hosted/admission/admission.ts";
+import { audit } from "../hosted/audit/audit.ts";
+import { exportStore } from "../hosted/audit/export.ts";
+import { type Credit, openCredit } from "../hosted/credit/credit.ts";
+import { createKeyCache, KEY_CACHE_LIMITS } from "../hosted/keys/key-cache.ts";
+import { keyRow } from "../hosted/keys/key-context.ts";
+import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
+import type { Payments } from "../payments/payments.ts";
+import type { Sessions } from "../payments/session/sessions.ts";
+import type { Runtime } from "../runtime.ts";
+import { localSecret } from "../secrets/sealer.ts";
+import { openStore, type Store } from "../store/store.ts";
+import { type Api, createApi } from "../web/api/api.ts";
+import { createAccountPages } from "../web/pages/account/account-pages.ts";
+import { createPaywall, type Paywall } from "../web/payment/paywall.ts";
+import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
+import { auditLive } from "./audit.ts";
+import { BENEFICIARIES } from "./beneficiaries.ts";
+import { type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
+
+/** The hosted service, running. */
+export interface Hosting {
+  readonly admission: Admission;
+  readonly api: Api;
+  readonly legacyForms: LegacyFormUsage;
+  /** The one paywall, before operations and calls alike; null = nothing can be bought. */
+  readonly paywall: Paywall | null;
+  /** Whose a secret is or was, by its digest. */
+  readonly keyOf: (digest: string) => Promise<PaidKey | null>;
+  /** Null = no call is paid for by itself. */
+  readonly sessions: Sessions | null;
+  /** Writes what was used, gives unspent credit back, and closes the store. */
+  close(): Promise<void>;
+}
+
+/** What it is built with. */
+export interface HostingParts {
+  readonly config: Config;
+  readonly settings: HostedConfig;
+  readonly runtime: Runtime;
+  readonly log: Logger;
+  readonly serving: CustomServing;
+  /** The method table as it is configured now. */
+  readonly methods: () => MethodTable;
+}
+
+const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
+const AUDIT_MS = 3_600_000;
+/** Keys that do not exist which one address may try in a minute. */
+const MISSES = { perSecond: 0.5, burst: 30 };
+/** Reads that come within this share one write of what was used; none waits longer for it than that. */
+const SETTLE_MS = 25;
+const SETTLE_WAIT_MS = 500;
+/** The longest that each step of the end may take. */
+const CLOSE_MS = 5_000;
+/** Fewest compute units that a node leases of a balance at a time. */
+const MIN_SLICE_CU = 100;
+
+/** Opens the store and starts what works on it. Throws with a text for the operator where it cannot be opened. */
+export async function openHosting({ config, settings, runtime, log, serving, methods }: HostingParts): Promise<Hosting> {
+  const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
+  const onError = (error: unknown): void => log.warn({ problem: textOf(error) }, "the store does not answer as it should");
+  const closing = async (error: unknown): Promise<never> => {
+    await store.close();
+    throw error;
+  };
+  const legacyForms = await openLegacyFormUsage({ store, runtime, policy: settings.legacyForms, onError }).catch(closing);
+  if (legacyForms.off.size > 0) log.info({ forms: [...legacyForms.off] }, "older forms of requests that are not served");
+  const custom = await openCustomProfiles({ config, settings, runtime, log, store, serving, onError }).catch(closing);
+  const node = nodeIdOf(config, runtime);
+  const credit = await openCredit({
+    store,
+    runtime,
+    onError,
+    node: { id: node, region: "" },
+    settings: {
+      flushIntervalMs: settings.flushIntervalMs,
+      nodeTimeoutMs: settings.nodeTimeoutMs,
+      minSliceN: MIN_SLICE_CU * settings.tariff.nanoPerCu,
+      smallestN: smallestPriceN(settings.tariff),
+    },
+  }).catch(closing);
+  const keyCache = createKeyCache({ store, runtime, credit, misses: createAddressLimit(MISSES), limits: KEY_CACHE_LIMITS, onError });
+  const admission = createAdmission({ runtime, settings, credit, keyCache, profiles: custom.preparation });
+  const changes: Invalidations = { key: (id) => keyCache.keyChanged(id), account: (id) => keyCache.accountChanged(id) };
+  const payments = await paymentsOf({ config, settings, runtime, log, store, changes, node }).catch(closing);
+  const paywall = payments === null ? null : createPaywall({ payments, runtime });
+  const sessions = await sessionsOf({ config, settings, runtime, log, store }).catch(closing);
+  const { publicUrl, trustedProxies } = config.server;
+  const people = createAccountPages({ runtime, store, log, settings, changes, publicUrl, trustedProxies, keysPerHour: settings.keysPerHour });
+  const api = createApi({
+    runtime,
+    store,
+    log,
+    settings,
+    ...instanceParts(config, serving),
+    methods,
+    custom: custom.partsWith(keyCache),
+    changes,
+    paywall,
+    audit: () => auditLive({ store, runtime, rails: settings.payments.rails }),
+    settle: settling(credit, runtime),
+    publicUrl,
+    trustedProxies,
+    operatorToken: config.server.operatorToken,
+    keysPerHour: settings.keysPerHour,
+  });
+  const cancelAudit = auditAgain({ store, runtime, log, onError });
+
+  return {
+    admission,
+    api: whoeverServes([people, api]),
+    legacyForms,
+    paywall,
+    sessions,
+    keyOf: (digest) => keyOf(store, digest),
+    async close() {
+      cancelAudit();
+      admission.close();
+      custom.preparation.close();
+      await closeStore({ runtime, log, onError }, { payments, sessions, credit, legacyForms, store });
+    },
+  };
+}
+
+/** What writes to the store, in the order in which it ends. */
+interface Writers {
+  readonly payments: Payments | null;
+  readonly sessions: Sessions | null;
+  readonly credit: Credit;
+  readonly legacyForms: LegacyFormUsage;
+  readonly store: Store;
+}
+
+/** Writes down what is under way, so that the next start goes on with it, and closes the store. */
+async function closeStore(parts: Omit<AuditParts, "store">, { payments, sessions, credit, legacyForms, store }: Writers): Promise<void> {
+  const { runtime, log, onError } = parts;
+  await within(runtime, CLOSE_MS, payments?.close() ?? Promise.resolve()).catch(onError);
+  await within(runtime, CLOSE_MS, sessions?.close() ?? Promise.resolve()).catch(onError);
+  await within(runtime, CLOSE_MS, credit.close()).catch((error: unknown) => {
+    const unwritten = `${usdText(credit.unwrittenN())} USD`;
+    log.error({ problem: textOf(error), unwritten }, "the store cannot be written: what was served since the last write is not billed");
+  });
+  await within(runtime, CLOSE_MS, legacyForms.close()).catch(onError);
+  await within(runtime, CLOSE_MS, store.close()).catch(onError);
+}
+
+/** What the API knows of the instance: its chains, and the profiles that every account can use. */
+function instanceParts({ chains, devnet }: Config, { servedChains }: CustomServing) {
+  return { chains, devnet, profiles: () => MANAGED, servedChains };
+}
+
+interface AuditParts extends Pick<HostingParts, "runtime" | "log"> {
+  readonly store: Store;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Checks the books from time to time; the returned function ends that. */
+function auditAgain(parts: AuditParts): () => void {
+  const { store, runtime, log, onError } = parts;
+  let cancel = runtime.after(AUDIT_MS, () => {
+    cancel = auditAgain(parts);
+    audit(store).then((differences) => {
+      if (differences.length > 0) log.error({ differences: differences.slice(0, 10).map((it) => `${it.check} ${it.id}`) }, "the books do not agree");
+    }, onError);
+  });
+  return () => cancel();
+}
+
+interface PaymentHostingParts extends Omit<HostingParts, "serving" | "methods"> {
+  readonly store: Store;
+  readonly changes: Invalidations;
+  readonly node: string;
+}
+
+/** Payments, where there are rails; null = nothing can be bought. What they need is loaded here, so that nobody else waits for it. */
+async function paymentsOf({ config, settings, node, ...parts }: PaymentHostingParts): Promise<Payments | null> {
+  if (settings.payments.rails.length === 0) return null;
+  const { openPayments } = await import("../payments/open.ts");
+  return openPayments({
+    ...parts,
+    beneficiaries: BENEFICIARIES,
+    node,
+    settings: settings.payments,
+    ...askerOf(config),
+  });
+}
+
+/** Pay-per-call, where there is a rail for it; null = there is none. Loaded like payments. */
+async function sessionsOf({ config, settings, ...parts }: Omit<PaymentHostingParts, "changes" | "node">): Promise<Sessions | null> {
+  const { rails: all, offerMs, waitMs } = settings.payments;
+  const rails = all.filter((it) => it.kind === "session");
+  if (rails.length === 0) return null;
+  const { openSessions } = await import("../payments/session/open.ts");
+  return openSessions({ ...parts, rails, offerMs, waitMs, bucket: settings.buckets.managed, ...askerOf(config) });
+}
+
+/** Who asks for payment, and what the offers are signed with. */
+function askerOf({ server, secret, previousSecret, dataDir }: Config) {
+  return { realm: server.publicUrl === null ? REALM : new URL(server.publicUrl).host, secret: secret ?? localSecret(dataDir), previousSecret };
+}
+
+/** Who asks for payment, where the service does not know its own name. */
+const REALM = "svc";
+
+async function keyOf(store: Store, digest: string): Promise<PaidKey | null> {
+  const row = await keyRow(store, digest);
+  return row === undefined ? null : { accountId: row.account_id, keyId: row.key_id };
+}
+
+/** Sends a request to the first that serves its path. */
+function whoeverServes(all: readonly Api[]): Api {
+  const one = (path: string): Api | undefined => all.find((it) => it.serves(path));
+  return {
+    serves: (path) => one(path) !== undefined,
+    handle: (request, response, requestId) => one((request.url ?? "/").split("?", 1)[0] ?? "/")?.handle(request, response, requestId),
+  };
+}
+
+/** Writes what was used, for all who ask within some milliseconds at once; gives up waiting when the store takes too long. */
+function settling(credit: Credit, runtime: Runtime): (accountId: string | null) => Promise<boolean> {
+  let next: Promise<void> | null = null;
+  return async (accountId) => {
+    if (!credit.isUnwritten(accountId)) return false;
+    next ??= new Promise((resolve) => {
+      runtime.after(SETTLE_MS, () => {
+        next = null;
+        const cancel = runtime.after(SETTLE_WAIT_MS, resolve);
+        // A failure is told by the credit's own next flush.
+        credit
+          .flush()
+          .then(resolve, () => resolve())
+          .finally(cancel);
+      });
+    });
+    await next;
+    return true;
+  };
+}
+
+/** Resolves when `work` is done, or rejects when that takes too long. */
+function within(runtime: Runtime, ms: number, work: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const cancel = runtime.after(ms, () => reject(new Error(`not done within ${ms} ms`)));
+    work.then(resolve, reject).finally(cancel);
+  });
+}
+
+/** Copies the embedded store of a configuration into an empty PostgreSQL database. Returns what to tell the operator; throws with a text where it cannot. */
+export async function exportEmbedded({ dataDir }: Config, url: string, runtime: Runtime): Promise<string> {
+  const from = await openStore({ url: "", dataDir });
+  try {
+    const to = await openStore({ url, dataDir });
+    try {
+      const counts = await exportStore(from, to, runtime.wallMs());
+      const rows = Object.entries(counts).map(([table, count]) => `  ${table} ${count}`);
+      return `copied, and the books agree:\n${rows.join("\n")}\nStart svc with DATABASE_URL set to this database from now on; the embedded store stays as it was.`;
+    } finally {
+      await to.close();
+    }
+  } finally {
+    await from.close();
+  }
+}
+
+/** Who this process is among those that share the store. An embedded store has one process at a time, so it goes on as the same one. */
+function nodeIdOf({ nodeId, storageUrl }: Config, runtime: Runtime): string {
+  if (nodeId !== "") return nodeId;
+  return storageUrl === "" ? "main" : `node-${Math.floor(runtime.wallMs()).toString(36)}-${Math.floor(runtime.random() * 36 ** 6).toString(36)}`;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

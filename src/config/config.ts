@@ -1,0 +1,328 @@
+// Configuration: file text, environment and flags in; one frozen record or every fault out. Precedence: flag, environment, file, default.
+// Pure: reads no file, no process environment and no clock. The settings and their defaults stand in `config/schema.ts`.
+import type { z } from "zod";
+import type { Chain } from "../core/provider/chain.ts";
+import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
+import type { SelectionSettings } from "../core/routing/strategy.ts";
+import type { DeadlineClass } from "../core/rpc/method.ts";
+import type { ConfiguredMethod } from "../core/rpc/method-table.ts";
+import { usualVerification } from "../core/stream/log-verification.ts";
+import { configJsonSchema, schemaOf } from "./allowed.ts";
+import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
+import { type ConfigDocument, readDocument, type Variables } from "./document.ts";
+import { type HostedConfig, hostedOf } from "./hosted.ts";
+import { brokenRules } from "./rules.ts";
+import { type ConfigFile, configFile, type DEADLINES, environment, flags as flagTable } from "./schema.ts";
+import { splitCredentials } from "./url-credentials.ts";
+import { doubts } from "./warnings.ts";
+
+/** What a configuration is made from. */
+export interface ConfigInput {
+  /** The file's name as shown in faults. */
+  readonly file: string;
+  /** The file's content; bytes are checked to be UTF-8. */
+  readonly text: string | Uint8Array;
+  readonly env: Variables;
+  /** Values of `--port`, `--host`, `--log-level` as written. */
+  readonly flags: Readonly<Record<string, string | undefined>>;
+}
+
+/** A configuration, or everything that is wrong with it. */
+export type ConfigResult =
+  /** `warnings`: what is allowed and hardly meant. */
+  { readonly ok: true; readonly config: Config; readonly warnings: readonly ConfigFault[] } | { readonly ok: false; readonly faults: readonly ConfigFault[] };
+
+/** Bounds on what callers may ask for. */
+export interface Limits {
+  readonly maxBodyBytes: number;
+  readonly maxBatchItems: number;
+  readonly batchConcurrency: number;
+  readonly maxInFlightBytes: number;
+  readonly maxCallerBytes: number;
+  readonly maxAnswerBytes: number;
+  readonly maxConnections: number;
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  readonly drainTimeoutMs: number;
+  readonly maxSocketRequests: number;
+  readonly maxSocketBytes: number;
+  readonly maxSocketSubscriptions: number;
+  readonly maxLogFilters: number;
+  readonly maxKeylessLogFilters: number;
+  readonly maxFilters: number;
+  readonly maxCallerFilters: number;
+  readonly maxFilterBytes: number;
+  readonly maxSocketQueueBytes: number;
+  readonly socketPingMs: number;
+  readonly maxAttempts: number;
+  readonly firstAttemptShare: number;
+}
+
+/** Milliseconds a call may take, all attempts together, by class of method. */
+export type Deadlines = Readonly<Record<DeadlineClass, number>>;
+
+/** Everything the service is told before it starts; frozen. Holds secrets: never log it. */
+export interface Config {
+  readonly server: {
+    readonly host: string;
+    readonly port: number;
+    /** Without a slash at the end; null = the address it listens on. */
+    readonly publicUrl: string | null;
+    /** IP addresses and ranges. */
+    readonly trustedProxies: readonly string[];
+    readonly compression: "auto" | "off";
+    /** Secret; null = nobody is the operator. */
+    readonly operatorToken: string | null;
+    /** Where `/metrics` is served on an address of its own; null = nowhere. */
+    readonly metricsListen: { readonly host: string; readonly port: number } | null;
+  };
+  readonly dataDir: string;
+  /** Empty = embedded storage; secret otherwise. */
+  readonly storageUrl: string;
+  readonly logLevel: ConfigFile["log_level"];
+  readonly production: boolean;
+  readonly devnet: boolean;
+  readonly chains: readonly Chain[];
+  readonly profiles: readonly Profile[];
+  readonly limits: Limits;
+  readonly deadlines: Deadlines;
+  readonly methods: readonly ConfiguredMethod[];
+  readonly selection: SelectionSettings;
+  /** Name of this process in the database; empty = made up at each start. */
+  readonly nodeId: string;
+  /** Null = a plain router. */
+  readonly hosted: HostedConfig | null;
+  /** `SVC_SECRET`, at least 32 bytes; null = not set. */
+  readonly secret: string | null;
+  /** `SVC_SECRET_PREVIOUS`; null = not set. */
+  readonly previousSecret: string | null;
+}
+
+/** Checks everything at once and builds the configuration; never throws. */
+export function loadConfig(input: ConfigInput): ConfigResult {
+  const production = input.env["NODE_ENV"] === "production";
+  const document = readDocument(input.text, input.env);
+  const file = configFile.safeParse(document.data);
+  const variables = numbersRead(input.env, Object.keys(environment.shape));
+  const switches = numbersRead(input.flags, Object.keys(flagTable.shape));
+  const env = environment.safeParse(variables);
+  const flag = flagTable.safeParse(switches);
+  const needsSecret = production && file.data?.hosted.enabled === true && variables["SVC_SECRET"] === undefined;
+  const faults = [
+    ...(needsSecret
+      ? [unplaced("environment", "", { path: ["SVC_SECRET"], at: "value", message: "must be set in production when hosted.enabled is true" })]
+      : []),
+    ...fileFaults(input.file, document, file.error?.issues ?? [], production),
+    ...tableFaults(env.error?.issues ?? [], schemaOf(environment), variables).map((fault) => unplaced("environment", "", fault)),
+    ...tableFaults(flag.error?.issues ?? [], schemaOf(flagTable), switches).map((fault) => unplaced("command line", "--", fault)),
+  ].slice(0, MAX_FAULTS);
+  if (faults.length > 0 || !file.success || !env.success || !flag.success) return { ok: false, faults };
+  const warnings = doubts(document.data).map((doubt) => placed(input.file, document, doubt));
+  return { ok: true, config: frozen(configOf(file.data, env.data, flag.data, production)), warnings };
+}
+
+const MAX_FAULTS = 1_000;
+
+type Environment = z.output<typeof environment>;
+type Flags = z.output<typeof flagTable>;
+
+/** The named settings; empty ones count as absent, numbers are read. */
+function numbersRead(settings: Variables, names: readonly string[]): Readonly<Record<string, string | number>> {
+  const given = names.flatMap((name): readonly (readonly [string, string | number])[] => {
+    const text = Object.hasOwn(settings, name) ? settings[name] : undefined;
+    if (text === undefined || text === "") return [];
+    return [[name, /^-?\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : text]];
+  });
+  return Object.fromEntries(given);
+}
+
+function fileFaults(file: string, document: ConfigDocument, issues: readonly z.core.$ZodIssue[], production: boolean): readonly ConfigFault[] {
+  const known = document.problems.map(({ place, path, message }) => ({ file, ...place, path: pathText(path), message }));
+  if (document.data === null) return known;
+  const found: readonly TableFault[] = [...tableFaults(issues, configJsonSchema(), document.data), ...brokenRules(document.data, production)];
+  const faults = found.filter(({ path }) => !document.isUnresolved(path)).map((fault) => placed(file, document, fault));
+  return [...known, ...faults].sort((a, b) => a.line - b.line || a.column - b.column);
+}
+
+function placed(file: string, document: ConfigDocument, { path, at, message }: TableFault): ConfigFault {
+  return { file, ...(at === "key" ? document.keyAt(path) : document.valueAt(path)), path: pathText(path), message };
+}
+
+function unplaced(file: string, prefix: string, { path, message }: TableFault): ConfigFault {
+  return { file, line: 0, column: 0, path: `${prefix}${pathText(path)}`, message };
+}
+
+function configOf(file: ConfigFile, env: Environment, flag: Flags, production: boolean): Config {
+  const { server, cluster, limits, deadlines } = file;
+  const chains = Object.entries(file.chains).map(([chainName, chain]) => chainOf(chainName, chain));
+  return {
+    server: {
+      host: flag.host ?? env.HOST ?? server.host,
+      port: flag.port ?? env.PORT ?? server.port,
+      publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
+      trustedProxies: server.trusted_proxies,
+      compression: server.compression,
+      operatorToken: server.operator_token ?? file.hosted.operator_token ?? null,
+      metricsListen: server.metrics_listen === undefined ? null : addressOf(server.metrics_listen),
+    },
+    dataDir: file.data_dir,
+    storageUrl: env.DATABASE_URL ?? file.storage.url,
+    logLevel: flag["log-level"] ?? env.LOG_LEVEL ?? file.log_level,
+    production,
+    devnet: file.devnet,
+    chains,
+    profiles: Object.entries(file.profiles).map(([slug, profile]) => profileOf(slug, profile, chains)),
+    limits: {
+      maxBodyBytes: limits.max_body_bytes,
+      maxBatchItems: limits.max_batch_items,
+      batchConcurrency: limits.batch_concurrency,
+      maxInFlightBytes: limits.max_in_flight_bytes,
+      maxCallerBytes: limits.max_caller_bytes,
+      maxAnswerBytes: limits.max_answer_bytes,
+      maxConnections: limits.max_connections,
+      headersTimeoutMs: limits.headers_timeout_ms,
+      requestTimeoutMs: limits.request_timeout_ms,
+      keepAliveTimeoutMs: limits.keep_alive_timeout_ms,
+      drainTimeoutMs: limits.drain_timeout_ms,
+      maxSocketRequests: limits.max_socket_requests,
+      maxSocketBytes: limits.max_socket_bytes,
+      maxSocketSubscriptions: limits.max_socket_subscriptions,
+      maxLogFilters: limits.max_log_filters,
+      maxKeylessLogFilters: limits.max_keyless_log_filters,
+      maxFilters: limits.max_filters,
+      maxCallerFilters: limits.max_caller_filters,
+      maxFilterBytes: limits.max_filter_bytes,
+      maxSocketQueueBytes: limits.max_socket_queue_bytes,
+      socketPingMs: limits.socket_ping_ms,
+      maxAttempts: limits.max_attempts,
+      firstAttemptShare: limits.first_attempt_share,
+    },
+    deadlines: {
+      cheap: deadlines.cheap_ms,
+      standard: deadlines.standard_ms,
+      default: deadlines.default_ms,
+      traceTx: deadlines.trace_tx_ms,
+      traceBlock: deadlines.trace_block_ms,
+    },
+    methods: Object.entries(file.methods).map(([name, method]) => methodConfigOf(name, method)),
+    selection: selectionOf(file, env),
+    nodeId: cluster.node_id,
+    hosted: hostedOf(file.hosted),
+    secret: env.SVC_SECRET ?? null,
+    previousSecret: env.SVC_SECRET_PREVIOUS ?? null,
+  };
+}
+
+/** `host:port`, the host of an IPv6 address without its brackets. */
+function addressOf(text: string): { readonly host: string; readonly port: number } {
+  const colon = text.lastIndexOf(":");
+  return { host: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
+}
+
+const DEADLINE_CLASS: Readonly<Record<(typeof DEADLINES)[number], DeadlineClass>> = {
+  cheap: "cheap",
+  standard: "standard",
+  default: "default",
+  trace_tx: "traceTx",
+  trace_block: "traceBlock",
+};
+
+function methodConfigOf(name: string, { kind, block_param, cu, deadline }: ConfigFile["methods"][string]): ConfiguredMethod {
+  return { name, kind: kind ?? null, blockAt: block_param ?? null, cu: cu ?? null, deadline: deadline === undefined ? null : DEADLINE_CLASS[deadline] };
+}
+
+function selectionOf({ strategies }: ConfigFile, env: Environment): SelectionSettings {
+  return {
+    fastestMinCalls: env.FASTEST_MIN_CALLS ?? strategies.fastest_min_calls,
+    fastestMinSuccessRate: env.FASTEST_MIN_SUCCESS_RATE ?? strategies.fastest_min_success_rate,
+    lwBeta: env.LW_BETA ?? strategies.lw_beta,
+    lwMsFloor: env.LW_MS_FLOOR ?? strategies.lw_ms_floor,
+    lwExploreFloor: env.LW_EXPLORE_FLOOR ?? strategies.lw_explore_floor,
+    lwMinCalls: env.LW_MIN_CALLS ?? strategies.lw_min_calls,
+    lwMinSuccessRate: env.LW_MIN_SR ?? strategies.lw_min_success_rate,
+    exploreShare: strategies.explore_share,
+  };
+}
+
+function chainOf(chainName: string, chain: ConfigFile["chains"][string]): Chain {
+  return { chainId: chain.chain_id, chainName, name: chain.name ?? chainName, aliases: chain.aliases, blockTimeMs: chain.block_time_ms };
+}
+
+type ProfileFile = ConfigFile["profiles"][string];
+type SetFile = ProfileFile["chains"][string];
+type ProviderFile = SetFile["providers"][number];
+
+function profileOf(slug: string, profile: ProfileFile, chains: readonly Chain[]): Profile {
+  const sets = chains.flatMap((chain): readonly (readonly [string, ProviderSet])[] => {
+    const set = profile.chains[chain.chainName];
+    return set === undefined ? [] : [[chain.chainName, setOf(chain, set)]];
+  });
+  return { slug, owner: null, managed: slug === "public" || slug === "premium", chains: new Map(sets) };
+}
+
+function setOf(chain: Chain, set: SetFile): ProviderSet {
+  const aliases = aliasesOf(set.providers);
+  return {
+    chain,
+    maxLagBlocks: set.selection.max_lag_blocks,
+    archivalThreshold: set.selection.archival_threshold,
+    probeIntervalMs: set.monitoring.probe_interval_ms,
+    socketHeads: set.monitoring.socket_heads,
+    newHeadsTimeoutMs: set.subscriptions.new_heads_timeout_ms,
+    maxBackfillBlocks: set.subscriptions.max_backfill_blocks,
+    backfillTimeoutMs: set.subscriptions.backfill_timeout_ms,
+    logVerification: set.subscriptions.log_verification ?? usualVerification(chain.blockTimeMs),
+    verificationBudget: set.subscriptions.verification_budget,
+    providers: set.providers.map((provider, index) => providerOf(provider, index, aliases[index] ?? `p${index + 1}`)),
+  };
+}
+
+/** The given alias, else pN by order; an N whose word names another provider is passed over for the next free one after the last. */
+function aliasesOf(providers: readonly ProviderFile[]): readonly string[] {
+  const taken = new Set(providers.flatMap(({ id, alias }) => (alias === undefined ? [id] : [id, alias])));
+  let spare = providers.length;
+  return providers.map(({ id, alias }, index) => {
+    if (alias !== undefined) return alias;
+    let choice = `p${index + 1}`;
+    while (taken.has(choice) && choice !== id) choice = `p${++spare}`;
+    return choice;
+  });
+}
+
+function providerOf(provider: ProviderFile, index: number, alias: string): Provider {
+  const { limits, ...capabilities } = provider.capabilities;
+  const http = provider.url === undefined ? null : splitCredentials(provider.url);
+  const ws = provider.ws_url === undefined ? null : splitCredentials(provider.ws_url);
+  const authorization = http?.authorization ?? ws?.authorization ?? null;
+  return {
+    index,
+    id: provider.id,
+    name: provider.name ?? provider.id,
+    alias,
+    url: http?.url ?? null,
+    wsUrl: ws?.url ?? null,
+    priority: provider.priority,
+    archival: provider.archival,
+    headers: authorization === null ? provider.headers : { ...provider.headers, Authorization: authorization },
+    unsupportedMethods: new Set(capabilities.unsupported_methods),
+    unsupportedCategories: new Set(capabilities.unsupported_categories),
+    maxBlockRange: limits.max_block_range,
+    maxBlockAge: limits.max_block_age,
+    blockAgeMethods: new Set(limits.block_age_methods),
+    errorRules: capabilities.error_rules.map(({ code, message_contains, category }) => ({
+      code,
+      messageContains: message_contains.map((piece) => piece.toLowerCase()),
+      category,
+    })),
+    guarded: false,
+  };
+}
+
+/** Freezes records and lists all the way down; sets and maps are read-only by type. */
+function frozen<T>(value: T): T {
+  if (value instanceof Map) value.forEach(frozen);
+  else if (Array.isArray(value)) value.forEach(frozen);
+  else if (typeof value === "object" && value !== null) Object.values(value).forEach(frozen);
+  return Object.freeze(value);
+}

@@ -1,0 +1,60 @@
+// How a caller with a key is served: what may pay for a call, in which order, and what follows from it. Knows no balance and no clock.
+
+/** Where a call is served: the managed pools or a Custom profile. */
+export type Access = "premium" | "public" | "custom";
+
+/** Why a call is served elsewhere than where it asked to be. */
+export type Fallback = "payment" | "free" | "profile";
+
+/** What may pay for a call: credit; the time of grace after credit that had been paid for; the free allowance; the days of Custom access that were bought. */
+export type FundingSource = "balance" | "payment" | "free" | "custom";
+
+/** The rate limit that binds: whose name the caller is told, and which size it has. */
+export interface RateLimit {
+  /** `managed`, `public`, or the slug of a Custom profile. */
+  readonly name: string;
+  readonly size: "managed" | "reduced" | "public" | "custom";
+}
+
+/** How a call is served when something pays for it. */
+export interface ServiceTier {
+  readonly access: Access;
+  readonly fallback: Fallback | null;
+  /** Slug of the profile that serves. */
+  readonly profile: string;
+  readonly bucket: RateLimit;
+  readonly means: FundingSource;
+}
+
+/** The managed profiles: everyone's, and so reserved. */
+export type ManagedSlug = "premium" | "public";
+
+/** How a call to a managed profile may be served, the best first. Who asks for `public` uses what is free before credit. */
+export function serviceTiersOf(named: ManagedSlug): readonly ServiceTier[] {
+  return named === "premium" ? PREMIUM : PUBLIC;
+}
+
+/** How a call to a Custom profile is served while its account has Custom access: by nothing else, and uncharged. */
+export function customServiceTiers(slug: string): readonly ServiceTier[] {
+  return [{ access: "custom", fallback: null, profile: slug, bucket: { name: slug, size: "custom" }, means: "custom" }];
+}
+
+/** How a call to a Custom profile is served that was deleted, or whose account has no Custom access any more: as `premium`, which the caller is told. */
+export function lapsedServiceTiers(): readonly ServiceTier[] {
+  return LAPSED;
+}
+
+const reduced: RateLimit = { name: "managed", size: "reduced" };
+const PREMIUM: readonly ServiceTier[] = [
+  { access: "premium", fallback: null, profile: "premium", bucket: { name: "managed", size: "managed" }, means: "balance" },
+  { access: "public", fallback: "payment", profile: "public", bucket: reduced, means: "payment" },
+  { access: "public", fallback: "free", profile: "public", bucket: reduced, means: "free" },
+];
+const PUBLIC: readonly ServiceTier[] = (["free", "balance", "payment"] as const).map((means) => ({
+  access: "public",
+  fallback: null,
+  profile: "public",
+  bucket: { name: "public", size: "public" },
+  means,
+}));
+const LAPSED: readonly ServiceTier[] = PREMIUM.map((it) => (it.fallback === null ? { ...it, fallback: "profile" } : it));

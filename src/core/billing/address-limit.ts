@@ -1,0 +1,66 @@
+// Limits by network address: how many keys one may create, how many wrong secrets it may try. Bounded: the address not seen for longest goes first.
+
+import { isAddress } from "../public-address.ts";
+import { type RateLimitSize, take, waitMs } from "./gcra.ts";
+
+/** A limit that each address has for itself. */
+export interface AddressLimit {
+  /** Takes one; returns 0, or after how many milliseconds one may be taken. */
+  take(address: string, nowMs: number): number;
+  /** After how many milliseconds one may be taken; 0 = now. Takes nothing. */
+  waitMs(address: string, nowMs: number): number;
+  /** Returns one that was taken. */
+  giveBack(address: string): void;
+  readonly size: number;
+}
+
+const MAX_ADDRESSES = 100_000;
+
+/** A limit that nobody has used. `now` is the monotonic clock. */
+export function createAddressLimit(size: RateLimitSize, maxAddresses: number = MAX_ADDRESSES): AddressLimit {
+  const fullAtMs = new Map<string, number>();
+  return {
+    take(address, nowMs) {
+      const whose = networkOf(address);
+      const before = fullAtMs.get(whose) ?? nowMs;
+      const after = take(before, size, nowMs);
+      if (after === null) return Math.max(1, waitMs(before, size, nowMs));
+      fullAtMs.delete(whose);
+      fullAtMs.set(whose, after);
+      for (const oldest of fullAtMs.keys()) {
+        if (fullAtMs.size <= maxAddresses) break;
+        fullAtMs.delete(oldest);
+      }
+      return 0;
+    },
+    waitMs(address, nowMs) {
+      return waitMs(fullAtMs.get(networkOf(address)) ?? nowMs, size, nowMs);
+    },
+    giveBack(address) {
+      const whose = networkOf(address);
+      const before = fullAtMs.get(whose);
+      if (before !== undefined) fullAtMs.set(whose, before - 1_000 / size.perSecond);
+    },
+    get size() {
+      return fullAtMs.size;
+    },
+  };
+}
+
+const GROUPS = 8;
+const NETWORK_GROUPS = 4;
+
+/** Who an address is counted as: itself, or for IPv6 its /64. */
+export function networkOf(address: string): string {
+  const [bare = ""] = address.split("%");
+  if (!bare.includes(":") || !isAddress(bare)) return address;
+  const [head = "", tail] = bare.toLowerCase().split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const rest = tail === undefined || tail === "" ? 0 : tail.split(":").reduce((sum, it) => sum + (it.includes(".") ? 2 : 1), 0);
+  const missing = tail === undefined ? 0 : Math.max(0, GROUPS - groups.length - rest);
+  const whole = [...groups, ...Array<string>(missing).fill("0"), ...(tail === undefined || tail === "" ? [] : tail.split(":"))];
+  return `${whole
+    .slice(0, NETWORK_GROUPS)
+    .map((it) => Number.parseInt(it, 16).toString(16))
+    .join(":")}::/64`;
+}

@@ -1,0 +1,78 @@
+// What calls cost: compute units by method and strategy, and their price. Money is whole nano-USD. Knows no account.
+import type { Strategy } from "../routing/strategy.ts";
+import { METHODS, type Method } from "../rpc/method.ts";
+
+/** What is charged. */
+export interface Tariff {
+  /** By method row, at factor 1: compute units in place of those of the row; null = those of the row. */
+  readonly cu: readonly (number | null)[];
+  /** Of a subscription notification, at factor 1. */
+  readonly notificationCu: number;
+  readonly factors: Readonly<Record<Strategy, number>>;
+  /** Nano-USD per compute unit: a whole number. */
+  readonly nanoPerCu: number;
+}
+
+/** Requests that a balance pays for at load-balanced, by what one costs. */
+export interface EstimatedRequests {
+  readonly cheap_reads: number;
+  readonly standard_reads: number;
+  readonly heavy_reads: number;
+}
+
+/** A tariff from the method table; `weights` replaces the compute units of single methods. */
+export function tariffOf({ weights, ...rest }: Omit<Tariff, "cu"> & { readonly weights: Readonly<Partial<Record<string, number>>> }): Tariff {
+  return { ...rest, cu: METHODS.map((it) => weights[it.name] ?? null) };
+}
+
+/** Compute units of one call: rounded down, at least 1. */
+export function cuOf(tariff: Tariff, method: Method, strategy: Strategy): number {
+  return scaled(tariff.cu[method.index] ?? method.cu, tariff.factors[strategy]);
+}
+
+/** Compute units of one notification of a subscription. */
+export function notificationCuOf(tariff: Tariff, strategy: Strategy): number {
+  return scaled(tariff.notificationCu, tariff.factors[strategy]);
+}
+
+/** What the cheapest call that is sent to a provider costs, nano-USD. */
+export function smallestPriceN({ cu, notificationCu, nanoPerCu }: Tariff): number {
+  const weights = METHODS.filter((it) => it.handling === "route").map((it) => cu[it.index] ?? it.cu);
+  return Math.max(1, Math.min(notificationCu, ...weights)) * nanoPerCu;
+}
+
+function scaled(cu: number, factor: number): number {
+  return Math.max(1, Math.floor(cu * factor));
+}
+
+/** Whole compute units that an amount buys. */
+export function cuFor(tariff: Tariff, nanoUsd: bigint): number {
+  return Number(nanoUsd / BigInt(tariff.nanoPerCu));
+}
+
+/** How many cheap (1 CU), standard (3 CU) and heavy (15 CU) reads compute units pay for. */
+export function estimatedRequests(cu: number): EstimatedRequests {
+  return { cheap_reads: cu, standard_reads: Math.floor(cu / 3), heavy_reads: Math.floor(cu / 15) };
+}
+
+const NANO_DIGITS = 9;
+const ZERO = 48;
+const NANO = 10n ** BigInt(NANO_DIGITS);
+
+/** An amount as a plain decimal in USD, without trailing zeros. */
+export function usdText(nanoUsd: bigint | number): string {
+  if (nanoUsd === 0) return "0";
+  const digits = String(nanoUsd < 0 ? -nanoUsd : nanoUsd).padStart(NANO_DIGITS + 1, "0");
+  let end = digits.length;
+  const point = end - NANO_DIGITS;
+  while (end > point && digits.charCodeAt(end - 1) === ZERO) end--;
+  const text = end === point ? digits.slice(0, point) : `${digits.slice(0, point)}.${digits.slice(point, end)}`;
+  return nanoUsd < 0 ? `-${text}` : text;
+}
+
+/** Reads a plain decimal of USD with up to nine places and nine digits before them; null = it is none. */
+export function parseUsd(text: string): bigint | null {
+  const parts = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text);
+  if (parts === null) return null;
+  return BigInt(parts[1] ?? "0") * NANO + BigInt((parts[2] ?? "").padEnd(NANO_DIGITS, "0"));
+}

@@ -1,0 +1,390 @@
+// Judges one failure of one provider: which category it is, what routing does next, what it says about health. Applies the table in
+// category.ts; pure. Knows neither the request's other attempts nor the clock: the wall time of a `Retry-After` date is an argument.
+import type { Effect, Verdict } from "../provider/attempt.ts";
+import type { ErrorRule } from "../provider/profile.ts";
+import type { BlockRef } from "../rpc/call.ts";
+import type { Failure } from "../rpc/failure.ts";
+import type { Method } from "../rpc/method.ts";
+import { type CategoryDecision, DECISIONS, type ErrorCategory, type MethodGroup, type Phrase, type Rule } from "./category.ts";
+import { RULES } from "./rules.ts";
+import { VOCABULARY, type WordFamily } from "./vocabulary.ts";
+
+/** What else the judgement needs to know. */
+export interface ClassifyContext {
+  /** As the caller wrote it. */
+  readonly methodName: string;
+  /** The provider's own rules; they run before the table. */
+  readonly rules: readonly ErrorRule[];
+  /** Wall clock, milliseconds since the epoch. */
+  readonly wallMs: number;
+  /** What the request reads, if known: tells an upside-down range from one that is too large. */
+  readonly block?: BlockRef;
+}
+
+/** The category of a failure and what follows from it; never throws, and the same input always gives the same verdict. */
+export function classify(failure: Failure, method: Method, context: ClassifyContext): Verdict {
+  const shape = shapeOf(failure, method, context);
+  const category = operatorCategory(failure, context.rules) ?? decidingRule(shape, RULES_BY_KIND)?.category ?? "unknown";
+  const [replaySafe, otherwise, effect] = DECISIONS.get(category) ?? UNKNOWN;
+  return { category, step: method.replaySafe ? replaySafe : otherwise, effect: effectOf(effect, shape, context.wallMs) };
+}
+
+/** The rule of a table that decides about a failure: how well a part of the table knows shapes that it was not written from. */
+export function ruleFor(failure: Failure, method: Method, context: ClassifyContext, rules: readonly Rule[] = RULES): Rule | undefined {
+  return decidingRule(shapeOf(failure, method, context), rules === RULES ? RULES_BY_KIND : byKind(rules));
+}
+
+const UNKNOWN: CategoryDecision = ["next", "return", { kind: "ignored" }];
+/** Of a message only this much is looked at, in UTF-16 units; of `data` less, and only near its surface. */
+const MESSAGE_CHARS = 2_048;
+const DATA_CHARS = 512;
+const WORDING_CHARS = 512;
+const DATA_DEPTH = 3;
+const DATA_KEYS = 8;
+
+/** A failure as the rules see it. */
+interface Shape {
+  readonly failure: Failure;
+  readonly groups: ReadonlySet<MethodGroup>;
+  readonly reversed: boolean;
+  readonly text: string;
+  readonly dataText: string;
+  /** The text as the word families see it: the called method's own name reads "method", and names in camel case are taken apart. */
+  readonly wording: Wording;
+  readonly dataWording: Wording;
+}
+
+const INVALID_PARAMS = -32602;
+const QUOTED = /(?<=[\s([=,])(["'])(?:(?!\1)[\s\S]){1,256}\1(?=$|[\s)\],.;:])/g;
+
+/** What a judge of parameters quotes is what the caller sent. A message that is nothing but a quotation stays. */
+function withoutQuoted(value: unknown): string {
+  const message = bounded(value, MESSAGE_CHARS);
+  if (message.startsWith("{")) return message;
+  const rest = message.replace(QUOTED, " ");
+  return /[a-z]{4}/i.test(rest) ? rest : message;
+}
+
+/** Only such a name is looked for: a caller may call a method anything. */
+const REAL_NAME = /^[a-z][a-z0-9]{1,15}_[a-z]\w{2,63}$/i;
+
+/** Who passes an error on, in front of it. */
+const SPEAKER = /^[\w ]{1,32} (?:said|says|answered|replied): /;
+
+/** A text as the word families see it, and which of them were found in it so far; prepared when it is first asked. */
+interface Wording {
+  readonly source: unknown;
+  readonly methodName: string;
+  text: string | null;
+  has: Map<WordFamily, boolean> | null;
+}
+
+function shapeOf(failure: Failure, method: Method, { methodName, block }: ClassifyContext): Shape {
+  const dataWords = wordsOf(failure.data, DATA_DEPTH);
+  const message = failure.code === INVALID_PARAMS ? withoutQuoted(failure.message) : failure.message;
+  return {
+    failure,
+    groups: groupsOf(method, methodName),
+    reversed: block?.kind === "range" && block.from !== null && block.to !== null && block.from > block.to,
+    text: normalise(message, MESSAGE_CHARS).replace(SPEAKER, ""),
+    dataText: normalise(dataWords, DATA_CHARS),
+    wording: wordingOf(message, methodName),
+    dataWording: wordingOf(dataWords, methodName),
+  };
+}
+
+/** What gateways wrap around an error: members of JSON, gRPC's prefix, addresses of documents. */
+const WRAPPING =
+  /\b(?:rpc error: )?code = unknown desc =|\brpc error:|["']?\b(?:code|message|data|error|jsonrpc|id|desc)["']? ?[:=] ?(?:-?\d+|null)?|https?:\/\/\S+|^[\w -]{1,32}\b(?:said|says|answered|replied): |\b(?:trace|request|req|correlation|ray)[ _-]?id\b|^\[[^\]]{1,32}\]|\[[^\]]{1,16}\]$/gi;
+
+function wordingOf(source: unknown, methodName: string): Wording {
+  return { source, methodName, text: null, has: null };
+}
+
+function textOf(wording: Wording): string {
+  wording.text ??= prepared(wording.source, wording.methodName);
+  return wording.text;
+}
+
+function prepared(source: unknown, methodName: string): string {
+  const bare = bounded(source, WORDING_CHARS).replace(WRAPPING, " ");
+  const named = REAL_NAME.test(methodName) ? withMethod(bare, methodName) : bare;
+  const text = normalise(named, WORDING_CHARS);
+  const apart = named.replace(/([a-z])([A-Z])/g, "$1 $2");
+  return apart === named ? text : `${text} ${normalise(apart, WORDING_CHARS)}`;
+}
+
+function withMethod(text: string, methodName: string): string {
+  return text.replace(methodName, isPrefix(text, methodName) ? " " : " method ").replaceAll(methodName, " method ");
+}
+
+/** "eth_call: ..." or "eth_call failed: ..." tells what was called, not what the error is about. */
+function isPrefix(text: string, methodName: string): boolean {
+  const at = text.indexOf(methodName);
+  return at >= 0 && at < 24 && /^["'`)\]]? ?(?:failed|error)?:/.test(text.slice(at + methodName.length, at + methodName.length + 12));
+}
+
+function speaksOf(wording: Wording, family: WordFamily): boolean {
+  wording.has ??= new Map();
+  const before = wording.has.get(family);
+  if (before !== undefined) return before;
+  const found = VOCABULARY[family].test(textOf(wording));
+  wording.has.set(family, found);
+  return found;
+}
+
+function operatorCategory(failure: Failure, rules: readonly ErrorRule[]): string | null {
+  if (rules.length === 0 || (failure.kind !== "error" && failure.kind !== "body")) return null;
+  const message = bounded(failure.message, MESSAGE_CHARS).toLowerCase();
+  for (const { code, messageContains, category } of rules) {
+    if (code !== null && code !== failure.code) continue;
+    if (messageContains.length > 0 && !messageContains.some((part) => message.includes(part))) continue;
+    if (DECISIONS.has(category)) return category;
+  }
+  return null;
+}
+
+function decidingRule(shape: Shape, rules: RulesByKind): Rule | undefined {
+  const rule = firstMatch(shape, rules);
+  if (rule?.vague !== true || shape.dataText === "") return rule;
+  // The words may be in `data` instead. They may also be the caller's own, so they never cost a provider its place.
+  const second = firstMatch({ ...shape, text: shape.dataText, dataText: "", wording: shape.dataWording }, rules);
+  return second !== undefined && second.vague !== true && !cordons(second.category) ? second : rule;
+}
+
+function cordons(category: ErrorCategory): boolean {
+  const effect = DECISIONS.get(category)?.[2];
+  return typeof effect === "object" && effect.kind === "cordon";
+}
+
+/** A rule with its phrases as one expression. */
+interface CompiledRule {
+  readonly rule: Rule;
+  readonly text: RegExp | null;
+  readonly data: RegExp | null;
+}
+
+type RulesByKind = ReadonlyMap<string, readonly CompiledRule[]>;
+
+const RULES_BY_KIND: RulesByKind = byKind(RULES);
+
+function byKind(rules: readonly Rule[]): RulesByKind {
+  const compiled = rules.map((rule): CompiledRule => ({ rule, text: anyOf(rule.text), data: anyOf(rule.data) }));
+  return Map.groupBy(compiled, ({ rule }) => rule.kind ?? "error");
+}
+
+function anyOf(phrases: readonly Phrase[] | undefined): RegExp | null {
+  if (phrases === undefined) return null;
+  return new RegExp(phrases.map((phrase) => (typeof phrase === "string" ? RegExp.escape(phrase) : `(?:${phrase.source})`)).join("|"));
+}
+
+function firstMatch(shape: Shape, rules: RulesByKind): Rule | undefined {
+  return rules.get(shape.failure.kind)?.find((compiled) => matches(compiled, shape))?.rule;
+}
+
+function matches({ rule, text, data }: CompiledRule, shape: Shape): boolean {
+  const { codes, except, status, methods, reversed, aheadOfExpected, words, without } = rule;
+  const { code, httpStatus } = shape.failure;
+  if (codes !== undefined && (code === null || !codes.includes(code))) return false;
+  if (except !== undefined && code !== null && except.includes(code)) return false;
+  if (status !== undefined && (httpStatus < status[0] || httpStatus > status[1])) return false;
+  if (methods !== undefined && !methods.some((group) => shape.groups.has(group))) return false;
+  if (reversed === true && !shape.reversed) return false;
+  if (aheadOfExpected === true && !isAheadOfExpected(shape.text)) return false;
+  if (text !== null && !text.test(shape.text)) return false;
+  if (words !== undefined && !words.every((family) => speaksOf(shape.wording, family))) return false;
+  if (without?.some((family) => speaksOf(shape.wording, family)) === true) return false;
+  return data === null || data.test(shape.dataText);
+}
+
+const GOT_EXPECTED =
+  /\b(?:nonce|sequence)\b.{0,48}?\b(?:got|received|actual|have|given)\b\D{0,12}(\d{1,15})\b.{0,24}?\b(?:expected|expects|want|wanted|needed)\b\D{0,12}(\d{1,15})/;
+const EXPECTED_GOT = /\b(?:expected|expects|want|wanted|needed)\b\D{0,24}(\d{1,15})\b.{0,24}?\b(?:got|received|actual|have|given|but)\b\D{0,12}(\d{1,15})/;
+
+/** "got 9, expected 8": a nonce from the future. */
+function isAheadOfExpected(text: string): boolean {
+  if (!/nonce|sequence/.test(text) || /too (?:low|small|old)/.test(text)) return false;
+  const [, got, wanted] = GOT_EXPECTED.exec(text) ?? [];
+  if (got !== undefined) return Number(got) > Number(wanted);
+  const [, expected, given] = EXPECTED_GOT.exec(text) ?? [];
+  return expected !== undefined && Number(given) > Number(expected);
+}
+
+const EXECUTING: ReadonlySet<string> = new Set(
+  "eth_call eth_estimateGas eth_createAccessList eth_simulateV1 eth_callMany debug_traceCall debug_traceCallMany trace_call trace_callMany trace_rawTransaction".split(
+    " ",
+  ),
+);
+
+/** Hands something in that is to be executed: `eth_sendRawTransaction` and what chains and vendors have beside it. */
+const SENDING = /^(?:eth_send|[a-z0-9]+_send\w*(?:Transaction|UserOperation|Bundle))/;
+
+function groupsOf(method: Method, name: string): ReadonlySet<MethodGroup> {
+  const groups = new Set<MethodGroup>();
+  const { category, block } = method;
+  const executes = EXECUTING.has(name);
+  const traces = category === "trace" || category === "debug";
+  groups.add(SENDING.test(name) ? "send" : "other");
+  if (executes) groups.add("execute");
+  else if (groups.has("other")) groups.add("inert");
+  if (category === "logs" || block?.kind === "filter" || name === "eth_getFilterLogs") groups.add("logs");
+  if (traces) groups.add("traces");
+  if (traces && !executes) groups.add("mined");
+  if (category === "subscriptions") groups.add("subscriptions");
+  if (!groups.has("send") && (category === "state" || category === "core" || category === "logs")) groups.add("historic");
+  return groups;
+}
+
+function bounded(value: unknown, chars: number): string {
+  return typeof value === "string" ? value.slice(0, chars) : "";
+}
+
+/** Lower case; quotes dropped; long hex cut, so that no hash parts two words; white space, `_` and hyphens one space, except minus signs. */
+function normalise(value: unknown, chars: number): string {
+  const text = bounded(value, chars);
+  if (text === "") return "";
+  return text
+    .toLowerCase()
+    .replace(/["'`‘’“”]/g, "")
+    .replace(/0x([0-9a-f]{8})[0-9a-f]+/g, "0x$1")
+    .replace(/(?:[\s_]|-(?!\d))+/g, " ");
+}
+
+/** The strings near the surface of `data`, one after the other. */
+function wordsOf(data: unknown, depth: number): string {
+  if (typeof data === "string") return data.slice(0, DATA_CHARS);
+  if (typeof data !== "object" || data === null || depth === 0) return "";
+  let words = "";
+  let keys = 0;
+  for (const value of valuesOf(data)) {
+    if (++keys > DATA_KEYS || words.length > DATA_CHARS) break;
+    const more = wordsOf(value, depth - 1);
+    if (more !== "") words += words === "" ? more : ` ${more}`;
+  }
+  return words;
+}
+
+function valuesOf(data: object): readonly unknown[] {
+  return Array.isArray(data) ? data : Object.values(data);
+}
+
+function effectOf(effect: CategoryDecision[2], shape: Shape, wallMs: number): Effect {
+  switch (effect) {
+    case "cooldown":
+      return cooldown(shape, wallMs);
+    case "learn_range":
+      return { kind: "learn", what: "range", maxBlockRange: rangeIn(shape.text) ?? rangeIn(shape.dataText) };
+    default:
+      return effect;
+  }
+}
+
+function cooldown(shape: Shape, wallMs: number): Effect {
+  const ms = Math.min(MAX_COOLDOWN_MS, Math.max(MIN_COOLDOWN_MS, Math.round(waitOf(shape, wallMs) ?? DEFAULT_COOLDOWN_MS)));
+  return OF_ONE_METHOD.test(textOf(shape.wording)) ? { kind: "cooldown", ms, scope: "method" } : { kind: "cooldown", ms };
+}
+
+/** A limit that is said to be one method's, not one that a gateway names the call before: "method: rate limit exceeded". */
+const OF_ONE_METHOD =
+  /\b(?:this|trac\w*|debug|heavy|expensive) methods?\b|\bmethods? (?:(?:is|are|was|calls?|requests?|has|have|been|rate|currently) )*(?:limit\w*|throttled|exceed\w*|rate limited|reached)\b|\b(?:limit\w*|rate|quota|exceed\w*|too many|many|throttled|calls?|requests?)\b (?:\w+ ){0,3}?(?:for|on|of|to|by|per|calling) (?:\w+ ){0,2}?methods?\b|\btoo many methods?\b/;
+
+const DEFAULT_COOLDOWN_MS = 30_000;
+const MAX_COOLDOWN_MS = 600_000;
+/** A wait of nothing, or a date just past, still demotes for a moment. */
+const MIN_COOLDOWN_MS = 1_000;
+
+/** The wait the provider names, milliseconds: header, then `data`, then the text. */
+function waitOf({ failure, text, dataText }: Shape, wallMs: number): number | null {
+  return retryAfterMs(failure.retryAfter, wallMs) ?? waitInData(failure.data) ?? waitInText(text) ?? waitInText(dataText) ?? periodInText(text);
+}
+
+const HTTP_DATE = /^[a-z]{3}, (\d{2}) ([a-z]{3}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) gmt$/i;
+const MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec";
+
+function retryAfterMs(value: string | null, wallMs: number): number | null {
+  const header = bounded(value, 64).trim();
+  if (/^\d{1,12}(?:\.\d{1,9})?$/.test(header)) return Number(header) * 1_000;
+  const [, day, monthName = "", year, hour, minute, second] = HTTP_DATE.exec(header) ?? [];
+  const month = MONTHS.indexOf(monthName.toLowerCase()) / 3 + 1;
+  if (day === undefined || !Number.isInteger(month) || month < 1) return null;
+  const days = daysSinceEpoch(Number(year), month, Number(day));
+  return (((days * 24 + Number(hour)) * 60 + Number(minute)) * 60 + Number(second)) * 1_000 - wallMs;
+}
+
+/** Days from 1970-01-01 to a date of the Gregorian calendar; years are counted from March, so that leap days come last. */
+function daysSinceEpoch(year: number, month: number, day: number): number {
+  const y = month <= 2 ? year - 1 : year;
+  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
+  return y * 365 + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + dayOfYear - 719_468;
+}
+
+const SECONDS_FIELDS = ["backoff_seconds", "retry_after_seconds", "retry_after", "retryAfter"];
+
+function waitInData(data: unknown): number | null {
+  for (const place of [field(data, "rate"), data]) {
+    for (const name of SECONDS_FIELDS) {
+      const seconds = field(place, name);
+      if (typeof seconds === "number" && seconds >= 0) return seconds * 1_000;
+    }
+    const ms = field(place, "retry_after_ms");
+    if (typeof ms === "number" && ms >= 0) return ms;
+  }
+  return null;
+}
+
+function field(data: unknown, name: string): unknown {
+  return typeof data === "object" && data !== null && Object.hasOwn(data, name) ? Object.getOwnPropertyDescriptor(data, name)?.value : undefined;
+}
+
+const UNIT_MS: ReadonlyMap<string, number> = new Map([
+  ["ms", 1],
+  ["s", 1_000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000],
+]);
+const PART = /(\d{1,9}(?:\.\d{1,9})?) ?(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h)(?![a-z])/g;
+const WAIT =
+  /\b(?:retry|retrying|try again|wait|back ?off|resets?|resume|available)\b[^0-9]{0,32}((?:\d{1,9}(?:\.\d{1,9})? ?(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h)(?![a-z]) ?){1,4})/;
+const PERIOD = /\b\d[\d,]{0,11} ?(?:requests? |calls? |reqs? )?(?:\/|per |an? |in (?:an? |1 )?) ?(seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d)\b/;
+
+/** "try again in 4m40.2s", "please wait 23 seconds". */
+function waitInText(text: string): number | null {
+  const named = WAIT.exec(text)?.[1];
+  if (named === undefined) return null;
+  let ms = 0;
+  for (const [, amount, unit = ""] of named.matchAll(PART)) ms += Number(amount) * unitMs(unit);
+  return ms;
+}
+
+/** "15/second request limit reached": the window the limit counts in. */
+function periodInText(text: string): number | null {
+  const unit = PERIOD.exec(text)?.[1];
+  return unit === undefined ? null : unitMs(unit);
+}
+
+function unitMs(unit: string): number {
+  if (unit.startsWith("milli")) return 1;
+  return UNIT_MS.get(unit) ?? UNIT_MS.get(unit.charAt(0)) ?? 1_000;
+}
+
+const LIMIT =
+  /\b(?:max(?:imum)?|limit(?:ed)?|up to|at most|over|exceeds?|greater than|larger than|bigger than|smaller than|less than|more than|within)\b[^0-9/.]{0,48}(?<![-\dx.])(?:0(?: ?- ?| to | ))?(\d{1,3}(?:,\d{3}){1,3}|\d{1,10})(k)?(?![\dxk]|[.,]\d)(?! ?(?:results|logs|bytes|[km]b\b|seconds|secs|s\b|ms\b|requests|addresses|topics|%))/g;
+const COMPARED = /\b\d[\d,]{0,12} ?> ?(\d[\d,]{0,12})/;
+
+/** The largest block range the text allows; null when it names none. Of several numbers the smallest: it was not too large for anybody. */
+function rangeIn(text: string): number | null {
+  const compared = COMPARED.exec(text)?.[1];
+  if (compared !== undefined) return asRange(compared, undefined);
+  let least: number | null = null;
+  for (const [, digits = "", thousand] of text.matchAll(LIMIT)) {
+    const range = asRange(digits, thousand);
+    if (range !== null && (least === null || range < least)) least = range;
+  }
+  return least;
+}
+
+function asRange(digits: string, thousand: string | undefined): number | null {
+  const range = Number(digits.replaceAll(",", "")) * (thousand === undefined ? 1 : 1_000);
+  return range >= 1 && range <= 1_000_000_000 ? range : null;
+}

@@ -1,0 +1,224 @@
+// Whether a provider can serve a call at all, by what is declared, learned and known of the chain. Knows neither strategies nor circuits.
+
+import type { BlockRef, Call } from "../rpc/call.ts";
+import { isKnownByName, METHODS, type Method } from "../rpc/method.ts";
+import type { ExclusionReason } from "./exclusion.ts";
+import type { Provider, Transport } from "./profile.ts";
+
+/** What holds for every provider of a set at one moment. */
+export interface SetView {
+  readonly nowMs: number;
+  /** Consensus height; null = unknown. */
+  readonly head: number | null;
+  readonly archivalThreshold: number;
+  readonly maxLagBlocks: number;
+}
+
+/** What is known of one provider on one transport, beside its declaration. */
+export interface Condition {
+  readonly transport: Transport;
+  readonly wrongChain: boolean;
+  readonly cordoned: boolean;
+  /** It said itself that it is behind. */
+  readonly behind: boolean;
+  /** Null = unknown, which excludes nobody. */
+  readonly lagBlocks: number | null;
+  readonly facts: LearnedFacts | null;
+  /** It said of this very method, which is not in the table, that it does not serve it. */
+  readonly unserved: boolean;
+}
+
+/** What a provider's refusals taught about it: when each fact was learned, in arrays of fixed size. Changed in place by `learn…` and `unlearnMethod`. */
+export interface LearnedFacts {
+  /** By method index. */
+  readonly methodAtMs: Float64Array;
+  /** By method index × tag. */
+  readonly tagAtMs: Float64Array;
+  maxBlockRange: number;
+  rangeAtMs: number;
+  prunedAtMs: number;
+}
+
+/** How far a reason may be set aside when nobody else is left: `limit` = declared or learned and perhaps stale, `lag` = only after those, `never`. */
+export type Waiver = "limit" | "lag" | "never";
+
+/** How long a learned fact holds. */
+export const FACT_MS = 600_000;
+/** How long a learned block range holds. */
+export const RANGE_FACT_MS = 3_600_000;
+
+const TAGS = ["pending", "safe", "finalized"] as const;
+/** A refusal of fewer blocks than this, without a number, speaks of the amount of logs and not of blocks. */
+const LEAST_GUESSED_RANGE = 100;
+/** Rows below this are shared by many names: nothing learned of one holds for another. */
+const FIRST_NAMED_METHOD = 2;
+
+/** Why a provider cannot serve a call; null = it can. */
+export function capability(provider: Provider, call: Call, view: SetView, condition: Condition): ExclusionReason | null {
+  return (
+    unreachable(provider, condition) ??
+    unsupported(provider, call, view, condition) ??
+    beyondLimits(provider, call, view, condition.facts) ??
+    (condition.behind || (condition.lagBlocks !== null && condition.lagBlocks > view.maxLagBlocks) ? "lagging" : null)
+  );
+}
+
+/** Why a provider must not be asked anything over a transport, pinned or not; null = it may. */
+export function unreachable(provider: Provider, condition: Condition): ExclusionReason | null {
+  if ((condition.transport === "http" ? provider.url : provider.wsUrl) === null) return "transport_missing";
+  if (condition.wrongChain) return "wrong_chain";
+  return condition.cordoned ? "cordoned" : null;
+}
+
+/** Whether a reason may be set aside when it leaves nobody to ask. */
+export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
+  switch (reason) {
+    case "method_unsupported":
+    case "category_unsupported":
+    case "block_range_limit":
+    case "block_age_limit":
+    case "tag_unsupported":
+      return "limit";
+    case "archival_required":
+      return block.kind === "earliest" ? "never" : "limit";
+    case "lagging":
+      return "lag";
+    case "transport_missing":
+    case "wrong_chain":
+    case "cordoned":
+    case "circuit_open":
+    case "trial_in_flight":
+      return "never";
+  }
+}
+
+/** Nothing learned. */
+export function createLearnedFacts(): LearnedFacts {
+  return {
+    methodAtMs: new Float64Array(METHODS.length).fill(NEVER),
+    tagAtMs: new Float64Array(METHODS.length * TAGS.length).fill(NEVER),
+    maxBlockRange: 0,
+    rangeAtMs: NEVER,
+    prunedAtMs: NEVER,
+  };
+}
+
+/** Learns that a method is not served; unlisted ones share a row and are learned by name elsewhere. */
+export function learnMethod(facts: LearnedFacts, method: Method, nowMs: number): void {
+  if (method.index >= FIRST_NAMED_METHOD && !isKnownByName(method)) facts.methodAtMs[method.index] = nowMs;
+}
+
+/** Forgets that a method is not served: it just was. */
+export function unlearnMethod(facts: LearnedFacts, method: Method): void {
+  facts.methodAtMs[method.index] = NEVER;
+}
+
+/** Learns that a method does not take the tag it was called with. */
+export function learnTag(facts: LearnedFacts, method: Method, block: BlockRef, nowMs: number): void {
+  if (method.index >= FIRST_NAMED_METHOD && block.kind === "tag") facts.tagAtMs[tagCell(method, block.tag)] = nowMs;
+}
+
+/** Learns that old state is gone: as if the provider had never declared an archive. */
+export function learnPruned(facts: LearnedFacts, nowMs: number): void {
+  facts.prunedAtMs = nowMs;
+}
+
+/** Learns the largest block range from the limit the provider named, or else from the span it refused (null = neither is known). */
+export function learnRange(facts: LearnedFacts, named: number | null, refusedSpan: number | null, nowMs: number): void {
+  if (named !== null) {
+    if (!(named >= 1)) return;
+    facts.maxBlockRange = named;
+  } else {
+    if (refusedSpan === null || refusedSpan < LEAST_GUESSED_RANGE) return;
+    facts.maxBlockRange = Math.min(learnedRange(facts, nowMs) ?? refusedSpan, refusedSpan - 1);
+  }
+  facts.rangeAtMs = nowMs;
+}
+
+/** The largest block range that was learned and still holds; null = none. */
+export function learnedRange(facts: LearnedFacts | null, nowMs: number): number | null {
+  return facts !== null && holds(facts.rangeAtMs, RANGE_FACT_MS, nowMs) ? facts.maxBlockRange : null;
+}
+
+/** Names of the methods that were learned not to be served. */
+export function learnedMethods(facts: LearnedFacts | null, nowMs: number): readonly string[] {
+  return facts === null ? [] : METHODS.filter((method) => holds(facts.methodAtMs[method.index], FACT_MS, nowMs)).map((method) => method.name);
+}
+
+/** Whether old state was learned to be gone. */
+export function isPruned(facts: LearnedFacts | null, nowMs: number): boolean {
+  return facts !== null && holds(facts.prunedAtMs, FACT_MS, nowMs);
+}
+
+/** Whether block range limits bind a method: log queries and filters, not traces. */
+export function bindsRange(method: Method): boolean {
+  return method.category === "logs" || method.category === "filters";
+}
+
+/** Blocks between the ends of a log range; null where it cannot be known. */
+export function blockSpan(method: Method, block: BlockRef, head: number | null): number | null {
+  if (block.kind !== "range" || !bindsRange(method)) return null;
+  if (block.from === null) return 0;
+  const to = block.to ?? head;
+  return to === null ? null : Math.max(0, to - block.from);
+}
+
+const NEVER = Number.NEGATIVE_INFINITY;
+
+function unsupported(provider: Provider, call: Call, { nowMs }: SetView, { facts, unserved }: Condition): ExclusionReason | null {
+  if (unserved || provider.unsupportedMethods.has(call.methodName)) return "method_unsupported";
+  if (provider.unsupportedCategories.has(call.method.category)) return "category_unsupported";
+  if (facts === null) return null;
+  if (holds(facts.methodAtMs[call.method.index], FACT_MS, nowMs)) return "method_unsupported";
+  return call.block.kind === "tag" && holds(facts.tagAtMs[tagCell(call.method, call.block.tag)], FACT_MS, nowMs) ? "tag_unsupported" : null;
+}
+
+function beyondLimits(provider: Provider, call: Call, view: SetView, facts: LearnedFacts | null): ExclusionReason | null {
+  if (call.block.kind === "none" || call.block.kind === "tag") return null;
+  if (call.block.kind === "range") {
+    const span = blockSpan(call.method, call.block, view.head);
+    const limit = Math.min(provider.maxBlockRange ?? Number.POSITIVE_INFINITY, learnedRange(facts, view.nowMs) ?? Number.POSITIVE_INFINITY);
+    if (span !== null && span > limit) return "block_range_limit";
+  }
+  const hasArchive = provider.archival && !isPruned(facts, view.nowMs);
+  if (!hasArchive && needsArchive(call, view)) return "archival_required";
+  const age = blockAge(call.block, view.head);
+  const bound = provider.blockAgeMethods.size === 0 || provider.blockAgeMethods.has(call.methodName);
+  return provider.maxBlockAge !== null && bound && age !== null && age > provider.maxBlockAge ? "block_age_limit" : null;
+}
+
+/** The earliest block always; old blocks and state by block hash where the head is known. */
+function needsArchive({ method, block }: Call, { head, archivalThreshold }: SetView): boolean {
+  if (block.kind === "earliest") return true;
+  if (head === null) return block.kind === "range" && block.from === 0;
+  if (block.kind === "hash") return method.category === "state" || method.category === "debug" || method.category === "trace";
+  const age = blockAge(block, head);
+  return age !== null && age > archivalThreshold;
+}
+
+/** Blocks between the oldest block a call reads and the head; null where that is unknown or near the head. */
+function blockAge(block: BlockRef, head: number | null): number | null {
+  if (head === null) return null;
+  switch (block.kind) {
+    case "none":
+    case "tag":
+    case "hash":
+      return null;
+    case "earliest":
+      return head;
+    case "number":
+      return head - block.number;
+    case "range":
+      return block.from === null ? null : head - block.from;
+  }
+}
+
+function tagCell(method: Method, tag: (typeof TAGS)[number]): number {
+  return method.index * TAGS.length + TAGS.indexOf(tag);
+}
+
+/** A fact from the future (the clock jumped back) no longer holds. */
+function holds(atMs: number | undefined, forMs: number, nowMs: number): boolean {
+  const ageMs = nowMs - (atMs ?? NEVER);
+  return ageMs >= 0 && ageMs < forMs;
+}

@@ -1,0 +1,240 @@
+// The health of one provider on one transport: circuit, rate limit, cordon, learned facts, speed. The one place where an attempt changes it.
+// Knows no clock, no other provider and no error: it hears verdicts.
+
+import type { BlockRef } from "../rpc/call.ts";
+import { METHODS, type Method } from "../rpc/method.ts";
+import type { Attempt, Effect, Verdict } from "./attempt.ts";
+import { type Breaker, type Cause, CLOSED, next, probed, type Signal } from "./breaker.ts";
+import { bindsRange, blockSpan, createLearnedFacts, type LearnedFacts, learnMethod, learnPruned, learnRange, learnTag, unlearnMethod } from "./capability.ts";
+import { HEAD_FRESH_MS } from "./head.ts";
+import { createLatencyRecord, type LatencyRecord, observe, observeAtLeast } from "./latency.ts";
+import { takeCount } from "./silence.ts";
+import { limitedForMs, type Throttle, throttled } from "./throttle.ts";
+
+/** Why a provider is excluded until a matching probe. */
+export type Cordon = Extract<Effect, { kind: "cordon" }>["reason"];
+
+/** How many attempts ended how, since the start. */
+export interface Outcomes {
+  /** A result, or an error that is the caller's own answer. */
+  delivered: number;
+  failed: number;
+  rateLimited: number;
+  /** Says nothing about the provider's health. */
+  neutral: number;
+  cancelled: number;
+}
+
+/** By what a circuit was opened: failures of a kind, or by being silent. */
+export type OpenedBy = Cause | "silence";
+
+/** The health of one provider on one transport; changed in place, and only by `recordAttempt`, by probes and by taking a permit. */
+export interface Health {
+  breaker: Breaker;
+  throttle: Throttle | null;
+  /** Rate limits of single methods by their row in the table, which bounds them. */
+  readonly methodThrottles: Map<number, Throttle>;
+  /** Set by traffic. */
+  cordon: Cordon | null;
+  /** Set by probes. */
+  wrongChain: boolean;
+  /** When it last said that it is behind; a head sample takes that back. */
+  behindAtMs: number;
+  /** Null until something was learned. */
+  facts: LearnedFacts | null;
+  /** Of the latest successful probe; null = none. */
+  probeMs: number | null;
+  /** When it was last probed, successfully or not. */
+  probedAtMs: number;
+  /** When it last answered anything at all. */
+  heardAtMs: number;
+  /** When a silent attempt of a caller last counted, by caller. */
+  readonly silences: Map<string, number>;
+  /** The event that last failed several attempts at once; it counts once. Null = none did. */
+  incident: object | null;
+  /** How often its circuit was opened by what, since the start. */
+  readonly openings: Record<OpenedBy, number>;
+  readonly latency: LatencyRecord;
+  readonly outcomes: Outcomes;
+}
+
+/** What an attempt was about, and when and where it ended. */
+export interface AttemptEnding {
+  readonly block: BlockRef;
+  readonly head: number | null;
+  readonly nowMs: number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** The time of something that never happened. */
+export const NEVER_MS = Number.NEGATIVE_INFINITY;
+
+/** A provider that nothing is known of. */
+export function createHealth(): Health {
+  return {
+    breaker: CLOSED,
+    throttle: null,
+    methodThrottles: new Map(),
+    cordon: null,
+    wrongChain: false,
+    behindAtMs: NEVER_MS,
+    facts: null,
+    probeMs: null,
+    probedAtMs: NEVER_MS,
+    heardAtMs: NEVER_MS,
+    silences: new Map(),
+    incident: null,
+    openings: { silence: 0, timeout: 0, network: 0, server: 0, auth: 0 },
+    latency: createLatencyRecord(),
+    outcomes: { delivered: 0, failed: 0, rateLimited: 0, neutral: 0, cancelled: 0 },
+  };
+}
+
+/** Takes an attempt into account and gives its trial permit back. */
+export function recordAttempt(health: Health, method: Method, attempt: Attempt, ending: AttemptEnding): void {
+  const { verdict, latencyMs } = attempt;
+  if (verdict === null) {
+    health.heardAtMs = ending.nowMs;
+    if (health.breaker !== CLOSED) signal(health, "success", latencyMs, ending);
+    if (health.facts !== null) unlearnMethod(health.facts, method);
+    health.outcomes.delivered += 1;
+    observe(health.latency, method, latencyMs, ending.nowMs);
+    return;
+  }
+  recordVerdict(health, method, attempt.incident === undefined ? { verdict, latencyMs } : { verdict, latencyMs, incident: attempt.incident }, ending);
+  count(health, method, attempt, ending.nowMs);
+}
+
+/** An attempt that we ended ourselves: at its deadline, for its caller, or because another provider was faster. */
+export interface CutAttempt extends Pick<Attempt, "latencyMs"> {
+  readonly verdict: Verdict;
+  /** Its provider was silent, or it counted as that before. */
+  readonly silent: boolean;
+}
+
+/**
+ * Takes an attempt into account that we ended ourselves, and gives its trial permit back. Moves no circuit: where its provider was silent that is
+ * `recordSilence`, else it is no more than a reading of its latency.
+ */
+export function recordCut(health: Health, method: Method, { verdict, latencyMs, silent }: CutAttempt, ending: AttemptEnding): void {
+  signal(health, "ignored", latencyMs, ending);
+  if (!silent) observeAtLeast(health.latency, method, latencyMs, ending.nowMs);
+  if (verdict.effect.kind === "ignored") health.outcomes.cancelled += 1;
+  else {
+    health.outcomes.failed += 1;
+    observe(health.latency, method, null, ending.nowMs);
+  }
+}
+
+/** Counts a silent attempt of a caller as a timeout, unless one of the same caller counted a short while ago: then false. */
+export function recordSilence(health: Health, caller: string, latencyMs: number, ending: AttemptEnding): boolean {
+  if (!takeCount(health.silences, caller, ending.nowMs)) return false;
+  signal(health, "silence", latencyMs, ending);
+  return true;
+}
+
+/** Takes a verdict into account that is about no call: what became of a connection. Counts nothing. */
+export function recordVerdict(
+  health: Health,
+  method: Method,
+  { verdict, latencyMs, incident = null }: { readonly verdict: Verdict; readonly latencyMs: number; readonly incident?: object | null },
+  ending: AttemptEnding,
+): void {
+  const known = incident !== null && incident === health.incident;
+  health.incident = incident ?? health.incident;
+  signal(health, known ? "ignored" : signalOf(verdict.effect), latencyMs, ending);
+  apply(health, method, verdict.effect, ending);
+}
+
+/** Takes a probe into account that was answered well after `latencyMs`: an open circuit becomes half-open. */
+export function recordGoodProbe(health: Health, latencyMs: number, nowMs: number): void {
+  health.breaker = probed(health.breaker, { startedAtMs: nowMs - latencyMs, nowMs });
+}
+
+/** Milliseconds for which calls of a method are still rate-limited, 0 = they are not. */
+export function methodLimitedForMs({ throttle, methodThrottles }: Health, method: Method, nowMs: number): number {
+  const forMs = limitedForMs(throttle, nowMs);
+  return methodThrottles.size === 0 ? forMs : Math.max(forMs, limitedForMs(methodThrottles.get(method.index) ?? null, nowMs));
+}
+
+/** Methods with a rate limit of their own, by name. */
+export function limitedMethods({ methodThrottles }: Health, nowMs: number): readonly string[] {
+  return [...methodThrottles].flatMap(([index, throttle]) => (limitedForMs(throttle, nowMs) > 0 ? [METHODS[index]?.name ?? "added"] : []));
+}
+
+/** Whether it said within the last 30 s, and after the latest head sample, that it is behind. */
+export function isBehind(health: Health, nowMs: number): boolean {
+  const ageMs = nowMs - health.behindAtMs;
+  return ageMs >= 0 && ageMs < HEAD_FRESH_MS;
+}
+
+function signalOf(effect: Effect): Signal {
+  if (effect.kind === "failure") return effect.cause;
+  return effect.kind === "cordon" && effect.reason === "auth" ? "auth" : "ignored";
+}
+
+function signal(health: Health, heard: Signal | "silence", latencyMs: number, { nowMs, random }: AttemptEnding): void {
+  const before = health.breaker.kind;
+  const moment = { startedAtMs: nowMs - latencyMs, nowMs, chance: random() };
+  health.breaker = next(health.breaker, heard === "silence" ? "timeout" : heard, moment);
+  if (health.breaker.kind !== "open" || before === "open" || heard === "success" || heard === "ignored") return;
+  health.openings[heard] += 1;
+}
+
+function apply(health: Health, method: Method, effect: Effect, ending: AttemptEnding): void {
+  switch (effect.kind) {
+    case "ignored":
+    case "failure":
+      return;
+    case "cooldown":
+      limit(health, method, effect, ending.nowMs);
+      return;
+    case "cordon":
+      health.cordon = effect.reason;
+      return;
+    case "lag":
+      health.behindAtMs = ending.nowMs;
+      return;
+    case "learn":
+      health.facts ??= createLearnedFacts();
+      return learn(health.facts, method, effect, ending);
+  }
+}
+
+function limit(health: Health, { index }: Method, { ms, scope }: Extract<Effect, { kind: "cooldown" }>, nowMs: number): void {
+  if (scope === "method") health.methodThrottles.set(index, throttled(health.methodThrottles.get(index) ?? null, ms, nowMs));
+  else health.throttle = throttled(health.throttle, ms, nowMs);
+}
+
+function learn(facts: LearnedFacts, method: Method, effect: Extract<Effect, { kind: "learn" }>, { block, head, nowMs }: AttemptEnding): void {
+  switch (effect.what) {
+    case "method":
+      return learnMethod(facts, method, nowMs);
+    case "tag":
+      return learnTag(facts, method, block, nowMs);
+    case "pruned":
+      return learnPruned(facts, nowMs);
+    case "range":
+      return bindsRange(method) ? learnRange(facts, effect.maxBlockRange, blockSpan(method, block, head), nowMs) : undefined;
+    // One refused kind of subscription says nothing about the others.
+    case "subscription":
+      return;
+  }
+}
+
+function count({ latency, outcomes }: Health, method: Method, { verdict, latencyMs }: Attempt, nowMs: number): void {
+  if (verdict === null || verdict.category === "cancelled") outcomes.cancelled += 1;
+  else if (hasDelivered(verdict)) {
+    outcomes.delivered += 1;
+    observe(latency, method, latencyMs, nowMs);
+  } else if (signalOf(verdict.effect) !== "ignored") {
+    outcomes.failed += 1;
+    observe(latency, method, null, nowMs);
+  } else if (verdict.effect.kind === "cooldown") outcomes.rateLimited += 1;
+  else outcomes.neutral += 1;
+}
+
+function hasDelivered(verdict: Verdict): boolean {
+  return verdict.step === "return" && verdict.effect.kind === "ignored";
+}

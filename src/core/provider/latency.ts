@@ -1,0 +1,233 @@
+// How fast and how reliably one provider answered on one transport: decayed averages per method, category and provider, and latency histograms, one of
+// all calls and one for each class of deadline.
+// Everything lies in arrays of fixed size; a method name that is not in the table has no cell of its own. Knows no clock and no reason of a failure.
+import { CATEGORIES, type DeadlineClass, METHOD_SLOTS, METHODS, type Method } from "../rpc/method.ts";
+
+/** The record of one provider on one transport; changed in place by `observe`. */
+export interface LatencyRecord {
+  /** `CELL` numbers for each method, then each category, then the provider. */
+  readonly cells: Float64Array;
+  /** Counts of delivered answers by latency: of all, then of each class of deadline; they forget, so that percentiles follow the present. */
+  readonly buckets: Uint32Array;
+  /** The same since the start. */
+  readonly histogram: Histogram;
+}
+
+/** Counts of durations since the start, as a Prometheus histogram shows them. */
+export interface Histogram {
+  /** One for each of `HISTOGRAM_BOUNDS_MS`, and a last one for the rest; not cumulative. */
+  readonly counts: Float64Array;
+  sumMs: number;
+}
+
+/** Upper bounds of a histogram's buckets, in milliseconds; a last bucket takes the rest. */
+export const HISTOGRAM_BOUNDS_MS: readonly number[] = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000];
+
+/** What is known of a provider for one kind of call. */
+export interface Reading {
+  /** Counted calls behind it. */
+  readonly calls: number;
+  /** Decayed share of them that delivered, 0 to 1. */
+  readonly successRate: number;
+  /** Decayed average of the delivered ones; null = none was. */
+  readonly latencyMs: number | null;
+  readonly ageMs: number;
+}
+
+/** A reading of one method. */
+export interface MethodReport extends Reading {
+  readonly method: Method;
+}
+
+/** Percentiles of delivered answers; null where nothing is known. */
+export interface Percentiles {
+  readonly p50Ms: number | null;
+  readonly p95Ms: number | null;
+  readonly p99Ms: number | null;
+}
+
+/** Observations older than this are stale: as if they had never been made. */
+export const STALE_MS = 600_000;
+
+const CALLS = 0;
+const SUCCESS = 1;
+const DELIVERED = 2;
+const LATENCY = 3;
+const LAST_MS = 4;
+const CELL = 5;
+const CATEGORY_START = METHOD_SLOTS * CELL;
+const PROVIDER_CELL = CATEGORY_START + CATEGORIES.length * CELL;
+/** By method index: the cell of its category. */
+const CATEGORY_CELLS: readonly number[] = Array.from(
+  { length: METHOD_SLOTS },
+  (_, index) => CATEGORY_START + CATEGORIES.indexOf(METHODS[index]?.category ?? "unknown") * CELL,
+);
+
+/** Weight of a new observation once there are enough: speed changes faster than reliability should. */
+const LATENCY_WEIGHT = 0.1;
+const SUCCESS_WEIGHT = 0.05;
+
+const BUCKETS = 64;
+const BUCKETS_PER_DOUBLING = 4;
+const FIRST_BUCKET_MS = 0.5;
+/** The histogram forgets half of what it holds when it holds this many, so that it follows the present. */
+const HISTOGRAM_HALVES_AT = 4_096;
+
+/** Answers of a class that its own percentiles need; with fewer, those of all calls are used. */
+const LEAST_OF_CLASS = 20;
+const CLASSES: readonly DeadlineClass[] = ["cheap", "standard", "default", "traceTx", "traceBlock"];
+/** Numbers of one set of buckets: theirs and their sum. */
+const COUNTS = BUCKETS + 1;
+
+/** An empty record. */
+export function createLatencyRecord(): LatencyRecord {
+  const cells = new Float64Array(PROVIDER_CELL + CELL);
+  for (let at = LAST_MS; at < cells.length; at += CELL) cells[at] = Number.NEGATIVE_INFINITY;
+  return { cells, buckets: new Uint32Array(COUNTS * (1 + CLASSES.length)), histogram: createHistogram() };
+}
+
+/** An empty histogram. */
+export function createHistogram(): Histogram {
+  return { counts: new Float64Array(HISTOGRAM_BOUNDS_MS.length + 1), sumMs: 0 };
+}
+
+/** Counts one duration. */
+export function addTo(histogram: Histogram, ms: number): void {
+  let bucket = 0;
+  while (bucket < HISTOGRAM_BOUNDS_MS.length && ms > (HISTOGRAM_BOUNDS_MS[bucket] ?? 0)) bucket++;
+  histogram.counts[bucket] = (histogram.counts[bucket] ?? 0) + 1;
+  histogram.sumMs += ms;
+}
+
+/** Counts one call that ended at `nowMs`: delivered after `latencyMs`, or failed (null). */
+export function observe(record: LatencyRecord, method: Method, latencyMs: number | null, nowMs: number): void {
+  const delivered = latencyMs === null ? null : Math.max(0, latencyMs);
+  observeCell(record.cells, method.index * CELL, delivered, nowMs);
+  observeCell(record.cells, CATEGORY_CELLS[method.index] ?? PROVIDER_CELL, delivered, nowMs);
+  observeCell(record.cells, PROVIDER_CELL, delivered, nowMs);
+  if (delivered === null) return;
+  const bucket = bucketOf(delivered);
+  observeBucket(record.buckets, 0, bucket);
+  observeBucket(record.buckets, countsOf(method), bucket);
+  addTo(record.histogram, delivered);
+}
+
+/** A call that was given up after `latencyMs`, so that it would have taken longer: raises averages, never lowers them, and counts as no call. */
+export function observeAtLeast(record: LatencyRecord, method: Method, latencyMs: number, nowMs: number): void {
+  for (const at of [method.index * CELL, CATEGORY_CELLS[method.index] ?? PROVIDER_CELL, PROVIDER_CELL]) {
+    const { cells } = record;
+    const delivered = numberAt(cells, at + DELIVERED);
+    const average = numberAt(cells, at + LATENCY);
+    if (delivered === 0 || latencyMs <= average || !isFresh(cells, at, nowMs)) continue;
+    cells[at + LATENCY] = average + (latencyMs - average) * Math.max(1 / (delivered + 1), LATENCY_WEIGHT);
+  }
+}
+
+/** The finest fresh reading with at least `minCalls`: of the method, else of its category, else whatever the provider has; null = nothing fresh. */
+export function reading(record: LatencyRecord, method: Method, minCalls: number, nowMs: number): Reading | null {
+  const { cells } = record;
+  if (hasCalls(cells, method.index * CELL, minCalls, nowMs)) return readCell(cells, method.index * CELL, nowMs);
+  const category = CATEGORY_CELLS[method.index] ?? PROVIDER_CELL;
+  return hasCalls(cells, category, minCalls, nowMs) ? readCell(cells, category, nowMs) : providerReading(record, nowMs);
+}
+
+/** The reading of the provider over all methods; null = nothing fresh. */
+export function providerReading(record: LatencyRecord, nowMs: number): Reading | null {
+  return hasCalls(record.cells, PROVIDER_CELL, 1, nowMs) ? readCell(record.cells, PROVIDER_CELL, nowMs) : null;
+}
+
+/** A fresh reading of every method that has one. */
+export function methodReadings(record: LatencyRecord, nowMs: number): readonly MethodReport[] {
+  return METHODS.filter((method) => hasCalls(record.cells, method.index * CELL, 1, nowMs)).map((method) => ({
+    method,
+    ...readCell(record.cells, method.index * CELL, nowMs),
+  }));
+}
+
+/** Percentiles over the latest few thousand delivered answers, exact to a fifth. */
+export function percentiles(record: LatencyRecord): Percentiles {
+  const { buckets } = record;
+  return { p50Ms: percentile(buckets, 0, 0.5), p95Ms: percentile(buckets, 0, 0.95), p99Ms: percentile(buckets, 0, 0.99) };
+}
+
+/** What share of the answers to calls like this one came within; null = nothing is known. */
+export function usualMs({ buckets }: LatencyRecord, method: Method, share: number): number | null {
+  const own = countsOf(method);
+  return percentile(buckets, numberAt(buckets, own + BUCKETS) >= LEAST_OF_CLASS ? own : 0, share);
+}
+
+function observeCell(cells: Float64Array, at: number, latencyMs: number | null, nowMs: number): void {
+  if (!isFresh(cells, at, nowMs)) cells.fill(0, at, at + CELL);
+  const calls = numberAt(cells, at + CALLS) + 1;
+  const success = numberAt(cells, at + SUCCESS);
+  cells[at + CALLS] = calls;
+  cells[at + SUCCESS] = success + ((latencyMs === null ? 0 : 1) - success) * Math.max(1 / calls, SUCCESS_WEIGHT);
+  cells[at + LAST_MS] = nowMs;
+  if (latencyMs === null) return;
+  const delivered = numberAt(cells, at + DELIVERED) + 1;
+  const average = numberAt(cells, at + LATENCY);
+  cells[at + DELIVERED] = delivered;
+  cells[at + LATENCY] = average + (latencyMs - average) * Math.max(1 / delivered, LATENCY_WEIGHT);
+}
+
+function countsOf({ deadline }: Method): number {
+  return COUNTS * (1 + CLASSES.indexOf(deadline));
+}
+
+function bucketOf(latencyMs: number): number {
+  const doublings = latencyMs > FIRST_BUCKET_MS ? Math.log2(latencyMs / FIRST_BUCKET_MS) : 0;
+  return Math.min(BUCKETS - 1, Math.floor(doublings * BUCKETS_PER_DOUBLING));
+}
+
+function observeBucket(buckets: Uint32Array, from: number, bucket: number): void {
+  buckets[from + bucket] = numberAt(buckets, from + bucket) + 1;
+  const total = numberAt(buckets, from + BUCKETS) + 1;
+  buckets[from + BUCKETS] = total;
+  if (total >= HISTOGRAM_HALVES_AT) halve(buckets, from);
+}
+
+function halve(buckets: Uint32Array, from: number): void {
+  let total = 0;
+  for (let at = from; at < from + BUCKETS; at++) {
+    const half = numberAt(buckets, at) >>> 1;
+    buckets[at] = half;
+    total += half;
+  }
+  buckets[from + BUCKETS] = total;
+}
+
+function percentile(buckets: Uint32Array, from: number, share: number): number | null {
+  const total = numberAt(buckets, from + BUCKETS);
+  if (total === 0) return null;
+  const rank = Math.ceil(share * total);
+  let seen = 0;
+  let bucket = 0;
+  for (; bucket < BUCKETS - 1; bucket++) {
+    seen += numberAt(buckets, from + bucket);
+    if (seen >= rank) break;
+  }
+  return FIRST_BUCKET_MS * 2 ** ((bucket + 0.5) / BUCKETS_PER_DOUBLING);
+}
+
+function hasCalls(cells: Float64Array, at: number, minCalls: number, nowMs: number): boolean {
+  return numberAt(cells, at + CALLS) >= Math.max(1, minCalls) && isFresh(cells, at, nowMs);
+}
+
+function readCell(cells: Float64Array, at: number, nowMs: number): Reading {
+  return {
+    calls: numberAt(cells, at + CALLS),
+    successRate: numberAt(cells, at + SUCCESS),
+    latencyMs: numberAt(cells, at + DELIVERED) > 0 ? numberAt(cells, at + LATENCY) : null,
+    ageMs: nowMs - numberAt(cells, at + LAST_MS),
+  };
+}
+
+/** A cell from the future (the clock jumped back) is stale. */
+function isFresh(cells: Float64Array, at: number, nowMs: number): boolean {
+  const ageMs = nowMs - numberAt(cells, at + LAST_MS);
+  return ageMs >= 0 && ageMs < STALE_MS;
+}
+
+function numberAt(numbers: Float64Array | Uint32Array, at: number): number {
+  return numbers[at] ?? 0;
+}

@@ -1,0 +1,99 @@
+// Providers, and the named sets of them that have a health of their own. Values only: nothing here changes while a profile serves.
+
+import type { Category } from "../rpc/method.ts";
+import type { LogVerification } from "../stream/log-verification.ts";
+import type { Chain } from "./chain.ts";
+
+/** How a provider is reached. Breakers, rate-limit state and latency are kept per transport. */
+export type Transport = "http" | "ws";
+
+/** One operator rule that runs before the built-in classification; at least one of `code` and `messageContains` is set. */
+export interface ErrorRule {
+  readonly code: number | null;
+  /** Lower-cased substrings; any one of them matches. Empty = any message. */
+  readonly messageContains: readonly string[];
+  /** A category of the classification table. */
+  readonly category: string;
+}
+
+/** One upstream entry of a profile on one chain. */
+export interface Provider {
+  /** Position in its `ProviderSet`: the key of every per-provider array. */
+  readonly index: number;
+  /** Unique per chain and profile. */
+  readonly id: string;
+  readonly name: string;
+  /** What callers of managed pools see instead of the id. */
+  readonly alias: string;
+  /** Secret: may carry a key. Never logged or shown. */
+  readonly url: string | null;
+  readonly wsUrl: string | null;
+  /** Lower is tried first by the `priority` strategy. */
+  readonly priority: number;
+  readonly archival: boolean;
+  /** Secret header values sent upstream. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly unsupportedMethods: ReadonlySet<string>;
+  readonly unsupportedCategories: ReadonlySet<Category>;
+  /** Largest `eth_getLogs` block range accepted; null = not declared. */
+  readonly maxBlockRange: number | null;
+  /** Blocks behind the head that are still served; null = not declared. */
+  readonly maxBlockAge: number | null;
+  /** Methods that `maxBlockAge` binds; empty = every method with a block parameter. */
+  readonly blockAgeMethods: ReadonlySet<string>;
+  readonly errorRules: readonly ErrorRule[];
+  /** Its addresses were given by a user: only public ones are ever connected to. */
+  readonly guarded: boolean;
+}
+
+/** The providers of one profile on one chain, with the settings of their selection. */
+export interface ProviderSet {
+  readonly chain: Chain;
+  readonly maxLagBlocks: number;
+  readonly archivalThreshold: number;
+  readonly probeIntervalMs: number;
+  /** Heads are listened to on every provider's socket. */
+  readonly socketHeads: boolean;
+  readonly newHeadsTimeoutMs: number;
+  readonly maxBackfillBlocks: number;
+  readonly backfillTimeoutMs: number;
+  readonly logVerification: LogVerification;
+  /** Calls a second that checks of logs may make. */
+  readonly verificationBudget: number;
+  readonly providers: readonly Provider[];
+}
+
+/** A named provider set with its own health, addressed by slug. */
+export interface Profile {
+  readonly slug: string;
+  /** The account of a Custom profile; null = configured by the operator. */
+  readonly owner: string | null;
+  /** Managed pools (`public`, `premium`) show provider aliases, all others show ids and exclusions. */
+  readonly managed: boolean;
+  /** By chain name. */
+  readonly chains: ReadonlyMap<string, ProviderSet>;
+}
+
+/** What a profile is found by inside the service, unique among all owners; never shown to callers. */
+export function profileId({ owner, slug }: Pick<Profile, "owner" | "slug">): string {
+  return owner === null ? slug : `${owner}/${slug}`;
+}
+
+/** What a profile is called where all can see it: those of accounts together are `custom`. */
+export function publicLabel(id: string): string {
+  return id.includes("/") ? "custom" : id;
+}
+
+/** Strings of a provider's address and headers that may be keys: nothing that contains one may reach a caller or a log. */
+export function secretsOf(provider: Provider): readonly string[] {
+  const addresses = [provider.url, provider.wsUrl].filter((it) => it !== null);
+  const parts = addresses.flatMap((it) => it.replace(/^\w+:\/\/[^/]*/, "").split(/[/?&=#]/));
+  const values = Object.values(provider.headers).flatMap((it) => it.split(" "));
+  const decoded = values.flatMap((it) => Buffer.from(it, "base64").toString("latin1").split(":"));
+  const hosts = addresses.flatMap((it) => (/^\w+:\/\/([^/:]*)/.exec(it)?.[1] ?? "").split(".")).filter((it) => it.length >= KEY_LIKE_HOST);
+  return [...parts, ...values, ...decoded, ...hosts].filter((it) => it.length >= SHORTEST_SECRET);
+}
+
+const SHORTEST_SECRET = 8;
+/** Some vendors put the key into the host name; ordinary host labels are shorter. */
+const KEY_LIKE_HOST = 20;

@@ -1,0 +1,66 @@
+// Takes out of a text what may open something: keys, tokens, credentials in URLs, private keys, seed phrases. Knows shapes only and asks nobody;
+// where a secret and a harmless text look alike it takes out both, but for the cases that its rows name.
+import { isSecretHex } from "./hex.ts";
+import { withoutPhrases } from "./phrase.ts";
+import { withoutUrlSecrets } from "./url.ts";
+import { isSecretWord } from "./word.ts";
+
+/** What stands where something was taken out. */
+export const REDACTED = "[redacted]";
+
+/** A text without what looks like a secret. Doing it again changes nothing more. */
+export function redact(text: string): string {
+  return PASSES.reduce((rest, pass) => pass(rest), text.replace(UNSEEN, ""));
+}
+
+type Pass = (text: string) => string;
+
+/** Characters that nobody sees, which would part a secret so that it is not known as one. */
+const UNSEEN = /[\u00ad\u200b\u2060\ufeff]|(?<=[!-~])\p{Cf}+(?=[!-~])|(?![\t\n\r])\p{Cc}/gu;
+
+/** Replaces what a pattern finds; with groups only the last one, which ends the match. */
+function taking(pattern: RegExp): Pass {
+  return (text) => text.replace(pattern, (...found) => `${before(found)}${REDACTED}`);
+}
+
+/** What of a match stays: everything but its last group. */
+function before(found: readonly unknown[]): string {
+  const [whole, ...rest] = found;
+  const groups = rest.slice(0, -2);
+  const secret = groups.at(-1);
+  return typeof whole === "string" && typeof secret === "string" ? whole.slice(0, whole.length - secret.length) : "";
+}
+
+/** Words that stand for a value, and values that were taken out already. */
+const NO_PLACEHOLDER = "(?=[^\\s\"'\\\\])(?!(?:(?:bearer|basic|payment)\\s+)?[<[{$])";
+const SECRET_NAME =
+  "api[_ -]?key|access[_ -]?(?:token|key)|(?:auth|refresh|id|bearer)[_-]?token|client[_-]?secret|priv(?:ate)?[_ -]?key|secret(?:[_ -]?(?:key|access[_-]?key))?|" +
+  "passw(?:or)?d|passphrase|pwd|mnemonic|seed(?:[_ -]?phrase)?|dkey|credentials?|jwt";
+const QUOTED_SIGN = "\\\\?[\"']?\\s*[:=]\\s*\\\\?[\"']?";
+const VALUE = "[^\\s\"',;}\\\\]";
+/** Ids and addresses are no secrets, whatever they are called. */
+const NO_ID = "(?!0x[0-9a-f]{1,40}\\b|[a-z]{3}_[0-9a-z]{20}\\b|req-|https?:)";
+
+const PASSES: readonly Pass[] = [
+  taking(/-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:[\s\S]*?-----END [A-Z ]*-----|[\s\S]*)/g),
+  (text) => withoutPhrases(text, REDACTED),
+  (text) => withoutUrlSecrets(text, REDACTED),
+  taking(/svc_[a-z]{2}_[0-9a-z]+/gi),
+  taking(/\beyJ[\w-]{6,}(?:\.[\w-]*){0,2}/g),
+  taking(
+    new RegExp(
+      `\\b(?:(?:proxy-)?authorization|x-[\\w-]{0,40}(?:key|token|auth)|payment-signature|(?:set-)?cookie)${QUOTED_SIGN}(${NO_PLACEHOLDER}[^\\r\\n"'\\\\]+)`,
+      "gi",
+    ),
+  ),
+  taking(new RegExp(`\\b[\\w-]{0,40}(?:${SECRET_NAME})${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}${VALUE}{4,})`, "gi")),
+  taking(new RegExp(`\\b(?:${SECRET_NAME})\\s+(?:is|was)\\s+(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{4,})`, "gi")),
+  taking(new RegExp(`\\b(?:token|key|auth|session|signature)${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{12,})`, "gi")),
+  taking(/\b(?:bearer|basic)\s+((?=[\w.~+/=-]*\d)[\w.~+/=-]{8,}|[\w.~+/=-]{20,})/gi),
+  taking(
+    /\b(?:[spr]k[-_](?:live|test|proj|ant)?[-_]?|gh[oprsu]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|npm_|hf_|SG\.|ya29\.|[txyz]prv)[\w-]{12,}(?:\.[\w-]+)*/g,
+  ),
+  (text) => text.replace(/(?<![0-9a-z])(?:0x)?[0-9a-f]{32,}(?![0-9a-z])/gi, (hex, at: number) => (isSecretHex(hex, text.slice(0, at)) ? REDACTED : hex)),
+  taking(/(?<![\w+/-])(?=[\w/-]*[+=])(?=\S*[A-Z])(?=\S*[a-z])(?=\S*\d)[\w+/-]{24,}={0,2}/g),
+  (text) => text.replace(/[\w-]{20,}/g, (word) => (isSecretWord(word) ? REDACTED : word)),
+];

@@ -1,0 +1,52 @@
+// Tells a word that was drawn by chance (a key, a token) from names, ids and slugs by how often it changes between letters of both cases and digits.
+import { methodOf } from "../rpc/method.ts";
+
+const SHORT_PIECE_CHARS = 4;
+/** Changes a character: chance gives about 0.62 with both cases and digits, 0.4 with digits and one case, 0.5 with letters of both cases. */
+const LEAST_MIXED = 0.38;
+const LEAST_ONE_CASE = 0.2;
+const LEAST_LETTERS = 0.3;
+
+/** Whether a word of 20 characters or more looks drawn by chance. UUIDs do not count, most of them are ids; nor does long hex, which is another file's. */
+export function isSecretWord(word: string): boolean {
+  if (isKnownId(word) || methodOf(word).name === word || HEX.test(word) || UUID.test(word)) return false;
+  if (!isSlug(word)) return changes(word) >= (/[A-Z]/.test(word) && /[a-z]/.test(word) ? LEAST_MIXED : LEAST_ONE_CASE);
+  return !/\d/.test(word) && !isCamelCase(word) && changes(word) > LEAST_LETTERS;
+}
+
+/** Whether a word is an id that this service tells everyone: of a resource or a request. */
+export function isKnownId(word: string): boolean {
+  return /^[a-z]{3}_[0-9a-z]{20}$/.test(word) || /^req-[0-9a-z]{4,13}(?:-[0-9a-z]{1,8}){0,2}$/.test(word);
+}
+
+/** Whether every part between hyphens, underscores and dots is letters, digits, as short as `v2` or like `base64`. */
+export function isSlug(word: string): boolean {
+  return word.split(/[-_.~]/).every((it) => it.length <= SHORT_PIECE_CHARS || /^(?:[A-Za-z]*|\d*|[a-z]{2,12}\d{1,3})$/.test(it));
+}
+
+/** Whether every capital begins a word. */
+function isCamelCase(word: string): boolean {
+  return word.split(/[_-]/).every((it) => /^[a-z]*(?:[A-Z][a-z]+)*$/.test(it));
+}
+
+const HEX = /^(?:0x[0-9a-f]*|[0-9a-f]{32,})$/i;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** How often a word changes between lower case, upper case and digits, by its length. */
+function changes(word: string): number {
+  let count = 0;
+  for (let i = 1; i < word.length; i++) {
+    const [before, here] = [kindOf(word.charCodeAt(i - 1)), kindOf(word.charCodeAt(i))];
+    if (before !== here && before !== SIGN && here !== SIGN) count++;
+  }
+  return count / (word.length - 1);
+}
+
+const SIGN = 3;
+const [LOWER_A, LOWER_Z, UPPER_A, UPPER_Z, ZERO, NINE] = [97, 122, 65, 90, 48, 57];
+
+function kindOf(code: number): number {
+  if (code >= LOWER_A && code <= LOWER_Z) return 0;
+  if (code >= UPPER_A && code <= UPPER_Z) return 1;
+  return code >= ZERO && code <= NINE ? 2 : SIGN;
+}

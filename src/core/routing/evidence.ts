@@ -1,0 +1,97 @@
+// Evidence: what a caller may know of how a request was routed (`svc_meta`). Managed pools show aliases and no exclusions; nobody sees addresses.
+import type { Attempt } from "../provider/attempt.ts";
+import type { Chain } from "../provider/chain.ts";
+import type { Profile, Provider, Transport } from "../provider/profile.ts";
+import type { AnswerSource } from "../rpc/answer-source.ts";
+import type { Plan } from "./plan.ts";
+import type { Strategy } from "./strategy.ts";
+
+/** Version of the `svc_meta` shape. */
+const EVIDENCE_VERSION = "1.0";
+
+/** What is known of a routed request. */
+export interface EvidenceInput {
+  readonly requestId: string;
+  readonly strategy: Strategy;
+  readonly chain: Chain;
+  readonly transport: Transport;
+  readonly profile: Profile;
+  readonly plan: Plan;
+  readonly attempts: readonly Attempt[];
+  /** Whose answer it is; null when no provider's. */
+  readonly selected: Provider | null;
+  readonly breakerState: "closed" | "half_open" | "open" | null;
+  readonly endToEndMs: number;
+  readonly source: AnswerSource;
+}
+
+/** `svc_meta` as it is shown; latencies in milliseconds. */
+export interface Evidence {
+  readonly version: string;
+  readonly request_id: string;
+  readonly strategy: Strategy;
+  readonly chain_id: number;
+  readonly transport: Transport;
+  readonly profile: string;
+  readonly candidate_providers: readonly string[];
+  readonly selected_provider: { readonly id: string } | null;
+  readonly upstream_latency_ms: number | null;
+  readonly svc_overhead_ms: number;
+  readonly end_to_end_latency_ms: number;
+  readonly retries: number;
+  /** Every circuit of the provider set was open, and the least bad were asked. */
+  readonly panic?: true;
+  readonly circuit_breaker_state: "closed" | "half_open" | "open" | null;
+  readonly attempts: readonly EvidenceAttempt[];
+  /** Only where no provider was asked for this very call: its answer came from a filter, or from a subscription that was there already. */
+  readonly source?: "shared";
+  readonly excluded?: readonly { readonly provider: string; readonly reason: string }[];
+}
+
+/** One attempt as it is shown. */
+export interface EvidenceAttempt {
+  readonly provider: string;
+  readonly transport: Transport;
+  readonly outcome: "success" | "error";
+  /** Row of the classification table; null on success. */
+  readonly category: string | null;
+  readonly code: number | null;
+  readonly latency_ms: number;
+}
+
+/** The evidence of one request. */
+export function evidenceOf(input: EvidenceInput): Evidence {
+  const { profile, plan, attempts } = input;
+  const shown = (provider: Provider): string => (profile.managed ? provider.alias : provider.id);
+  const upstreamMs = attempts.reduce((sum, it) => sum + it.latencyMs, 0);
+  return {
+    version: EVIDENCE_VERSION,
+    request_id: input.requestId,
+    strategy: input.strategy,
+    chain_id: input.chain.chainId,
+    transport: input.transport,
+    profile: profile.slug,
+    candidate_providers: plan.candidates.map((it) => shown(it.provider)),
+    selected_provider: input.selected === null ? null : { id: shown(input.selected) },
+    upstream_latency_ms: attempts.length === 0 ? null : round(attempts.at(-1)?.latencyMs ?? 0),
+    svc_overhead_ms: round(Math.max(0, input.endToEndMs - upstreamMs)),
+    end_to_end_latency_ms: round(input.endToEndMs),
+    retries: Math.max(0, attempts.length - 1),
+    ...(plan.panic === true ? { panic: true } : {}),
+    circuit_breaker_state: input.breakerState,
+    attempts: attempts.map((it) => ({
+      provider: shown(it.provider),
+      transport: it.transport,
+      outcome: it.verdict === null ? "success" : "error",
+      category: it.verdict?.category ?? null,
+      code: it.code,
+      latency_ms: round(it.latencyMs),
+    })),
+    ...(input.source === "shared" ? { source: input.source } : {}),
+    ...(profile.managed ? {} : { excluded: plan.excluded.map((it) => ({ provider: it.provider.id, reason: it.reason })) }),
+  };
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000;
+}

@@ -1,0 +1,134 @@
+// What a provider sends over its socket, as bytes: an answer to a request, a notification of a subscription, or neither. Says only whose it is:
+// an answer is judged by `answer.ts`, and what is notified is never looked into.
+import { BACKSLASH, CLOSE_OBJECT, COLON, COMMA, OPEN_OBJECT, QUOTE, type Span, skipSpace, skipString, skipValue, startsWith } from "./json.ts";
+
+/** Whose a frame is. */
+export type SocketMessage =
+  /** Carries an id that may be one of ours (a plain integer) and a result or an error; what stands behind that is not checked. */
+  | { readonly kind: "answer"; readonly id: string }
+  /** A notification of `eth_subscription`. Offsets are of `params.result`, which is valid JSON. */
+  | { readonly kind: "notification"; readonly subscription: string; readonly start: number; readonly end: number }
+  /** Belongs to nothing: no JSON, no object, no id, nothing that was asked for. */
+  | { readonly kind: "stray" };
+
+/** Reads one frame. A result or an error that stands behind the id is not looked at. */
+export function readSocketMessage(bytes: Buffer): SocketMessage {
+  const usualId = startsWith(bytes, 0, USUAL_ANSWER) ? readId(bytes, USUAL_ANSWER.length, bytes.length) : null;
+  if (usualId !== null && startsWith(bytes, USUAL_ANSWER.length + usualId.length, USUAL_RESULT)) return { kind: "answer", id: usualId };
+  const start = skipSpace(bytes, 0, bytes.length);
+  const members = readMembers(bytes, start, true);
+  if (members === null) return STRAY;
+  const { id, answers, end, method, params } = members;
+  if (id !== null && answers) return { kind: "answer", id };
+  if (skipSpace(bytes, end, bytes.length) !== bytes.length || params === null || method === null) return STRAY;
+  return bytes.toString("latin1", method.start, method.end) === NOTIFICATION ? readNotification(bytes, params.start) : STRAY;
+}
+
+/** The id of a subscription as a text, whether it was written as a string or as a number; null where it is neither, or too long. */
+export function readSubscriptionId(bytes: Buffer, start: number, end: number): string | null {
+  if (end - start > MAX_SUBSCRIPTION_ID_BYTES) return null;
+  const text = bytes.toString("utf8", start, end);
+  if (bytes[start] === QUOTE) return text.includes("\\") ? String(JSON.parse(text)) : text.slice(1, -1);
+  return /^-?\d/.test(text) ? text : null;
+}
+
+const USUAL_ANSWER = '{"jsonrpc":"2.0","id":';
+const USUAL_RESULT = ',"result":';
+const NOTIFICATION = '"eth_subscription"';
+const STRAY: SocketMessage = { kind: "stray" };
+const MAX_DEPTH = 1024;
+const MAX_ID_DIGITS = 16;
+const MAX_KEY_BYTES = 96;
+const MAX_SUBSCRIPTION_ID_BYTES = 256;
+
+/** What the objects of a frame may hold that is of interest: the members of the frame itself and those of `params`. */
+interface Members {
+  /** Null also where it is no plain integer. */
+  id: string | null;
+  /** There is a result or an error. */
+  answers: boolean;
+  method: Span | null;
+  params: Span | null;
+  subscription: Span | null;
+  result: Span | null;
+  /** Offset after the object; -1 when reading stopped at the result or error of an answer. */
+  end: number;
+}
+
+/** The members of the object at `open`; null when it is none, malformed, or names one of them twice. `outer` = it is the frame itself. */
+function readMembers(bytes: Buffer, open: number, outer: boolean): Members | null {
+  const end = bytes.length;
+  const members: Members = { id: null, answers: false, method: null, params: null, subscription: null, result: null, end: -1 };
+  const seen: string[] = [];
+  if (bytes[open] !== OPEN_OBJECT) return null;
+  let at = skipSpace(bytes, open + 1, end);
+  while (bytes[at] === QUOTE) {
+    const keyEnd = skipString(bytes, at, end);
+    const colon = keyEnd === -1 ? end : skipSpace(bytes, keyEnd, end);
+    const start = skipSpace(bytes, colon + 1, end);
+    if (bytes[colon] !== COLON || start >= end) return null;
+    const key = keyOf(bytes, at, keyEnd);
+    if (seen.includes(key)) return null;
+    if (outer && members.id !== null && (key === "result" || key === "error")) {
+      members.answers = true;
+      return members;
+    }
+    const stop = skipValue(bytes, start, end, MAX_DEPTH);
+    if (stop === -1) return null;
+    if (note(members, key, bytes, { start, end: stop })) seen.push(key);
+    at = skipSpace(bytes, stop, end);
+    if (bytes[at] !== COMMA) break;
+    at = skipSpace(bytes, at + 1, end);
+    if (bytes[at] !== QUOTE) return null;
+  }
+  members.end = at + 1;
+  return bytes[at] === CLOSE_OBJECT ? members : null;
+}
+
+/** Keeps a member that is of interest; false for any other. */
+function note(members: Members, key: string, bytes: Buffer, value: Span): boolean {
+  switch (key) {
+    case "id":
+      members.id = readId(bytes, value.start, value.end);
+      if (members.id?.length !== value.end - value.start) members.id = null;
+      return true;
+    case "error":
+      members.answers = true;
+      return true;
+    case "result":
+      members.answers = true;
+      members.result = value;
+      return true;
+    case "method":
+    case "params":
+    case "subscription":
+      members[key] = value;
+      return true;
+    default:
+      return false;
+  }
+}
+
+function readNotification(bytes: Buffer, paramsStart: number): SocketMessage {
+  const { subscription: id = null, result = null } = readMembers(bytes, paramsStart, false) ?? {};
+  const subscription = id === null ? null : readSubscriptionId(bytes, id.start, id.end);
+  return subscription === null || result === null ? STRAY : { kind: "notification", subscription, start: result.start, end: result.end };
+}
+
+/** The digits at `at`; null where there are none or too many. */
+function readId(bytes: Buffer, at: number, end: number): string | null {
+  let stop = at;
+  while (stop < end && stop - at <= MAX_ID_DIGITS && isDigit(bytes[stop])) stop++;
+  return stop === at || stop - at > MAX_ID_DIGITS ? null : bytes.toString("latin1", at, stop);
+}
+
+function isDigit(c: number | undefined): boolean {
+  return c !== undefined && c >= 0x30 && c <= 0x39;
+}
+
+/** What a key means; empty where it is longer than any of ours could be written. */
+function keyOf(bytes: Buffer, quote: number, keyEnd: number): string {
+  if (keyEnd - quote > MAX_KEY_BYTES) return "";
+  const escaped = bytes.subarray(quote, keyEnd).includes(BACKSLASH);
+  return escaped ? String(JSON.parse(bytes.toString("utf8", quote, keyEnd))) : bytes.toString("latin1", quote + 1, keyEnd - 1);
+}

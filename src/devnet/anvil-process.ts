@@ -1,0 +1,165 @@
+// One anvil process: found, started, watched, ended. Knows nothing of the other nodes, of blocks or of routing.
+import { type ChildProcess, spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import type { Runtime } from "../runtime.ts";
+
+/** A running local EVM node. */
+export interface AnvilNode {
+  readonly id: string;
+  readonly pid: number;
+  readonly url: string;
+  readonly wsUrl: string;
+  /** False as soon as the process has ended, for whatever reason. */
+  readonly alive: () => boolean;
+  /** Asks the node itself; throws `RpcError` when it answers with an error, `NodeSilent` when it does not answer within five seconds. */
+  readonly rpc: (method: string, ...params: readonly unknown[]) => Promise<unknown>;
+  /** Ends the process at once; resolves when it is gone. */
+  readonly end: () => Promise<void>;
+}
+
+/** What one node needs to start. */
+export interface AnvilOptions {
+  readonly id: string;
+  readonly args: readonly string[];
+  readonly runtime: Runtime;
+  /** Called once when the process ends without having been asked to; the text says how. */
+  readonly onCrash: (how: string) => void;
+}
+
+/** A JSON-RPC error that the node answered with. */
+export class RpcError extends Error {}
+
+/** The node did not answer: it is gone, or hangs. */
+export class NodeSilent extends Error {
+  readonly node: AnvilNode;
+  constructor(node: AnvilNode, cause: unknown) {
+    super(`${node.id} does not answer`, { cause });
+    this.node = node;
+  }
+}
+
+const READY_TIMEOUT_MS = 30_000;
+const READY_POLL_MS = 50;
+const RPC_TIMEOUT_MS = 5_000;
+const KEPT_OUTPUT_CHARS = 4_000;
+const SHOWN_OUTPUT_LINES = 5;
+
+const Answer = z.object({ result: z.unknown().optional(), error: z.object({ code: z.number(), message: z.string() }).optional() });
+
+/** Starts one node on a free port of 127.0.0.1; rejects with its last lines when it does not answer within thirty seconds. */
+export async function startAnvil({ id, args, runtime, onCrash }: AnvilOptions): Promise<AnvilNode> {
+  // A process group of its own: Ctrl-C in the terminal ends the service first, which then ends its nodes. No environment: the node needs none of our secrets.
+  const child = spawn(anvilBinary(), ["--host", "127.0.0.1", "--port", "0", ...args], { detached: true, env: {}, stdio: ["ignore", "pipe", "pipe"] });
+  const output = keepOutput(child);
+  let ended: string | null = null;
+  let asked = false;
+  const gone = new Promise<void>((resolve) => {
+    const onEnd = (how: string): void => {
+      if (ended !== null) return;
+      ended = how;
+      watchdog?.kill("SIGKILL");
+      resolve();
+    };
+    child.once("error", (error) => onEnd(error.message));
+    child.once("exit", (code, signal) => onEnd(signal ?? `exit code ${code}`));
+  });
+  const watchdog = child.pid === undefined ? null : startWatchdog(child.pid);
+  const end = async (): Promise<void> => {
+    asked = true;
+    child.kill("SIGKILL");
+    await gone;
+  };
+
+  const deadline = runtime.now() + READY_TIMEOUT_MS;
+  for (;;) {
+    const port = /Listening on 127\.0\.0\.1:(\d+)/.exec(output())?.[1];
+    if (port !== undefined && child.pid !== undefined && ended === null) {
+      const url = `http://127.0.0.1:${port}`;
+      const node: AnvilNode = {
+        id,
+        pid: child.pid,
+        url,
+        wsUrl: `ws://127.0.0.1:${port}`,
+        alive: () => ended === null,
+        rpc: (method, ...params) => ask(node, method, params),
+        end,
+      };
+      if (await answers(node)) {
+        void gone.then(() => asked || onCrash(ended ?? "ended"));
+        return node;
+      }
+    }
+    if (ended !== null || runtime.now() > deadline) {
+      const why = ended ?? `no answer within ${READY_TIMEOUT_MS / 1000} s`;
+      await end();
+      throw new Error(`${id} did not start (${why}). Its last lines:\n${output().trimEnd().split("\n").slice(-SHOWN_OUTPUT_LINES).join("\n")}`);
+    }
+    await new Promise<void>((resolve) => runtime.after(READY_POLL_MS, resolve));
+  }
+}
+
+/** Where npm put the anvil binary of this platform. */
+function anvilBinary(): string {
+  const os = process.platform;
+  const name = `@foundry-rs/anvil-${os}-${process.arch === "x64" ? "amd64" : process.arch}`;
+  try {
+    const wrapper = createRequire(import.meta.resolve("@foundry-rs/anvil/package.json"));
+    return join(dirname(wrapper.resolve(`${name}/package.json`)), "bin", os === "win32" ? "anvil.exe" : "anvil");
+  } catch (cause) {
+    throw new Error(`The local chain needs the package ${name}, which is not installed. Run npm ci again, or set devnet: false.`, { cause });
+  }
+}
+
+/** A shell that waits on a pipe from us and kills the node when the pipe closes: a node never outlives this process, not even after SIGKILL. */
+function startWatchdog(pid: number): ChildProcess | null {
+  if (process.platform === "win32") return null;
+  const watchdog = spawn("/bin/sh", ["-c", 'read -r _; kill -9 "$1" 2>/dev/null', "watchdog", String(pid)], {
+    detached: true,
+    env: {},
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  watchdog.stdin?.on("error", () => {});
+  return watchdog;
+}
+
+/** Keeps the end of what the process prints, so that its pipes never fill up and a failed start can be explained. */
+function keepOutput(child: ChildProcess): () => string {
+  let kept = "";
+  const keep = (chunk: Buffer): void => {
+    kept = (kept + chunk.toString("latin1")).slice(-KEPT_OUTPUT_CHARS);
+  };
+  child.stdout?.on("data", keep);
+  child.stderr?.on("data", keep);
+  return () => kept;
+}
+
+async function answers(node: AnvilNode): Promise<boolean> {
+  try {
+    await node.rpc("anvil_setLoggingEnabled", false);
+    return typeof (await node.rpc("eth_chainId")) === "string";
+  } catch {
+    return false;
+  }
+}
+
+async function ask(node: AnvilNode, method: string, params: readonly unknown[]): Promise<unknown> {
+  const { result, error } = await post(node, JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
+  if (error !== undefined) throw new RpcError(`${method}: ${error.message} (${error.code})`);
+  return result;
+}
+
+async function post(node: AnvilNode, body: string): Promise<z.infer<typeof Answer>> {
+  try {
+    const response = await fetch(node.url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+      signal: AbortSignal.timeout(RPC_TIMEOUT_MS),
+    });
+    return Answer.parse(await response.json());
+  } catch (cause) {
+    throw new NodeSilent(node, cause);
+  }
+}

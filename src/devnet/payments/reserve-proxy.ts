@@ -1,0 +1,125 @@
+// Stands before the node of the local Tempo chain, for what that node lacks: the channel reserve has to be told of a transaction before the block that holds
+// it, and calls that are reverted have to be answered as such. Passes everything else on. Knows nothing of payments.
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Hex } from "viem";
+import { z } from "zod";
+import { openingsOf, setContext } from "./channel-reserve.ts";
+import type { NodeCall } from "./token.ts";
+
+/** A running front. */
+export interface ReserveProxy {
+  readonly url: string;
+  /** Ends it and every connection; resolves when it is gone. */
+  readonly close: () => Promise<void>;
+}
+
+const MAX_BODY_BYTES = 1_048_576;
+const MAX_CONNECTIONS = 256;
+/** Longer than `eth_sendRawTransactionSync` may wait. */
+const NODE_TIMEOUT_MS = 40_000;
+/** What a Tempo transaction costs more than a plain one that does the same. */
+const TEMPO_GAS = 30_000n;
+const HEADERS = { "content-type": "application/json" };
+
+const hex = z.custom<Hex>((it) => typeof it === "string" && /^0x[0-9a-f]*$/i.test(it));
+const Request = z.looseObject({ id: z.unknown().optional(), method: z.string(), params: z.array(z.unknown()).default([]) });
+const Call = z.object({ from: hex, calls: z.array(z.object({ to: hex, data: hex.optional(), input: hex.optional() })).length(1) });
+const Answer = z.looseObject({ result: z.unknown().optional(), error: z.unknown().optional() });
+const Fields = z.record(z.string(), z.unknown());
+/** Of an estimate, or of a transaction that was filled in. */
+const Gas = z.union([hex, z.object({ tx: z.object({ gas: hex }) }).transform(({ tx }) => tx.gas)]);
+type Request = z.infer<typeof Request>;
+type Forward = (request: unknown) => Promise<z.infer<typeof Answer>>;
+
+/** Starts it on a free port of 127.0.0.1. */
+export async function startReserveProxy(nodeUrl: string, ask: NodeCall): Promise<ReserveProxy> {
+  const server = createServer((request, response) => {
+    serve(request, nodeUrl, ask).then(
+      (text) => response.writeHead(200, HEADERS).end(text),
+      () => refuse(response),
+    );
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${portOf(server.address())}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function serve(request: IncomingMessage, nodeUrl: string, ask: NodeCall): Promise<string> {
+  const text = await bodyOf(request);
+  const requests = z.union([Request, z.array(Request)]).safeParse(JSON.parse(text));
+  if (!requests.success) return pass(nodeUrl, text);
+  if (!Array.isArray(requests.data)) return JSON.stringify(await answer(requests.data, nodeUrl, ask));
+  return JSON.stringify(await Promise.all(requests.data.map((it) => answer(it, nodeUrl, ask))));
+}
+
+async function answer(request: Request, nodeUrl: string, ask: NodeCall): Promise<unknown> {
+  const forward: Forward = async (it) => Answer.parse(JSON.parse(await pass(nodeUrl, JSON.stringify(it))));
+  switch (request.method) {
+    case "eth_sendRawTransaction":
+    case "eth_sendRawTransactionSync":
+      for (const opening of await openingsOf(hex.catch("0x").parse(request.params[0]))) await setContext(ask, opening);
+      return forward(request);
+    case "eth_call":
+    case "eth_estimateGas":
+    case "eth_fillTransaction": {
+      const call = Call.safeParse(request.params[0]);
+      if (!call.success) return forward(request);
+      return faithful(request, call.data, forward);
+    }
+    default:
+      return forward(request);
+  }
+}
+
+/** The node says of every Tempo call that all is well, and counts its gas accordingly; of the same call in the plain form it tells the truth. */
+async function faithful(request: Request, { from, calls }: z.infer<typeof Call>, forward: Forward): Promise<unknown> {
+  const [call] = calls;
+  const method = request.method === "eth_call" ? "eth_call" : "eth_estimateGas";
+  const [asked, ...rest] = request.params;
+  const plain = await forward({ ...request, method, params: [{ from, to: call?.to, data: call?.data ?? call?.input ?? "0x" }, ...rest] });
+  if (plain.error !== undefined || method === "eth_call") return plain;
+  const answered = await forward(request);
+  const needed = BigInt(hex.parse(plain.result)) + TEMPO_GAS;
+  const counted = Gas.safeParse(answered.result).data;
+  if (counted === undefined || BigInt(counted) >= needed) return answered;
+  const gas: Hex = `0x${needed.toString(16)}`;
+  return request.method === "eth_estimateGas" ? { ...answered, result: gas } : forward({ ...request, params: [{ ...Fields.parse(asked), gas }, ...rest] });
+}
+
+async function pass(nodeUrl: string, body: string): Promise<string> {
+  const response = await fetch(nodeUrl, { method: "POST", headers: HEADERS, body, signal: AbortSignal.timeout(NODE_TIMEOUT_MS) });
+  return response.text();
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    const bytes = Buffer.from(chunk);
+    size += bytes.length;
+    if (size > MAX_BODY_BYTES) throw new RangeError("the body is too long");
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function refuse(response: ServerResponse): void {
+  const error = { code: -32603, message: "the local Tempo chain does not answer: start svc again" };
+  if (!response.headersSent) response.writeHead(502, { ...HEADERS, connection: "close" });
+  response.end(JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  return address === null || typeof address === "string" ? 0 : address.port;
+}

@@ -1,0 +1,89 @@
+// Accounts as they are read: what is left, what is included, and what serves them. Knows no key's secret and changes nothing.
+
+import { smallestPriceN, type Tariff } from "../../core/billing/price.ts";
+import { leasedN } from "../../ledger/leased-credit.ts";
+import type { Store } from "../../store/store.ts";
+import type { AccountKind } from "../../store/tables.ts";
+import { liveKeys } from "../keys/keys.ts";
+
+/** An account with what it has left. */
+export interface AccountRecord {
+  readonly id: string;
+  readonly kind: AccountKind;
+  /** Nano-USD, credit leased to nodes included. */
+  readonly balanceN: bigint;
+  readonly firstPaidAtMs: number | null;
+  readonly exhaustedAtMs: number | null;
+  /** Of its free allowance in this month. */
+  readonly usedCu: number;
+  /** Keys that work. */
+  readonly keys: number;
+  readonly createdAtMs: number;
+}
+
+/** An account by its id; null = there is none. */
+export async function accountById(store: Store, id: string, nowMs: number): Promise<AccountRecord | null> {
+  const row = await store.db
+    .selectFrom("account")
+    .leftJoin("allowance_month", (join) => join.onRef("allowance_month.account_id", "=", "account.id").on("month", "=", BigInt(monthOf(nowMs))))
+    .select(["account.id", "kind", "balance_n", "first_paid_at", "exhausted_at", "created_at", "used_cu"])
+    .select(leasedN.as("leased_n"))
+    .where("account.id", "=", id)
+    .executeTakeFirst();
+  if (row === undefined) return null;
+  return {
+    id: row.id,
+    kind: row.kind,
+    balanceN: row.balance_n + row.leased_n,
+    firstPaidAtMs: row.first_paid_at === null ? null : Number(row.first_paid_at),
+    exhaustedAtMs: row.exhausted_at === null ? null : Number(row.exhausted_at),
+    usedCu: Number(row.used_cu ?? 0n),
+    keys: await liveKeys(store.db, id),
+    createdAtMs: Number(row.created_at),
+  };
+}
+
+/** What decides how an account is served. */
+export interface AccountTerms {
+  /** Free compute units of each month. */
+  readonly freeCuPerMonth: number;
+  readonly fallbackMs: number;
+  readonly tariff: Tariff;
+}
+
+/** How an account is served now. */
+export interface AccountView {
+  /** `premium` = by its balance, `public` = on public providers, `none` = not at all. */
+  readonly access: "premium" | "public" | "none";
+  /** Until when it is served because it has paid before; null = it is not. */
+  readonly fallbackUntilMs: number | null;
+  readonly allowanceCu: number;
+  readonly resetsAtMs: number;
+}
+
+/** How an account is served now, by what it has left: as its calls are. Accounts of anonymous keys have no free allowance. */
+export function accountViewOf(account: AccountRecord, { freeCuPerMonth, fallbackMs, tariff }: AccountTerms, nowMs: number): AccountView {
+  const { balanceN, firstPaidAtMs } = account;
+  // What was spent a moment ago may not be noted yet: then it has run out just now. A rest that did not pay for a call counts as nothing.
+  const exhaustedAtMs = account.exhaustedAtMs ?? (balanceN < BigInt(smallestPriceN(tariff)) ? nowMs : null);
+  const untilMs = firstPaidAtMs === null || exhaustedAtMs === null ? null : exhaustedAtMs + fallbackMs;
+  const fallbackUntilMs = untilMs !== null && untilMs > nowMs ? untilMs : null;
+  const allowanceCu = account.kind === "anonymous" ? 0 : freeCuPerMonth;
+  const resetsAtMs = monthStartMs(monthOf(nowMs) + 1);
+  const isFree = fallbackUntilMs !== null || account.usedCu < allowanceCu;
+  return { access: exhaustedAtMs === null ? "premium" : isFree ? "public" : "none", fallbackUntilMs, allowanceCu, resetsAtMs };
+}
+
+const FIRST_YEAR = 1970;
+const MONTHS = 12;
+
+/** Months since January 1970, UTC. */
+export function monthOf(wallMs: number): number {
+  const date = new Date(wallMs);
+  return (date.getUTCFullYear() - FIRST_YEAR) * MONTHS + date.getUTCMonth();
+}
+
+/** When a month begins. */
+export function monthStartMs(month: number): number {
+  return Date.UTC(FIRST_YEAR, month);
+}

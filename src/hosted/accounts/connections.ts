@@ -1,0 +1,248 @@
+// Connections: someone asks for a management token, the owner of an account decides on a page, and the asker fetches the token, once.
+// Knows no URL. The agent is made when its token is fetched: a token is kept nowhere.
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { isEmbedded, lockAccount, type Tx } from "../../ledger/ledger.ts";
+import { hashOf, newId, newSecret, readSecret } from "../../secrets/secret.ts";
+import type { Store } from "../../store/store.ts";
+import type { ConnectionTable } from "../../store/tables.ts";
+import { parseSlugs, slugsText } from "../keys/key-profiles.ts";
+import { insertManagementToken } from "../keys/management-token.ts";
+import { isOpen } from "./claim-links.ts";
+import type { Owner } from "./ownership.ts";
+
+/** For how long a connection may be decided, and after that the token be fetched. */
+export const CONNECTION_MS = 900_000;
+/** How often the asker may ask. */
+export const POLL_MS = 5_000;
+/** Connections of one account that may be approved and not revoked. */
+export const MAX_CONNECTIONS = 100;
+const MAX_PENDING = 10_000;
+const KEPT_MS = 86_400_000;
+
+/** What the agent of a connection may not do. */
+export interface Restrictions {
+  readonly profiles: readonly string[] | null;
+  readonly readOnly: boolean;
+  readonly expiresAtMs: number | null;
+}
+
+/** A connection as it is shown. */
+export interface ConnectionRecord extends Restrictions {
+  readonly id: string;
+  readonly name: string;
+  readonly status: "pending" | "approved" | "denied" | "expired";
+  readonly accountId: string | null;
+  readonly agentId: string | null;
+  readonly createdAtMs: number;
+  readonly decidedAtMs: number | null;
+  /** Until when it may be decided, or its token be fetched. */
+  readonly openUntilMs: number;
+}
+
+/** A connection that was just asked for. */
+export interface NewConnection {
+  readonly kind: "new_connection";
+  readonly id: string;
+  /** What the asker polls with, and what opens the page; each shown once. */
+  readonly token: string;
+  readonly approval: string;
+}
+
+/** Asks for a connection. */
+export function requestConnection(store: Store, name: string, nowMs: number): Promise<NewConnection | ApiFault<"unavailable">> {
+  return store.transaction(async (tx) => {
+    await tx
+      .deleteFrom("connection")
+      .where("state", "in", ["pending", "denied", "revoked"])
+      .where("expires_at", "<", BigInt(nowMs - KEPT_MS))
+      .execute();
+    const pending = tx.selectFrom("connection").where("state", "=", "pending").where("expires_at", ">", BigInt(nowMs));
+    const { count } = await pending.select((it) => it.fn.countAll<bigint>().as("count")).executeTakeFirstOrThrow();
+    if (count >= BigInt(MAX_PENDING)) return apiFault("unavailable", "too many connections wait to be approved", { retryAfterMs: 60_000 });
+    const made = { kind: "new_connection", id: newId("con", nowMs), token: newSecret("connection"), approval: newSecret("approval") } as const;
+    const undecided = { state: "pending", account_id: null, agent_id: null, profiles: null, read_only: 0n, agent_expires_at: null } as const;
+    await tx
+      .insertInto("connection")
+      .values({
+        ...undecided,
+        id: made.id,
+        token_hash: hashOf(made.token),
+        approval_hash: hashOf(made.approval),
+        name,
+        created_at: BigInt(nowMs),
+        expires_at: BigInt(nowMs + CONNECTION_MS),
+        decided_at: null,
+        polled_at: null,
+      })
+      .execute();
+    return made;
+  });
+}
+
+/** The connection of the secret that its page carries; null = there is none. */
+export async function connectionToDecide({ db }: Pick<Store, "db">, approval: string, nowMs: number): Promise<ConnectionRecord | null> {
+  if (readSecret(approval) !== "approval") return null;
+  const row = await db.selectFrom("connection").selectAll().where("approval_hash", "=", hashOf(approval)).executeTakeFirst();
+  return row === undefined ? null : recordOf(row, nowMs);
+}
+
+/** Whose connection a poll is about; null = nobody's. */
+export async function connectionByToken({ db }: Pick<Store, "db">, token: string, nowMs: number): Promise<ConnectionRecord | null> {
+  const row = await db.selectFrom("connection").selectAll().where("token_hash", "=", hashOf(token)).executeTakeFirst();
+  return row === undefined ? null : recordOf(row, nowMs);
+}
+
+/** What the owner of an account decides. */
+export type Decision = { readonly kind: "deny" } | { readonly kind: "approve"; readonly owner: Owner; readonly restrictions: Restrictions };
+
+/** Decides, once; returns what became of the connection, or why nothing was decided. */
+export function decideConnection(store: Store, { approval, decision }: Deciding, nowMs: number): Promise<ConnectionRecord | "unknown" | "decided" | "full"> {
+  return store.transaction(async (tx) => {
+    const row = await lockedRow(tx, "approval_hash", hashOf(approval));
+    if (row === undefined) return "unknown";
+    if (recordOf(row, nowMs).status !== "pending") return "decided";
+    if (decision.kind === "deny") return save(tx, { ...row, state: "denied", decided_at: BigInt(nowMs) }, nowMs);
+    const { owner, restrictions } = decision;
+    await lockAccount(tx, owner.accountId);
+    if ((await listed(tx, owner.accountId, nowMs)).length >= MAX_CONNECTIONS) return "full";
+    const { profiles, readOnly, expiresAtMs } = narrowed(restrictions, owner);
+    const changed = {
+      state: "approved",
+      account_id: owner.accountId,
+      profiles: slugsText(profiles),
+      read_only: readOnly ? 1n : 0n,
+      agent_expires_at: expiresAtMs === null ? null : BigInt(expiresAtMs),
+      decided_at: BigInt(nowMs),
+      expires_at: BigInt(nowMs + CONNECTION_MS),
+    } as const;
+    return save(tx, { ...row, ...changed }, nowMs);
+  });
+}
+
+/** A decision and what it is about. */
+export interface Deciding {
+  readonly approval: string;
+  readonly decision: Decision;
+}
+
+/** Restrictions that reach no further than those of whoever approves: a key cannot give what it does not have, the management of its account. */
+export function narrowed({ profiles, readOnly, expiresAtMs }: Restrictions, owner: Owner): Restrictions {
+  const shared = profiles === null || owner.profiles === null ? (profiles ?? owner.profiles) : profiles.filter((it) => owner.profiles?.includes(it));
+  const ends = [expiresAtMs, owner.expiresAtMs].filter((it) => it !== null);
+  return { profiles: shared, readOnly: readOnly || !owner.manages, expiresAtMs: ends.length === 0 ? null : Math.min(...ends) };
+}
+
+/** Whether the token of an agent was lent by a connection, and so is not its account's own. */
+export async function cameByConnection({ db }: Store, agentId: string): Promise<boolean> {
+  return (await db.selectFrom("connection").select("id").where("agent_id", "=", agentId).limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** What a poll is told. */
+export type Polled =
+  | { readonly kind: "polled"; readonly status: ConnectionRecord["status"]; readonly token: string | null }
+  | ApiFault<"not_found" | "rate_limited">;
+
+/** Answers the asker. The token of an approved connection is made and given away at the first poll that finds it so. */
+export function pollConnection(store: Store, { id, token }: { readonly id: string; readonly token: string }, nowMs: number): Promise<Polled> {
+  return store.transaction(async (tx) => {
+    const row = await lockedRow(tx, "token_hash", hashOf(token));
+    if (row === undefined || row.id !== id) return apiFault("not_found", "the token is not of the connection with this id");
+    const sinceMs = row.polled_at === null ? POLL_MS : nowMs - Number(row.polled_at);
+    // A clock that stepped back does not make anybody wait.
+    if (sinceMs >= 0 && sinceMs < POLL_MS)
+      return apiFault("rate_limited", "a connection may be asked for every 5 seconds", { retryAfterMs: POLL_MS - sinceMs });
+    const polled = { ...row, polled_at: BigInt(nowMs) };
+    const { status, ...record } = recordOf(row, nowMs);
+    if (status !== "approved" || row.agent_id !== null || row.account_id === null) {
+      await save(tx, polled, nowMs);
+      return { kind: "polled", status, token: null };
+    }
+    const restrictions = { profiles: record.profiles, readOnly: record.readOnly, expiresAtMs: record.expiresAtMs };
+    const made = await insertManagementToken(tx, { accountId: row.account_id, name: row.name, ...restrictions }, nowMs);
+    await save(tx, { ...polled, agent_id: made.agent.id }, nowMs);
+    return { kind: "polled", status, token: made.token };
+  });
+}
+
+/** Approved connections of an account, oldest first. */
+export async function listConnections({ db }: Pick<Store, "db">, accountId: string, nowMs: number): Promise<readonly ConnectionRecord[]> {
+  return (await listed(db, accountId, nowMs)).map((it) => recordOf(it, nowMs));
+}
+
+/** A connection, and whose it has to be. */
+export interface ConnectionRef {
+  readonly id: string;
+  readonly accountId: string;
+}
+
+/** Ends a connection of an account and the agent that it became; does nothing to one that has ended. */
+export function revokeConnection(store: Store, { id, accountId }: ConnectionRef, nowMs: number): Promise<"revoked" | "unknown"> {
+  return store.transaction(async (tx) => {
+    const row = await lockedRow(tx, "id", id);
+    if (row === undefined || row.account_id !== accountId) return "unknown";
+    if (row.state === "revoked") return "revoked";
+    if (row.agent_id !== null)
+      await tx
+        .updateTable("agent")
+        .set({ revoked_at: BigInt(nowMs) })
+        .where("id", "=", row.agent_id)
+        .where("revoked_at", "is", null)
+        .execute();
+    await save(tx, { ...row, state: "revoked" }, nowMs);
+    return "revoked";
+  });
+}
+
+/** Those that are worth something: their token works, or may still be fetched. */
+function listed(db: Store["db"], accountId: string, nowMs: number): Promise<readonly ConnectionTable[]> {
+  const now = BigInt(nowMs);
+  const rows = db.selectFrom("connection").selectAll().where("account_id", "=", accountId).where("state", "=", "approved");
+  return rows
+    .where((it) =>
+      it.or([
+        it("agent_id", "is", null).and("expires_at", ">", now),
+        it("agent_id", "is not", null).and(it.or([it("agent_expires_at", "is", null), it("agent_expires_at", ">", now)])),
+      ]),
+    )
+    .orderBy("id")
+    .limit(MAX_CONNECTIONS)
+    .execute();
+}
+
+function lockedRow(tx: Tx, column: "id" | "token_hash" | "approval_hash", value: string) {
+  const row = tx.selectFrom("connection").selectAll().where(column, "=", value);
+  return (isEmbedded(tx) ? row : row.forNoKeyUpdate()).executeTakeFirst();
+}
+
+async function save(tx: Tx, row: ConnectionTable, nowMs: number): Promise<ConnectionRecord> {
+  await tx.updateTable("connection").set(row).where("id", "=", row.id).execute();
+  return recordOf(row, nowMs);
+}
+
+function recordOf(row: ConnectionTable, nowMs: number): ConnectionRecord {
+  return {
+    id: row.id,
+    name: row.name,
+    status: statusOf(row, nowMs),
+    accountId: row.account_id,
+    agentId: row.agent_id,
+    profiles: parseSlugs(row.profiles),
+    readOnly: row.read_only !== 0n,
+    expiresAtMs: row.agent_expires_at === null ? null : Number(row.agent_expires_at),
+    createdAtMs: Number(row.created_at),
+    decidedAtMs: row.decided_at === null ? null : Number(row.decided_at),
+    openUntilMs: Number(row.expires_at),
+  };
+}
+
+function statusOf(row: ConnectionTable, nowMs: number): ConnectionRecord["status"] {
+  switch (row.state) {
+    case "pending":
+      return isOpen(row.created_at, row.expires_at, nowMs) ? "pending" : "expired";
+    case "approved":
+      return row.agent_id !== null || isOpen(row.decided_at ?? row.created_at, row.expires_at, nowMs) ? "approved" : "expired";
+    case "denied":
+    case "revoked":
+      return "denied";
+  }
+}

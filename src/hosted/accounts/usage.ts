@@ -1,0 +1,78 @@
+// What was used, for the operator: calls, compute units and money by method, by key and by hour. Reads what has been written down; knows no price.
+import { sql } from "kysely";
+import type { Store } from "../../store/store.ts";
+
+/** What was used. */
+export interface Used {
+  readonly calls: number;
+  readonly cu: number;
+  readonly chargeN: bigint;
+}
+
+/** What was used in some hours. */
+export interface UsageReport {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly byMethod: readonly (Used & { readonly method: string })[];
+  readonly byKey: readonly (Used & { readonly keyId: string; readonly accountId: string; readonly name: string; readonly prefix: string })[];
+  readonly byHour: readonly (Used & { readonly hourMs: number })[];
+}
+
+/** Which usage is asked for. */
+export interface UsageQuery {
+  /** The last ones, that of `nowMs` included. */
+  readonly hours: number;
+  /** Null = all. */
+  readonly accountId: string | null;
+  readonly nowMs: number;
+}
+
+const HOUR_MS = 3_600_000;
+const MAX_METHODS = 500;
+const MAX_KEYS = 500;
+
+/** What was used in the last hours. */
+export async function usageReport({ db }: Store, { hours, accountId, nowMs }: UsageQuery): Promise<UsageReport> {
+  const lastHour = Math.floor(nowMs / HOUR_MS);
+  const firstHour = lastHour - hours + 1;
+  const rows = db
+    .selectFrom("usage_hour")
+    .where("usage_hour.hour", ">=", BigInt(firstHour))
+    .where("usage_hour.hour", "<=", BigInt(lastHour))
+    .$if(accountId !== null, (it) => it.where("usage_hour.account_id", "=", accountId ?? ""));
+  const byMethod = await rows
+    .select(["method", ...sums])
+    .groupBy("method")
+    .orderBy("cu", "desc")
+    .orderBy("method")
+    .limit(MAX_METHODS)
+    .execute();
+  const byKey = await rows
+    .innerJoin("api_key", "api_key.id", "usage_hour.key_id")
+    .select(["usage_hour.key_id", "usage_hour.account_id", "api_key.name", "api_key.prefix", ...sums])
+    .groupBy(["usage_hour.key_id", "usage_hour.account_id", "api_key.name", "api_key.prefix"])
+    .orderBy("cu", "desc")
+    .orderBy("usage_hour.key_id")
+    .limit(MAX_KEYS)
+    .execute();
+  const byHour = await rows
+    .select(["hour", ...sums])
+    .groupBy("hour")
+    .orderBy("hour")
+    .limit(hours)
+    .execute();
+  return {
+    fromMs: firstHour * HOUR_MS,
+    toMs: (lastHour + 1) * HOUR_MS,
+    byMethod: byMethod.map((it) => ({ ...usedOf(it), method: it.method })),
+    byKey: byKey.map((it) => ({ ...usedOf(it), keyId: it.key_id, accountId: it.account_id, name: it.name, prefix: it.prefix })),
+    byHour: byHour.map((it) => ({ ...usedOf(it), hourMs: Number(it.hour) * HOUR_MS })),
+  };
+}
+
+/** Sums as integers: a server would make them decimals. */
+const sums = (["calls", "cu", "charge_n"] as const).map((column) => sql<bigint>`cast(sum(${sql.ref(`usage_hour.${column}`)}) as bigint)`.as(column));
+
+function usedOf(row: { readonly calls: bigint; readonly cu: bigint; readonly charge_n: bigint }): Used {
+  return { calls: Number(row.calls), cu: Number(row.cu), chargeN: row.charge_n };
+}

@@ -1,0 +1,117 @@
+// What the tables say of the money of accounts, side by side. Adds up only, a bounded number of rows in a statement; never says what is right.
+import { type Kysely, sql } from "kysely";
+import { type IdColumn, type IdRange, isBetween, pagesOf, ROWS_PER_PAGE, rowsOf } from "../../store/scan.ts";
+import type { AccountTable, CreditLeaseTable, LedgerEntryTable, LedgerTxTable, Tables, UsageHourTable } from "../../store/tables.ts";
+
+/** Where ids of accounts stand. */
+export const ACCOUNT_IDS: readonly IdColumn[] = [
+  { table: "account", column: "id" },
+  { table: "credit_lease", column: "account_id" },
+  { table: "usage_hour", column: "account_id" },
+  { table: "ledger_entry", column: "account_id" },
+];
+
+/** The money of one account, as each side tells it. */
+export interface Books {
+  readonly id: string;
+  /** How many accounts have the id, and how many leases and entries of the ledger name it. */
+  readonly accounts: bigint;
+  readonly claims: bigint;
+  /** Balance and leases, against the ledger. */
+  readonly held_n: bigint;
+  readonly booked_n: bigint;
+  /** Charges that were counted, against those settled in the ledger or spent of a lease. */
+  readonly counted_n: bigint;
+  readonly taken_n: bigint;
+}
+
+/** An amount that is below zero or above what it is a part of. */
+export interface Excess {
+  readonly id: string;
+  readonly is_n: bigint;
+  readonly should_n: bigint;
+}
+
+/** The books of the accounts of a range that may not agree, in one statement: one moment. */
+export function unequalBooks(db: Kysely<Tables>, range: IdRange): Promise<readonly Books[]> {
+  return rowsOf(
+    db,
+    sql<Books>`select id, cast(sum(accounts) as bigint) as accounts, cast(sum(claims) as bigint) as claims,
+      cast(sum(held_n) as bigint) as held_n, cast(sum(booked_n) as bigint) as booked_n,
+      cast(sum(counted_n) as bigint) as counted_n, cast(sum(taken_n) as bigint) as taken_n
+    from (
+      select id, 1 as accounts, 0 as claims, balance_n as held_n, 0 as booked_n, 0 as counted_n, 0 as taken_n
+        from account where ${isBetween("id", range)}
+      union all select account_id, 0, 1, granted_n, 0, 0, spent_n from credit_lease where ${isBetween("account_id", range)}
+      union all select account_id, 0, 0, 0, 0, charge_n, 0 from usage_hour where ${isBetween("account_id", range)}
+      union all select account_id, 0, 1, 0, amount_n, 0,
+          case when (select kind from ledger_tx where ledger_tx.id = ledger_entry.tx_id) = 'usage' then -amount_n else 0 end
+        from ledger_entry where ${isBetween("account_id", range)}
+    ) lines group by id
+    having (sum(accounts) = 0 and sum(claims) > 0) or sum(held_n) <> sum(booked_n) or sum(counted_n) <> sum(taken_n)
+    order by id`,
+  );
+}
+
+/** Overspent leases and balances below zero in a range. */
+export function excesses(db: Kysely<Tables>, range: IdRange): Promise<readonly Excess[]> {
+  return rowsOf(
+    db,
+    sql<Excess>`select account_id as id, spent_n as is_n, granted_n as should_n from credit_lease
+      where ${isBetween("account_id", range)} and (spent_n < 0 or spent_n > granted_n)
+    union all select id, balance_n, 0 from account where ${isBetween("id", range)} and balance_n < 0
+    order by id`,
+  );
+}
+
+/** The books of one account however many rows it has, and its excesses. Several statements: `db` shows one moment only if it is a transaction that does. */
+export async function booksOf(db: Kysely<Tables>, id: string): Promise<{ readonly books: Books; readonly over: readonly Excess[] }> {
+  const books = { id, accounts: 0n, claims: 0n, held_n: 0n, booked_n: 0n, counted_n: 0n, taken_n: 0n };
+  const over: Excess[] = [];
+  for await (const leases of pagesOf(db, (last: LeaseRow | null) => leasesAfter(id, last))) {
+    for (const { granted_n, spent_n } of leases) {
+      books.claims += 1n;
+      books.held_n += granted_n;
+      books.taken_n += spent_n;
+      if (spent_n < 0n || spent_n > granted_n) over.push({ id, is_n: spent_n, should_n: granted_n });
+    }
+  }
+  for (const { balance_n } of await rowsOf(db, sql<Pick<AccountTable, "balance_n">>`select balance_n from account where id = ${id}`)) {
+    books.accounts += 1n;
+    books.held_n += balance_n;
+    if (balance_n < 0n) over.push({ id, is_n: balance_n, should_n: 0n });
+  }
+  for await (const hours of pagesOf(db, (last: HourRow | null) => hoursAfter(id, last))) {
+    for (const { charge_n } of hours) books.counted_n += charge_n;
+  }
+  for await (const entries of pagesOf(db, (last: EntryRow | null) => entriesAfter(id, last))) {
+    for (const { amount_n, kind } of entries) {
+      books.claims += 1n;
+      books.booked_n += amount_n;
+      if (kind === "usage") books.taken_n -= amount_n;
+    }
+  }
+  return { books, over };
+}
+
+type LeaseRow = Omit<CreditLeaseTable, "account_id">;
+type HourRow = Pick<UsageHourTable, "hour" | "key_id" | "method" | "charge_n">;
+type EntryRow = Pick<LedgerEntryTable, "tx_id" | "position" | "amount_n"> & { readonly kind: LedgerTxTable["kind"] | null };
+
+function leasesAfter(id: string, last: LeaseRow | null) {
+  const after = last === null ? sql`` : sql`and (node_id, epoch) > (${last.node_id}, ${last.epoch})`;
+  return sql<LeaseRow>`select node_id, epoch, granted_n, spent_n from credit_lease
+    where account_id = ${id} ${after} order by node_id, epoch limit ${ROWS_PER_PAGE}`;
+}
+
+function hoursAfter(id: string, last: HourRow | null) {
+  const after = last === null ? sql`` : sql`and (hour, key_id, method) > (${last.hour}, ${last.key_id}, ${last.method})`;
+  return sql<HourRow>`select hour, key_id, method, charge_n from usage_hour
+    where account_id = ${id} ${after} order by hour, key_id, method limit ${ROWS_PER_PAGE}`;
+}
+
+function entriesAfter(id: string, last: EntryRow | null) {
+  const after = last === null ? sql`` : sql`and (tx_id, position) > (${last.tx_id}, ${last.position})`;
+  return sql<EntryRow>`select tx_id, position, amount_n, (select kind from ledger_tx where ledger_tx.id = ledger_entry.tx_id) as kind from ledger_entry
+    where account_id = ${id} ${after} order by tx_id, position limit ${ROWS_PER_PAGE}`;
+}

@@ -1,0 +1,249 @@
+// Credit in memory: what each account may spend here without asking, leased from the store ahead of need. The calls on the way of a request do
+// no I/O and make no promise. Knows accounts, keys and methods as names only.
+import type { Runtime } from "../../runtime.ts";
+import type { Store } from "../../store/store.ts";
+import { FlushLoop } from "./flush-loop.ts";
+import { type Epoch, lease } from "./lease.ts";
+import { join, type NodeIdentity } from "./node.ts";
+import { createRefillBatcher, type RefillBatcher } from "./refill-batcher.ts";
+import { type Counted, UsageBuffer } from "./usage-buffer.ts";
+import { leaseRequestOf, OpenWallet, parseWallet, receive, takeBack, type Wallet } from "./wallet.ts";
+
+export type { Wallet } from "./wallet.ts";
+
+/** What a hold became. */
+export interface CreditUse extends Counted {
+  /** What was held for it. */
+  readonly heldN: number;
+}
+
+/** The leased credit of this node. */
+export interface Credit {
+  /** The wallet of an account; no I/O. Ask for it at each call: one that nobody uses is returned and forgotten. */
+  wallet(accountId: string): Wallet;
+  /** Takes a hold; false = not enough here now (a refill has been asked for). */
+  hold(wallet: Wallet, amountN: number): boolean;
+  /** Holds compute units of the month's free allowance; the caller has compared `freeUsedCu` with it. */
+  holdFree(wallet: Wallet, cu: number): void;
+  /** Gives a hold back unspent; `freeCu` was held of the free allowance. */
+  release(wallet: Wallet, amountN: number, freeCu?: number): void;
+  /** Says what a hold became. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` was held of the month's free allowance, and is used now. */
+  settle(wallet: Wallet, use: CreditUse): void;
+  /** Calls back once when the next refill of the wallet was answered or failed, after 2 s at the latest; the returned function cancels. */
+  refilled(wallet: Wallet, run: () => void): () => void;
+  /** The account was credited: an empty wallet asks again. */
+  refresh(accountId: string): void;
+  /** Nobody asks for this account any more: its lease is returned with the next cycle. */
+  evict(accountId: string): void;
+  /** Estimate of what the account has left in all: what is here and what no node holds. Null = unknown. */
+  estimateN(wallet: Wallet): number | null;
+  /** Free compute units that the account used this month, held ones included, as far as this node knows. Null = not known yet; it is being asked for. */
+  freeUsedCu(wallet: Wallet): number | null;
+  /** Writes what was used. Throws when the store cannot be written; the next time writes it then, and nothing twice. */
+  flush(): Promise<void>;
+  /** Whether an account (null = any) used something that is not written yet. */
+  isUnwritten(accountId: string | null): boolean;
+  /** What was served and is not written, nano-USD. */
+  unwrittenN(): number;
+  /** Writes what was used and returns every lease. Throws when the store cannot be written. */
+  close(): Promise<void>;
+  /** Wallets in memory. */
+  readonly size: number;
+}
+
+/** Times, slices and bounds of the credit. */
+export interface CreditSettings {
+  readonly flushIntervalMs: number;
+  readonly nodeTimeoutMs: number;
+  /** The least that is leased at once, nano-USD. */
+  readonly minSliceN: number;
+  /** What the cheapest call costs, nano-USD: an account with less has run out. */
+  readonly smallestN: number;
+  /** A wallet that was not used for this long is returned. */
+  readonly idleMs: number;
+  /** Wallets in memory; further accounts read "unreachable" until some are returned. */
+  readonly maxWallets: number;
+}
+
+/** What the credit works with. */
+export interface CreditParts {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly node: NodeIdentity;
+  readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> & Partial<CreditSettings>;
+  /** Told of what fails in the background, and of usage that is lost. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** The bounds of whoever names none. */
+const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets" | "smallestN"> = { idleMs: 60_000, maxWallets: 100_000, smallestN: 1 };
+
+/** Joins the store as a node and begins to lease. */
+export async function openCredit(parts: CreditParts): Promise<Credit> {
+  const startedAtMs = parts.runtime.now();
+  const epoch = await join(parts.store, parts.node, parts.runtime.wallMs());
+  return new LeasedCredit(parts, { epoch, startedAtMs });
+}
+
+class LeasedCredit implements Credit {
+  readonly #runtime: Runtime;
+  readonly #settings: CreditSettings;
+  readonly #store: Store;
+  readonly #wallets = new Map<string, OpenWallet>();
+  readonly #book: UsageBuffer;
+  readonly #refills: RefillBatcher;
+  readonly #cycle: FlushLoop;
+
+  constructor({ store, runtime, node, settings, onError }: CreditParts, start: { readonly epoch: Epoch; readonly startedAtMs: number }) {
+    this.#runtime = runtime;
+    this.#store = store;
+    this.#settings = { ...DEFAULT_BOUNDS, ...settings };
+    this.#book = new UsageBuffer(runtime.wallMs());
+    this.#refills = createRefillBatcher({
+      runtime,
+      run: (wallets) => this.#refill(wallets),
+      failed: (wallets, error) => this.#refillFailed(wallets, error),
+      onError,
+    });
+    const parts = { store, runtime, node, settings: this.#settings, wallets: this.#wallets, book: this.#book, refills: this.#refills, onError };
+    this.#cycle = new FlushLoop(parts, start);
+  }
+
+  get size(): number {
+    return this.#wallets.size;
+  }
+
+  wallet(accountId: string): Wallet {
+    return this.#wallets.get(accountId) ?? this.#openWallet(accountId);
+  }
+
+  hold(given: Wallet, amountN: number): boolean {
+    const wallet = parseWallet(given);
+    const nowMs = this.#runtime.now();
+    wallet.usedAtMs = nowMs;
+    if (wallet.availableN < amountN || nowMs >= this.#cycle.stopAtMs) return this.#holdNothing(wallet, { amountN, nowMs });
+    wallet.availableN -= amountN;
+    wallet.heldN += amountN;
+    if (wallet.availableN < wallet.lowWaterN && !wallet.isAsking) this.#refills.ask(wallet);
+    return true;
+  }
+
+  holdFree(given: Wallet, cu: number): void {
+    const wallet = parseWallet(given);
+    wallet.freeHeldCu += cu;
+    wallet.usedAtMs = this.#runtime.now();
+  }
+
+  release(given: Wallet, amountN: number, freeCu = 0): void {
+    const wallet = parseWallet(given);
+    wallet.freeHeldCu -= freeCu;
+    takeBack(wallet, amountN, 0);
+  }
+
+  settle(given: Wallet, use: CreditUse): void {
+    const wallet = parseWallet(given);
+    wallet.freeHeldCu -= use.freeCu;
+    const chargedN = takeBack(wallet, use.heldN, use.chargeN);
+    if (chargedN > 0 && !wallet.isSpending) this.#cycle.spends(wallet);
+    if (chargedN < use.chargeN) this.#cycle.lose(use.chargeN - chargedN);
+    this.#book.count(wallet, use, chargedN);
+  }
+
+  refilled(wallet: Wallet, run: () => void): () => void {
+    return this.#refills.wait(parseWallet(wallet), run);
+  }
+
+  refresh(accountId: string): void {
+    const wallet = this.#wallets.get(accountId);
+    if (wallet === undefined || (wallet.state !== "empty" && !wallet.isAsking)) return;
+    wallet.state = "unknown";
+    wallet.shortN = Math.max(wallet.shortN, 1);
+    // A round under way may have read the balance before: then there is another one after it.
+    wallet.waiters ??= [];
+    this.#refills.ask(wallet);
+  }
+
+  evict(accountId: string): void {
+    const wallet = this.#wallets.get(accountId);
+    if (wallet !== undefined) wallet.usedAtMs = Number.NEGATIVE_INFINITY;
+  }
+
+  estimateN(given: Wallet): number | null {
+    const wallet = parseWallet(given);
+    return wallet.storeN < 0 ? null : wallet.availableN + wallet.storeN;
+  }
+
+  freeUsedCu(given: Wallet): number | null {
+    const wallet = parseWallet(given);
+    if (wallet.freeMonth === this.#book.month) return wallet.freeCu + wallet.freeHeldCu;
+    this.#refills.ask(wallet);
+    return null;
+  }
+
+  flush(): Promise<void> {
+    return this.#cycle.flush();
+  }
+
+  isUnwritten(accountId: string | null): boolean {
+    if (accountId === null || this.#cycle.isWriting) return true;
+    const wallet = this.#wallets.get(accountId);
+    return wallet !== undefined && (wallet.spentN > 0 || wallet.freeNewCu > 0);
+  }
+
+  unwrittenN(): number {
+    return this.#cycle.unwrittenN();
+  }
+
+  async close(): Promise<void> {
+    await this.#refills.close();
+    await this.#cycle.close();
+  }
+
+  #openWallet(accountId: string): OpenWallet {
+    const isKept = this.#wallets.size < this.#settings.maxWallets;
+    const wallet = new OpenWallet(accountId, { nowMs: this.#runtime.now(), isKept });
+    if (isKept) this.#wallets.set(accountId, wallet);
+    return wallet;
+  }
+
+  /** A hold that fails; says so to the next ask. */
+  #holdNothing(wallet: OpenWallet, { amountN, nowMs }: { readonly amountN: number; readonly nowMs: number }): false {
+    if (nowMs >= this.#cycle.stopAtMs) {
+      wallet.state = "unreachable";
+      return false;
+    }
+    wallet.shortN += amountN;
+    wallet.needN = Math.max(wallet.needN, amountN);
+    if (wallet.state === "empty" && wallet.hasToldShort && nowMs < wallet.askAgainAtMs) return false;
+    // The first call that finds too little is told at once: from then on its account counts as run out, whether or not another call follows.
+    wallet.hasToldShort = !wallet.isAsking;
+    this.#refills.ask(wallet);
+    return false;
+  }
+
+  async #refill(wallets: readonly OpenWallet[]): Promise<void> {
+    const nowMs = this.#runtime.now();
+    const { epoch } = this.#cycle;
+    if (epoch === null || nowMs >= this.#cycle.stopAtMs) throw new Error("the store has not been reached for too long: nothing is leased");
+    const { minSliceN, smallestN } = this.#settings;
+    const asks = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, minSliceN));
+    const terms = { minSliceN, smallestN, atMs: this.#runtime.wallMs(), month: this.#book.month };
+    const answers = await this.#store.transaction((tx) => lease(tx, epoch, { asks, terms }));
+    if (answers === null) this.#cycle.fence(epoch);
+    if (answers === null || this.#cycle.epoch !== epoch) throw new Error("this node's epoch is over: it joins again");
+    const at = { nowMs: this.#runtime.now(), month: terms.month };
+    for (const [index, wallet] of wallets.entries()) {
+      const answer = answers[index];
+      if (answer !== undefined) receive(wallet, answer, at);
+      wallet.askAgainAtMs = at.nowMs + this.#settings.flushIntervalMs;
+    }
+  }
+
+  #refillFailed(wallets: readonly OpenWallet[], error: unknown): void {
+    for (const wallet of wallets) {
+      wallet.state = "unreachable";
+      wallet.isInDoubt = true;
+    }
+    this.#cycle.report(error);
+  }
+}

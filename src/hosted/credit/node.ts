@@ -1,0 +1,144 @@
+// The life of a node in the store: it joins, says what it spent (which is also how it says that it lives), leaves, or is found dead by the others.
+// Knows no wallet.
+import { sql } from "kysely";
+import { inParts, lockAccount, lockAccounts, type Tx } from "../../ledger/ledger.ts";
+import type { Store } from "../../store/store.ts";
+import type { AllowanceMonthTable, UsageHourTable } from "../../store/tables.ts";
+import { closeLeases, type Epoch, noteExhausted, type RunningOut } from "./lease.ts";
+
+/** What a node tells about itself. */
+export interface NodeIdentity {
+  readonly id: string;
+  readonly region: string;
+}
+
+/** What a node spent and counted, to be written once under its number. */
+export interface FlushBatch {
+  readonly seq: bigint;
+  /** By account, nano-USD. */
+  readonly spent: readonly { readonly accountId: string; readonly amountN: bigint }[];
+  /** Sorted, no row twice. */
+  readonly usage: readonly UsageHourTable[];
+  readonly free: readonly AllowanceMonthTable[];
+  readonly runningOut: RunningOut;
+}
+
+/** Starts a new epoch of a node, and closes the leases of those that are over. */
+export async function join(store: Store, { id, region }: NodeIdentity, wallMs: number): Promise<Epoch> {
+  const at = BigInt(Math.floor(wallMs));
+  const fresh = { region, state: "alive", flush_seq: 0n, heartbeat_at: at } as const;
+  const { epoch } = await store.transaction((tx) =>
+    tx
+      .insertInto("node")
+      .values({ id, epoch: 1n, ...fresh })
+      .onConflict((it) => it.column("id").doUpdateSet({ epoch: sql<bigint>`node.epoch + 1`, ...fresh }))
+      .returning("epoch")
+      .executeTakeFirstOrThrow(),
+  );
+  await closeEnded(store, wallMs);
+  return { nodeId: id, epoch };
+}
+
+/** Writes a batch, or finds it written already by a try whose answer was lost; "fenced" = this epoch is over, and nothing is written. */
+export async function flush(
+  store: Store,
+  epoch: Epoch,
+  { batch, wallMs }: { readonly batch: FlushBatch; readonly wallMs: number },
+): Promise<"written" | "fenced"> {
+  return store.transaction(async (tx) => {
+    const { numUpdatedRows } = await tx
+      .updateTable("node")
+      .set({ flush_seq: batch.seq, heartbeat_at: BigInt(Math.floor(wallMs)) })
+      .where("id", "=", epoch.nodeId)
+      .where("epoch", "=", epoch.epoch)
+      .where("state", "=", "alive")
+      .where("flush_seq", "=", batch.seq - 1n)
+      .executeTakeFirstOrThrow();
+    if (numUpdatedRows === 0n) return (await isWritten(tx, epoch, batch.seq)) ? "written" : "fenced";
+    const { accountIds } = batch.runningOut;
+    if (accountIds.length === 1) await lockAccount(tx, accountIds[0] ?? "");
+    else await lockAccounts(tx, accountIds);
+    await writeSpent(tx, epoch, batch.spent);
+    await noteExhausted(tx, batch.runningOut);
+    await inParts(batch.usage, (part) => addUsage(tx, part));
+    await inParts(batch.free, (part) => addFree(tx, part));
+    return "written";
+  });
+}
+
+async function isWritten(tx: Tx, { nodeId, epoch }: Epoch, seq: bigint): Promise<boolean> {
+  const node = await tx.selectFrom("node").selectAll().where("id", "=", nodeId).executeTakeFirst();
+  return node?.epoch === epoch && node.state === "alive" && node.flush_seq === seq;
+}
+
+async function writeSpent(tx: Tx, { nodeId, epoch }: Epoch, spent: FlushBatch["spent"]): Promise<void> {
+  await inParts(spent, async (part) => {
+    const rows = part.map((it) => sql`(cast(${it.accountId} as text), cast(${it.amountN} as bigint))`);
+    const { numAffectedRows } = await sql`
+      update credit_lease set spent_n = spent_n + change.column2
+      from (values ${sql.join(rows)}) as change
+      where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}`.execute(tx);
+    if (numAffectedRows !== BigInt(part.length)) throw new Error(`node ${nodeId} spent of leases that the store does not have`);
+  });
+}
+
+async function addUsage(tx: Tx, rows: readonly UsageHourTable[]): Promise<void> {
+  await tx
+    .insertInto("usage_hour")
+    .values(rows)
+    .onConflict((it) =>
+      it.columns(["account_id", "hour", "key_id", "method"]).doUpdateSet({
+        calls: sql<bigint>`usage_hour.calls + excluded.calls`,
+        cu: sql<bigint>`usage_hour.cu + excluded.cu`,
+        charge_n: sql<bigint>`usage_hour.charge_n + excluded.charge_n`,
+      }),
+    )
+    .execute();
+}
+
+async function addFree(tx: Tx, rows: readonly AllowanceMonthTable[]): Promise<void> {
+  await tx
+    .insertInto("allowance_month")
+    .values(rows)
+    .onConflict((it) => it.columns(["account_id", "month"]).doUpdateSet({ used_cu: sql<bigint>`allowance_month.used_cu + excluded.used_cu` }))
+    .execute();
+}
+
+/** Says that a node is gone; its leases are closed by then, or will be by whoever sweeps. */
+export async function leave(store: Store, { nodeId, epoch }: Epoch): Promise<void> {
+  await store.db.updateTable("node").set({ state: "left" }).where("id", "=", nodeId).where("epoch", "=", epoch).execute();
+}
+
+/** What was seen of another node. */
+export interface NodeHeartbeat {
+  readonly epoch: bigint;
+  readonly flushSeq: bigint;
+}
+
+/** The nodes that count as alive, but one. */
+export async function othersAlive(store: Store, nodeId: string): Promise<ReadonlyMap<string, NodeHeartbeat>> {
+  const rows = await store.db.selectFrom("node").selectAll().where("state", "=", "alive").where("id", "!=", nodeId).execute();
+  return new Map(rows.map((row) => [row.id, { epoch: row.epoch, flushSeq: row.flush_seq }]));
+}
+
+/** Marks a node as dead, unless it was heard of since it was seen last. */
+export async function markDead(store: Store, nodeId: string, { epoch, flushSeq }: NodeHeartbeat): Promise<void> {
+  await store.db
+    .updateTable("node")
+    .set({ state: "dead" })
+    .where("id", "=", nodeId)
+    .where("epoch", "=", epoch)
+    .where("flush_seq", "=", flushSeq)
+    .where("state", "=", "alive")
+    .execute();
+}
+
+/** Leases that one sweep closes at most: 200 a step. */
+const MAX_STEPS = 10_000;
+
+/** Closes every lease of a start that is over. */
+export async function closeEnded(store: Store, wallMs: number): Promise<void> {
+  for (let step = 0; step < MAX_STEPS; step++) {
+    if ((await store.transaction((tx) => closeLeases(tx, { kind: "ended" }, wallMs))) === 0) return;
+  }
+}

@@ -1,0 +1,164 @@
+// What was used since the last batch: counters by key, method and hour, and free compute units by month. Counts; knows no price and no store.
+
+import type { AllowanceMonthTable, UsageHourTable } from "../../store/tables.ts";
+import type { OpenWallet, UsageCounter } from "./wallet.ts";
+
+/** One call, as it is counted. */
+export interface Counted {
+  readonly keyId: string;
+  readonly method: string;
+  readonly cu: number;
+  readonly chargeN: number;
+  readonly freeCu: number;
+}
+
+/** Rows to write. */
+export interface UsageRows {
+  readonly usage: readonly UsageHourTable[];
+  readonly free: readonly AllowanceMonthTable[];
+}
+
+/** Keys that a wallet keeps counters for; keys come and go. */
+const MAX_KEYS = 1_000;
+/** Rows of hours gone by that wait for the store; beyond, an hour's calls count for the next one. */
+const MAX_WAITING = 500_000;
+const HOUR_MS = 3_600_000;
+
+/** The counters of a node. */
+export class UsageBuffer {
+  /** Hours since the epoch, and months since January 1970, UTC. */
+  #hour = 0;
+  #month = 0;
+  /** Those that do not stand at zero. */
+  #counters: UsageCounter[] = [];
+  #free: OpenWallet[] = [];
+  /** What was counted under an hour or a month that is over. */
+  #pastUsage: UsageHourTable[] = [];
+  #pastFree: AllowanceMonthTable[] = [];
+
+  constructor(wallMs: number) {
+    this.tick(wallMs);
+  }
+
+  /** The month that is counted under. */
+  get month(): number {
+    return this.#month;
+  }
+
+  /** Sets the hour and month that is counted under. */
+  tick(wallMs: number): void {
+    const hour = Math.floor(wallMs / HOUR_MS);
+    if (hour === this.#hour) return;
+    if (this.#pastUsage.length < MAX_WAITING) this.#roll();
+    const date = new Date(wallMs);
+    this.#hour = hour;
+    this.#month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
+  }
+
+  /** Counts a call of a wallet's account, of which so much was charged. */
+  count(wallet: OpenWallet, call: Counted, chargedN: number): void {
+    const last = wallet.lastCounter;
+    const counter = last !== null && last.keyId === call.keyId && last.method === call.method ? last : counterOf(wallet, call);
+    if (counter.calls === 0) this.#counters.push(counter);
+    counter.calls += 1;
+    counter.cu += call.cu;
+    counter.chargeN += chargedN;
+    if (call.freeCu > 0) {
+      if (wallet.freeNewCu === 0) this.#free.push(wallet);
+      wallet.freeNewCu += call.freeCu;
+      wallet.freeCu += call.freeCu;
+    }
+  }
+
+  /** Gives away everything counted, as sorted rows, and starts at zero. */
+  drain(): UsageRows {
+    this.#roll();
+    const usage = merged(this.#pastUsage.sort(usageOrder), usageOrder, addUsage);
+    const free = merged(this.#pastFree.sort(freeOrder), freeOrder, addFree);
+    this.#pastUsage = [];
+    this.#pastFree = [];
+    return { usage, free };
+  }
+
+  #roll(): void {
+    for (const counter of this.#counters) {
+      this.#pastUsage.push(rowOf(counter, this.#hour));
+      counter.calls = 0;
+      counter.cu = 0;
+      counter.chargeN = 0;
+    }
+    for (const wallet of this.#free) {
+      this.#pastFree.push({ account_id: wallet.accountId, month: BigInt(this.#month), used_cu: BigInt(wallet.freeNewCu) });
+      wallet.freeNewCu = 0;
+    }
+    this.#counters = [];
+    this.#free = [];
+  }
+}
+
+/** Drops the counters of a wallet; those that do not stand at zero are still written. */
+export function forgetCounters(wallet: OpenWallet): void {
+  wallet.counters = null;
+  wallet.lastCounter = null;
+}
+
+function counterOf(wallet: OpenWallet, { keyId, method }: Counted): UsageCounter {
+  if (wallet.counters !== null && wallet.counters.size >= MAX_KEYS) wallet.counters = null;
+  wallet.counters ??= new Map();
+  let ofKey = wallet.counters.get(keyId);
+  if (ofKey === undefined) {
+    ofKey = new Map();
+    wallet.counters.set(keyId, ofKey);
+  }
+  let counter = ofKey.get(method);
+  if (counter === undefined) {
+    counter = { accountId: wallet.accountId, keyId, method, calls: 0, cu: 0, chargeN: 0 };
+    ofKey.set(method, counter);
+  }
+  wallet.lastCounter = counter;
+  return counter;
+}
+
+function rowOf(it: UsageCounter, hour: number): UsageHourTable {
+  return {
+    account_id: it.accountId,
+    key_id: it.keyId,
+    method: it.method,
+    hour: BigInt(hour),
+    calls: BigInt(it.calls),
+    cu: BigInt(it.cu),
+    charge_n: BigInt(it.chargeN),
+  };
+}
+
+/** Adds up neighbours that are the same row: no row stands twice in a batch. */
+function merged<Row>(rows: readonly Row[], order: (a: Row, b: Row) => number, add: (a: Row, b: Row) => Row): readonly Row[] {
+  const out: Row[] = [];
+  for (const row of rows) {
+    const last = out.at(-1);
+    if (last !== undefined && order(last, row) === 0) out[out.length - 1] = add(last, row);
+    else out.push(row);
+  }
+  return out;
+}
+
+/** The order in which every node writes, so that no two wait for each other. */
+function usageOrder(a: UsageHourTable, b: UsageHourTable): number {
+  return compare(a.account_id, b.account_id) || compare(a.hour, b.hour) || compare(a.key_id, b.key_id) || compare(a.method, b.method);
+}
+
+function addUsage(a: UsageHourTable, b: UsageHourTable): UsageHourTable {
+  return { ...a, calls: a.calls + b.calls, cu: a.cu + b.cu, charge_n: a.charge_n + b.charge_n };
+}
+
+function freeOrder(a: AllowanceMonthTable, b: AllowanceMonthTable): number {
+  return compare(a.account_id, b.account_id) || compare(a.month, b.month);
+}
+
+function addFree(a: AllowanceMonthTable, b: AllowanceMonthTable): AllowanceMonthTable {
+  return { ...a, used_cu: a.used_cu + b.used_cu };
+}
+
+function compare<T extends string | bigint>(a: T, b: T): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,170 @@
+// The wallet of one account on this node: what is here, what is held for calls under way, what was spent and not written yet. Pure arithmetic on
+// one record: no clock, no store.
+import type { LeaseGrant, LeaseRequest } from "./lease.ts";
+
+/** Money of one account that this node may spend without asking; nano-USD as safe integers. */
+export interface Wallet {
+  readonly accountId: string;
+  readonly availableN: number;
+  /** What the last answer of the store said. */
+  readonly state: "unknown" | "open" | "empty" | "unreachable";
+  /** Since when nothing is left of the account anywhere, on the wall clock, as that answer said; null = something was. */
+  readonly exhaustedAtMs: number | null;
+}
+
+/** What one key used of one method since the last batch. */
+export interface UsageCounter {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly method: string;
+  calls: number;
+  cu: number;
+  chargeN: number;
+}
+
+/** Someone who waits for the next answer of the store. */
+export interface Waiter {
+  readonly run: () => void;
+}
+
+/** A wallet with its insides. A class because it has an identity, and because there may be very many. */
+export class OpenWallet implements Wallet {
+  readonly accountId: string;
+  state: Wallet["state"] = "unknown";
+  exhaustedAtMs: number | null = null;
+  /** False when there were too many to keep this one: it leases nothing. */
+  readonly isKept: boolean;
+  availableN = 0;
+  heldN = 0;
+  /** Held by calls that began in an epoch which is over: when they end, nothing comes back. */
+  orphanN = 0;
+  /** Spent since the last batch. */
+  spentN = 0;
+  /** All that was granted on its lease; 0 = there is no lease. */
+  grantedN = 0;
+  /** Balance in the store after the last answer; -1 = unknown. */
+  storeN = -1;
+  /** Below this, more is asked for ahead. */
+  lowWaterN = 0;
+  /** What was asked for ahead the last time. */
+  wantN = 0;
+  /** What was here after the last grant, and when that was: tells how fast it is spent. */
+  topN = 0;
+  grantedAtMs = 0;
+  usedAtMs: number;
+  /** What the calls that found too little since the last ask cost: together, and the largest. */
+  shortN = 0;
+  needN = 0;
+  /** The store has been told that what is left here is too little for a call, since something was left here for the last time. */
+  hasToldShort = false;
+  /** When an empty wallet may ask again. */
+  askAgainAtMs = 0;
+  isAsking = false;
+  /** An ask failed: there may be a lease, or more of it, that this node does not know of. */
+  isInDoubt = false;
+  isSpending = false;
+  /** Its lease is being returned: nothing may be leased meanwhile. */
+  isClosing = false;
+  /** Free compute units used in the month `freeMonth`. */
+  freeMonth = -1;
+  freeCu = 0;
+  /** Of these, since the last batch. */
+  freeNewCu = 0;
+  /** Free compute units held for calls under way. */
+  freeHeldCu = 0;
+  waiters: Waiter[] | null = null;
+  /** By key and method. */
+  counters: Map<string, Map<string, UsageCounter>> | null = null;
+  lastCounter: UsageCounter | null = null;
+
+  constructor(accountId: string, { nowMs, isKept }: { readonly nowMs: number; readonly isKept: boolean }) {
+    this.accountId = accountId;
+    this.usedAtMs = nowMs;
+    this.isKept = isKept;
+    if (!isKept) this.state = "unreachable";
+  }
+}
+
+/** The insides of a wallet that this room gave away. */
+export function parseWallet(wallet: Wallet): OpenWallet {
+  if (wallet instanceof OpenWallet) return wallet;
+  throw new TypeError("a wallet from elsewhere");
+}
+
+/** Takes back a hold of which a part was charged; returns what was charged in this epoch. */
+export function takeBack(wallet: OpenWallet, heldN: number, chargeN: number): number {
+  let ownN = heldN;
+  if (wallet.orphanN > 0) {
+    ownN = Math.max(0, heldN - wallet.orphanN);
+    wallet.orphanN -= heldN - ownN;
+  }
+  if (ownN > wallet.heldN || chargeN > heldN) throw new RangeError(`a call of ${wallet.accountId} gives back or costs more than it held`);
+  const chargedN = Math.min(chargeN, ownN);
+  wallet.heldN -= ownN;
+  wallet.availableN += ownN - chargedN;
+  wallet.spentN += chargedN;
+  return chargedN;
+}
+
+/** How long a grant should last. */
+const LEASED_MS = 3_000;
+/** Below this part of what was asked for, more is asked for. */
+const LOW_WATER = 1 / 3;
+/** Grows no faster than this from one ask to the next: a short burst says little. */
+const MAX_GROWTH = 8;
+const SHORTEST_MS = 20;
+
+/** What a wallet asks the store for; its unmet demand is in the ask from now on. */
+export function leaseRequestOf(wallet: OpenWallet, nowMs: number, minSliceN: number): LeaseRequest {
+  const { accountId, shortN, needN, grantedN } = wallet;
+  if (wallet.grantedAtMs > 0) {
+    const usedN = Math.max(0, wallet.topN - wallet.availableN);
+    const rateN = usedN / Math.max(SHORTEST_MS, nowMs - wallet.grantedAtMs);
+    wallet.wantN = Math.ceil(Math.min(rateN * LEASED_MS, Math.max(minSliceN, wallet.wantN) * MAX_GROWTH));
+  }
+  const asksMoney = shortN > 0 || wallet.availableN < wallet.lowWaterN;
+  wallet.shortN = 0;
+  wallet.needN = 0;
+  return { accountId, shortN, needN, wantN: asksMoney ? Math.max(minSliceN, wallet.wantN) : 0, hereN: wallet.availableN + wallet.heldN, grantedN };
+}
+
+/** Puts into a wallet what the store answered. */
+export function receive(wallet: OpenWallet, answer: LeaseGrant, { nowMs, month }: { readonly nowMs: number; readonly month: number }): void {
+  const receivedN = answer.grantedN - wallet.grantedN;
+  wallet.grantedN = answer.grantedN;
+  wallet.isInDoubt = false;
+  wallet.availableN += receivedN;
+  wallet.storeN = answer.leftN;
+  wallet.exhaustedAtMs = answer.exhaustedAtMs;
+  wallet.state = answer.leftN > 0 ? "open" : "empty";
+  if (receivedN > 0) {
+    wallet.hasToldShort = false;
+    wallet.topN = wallet.availableN;
+    wallet.grantedAtMs = nowMs;
+  }
+  wallet.lowWaterN = answer.leftN > 0 ? Math.floor(Math.min(Math.max(wallet.wantN, receivedN), wallet.availableN) * LOW_WATER) : 0;
+  wallet.freeCu = wallet.freeMonth === month ? Math.max(wallet.freeCu, answer.usedCu) : answer.usedCu + wallet.freeNewCu;
+  wallet.freeMonth = month;
+}
+
+/** Whether less than any call costs is here, and was in the store when it was last asked: then the account may have run out. */
+export function mayHaveRunOut({ availableN, heldN, storeN }: OpenWallet, smallestN: number): boolean {
+  return availableN + heldN < smallestN && storeN < smallestN;
+}
+
+/** Empties a wallet whose epoch is over; returns what was spent and never written. */
+export function orphan(wallet: OpenWallet): number {
+  const lostN = wallet.spentN;
+  wallet.orphanN += wallet.heldN;
+  wallet.heldN = 0;
+  wallet.availableN = 0;
+  wallet.spentN = 0;
+  wallet.grantedN = 0;
+  wallet.storeN = -1;
+  wallet.lowWaterN = 0;
+  wallet.isSpending = false;
+  wallet.isClosing = false;
+  wallet.isInDoubt = false;
+  if (wallet.isKept) wallet.state = "unknown";
+  return lostN;
+}

@@ -1,0 +1,148 @@
+// Changes of keys that exist: other profiles or another name, another secret, the end. Each is one transaction and is told after it.
+// Changes of one key wait for each other.
+import type { Transaction } from "kysely";
+import type { Invalidations } from "../../core/billing/invalidations.ts";
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { newSecret, prefixOf } from "../../secrets/secret.ts";
+import type { Store } from "../../store/store.ts";
+import type { Tables } from "../../store/tables.ts";
+import { insertSecret } from "./create.ts";
+import { chosenProfiles, type KeyProfiles, type ProfileChoice, slugsText } from "./key-profiles.ts";
+import { type KeyRecord, type KeyScope, keyById } from "./keys.ts";
+
+/** What keys are changed with. */
+export interface ChangeParts {
+  readonly store: Store;
+  readonly changes: Invalidations;
+  readonly nowMs: number;
+}
+
+/** A key, and whose it has to be. */
+export interface KeyRef {
+  readonly id: string;
+  readonly scope: KeyScope;
+}
+
+/** What to change about a key; undefined = it stays. */
+export interface KeyPatch extends ProfileChoice {
+  readonly name: string | undefined;
+  /** Slugs that exist for the account. */
+  readonly known: readonly string[];
+}
+
+/** Why a key is not changed. */
+export type KeyRefusal = ApiFault<"not_found" | "key_revoked">;
+
+/** Changes name and profiles; what is as it should be already is no change. */
+export async function patchKey(parts: ChangeParts, ref: KeyRef, patch: KeyPatch): Promise<KeyRecord | KeyRefusal | ApiFault<"invalid_field">> {
+  const { nowMs } = parts;
+  return changed(parts, ref, async (tx) => {
+    const key = await lockedKey(parts, tx, ref);
+    if ("kind" in key) return key;
+    const profiles = chosenProfiles(key, patch, { known: patch.known, restriction: ref.scope.profiles });
+    if ("kind" in profiles) return profiles;
+    const name = patch.name ?? key.name;
+    if (isSame(key, { ...profiles, name })) return key;
+    await tx
+      .updateTable("api_key")
+      .set((it) => ({
+        name,
+        default_profile: profiles.defaultProfile,
+        allowed_profiles: slugsText(profiles.allowedProfiles),
+        revision: it("revision", "+", 1n),
+      }))
+      .where("id", "=", ref.id)
+      .execute();
+    return (await keyById(tx, ref.id, ref.scope, nowMs)) ?? notFound();
+  });
+}
+
+/** Changes a key in one transaction, and tells of it unless it was refused: the answer to a commit can be lost, and its repetition changes nothing. */
+async function changed<T>({ store, changes }: ChangeParts, { id }: KeyRef, run: (tx: Transaction<Tables>) => Promise<T>): Promise<T> {
+  let isRefused = false;
+  try {
+    const result = await store.transaction(run);
+    isRefused = typeof result === "object" && result !== null && "kind" in result && result.kind === "api_fault";
+    return result;
+  } finally {
+    if (!isRefused) await changes.key(id);
+  }
+}
+
+function isSame(key: KeyRecord, { name, defaultProfile, allowedProfiles }: KeyProfiles & { readonly name: string }): boolean {
+  return key.name === name && key.defaultProfile === defaultProfile && slugsText(key.allowedProfiles) === slugsText(allowedProfiles);
+}
+
+/** A secret that was just made. */
+export interface Rotated {
+  readonly secret: string;
+  readonly prefix: string;
+  /** Until when the secret before works. */
+  readonly previousValidUntilMs: number;
+}
+
+/** Gives a key a new secret. The present one works for `graceMs` more; one from the rotation before ends at once. */
+export async function rotateKey(parts: ChangeParts, ref: KeyRef, graceMs: number): Promise<Rotated | KeyRefusal> {
+  const { nowMs } = parts;
+  const secret = newSecret("key");
+  const prefix = prefixOf(secret);
+  const previousValidUntilMs = nowMs + graceMs;
+  return changed(parts, ref, async (tx) => {
+    const key = await lockedKey(parts, tx, ref);
+    if ("kind" in key) return key;
+    await endSecrets(tx, ref.id, { nowMs, validUntil: graceMs === 0 ? ENDED : BigInt(previousValidUntilMs) });
+    await insertSecret(tx, ref.id, secret, nowMs);
+    await tx
+      .updateTable("api_key")
+      .set((it) => ({ prefix, revision: it("revision", "+", 1n) }))
+      .where("id", "=", ref.id)
+      .execute();
+    return { secret, prefix, previousValidUntilMs };
+  });
+}
+
+/** Ends a key for good; does nothing to one that has ended. */
+export async function deleteKey(parts: ChangeParts, ref: KeyRef): Promise<"deleted" | ApiFault<"not_found">> {
+  return changed(parts, ref, async (tx) => {
+    const key = await lockedKey(parts, tx, ref);
+    if ("kind" in key) return key.code === "not_found" ? notFound() : "deleted";
+    await tx
+      .updateTable("api_key")
+      .set((it) => ({ revoked_at: BigInt(parts.nowMs), revision: it("revision", "+", 1n) }))
+      .where("id", "=", ref.id)
+      .execute();
+    return "deleted";
+  });
+}
+
+/** In the past by every clock. */
+const ENDED = 0n;
+
+/** Secrets that have ended are forgotten, one still valid from the rotation before ends, the present one ends at `validUntil`. */
+async function endSecrets(
+  tx: Transaction<Tables>,
+  keyId: string,
+  { nowMs, validUntil }: { readonly nowMs: number; readonly validUntil: bigint },
+): Promise<void> {
+  await tx.deleteFrom("key_secret").where("key_id", "=", keyId).where("valid_until", "<=", BigInt(nowMs)).execute();
+  await tx.updateTable("key_secret").set({ valid_until: ENDED }).where("key_id", "=", keyId).where("valid_until", "is not", null).execute();
+  await tx.updateTable("key_secret").set({ valid_until: validUntil }).where("key_id", "=", keyId).where("valid_until", "is", null).execute();
+}
+
+/** A key that works, and that nobody else changes until the transaction ends. */
+async function lockedKey({ store, nowMs }: ChangeParts, tx: Transaction<Tables>, { id, scope }: KeyRef): Promise<KeyRecord | KeyRefusal> {
+  await tx
+    .selectFrom("api_key")
+    .select("id")
+    .where("id", "=", id)
+    .where("account_id", "=", scope.accountId)
+    .$if(store.engine === "postgres", (it) => it.forNoKeyUpdate())
+    .execute();
+  const key = await keyById(tx, id, scope, nowMs);
+  if (key === null) return notFound();
+  return key.revokedAtMs === null ? key : apiFault("key_revoked", "the key has been deleted");
+}
+
+function notFound(): ApiFault<"not_found"> {
+  return apiFault("not_found", "no key of the account has this id", { nextAction: "GET /api/v1/keys lists the keys with their ids" });
+}

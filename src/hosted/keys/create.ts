@@ -1,0 +1,113 @@
+// New keys: anonymous ones with a grant, ones with a new account, and more for an account. Knows no limit but the number of keys.
+import type { Transaction } from "kysely";
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { lockAccount, post } from "../../ledger/ledger.ts";
+import { hashOf, newId, newSecret, prefixOf } from "../../secrets/secret.ts";
+import type { Store } from "../../store/store.ts";
+import type { AccountKind, Tables } from "../../store/tables.ts";
+import { EVERY_PROFILE, type KeyProfiles, slugsText } from "./key-profiles.ts";
+import { liveKeys } from "./keys.ts";
+import { insertManagementToken } from "./management-token.ts";
+
+/** A key that was just made. The secret is shown once. */
+export interface NewKey {
+  readonly kind: "new_key";
+  readonly id: string;
+  readonly accountId: string;
+  readonly secret: string;
+  readonly prefix: string;
+  /** The management token, where an account was made for it; shown once too. */
+  readonly token: string | null;
+}
+
+/** Makes an anonymous key: an account of its own with a starting grant in nano-USD. */
+export function createAnonymousKey(store: Store, { name, grantN }: { readonly name: string; readonly grantN: bigint }, nowMs: number): Promise<NewKey> {
+  return store.transaction(async (tx) => {
+    const key = await insertAnonymousKey(tx, name, nowMs);
+    const { accountId } = key;
+    if (grantN > 0n) await post(tx, { kind: "grant", idemKey: `grant:${accountId}`, accountId, amountN: grantN, atMs: nowMs });
+    return key;
+  });
+}
+
+/** Makes an anonymous key and its account with nothing in it, within a transaction that does more. */
+export async function insertAnonymousKey(tx: Transaction<Tables>, name: string, nowMs: number): Promise<NewKey> {
+  const accountId = await insertAccount(tx, "anonymous", nowMs);
+  return insertKey(tx, { accountId, agentId: null, name, profiles: EVERY_PROFILE }, nowMs);
+}
+
+/** Makes an account with nothing in it, its agent and its first key. */
+export function createAccount(store: Store, { name, profiles }: { readonly name: string; readonly profiles: KeyProfiles }, nowMs: number): Promise<NewKey> {
+  return store.transaction(async (tx) => {
+    const accountId = await insertAccount(tx, "account", nowMs);
+    const made = await insertManagementToken(tx, { accountId, name, profiles: null, readOnly: false, expiresAtMs: null }, nowMs);
+    const key = await insertKey(tx, { accountId, agentId: made.agent.id, name, profiles }, nowMs);
+    return { ...key, token: made.token };
+  });
+}
+
+/** Makes another key of an account, unless it has `maxKeys`. */
+export function addKey(
+  store: Store,
+  key: NewKeyRow & { readonly maxKeys: number },
+  nowMs: number,
+): Promise<NewKey | ApiFault<"key_limit" | "already_claimed">> {
+  return store.transaction(async (tx) => {
+    // Two that are added at once wait for each other here, so that both are counted.
+    await lockAccount(tx, key.accountId);
+    const account = await tx.selectFrom("account").select("merged_into").where("id", "=", key.accountId).executeTakeFirst();
+    if (account?.merged_into != null) return apiFault("already_claimed", "the account has been claimed: it has no keys of its own any more");
+    if ((await liveKeys(tx, key.accountId)) >= key.maxKeys) return apiFault("key_limit", `the account has ${key.maxKeys} keys, which is the most it may have`);
+    return insertKey(tx, key, nowMs);
+  });
+}
+
+/** What a key is made of. */
+export interface NewKeyRow {
+  readonly accountId: string;
+  /** Null for anonymous keys. */
+  readonly agentId: string | null;
+  readonly name: string;
+  readonly profiles: KeyProfiles;
+}
+
+/** Makes an account with nothing in it; returns its id. */
+export async function insertAccount(tx: Transaction<Tables>, kind: AccountKind, nowMs: number): Promise<string> {
+  const id = newId("acc", nowMs);
+  const nothing = { balance_n: 0n, funded_n: 0n, first_paid_at: null, exhausted_at: null, merged_into: null };
+  await tx
+    .insertInto("account")
+    .values({ ...nothing, id, kind, created_at: BigInt(nowMs) })
+    .execute();
+  return id;
+}
+
+async function insertKey(tx: Transaction<Tables>, { accountId, agentId, name, profiles }: NewKeyRow, nowMs: number): Promise<NewKey> {
+  const secret = newSecret("key");
+  const key = { kind: "new_key", id: newId("key", nowMs), accountId, secret, prefix: prefixOf(secret), token: null } as const;
+  await tx
+    .insertInto("api_key")
+    .values({
+      id: key.id,
+      account_id: accountId,
+      agent_id: agentId,
+      name,
+      prefix: key.prefix,
+      default_profile: profiles.defaultProfile,
+      allowed_profiles: slugsText(profiles.allowedProfiles),
+      revision: 1n,
+      created_at: BigInt(nowMs),
+      revoked_at: null,
+    })
+    .execute();
+  await insertSecret(tx, key.id, secret, nowMs);
+  return key;
+}
+
+/** Makes a key answer to one more secret. */
+export async function insertSecret(tx: Transaction<Tables>, keyId: string, secret: string, nowMs: number): Promise<void> {
+  await tx
+    .insertInto("key_secret")
+    .values({ secret_hash: hashOf(secret), key_id: keyId, valid_until: null, created_at: BigInt(nowMs) })
+    .execute();
+}

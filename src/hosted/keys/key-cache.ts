@@ -1,0 +1,279 @@
+// Who the secrets belong to, in memory: looked up once, forgotten when they change. Knows keys and accounts, and nothing of what they ask for.
+
+import type { AddressLimit } from "../../core/billing/address-limit.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import type { Runtime } from "../../runtime.ts";
+import { readSecret } from "../../secrets/secret.ts";
+import type { Store } from "../../store/store.ts";
+import type { Credit } from "../credit/credit.ts";
+import { type OwnProfiles, ownProfiles } from "../profiles/custom-access.ts";
+import {
+  type AccountState,
+  accountStateOf,
+  endOf,
+  KEY_REFUSALS,
+  type KeyContext,
+  type KeyContextRow,
+  keyContextOf,
+  keyRow,
+  type OpenSocket,
+  type SocketEnd,
+  update,
+} from "./key-context.ts";
+
+/** Finds callers. */
+export interface KeyCache {
+  /** Whose secret it is; null = that has to be looked up. `digest` is the secret's. */
+  identify(secret: string, digest: string): KeyContext | Fault | null;
+  /** Looks a secret up, by its digest, for a caller at an IP address. Calls back once, unless the returned function was called before. */
+  find(digest: string, address: string, done: (found: KeyContext | Fault) => void): () => void;
+  /** A key has changed: reads it again, and closes its sockets if they may not stay. */
+  keyChanged(keyId: string): Promise<void>;
+  /** An account has changed. */
+  accountChanged(accountId: string): Promise<void>;
+  /** Calls `run` for everyone who has open sockets. */
+  eachSeated(run: (keyContext: KeyContext) => void): void;
+  /** Keeps an open socket; the returned function forgets it. */
+  seat(keyContext: KeyContext, seat: OpenSocket): () => void;
+  /** Secrets in memory. */
+  readonly size: number;
+}
+
+/** Bounds of what is kept. */
+export interface KeyCacheLimits {
+  readonly maxHolders: number;
+  readonly maxUnknown: number;
+  readonly unknownMs: number;
+  readonly maxLookups: number;
+}
+
+/** The bounds used unless a test tightens them. */
+export const KEY_CACHE_LIMITS: KeyCacheLimits = { maxHolders: 250_000, maxUnknown: 10_000, unknownMs: 10_000, maxLookups: 256 };
+
+/** What holders are kept with. */
+export interface KeyCacheParts {
+  readonly store: Pick<Store, "db">;
+  readonly runtime: Runtime;
+  readonly credit: Pick<Credit, "refresh" | "evict">;
+  /** Look-ups that found nobody: who has had too many may not look up another. */
+  readonly misses: AddressLimit;
+  readonly limits: KeyCacheLimits;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Nobody is known yet. */
+export function createKeyCache(parts: KeyCacheParts): KeyCache {
+  return new HolderCache(parts);
+}
+
+/** The longest that somebody waits for a look-up. */
+const LONGEST_WAIT_MS = 2_000;
+/** Reads of one secret whose key goes on changing. */
+const MAX_READS = 5;
+/** Time to the next try to read what has changed. */
+const DOUBT_MS = 1_000;
+/** Holders looked at to make room for one. */
+const MAX_LOOKED_AT = 1_000;
+
+type Found = (found: KeyContext | Fault) => void;
+
+class HolderCache implements KeyCache {
+  readonly #parts: KeyCacheParts;
+  readonly #keyCache = new Map<string, KeyContext>();
+  /** Accounts that may have several keys, with how many of them are here. An anonymous one has a single key. */
+  readonly #payers = new Map<string, { readonly payer: AccountState; keyCache: number }>();
+  /** When a secret was found to be nobody's. */
+  readonly #unknown = new Map<string, number>();
+  readonly #waiting = new Map<string, Set<Found>>();
+  readonly #seated = new Set<KeyContext>();
+  #changes = 0;
+  /** Reads under way, and what has changed during them: by id, the count at that time. */
+  #reading = 0;
+  readonly #changedAt = new Map<string, number>();
+
+  constructor(parts: KeyCacheParts) {
+    this.#parts = parts;
+  }
+
+  get size(): number {
+    return this.#keyCache.size;
+  }
+
+  identify(secret: string, digest: string): KeyContext | Fault | null {
+    const keyContext = this.#keyCache.get(digest);
+    if (keyContext?.bounds.doubtful === true) return null;
+    if (keyContext !== undefined) return endOf(keyContext, this.#parts.runtime.wallMs()) ?? keyContext;
+    const kind = readSecret(secret);
+    if (kind === null) return KEY_REFUSALS.malformed;
+    if (kind !== "key") return kind === "token" ? KEY_REFUSALS.notAKey : KEY_REFUSALS.malformed;
+    const atMs = this.#unknown.get(digest);
+    if (atMs === undefined) return null;
+    if (this.#parts.runtime.now() - atMs < this.#parts.limits.unknownMs) return KEY_REFUSALS.unknown;
+    this.#unknown.delete(digest);
+    return null;
+  }
+
+  find(digest: string, address: string, done: Found): () => void {
+    const waiting = this.#waiting.get(digest);
+    const why = waiting === undefined ? this.#mayLookUp(address) : null;
+    if (why !== null) {
+      done(why);
+      return () => {};
+    }
+    const list = waiting ?? new Set();
+    list.add(done);
+    if (waiting === undefined) {
+      this.#waiting.set(digest, list);
+      void this.#lookUp(digest, address);
+    }
+    return () => list.delete(done);
+  }
+
+  keyChanged(keyId: string): Promise<void> {
+    return this.#readAgain(keyId, (it) => it.keyId === keyId);
+  }
+
+  accountChanged(accountId: string): Promise<void> {
+    this.#parts.credit.refresh(accountId);
+    return this.#readAgain(accountId, (it) => it.payer.id === accountId);
+  }
+
+  eachSeated(run: (keyContext: KeyContext) => void): void {
+    for (const keyContext of [...this.#seated]) run(keyContext);
+  }
+
+  seat(keyContext: KeyContext, seat: OpenSocket): () => void {
+    keyContext.openSockets ??= new Set();
+    keyContext.openSockets.add(seat);
+    this.#seated.add(keyContext);
+    return () => {
+      keyContext.openSockets?.delete(seat);
+      if (keyContext.openSockets?.size === 0) this.#seated.delete(keyContext);
+    };
+  }
+
+  #mayLookUp(address: string): Fault | null {
+    if (this.#waiting.size >= this.#parts.limits.maxLookups) return KEY_REFUSALS.busy;
+    const retryAfterMs = this.#parts.misses.waitMs(address, this.#parts.runtime.now());
+    return retryAfterMs === 0 ? null : fault("rate_limit_exceeded", "too many keys that do not exist were tried from this address", { retryAfterMs });
+  }
+
+  async #lookUp(digest: string, address: string): Promise<void> {
+    const tooLate = this.#parts.runtime.after(LONGEST_WAIT_MS, () => this.#answer(digest, KEY_REFUSALS.unreachable));
+    let found: KeyContext | Fault;
+    try {
+      found = await this.#read(digest);
+    } catch (error) {
+      this.#parts.onError(error);
+      found = KEY_REFUSALS.unreachable;
+    }
+    tooLate();
+    if (found === KEY_REFUSALS.unknown) this.#parts.misses.take(address, this.#parts.runtime.now());
+    this.#answer(digest, found);
+    this.#waiting.delete(digest);
+  }
+
+  /** Tells everyone who waits for a secret; a throw of one is not the others' business. */
+  #answer(digest: string, found: KeyContext | Fault): void {
+    const waiting = this.#waiting.get(digest);
+    const told = [...(waiting ?? [])];
+    waiting?.clear();
+    for (const done of told) {
+      try {
+        done(found);
+      } catch (error) {
+        this.#parts.onError(error);
+      }
+    }
+  }
+
+  /** What the store says of a secret; remembered either way. What was read while this key or its account changed is read again. */
+  async #read(digest: string): Promise<KeyContext | Fault> {
+    this.#reading++;
+    try {
+      for (let tries = 0; tries < MAX_READS; tries++) {
+        const since = this.#changes;
+        const row = await keyRow(this.#parts.store, digest);
+        if (row === undefined) return this.#nobody(digest);
+        const own = row.kind === "account" ? await ownProfiles(this.#parts.store, row.account_id, this.#parts.runtime.wallMs) : null;
+        if ((this.#changedAt.get(row.key_id) ?? 0) <= since && (this.#changedAt.get(row.account_id) ?? 0) <= since) return this.#holderOf(digest, row, own);
+      }
+      throw new Error("a key changes faster than it can be read");
+    } finally {
+      if (--this.#reading === 0) this.#changedAt.clear();
+    }
+  }
+
+  #nobody(digest: string): Fault {
+    if (this.#unknown.size >= this.#parts.limits.maxUnknown) this.#unknown.clear();
+    this.#unknown.set(digest, this.#parts.runtime.now());
+    return KEY_REFUSALS.unknown;
+  }
+
+  #holderOf(digest: string, row: KeyContextRow, own: OwnProfiles | null): KeyContext | Fault {
+    const payer = this.#payers.get(row.account_id)?.payer ?? accountStateOf(row);
+    const known = this.#keyCache.get(digest);
+    const keyContext = known ?? keyContextOf(row.key_id, payer);
+    const isClaimed = known !== undefined && known.payer.id !== row.account_id;
+    if (isClaimed) this.#changePayer(digest, known, payer);
+    update(keyContext, row, own);
+    const end = endOf(keyContext, this.#parts.runtime.wallMs());
+    if (end === null && (known === undefined || isClaimed)) this.#keep(digest, keyContext);
+    if (end !== null && known !== undefined && !isClaimed) this.#forget(digest, keyContext);
+    return end ?? keyContext;
+  }
+
+  /** The key of a caller has come to another account: who paid until now gives back what is leased. The caller is kept anew after this. */
+  #changePayer(digest: string, keyContext: KeyContext, payer: AccountState): void {
+    this.#parts.credit.evict(keyContext.payer.id);
+    this.#forget(digest, keyContext);
+    keyContext.payer = payer;
+  }
+
+  #keep(digest: string, keyContext: KeyContext): void {
+    let looked = 0;
+    for (const [oldest, it] of this.#keyCache) {
+      if (this.#keyCache.size < this.#parts.limits.maxHolders || looked++ > MAX_LOOKED_AT) break;
+      // Whoever has open sockets has to hear of changes.
+      if (it.openSockets === null || it.openSockets.size === 0) this.#forget(oldest, it);
+    }
+    this.#keyCache.set(digest, keyContext);
+    const { payer } = keyContext;
+    if (payer.kind === "anonymous") return;
+    const shared = this.#payers.get(payer.id);
+    if (shared === undefined) this.#payers.set(payer.id, { payer, keyCache: 1 });
+    else shared.keyCache++;
+  }
+
+  #forget(digest: string, keyContext: KeyContext): void {
+    this.#keyCache.delete(digest);
+    const shared = this.#payers.get(keyContext.payer.id);
+    if (shared !== undefined && --shared.keyCache === 0) this.#payers.delete(keyContext.payer.id);
+  }
+
+  /** Reads those in memory again that a change is about. Whatever cannot be read opens nothing until it can. */
+  async #readAgain(id: string, concerns: (keyContext: KeyContext) => boolean): Promise<void> {
+    this.#changes++;
+    if (this.#reading > 0) this.#changedAt.set(id, this.#changes);
+    const concerned: (readonly [string, KeyContext])[] = [];
+    for (const each of this.#keyCache) if (concerns(each[1])) concerned.push(each);
+    for (const [digest, keyContext] of concerned) await this.#refresh(digest, keyContext);
+  }
+
+  async #refresh(digest: string, keyContext: KeyContext): Promise<void> {
+    const { home } = keyContext;
+    try {
+      const found = await this.#read(digest);
+      if (found.kind === "fault") this.#closeAll(keyContext, "key_revoked");
+      else if (found.home !== home) this.#closeAll(keyContext, "default_profile_changed");
+    } catch (error) {
+      this.#parts.onError(error);
+      keyContext.bounds = { ...keyContext.bounds, doubtful: true };
+      if (keyContext.openSockets !== null) this.#parts.runtime.after(DOUBT_MS, () => void this.#refresh(digest, keyContext));
+    }
+  }
+
+  #closeAll({ openSockets }: KeyContext, reason: SocketEnd): void {
+    for (const seat of [...(openSockets ?? [])]) seat.close(reason);
+  }
+}

@@ -1,0 +1,182 @@
+// A caller with a key and the account that pays: what is kept of them in memory, how they are read from the store, and why a secret opens nothing.
+import type { ManagedSlug } from "../../core/billing/access.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { hashOfDigest } from "../../secrets/secret.ts";
+import type { Store } from "../../store/store.ts";
+import type { AccountKind } from "../../store/tables.ts";
+import type { OwnProfiles } from "../profiles/custom-access.ts";
+
+/** An account as the hot path sees it. */
+export interface AccountState {
+  readonly id: string;
+  readonly kind: AccountKind;
+  /** Null = nobody ever paid for it. */
+  paid: AccountFunding | null;
+  /** Its Custom profiles; null = it never had any. */
+  own: OwnProfiles | null;
+  /** When its buckets are full again, by their names; null = nothing was taken from them. */
+  fullAtMs: Map<string, number> | null;
+}
+
+/** What is known of an account that was paid for. */
+export interface AccountFunding {
+  /** Since when nothing is left; null = something is. */
+  exhaustedAtMs: number | null;
+  /** All that was ever credited, in nano-USD. */
+  readonly fundedN: number;
+}
+
+/** A caller with a key, by one secret of it. Changes when the key does. */
+export interface KeyContext {
+  readonly kind: "holder";
+  readonly keyId: string;
+  /** Another one once its key was claimed. */
+  payer: AccountState;
+  /** The profile of URLs that name none. */
+  home: string;
+  bounds: KeyBounds;
+  /** Its open sockets; null = it has none. */
+  openSockets: Set<OpenSocket> | null;
+}
+
+/** An open socket of a caller. */
+export interface OpenSocket {
+  /** The profile that it asked for. */
+  readonly profile: string;
+  /** Whether that was a Custom profile that served it, when it was last looked at. */
+  custom: boolean;
+  readonly close: (reason: SocketEnd) => void;
+}
+
+/** What a secret may not do. */
+export interface KeyBounds {
+  /** Null = every profile of its account. */
+  readonly allowed: readonly string[] | null;
+  /** When it ends, on the wall clock; null = it does not. */
+  readonly validUntilMs: number | null;
+  readonly revoked: boolean;
+  /** It has changed, and how could not be read yet: until then it opens nothing. */
+  readonly doubtful: boolean;
+}
+
+/** The bounds of most secrets; one record for all of them, since there are many. */
+export const UNBOUND: KeyBounds = { allowed: null, validUntilMs: null, revoked: false, doubtful: false };
+
+/** Why a socket is closed for a reason of its key. */
+export type SocketEnd = "key_revoked" | "balance_exhausted" | "default_profile_changed" | "custom_access_expired" | "forbidden";
+
+/** Why a secret does not open anything any more; null = it does. */
+export function endOf({ bounds }: KeyContext, wallMs: number): Fault | null {
+  const { revoked, validUntilMs, doubtful } = bounds;
+  if (doubtful) return KEY_REFUSALS.unreachable;
+  if (revoked) return KEY_REFUSALS.revoked;
+  return validUntilMs !== null && wallMs >= validUntilMs ? KEY_REFUSALS.replaced : null;
+}
+
+const SUPPLY = "create a key with POST /api/v1/agent/keys and send it in the path (/rpc/k/{key}/…), as Authorization: Bearer or as X-Svc-Api-Key";
+
+/** Why a secret opens nothing. */
+export const KEY_REFUSALS = {
+  malformed: fault("unauthorized", "this is not an RPC key: it is cut off or mistyped", { nextAction: SUPPLY }),
+  notAKey: fault("unauthorized", "this is a management token, and RPC needs a key", { nextAction: SUPPLY }),
+  unknown: fault("unauthorized", "no RPC key is like this one", { nextAction: SUPPLY }),
+  revoked: fault("key_revoked", "this RPC key has been revoked"),
+  replaced: fault("key_revoked", "this RPC key was replaced when it was rotated"),
+  busy: fault("unavailable", "too many keys are being looked up"),
+  unreachable: fault("unavailable", "keys cannot be looked up right now"),
+} as const;
+
+/** What the store says of a secret. */
+export type KeyContextRow = NonNullable<Awaited<ReturnType<typeof keyRow>>>;
+
+/** Reads what the store says of a secret, by its digest. */
+export function keyRow({ db }: Pick<Store, "db">, digest: string) {
+  return db
+    .selectFrom("key_secret")
+    .innerJoin("api_key", "api_key.id", "key_secret.key_id")
+    .innerJoin("account", "account.id", "api_key.account_id")
+    .select(["api_key.id as key_id", "api_key.account_id", "api_key.default_profile", "api_key.allowed_profiles", "api_key.revoked_at"])
+    .select(["key_secret.valid_until", "account.kind", "account.first_paid_at", "account.exhausted_at", "account.funded_n"])
+    .where("key_secret.secret_hash", "=", hashOfDigest(digest))
+    .executeTakeFirst();
+}
+
+/** An account nothing is known of yet. */
+export function accountStateOf(row: KeyContextRow): AccountState {
+  return row.kind === "account" ? new AccountPayer(row.account_id) : new AnonymousPayer(row.account_id);
+}
+
+/** Classes only so that what all have in common is not stored with each: there are many. */
+class AnonymousPayer implements AccountState {
+  readonly id: string;
+  paid: AccountFunding | null = null;
+  own: OwnProfiles | null = null;
+  fullAtMs: Map<string, number> | null = null;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  get kind(): AccountKind {
+    return "anonymous";
+  }
+}
+
+class AccountPayer extends AnonymousPayer {
+  override get kind(): AccountKind {
+    return "account";
+  }
+}
+
+/** A caller nothing is known of yet but its key. */
+export function keyContextOf(keyId: string, payer: AccountState): KeyContext {
+  return new KnownHolder(keyId, payer);
+}
+
+class KnownHolder implements KeyContext {
+  readonly keyId: string;
+  payer: AccountState;
+  home = "";
+  bounds = UNBOUND;
+  openSockets: KeyContext["openSockets"] = null;
+
+  constructor(keyId: string, payer: AccountState) {
+    this.keyId = keyId;
+    this.payer = payer;
+  }
+
+  get kind(): "holder" {
+    return "holder";
+  }
+}
+
+/** Takes over what the store says. */
+export function update(keyContext: KeyContext, row: KeyContextRow, own: OwnProfiles | null): void {
+  const { payer } = keyContext;
+  keyContext.home = row.default_profile ?? ("premium" satisfies ManagedSlug);
+  keyContext.bounds = boundsOf(row);
+  payer.own = own;
+  if (payer.fullAtMs !== null) dropBuckets(payer.fullAtMs, own);
+  payer.paid = row.first_paid_at === null ? null : { exhaustedAtMs: msOf(row.exhausted_at), fundedN: Number(row.funded_n) };
+}
+
+/** Drops the buckets of profiles that are gone. */
+function dropBuckets(fullAtMs: Map<string, number>, own: OwnProfiles | null): void {
+  const names = ["managed", "public", ...(own?.slugs ?? [])];
+  for (const name of fullAtMs.keys()) if (!names.includes(name)) fullAtMs.delete(name);
+}
+
+function boundsOf(row: KeyContextRow): KeyBounds {
+  if (row.allowed_profiles === null && row.valid_until === null && row.revoked_at === null) return UNBOUND;
+  const allowed = row.allowed_profiles === null ? null : parseSlugs(row.allowed_profiles);
+  return { allowed, validUntilMs: msOf(row.valid_until), revoked: row.revoked_at !== null, doubtful: false };
+}
+
+function msOf(at: bigint | null): number | null {
+  return at === null ? null : Number(at);
+}
+
+/** The slugs of a stored list. */
+function parseSlugs(json: string): readonly string[] {
+  return JSON.parse(json) as readonly string[];
+}

@@ -1,0 +1,111 @@
+// The store's record of how much each old form is used, and what follows from it at the next start. One process a database keeps it.
+import { LEGACY_FORM_NAMES, type LegacyFormName } from "../core/faults/legacy-form.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Store } from "../store/store.ts";
+
+/** Whether old forms are served: all, all that somebody still uses, none. */
+export type LegacyFormPolicy = "on" | "auto" | "off";
+
+/** The record while the service runs. */
+export interface LegacyFormUsage {
+  /** Forms that are not served; fixed until the next start. */
+  readonly off: ReadonlySet<LegacyFormName>;
+  /** A request of a form was served. */
+  saw(name: LegacyFormName): void;
+  /** Writes what has been seen. */
+  close(): Promise<void>;
+}
+
+/** What a record is kept with. */
+export interface LegacyFormUsageParts {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly policy: LegacyFormPolicy;
+  readonly onError: (error: unknown) => void;
+}
+
+const WRITE_MS = 60_000;
+const QUIET_MS = 30 * 86_400_000;
+
+/** Reads the record, decides what is off, and goes on recording. */
+export async function openLegacyFormUsage(parts: LegacyFormUsageParts): Promise<LegacyFormUsage> {
+  const { store, runtime, policy, onError } = parts;
+  const off = await formsOff(store, policy);
+  const seen = new Map<LegacyFormName, number>();
+  let sinceMs = runtime.now();
+  let writing: Promise<void> = Promise.resolve();
+  let cancel = runtime.after(WRITE_MS, again);
+
+  function again(): void {
+    cancel = runtime.after(WRITE_MS, again);
+    writing = writing.then(write).catch(onError);
+  }
+
+  /** What could not be written is written the next time. */
+  async function write(): Promise<void> {
+    const nowMs = runtime.now();
+    const requests = new Map(seen);
+    const quietMs = BigInt(Math.max(0, Math.floor(nowMs - sinceMs)));
+    await writeRecord(store, { requests, quietMs, off, wallMs: BigInt(Math.floor(runtime.wallMs())) });
+    sinceMs = nowMs;
+    for (const [name, count] of requests) {
+      const more = (seen.get(name) ?? 0) - count;
+      if (more > 0) seen.set(name, more);
+      else seen.delete(name);
+    }
+  }
+
+  return {
+    off,
+    saw: (name) => void seen.set(name, (seen.get(name) ?? 0) + 1),
+    async close() {
+      cancel();
+      await writing.then(write).catch(onError);
+    },
+  };
+}
+
+/** Only time in which a form could be used counts: not while the service was stopped, and not while the form was off. */
+async function formsOff(store: Store, policy: LegacyFormPolicy): Promise<ReadonlySet<LegacyFormName>> {
+  const rows = await store.transaction(async (tx) => {
+    const fresh = LEGACY_FORM_NAMES.map((name) => ({ name, requests: 0n, last_seen_at: null, quiet_ms: 0n }));
+    await tx
+      .insertInto("old_form")
+      .values(fresh)
+      .onConflict((it) => it.column("name").doNothing())
+      .execute();
+    return tx.selectFrom("old_form").selectAll().execute();
+  });
+  switch (policy) {
+    case "on":
+      return new Set();
+    case "off":
+      return new Set(LEGACY_FORM_NAMES);
+    case "auto": {
+      const quiet = new Set(rows.filter((it) => it.quiet_ms >= BigInt(QUIET_MS)).map((it) => it.name));
+      return new Set(LEGACY_FORM_NAMES.filter((it) => quiet.has(it)));
+    }
+  }
+}
+
+interface Written {
+  readonly requests: ReadonlyMap<LegacyFormName, number>;
+  readonly quietMs: bigint;
+  readonly off: ReadonlySet<LegacyFormName>;
+  readonly wallMs: bigint;
+}
+
+function writeRecord(store: Store, { requests, quietMs, off, wallMs }: Written): Promise<void> {
+  return store.transaction(async (tx) => {
+    for (const name of LEGACY_FORM_NAMES.filter((it) => !off.has(it))) {
+      const count = requests.get(name) ?? 0;
+      await tx
+        .updateTable("old_form")
+        .set((it) =>
+          count > 0 ? { requests: it("requests", "+", BigInt(count)), last_seen_at: wallMs, quiet_ms: 0n } : { quiet_ms: it("quiet_ms", "+", quietMs) },
+        )
+        .where("name", "=", name)
+        .execute();
+    }
+  });
+}

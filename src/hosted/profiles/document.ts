@@ -1,0 +1,204 @@
+// What the owner of a Custom profile writes down, and the provider sets that follow from it. Pure; knows no table, and shows no address.
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import type { Chain } from "../../core/provider/chain.ts";
+import type { Profile, Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
+import { type AddressRules, readUserUrl } from "../../core/public-address.ts";
+import { usualVerification } from "../../core/stream/log-verification.ts";
+
+/** A Custom profile as its owner describes it. Holds secrets: never log it. */
+export interface ProfileDocument {
+  readonly name?: string | undefined;
+  /** By name, alias or decimal id of the chain. */
+  readonly chains: Readonly<Record<string, ChainDocument>>;
+}
+
+/** Its providers on one chain. */
+export interface ChainDocument {
+  readonly providers: readonly ProviderDocument[];
+  readonly max_lag_blocks: number;
+  /** True = whoever has not reached the newest block known is left out. */
+  readonly block_protection?: boolean | undefined;
+}
+
+/** One of them. At least one of `url` and `ws_url` is there. */
+export interface ProviderDocument {
+  readonly name: string;
+  readonly url?: string | undefined;
+  readonly ws_url?: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly limits: {
+    readonly archival: boolean;
+    readonly logs_span: number | null;
+    readonly methods_blocked: readonly string[];
+  };
+}
+
+/** What a document is read with. */
+export interface DocumentParts {
+  readonly chains: readonly Chain[];
+  readonly rules: AddressRules;
+}
+
+/** Whose profile it becomes. */
+export interface ProfileName {
+  readonly accountId: string;
+  readonly slug: string;
+}
+
+/** Words that no Custom profile may be called: managed profiles, strategies, words of the URL grammar, and names of our own in headers and metrics. */
+export const RESERVED_SLUGS: ReadonlySet<string> = new Set(
+  [
+    "public premium managed free payment custom default none all operator",
+    "load-balanced round-robin latency-weighted fastest priority",
+    "k key keys session profile profiles provider providers ws rpc api current",
+  ].flatMap((it) => it.split(" ")),
+);
+
+/** Providers of one profile, over all its chains. */
+export const MAX_PROVIDERS = 64;
+const ARCHIVAL_THRESHOLD = 128;
+const PROBE_BLOCKS = 2;
+const MIN_PROBE_MS = 6_000;
+const MAX_PROBE_MS = 30_000;
+const NEW_HEADS_BLOCKS = 3.5;
+const MIN_NEW_HEADS_MS = 10_000;
+const MAX_BACKFILL_BLOCKS = 100;
+const BACKFILL_MS = 30_000;
+
+/** Why a document is no profile. */
+export type ProfileDocumentFault = ApiFault<"invalid_config" | "unknown_chain">;
+
+/** The profile that a document describes, chains by their own names; or all that is wrong with it. */
+export function readDocument(parts: DocumentParts, { accountId, slug }: ProfileName, document: ProfileDocument): Profile | ProfileDocumentFault {
+  const entries = Object.entries(document.chains).map(([name, chain]) => ({ name, chain, known: chainOf(parts.chains, name) }));
+  const unknown = entries.filter((it) => it.known === undefined).map((it) => `chains.${it.name}`);
+  if (unknown.length > 0) {
+    const nextAction = `use a name or decimal id of: ${parts.chains.map((it) => `${it.chainName} (${it.chainId})`).join(", ")}`;
+    return apiFault("unknown_chain", `no chain of this service is called so: ${listed(unknown)}`, { details: unknown.slice(0, MAX_NAMED), nextAction });
+  }
+  const problems: Problem[] = [];
+  const sets = new Map<string, ProviderSet>();
+  for (const { name, chain, known } of entries) {
+    if (known === undefined) continue;
+    const at = `chains.${name}`;
+    if (sets.has(known.chainName)) problems.push([at, `must not be ${known.chainName} once more`]);
+    problems.push(...problemsOf(chain, at, parts.rules));
+    sets.set(known.chainName, setOf(known, chain, parts.rules));
+  }
+  const providers = [...sets.values()].reduce((sum, it) => sum + it.providers.length, 0);
+  if (providers > MAX_PROVIDERS) problems.push(["chains", `must not have more than ${MAX_PROVIDERS} providers in all`]);
+  if (problems.length > 0) return invalid(problems);
+  return { slug, owner: accountId, managed: false, chains: sets };
+}
+
+/** A document that calls every chain by its own name. */
+export function namedByChain(chains: readonly Chain[], document: ProfileDocument): ProfileDocument {
+  const entries = Object.entries(document.chains).map(([name, chain]) => [chainOf(chains, name)?.chainName ?? name, chain] as const);
+  return { ...document, chains: Object.fromEntries(entries) };
+}
+
+/** A document without the chains that this service had when it was written and has no more. */
+export function servedPart(document: ProfileDocument, chains: readonly Chain[]): ProfileDocument {
+  const entries = Object.entries(document.chains).filter(([name]) => chainOf(chains, name) !== undefined);
+  return { ...document, chains: Object.fromEntries(entries) };
+}
+
+type Problem = readonly [path: string, message: string];
+
+function problemsOf({ providers }: ChainDocument, at: string, rules: AddressRules): readonly Problem[] {
+  const names = new Set<string>();
+  return providers.flatMap((provider, i) => {
+    const path = `${at}.providers[${i}]`;
+    const found: Problem[] = [];
+    if (names.has(provider.name)) found.push([`${path}.name`, "must not be the name of another provider of the chain"]);
+    names.add(provider.name);
+    if (provider.url === undefined && provider.ws_url === undefined) found.push([`${path}.url`, "must be given, or ws_url must"]);
+    found.push(...urlProblem(`${path}.url`, provider.url, { transport: "http", rules }));
+    found.push(...urlProblem(`${path}.ws_url`, provider.ws_url, { transport: "ws", rules }));
+    return found;
+  });
+}
+
+function urlProblem(path: string, text: string | undefined, { transport, rules }: UrlKind): readonly Problem[] {
+  if (text === undefined) return [];
+  if (text.includes(HIDDEN)) return [[path, "must not be the shortened form that is shown; send the whole address again"]];
+  const read = readUserUrl(text, rules);
+  if (read.kind === "refused") return [[path, read.reason]];
+  return read.transport === transport ? [] : [[path, transport === "http" ? "must begin with https:// or http://" : "must begin with wss:// or ws://"]];
+}
+
+interface UrlKind {
+  readonly transport: Transport;
+  readonly rules: AddressRules;
+}
+
+/** What stands for the part of an address, or for the value of a header, that is not shown. */
+export const HIDDEN = "…";
+
+/** An address as its owner is shown it: scheme and host only. */
+export function shownUrl(text: string): string {
+  const url = URL.parse(text);
+  return url === null ? HIDDEN : `${url.protocol}//${url.host}/${HIDDEN}`;
+}
+
+/** Calls a second that checks of logs may make at users' own providers. */
+const VERIFICATION_BUDGET = 5;
+
+function chainOf(chains: readonly Chain[], name: string): Chain | undefined {
+  return chains.find((it) => it.chainName === name || String(it.chainId) === name || it.aliases.includes(name));
+}
+
+function setOf(chain: Chain, { providers, max_lag_blocks, block_protection }: ChainDocument, rules: AddressRules): ProviderSet {
+  const { blockTimeMs } = chain;
+  return {
+    chain,
+    maxLagBlocks: block_protection === true ? 0 : max_lag_blocks,
+    archivalThreshold: ARCHIVAL_THRESHOLD,
+    probeIntervalMs: Math.min(MAX_PROBE_MS, Math.max(MIN_PROBE_MS, blockTimeMs * PROBE_BLOCKS)),
+    socketHeads: false,
+    newHeadsTimeoutMs: Math.max(MIN_NEW_HEADS_MS, Math.round(blockTimeMs * NEW_HEADS_BLOCKS)),
+    maxBackfillBlocks: MAX_BACKFILL_BLOCKS,
+    backfillTimeoutMs: BACKFILL_MS,
+    logVerification: usualVerification(blockTimeMs),
+    verificationBudget: VERIFICATION_BUDGET,
+    providers: providers.map((it, index) => providerOf(it, index, rules)),
+  };
+}
+
+function providerOf({ name, url, ws_url, headers, limits }: ProviderDocument, index: number, rules: AddressRules): Provider {
+  const read = (text: string | undefined): string | null => {
+    const it = text === undefined ? null : readUserUrl(text, rules);
+    return it?.kind === "url" ? it.url : null;
+  };
+  return {
+    index,
+    id: name,
+    name,
+    alias: name,
+    url: read(url),
+    wsUrl: read(ws_url),
+    priority: index,
+    archival: limits.archival,
+    headers,
+    unsupportedMethods: new Set(limits.methods_blocked),
+    unsupportedCategories: new Set(),
+    maxBlockRange: limits.logs_span,
+    maxBlockAge: null,
+    blockAgeMethods: new Set(),
+    errorRules: [],
+    guarded: true,
+  };
+}
+
+function invalid(problems: readonly Problem[]): ApiFault<"invalid_config"> {
+  const named = problems.slice(0, MAX_NAMED);
+  const paths = [...new Set(named.map(([path]) => path))];
+  const nextAction = named.map(([path, message]) => `${path} ${message}`).join("; ");
+  return apiFault("invalid_config", `the profile is not right: ${listed(paths)}`, { details: paths, nextAction });
+}
+
+const MAX_NAMED = 20;
+
+function listed(names: readonly string[]): string {
+  return names.slice(0, MAX_NAMED).join(", ") + (names.length > MAX_NAMED ? ", …" : "");
+}

@@ -1,0 +1,62 @@
+// Payments opened from their settings. What rails and protocols need is heavy: this file is loaded only where rails are configured, and each rail only where
+// it is one of them.
+import { hkdfSync } from "node:crypto";
+import type { Logger } from "pino";
+import type { Invalidations } from "../core/billing/invalidations.ts";
+import type { PaymentSettings, RailSettings } from "../core/billing/payment.ts";
+import type { Runtime } from "../runtime.ts";
+import { createSealer } from "../secrets/sealer.ts";
+import type { Store } from "../store/store.ts";
+import type { Beneficiaries } from "./beneficiaries.ts";
+import { createOfferMacs } from "./offer-mac.ts";
+import type { Payments } from "./payments.ts";
+import { createProtocol } from "./protocol.ts";
+import { resealPurchases } from "./purchase/retention.ts";
+import type { Rail } from "./rails/rail.ts";
+import { startPayments } from "./start.ts";
+
+/** What payments are opened with. */
+export interface OpenPaymentsParts {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly log: Pick<Logger, "error" | "warn" | "info">;
+  readonly changes: Invalidations;
+  readonly beneficiaries: Beneficiaries;
+  /** Who leases purchases. */
+  readonly node: string;
+  readonly settings: PaymentSettings;
+  /** Who asks for payment, as MPP's realm. */
+  readonly realm: string;
+  /** Of the service; what is derived from it signs offers and seals purchases. */
+  readonly secret: string;
+  readonly previousSecret: string | null;
+}
+
+/** Opens payments. Asks no chain before it returns; throws where the store does. */
+export async function openPayments({ settings, realm, secret, previousSecret, ...parts }: OpenPaymentsParts): Promise<Payments> {
+  const sealer = createSealer(secret, previousSecret);
+  if (previousSecret !== null) parts.log.info({ resealed: await resealPurchases({ ...parts, sealer }) }, "purchases are sealed with the present secret");
+  const rails = (await Promise.all(settings.rails.map((it) => railOf(it, parts.runtime, realm)))).filter((it) => it !== null);
+  const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
+  return startPayments({ ...parts, settings, sealer, rails, protocol, marks: createOfferMacs(secret, previousSecret) });
+}
+
+/** The rail of some settings; null = its payments are no purchases. */
+async function railOf(settings: RailSettings, runtime: Runtime, realm: string): Promise<Rail | null> {
+  switch (settings.kind) {
+    case "tempo":
+      return (await import("./rails/tempo/tempo-rail.ts")).createTempoRail(settings, { runtime, realm });
+    case "evm":
+      return (await import("./rails/evm/evm-rail.ts")).createEvmRail(settings, { runtime });
+    case "session":
+      return null;
+  }
+}
+
+const SECRET_BYTES = 32;
+
+/** What challenges are signed with: derived from the secret of the service, so that neither tells the other. */
+export function challengeSecrets(secret: string, previousSecret: string | null): { readonly secret: string; readonly previousSecret: string | null } {
+  const derived = (from: string) => Buffer.from(hkdfSync("sha256", from, "", "svc payment challenges", SECRET_BYTES)).toString("base64url");
+  return { secret: derived(secret), previousSecret: previousSecret === null ? null : derived(previousSecret) };
+}

@@ -1,0 +1,159 @@
+// The two protocols that payments arrive by, as text in headers: challenges of ours with what they are bound to, credentials read and found to answer one
+// of them, receipts. Knows no chain, no store and no order of things; what a payment is worth is a rail's to say.
+import { randomBytes } from "node:crypto";
+import { Challenge, Constants, Receipt, x402 } from "mppx";
+import type { PaymentProtocol } from "../core/billing/payment.ts";
+import type { PaymentHeaders } from "./payments.ts";
+import { type MppCredential, parseCorrelation, parseCredential } from "./protocol-credential.ts";
+import type { BadPayment, PaymentCredential, RailOffer, X402Offer } from "./rails/rail.ts";
+
+/** What a challenge says. */
+export interface ChallengeParts {
+  readonly offers: readonly RailOffer[];
+  readonly x402: readonly X402Offer[];
+  /** Of the request that is to be paid for, as `RequestMark` has them; a challenge without `digest` is for any request. */
+  readonly digest: string | null;
+  readonly fingerprint: string;
+  readonly resourceUrl: string;
+  readonly description: string;
+  readonly expiresAtMs: number;
+  /** True = the credential is to come in `Payment-Authorization`. */
+  readonly keepsAuthorization: boolean;
+}
+
+/** What a receipt says. */
+export interface ReceiptParts {
+  readonly protocol: PaymentProtocol;
+  readonly purchaseId: string;
+  /** MPP method. */
+  readonly method: string;
+  readonly txHash: string;
+  /** CAIP-2. */
+  readonly network: string;
+  readonly payer: string;
+  readonly atMs: number;
+}
+
+/** What a challenge of ours was made for; null where it says nothing of it. */
+export interface Bound {
+  readonly digest: string | null;
+  readonly fingerprint: string | null;
+}
+
+/** A payment that answers a challenge of ours (MPP), or one that refers to none (x402, `bound` null). */
+export type ReadPayment = PaymentCredential & { readonly bound: Bound | null };
+
+/** Writes challenges and receipts, reads credentials. */
+export interface Protocol {
+  /** Header names and values in turn; none where nothing is offered. */
+  challenge(parts: ChallengeParts): readonly string[];
+  /** Never throws, whatever the text is. */
+  read(given: PaymentHeaders): ReadPayment | BadPayment;
+  /** Header names and values in turn. */
+  receipt(parts: ReceiptParts): readonly string[];
+}
+
+/** Whose challenges they are. */
+export interface ProtocolParts {
+  readonly realm: string;
+  /** At least 32 bytes. Challenges of the previous one (null = there was none) are still taken. */
+  readonly secret: string;
+  readonly previousSecret: string | null;
+}
+
+const X402_VERSION = 2;
+const EVM_NETWORK = "eip155:";
+const NONCE_BYTES = 12;
+const MAX_DESCRIPTION_CHARS = 200;
+
+/** The protocols of one realm. */
+export function createProtocol({ realm, secret, previousSecret }: ProtocolParts): Protocol {
+  const secrets = previousSecret === null ? [secret] : [secret, previousSecret];
+  return {
+    challenge: (parts) => [
+      ...parts.offers.flatMap((offer) => [Constants.Headers.wwwAuthenticate, mppChallenge(offer, parts, { realm, secret })]),
+      ...(parts.x402.length === 0 ? [] : ["PAYMENT-REQUIRED", x402Challenge(parts)]),
+    ],
+    read(given) {
+      const credential = parseCredential(given.text);
+      if (credential.kind === "unreadable") return { kind: "bad_payment", problem: "malformed-credential", reason: credential.reason };
+      if (credential.kind === "x402") return { protocol: "x402", accepted: credential.accepted, payload: credential.payload, bound: null };
+      return isOurs(credential, realm, secrets) ? presented(credential) : { ...NOT_OURS, offerId: credential.challenge.id };
+    },
+    receipt: (parts) => (parts.protocol === "mpp" ? [Constants.Headers.paymentReceipt, mppReceipt(parts)] : ["PAYMENT-RESPONSE", x402Receipt(parts)]),
+  };
+}
+
+const NOT_OURS: BadPayment = {
+  kind: "bad_payment",
+  problem: "invalid-challenge",
+  reason: "The challenge that this credential answers was not made here, or was changed. Answer a challenge of this response.",
+};
+
+function mppChallenge(offer: RailOffer, parts: ChallengeParts, { realm, secret }: { readonly realm: string; readonly secret: string }): string {
+  return Challenge.serialize(
+    Challenge.from({
+      secretKey: secret,
+      realm,
+      method: offer.method,
+      intent: offer.intent,
+      request: offer.request,
+      expires: new Date(parts.expiresAtMs).toISOString(),
+      ...(parts.digest === null ? {} : { digest: parts.digest }),
+      description: printable(parts.description),
+      ...(parts.keepsAuthorization ? { header: Constants.Headers.paymentAuthorization } : {}),
+      // Equal challenges of one moment must differ: their ids name payments.
+      meta: { fingerprint: parts.fingerprint, nonce: randomBytes(NONCE_BYTES).toString("base64url") },
+    }),
+  );
+}
+
+function x402Challenge({ x402: accepts, resourceUrl, description }: ChallengeParts): string {
+  return x402.Header.encodePaymentRequired({
+    x402Version: X402_VERSION,
+    resource: { url: resourceUrl, description: printable(description), mimeType: "application/json" },
+    accepts: accepts.map(({ network, extra, ...rest }) => ({
+      ...rest,
+      network: `eip155:${Number(network.slice(EVM_NETWORK.length))}` as const,
+      extra: { ...extra },
+    })),
+  });
+}
+
+function mppReceipt({ method, txHash, atMs, purchaseId, network }: ReceiptParts): string {
+  return Receipt.serialize(
+    Receipt.from({ method, reference: txHash, status: "success", timestamp: new Date(atMs).toISOString(), externalId: purchaseId, network }),
+  );
+}
+
+function x402Receipt({ txHash, network, payer, purchaseId }: ReceiptParts): string {
+  return x402.Header.encodePaymentResponse({ success: true, transaction: txHash, network, payer, extra: { purchaseId } });
+}
+
+/** One line that fits into a header. */
+function printable(text: string): string {
+  return text.replace(/\p{C}/gu, " ").slice(0, MAX_DESCRIPTION_CHARS);
+}
+
+function isOurs({ challenge }: MppCredential, realm: string, secrets: readonly string[]): boolean {
+  const { expires, digest, header, opaque, ...rest } = challenge;
+  const signed = {
+    ...rest,
+    ...(expires === null ? {} : { expires }),
+    ...(digest === null ? {} : { digest }),
+    ...(header === null ? {} : { header }),
+    ...(opaque === null ? {} : { opaque }),
+  };
+  return challenge.realm === realm && secrets.some((secretKey) => Challenge.verify(signed, { secretKey }));
+}
+
+function presented({ challenge, payload, source }: MppCredential): ReadPayment {
+  const { id, realm, method, intent, request, expires, digest, opaque } = challenge;
+  return {
+    protocol: "mpp",
+    challenge: { id, realm, method, intent, request, expires },
+    payload,
+    source,
+    bound: { digest, fingerprint: parseCorrelation(opaque)?.fingerprint ?? null },
+  };
+}

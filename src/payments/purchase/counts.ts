@@ -1,0 +1,31 @@
+// How payments stand, counted in the store from time to time and kept for whoever asks. Knows no format of metrics.
+import type { Store } from "../../store/store.ts";
+import type { PaymentGauges } from "../payments.ts";
+
+/** Counts. */
+export type PurchaseCounts = Omit<PaymentGauges, "wallets">;
+
+/** Counted before anything was. */
+export const NO_PURCHASES: PurchaseCounts = { accepted: 0, submitted: 0, held: 0 };
+
+/** Counts purchases that are under way, and those whose money is held. */
+export async function countPurchases({ db }: Pick<Store, "db">): Promise<PurchaseCounts> {
+  const counted = (it: { readonly purchases: bigint } | undefined) => Number(it?.purchases ?? 0n);
+  const rows = await db
+    .selectFrom("purchase")
+    .select(["state", (it) => it.fn.countAll<bigint>().as("purchases")])
+    .where("ended_at", "is", null)
+    .groupBy("state")
+    .execute();
+  const held = await db
+    .selectFrom("purchase")
+    .select((it) => it.fn.countAll<bigint>().as("purchases"))
+    .where("state", "=", "settled")
+    .where("fulfilment", "is", null)
+    .executeTakeFirst();
+  return {
+    accepted: counted(rows.find(({ state }) => state === "accepted")),
+    submitted: counted(rows.find(({ state }) => state === "submitted")),
+    held: counted(held),
+  };
+}

@@ -1,0 +1,107 @@
+// What settled money does, within the transaction that says that it has settled: credit, a new key, days of Custom access. Where its beneficiary is gone the
+// money is held for it. Knows no chain and no rail.
+import type { Purpose } from "../../core/billing/payment.ts";
+import { leasedN } from "../../ledger/leased-credit.ts";
+import { type LedgerEvent, lockAccount, post, type Tx } from "../../ledger/ledger.ts";
+import type { Beneficiaries } from "../beneficiaries.ts";
+import type { Fulfilment } from "../payments.ts";
+
+/** Money that has come in, and what it is for. */
+export interface SettledMoney {
+  readonly purchaseId: string;
+  readonly purpose: Purpose;
+  readonly amountN: bigint;
+  readonly atMs: number;
+  /** `chain` = it has just arrived; `held` = it was held because its beneficiary was gone. */
+  readonly from: "chain" | "held";
+}
+
+/** Merges that may happen one after the other while the account is looked for. */
+const MAX_MERGES = 3;
+
+/** Gives money to whom it is for; null = that one is gone, and the money is held (still). */
+export async function fulfil(tx: Tx, money: SettledMoney, to: Beneficiaries): Promise<Fulfilment | null> {
+  const done = await give(tx, money, to);
+  if (done === null && money.from === "chain") await postOnce(tx, { kind: "hold", idemKey: ledgerKey(money), amountN: money.amountN, atMs: money.atMs });
+  return done;
+}
+
+/** The event of a purchase in the ledger: its money comes in under the first name, and leaves the held book under the second one. */
+function ledgerKey({ purchaseId, from }: Pick<SettledMoney, "purchaseId" | "from">): string {
+  return from === "chain" ? `purchase:${purchaseId}` : `purchase:${purchaseId}:released`;
+}
+
+async function give(tx: Tx, money: SettledMoney, to: Beneficiaries): Promise<Fulfilment | null> {
+  const { purpose } = money;
+  switch (purpose.kind) {
+    case "fund_key": {
+      const accountId = await accountOfKey(tx, purpose.keyId);
+      return accountId === null ? null : { kind: "fund_key", accountId, ...(await credit(tx, money, accountId)) };
+    }
+    case "credit_account": {
+      const accountId = await livingAccount(tx, purpose.accountId);
+      return accountId === null ? null : { kind: "credit_account", accountId, ...(await credit(tx, money, accountId)) };
+    }
+    case "create_key": {
+      const { id: keyId, accountId, secret, prefix } = await to.createKey(tx, purpose.name, money.atMs);
+      const { balanceN } = await credit(tx, money, accountId);
+      return { kind: "create_key", accountId, keyId, secret, prefix, balanceN };
+    }
+    case "custom_access":
+      return giveAccess(tx, { money, purpose, to });
+  }
+}
+
+interface AccessGift {
+  readonly money: SettledMoney;
+  readonly purpose: Purpose & { readonly kind: "custom_access" };
+  readonly to: Beneficiaries;
+}
+
+async function giveAccess(tx: Tx, { money, purpose, to }: AccessGift): Promise<Fulfilment | null> {
+  const accountId = await livingAccount(tx, purpose.accountId);
+  if (accountId === null) return null;
+  const given = await to.grantAccess(tx, { accountId, days: purpose.days, source: `purchase:${money.purchaseId}` }, money.atMs);
+  const { amountN, atMs, from } = money;
+  await postOnce(tx, { kind: from === "chain" ? "access" : "release_access", idemKey: ledgerKey(money), amountN, atMs });
+  return { kind: "custom_access", accountId, keyId: purpose.keyId, days: purpose.days, fromMs: given.fromMs, untilMs: given.untilMs };
+}
+
+async function credit(tx: Tx, money: SettledMoney, accountId: string): Promise<{ readonly balanceN: bigint; readonly fundedN: bigint }> {
+  const { amountN, atMs, from } = money;
+  await postOnce(tx, { kind: from === "chain" ? "payment" : "release", idemKey: ledgerKey(money), accountId, amountN, atMs });
+  const row = await tx
+    .selectFrom("account")
+    .select(["balance_n", "funded_n"])
+    .select(leasedN.as("leased_n"))
+    .where("account.id", "=", accountId)
+    .executeTakeFirstOrThrow();
+  return { balanceN: row.balance_n + row.leased_n, fundedN: row.funded_n };
+}
+
+async function postOnce(tx: Tx, event: LedgerEvent): Promise<void> {
+  if (!(await post(tx, event))) throw new Error(`${event.idemKey} is in the ledger, and its purchase does not say so`);
+}
+
+/** The account that a key belongs to now, taken for this transaction; null = the key is gone, and nobody else manages its account. */
+async function accountOfKey(tx: Tx, keyId: string): Promise<string | null> {
+  const key = await tx.selectFrom("api_key").select(["account_id", "revoked_at"]).where("id", "=", keyId).executeTakeFirst();
+  if (key === undefined) return null;
+  const accountId = await livingAccount(tx, key.account_id);
+  if (accountId === null || key.revoked_at === null) return accountId;
+  const account = await tx.selectFrom("account").select("kind").where("id", "=", accountId).executeTakeFirst();
+  return account?.kind === "account" ? accountId : null;
+}
+
+/** The account that one is or became part of, taken for this transaction; null = there is none. */
+async function livingAccount(tx: Tx, accountId: string): Promise<string | null> {
+  let id = accountId;
+  for (let merges = 0; merges <= MAX_MERGES; merges++) {
+    await lockAccount(tx, id);
+    const row = await tx.selectFrom("account").select("merged_into").where("id", "=", id).executeTakeFirst();
+    if (row === undefined) return null;
+    if (row.merged_into === null) return id;
+    id = row.merged_into;
+  }
+  throw new Error(`account ${accountId} became part of others more often than can be followed`);
+}

@@ -1,0 +1,117 @@
+// The record of a purchase as values: what stands in its row, what of it is sealed, what may be shown. Changes nothing.
+import type { Selectable } from "kysely";
+import { z } from "zod";
+import type { Purpose } from "../../core/billing/payment.ts";
+import type { Sealer } from "../../secrets/sealer.ts";
+import type { PurchaseSubmissionTable, PurchaseTable } from "../../store/tables-payments.ts";
+import type { Fulfilment, PurchaseView } from "../payments.ts";
+import type { RailPurchase, Submission } from "../rails/rail.ts";
+
+/** A row of a purchase. */
+export type PurchaseRow = Selectable<PurchaseTable>;
+
+/** A row of what was sent for one. */
+export type SubmissionRow = Selectable<PurchaseSubmissionTable>;
+
+const digits = z
+  .string()
+  .regex(/^\d{1,40}$/)
+  .transform(BigInt);
+
+const purpose = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("fund_key"), accountId: z.string(), keyId: z.string() }),
+  z.strictObject({ kind: z.literal("create_key"), name: z.string() }),
+  z.strictObject({ kind: z.literal("credit_account"), accountId: z.string() }),
+  z.strictObject({ kind: z.literal("custom_access"), accountId: z.string(), keyId: z.string(), days: z.int().positive() }),
+]);
+
+const fulfilment = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.enum(["fund_key", "credit_account"]), accountId: z.string(), balanceN: digits, fundedN: digits }),
+  z.strictObject({
+    kind: z.literal("create_key"),
+    accountId: z.string(),
+    keyId: z.string(),
+    secret: z.string(),
+    prefix: z.string(),
+    balanceN: digits,
+  }),
+  z.strictObject({
+    kind: z.literal("custom_access"),
+    accountId: z.string(),
+    keyId: z.string(),
+    days: z.int().positive(),
+    fromMs: z.number(),
+    untilMs: z.number(),
+  }),
+]);
+
+/** What a purchase buys, as it stands in its row. */
+export function purposeText(it: Purpose): string {
+  return JSON.stringify(it);
+}
+
+/** What a row says that it buys. */
+export function parsePurpose(text: string): Purpose {
+  return purpose.parse(JSON.parse(text));
+}
+
+/** What money did, as it stands in a row: sealed, since it may hold a key. */
+export function sealFulfilment(sealer: Sealer, id: string, it: Fulfilment): string {
+  return sealer.seal(
+    JSON.stringify(it, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value)),
+    contextOf("fulfilment", id),
+  );
+}
+
+/** What a row says that money did; null = it was sealed with a secret that is not known any more. */
+export function openFulfilment(sealer: Sealer, id: string, sealed: string): Fulfilment | null {
+  const text = sealer.open(sealed, contextOf("fulfilment", id));
+  return text === null ? null : fulfilment.parse(JSON.parse(text));
+}
+
+/** What the seals of a purchase belong to. */
+export function contextOf(what: "material" | "raw" | "fulfilment", id: string): string {
+  return `purchase ${what}:${id}`;
+}
+
+/** A purchase as its rail sees it; null = it was sealed with a secret that is not known any more. */
+export function railPurchaseOf(sealer: Sealer, row: PurchaseRow, rows: readonly SubmissionRow[]): RailPurchase | null {
+  const material = sealer.open(row.material, contextOf("material", row.id));
+  const submissions = rows.map((it) => submissionOf(sealer, it));
+  if (material === null || submissions.includes(null)) return null;
+  return {
+    id: row.id,
+    payment: {
+      key: row.payment_key,
+      payer: row.payer,
+      units: row.units,
+      validUntilMs: row.valid_until === null ? null : Number(row.valid_until),
+      isSent: row.is_sent === 1n,
+      material,
+    },
+    submissions: submissions.filter((it) => it !== null),
+  };
+}
+
+function submissionOf(sealer: Sealer, row: SubmissionRow): Submission | null {
+  const raw = row.raw === null ? null : sealer.open(row.raw, contextOf("raw", row.purchase_id));
+  return row.raw !== null && raw === null ? null : { txHash: row.tx_hash, raw, nonce: row.nonce };
+}
+
+/** A purchase as it may be shown. */
+export function viewOf(row: PurchaseRow): PurchaseView {
+  return {
+    id: row.id,
+    state: row.state,
+    purpose: parsePurpose(row.purpose),
+    amountN: row.amount_n,
+    rail: row.rail,
+    protocol: row.protocol,
+    chainId: Number(row.chain_id),
+    payer: row.payer,
+    txHash: row.tx_hash,
+    reason: row.reason,
+    createdAtMs: Number(row.created_at),
+    endedAtMs: row.ended_at === null ? null : Number(row.ended_at),
+  };
+}

@@ -1,0 +1,230 @@
+// A node of a payment chain, asked over HTTP: every question with a deadline, every answer bounded, nothing sent twice. Tells trouble on the way, which is
+// thrown, from what the node answered, which is a value. Knows no token and no rail; the node's URL may be a secret and stands in no text of its own.
+import { z } from "zod";
+import type { Runtime } from "../../runtime.ts";
+
+/** What the node answered instead of a result. */
+export interface NodeError {
+  readonly kind: "node_error";
+  readonly code: number;
+  /** In the node's own words, cut short: to decide by, never to log or show. */
+  readonly message: string;
+  /** What a reverted call left, 0x…; null = nothing. */
+  readonly data: string | null;
+  /** True when the node says that the transaction itself cannot be carried out: it has tried, and it reverts. */
+  readonly reverted: boolean;
+}
+
+/** A result, read by the one who asked. */
+export interface NodeResult<T> {
+  readonly kind: "result";
+  readonly value: T;
+}
+
+/** Trouble on the way to the chain, or a node that cannot do its work now: it says nothing about any payment. */
+export class ChainFailure extends Error {
+  override readonly name = "ChainTrouble";
+}
+
+/** Which node, and the bounds of asking it. */
+export interface PaymentChainParts {
+  /** May hold a secret. */
+  readonly rpcUrl: string;
+  readonly chainId: number;
+  readonly runtime: Runtime;
+  /** Default 5 s. */
+  readonly timeoutMs?: number;
+  /** Default 4 MiB. */
+  readonly maxAnswerBytes?: number;
+}
+
+/** Asks one node. */
+export interface PaymentChain {
+  readonly chainId: number;
+  /** `read` may throw: an answer that it cannot read is trouble. */
+  ask<T>(method: string, params: readonly unknown[], read: (result: unknown) => T): Promise<NodeResult<T> | NodeError>;
+  /** As `ask`, where a node that works has nothing but a result: its errors are trouble. */
+  get<T>(method: string, params: readonly unknown[], read: (result: unknown) => T): Promise<T>;
+  /** Tells this chain from another one with the same number: its first block's hash, shortened. Throws too when the node serves another number. */
+  network(): Promise<string>;
+}
+
+/** The same node, asked nothing more from a time on the monotonic clock: that is trouble then. */
+export function endingAt(chain: PaymentChain, runtime: Runtime, untilMs: number): PaymentChain {
+  const orEnd = (): void => {
+    if (runtime.now() >= untilMs) throw new ChainFailure("The payment chain could not be read in the time there is");
+  };
+  return {
+    chainId: chain.chainId,
+    async ask(method, params, read) {
+      orEnd();
+      return chain.ask(method, params, read);
+    },
+    async get(method, params, read) {
+      orEnd();
+      return chain.get(method, params, read);
+    },
+    async network() {
+      orEnd();
+      return chain.network();
+    },
+  };
+}
+
+const TIMEOUT_MS = 5_000;
+const MAX_ANSWER_BYTES = 4_194_304;
+const MAX_MESSAGE_CHARS = 500;
+const MAX_DATA_CHARS = 4_096;
+const NETWORK_CHARS = 18;
+
+/** A node of a payment chain. Opens no connection before it is asked. */
+export function createPaymentChain(parts: PaymentChainParts): PaymentChain {
+  const ask: PaymentChain["ask"] = async (method, params, read) => {
+    const id = Number(parts.runtime.wireId());
+    const answer = parseAnswer(await exchanged(parts, { id, method, params }), { id, method });
+    if (answer.kind === "node_error") return answer;
+    try {
+      return { kind: "result", value: read(answer.value) };
+    } catch {
+      throw new ChainFailure(`The payment chain's node answered ${method} with something else than it should`);
+    }
+  };
+  const get: PaymentChain["get"] = async (method, params, read) => {
+    const answer = await ask(method, params, read);
+    if (answer.kind === "node_error") throw chainFailureOf(answer, method);
+    return answer.value;
+  };
+  let network: string | null = null;
+  return {
+    chainId: parts.chainId,
+    ask,
+    get,
+    async network() {
+      if (network !== null) return network;
+      const chainId = await get("eth_chainId", [], parseQuantity);
+      if (chainId !== BigInt(parts.chainId)) throw new ChainFailure(`The payment chain's node serves chain ${chainId}, but ${parts.chainId} is configured`);
+      const first = await get("eth_getBlockByNumber", ["0x0", false], parseHashed);
+      network = first.slice(0, NETWORK_CHARS);
+      return network;
+    },
+  };
+}
+
+/** An answer of the node that is no answer to the question: rate limits, missing state, methods that it does not have. */
+export function chainFailureOf(error: NodeError, method: string): ChainFailure {
+  return new ChainFailure(`The payment chain's node answered ${method} with error ${error.code}`);
+}
+
+/** Reads a JSON-RPC quantity. */
+export function parseQuantity(value: unknown): bigint {
+  return BigInt(quantity.parse(value));
+}
+
+function parseHashed(value: unknown): string {
+  return hashed.parse(value).hash;
+}
+
+const quantity = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
+const hashed = z.object({ hash: z.string().regex(/^0x[0-9a-f]{64}$/) });
+
+interface Request {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+async function exchanged({ rpcUrl, runtime, timeoutMs = TIMEOUT_MS, maxAnswerBytes = MAX_ANSWER_BYTES }: PaymentChainParts, { id, method, params }: Request) {
+  const end = new AbortController();
+  const cancel = runtime.after(timeoutMs, () => end.abort());
+  try {
+    const { url, authorization } = targetOf(rpcUrl);
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "application/json", ...authorization },
+      body: JSON.stringify({ jsonrpc: "2.0", id, method, params }),
+      redirect: "error",
+      signal: end.signal,
+    });
+    const text = await bodyOf(response, maxAnswerBytes);
+    if (text === null) throw new ChainFailure(`The payment chain's node answered ${method} with more than ${maxAnswerBytes} bytes`);
+    if (response.status !== 200) throw new ChainFailure(`The payment chain's node answered ${method} with HTTP status ${response.status}`);
+    return text;
+  } catch (error) {
+    if (error instanceof ChainFailure) throw error;
+    throw new ChainFailure(
+      end.signal.aborted
+        ? `The payment chain's node did not answer ${method} within ${timeoutMs} ms`
+        : `The payment chain's node was not reached for ${method}`,
+    );
+  } finally {
+    cancel();
+  }
+}
+
+/** `fetch` takes no URL with a password. */
+function targetOf(rpcUrl: string): { readonly url: string; readonly authorization: Readonly<Record<string, string>> } {
+  const url = new URL(rpcUrl);
+  if (url.username === "" && url.password === "") return { url: rpcUrl, authorization: {} };
+  const login = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  url.username = "";
+  url.password = "";
+  return { url: url.href, authorization: { authorization: `Basic ${Buffer.from(login).toString("base64")}` } };
+}
+
+/** Null = it is longer than `maxBytes`, and was not read to its end. */
+async function bodyOf(response: Response, maxBytes: number): Promise<string | null> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > maxBytes) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** An answer under another id may be that to another question, and money would follow it: it is trouble, and nothing of it is believed. */
+function parseAnswer(text: string, { id, method }: Pick<Request, "id" | "method">): NodeResult<unknown> | NodeError {
+  const answer = answerShape.safeParse(jsonOf(text));
+  if (!answer.success) throw new ChainFailure(`The payment chain's node answered ${method} with something else than JSON-RPC`);
+  if (answer.data.id !== id) throw new ChainFailure(`The payment chain's node answered ${method} under another id`);
+  const { error } = answer.data;
+  if (error === undefined) return { kind: "result", value: answer.data.result };
+  const message = error.message.slice(0, MAX_MESSAGE_CHARS);
+  return { kind: "node_error", code: error.code, message, data: revertData(error.data), reverted: error.code === REVERTED || /\brevert/i.test(message) };
+}
+
+const answerShape = z.union([
+  z.object({ id: z.unknown().optional(), error: z.object({ code: z.int(), message: z.string().catch(""), data: z.unknown().optional() }) }),
+  z
+    .object({
+      id: z.unknown().optional(),
+      error: z
+        .null()
+        .transform(() => undefined)
+        .optional(),
+      result: z.unknown(),
+    })
+    .refine((it) => it.result !== undefined),
+]);
+
+/** Code that nodes give a call that reverted. */
+const REVERTED = 3;
+
+/** Some nodes wrap it once more. */
+function revertData(data: unknown): string | null {
+  const hex = z
+    .string()
+    .regex(/^0x[0-9a-fA-F]*$/)
+    .max(MAX_DATA_CHARS);
+  const found = z.union([hex, z.object({ data: hex }).transform((it) => it.data)]).safeParse(data);
+  return found.success ? found.data : null;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

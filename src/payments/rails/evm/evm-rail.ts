@@ -1,0 +1,95 @@
+// The EIP-3009 rail: authorizations that a payer signs and a wallet of ours carries out, offered as MPP `evm`/`charge` and as x402 `exact`. Puts the parts
+// together; writes nothing to the store and credits nobody.
+import { domainSeparator, getAddress } from "viem";
+import type { EvmRailSettings } from "../../../core/billing/payment.ts";
+import type { Runtime } from "../../../runtime.ts";
+import { ChainFailure, createPaymentChain } from "../chain.ts";
+import type { Rail } from "../rail.ts";
+import { parseMaterial, type TokenDomain } from "./authorization.ts";
+import { checkPayment, type EvmStatusParts, evmChainStatus } from "./chain-status.ts";
+import { createEvmNode, type EvmNode } from "./node.ts";
+import { type EvmTerms, isInToken, keyOf, mppOffer, readPayment, x402Offer } from "./offer.ts";
+import { createEvmWallet } from "./settlement-wallet.ts";
+import { balanceData, decimalsData, separatorData, transferData } from "./token.ts";
+
+const DECIMALS = 6n;
+/** 32 bytes as hex. */
+const WORD_CHARS = 66;
+/** A payment gets into a block, and blocks follow it, within so long at most chains. */
+const MARGIN_S = 12;
+const MARGIN_PER_BLOCK_S = 6;
+const MAX_MARGIN_S = 60;
+
+/** The rail of these settings. Asks its chain only when it is asked. */
+export function createEvmRail(settings: EvmRailSettings, { runtime }: { readonly runtime: Runtime }): Rail {
+  const { chainId, confirmations, rpcUrl } = settings;
+  const node = createEvmNode(createPaymentChain({ rpcUrl, chainId, runtime }));
+  const wallet = createEvmWallet({ ...settings, node, runtime });
+  const terms = termsOf(settings);
+  const looking: EvmStatusParts = { node, runtime, wallet, confirmations };
+  let isRight = false;
+  /** Throws while the node is not reached, and where chain or token are not those of the settings: then nothing could be judged. */
+  const network = async (): Promise<string> => {
+    const first = await node.network();
+    if (!isRight) await requireToken(node, terms.domain);
+    isRight = true;
+    return first;
+  };
+  return {
+    method: "evm",
+    chainId,
+    token: terms.domain.address,
+    recipient: terms.recipient,
+    local: settings.local,
+    network,
+    reach: async () => void (await node.head()),
+    offer: (units) => mppOffer(terms, units),
+    x402Offer: (units, validMs) => x402Offer(terms, units, validMs),
+    takesX402: (accepted) => isInToken(terms, accepted),
+    read: (presented, units) => readPayment(terms, presented, { units, nowMs: runtime.wallMs() }),
+    keyOf: (presented) => keyOf(terms, presented),
+    async check(payment) {
+      await network();
+      return checkPayment(looking, payment);
+    },
+    async draft(purchase) {
+      await node.network();
+      const { token, authorization } = parseMaterial(purchase.payment.material);
+      const [draft, head] = await Promise.all([wallet.draft(purchase, { to: token, data: transferData(authorization) }), node.head()]);
+      if (draft === null || purchase.submissions.length > 0) return draft;
+      return { ...draft, heldUnits: await node.word({ to: token, data: balanceData(authorization.from) }, head.number) };
+    },
+    async send({ raw }) {
+      if (raw !== null) await node.send(raw);
+    },
+    async look(purchase) {
+      await node.network();
+      return evmChainStatus(looking, purchase);
+    },
+    wallet: () => wallet.state(),
+  };
+}
+
+function termsOf({ token, chainId, recipient, confirmations }: EvmRailSettings): EvmTerms {
+  return {
+    domain: { chainId, address: getAddress(token.address.toLowerCase()), name: token.name, version: token.version },
+    recipient: getAddress(recipient.toLowerCase()),
+    marginS: Math.min(MARGIN_S + MARGIN_PER_BLOCK_S * confirmations, MAX_MARGIN_S),
+  };
+}
+
+/** A token with other decimals would be credited at a wrong value, one with another domain would refuse every signature. */
+async function requireToken(node: EvmNode, domain: TokenDomain): Promise<void> {
+  const { number } = await node.head();
+  const decimals = await node.word({ to: domain.address, data: decimalsData() }, number);
+  if (decimals !== DECIMALS) throw new ChainFailure(`The token of the EIP-3009 rail has ${decimals} decimals; ${DECIMALS} are needed`);
+  const separator = await node.call({ to: domain.address, data: separatorData() }, number);
+  const { name, version, chainId, address: verifyingContract } = domain;
+  // Tokens need not tell it.
+  if (
+    separator.kind === "result" &&
+    separator.value.length === WORD_CHARS &&
+    separator.value !== domainSeparator({ domain: { name, version, chainId, verifyingContract } })
+  )
+    throw new ChainFailure("The token of the EIP-3009 rail has another EIP-712 domain than its name and version in the configuration make");
+}

@@ -1,0 +1,168 @@
+// What an EVM node is asked for EIP-3009 payments, as typed questions: blocks, receipts, logs, calls, the wallet. Knows no purchase and decides nothing.
+import type { Hex } from "viem";
+import { z } from "zod";
+import { ChainFailure, chainFailureOf, type NodeError, type NodeResult, type PaymentChain, parseQuantity } from "../chain.ts";
+
+/** A block's header, as far as it is needed. */
+export interface EvmBlock {
+  readonly number: bigint;
+  readonly hash: string;
+  readonly timeS: bigint;
+  /** Null on chains without EIP-1559. */
+  readonly baseFeeWei: bigint | null;
+}
+
+/** One event of a contract. Hex in lower case. */
+export interface EvmLog {
+  readonly address: string;
+  readonly topics: readonly string[];
+  readonly data: string;
+  readonly logIndex: number;
+  readonly txHash: string;
+  readonly block: bigint;
+  readonly blockHash: string;
+}
+
+/** What became of a transaction that is in a block. */
+export interface EvmReceipt {
+  readonly txHash: string;
+  readonly block: bigint;
+  readonly blockHash: string;
+  readonly succeeded: boolean;
+  readonly logs: readonly EvmLog[];
+}
+
+/** Which events, and where. */
+export interface LogQuery {
+  readonly address: string;
+  readonly topics: readonly (string | readonly string[] | null)[];
+  readonly fromBlock: bigint;
+  readonly toBlock: bigint;
+}
+
+/** A call of a contract that changes nothing. */
+export interface ContractCall {
+  readonly from?: string;
+  readonly to: string;
+  readonly data: Hex;
+}
+
+/** Asks one node; every question throws where it cannot be asked. */
+export interface EvmNode {
+  network(): Promise<string>;
+  /** Null = the chain is not that long, or the node does not have it. */
+  block(at: bigint | "latest"): Promise<EvmBlock | null>;
+  head(): Promise<EvmBlock>;
+  receipt(txHash: string): Promise<EvmReceipt | null>;
+  /** Whether the node has it, waiting or in a block. */
+  knows(txHash: string): Promise<boolean>;
+  logs(query: LogQuery): Promise<NodeResult<readonly EvmLog[]> | NodeError>;
+  call(call: ContractCall, at: bigint): Promise<NodeResult<Hex> | NodeError>;
+  /** The one number that a call answers with; a contract that answers with something else is trouble. */
+  word(call: ContractCall, at: bigint): Promise<bigint>;
+  estimateGas(call: ContractCall): Promise<NodeResult<bigint> | NodeError>;
+  balance(address: string): Promise<bigint>;
+  nonce(address: string, at: bigint | "latest" | "pending"): Promise<NodeResult<bigint> | NodeError>;
+  /** What transactions offer beside the base fee; null = the node cannot say. */
+  tip(): Promise<bigint | null>;
+  /** Whatever the node says of it is no trouble. */
+  send(raw: string): Promise<void>;
+}
+
+/** The questions, put to `chain`. */
+export function createEvmNode(chain: PaymentChain): EvmNode {
+  const block: EvmNode["block"] = (at) => chain.get("eth_getBlockByNumber", [tagOf(at), false], parseBlock);
+  return {
+    network: () => chain.network(),
+    block,
+    async head() {
+      const head = await block("latest");
+      if (head === null) throw new ChainFailure("The payment chain's node has no newest block");
+      return head;
+    },
+    receipt: (txHash) => chain.get("eth_getTransactionReceipt", [txHash], parseReceipt),
+    knows: (txHash) => chain.get("eth_getTransactionByHash", [txHash], (it) => it !== null),
+    logs: ({ fromBlock, toBlock, ...filter }) => chain.ask("eth_getLogs", [{ ...filter, fromBlock: tagOf(fromBlock), toBlock: tagOf(toBlock) }], parseLogs),
+    call: (call, at) => chain.ask("eth_call", [call, tagOf(at)], parseHex),
+    word: (call, at) => chain.get("eth_call", [call, tagOf(at)], parseWord),
+    estimateGas: (call) => chain.ask("eth_estimateGas", [call], parseQuantity),
+    balance: (address) => chain.get("eth_getBalance", [address, "latest"], parseQuantity),
+    nonce: (address, at) => chain.ask("eth_getTransactionCount", [address, tagOf(at)], parseQuantity),
+    async tip() {
+      const answer = await chain.ask("eth_maxPriorityFeePerGas", [], parseQuantity);
+      return answer.kind === "result" ? answer.value : null;
+    },
+    async send(raw) {
+      await chain.ask("eth_sendRawTransaction", [raw], (it) => it);
+    },
+  };
+}
+
+/** A result, where the node's errors are trouble. */
+export function resultOf<T>(answer: NodeResult<T> | NodeError, method: string): T {
+  if (answer.kind === "node_error") throw chainFailureOf(answer, method);
+  return answer.value;
+}
+
+function tagOf(at: bigint | "latest" | "pending"): string {
+  return typeof at === "bigint" ? `0x${at.toString(16)}` : at;
+}
+
+const MAX_DATA_DIGITS = 200_000;
+const quantity = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{1,64}$/)
+  .transform((text) => BigInt(text));
+const hash = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{64}$/)
+  .transform((text) => text.toLowerCase());
+const hex = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]*$/)
+  .max(MAX_DATA_DIGITS)
+  .transform((text): Hex => `0x${text.slice(2).toLowerCase()}`);
+const blockShape = z.object({ number: quantity, hash, timestamp: quantity, baseFeePerGas: quantity.nullish() }).nullable();
+const logShape = z.object({
+  address: hex,
+  topics: z.array(hash).max(4),
+  data: hex,
+  logIndex: quantity,
+  transactionHash: hash,
+  blockNumber: quantity,
+  blockHash: hash,
+  removed: z.boolean().nullish(),
+});
+const receiptShape = z.object({ transactionHash: hash, blockNumber: quantity, blockHash: hash, status: quantity, logs: z.array(logShape) }).nullable();
+
+function parseBlock(value: unknown): EvmBlock | null {
+  const read = blockShape.parse(value);
+  return read === null ? null : { number: read.number, hash: read.hash, timeS: read.timestamp, baseFeeWei: read.baseFeePerGas ?? null };
+}
+
+function parseReceipt(value: unknown): EvmReceipt | null {
+  const read = receiptShape.parse(value);
+  if (read === null) return null;
+  const { transactionHash, blockNumber, blockHash, status, logs } = read;
+  return { txHash: transactionHash, block: blockNumber, blockHash, succeeded: status === 1n, logs: logs.map(logOf) };
+}
+
+function parseLogs(value: unknown): readonly EvmLog[] {
+  return z
+    .array(logShape)
+    .parse(value)
+    .filter((it) => it.removed !== true)
+    .map(logOf);
+}
+
+function logOf({ address, topics, data, logIndex, transactionHash, blockNumber, blockHash }: z.output<typeof logShape>): EvmLog {
+  return { address, topics, data, logIndex: Number(logIndex), txHash: transactionHash, block: blockNumber, blockHash };
+}
+
+function parseHex(value: unknown): Hex {
+  return hex.parse(value);
+}
+
+function parseWord(value: unknown): bigint {
+  return BigInt(hash.parse(value));
+}

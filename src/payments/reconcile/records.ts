@@ -1,0 +1,45 @@
+// All that is recorded for one till: purchases and what came out of channels, since both may receive at one address. Reads only.
+import type { Store } from "../../store/store.ts";
+import { purchaseRecords } from "./purchase-records.ts";
+import type { Records } from "./reconcile.ts";
+import { sessionRecords } from "./session-records.ts";
+
+/** A till as the store knows it. */
+export interface RecordsAt {
+  readonly store: Store;
+  readonly chainId: number;
+  /** Tells the chain from another one with the same number. */
+  readonly network: string;
+  readonly token: string;
+  readonly recipient: string;
+}
+
+/** Everything that is recorded for a till. */
+export function recordsAt(at: RecordsAt): Records {
+  return together([purchaseRecords(at), sessionRecords(at)]);
+}
+
+/** Several records as one. A transaction may stand in more than one of them. */
+function together(all: readonly Records[]): Records {
+  return {
+    async recorded(txHashes) {
+      const sum = new Map<string, bigint>();
+      for (const records of all) {
+        for (const [txHash, units] of await records.recorded(txHashes)) sum.set(txHash, (sum.get(txHash) ?? 0n) + units);
+      }
+      return sum;
+    },
+    async total() {
+      let sum = 0n;
+      for (const records of all) sum += await records.total();
+      return sum;
+    },
+    async *pages() {
+      for (const records of all) yield* records.pages();
+    },
+    async isUnderWay(arrival) {
+      for (const records of all) if (await records.isUnderWay(arrival)) return true;
+      return false;
+    },
+  };
+}

@@ -1,0 +1,140 @@
+// Calls that were charged, in the store: the newest of each channel are kept for a time, so that whoever lost an answer gets it again and pays once.
+// Knows no channel's money.
+import type { Tx } from "../../ledger/ledger.ts";
+import type { Store } from "../../store/store.ts";
+import type { SessionCallTable } from "../../store/tables-sessions.ts";
+import { type Hex, parseHex } from "./descriptor.ts";
+
+/** What makes a call the same one again: the voucher, the request, and the challenge that the voucher answers. */
+export interface CallKey {
+  readonly channelId: Hex;
+  readonly voucherUnits: bigint;
+  readonly fingerprint: string;
+  readonly challengeId: string;
+}
+
+/** A call that was charged. */
+export interface RecordedCall extends CallKey {
+  /** Counts the calls of its channel. */
+  readonly position: bigint;
+  readonly chargedUnits: bigint;
+  readonly acceptedUnits: bigint;
+  readonly spentUnits: bigint;
+  readonly cu: number;
+  readonly status: number;
+  /** The answer; null = it was too long to be kept, or its caller left before there was one. */
+  readonly body: string | null;
+}
+
+/** Answers up to this many bytes are kept. */
+export const MAX_KEPT_BYTES = 65_536;
+
+/** Calls of one channel that are kept at least, as many as are under way at one time; twice as many at most. */
+const KEPT_CALLS = 32n;
+/** How often a call whose answer was not kept is made again for nothing. */
+const MAX_RERUNS = 1n;
+const DELETED_AT_ONCE = 500;
+
+/** Writes a call, and now and then forgets those that came long before. */
+export async function insertCall(tx: Tx, call: RecordedCall, atMs: number): Promise<void> {
+  await tx.insertInto("session_call").values(rowOf(call, atMs)).execute();
+  if (call.position % KEPT_CALLS !== 0n) return;
+  await tx
+    .deleteFrom("session_call")
+    .where("channel_id", "=", call.channelId)
+    .where("position", "<=", call.position - KEPT_CALLS)
+    .execute();
+}
+
+/** The newest kept call of a voucher and a request; null = there is none. */
+export async function findCall(
+  db: Pick<Store["db"], "selectFrom">,
+  { channelId, voucherUnits, fingerprint }: Omit<CallKey, "challengeId">,
+): Promise<RecordedCall | null> {
+  const row = await db
+    .selectFrom("session_call")
+    .selectAll()
+    .where("channel_id", "=", channelId)
+    .where("voucher_units", "=", voucherUnits)
+    .where("fingerprint", "=", fingerprint)
+    .orderBy("position", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row === undefined ? null : parseCall(row);
+}
+
+/** Whether the very same request was charged: equal in everything. */
+export async function isCharged(tx: Tx, { channelId, voucherUnits, fingerprint, challengeId }: CallKey): Promise<boolean> {
+  const row = await tx
+    .selectFrom("session_call")
+    .select("position")
+    .where("channel_id", "=", channelId)
+    .where("voucher_units", "=", voucherUnits)
+    .where("fingerprint", "=", fingerprint)
+    .where("challenge_id", "=", challengeId)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Takes one of the times that a call is made again for nothing; false = they are used up. */
+export async function takeRerun(tx: Tx, { channelId, position }: Pick<RecordedCall, "channelId" | "position">): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("session_call")
+    .set((it) => ({ reruns: it("reruns", "+", 1n) }))
+    .where("channel_id", "=", channelId)
+    .where("position", "=", position)
+    .where("reruns", "<", MAX_RERUNS)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Forgets calls from before `beforeMs`, a bounded number; true = there may be more. */
+export async function forgetCalls({ transaction }: Pick<Store, "transaction">, beforeMs: number): Promise<boolean> {
+  return transaction(async (tx) => {
+    const old = await tx
+      .selectFrom("session_call")
+      .select(["channel_id", "position"])
+      .where("created_at", "<", BigInt(Math.floor(beforeMs)))
+      .limit(DELETED_AT_ONCE)
+      .execute();
+    for (const { channel_id, position } of old) {
+      await tx.deleteFrom("session_call").where("channel_id", "=", channel_id).where("position", "=", position).execute();
+    }
+    return old.length === DELETED_AT_ONCE;
+  });
+}
+
+function rowOf(it: RecordedCall, atMs: number): SessionCallTable {
+  return {
+    channel_id: it.channelId,
+    position: it.position,
+    voucher_units: it.voucherUnits,
+    fingerprint: it.fingerprint,
+    challenge_id: it.challengeId,
+    charged_units: it.chargedUnits,
+    accepted_units: it.acceptedUnits,
+    spent_units: it.spentUnits,
+    cu: BigInt(it.cu),
+    status: BigInt(it.status),
+    body: it.body,
+    reruns: 0n,
+    created_at: BigInt(Math.floor(atMs)),
+  };
+}
+
+function parseCall(row: SessionCallTable): RecordedCall {
+  return {
+    channelId: parseHex(row.channel_id),
+    position: row.position,
+    voucherUnits: row.voucher_units,
+    fingerprint: row.fingerprint,
+    challengeId: row.challenge_id,
+    chargedUnits: row.charged_units,
+    acceptedUnits: row.accepted_units,
+    spentUnits: row.spent_units,
+    cu: Number(row.cu),
+    status: Number(row.status),
+    body: row.body,
+  };
+}

@@ -1,0 +1,199 @@
+// Channels in the store: how a row is read and written. Vouchers are sealed there. Knows no chain, and decides nothing.
+import { z } from "zod";
+import type { Tx } from "../../ledger/ledger.ts";
+import { isEmbedded } from "../../ledger/ledger.ts";
+import type { Sealer } from "../../secrets/sealer.ts";
+import type { Store } from "../../store/store.ts";
+import type { SessionChannelTable } from "../../store/tables-sessions.ts";
+import type { ChannelMoney, ChannelState, Voucher } from "./channel.ts";
+import { type Descriptor, type Hex, parseDescriptor, parseHex } from "./descriptor.ts";
+
+/** A channel as the store has it. */
+export interface SessionChannel extends ChannelMoney {
+  readonly id: Hex;
+  readonly chainId: number;
+  readonly network: string;
+  readonly descriptor: Descriptor;
+  readonly state: ChannelState;
+  readonly reason: string | null;
+  /** Calls that were charged. */
+  readonly calls: bigint;
+  readonly owedSinceMs: number | null;
+  readonly closeRequestedAtMs: number | null;
+  readonly seenBlock: bigint;
+  readonly lookAtMs: number;
+  readonly looks: number;
+}
+
+/** What of a channel changes. */
+export type ChannelPatch = Partial<
+  Pick<
+    SessionChannel,
+    "state" | "reason" | "deposit" | "spent" | "settled" | "vouchers" | "calls" | "owedSinceMs" | "closeRequestedAtMs" | "seenBlock" | "lookAtMs" | "looks"
+  >
+> & { readonly endedAtMs?: number };
+
+/** Channels to look after. */
+export interface DueChannels {
+  readonly channels: readonly SessionChannel[];
+  /** Ids of those that were sealed with a secret that is not known. */
+  readonly unreadable: readonly string[];
+}
+
+/** Reads and writes channels. */
+export interface ChannelRecord {
+  /** Null = there is none. */
+  read(db: Pick<Store["db"], "selectFrom">, id: Hex): Promise<SessionChannel | null>;
+  /** As `read`, and nobody else changes it before this transaction ends. */
+  lock(tx: Tx, id: Hex): Promise<SessionChannel | null>;
+  /** False = there is one with this id. */
+  insert(tx: Tx, channel: SessionChannel, atMs: number): Promise<boolean>;
+  write(tx: Tx, id: Hex, change: ChannelPatch): Promise<void>;
+  /**
+   * Takes channels that are due, at most `count`, and puts them off: nobody else takes them before `untilMs`. Only one instance looks after each, and one that
+   * ends meanwhile holds nothing up for longer. Those that cannot be read are put off as well, and told by their ids.
+   */
+  takeDue(tx: Tx, due: { readonly chainId: number; readonly nowMs: number; readonly untilMs: number; readonly count: number }): Promise<DueChannels>;
+}
+
+/** Channels in a store; `sealer` keeps their vouchers. */
+export function createChannelRecord(sealer: Sealer): ChannelRecord {
+  const opened = (row: SessionChannelTable | undefined): SessionChannel | null => (row === undefined ? null : parseChannel(row, sealer));
+  return {
+    read: async (db, id) => opened(await db.selectFrom("session_channel").selectAll().where("id", "=", id).executeTakeFirst()),
+    async lock(tx, id) {
+      const query = tx.selectFrom("session_channel").selectAll().where("id", "=", id);
+      return opened(await (isEmbedded(tx) ? query : query.forUpdate()).executeTakeFirst());
+    },
+    async insert(tx, channel, atMs) {
+      const inserted = await tx
+        .insertInto("session_channel")
+        .values(rowOf(channel, sealer, atMs))
+        .onConflict((it) => it.doNothing())
+        .returning("id")
+        .execute();
+      return inserted.length > 0;
+    },
+    async write(tx, id, change) {
+      await tx
+        .updateTable("session_channel")
+        .set(columnsOf(id, change, sealer))
+        .where("id", "=", id)
+        .execute();
+    },
+    async takeDue(tx, { chainId, nowMs, untilMs, count }) {
+      const query = tx
+        .selectFrom("session_channel")
+        .selectAll()
+        .where("ended_at", "is", null)
+        .where("chain_id", "=", BigInt(chainId))
+        .where("look_at", "<=", BigInt(Math.floor(nowMs)))
+        .orderBy("look_at")
+        .limit(count);
+      const rows = await (isEmbedded(tx) ? query : query.forUpdate().skipLocked()).execute();
+      if (rows.length === 0) return { channels: [], unreadable: [] };
+      await tx
+        .updateTable("session_channel")
+        .set({ look_at: BigInt(Math.floor(untilMs)) })
+        .where(
+          "id",
+          "in",
+          rows.map((it) => it.id),
+        )
+        .execute();
+      const read = rows.map((row) => [row.id, readable(row, sealer)] as const);
+      return { channels: read.flatMap(([, it]) => it ?? []), unreadable: read.flatMap(([id, it]) => (it === null ? [id] : [])) };
+    },
+  };
+}
+
+function readable(row: SessionChannelTable, sealer: Sealer): SessionChannel | null {
+  try {
+    return parseChannel(row, sealer);
+  } catch {
+    return null;
+  }
+}
+
+/** What a voucher opens as elsewhere than at its channel is nothing. */
+function contextOf(id: string): string {
+  return `session channel ${id}`;
+}
+
+function rowOf(it: SessionChannel, sealer: Sealer, atMs: number): SessionChannelTable {
+  return {
+    id: it.id,
+    chain_id: BigInt(it.chainId),
+    network: it.network,
+    payer: it.descriptor.payer,
+    descriptor: JSON.stringify(it.descriptor),
+    state: it.state,
+    reason: it.reason,
+    deposit_units: it.deposit,
+    spent_units: it.spent,
+    settled_units: it.settled,
+    vouchers: sealed(it.id, it.vouchers, sealer),
+    calls: it.calls,
+    owed_since: msOf(it.owedSinceMs),
+    close_requested_at: msOf(it.closeRequestedAtMs),
+    seen_block: it.seenBlock,
+    look_at: BigInt(Math.floor(it.lookAtMs)),
+    looks: BigInt(it.looks),
+    created_at: BigInt(Math.floor(atMs)),
+    ended_at: null,
+  };
+}
+
+function columnsOf(id: Hex, it: ChannelPatch, sealer: Sealer): Partial<SessionChannelTable> {
+  return {
+    ...(it.state === undefined ? {} : { state: it.state }),
+    ...(it.reason === undefined ? {} : { reason: it.reason }),
+    ...(it.deposit === undefined ? {} : { deposit_units: it.deposit }),
+    ...(it.spent === undefined ? {} : { spent_units: it.spent }),
+    ...(it.settled === undefined ? {} : { settled_units: it.settled }),
+    ...(it.vouchers === undefined ? {} : { vouchers: sealed(id, it.vouchers, sealer) }),
+    ...(it.calls === undefined ? {} : { calls: it.calls }),
+    ...(it.owedSinceMs === undefined ? {} : { owed_since: msOf(it.owedSinceMs) }),
+    ...(it.closeRequestedAtMs === undefined ? {} : { close_requested_at: msOf(it.closeRequestedAtMs) }),
+    ...(it.seenBlock === undefined ? {} : { seen_block: it.seenBlock }),
+    ...(it.lookAtMs === undefined ? {} : { look_at: BigInt(Math.floor(it.lookAtMs)) }),
+    ...(it.looks === undefined ? {} : { looks: BigInt(it.looks) }),
+    ...(it.endedAtMs === undefined ? {} : { ended_at: BigInt(Math.floor(it.endedAtMs)) }),
+  };
+}
+
+function msOf(ms: number | null): bigint | null {
+  return ms === null ? null : BigInt(Math.floor(ms));
+}
+
+function sealed(id: Hex, vouchers: readonly Voucher[], sealer: Sealer): string {
+  return sealer.seal(JSON.stringify(vouchers.map(({ units, signature }) => [String(units), signature])), contextOf(id));
+}
+
+const vouchersShape = z.array(z.tuple([z.string().regex(/^\d+$/).transform(BigInt), z.string()]));
+
+function parseChannel(row: SessionChannelTable, sealer: Sealer): SessionChannel {
+  const descriptor = parseDescriptor(row.descriptor);
+  const text = sealer.open(row.vouchers, contextOf(row.id));
+  if (descriptor === null || text === null) {
+    throw new Error(`channel ${row.id} cannot be read: its vouchers were sealed with another secret. Start svc with the secret that it was written with`);
+  }
+  return {
+    id: parseHex(row.id),
+    chainId: Number(row.chain_id),
+    network: row.network,
+    descriptor,
+    state: row.state,
+    reason: row.reason,
+    deposit: row.deposit_units,
+    spent: row.spent_units,
+    settled: row.settled_units,
+    vouchers: vouchersShape.parse(JSON.parse(text)).map(([units, signature]) => ({ units, signature })),
+    calls: row.calls,
+    owedSinceMs: row.owed_since === null ? null : Number(row.owed_since),
+    closeRequestedAtMs: row.close_requested_at === null ? null : Number(row.close_requested_at),
+    seenBlock: row.seen_block,
+    lookAtMs: Number(row.look_at),
+    looks: Number(row.looks),
+  };
+}

@@ -1,0 +1,139 @@
+// Charges as they are written: many calls in one transaction of the store where many end at once, each of them only as far as its voucher pays. What is
+// written here decides; what memory held was a guess.
+import type { Tx } from "../../ledger/ledger.ts";
+import { insertCall, isCharged, type RecordedCall } from "./call-record.ts";
+import { type ChannelMoney, type Voucher, withCharge } from "./channel.ts";
+import type { SessionChannel } from "./channel-record.ts";
+import type { Hex } from "./descriptor.ts";
+import type { SessionRail, SettlePolicy } from "./session-rail.ts";
+
+/** A call that was delivered, and what pays for it. */
+export interface VoucherCharge {
+  readonly channelId: Hex;
+  readonly units: bigint;
+  /** The voucher that it came with. */
+  readonly promised: Voucher;
+  /** The highest one that is known. */
+  readonly accepted: Voucher | null;
+  readonly fingerprint: string;
+  readonly challengeId: string;
+  readonly cu: number;
+  readonly status: number;
+  readonly body: string | null;
+}
+
+/**
+ * What came of it: the channel as it is now, and the call as it is kept; `call` null = nothing was charged, since the voucher does not pay for it any more, or
+ * another instance has charged the very same request.
+ */
+export interface WrittenCharge {
+  readonly channel: SessionChannel;
+  readonly call: RecordedCall | null;
+}
+
+/** Writes charges. */
+export interface ChargeBatcher {
+  /** Rejects where the store does not take it: then nothing was charged. */
+  write(charge: VoucherCharge): Promise<WrittenCharge>;
+}
+
+const MAX_AT_ONCE = 64;
+
+interface Waiting {
+  readonly charge: VoucherCharge;
+  readonly resolve: (charged: WrittenCharge) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Nothing is waiting yet. */
+export function createChargeBatcher(parts: Pick<SessionRail, "store" | "channels" | "runtime" | "policy">): ChargeBatcher {
+  const waiting: Waiting[] = [];
+  let writing = false;
+
+  async function writeAll(): Promise<void> {
+    writing = true;
+    while (waiting.length > 0) {
+      // Whatever has ended by now shares one commit.
+      await new Promise(setImmediate);
+      const group = waiting.splice(0, MAX_AT_ONCE);
+      const charges = group.map((it) => it.charge);
+      try {
+        const charged = await parts.store.transaction(async (tx) => {
+          const all: WrittenCharge[] = [];
+          for (const charge of inOrder(charges)) all.push(await chargeIn(parts, tx, charge));
+          return all;
+        });
+        for (const [at, { charge, resolve, reject }] of inOrder(group).entries()) {
+          const it = charged[at];
+          if (it === undefined) reject(new Error(`no charge was written for channel ${charge.channelId}`));
+          else resolve(it);
+        }
+      } catch (error) {
+        for (const { reject } of group) reject(error);
+      }
+    }
+    writing = false;
+  }
+
+  return {
+    write(charge) {
+      return new Promise((resolve, reject) => {
+        waiting.push({ charge, resolve, reject });
+        if (!writing) void writeAll();
+      });
+    },
+  };
+}
+
+/** Always in the same order, so that two instances never wait for each other. */
+function inOrder<T extends VoucherCharge | Waiting>(list: readonly T[]): readonly T[] {
+  const idOf = (it: VoucherCharge | Waiting): string => ("charge" in it ? it.charge.channelId : it.channelId);
+  return list.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : idOf(a) > idOf(b) ? 1 : 0));
+}
+
+async function chargeIn(
+  { channels, runtime, policy }: Pick<SessionRail, "channels" | "runtime" | "policy">,
+  tx: Tx,
+  charge: VoucherCharge,
+): Promise<WrittenCharge> {
+  const channel = await channels.lock(tx, charge.channelId);
+  if (channel === null) throw new Error(`channel ${charge.channelId} is gone from the store`);
+  const money = channel.state === "open" ? withCharge(channel, charge.units, vouchersOf(charge)) : null;
+  if (money === null || (await isCharged(tx, { ...charge, voucherUnits: charge.promised.units }))) return { channel, call: null };
+  const atMs = runtime.wallMs();
+  const change = { ...money, calls: channel.calls + 1n, owedSinceMs: channel.owedSinceMs ?? atMs };
+  const next = { ...channel, ...change, lookAtMs: lookAtOf({ ...channel, ...change }, policy, atMs) };
+  const { spent, vouchers, calls, owedSinceMs, lookAtMs } = next;
+  await channels.write(tx, channel.id, { spent, vouchers, calls, owedSinceMs, lookAtMs });
+  const call = callOf(charge, next);
+  await insertCall(tx, call, atMs);
+  return { channel: next, call };
+}
+
+function vouchersOf({ promised, accepted }: VoucherCharge): readonly Voucher[] {
+  return accepted === null ? [promised] : [promised, accepted];
+}
+
+/** When a channel that something was spent of is to be looked at: now if enough is owed, else in time to see that its payer wants the deposit back. */
+function lookAtOf({ lookAtMs, ...money }: ChannelMoney & { readonly lookAtMs: number }, { settleUnits, watchMs }: SettlePolicy, atMs: number): number {
+  return money.spent - money.settled >= settleUnits ? Math.min(lookAtMs, atMs) : Math.min(lookAtMs, atMs + watchMs);
+}
+
+function callOf(
+  { channelId, units, promised, fingerprint, challengeId, cu, status, body }: VoucherCharge,
+  { spent, vouchers, calls }: SessionChannel,
+): RecordedCall {
+  return {
+    channelId,
+    position: calls,
+    voucherUnits: promised.units,
+    fingerprint,
+    challengeId,
+    chargedUnits: units,
+    acceptedUnits: vouchers.at(-1)?.units ?? promised.units,
+    spentUnits: spent,
+    cu,
+    status,
+    body,
+  };
+}

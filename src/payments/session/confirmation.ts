@@ -1,0 +1,163 @@
+// A transaction that is written down, on its way to an end: sent until a block has it or none can any more, and then what follows from it, in one transaction
+// of the store. Nothing here counts on being done once: whoever comes to the same end changes nothing.
+import { nanoOf } from "../../core/billing/payment.ts";
+import { post, type Tx } from "../../ledger/ledger.ts";
+import { ChainFailure } from "../rails/chain.ts";
+import { greaterOf } from "./channel.ts";
+import type { ChannelPatch, SessionChannel } from "./channel-record.ts";
+import type { ChannelEvent } from "./escrow.ts";
+import { pause, type SessionRail } from "./session-rail.ts";
+import type { WrittenTransaction } from "./transaction-record.ts";
+
+/** How a transaction stands. */
+export type TxStatus = { readonly kind: "done" } | { readonly kind: "failed"; readonly reason: string } | { readonly kind: "pending" };
+
+/** Nodes behind one address may differ by so much in what they know. */
+const LAG_MS = 10_000;
+const FIRST_POLL_MS = 50;
+const LAST_POLL_MS = 500;
+const RESEND_MS = 2_000;
+
+/** Does the next thing for a transaction, once; `send` = it may have to be sent. Throws `ChainFailure` where the chain cannot be asked. */
+export async function confirm(parts: SessionRail, transaction: WrittenTransaction, send = true): Promise<TxStatus> {
+  const { escrow, transactions, store } = parts;
+  const now = await transactions.read(store.db, transaction.hash);
+  if (now !== null && now.state !== "written") return now.state === "done" ? DONE : { kind: "failed", reason: now.reason ?? "it failed" };
+  const { hash, channelId, raw, validUntilMs } = transaction;
+  const taken = await escrow.taken(hash, channelId);
+  const head = await escrow.head();
+  if (taken === null) {
+    if (head.timeMs < validUntilMs + LAG_MS) {
+      if (send) await escrow.send(raw);
+      return PENDING;
+    }
+    // Asked after the block that says it is over: now there either is one or there will be none.
+    if ((await escrow.taken(hash, channelId)) !== null) return PENDING;
+    return fail(parts, transaction, "no block took the transaction before it ended");
+  }
+  if (taken.block > head.number) return PENDING;
+  if (!taken.ok) return fail(parts, transaction, "the transaction was reverted");
+  const event = taken.events.findLast((it) => it.name === EVENTS[transaction.kind]);
+  if (event === undefined) return fail(parts, transaction, "the transaction does not do what it was sent for");
+  await finish(parts, transaction, { event, block: taken.block, movedUnits: taken.movedUnits });
+  return DONE;
+}
+
+/** Does so until it has ended, at most for the time that a request waits. Trouble on the way is waited out. */
+export async function confirmWithin(parts: SessionRail, transaction: WrittenTransaction): Promise<TxStatus> {
+  const { runtime, waitMs } = parts;
+  const endMs = runtime.now() + waitMs;
+  let sendMs = runtime.now();
+  for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(LAST_POLL_MS, pollMs * 2)) {
+    const send = runtime.now() >= sendMs;
+    if (send) sendMs = runtime.now() + RESEND_MS;
+    const standing = await confirm(parts, transaction, send).catch(pendingIfTrouble);
+    if (standing.kind !== "pending" || runtime.now() + pollMs >= endMs) return standing;
+    await pause(runtime, pollMs);
+  }
+}
+
+/** Trouble of the chain as something that is not decided yet; anything else is thrown on. */
+function pendingIfTrouble(error: unknown): TxStatus {
+  if (error instanceof ChainFailure) return PENDING;
+  throw error;
+}
+
+const DONE: TxStatus = { kind: "done" };
+const PENDING: TxStatus = { kind: "pending" };
+
+const EVENTS: Readonly<Record<WrittenTransaction["kind"], ChannelEvent["name"]>> = {
+  open: "ChannelOpened",
+  top_up: "TopUp",
+  settle: "Settled",
+  close: "ChannelClosed",
+};
+
+async function fail(parts: SessionRail, { hash, kind, channelId }: WrittenTransaction, reason: string): Promise<TxStatus> {
+  const { store, transactions, channels, runtime, live, log } = parts;
+  const atMs = runtime.wallMs();
+  const failed = await store.transaction(async (tx) => {
+    const channel = await channels.lock(tx, channelId);
+    if (channel === null || !(await transactions.end(tx, hash, { kind: "failed", reason }, atMs))) return null;
+    if (kind !== "open" || channel.state !== "opening") return channel;
+    const change = { state: "failed" as const, reason, endedAtMs: atMs };
+    await channels.write(tx, channelId, change);
+    return { ...channel, ...change };
+  });
+  if (failed === null) return PENDING;
+  live.note(failed);
+  if (kind === "settle" || kind === "close") log.warn({ channel: channelId, transaction: hash, kind, reason }, "a transaction of pay-per-call failed");
+  return { kind: "failed", reason };
+}
+
+interface Finished {
+  readonly event: ChannelEvent;
+  readonly block: bigint;
+  readonly movedUnits: bigint;
+}
+
+async function finish(parts: SessionRail, transaction: WrittenTransaction, finished: Finished): Promise<void> {
+  const { store, transactions, channels, runtime, live, log } = parts;
+  const atMs = runtime.wallMs();
+  const written = await store.transaction(async (tx) => {
+    const channel = await channels.lock(tx, transaction.channelId);
+    if (channel === null || !(await transactions.end(tx, transaction.hash, { kind: "done", movedUnits: finished.movedUnits }, atMs))) return null;
+    return apply(parts, tx, { channel, kind: transaction.kind, ...finished, atMs });
+  });
+  if (written === null) return;
+  live.note(written);
+  log.info({ channel: transaction.channelId, kind: transaction.kind, transaction: transaction.hash }, "a channel of pay-per-call has changed on its chain");
+}
+
+interface Applied extends Finished {
+  readonly channel: SessionChannel;
+  readonly kind: WrittenTransaction["kind"];
+  readonly atMs: number;
+}
+
+function apply(parts: SessionRail, tx: Tx, { channel, kind, event, block, atMs }: Applied): Promise<SessionChannel> {
+  const seen = { seenBlock: greaterOf(block, channel.seenBlock) };
+  switch (kind) {
+    case "open":
+      return change(parts, tx, channel, { ...seen, state: "open", deposit: event.units, looks: 0, lookAtMs: atMs + parts.policy.watchMs });
+    case "top_up":
+      // Whoever puts more in takes back that they asked for the deposit.
+      return change(parts, tx, channel, { ...seen, deposit: greaterOf(event.units, channel.deposit), closeRequestedAtMs: null, lookAtMs: atMs });
+    case "settle":
+      return bookReceived(parts, tx, channel, { units: event.units, atMs, change: { ...seen, lookAtMs: atMs } });
+    case "close":
+      return bookReceived(parts, tx, channel, { units: event.units, atMs, change: { ...seen, state: "closed", endedAtMs: atMs } });
+  }
+}
+
+/** Money that the chain has paid out. */
+export interface ReceivedSettlement {
+  /** In all, since the channel was opened. */
+  readonly units: bigint;
+  readonly atMs: number;
+  /** What else changes. */
+  readonly change: ChannelPatch;
+}
+
+/** Books what came in since the last time, and changes the channel. Within a transaction that has the channel locked. */
+export async function bookReceived(
+  parts: SessionRail,
+  tx: Tx,
+  channel: SessionChannel,
+  { units, atMs, change: other }: ReceivedSettlement,
+): Promise<SessionChannel> {
+  const settled = greaterOf(units, channel.settled);
+  if (settled > channel.settled) {
+    const amountN = nanoOf(settled - channel.settled);
+    if (!(await post(tx, { kind: "session", idemKey: `session:${channel.id}:${settled}`, amountN, atMs })))
+      throw new Error(`session ${channel.id} was booked up to ${settled} before, and its channel does not know`);
+  }
+  // More than was spent can only have been taken out by someone else who has the wallet's key.
+  const spent = greaterOf(settled, channel.spent);
+  return change(parts, tx, channel, { ...other, settled, spent, owedSinceMs: spent > settled ? atMs : null });
+}
+
+async function change({ channels }: SessionRail, tx: Tx, channel: SessionChannel, it: ChannelPatch): Promise<SessionChannel> {
+  await channels.write(tx, channel.id, it);
+  return { ...channel, ...it };
+}

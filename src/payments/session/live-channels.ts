@@ -1,0 +1,126 @@
+// Channels in memory: what is held for calls under way, what was promised and is not written yet, when the chain was last asked. Bounded: the channel not used
+// for longest goes first, and none that is in use. The store stays the truth.
+import type { RateLimitOwner } from "../../core/billing/rate-limit.ts";
+import type { Store } from "../../store/store.ts";
+import type { Voucher } from "./channel.ts";
+import { acceptedOf } from "./channel.ts";
+import type { ChannelRecord, SessionChannel } from "./channel-record.ts";
+import { descriptorText, type Hex } from "./descriptor.ts";
+
+/** A channel that is in use. */
+export interface LiveChannel extends RateLimitOwner {
+  /** As it was last read or written. */
+  record: SessionChannel;
+  /** Its descriptor as text, to compare. */
+  readonly descriptor: string;
+  /** The highest promise, written or not; null = there is none. */
+  accepted: Voucher | null;
+  /** Held for calls under way. */
+  held: bigint;
+  /** Requests under way, each by what makes it the same one again. */
+  readonly underWay: Map<string, Promise<void>>;
+  /** When the chain was last asked for it, on the monotonic clock. */
+  checkedMs: number;
+  /** A look at the chain that is under way: whoever wants one meanwhile waits for it. */
+  checking: Promise<boolean> | null;
+  /** True = it is about to be closed, and takes no calls. */
+  ending: boolean;
+  /** Called when nothing is held any more. */
+  readonly idle: Set<() => void>;
+}
+
+/** The channels in memory. */
+export interface LiveChannels {
+  /** Reads it from the store where it is not in memory; null = there is none, or "full". */
+  find(id: Hex): Promise<LiveChannel | "full" | null>;
+  /** Null = it is not in memory. */
+  peek(id: Hex): LiveChannel | null;
+  /** Takes note of what was read or written elsewhere. */
+  note(record: SessionChannel): void;
+  readonly size: number;
+  readonly held: number;
+}
+
+/** What it reads with. */
+export interface LiveParts {
+  readonly store: Pick<Store, "db">;
+  readonly channels: ChannelRecord;
+  readonly maxChannels?: number;
+}
+
+const MAX_CHANNELS = 10_000;
+/** Looked through to find one that is not in use. */
+const MAX_TRIED = 64;
+const NEVER = Number.NEGATIVE_INFINITY;
+
+/** No channel yet. */
+export function createLiveChannels({ store, channels, maxChannels = MAX_CHANNELS }: LiveParts): LiveChannels {
+  const all = new Map<Hex, LiveChannel>();
+  const reading = new Map<Hex, Promise<SessionChannel | null>>();
+
+  function add(record: SessionChannel): LiveChannel | "full" {
+    const there = all.get(record.id);
+    if (there !== undefined) return there;
+    if (all.size >= maxChannels && !makeRoom()) return "full";
+    const live: LiveChannel = {
+      record,
+      descriptor: descriptorText(record.descriptor),
+      accepted: record.vouchers.at(-1) ?? null,
+      held: 0n,
+      underWay: new Map(),
+      checkedMs: NEVER,
+      checking: null,
+      ending: false,
+      idle: new Set(),
+      fullAtMs: null,
+    };
+    all.set(record.id, live);
+    return live;
+  }
+
+  function makeRoom(): boolean {
+    let tried = 0;
+    for (const [id, it] of all) {
+      if (it.held === 0n && it.underWay.size === 0 && !it.ending) return all.delete(id);
+      if (++tried >= MAX_TRIED) return false;
+    }
+    return false;
+  }
+
+  return {
+    async find(id) {
+      const there = all.get(id);
+      if (there !== undefined) {
+        all.delete(id);
+        all.set(id, there);
+        return there;
+      }
+      const read = reading.get(id) ?? channels.read(store.db, id).finally(() => reading.delete(id));
+      reading.set(id, read);
+      const record = await read;
+      return record === null ? null : add(record);
+    },
+    peek: (id) => all.get(id) ?? null,
+    note(record) {
+      const live = all.get(record.id);
+      if (live === undefined || isOlder(record, live.record)) return;
+      live.record = record;
+      if (acceptedOf(record) > (live.accepted?.units ?? 0n)) live.accepted = record.vouchers.at(-1) ?? null;
+    },
+    get size() {
+      return all.size;
+    },
+    get held() {
+      let count = 0;
+      for (const { underWay } of all.values()) count += underWay.size;
+      return count;
+    },
+  };
+}
+
+/** Whether something was read before something else was written: calls, settlements and deposits only grow, and an end is final. */
+function isOlder(a: SessionChannel, b: SessionChannel): boolean {
+  return a.calls < b.calls || a.settled < b.settled || a.deposit < b.deposit || STAGES.indexOf(a.state) < STAGES.indexOf(b.state);
+}
+
+const STAGES = ["opening", "open", "closing", "closed", "failed"] as const;

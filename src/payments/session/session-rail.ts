@@ -1,0 +1,44 @@
+// What everything about the channels of one rail works with.
+import type { Logger } from "pino";
+import type { SessionRailSettings } from "../../core/billing/payment.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Store } from "../../store/store.ts";
+import type { ChannelRecord } from "./channel-record.ts";
+import type { Escrow } from "./escrow.ts";
+import type { LiveChannels } from "./live-channels.ts";
+import type { Settler } from "./settlement-wallet.ts";
+import type { SessionTerms } from "./terms.ts";
+import type { TransactionRecord } from "./transaction-record.ts";
+import type { VoucherChecker } from "./voucher-checker.ts";
+
+/** When what is owed is taken out, and how often the chain is looked at. */
+export interface SettlePolicy {
+  /** Once this much is owed, in base units, or after this time. */
+  readonly settleUnits: bigint;
+  readonly settleMs: number;
+  /** Between two looks at a channel that owes something. */
+  readonly watchMs: number;
+}
+
+/** What a rail works with. */
+export interface SessionRail {
+  readonly runtime: Runtime;
+  readonly store: Store;
+  readonly log: Pick<Logger, "info" | "warn" | "error">;
+  readonly settings: SessionRailSettings;
+  readonly terms: SessionTerms;
+  readonly policy: SettlePolicy;
+  readonly escrow: Escrow;
+  readonly settler: Settler;
+  readonly vouchers: VoucherChecker;
+  readonly channels: ChannelRecord;
+  readonly transactions: TransactionRecord;
+  readonly live: LiveChannels;
+  /** How long a request waits for its chain before it is told to ask again. */
+  readonly waitMs: number;
+}
+
+/** Resolves after `ms`. */
+export function pause(runtime: Runtime, ms: number): Promise<void> {
+  return new Promise((resolve) => runtime.after(ms, resolve));
+}

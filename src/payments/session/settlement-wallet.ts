@@ -1,0 +1,126 @@
+// The wallet that takes money out of channels: makes and signs its transactions. They are valid for some seconds only and need no nonce of their own, so that
+// each is either in a block soon or never. Sends nothing.
+import { encodeFunctionData, keccak256, maxUint256 } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { Abis, Transaction } from "viem/tempo";
+import { z } from "zod";
+import { ChainFailure, type NodeError, type PaymentChain, parseQuantity } from "../rails/chain.ts";
+import type { Voucher } from "./channel.ts";
+import { type Descriptor, type Hex, parseHex } from "./descriptor.ts";
+import { parseBlock, quantityOf, refusalOf } from "./escrow.ts";
+import type { SessionTerms } from "./terms.ts";
+
+/** What is to be taken out of a channel. */
+export type Settlement =
+  /** What the voucher promises; the channel goes on. */
+  | { readonly kind: "settle"; readonly descriptor: Descriptor; readonly voucher: Voucher }
+  /** `units` in all, not more than the voucher promises; the rest goes back to the payer. `voucher` null = nothing beyond what was taken before. */
+  | { readonly kind: "close"; readonly descriptor: Descriptor; readonly voucher: Voucher | null; readonly units: bigint };
+
+/** A transaction that is ready to be written down and sent. */
+export interface SignedSettlement {
+  readonly kind: "signed";
+  readonly hash: Hex;
+  /** Signed bytes. */
+  readonly raw: Hex;
+  /** From when on the chain takes it no more, on the chain's clock. */
+  readonly validUntilMs: number;
+}
+
+/** Signs for one wallet. */
+export interface Settler {
+  /** In lower case. */
+  readonly address: Hex;
+  /** Null = the chain would not carry it out. Throws `ChainFailure` where the chain cannot be asked. */
+  sign(taking: Settlement): Promise<SignedSettlement | NodeError>;
+}
+
+/** What it signs with. */
+export interface SettlerParts {
+  readonly chain: PaymentChain;
+  readonly terms: SessionTerms;
+  /** Secret. */
+  readonly walletKey: string;
+}
+
+/** The chain takes such transactions up to half a minute ahead. */
+const VALID_MS = 25_000;
+/** What one transaction may cost at most, in the chain's unit of fees: 10^18 of them are a dollar. A node that asks for more is not believed. */
+const MAX_FEE = 10n ** 18n;
+const TIP = 1_000_000_000n;
+const NO_SIGNATURE: Hex = "0x";
+
+/** The address of a wallet's key, in lower case. */
+export function addressOf(walletKey: string): Hex {
+  return parseHex(privateKeyToAccount(parseHex(walletKey)).address);
+}
+
+/** Signs with the wallet of `walletKey`. */
+export function createSettler({ chain, terms, walletKey }: SettlerParts): Settler {
+  const account = privateKeyToAccount(parseHex(walletKey));
+  const address = parseHex(account.address);
+  return {
+    address,
+    async sign(taking) {
+      const call = { to: terms.escrow, data: dataOf(taking) };
+      const { timeMs, baseFee } = await chain.get("eth_getBlockByNumber", ["latest", false], parseBlock);
+      const validBefore = Math.floor((timeMs + VALID_MS) / 1_000);
+      const sized = await chain.ask("eth_estimateGas", [requestOf(call, { address, terms, validBefore }), "latest"], (result) => parseQuantity(result));
+      if (sized.kind === "node_error") return refusalOf(sized, "eth_estimateGas");
+      const fees = { gas: (sized.value * 5n) / 4n, maxFeePerGas: 2n * baseFee + TIP, maxPriorityFeePerGas: TIP };
+      if (fees.gas * fees.maxFeePerGas > MAX_FEE) throw new ChainFailure("The payment chain's node asks for a fee that is too high to be true");
+      const transaction = {
+        type: "tempo" as const,
+        chainId: terms.chainId,
+        calls: [call],
+        nonceKey: maxUint256,
+        nonce: 0,
+        validBefore,
+        feeToken: terms.token,
+        ...fees,
+      };
+      const raw = hexShape.parse(await account.signTransaction(transaction, { serializer: Transaction.serialize }));
+      return { kind: "signed", hash: keccak256(raw), raw, validUntilMs: validBefore * 1_000 };
+    },
+  };
+}
+
+const hexShape = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]+$/)
+  .transform(parseHex);
+
+function dataOf(taking: Settlement): Hex {
+  const { descriptor, voucher } = taking;
+  const signature = voucher === null ? NO_SIGNATURE : parseHex(voucher.signature);
+  switch (taking.kind) {
+    case "settle":
+      return encodeFunctionData({ abi: Abis.tip20ChannelReserve, functionName: "settle", args: [descriptor, taking.voucher.units, signature] });
+    case "close":
+      return encodeFunctionData({
+        abi: Abis.tip20ChannelReserve,
+        functionName: "close",
+        args: [descriptor, voucher?.units ?? taking.units, taking.units, signature],
+      });
+  }
+}
+
+interface Envelope {
+  readonly address: Hex;
+  readonly terms: SessionTerms;
+  readonly validBefore: number;
+}
+
+/** The transaction as a node estimates it. */
+function requestOf({ to, data }: { readonly to: Hex; readonly data: Hex }, { address, terms, validBefore }: Envelope): Readonly<Record<string, unknown>> {
+  return {
+    type: "0x76",
+    from: address,
+    chainId: quantityOf(BigInt(terms.chainId)),
+    calls: [{ to, data, value: "0x0" }],
+    nonceKey: quantityOf(maxUint256),
+    nonce: "0x0",
+    validBefore: quantityOf(BigInt(validBefore)),
+    feeToken: terms.token,
+  };
+}

@@ -1,0 +1,114 @@
+// What a session rail offers: the fields of a challenge's `request` as MPP's `tempo`/`session` defines them, and whether a challenge that comes back is about
+// these terms. Knows no call, and no channel but as what it tells of one.
+import type { SessionRailSettings } from "../../core/billing/payment.ts";
+import { NANO_PER_UNIT } from "../../core/billing/payment.ts";
+import type { RailOffer } from "../rails/rail.ts";
+import type { Descriptor, Hex } from "./descriptor.ts";
+import { parseHex, ZERO_ADDRESS } from "./descriptor.ts";
+
+/** Where channels have to be, and to whom. Addresses in lower case. */
+export interface SessionTerms {
+  readonly chainId: number;
+  readonly escrow: Hex;
+  readonly token: Hex;
+  readonly recipient: Hex;
+  /** Wallet that settles, where it is not the recipient's own; zero = it is. */
+  readonly operator: Hex;
+  /** Base units that a client is advised to put in. */
+  readonly depositUnits: bigint;
+}
+
+/** A channel as its payer is reminded of it. No voucher is in it: with one, whoever hears this could pay. */
+export interface Snapshot {
+  readonly chainId: number;
+  readonly channelId: Hex;
+  readonly descriptor: Descriptor;
+  readonly acceptedUnits: bigint;
+  /** What the next voucher has to promise. */
+  readonly requiredUnits: bigint;
+  readonly depositUnits: bigint;
+  readonly settledUnits: bigint;
+  readonly spentUnits: bigint;
+  readonly calls: bigint;
+}
+
+/** The contract of channels on Tempo, a part of the chain itself. */
+const CHANNEL_RESERVE: Hex = "0x4d50500000000000000000000000000000000000";
+
+const METHOD = "tempo";
+const INTENT = "session";
+const PROTOCOL = "v2";
+
+/** The terms of a rail; `wallet` = address of the wallet that settles. */
+export function termsOf({ chainId, escrow, token, recipient, depositN }: SessionRailSettings, wallet: string): SessionTerms {
+  const payee = parseHex(recipient);
+  const settler = parseHex(wallet);
+  return {
+    chainId,
+    escrow: escrow === null ? CHANNEL_RESERVE : parseHex(escrow),
+    token: parseHex(token.address),
+    recipient: payee,
+    operator: settler === payee ? ZERO_ADDRESS : settler,
+    depositUnits: depositN / NANO_PER_UNIT,
+  };
+}
+
+/** What is offered for a call of `units`; `snapshot` = the channel that the caller has, null = none is known. */
+export function offerOf(terms: SessionTerms, units: bigint, snapshot: Snapshot | null): RailOffer {
+  const { chainId, escrow, token, recipient, operator, depositUnits } = terms;
+  return {
+    method: METHOD,
+    intent: INTENT,
+    request: {
+      amount: String(units),
+      currency: token,
+      recipient,
+      suggestedDeposit: String(depositUnits > units ? depositUnits : units),
+      unitType: "request",
+      methodDetails: {
+        chainId,
+        escrowContract: escrow,
+        sessionProtocol: PROTOCOL,
+        ...(operator === ZERO_ADDRESS ? {} : { operator }),
+        ...(snapshot === null ? {} : { sessionSnapshot: snapshotOf(terms, snapshot) }),
+      },
+    },
+  };
+}
+
+/** Whether a challenge of ours is one of these terms: what was configured may have changed since. */
+export function isOffered(terms: SessionTerms, { method, intent, request }: RailOffer): boolean {
+  const now = offerOf(terms, 1n, null).request;
+  const same = ["currency", "recipient"].every((name) => request[name] === now[name]);
+  const details = request["methodDetails"];
+  return method === METHOD && intent === INTENT && same && isRecord(details) && chainOf(details) === chainOf(now["methodDetails"]);
+}
+
+/** Whether a channel is to us, in our token, and ours to settle. */
+export function isOurs({ recipient, token, operator }: SessionTerms, descriptor: Descriptor): boolean {
+  return descriptor.payee === recipient && descriptor.token === token && descriptor.operator === operator;
+}
+
+function snapshotOf({ chainId, escrow }: SessionTerms, it: Snapshot): Readonly<Record<string, unknown>> {
+  return {
+    chainId,
+    escrow,
+    channelId: it.channelId,
+    descriptor: it.descriptor,
+    acceptedCumulative: String(it.acceptedUnits),
+    requiredCumulative: String(it.requiredUnits),
+    deposit: String(it.depositUnits),
+    settled: String(it.settledUnits),
+    spent: String(it.spentUnits),
+    units: Number(it.calls),
+  };
+}
+
+function chainOf(details: unknown): string {
+  if (!isRecord(details)) return "";
+  return JSON.stringify([details["chainId"], details["escrowContract"], details["operator"] ?? ZERO_ADDRESS]);
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

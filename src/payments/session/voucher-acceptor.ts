@@ -1,0 +1,265 @@
+// The till of one rail: takes vouchers for calls, holds what a call may cost, charges what was delivered, gives the first answer to whoever asks twice.
+// A voucher is good for a call if it promises what was spent, what is held and what the call costs. Charged is what the caller of `end` says, after the call.
+import type { RateLimit } from "../../core/billing/access.ts";
+import type { RateLimitSize } from "../../core/billing/gcra.ts";
+import { rateLimitStatusOf, takeToken } from "../../core/billing/rate-limit.ts";
+import { fault } from "../../core/faults/rpc-fault.ts";
+import type { Runtime } from "../../runtime.ts";
+import { findCall, MAX_KEPT_BYTES, type RecordedCall, takeRerun } from "./call-record.ts";
+import { FRESH_DEPOSIT_MS, FRESH_MS, refresh } from "./chain-sync.ts";
+import { greaterOf, lesserOf, requiredFor, type Voucher } from "./channel.ts";
+import type { ChargeBatcher } from "./charge-batcher.ts";
+import { descriptorText, type Hex, type SessionPayload, signerOf } from "./descriptor.ts";
+import type { LiveChannel } from "./live-channels.ts";
+import { receiptHeaders } from "./receipt.ts";
+import { beingClosed, busy, chainDown, invalid, type Refused, refused, snapshotOf } from "./refusals.ts";
+import type { SessionRail } from "./session-rail.ts";
+import type { CallBill, CallEnd, Managed, PricedCall, RecordedAnswer } from "./sessions.ts";
+
+/** A voucher and what it came with. */
+export interface VoucherCredential {
+  readonly payload: Extract<SessionPayload, { readonly signature: Hex }>;
+  readonly challengeId: string;
+  /** True = its challenge is over. */
+  readonly expired: boolean;
+  /** Null = it pays for nothing now. */
+  readonly call: PricedCall | null;
+}
+
+/** Leave to make a request. */
+export interface VoucherHold {
+  readonly kind: "hold";
+  end(end: CallEnd): Promise<CallBill | RecordedAnswer | Refused>;
+  release(): void;
+}
+
+/** Takes vouchers. */
+export interface VoucherAcceptor {
+  take(live: LiveChannel, presented: VoucherCredential): Promise<VoucherHold | RecordedAnswer | Managed | Refused>;
+}
+
+/** What it works with. */
+export interface VoucherAcceptorParts {
+  readonly session: SessionRail;
+  readonly charges: ChargeBatcher;
+  /** Of each channel. */
+  readonly bucket: RateLimitSize;
+}
+
+const BUCKET: RateLimit = { name: "managed", size: "managed" };
+/** Equal requests at one time that are sorted out. */
+const MAX_TRIES = 16;
+
+/** The till of a rail. */
+export function createVoucherAcceptor(parts: VoucherAcceptorParts): VoucherAcceptor {
+  return { take: (live, presented) => take(parts, live, presented) };
+}
+
+/** Whether a voucher is of this channel and signed by its payer; null = it is. Asked before anything is told of the channel. */
+export async function checkVoucher({ vouchers, terms }: SessionRail, live: LiveChannel, payload: VoucherCredential["payload"]): Promise<Refused | null> {
+  const { descriptor, channelId, units, signature } = payload;
+  if (descriptorText(descriptor) !== live.descriptor) return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");
+  const known = live.accepted?.units === units ? live.accepted : live.record.vouchers.find((it) => it.units === units);
+  if (known?.signature === signature) return null;
+  const { chainId, escrow } = terms;
+  const signed = await vouchers.isSigned({ chainId, escrow, channelId, units, signature, signer: signerOf(descriptor) });
+  if (signed === null) return busy("too many vouchers are being checked");
+  return signed ? null : invalid("session/invalid-signature", "The voucher is not signed by the channel's signer.");
+}
+
+async function take(parts: VoucherAcceptorParts, live: LiveChannel, presented: VoucherCredential): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
+  const { session } = parts;
+  const { payload, call, challengeId, expired } = presented;
+  const wrong = await checkVoucher(session, live, payload);
+  if (wrong !== null) return wrong;
+  const asked = call === null ? null : { payload, call, challengeId };
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const { calls } = live.record;
+    const before = asked === null ? null : await again(parts, live, asked);
+    if (before !== null) return before;
+    if (expired) return invalid("payment-expired", "The challenge is over: answer a challenge of this response.", snapshotOf(live, call?.units ?? 0n));
+    if (!(await refresh(session, live, payload.units > live.record.deposit ? FRESH_DEPOSIT_MS : FRESH_MS))) return chainDown();
+    // The same request may have come in, or even through, meanwhile.
+    if (asked !== null && (live.underWay.has(keyOf(asked)) || live.record.calls !== calls)) continue;
+    return accept(parts, live, presented);
+  }
+  return busy("the channel is too busy");
+}
+
+/** Takes note of a voucher, and holds what the call may cost. Does both at once: nothing can come between. */
+function accept(parts: VoucherAcceptorParts, live: LiveChannel, { payload, call, challengeId }: VoucherCredential): VoucherHold | Managed | Refused {
+  const { session } = parts;
+  const { burst } = parts.bucket;
+  if (call !== null && call.calls > burst)
+    return refused(fault("invalid_request", `a batch of a channel may hold ${burst} calls (hosted.buckets.managed.burst)`, { nextAction: SMALLER }));
+  const refusal = note(live, payload, call?.units ?? 0n);
+  if (refusal !== null) return refusal;
+  if (call === null) return { kind: "managed", headers: receiptOf(session.runtime, live, challengeId) };
+  return takeTokens(parts, live, call.calls) ?? hold(parts, live, { payload, call, challengeId });
+}
+
+const SMALLER = "send several smaller batches";
+
+/** Takes a token for each of so many calls, or none. */
+function takeTokens({ session, bucket: size }: VoucherAcceptorParts, live: LiveChannel, calls: number): Refused | null {
+  const nowMs = session.runtime.now();
+  const before = new Map(live.fullAtMs ?? []);
+  const missing = calls - rateLimitStatusOf(live, BUCKET, { size, nowMs }).remaining;
+  for (let taken = 0; taken < calls; taken++) {
+    const empty = takeToken(live, BUCKET, { size, nowMs });
+    if (empty === null) continue;
+    live.fullAtMs = before;
+    const retryAfterMs = Math.max(empty.retryAfterMs ?? 1, Math.ceil(((missing - 1) * 1_000) / size.perSecond));
+    return refused(fault("rate_limit_exceeded", empty.message, { retryAfterMs }));
+  }
+  return null;
+}
+
+interface Asked {
+  readonly payload: VoucherCredential["payload"];
+  readonly call: PricedCall;
+  readonly challengeId: string;
+}
+
+/** The answer to a request that was paid for before, or leave to make it again; null = it is a new one. */
+async function again(parts: VoucherAcceptorParts, live: LiveChannel, asked: Asked): Promise<VoucherHold | RecordedAnswer | Refused | null> {
+  const { payload, call, challengeId } = asked;
+  await live.underWay.get(keyOf(asked));
+  if (payload.units > (live.accepted?.units ?? 0n)) return null;
+  const { store } = parts.session;
+  const found = await findCall(store.db, { channelId: live.record.id, voucherUnits: payload.units, fingerprint: call.fingerprint });
+  // Whoever promises much at once may make the same call again and again: with another challenge, and as long as the voucher pays for it, it is a new one.
+  const isNew = found !== null && found.challengeId !== challengeId && payload.units >= requiredFor(live.record, live.held, call.units);
+  return found === null || isNew ? null : repeated(parts, live, { found, asked });
+}
+
+async function repeated(parts: VoucherAcceptorParts, live: LiveChannel, { found, asked }: { readonly found: RecordedCall; readonly asked: Asked }) {
+  const answer = recorded(parts, live, { found, challengeId: asked.challengeId });
+  if (answer !== null) return answer;
+  const empty = takeTokens(parts, live, asked.call.calls);
+  if (empty !== null) return empty;
+  if (await parts.session.store.transaction((tx) => takeRerun(tx, found))) return hold(parts, live, { ...asked, call: { ...asked.call, units: 0n } });
+  return refused(fault("payment_conflict", TOO_OFTEN, { nextAction: "sign a new voucher for another call" }));
+}
+
+const TOO_OFTEN = "this call was paid for and made again once; its answer is too long to be kept";
+
+/** The answer as it was given; null = it was too long to be kept. */
+function recorded(
+  parts: VoucherAcceptorParts,
+  live: LiveChannel,
+  { found, challengeId }: { readonly found: RecordedCall; readonly challengeId: string },
+): RecordedAnswer | null {
+  if (found.body === null) return null;
+  const { acceptedUnits, spentUnits, position, channelId, cu, chargedUnits } = found;
+  const headers = receiptHeaders(parts.session.runtime, { challengeId, channelId, acceptedUnits, spentUnits, calls: position, txHash: null });
+  return { kind: "recorded", status: found.status, body: found.body, bill: { ...billOf(parts, live, { cu, chargedUnits }), headers } };
+}
+
+/** Takes note of a voucher that is right; the refusal = it does not pay for a call of `units`. */
+function note(live: LiveChannel, { units: promised, signature }: Voucher, units: bigint): Refused | null {
+  const { record, held } = live;
+  // Its payer closes it, and that may yet come to nothing: nobody is to open another one meanwhile.
+  if (live.ending && record.state === "open") return beingClosed();
+  const snapshot = snapshotOf(live, units);
+  if (snapshot === null) return invalid("session/channel-finalized", "The channel is closed, or about to be: open another one.");
+  if (promised > record.deposit)
+    return invalid("session/amount-exceeds-deposit", `The voucher promises ${promised} base units, and the deposit is ${record.deposit}: top it up.`, snapshot);
+  if (promised > (live.accepted?.units ?? 0n)) live.accepted = { units: promised, signature };
+  const required = requiredFor(record, held, units);
+  if (promised >= required) return null;
+  const reason = `The voucher promises ${promised} base units, and has to promise ${required}: sign one for that.`;
+  return invalid("session/insufficient-balance", reason, snapshotOf(live, units));
+}
+
+/** Holds what a call may cost until it has ended. */
+function hold(parts: VoucherAcceptorParts, live: LiveChannel, asked: Asked): VoucherHold {
+  const { call, challengeId } = asked;
+  const key = keyOf(asked);
+  const over = Promise.withResolvers<void>();
+  live.held += call.units;
+  live.underWay.set(key, over.promise);
+  let held = true;
+  const release = (): void => {
+    if (!held) return;
+    held = false;
+    live.held -= call.units;
+    live.underWay.delete(key);
+    over.resolve();
+    if (live.underWay.size === 0) for (const run of [...live.idle]) run();
+  };
+  return {
+    kind: "hold",
+    release,
+    async end(end) {
+      try {
+        const units = lesserOf(end.units, call.units);
+        if (units > 0n) return await charged(parts, live, { asked, end: { ...end, units } });
+        const headers = receiptOf(parts.session.runtime, live, challengeId);
+        return { ...billOf(parts, live, { cu: end.cu, chargedUnits: 0n }), headers };
+      } finally {
+        release();
+      }
+    },
+  };
+}
+
+interface Ended {
+  readonly asked: Asked;
+  readonly end: CallEnd;
+}
+
+async function charged(parts: VoucherAcceptorParts, live: LiveChannel, { asked, end }: Ended): Promise<CallBill | RecordedAnswer | Refused> {
+  const { session, charges } = parts;
+  const { payload, call, challengeId } = asked;
+  const { units, cu, status } = end;
+  const body = keptBody(end);
+  const promised: Voucher = { units: payload.units, signature: payload.signature };
+  const charge = { channelId: live.record.id, units, promised, accepted: live.accepted, fingerprint: call.fingerprint, challengeId, cu, status, body };
+  const written = await charges.write(charge).catch((error: unknown) => {
+    session.log.warn(
+      { channel: live.record.id, problem: error instanceof Error ? error.message : String(error) },
+      "a call could not be charged: it is not answered",
+    );
+    return null;
+  });
+  if (written === null) return busy("the call cannot be charged right now, and was not");
+  session.live.note(written.channel);
+  if (written.call !== null) {
+    const { acceptedUnits } = written.call;
+    const accepted = live.accepted?.units ?? 0n;
+    const receipt = { challengeId, channelId: live.record.id, acceptedUnits: greaterOf(accepted, acceptedUnits), txHash: null };
+    const headers = receiptHeaders(session.runtime, { ...receipt, spentUnits: written.channel.spent, calls: written.channel.calls });
+    return { ...billOf(parts, live, { cu, chargedUnits: units }), headers };
+  }
+  // Another instance has used the voucher meanwhile, perhaps for this very request.
+  const found = await findCall(session.store.db, { channelId: live.record.id, voucherUnits: payload.units, fingerprint: call.fingerprint });
+  const answer = found === null ? null : recorded(parts, live, { found, challengeId });
+  return answer ?? invalid("session/insufficient-balance", "The voucher has been used up meanwhile: sign a higher one.", snapshotOf(live, call.units));
+}
+
+/** The answer as it is kept; null = there is none to give again. */
+function keptBody({ body, abandoned }: CallEnd): string | null {
+  if (abandoned) return null;
+  if (body === null) return "";
+  return body.length > MAX_KEPT_BYTES ? null : body.toString("utf8");
+}
+
+function keyOf({ payload, call, challengeId }: Asked): string {
+  return `${payload.units} ${challengeId} ${call.fingerprint}`;
+}
+
+function receiptOf(runtime: Runtime, { record, accepted }: LiveChannel, challengeId: string): readonly string[] {
+  const { id, spent, calls } = record;
+  return receiptHeaders(runtime, { challengeId, channelId: id, acceptedUnits: accepted?.units ?? 0n, spentUnits: spent, calls, txHash: null });
+}
+
+function billOf(
+  { session, bucket }: VoucherAcceptorParts,
+  live: LiveChannel,
+  { cu, chargedUnits }: Pick<CallBill, "cu" | "chargedUnits">,
+): Omit<CallBill, "headers"> {
+  const { deposit, spent } = live.record;
+  const quota = rateLimitStatusOf(live, BUCKET, { size: bucket, nowMs: session.runtime.now() });
+  return { kind: "bill", cu, chargedUnits, leftUnits: deposit - spent, quota };
+}

@@ -1,0 +1,156 @@
+// Payments, put together: offers, the taking of payments, and the worker behind them. Knows rails by their port only.
+import type { Logger } from "pino";
+import type { Invalidations } from "../core/billing/invalidations.ts";
+import { type PaymentSettings, unitsOf } from "../core/billing/payment.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Sealer } from "../secrets/sealer.ts";
+import type { Store } from "../store/store.ts";
+import { type AcceptParts, acceptPayment } from "./accept.ts";
+import type { Beneficiaries } from "./beneficiaries.ts";
+import type { OfferMacs } from "./offer-mac.ts";
+import type { Order, PaymentChallenge, PaymentRange, Payments } from "./payments.ts";
+import type { Protocol } from "./protocol.ts";
+import type { AdvanceParts } from "./purchase/advance.ts";
+import { countPurchases, NO_PURCHASES } from "./purchase/counts.ts";
+import { viewOf } from "./purchase/record.ts";
+import { blankSecrets } from "./purchase/retention.ts";
+import { byId, resumeAll } from "./purchase/rows.ts";
+import { createPurchaseScheduler } from "./purchase/scheduler.ts";
+import { createRailCalls } from "./rail-call.ts";
+import type { Rail } from "./rails/rail.ts";
+import { unavailable } from "./refusal.ts";
+import { createWaiters } from "./waiters.ts";
+import { createWallets, type Wallets } from "./wallets.ts";
+import { startWorker } from "./worker.ts";
+
+/** What payments are made of. */
+export interface PaymentParts {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly log: Pick<Logger, "error" | "warn" | "info">;
+  readonly sealer: Sealer;
+  readonly changes: Invalidations;
+  readonly beneficiaries: Beneficiaries;
+  /** Who leases purchases: the same after a restart where that is known. */
+  readonly node: string;
+  readonly rails: readonly Rail[];
+  readonly protocol: Protocol;
+  readonly marks: OfferMacs;
+  readonly settings: Pick<PaymentSettings, "waitMs" | "offerMs"> & PaymentRange;
+}
+
+/** Requests that may be taking payments at once. */
+const MAX_TAKING = 512;
+/** Of those, how many may wait for payments that were recorded before. */
+const REPEATS = { each: 4, all: 128 };
+const TICK_MS = 1_000;
+const SWEEP_MS = 15_000;
+const COUNT_MS = 10_000;
+const BLANK_MS = 60_000;
+
+/** Payments of which some may be under way already: the worker goes on with them. Throws where the store does. */
+export async function startPayments(parts: PaymentParts): Promise<Payments> {
+  const { store, runtime, log, rails, settings } = parts;
+  await resumeAll(parts, runtime.wallMs());
+  const onError = (error: unknown): void => log.warn({ problem: nameOf(error) }, "purchases are under way, and the store does not answer as it should");
+  const walking: AdvanceParts = { ...parts, asks: createRailCalls(parts), notice: noticing(log) };
+  const driver = createPurchaseScheduler({ ...walking, onError });
+  const wallets = createWallets(walking);
+  let counts = NO_PURCHASES;
+  const count = async (): Promise<void> => {
+    counts = await countPurchases(store);
+  };
+  const tasks = [
+    ...driver.ticks.map((run) => ({ everyMs: TICK_MS, run })),
+    ...rails.map((rail) => ({ everyMs: SWEEP_MS, run: () => wallets.sweep(rail) })),
+    { everyMs: COUNT_MS, run: count },
+    { everyMs: BLANK_MS, run: () => blankSecrets(parts, runtime.wallMs()) },
+  ];
+  const worker = startWorker(runtime, tasks, onError);
+  const { canSettle } = wallets;
+  const taking: AcceptParts = {
+    ...walking,
+    protocol: parts.protocol,
+    marks: parts.marks,
+    driver,
+    waitMs: settings.waitMs,
+    waiting: createWaiters(REPEATS),
+    canSettle,
+  };
+  let underWay = 0;
+  let isClosed = false;
+  return {
+    range: settings,
+    challenge: (order) => challenge({ ...parts, asks: walking.asks }, order, canSettle),
+    async take(given, request, order) {
+      if (isClosed) return unavailable("the service is ending");
+      if (underWay >= MAX_TAKING) return unavailable("too many payments are being taken");
+      underWay++;
+      try {
+        return await acceptPayment(taking, { given, request }, order);
+      } finally {
+        underWay--;
+      }
+    },
+    async purchase(id) {
+      const row = await byId(store, id);
+      return row === null ? null : viewOf(row);
+    },
+    gauges: () => ({ ...counts, wallets: walletGauges(rails, wallets) }),
+    async close() {
+      isClosed = true;
+      await Promise.all([driver.close(), worker.close()]);
+    },
+  };
+}
+
+function walletGauges(rails: readonly Rail[], { states }: Wallets) {
+  return rails.flatMap((rail) => {
+    const state = states.get(rail);
+    return state === undefined ? [] : [{ chainId: rail.chainId, low: state.low, empty: state.empty }];
+  });
+}
+
+/** Offers by every rail that can settle them as far as is known; null = there is none. */
+async function challenge(
+  { rails, asks, protocol, marks, runtime, settings }: PaymentParts & Pick<AdvanceParts, "asks">,
+  order: Order,
+  canSettle: (rail: Rail) => boolean,
+): Promise<PaymentChallenge | null> {
+  const units = unitsOf(order.amountN);
+  if (units === null || units <= 0n) throw new RangeError(`an order of ${order.amountN} nano-USD is no amount of whole base units`);
+  const able = rails.filter(canSettle);
+  const reached = await Promise.all(able.map(async (rail) => !(await asks.isOut(rail)) && (await asks.ask(rail, () => rail.network())).kind === "told"));
+  const offering = able.filter((_, index) => reached[index]);
+  if (offering.length === 0) return null;
+  const { request, description, keepsAuthorization } = order;
+  const expiresAtMs = runtime.wallMs() + settings.offerMs;
+  const x402 = offering.map((it) => it.x402Offer(units, settings.offerMs)).filter((it) => it !== null);
+  const headers = protocol.challenge({
+    ...request,
+    description,
+    keepsAuthorization,
+    expiresAtMs,
+    offers: offering.map((it) => it.offer(units)),
+    x402: x402.map((it) => marks.marked(it, request.fingerprint, expiresAtMs)),
+  });
+  return { headers };
+}
+
+/** Occasions that are told once each. */
+const MAX_OCCASIONS = 64;
+
+function noticing(log: PaymentParts["log"]): (occasion: string, text: string) => void {
+  const told = new Set<string>();
+  return (occasion, text) => {
+    if (told.has(occasion) || told.size >= MAX_OCCASIONS) return;
+    told.add(occasion);
+    log.error({ occasion }, text);
+  };
+}
+
+/** Which kind of trouble; texts of the store may hold what was to be written. */
+function nameOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  return "code" in error ? `${error.name} ${String(error.code)}` : error.name;
+}

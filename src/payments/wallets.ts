@@ -1,0 +1,89 @@
+// The wallets that pay for gas: whether they have enough, and that none of their nonces is left unsent, also where its purchase has ended meanwhile: whatever
+// comes after a nonce waits for it. Credits nobody.
+
+import { type AdvanceParts, isRailOf, send, sendNext } from "./purchase/advance.ts";
+import { railPurchaseOf, type SubmissionRow } from "./purchase/record.ts";
+import { byId, submissionsOf } from "./purchase/rows.ts";
+import { markPassed, walletIdOf } from "./purchase/transitions.ts";
+import type { Rail, WalletState } from "./rails/rail.ts";
+
+/** Looks after rails' chains and wallets. */
+export interface Wallets {
+  /** As they were seen last, by rail; a rail that has none or was never reached is not in it. */
+  readonly states: ReadonlyMap<Rail, WalletState>;
+  /** Whether a rail's wallet can pay for a settlement at what gas costs, as far as is known. Asks nobody. */
+  canSettle(rail: Rail): boolean;
+  /** Finds out whether a rail's chain is reached, looks at its wallet, and sends again what is left of ended purchases. Throws only where the store does. */
+  sweep(rail: Rail): Promise<void>;
+}
+
+/** Purchases that one sweep sends for again. */
+const MAX_LEFT = 16;
+/** After this time what was sent gives way to the same with a higher fee. */
+const REPLACE_MS = 60_000;
+
+/** Wallets that were not looked at yet. */
+export function createWallets(parts: AdvanceParts): Wallets {
+  const states = new Map<Rail, WalletState>();
+  return {
+    states,
+    canSettle(rail) {
+      const state = states.get(rail);
+      return state === undefined || !(state.empty || state.dear);
+    },
+    async sweep(rail) {
+      if (!(await parts.asks.reach(rail))) return;
+      const state = await parts.asks.ask(rail, () => rail.wallet());
+      const network = await parts.asks.ask(rail, () => rail.network());
+      if (state.kind === "trouble" || network.kind === "trouble" || state.value === null) return;
+      tell(parts, rail, { before: states.get(rail), now: state.value });
+      states.set(rail, state.value);
+      const walletId = walletIdOf(state.value.id, network.value);
+      await markPassed(parts, walletId, { below: state.value.nonce, nowMs: parts.runtime.wallMs() });
+      for (const id of await leftOf(parts, walletId)) await sendLeft(parts, rail, id);
+    },
+  };
+}
+
+/** The operator hears when the state of a wallet changes, not while it stays. */
+function tell({ log }: Pick<AdvanceParts, "log">, rail: Rail, { before, now }: { readonly before: WalletState | undefined; readonly now: WalletState }): void {
+  const about = { rail: rail.method, chainId: rail.chainId, wallet: now.id, balanceWei: String(now.balanceWei) };
+  if (now.empty && before?.empty !== true) log.error(about, "the settlement wallet cannot pay for gas: nothing is offered by this rail until it is refilled");
+  else if (now.low && before?.low !== true) log.error(about, "the settlement wallet is low on gas: refill it");
+  else if (!now.low && before?.low === true) log.info(about, "the settlement wallet has enough gas again");
+  if (now.dear && before?.dear !== true) log.warn(about, "gas costs more than max_gas_wei lets a settlement cost: nothing is offered by this rail meanwhile");
+  else if (!now.dear && before?.dear === true) log.info(about, "gas costs no more than a settlement may cost again");
+}
+
+/** Purchases that have ended while something of theirs may still have to be sent; the lowest nonces first. */
+async function leftOf({ store }: AdvanceParts, walletId: string): Promise<readonly string[]> {
+  const rows = await store.db
+    .selectFrom("purchase_submission")
+    .innerJoin("purchase", "purchase.id", "purchase_submission.purchase_id")
+    .select("purchase.id")
+    .where("wallet_id", "=", walletId)
+    .where("passed_at", "is", null)
+    .where("purchase.ended_at", "is not", null)
+    .groupBy("purchase.id")
+    .orderBy((it) => it.fn.min("nonce"))
+    .limit(MAX_LEFT)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+async function sendLeft(parts: AdvanceParts, rail: Rail, id: string): Promise<void> {
+  const { store, sealer, runtime } = parts;
+  const row = await byId(store, id);
+  const rows = await submissionsOf(store.db, id);
+  const newest = rows.at(-1);
+  if (row === null || newest === undefined) return;
+  const purchase = railPurchaseOf(sealer, row, rows);
+  const last = purchase?.submissions.at(-1);
+  if (purchase === null || last === undefined) return;
+  if (isRailOf(rail, row) && isOld(newest, runtime.wallMs())) await sendNext(parts, { rail, row, purchase, rows }, newest);
+  await send(parts, rail, last);
+}
+
+function isOld({ created_at }: SubmissionRow, nowMs: number): boolean {
+  return nowMs - Number(created_at) > REPLACE_MS;
+}

@@ -1,0 +1,99 @@
+// The outside as one record: time, chance and numbers for the wire. Tests pass a simulated one; nothing below `main.ts` reads a clock of its own.
+
+/** Time and chance as the service sees them. */
+export interface Runtime {
+  /** Monotonic milliseconds, for measuring and deadlines. Never jumps. */
+  readonly now: () => number;
+  /** Wall clock, milliseconds since the epoch, for showing only. */
+  readonly wallMs: () => number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** Calls back once after `ms`; the returned function cancels. Does not keep the process alive. */
+  readonly after: (ms: number, run: () => void) => () => void;
+  /** Calls back at the end of this turn of the event loop, in the order of the calls. */
+  readonly atTurnEnd: (run: () => void) => void;
+  /** The id of one request to a provider; no other request of this process has it. */
+  readonly wireId: () => string;
+}
+
+// Ids of requests are two halves of 8 digits, each a small integer; the first ones end below 2^53.
+const LEAST_HALF = 10_000_000;
+const HIGHS = 80_071_992;
+const LOWS = 90_000_000;
+
+/** The real outside. */
+export const realRuntime: Runtime = {
+  now: () => performance.now(),
+  wallMs: () => Date.now(),
+  random: Math.random,
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+  atTurnEnd: createTurnEnd(),
+  wireId: createWireIds(Math.random),
+};
+
+/**
+ * Collects what is to be done at the end of a turn of the event loop. Small writes are: each wakes the process that reads it, and a process that was woken by
+ * the one before is still awake.
+ */
+export function createTurnEnd(later: (run: () => void) => void = setImmediate): (run: () => void) => void {
+  let due: (() => void)[] = [];
+  function runAll(): void {
+    const runs = due;
+    due = [];
+    let done = 0;
+    try {
+      for (const run of runs) {
+        done++;
+        run();
+      }
+    } finally {
+      // A throw costs nobody else.
+      for (const run of runs.slice(done)) add(run);
+    }
+  }
+  function add(run: () => void): void {
+    if (due.push(run) === 1) later(runAll);
+  }
+  return add;
+}
+
+/**
+ * Ids of requests: numbers of 16 digits below 2^53. A count from a random start, shuffled with keys by chance (a Feistel network, so no two counts give
+ * one id): none occurs twice, and those that a provider has seen do not tell it the next.
+ */
+export function createWireIds(random: () => number): () => string {
+  const [k1, k2, k3, k4] = [keyOf(random), keyOf(random), keyOf(random), keyOf(random)];
+  let high = Math.floor(random() * HIGHS);
+  let low = Math.floor(random() * LOWS);
+  return () => {
+    if (++low === LOWS) {
+      low = 0;
+      high = (high + 1) % HIGHS;
+    }
+    const low1 = wrapped(low + drawn(high, k1, LOWS), LOWS);
+    const high1 = wrapped(high + drawn(low1, k2, HIGHS), HIGHS);
+    const low2 = wrapped(low1 + drawn(high1, k3, LOWS), LOWS);
+    const high2 = wrapped(high1 + drawn(low2, k4, HIGHS), HIGHS);
+    return `${LEAST_HALF + high2}${LEAST_HALF + low2}`;
+  };
+}
+
+function keyOf(random: () => number): number {
+  return Math.floor(random() * 2 ** 32) | 0;
+}
+
+/** A number below `limit` that follows from a value, and looks like chance to those who do not know the key. */
+function drawn(value: number, key: number, limit: number): number {
+  let bits = Math.imul(value ^ key, 0x9e3779b1);
+  bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b);
+  return (((bits ^ (bits >>> 13)) >>> 0) * (limit / 2 ** 32)) | 0;
+}
+
+/** A sum of two numbers below `limit`, begun anew from there on. */
+function wrapped(sum: number, limit: number): number {
+  return sum < limit ? sum : sum - limit;
+}

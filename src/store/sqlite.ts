@@ -1,0 +1,115 @@
+// The embedded engine: node's own SQLite under Kysely's dialect for it. One connection, and Kysely lets nobody into a transaction of someone else.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from "kysely";
+import { createPrivate, lockDirectory } from "./directory-lock.ts";
+import type { Tables } from "./tables.ts";
+
+/** An engine that runs. */
+export interface OpenEngine {
+  readonly db: Kysely<Tables>;
+  close(): Promise<void>;
+}
+
+const BUSY_TIMEOUT_MS = 5_000;
+const MAX_STATEMENTS = 200;
+
+/** Opens `svc.db` in a directory and holds the directory until it is closed. */
+export function openSqlite(directory: string): OpenEngine {
+  const unlock = lockDirectory(directory);
+  try {
+    const path = join(directory, "svc.db");
+    createPrivate(path);
+    const file = openFile(path);
+    const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database: adapted(file) }) });
+    return {
+      db,
+      async close() {
+        await db.destroy();
+        if (file.isOpen) file.close();
+        unlock();
+      },
+    };
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}
+
+/** Opens `svc.db` in a directory for reading only, whoever else has it open. Throws where there is none. */
+export function readSqlite(directory: string): OpenEngine {
+  const path = join(directory, "svc.db");
+  if (!existsSync(path)) throw new Error(`There is no store in ${directory}: svc has not been started with this data_dir yet.`);
+  const file = openFile(path, true);
+  const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database: adapted(file) }) });
+  return {
+    db,
+    async close() {
+      await db.destroy();
+      if (file.isOpen) file.close();
+    },
+  };
+}
+
+function openFile(path: string, readOnly = false): DatabaseSync {
+  const file = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true, readOnly });
+  try {
+    if (!readOnly) file.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    return file;
+  } catch (error) {
+    file.close();
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`The store ${path} cannot be opened: ${why}. Go back to a backup of it, or give svc another data_dir.`);
+  }
+}
+
+/** Kysely's dialect, told that SQLite undoes changes of tables too: a migration that is cut short leaves nothing. */
+class EmbeddedDialect extends SqliteDialect {
+  override createAdapter(): SqliteAdapter {
+    return new EmbeddedAdapter();
+  }
+}
+
+class EmbeddedAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true;
+  }
+}
+
+/** The shape that Kysely expects of a database. Keeps the statements used last, so that they are parsed once. */
+function adapted(file: DatabaseSync): SqliteDatabase {
+  const kept = new Map<string, SqliteStatement>();
+  return {
+    close: () => file.close(),
+    prepare(text) {
+      // A failure can end a transaction by itself; undoing it again would hide the failure.
+      if (text === "rollback" && !file.isTransaction) return NOTHING;
+      const known = kept.get(text);
+      if (known !== undefined) return known;
+      const statement = statementOf(file.prepare(text));
+      if (kept.size >= MAX_STATEMENTS) kept.delete(kept.keys().next().value ?? "");
+      kept.set(text, statement);
+      return statement;
+    },
+  };
+}
+
+const NOTHING: SqliteStatement = { reader: false, all: () => [], run: () => ({ changes: 0, lastInsertRowid: 0 }), iterate: () => [].values() };
+
+function statementOf(statement: StatementSync): SqliteStatement {
+  statement.setReadBigInts(true);
+  return {
+    reader: statement.columns().length > 0,
+    // Rows as the other engine gives them: plain records.
+    all: (parameters) => statement.all(...parameters.map(parseInput)).map((row) => ({ ...row })),
+    run: (parameters) => statement.run(...parameters.map(parseInput)),
+    iterate: (parameters) => statement.iterate(...parameters.map(parseInput)),
+  };
+}
+
+function parseInput(value: unknown): SQLInputValue {
+  if (value === null || typeof value === "string" || typeof value === "bigint" || typeof value === "number") return value;
+  if (value instanceof Uint8Array) return value;
+  throw new TypeError(`a ${typeof value} is no value of a column`);
+}

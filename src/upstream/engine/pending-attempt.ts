@@ -1,0 +1,178 @@
+// One try at one provider while it is out: its request, its deadline, and what is told of it. What becomes of the call is its owner's business.
+import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
+import type { Provider, Transport } from "../../core/provider/profile.ts";
+import type { CallerIdentity } from "../../core/provider/silence.ts";
+import type { Call } from "../../core/rpc/call.ts";
+import { type Failure, isAnswer, plainFailure } from "../../core/rpc/failure.ts";
+import type { Method } from "../../core/rpc/method.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Departure, Outstanding } from "../health/silence-watch.ts";
+import type { RoutingState } from "../health/tracker.ts";
+import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import type { AnswerListener, AnswerStream, BorrowedBuffer, Dispatch, ResultSpan, Room, Upstream } from "../transport.ts";
+
+/** An answer in one piece; with a lender, `body` goes back to it once nobody reads it. */
+export interface WholeAnswer extends ResultSpan {
+  readonly body: Buffer;
+  readonly lender: BorrowedBuffer | undefined;
+}
+
+/** The call that an attempt is made for. */
+export interface AttemptOwner {
+  answered(pending: PendingAttempt, answer: WholeAnswer): void;
+  streaming(pending: PendingAttempt, stream: AnswerStream): void;
+  failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void;
+  /** After `streaming`: the answer broke off. */
+  brokeOff(pending: PendingAttempt, message: string): void;
+  /** It is a trial, and its caller has waited for it long enough. */
+  late(pending: PendingAttempt): void;
+  /** It may be better off elsewhere. */
+  departs(pending: PendingAttempt, why: Departure): void;
+}
+
+/** What an attempt is made with. */
+export interface AttemptParts {
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
+  readonly tracker: RoutingState;
+}
+
+/** What is asked of whom, and for whom. */
+export interface AttemptRequest {
+  readonly channel: Channel;
+  readonly call: Call;
+  readonly caller: CallerIdentity;
+  readonly mayStream: boolean;
+  readonly room: Room | undefined;
+  /** Of its method. */
+  readonly deadlineMs: number;
+  /** How long it may take. */
+  readonly limitMs: number;
+  /** How long it keeps its caller waiting as a trial of a half-open circuit; null = it is none. */
+  readonly patienceMs: number | null;
+}
+
+/** One try that has begun. Ends once: by `end` or `cut`. */
+export class PendingAttempt implements AnswerListener, Outstanding {
+  readonly provider: Provider;
+  readonly transport: Transport;
+  readonly method: Method;
+  readonly caller: CallerIdentity;
+  readonly startedAtMs: number;
+  readonly isTrial: boolean;
+  sentAtMs: number | null = null;
+  connectingAtMs: number | null = null;
+  counted = false;
+  before: Outstanding | null = null;
+  after: Outstanding | null = null;
+  /** Its provider was silent, once it has ended. */
+  silent = false;
+  /** What it was, once it has ended. */
+  attempt: Attempt | null = null;
+  readonly #parts: AttemptParts;
+  readonly #request: AttemptRequest;
+  readonly #owner: AttemptOwner;
+  #dispatch: Dispatch | null = null;
+  #deadline: Timer | null = null;
+  #patience: Timer | null = null;
+
+  constructor(parts: AttemptParts, request: AttemptRequest, owner: AttemptOwner) {
+    this.provider = request.channel.provider;
+    this.transport = request.channel.transport;
+    this.method = request.call.method;
+    this.caller = request.caller;
+    this.isTrial = request.patienceMs !== null;
+    this.startedAtMs = parts.runtime.now();
+    this.#parts = parts;
+    this.#request = request;
+    this.#owner = owner;
+  }
+
+  get sent(): boolean {
+    return this.#dispatch?.sent === true;
+  }
+
+  get queued(): boolean {
+    return this.#dispatch?.queued === true;
+  }
+
+  /** How long it has been out. */
+  get ageMs(): number {
+    return Math.max(0, this.#parts.runtime.now() - this.startedAtMs);
+  }
+
+  /** Sends it. A transport that fails at once has ended it when this returns. */
+  start(upstream: Pick<Upstream, "send"> | undefined): void {
+    const { provider } = this;
+    const { call, mayStream, room, deadlineMs, limitMs, patienceMs } = this.#request;
+    this.#parts.tracker.begin(this);
+    if (upstream === undefined) return this.failed(plainFailure("unsent", "transport not available"), null);
+    this.#deadline = this.#parts.timerWheel.set(limitMs, () => this.#timedOut());
+    if (patienceMs !== null) this.#patience = this.#parts.timerWheel.set(patienceMs, () => this.#owner.late(this));
+    const { body, idStart, idEnd } = call;
+    const dispatch = upstream.send({ provider, body, idStart, idEnd, mayStream, room, deadlineMs }, this);
+    if (this.attempt !== null) return;
+    this.#dispatch = dispatch;
+    if (dispatch.sent) this.sentAtMs = this.startedAtMs;
+    else if (!dispatch.queued) this.connectingAtMs = this.startedAtMs;
+  }
+
+  result(body: Buffer, { start, end, idAt }: ResultSpan, lender?: BorrowedBuffer): void {
+    if (this.attempt === null) this.#owner.answered(this, { body, start, end, idAt, lender });
+    else lender?.recycle(body);
+  }
+
+  stream(stream: AnswerStream): void {
+    if (this.attempt === null) this.#owner.streaming(this, stream);
+    else stream.cut();
+  }
+
+  heard(): void {
+    this.#parts.tracker.heard(this.provider, this.transport);
+  }
+
+  broken(message: string): void {
+    this.#owner.brokeOff(this, message);
+  }
+
+  failed(failure: Failure, raw: Buffer | null): void {
+    if (this.attempt === null) this.#owner.failed(this, failure, raw);
+  }
+
+  leave(why: Departure): void {
+    if (this.attempt === null) this.#owner.departs(this, why);
+  }
+
+  /** It has ended: answered (null), or failed with what the classifier made of it. */
+  end(verdict: Verdict | null, failure: Failure | null): Attempt {
+    return this.#end(verdict, failure, verdict === null || (failure !== null && isAnswer(failure.kind)) ? "answered" : "failed");
+  }
+
+  /** Ends it from here, without another word of its provider. */
+  cut(verdict: Verdict): Attempt {
+    this.#dispatch?.cancel();
+    return this.#end(verdict, null, "cut");
+  }
+
+  #end(verdict: Verdict | null, failure: Failure | null, by: "answered" | "failed" | "cut"): Attempt {
+    const { provider, transport } = this;
+    this.#deadline?.clear();
+    this.#patience?.clear();
+    const code = failure === null ? null : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
+    const incident = failure?.incident;
+    const plain: Attempt = { provider, transport, latencyMs: this.ageMs, verdict, code };
+    const attempt = incident === undefined ? plain : { ...plain, incident };
+    this.attempt = attempt;
+    this.silent = this.#parts.tracker.end(this, { attempt, call: this.#request.call, by });
+    return attempt;
+  }
+
+  #timedOut(): void {
+    if (this.attempt !== null) return;
+    const { sent } = this;
+    if (!sent) this.#dispatch?.cancel();
+    const crowded = !sent && this.queued;
+    const failure = plainFailure(sent ? "timeout" : "unsent", "no answer in time");
+    this.#owner.failed(this, crowded ? { ...failure, crowded } : failure, null);
+  }
+}

@@ -1,0 +1,63 @@
+// What the tracker tells of one provider's health on one transport: numbers for pages and metrics. Changes nothing.
+import { type Breaker, openRemainingMs, settled } from "../../core/provider/breaker.ts";
+import { isPruned, learnedMethods, learnedRange } from "../../core/provider/capability.ts";
+import { type Cordon, type Health, limitedMethods, type OpenedBy, type Outcomes } from "../../core/provider/health.ts";
+import { type Histogram, type Percentiles, percentiles, providerReading } from "../../core/provider/latency.ts";
+import { limitedForMs } from "../../core/provider/throttle.ts";
+
+/** The health of one provider on one transport, for showing; null = unknown. */
+export interface HealthReport extends Percentiles {
+  readonly breaker: Breaker["kind"];
+  /** Until an open circuit becomes half-open; null in every other state. */
+  readonly retryAfterMs: number | null;
+  /** 0 = not rate-limited. */
+  readonly rateLimitedForMs: number;
+  /** Methods that are rate-limited on their own. */
+  readonly limitedMethods: readonly string[];
+  readonly cordon: Cordon | null;
+  readonly height: number | null;
+  readonly lagBlocks: number | null;
+  /** Attempts since the start, cancelled ones not counted. */
+  readonly calls: number;
+  readonly outcomes: Readonly<Outcomes>;
+  /** How often the circuit was opened by what, since the start. */
+  readonly openings: Readonly<Record<OpenedBy, number>>;
+  /** Decayed; null = no counted call within 10 minutes. */
+  readonly successRate: number | null;
+  readonly averageMs: number | null;
+  readonly probeMs: number | null;
+  /** Of delivered answers, since the start. */
+  readonly latencies: Readonly<Histogram>;
+  readonly learned: { readonly methods: readonly string[]; readonly maxBlockRange: number | null; readonly pruned: boolean };
+}
+
+/** Where a provider stands on its chain. */
+type Position = Pick<HealthReport, "height" | "lagBlocks">;
+
+/** The report of one health record at one moment. */
+export function reportOf(health: Health, position: Position, nowMs: number): HealthReport {
+  const breaker = settled(health.breaker, nowMs);
+  const known = providerReading(health.latency, nowMs);
+  const { delivered, failed, rateLimited, neutral } = health.outcomes;
+  return {
+    breaker: breaker.kind,
+    retryAfterMs: breaker.kind === "open" ? openRemainingMs(breaker, nowMs) : null,
+    rateLimitedForMs: limitedForMs(health.throttle, nowMs),
+    limitedMethods: limitedMethods(health, nowMs),
+    cordon: health.wrongChain ? "wrong_chain" : health.cordon,
+    ...position,
+    calls: delivered + failed + rateLimited + neutral,
+    outcomes: { ...health.outcomes },
+    openings: { ...health.openings },
+    successRate: known?.successRate ?? null,
+    averageMs: known?.latencyMs ?? null,
+    probeMs: health.probeMs,
+    ...percentiles(health.latency),
+    latencies: health.latency.histogram,
+    learned: {
+      methods: learnedMethods(health.facts, nowMs),
+      maxBlockRange: learnedRange(health.facts, nowMs),
+      pruned: isPruned(health.facts, nowMs),
+    },
+  };
+}

@@ -1,0 +1,231 @@
+// Asks every provider now and then who it is and how far it has come. Its own traffic: never counted among callers' requests.
+
+import type { Channel } from "../../core/provider/attempt.ts";
+import type { Provider, Transport } from "../../core/provider/profile.ts";
+import { classify } from "../../core/provider-errors/classify.ts";
+import { type Failure, isAnswer, plainFailure } from "../../core/rpc/failure.ts";
+import { methodOf } from "../../core/rpc/method.ts";
+import type { Runtime } from "../../runtime.ts";
+import { rpcCall } from "../rpc-call.ts";
+import type { TimerWheel } from "../timer-wheel.ts";
+import type { Upstream } from "../transport.ts";
+import type { Probe, Tracker } from "./tracker.ts";
+
+/** Probes the providers of trackers until told otherwise. */
+export interface Prober {
+  /** Probes the providers of these trackers from now on, and no others; those of trackers it knows already go on undisturbed. */
+  watch(trackers: readonly Tracker[]): void;
+  close(): void;
+}
+
+/** What probing works with. */
+export interface ProberParts {
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
+  readonly upstreams: Readonly<Partial<Record<Transport, Pick<Upstream, "send">>>>;
+}
+
+const TIMEOUT_MS = 5_000;
+/** While no provider of a set is usable: how often each is asked, and how long it has to answer. */
+const OUTAGE_MS = 1_000;
+const FIRST_RETRY_MS = 2_000;
+const LONGEST_RETRY_MS = 30_000;
+const REFUSED_RETRY_MS = 120_000;
+/** A provider that pushes its heads is asked only in one round of this many. */
+const PUSHED_ROUNDS = 5;
+/** How long a provider that has been quiet has to show that it is there. */
+const CHECK_MS = 1_000;
+/** Refusals of ourselves: asking again soon would only make it worse. */
+const REFUSALS: readonly string[] = ["auth", "quota"];
+
+/** A prober that watches nothing yet. */
+export function createProber(parts: ProberParts): Prober {
+  let watched: ReadonlyMap<Tracker, () => void> = new Map();
+
+  function watch(trackers: readonly Tracker[]): void {
+    const before = watched;
+    watched = new Map(trackers.map((it) => [it, before.get(it) ?? probeAll(parts, it)]));
+    for (const [tracker, stop] of before) if (!watched.has(tracker)) stop();
+  }
+
+  return { watch, close: () => watch([]) };
+}
+
+/** Probes every provider of a tracker, not all at once. Returns the way to stop. */
+function probeAll(parts: ProberParts, tracker: Tracker): () => void {
+  const targets = tracker.set.providers.flatMap(targetsOf);
+  const spreadMs = Math.min(2_000, tracker.set.probeIntervalMs) / targets.length;
+  const loops = targets.map((target, n) => new ProbeLoop(parts, tracker, target, tracker.isUsable() ? n * spreadMs : 0));
+  const checks = new Checks(parts, tracker);
+  const stopListening = tracker.attend({
+    outage() {
+      for (const loop of loops) loop.hurry();
+    },
+    quiet: (provider, transport) => checks.begin({ provider, transport }),
+  });
+  return () => {
+    stopListening();
+    checks.stop();
+    for (const loop of loops) loop.stop();
+  };
+}
+
+function targetsOf(provider: Provider): readonly Channel[] {
+  const http: readonly Channel[] = provider.url === null ? [] : [{ provider, transport: "http" }];
+  return provider.wsUrl === null ? http : [...http, { provider, transport: "ws" }];
+}
+
+/** Probes one provider on one transport at its interval; less often while it fails, more often while no provider of its set is usable. */
+class ProbeLoop {
+  readonly #parts: ProberParts;
+  readonly #tracker: Tracker;
+  readonly #target: Channel;
+  #failures = 0;
+  /** Rounds begun so far. */
+  #rounds = 0;
+  #passedOver = 0;
+  /** It refuses us: it is left alone. */
+  #refused = false;
+  #stopped = false;
+  #cancelWait: () => void;
+  #cancelAsk = (): void => {};
+
+  constructor(parts: ProberParts, tracker: Tracker, target: Channel, firstMs: number) {
+    this.#parts = parts;
+    this.#tracker = tracker;
+    this.#target = target;
+    this.#cancelWait = parts.runtime.after(firstMs, () => this.#round());
+  }
+
+  /** Probes at once, unless the provider refuses us. */
+  hurry(): void {
+    if (this.#refused || this.#stopped) return;
+    this.#cancelWait();
+    this.#cancelAsk();
+    this.#round();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelWait();
+    this.#cancelAsk();
+  }
+
+  #round(): void {
+    const usable = this.#tracker.isUsable();
+    if (usable && this.#tracker.pushesHeads(this.#target.provider) && ++this.#passedOver < PUSHED_ROUNDS) return this.#wait(this.#intervalMs());
+    this.#passedOver = 0;
+    const round = ++this.#rounds;
+    const startedAtMs = this.#parts.runtime.now();
+    this.#cancelAsk = askOnce(this.#parts, this.#target, usable ? TIMEOUT_MS : OUTAGE_MS, (result, latencyMs) => {
+      if (this.#stopped) return;
+      this.#failures = result.kind === "ok" ? 0 : this.#failures + 1;
+      this.#refused = result.kind === "failed" && REFUSALS.includes(result.category);
+      this.#tracker.recordProbe({ ...this.#target, latencyMs, result });
+      // What this probe found may have been an outage, which has begun the next round.
+      if (round === this.#rounds) this.#wait(this.#pauseMs(result, startedAtMs));
+    });
+  }
+
+  #wait(ms: number): void {
+    this.#cancelWait = this.#parts.runtime.after(ms, () => this.#round());
+  }
+
+  #intervalMs(): number {
+    return this.#tracker.set.probeIntervalMs * (0.9 + 0.2 * this.#parts.runtime.random());
+  }
+
+  #pauseMs(result: Probe["result"], startedAtMs: number): number {
+    if (this.#refused) return REFUSED_RETRY_MS;
+    if (!this.#tracker.isUsable()) return Math.max(0, OUTAGE_MS - (this.#parts.runtime.now() - startedAtMs));
+    if (result.kind === "ok") return this.#intervalMs();
+    return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.#failures, 8));
+  }
+}
+
+/** Asks providers that have been quiet for a while whether they are there: a slow one answers this, a hung one does not. */
+class Checks {
+  readonly #parts: ProberParts;
+  readonly #tracker: Tracker;
+  readonly #cancels = new Set<() => void>();
+
+  constructor(parts: ProberParts, tracker: Tracker) {
+    this.#parts = parts;
+    this.#tracker = tracker;
+  }
+
+  begin({ provider, transport }: Channel): void {
+    const { runtime, timerWheel, upstreams } = this.#parts;
+    const upstream = upstreams[transport];
+    if (upstream === undefined) return;
+    const sinceMs = runtime.now();
+    // A transport that cannot send says so before `ask` returns.
+    let isOver = false;
+    let cancel: (() => void) | null = null;
+    const over = (): void => {
+      isOver = true;
+      if (cancel !== null) this.#cancels.delete(cancel);
+    };
+    const question = { upstream, provider, method: "eth_chainId", params: "[]", timeoutMs: CHECK_MS, isProbe: true } as const;
+    cancel = rpcCall(timerWheel, question, {
+      result: () => {
+        over();
+        this.#tracker.heard(provider, transport);
+      },
+      failed: ({ kind, crowded }) => {
+        over();
+        if (isAnswer(kind)) this.#tracker.heard(provider, transport);
+        // One whose connection does not come about in that time is as silent as one that does not answer.
+        else if (crowded !== true && runtime.now() - sinceMs >= CHECK_MS) this.#tracker.recordUnheard(provider, transport, sinceMs);
+      },
+    });
+    if (!isOver) this.#cancels.add(cancel);
+  }
+
+  stop(): void {
+    for (const cancel of [...this.#cancels]) cancel();
+    this.#cancels.clear();
+  }
+}
+
+/** Asks for chain id and height within `timeoutMs`; `done` hears the result and the latency of the second answer. Returns the way to stop. */
+function askOnce(parts: ProberParts, target: Channel, timeoutMs: number, done: (result: Probe["result"], latencyMs: number) => void): () => void {
+  const { runtime } = parts;
+  const beganAtMs = runtime.now();
+  let cancel = askQuantity(parts, target, { method: "eth_chainId", timeoutMs }, (chainId) => {
+    if (typeof chainId !== "number") return done(chainId, 0);
+    const startedAtMs = runtime.now();
+    const question = { method: "eth_blockNumber", timeoutMs: Math.max(0, timeoutMs - (startedAtMs - beganAtMs)) };
+    cancel = askQuantity(parts, target, question, (height) => {
+      done(typeof height === "number" ? { kind: "ok", chainId, height } : height, runtime.now() - startedAtMs);
+    });
+  });
+  return () => cancel();
+}
+
+/** One call without parameters whose result is a hex quantity. */
+function askQuantity(
+  parts: ProberParts,
+  { provider, transport }: Channel,
+  { method, timeoutMs }: { readonly method: string; readonly timeoutMs: number },
+  done: (result: number | Extract<Probe["result"], { kind: "failed" }>) => void,
+): () => void {
+  const upstream = parts.upstreams[transport];
+  if (upstream === undefined) return () => {};
+  const failed = (failure: Failure): void => {
+    const verdict = classify(failure, methodOf(method), { methodName: method, rules: provider.errorRules, wallMs: parts.runtime.wallMs() });
+    done({ kind: "failed", category: verdict.category });
+  };
+  return rpcCall(
+    parts.timerWheel,
+    { upstream, provider, method, params: "[]", timeoutMs, isProbe: true },
+    {
+      result(result) {
+        const text = result.toString("latin1", 0, 20);
+        if (/^"0x[0-9a-fA-F]{1,13}"$/.test(text)) done(Number(text.slice(1, -1)));
+        else failed(plainFailure("body", "not a hex quantity"));
+      },
+      failed,
+    },
+  );
+}

@@ -1,0 +1,380 @@
+// One keep-alive HTTP/1.1 connection: one request at a time, its answer read strictly. What leaves a doubt about framing ends the connection.
+import { connect, type LookupFunction, type Socket } from "node:net";
+import type { Runtime } from "../../runtime.ts";
+import type { BufferPool } from "./buffer-pool.ts";
+import { ChunkedBody, mayBecomeHead, type ResponseHead, readHead } from "./response-head.ts";
+
+/** Lets a handler steer the answer it receives. */
+export interface DispatchControl {
+  abort(reason: Error): void;
+  pause(): void;
+  resume(): void;
+}
+
+/** A request body of which the text from `idStart` to `idEnd` is replaced by `id` (ASCII) when it is written. */
+export interface RequestBody {
+  readonly bytes: Buffer;
+  readonly id: string;
+  readonly idStart: number;
+  readonly idEnd: number;
+}
+
+/** Hears one answer: the part of undici's dispatch handler that is used here, and one question more. */
+export interface AnswerHandler {
+  onRequestStart(controller: DispatchControl): void;
+  onResponseStart(controller: DispatchControl, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void;
+  /**
+   * It may keep chunks: from the next read on they lie in memory of their own. Otherwise a chunk is valid during the call alone.
+   * Read after each call.
+   */
+  readonly keepsChunks: boolean;
+  /** The request waits for a connection that others use; no longer, once one has taken it. */
+  queued: boolean;
+  /** Nobody waits for the answer any more, so that the request need not be sent. */
+  readonly abandoned: boolean;
+  /**
+   * True = done with the chunk. Otherwise, where `keepsChunks`, it is kept, and handed back with `recycle` once.
+   * `last`: the body ends with this chunk, and `onResponseEnd` follows at once.
+   */
+  onResponseData(controller: DispatchControl, chunk: Buffer, last?: boolean): boolean;
+  /** Asked when the answer is complete, before `onResponseEnd`: false = it is not the answer to this request, and nothing more may come from this connection. */
+  onResponseComplete(): boolean;
+  onResponseEnd(): void;
+  onResponseError(controller: DispatchControl | null, error: Error): void;
+}
+
+/** What a connection finds at home: where to connect, memory to read into, and somebody to tell how it fares. */
+export interface PoolHooks {
+  readonly options: {
+    readonly host: string;
+    readonly port: number;
+    readonly connectTimeoutMs: number;
+    readonly runtime: Runtime;
+    readonly lookup: LookupFunction | null;
+  };
+  readonly buffers: BufferPool;
+  /** The connection has finished an answer and may be used again. */
+  free(connection: Http1Connection): void;
+  gone(connection: Http1Connection): void;
+}
+
+/** Request bodies up to this size go out in one write together with their head. */
+const ONE_WRITE_BYTES = 16_384;
+const IDLE_MS = 30_000;
+const MAX_HEAD_BYTES = 16_384;
+const MAX_INTERIM_HEADS = 16;
+
+/** Why a connection that nobody waits for is ended. */
+export const IDLE = new Error("idle");
+
+type Phase = "idle" | "offered" | "head" | "counted" | "chunked" | "until_close" | "over";
+
+/** One connection of a pool; connects when made. */
+export class Http1Connection implements DispatchControl {
+  idleUntilMs = 0;
+  readonly #home: PoolHooks;
+  readonly #socket: Socket;
+  #phase: Phase = "idle";
+  #handler: AnswerHandler | null = null;
+  /** What is to be sent once connected. */
+  #unsent: { readonly head: string; readonly body: RequestBody } | null = null;
+  /** A short request, which is written at the end of this turn; "" = there is none. */
+  #unwritten = "";
+  readonly #onTurnEnd = (): void => this.#writeShort();
+  /** A head that arrived in part. */
+  #partial: Buffer | null = null;
+  /** The last head and what it says. */
+  #headText = "";
+  #head: ResponseHead | null = null;
+  #remaining = 0;
+  #chunks: ChunkedBody | null = null;
+  #interimHeads = 0;
+  #keepAlive = true;
+  #idleMs = IDLE_MS;
+  /** The buffer that is read into, of this connection alone; null = the scratch buffer, since nobody keeps what is read. */
+  #reading: Buffer | null = null;
+  /** The buffer that was read into was kept: the next read needs another. */
+  #given = false;
+  /** In the middle of a read, after which the next buffer is asked for. */
+  #isReading = false;
+  #paused = false;
+
+  constructor(home: PoolHooks) {
+    this.#home = home;
+    const { host, port, connectTimeoutMs, lookup } = home.options;
+    this.#socket = connect({
+      host,
+      port,
+      noDelay: true,
+      ...(lookup === null ? {} : { lookup }),
+      onread: { buffer: () => this.#nextBuffer(), callback: (bytes, buffer) => this.#read(bytes, buffer) },
+    });
+    this.#socket.setTimeout(connectTimeoutMs, () => this.abort(coded("no connection in time", "ETIMEDOUT")));
+    this.#socket.once("connect", () => this.#connected());
+    this.#socket.on("error", (error) => this.#lost(error));
+    this.#socket.on("end", () => this.#ended());
+    this.#socket.on("close", () => this.#lost(coded("the connection was closed", "ECONNRESET")));
+  }
+
+  /** Sends a request; false = its handler gave it up while it waited: nothing was sent, and the connection is as free as before. */
+  ask(head: string, body: RequestBody, handler: AnswerHandler): boolean {
+    this.#handler = handler;
+    handler.queued = false;
+    if (this.#socket.connecting) {
+      this.#unsent = { head, body };
+      return true;
+    }
+    this.#phase = "offered";
+    handler.onRequestStart(this);
+    if (this.#handler !== handler) return false;
+    this.#phase = "head";
+    this.#interimHeads = 0;
+    this.#write(head, body);
+    return true;
+  }
+
+  abort(reason: Error): void {
+    if (this.#phase !== "offered") return this.#lost(reason);
+    this.#phase = "idle";
+    this.#handler = null;
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#socket.resume();
+  }
+
+  #connected(): void {
+    const unsent = this.#unsent;
+    const handler = this.#handler;
+    this.#unsent = null;
+    this.#socket.setTimeout(0);
+    if (unsent !== null && handler !== null && !this.ask(unsent.head, unsent.body, handler)) this.#rest();
+  }
+
+  #write(head: string, body: RequestBody): void {
+    const { bytes, id, idStart, idEnd } = body;
+    if (bytes.length <= ONE_WRITE_BYTES) {
+      this.#unwritten = requestText(head, body);
+      return this.#home.options.runtime.atTurnEnd(this.#onTurnEnd);
+    }
+    this.#socket.cork();
+    this.#socket.write(`${head}${bytes.length - (idEnd - idStart) + id.length}\r\n\r\n`, "latin1");
+    this.#socket.write(bytes.subarray(0, idStart));
+    this.#socket.write(id, "latin1");
+    this.#socket.write(bytes.subarray(idEnd));
+    this.#socket.uncork();
+  }
+
+  #writeShort(): void {
+    const text = this.#unwritten;
+    this.#unwritten = "";
+    if (text !== "") this.#socket.write(text, "latin1");
+  }
+
+  /** The memory of the next read: the scratch buffer, or one of its own for a handler that keeps chunks. */
+  #nextBuffer(): Buffer {
+    const { buffers } = this.#home;
+    const own = this.#handler?.keepsChunks === true;
+    if (this.#reading !== null && (this.#given || !own)) {
+      if (!this.#given) buffers.recycle(this.#reading);
+      this.#reading = null;
+    }
+    this.#given = false;
+    if (!own) return buffers.scratch;
+    this.#reading ??= buffers.take();
+    return this.#reading;
+  }
+
+  #read(length: number, buffer: Uint8Array): boolean {
+    const bytes = Buffer.from(buffer.buffer, buffer.byteOffset, length);
+    this.#isReading = true;
+    this.#take(bytes);
+    this.#isReading = false;
+    return !this.#paused;
+  }
+
+  #take(arrived: Buffer): void {
+    // Nobody answers a request that has not wholly left: these bytes belong to something else.
+    if (this.#unwritten !== "" || this.#socket.writableLength > 0) return this.#lost(coded("bytes before the request was written", "EPROTO"));
+    let bytes = arrived;
+    while (bytes.length > 0) {
+      switch (this.#phase) {
+        case "head":
+          bytes = this.#takeHead(bytes);
+          break;
+        case "counted":
+          bytes = this.#takeCounted(bytes);
+          break;
+        case "chunked":
+          bytes = this.#takeChunked(bytes);
+          break;
+        case "until_close":
+          return this.#give(bytes, false);
+        case "idle":
+        case "offered":
+        case "over":
+          // Bytes that nobody asked for: the next answer could not be told from them.
+          return this.#lost(coded("unexpected bytes", "EPROTO"));
+      }
+    }
+  }
+
+  #takeHead(arrived: Buffer): Buffer {
+    const judged = this.#partial?.length ?? 0;
+    const bytes = this.#partial === null ? arrived : Buffer.concat([this.#partial, arrived]);
+    this.#partial = null;
+    const end = bytes.indexOf("\r\n\r\n");
+    if (end === -1 && bytes.length <= MAX_HEAD_BYTES) {
+      if (!mayBecomeHead(bytes, judged)) return this.#malformed();
+      this.#partial = Buffer.from(bytes);
+      return NOTHING;
+    }
+    const head = end === -1 || end > MAX_HEAD_BYTES ? null : this.#readHead(bytes.toString("latin1", 0, end));
+    const handler = this.#handler;
+    if (head === null || handler === null) return this.#malformed();
+    const rest = bytes.subarray(end + 4);
+    if (head.status < 200) return ++this.#interimHeads > MAX_INTERIM_HEADS ? this.#malformed() : rest;
+    this.#keepAlive = head.keepAlive;
+    this.#idleMs = head.idleMs ?? IDLE_MS;
+    this.#enterBody(head);
+    handler.onResponseStart(this, head.status, head.headers);
+    if (this.#phase === "counted" && this.#remaining === 0) this.#finish(rest.length);
+    return rest;
+  }
+
+  /** Providers repeat their heads: the same text means the same thing. */
+  #readHead(text: string): ResponseHead | null {
+    if (text !== this.#headText) {
+      this.#head = readHead(text);
+      this.#headText = text;
+    }
+    return this.#head;
+  }
+
+  #enterBody({ body }: ResponseHead): void {
+    switch (body.kind) {
+      case "counted":
+        this.#phase = "counted";
+        this.#remaining = body.bytes;
+        return;
+      case "chunked":
+        this.#phase = "chunked";
+        this.#chunks = new ChunkedBody();
+        return;
+      case "until_close":
+        this.#phase = "until_close";
+    }
+  }
+
+  #takeCounted(bytes: Buffer): Buffer {
+    const part = bytes.length <= this.#remaining ? bytes : bytes.subarray(0, this.#remaining);
+    this.#remaining -= part.length;
+    const rest = bytes.subarray(part.length);
+    // Told before the handler has it: the memory of what it is done with may move on.
+    const surplus = rest.length;
+    this.#give(part, this.#remaining === 0);
+    if (this.#remaining === 0 && this.#phase === "counted") this.#finish(surplus);
+    return rest;
+  }
+
+  /** Hands on what one read brought of the body: as it lies, but as a copy to a handler that may keep what lies in the scratch buffer. */
+  #give(part: Buffer, last: boolean): void {
+    const handler = this.#handler;
+    if (handler === null) return;
+    if (!handler.keepsChunks) handler.onResponseData(this, part, last);
+    else if (this.#reading !== null && part.buffer === this.#reading.buffer) this.#given = !handler.onResponseData(this, part, last);
+    else this.#giveCopy(handler, part, last);
+  }
+
+  #giveCopy(handler: AnswerHandler, part: Buffer, last: boolean): void {
+    const { buffers } = this.#home;
+    const buffer = buffers.take();
+    const copied = part.copy(buffer);
+    if (handler.onResponseData(this, buffer.subarray(0, copied), last)) buffers.recycle(buffer);
+  }
+
+  /** The data of all chunks of one read is moved together: one buffer is handed on as one piece. */
+  #takeChunked(arrived: Buffer): Buffer {
+    let start = 0;
+    let end = 0;
+    const rest = this.#chunks?.take(arrived, (data) => {
+      const at = data.byteOffset - arrived.byteOffset;
+      if (end === 0) start = end = at;
+      else if (at !== end) arrived.copyWithin(end, at, at + data.length);
+      end += data.length;
+    });
+    if (rest === undefined) return this.#malformed();
+    const isLast = rest !== null;
+    const surplus = rest?.length ?? 0;
+    if (end > start) this.#give(arrived.subarray(start, end), isLast);
+    if (rest === null) return NOTHING;
+    // The handler may have given up over what it got.
+    if (this.#phase === "chunked") this.#finish(surplus);
+    return rest;
+  }
+
+  #malformed(): Buffer {
+    this.#lost(coded("the answer is not valid HTTP", "EPROTO"));
+    return NOTHING;
+  }
+
+  /** The answer is complete; `surplus` = bytes that came behind it. */
+  #finish(surplus: number): void {
+    const handler = this.#handler;
+    this.#handler = null;
+    const expected = handler === null || handler.onResponseComplete();
+    if (expected && this.#keepAlive && surplus === 0 && this.#phase !== "over") this.#rest();
+    else this.#lost(IDLE);
+    handler?.onResponseEnd();
+  }
+
+  /** Waits for its next request, or gets one at once. */
+  #rest(): void {
+    this.#phase = "idle";
+    this.resume();
+    this.idleUntilMs = this.#home.options.runtime.now() + this.#idleMs;
+    this.#home.free(this);
+  }
+
+  #ended(): void {
+    if (this.#phase === "until_close") {
+      this.#keepAlive = false;
+      this.#finish(0);
+    } else this.#lost(coded("the connection was closed", "ECONNRESET"));
+  }
+
+  #lost(error: Error): void {
+    if (this.#phase === "over") return;
+    this.#phase = "over";
+    this.#unwritten = "";
+    const handler = this.#handler;
+    this.#handler = null;
+    this.#socket.destroy();
+    if (!this.#isReading && this.#reading !== null) {
+      this.#home.buffers.recycle(this.#reading);
+      this.#reading = null;
+    }
+    this.#home.gone(this);
+    handler?.onResponseError(this, error);
+  }
+}
+
+/** A whole request, a character for each byte. */
+export function requestText(head: string, { bytes, id, idStart, idEnd }: RequestBody): string {
+  const text = bytes.toString("latin1");
+  return `${head}${text.length - (idEnd - idStart) + id.length}\r\n\r\n${text.slice(0, idStart)}${id}${text.slice(idEnd)}`;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** An error with a code, as node's own have one. */
+export function coded(message: string, code: string): Error {
+  return Object.assign(new Error(message), { code });
+}

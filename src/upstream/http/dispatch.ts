@@ -1,0 +1,425 @@
+// One request to a provider over HTTP and its answer, read only as far as the JSON-RPC envelope: a whole result, a long one that is passed on
+// while it arrives, or a failure. Knows nothing of connections but how to steer its own.
+import { isUtf8 } from "node:buffer";
+import { type Answer, type ResultAnswer, readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../../core/rpc/answer.ts";
+import type { Failure } from "../../core/rpc/failure.ts";
+import type { AnswerListener, AnswerStream, BorrowedBuffer, Dispatch, Room, StreamSink } from "../transport.ts";
+import { AnswerPace, type Clock } from "./answer-pace.ts";
+import { type BufferPool, HEADROOM_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
+import type { AnswerHandler, DispatchControl } from "./connection.ts";
+import { GatheredBody } from "./gathered-body.ts";
+
+/** Bounds of an answer. */
+export interface AnswerLimits {
+  /** Longest answer passed on, and the longest held in one piece. */
+  readonly maxAnswerBytes: number;
+  readonly maxWholeBytes: number;
+}
+
+/** Which answer is waited for. */
+export interface ExpectedAnswer {
+  /** The id that its request was sent under. */
+  readonly wireId: string;
+  /** False where the caller needs the answer in one piece and keeps it. */
+  readonly mayStream: boolean;
+  /** Where it is counted while it is gathered. */
+  readonly room: Room;
+  /** Of its method. */
+  readonly deadlineMs: number;
+  /** Told that an answer came which belongs to something else, by whoever was not asked before the connection was used again. */
+  readonly distrust: () => void;
+}
+
+/** What answers are read with. */
+export interface AnswerParts extends Clock {
+  readonly buffers: BufferPool;
+}
+
+/** Bytes after which an answer is passed on while it arrives. */
+const STREAM_FROM_BYTES = 65_536;
+/** Bytes that show how an answer begins, when it is known to be long. */
+const LONG_HEAD_BYTES = 1_024;
+const EXCERPT_CHARS = 512;
+
+/** One request on its way and the reading of its answer. */
+export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
+  sent = false;
+  queued = false;
+  /** Called once when its connection has no more to do with it. */
+  onOver: () => void = NOTHING;
+  head: Buffer = EMPTY;
+  idAt = 0;
+  bodyBytes: number | null = null;
+  readonly #expected: ExpectedAnswer;
+  readonly #listener: AnswerListener;
+  readonly #limits: AnswerLimits;
+  readonly #parts: AnswerParts;
+  readonly #buffers: BufferPool;
+  #controller: DispatchControl | null = null;
+  #state: "waiting" | "held" | "flowing" | "over" = "waiting";
+  #status = 0;
+  #retryAfter: string | null = null;
+  #encoded = false;
+  /** Longer than this is refused while it is held. */
+  #mostBytes: number;
+  #decided = false;
+  #decideAtBytes = STREAM_FROM_BYTES;
+  #stopped = false;
+  /** A whole short answer. */
+  #short: Buffer | null = null;
+  /** What has arrived of any other, until it flows. */
+  #gathered: GatheredBody | null = null;
+  /** What arrived after that, before anybody listened. */
+  #late: Buffer[] = [];
+  #size = 0;
+  #passed = 0;
+  #hasVersion = false;
+  /** First byte of the result value. */
+  #opening = 0;
+  #sink: StreamSink | null = null;
+  /** While it is passed on. */
+  #pace: AnswerPace | null = null;
+  #held: Buffer = EMPTY;
+  /** The piece that ends the answer, and whether it is here. */
+  #last: Buffer | null = null;
+  #complete = false;
+  /** What happened to the stream before anybody listened. */
+  #ending: (() => void) | null = null;
+  /** What a complete answer is; null = none is here, or it flows. */
+  #answer: Answer | null = null;
+
+  constructor(expected: ExpectedAnswer, listener: AnswerListener, limits: AnswerLimits, parts: AnswerParts) {
+    this.#parts = parts;
+    this.#buffers = parts.buffers;
+    this.#expected = expected;
+    this.#listener = listener;
+    this.#limits = limits;
+    this.#mostBytes = Math.min(limits.maxWholeBytes, limits.maxAnswerBytes);
+  }
+
+  get abandoned(): boolean {
+    return this.#state === "over";
+  }
+
+  get keepsChunks(): boolean {
+    return this.#state === "held" || this.#state === "flowing";
+  }
+
+  onRequestStart(controller: DispatchControl): void {
+    this.#controller = controller;
+    if (this.#state === "over") controller.abort(CANCELLED);
+    else this.sent = true;
+  }
+
+  onResponseStart(_controller: DispatchControl, status: number, headers: Record<string, string | string[] | undefined>): void {
+    if (status < 200) return;
+    this.#status = status;
+    if (status >= 300) this.#mostBytes = MAX_ERROR_BYTES;
+    const { "retry-after": retryAfter, "content-length": length, "content-encoding": encoding } = headers;
+    this.#retryAfter = typeof retryAfter === "string" ? retryAfter : null;
+    this.#encoded = encoding !== undefined && encoding !== "identity";
+    this.bodyBytes = typeof length === "string" && LENGTH.test(length) ? Number(length) : null;
+    if (this.bodyBytes !== null && this.bodyBytes > this.#limits.maxAnswerBytes) return this.#fail("body", "the answer is too long");
+    if (this.bodyBytes !== null && this.bodyBytes > STREAM_FROM_BYTES) this.#decideAtBytes = LONG_HEAD_BYTES;
+  }
+
+  onResponseData(_controller: DispatchControl, chunk: Buffer, last = false): boolean {
+    this.#size += chunk.length;
+    if (!last) this.#listener.heard?.();
+    this.#pace?.came(chunk.length);
+    switch (this.#state) {
+      case "flowing":
+        return this.#pass(chunk, last);
+      case "held":
+        this.#complete ||= last;
+        this.#late.push(chunk);
+        return false;
+      case "waiting":
+        this.#gather(chunk, last);
+        return true;
+      case "over":
+        return true;
+    }
+  }
+
+  onResponseComplete(): boolean {
+    // From here on the connection is another request's.
+    this.#controller = null;
+    if (this.#state !== "waiting") return true;
+    this.#answer = this.#read(this.#body());
+    return this.#answer.kind !== "foreign";
+  }
+
+  onResponseEnd(): void {
+    this.#release();
+    // undici does not ask.
+    if (this.#controller !== null && !this.onResponseComplete()) this.#expected.distrust();
+    if (this.#state === "flowing") this.#endFlow();
+    else if (this.#state === "held") this.#ending = () => this.#endFlow();
+    else if (this.#state === "waiting" && this.#answer !== null) this.#tell(this.#body(), this.#answer);
+  }
+
+  onResponseError(_controller: DispatchControl | null, error: Error): void {
+    this.#release();
+    if (this.#state === "waiting") this.#fail(this.sent ? "network" : "unsent", describe(error), isCrowded(error) ? { crowded: true } : { incident: error });
+    else if (this.#state === "held") this.#ending = () => this.#break("the provider's answer broke off");
+    else if (this.#state === "flowing") this.#break("the provider's answer broke off");
+  }
+
+  cancel(): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#letGo();
+    this.#release();
+    this.#controller?.abort(CANCELLED);
+  }
+
+  cut(): void {
+    this.cancel();
+  }
+
+  recycle(chunk: Buffer): void {
+    this.#buffers.recycle(chunk);
+  }
+
+  pause(): void {
+    this.#stopped = true;
+    this.#pace?.pause();
+    if (this.#state !== "over") this.#controller?.pause();
+  }
+
+  resume(): void {
+    this.#stopped = false;
+    this.#pace?.resume();
+    if (this.#state !== "over") this.#controller?.resume();
+  }
+
+  flow(sink: StreamSink): void {
+    if (this.#state !== "held") return;
+    this.#sink = sink;
+    this.#state = "flowing";
+    const pieces = [...(this.#gathered === null ? [] : [this.#gathered.bytes.subarray(this.head.length)]), ...this.#late];
+    this.#passed = this.head.length;
+    this.#gathered = null;
+    this.#late = [];
+    this.#stopped = false;
+    for (const [at, piece] of pieces.entries()) {
+      if (this.#pass(piece, this.#complete && at === pieces.length - 1)) this.#buffers.recycle(piece);
+    }
+    if (!this.#stopped) this.resume();
+    this.#ending?.();
+  }
+
+  /** Adds what arrived of an answer that is not passed on, or not yet. */
+  #gather(chunk: Buffer, last: boolean): void {
+    if (last && this.#gathered === null && chunk.length <= SLAB_ANSWER_BYTES) {
+      this.#short = this.#expected.mayStream ? this.#buffers.copyOf(chunk) : Buffer.from(chunk);
+      return;
+    }
+    if (this.#size > this.#mostBytes) return this.#fail("body", "the answer is too long");
+    this.#gathered ??= new GatheredBody(this.#buffers, this.#expected.room);
+    // Where it may be passed on, that is decided within a buffer.
+    const counted = this.#decided || !this.#expected.mayStream;
+    if (!this.#gathered.add(chunk, this.bodyBytes, counted)) return this.#fail("no_room", NO_ROOM);
+    this.#complete = last;
+    // What is complete is told whole: it can still fail over.
+    if (!last && !this.#decided && this.#size >= this.#decideAtBytes) this.#decide(this.#gathered.bytes);
+  }
+
+  /** Enough has arrived to decide whether this is a result, and whether it is passed on while it arrives. */
+  #decide(first: Buffer): void {
+    this.#decided = true;
+    if (this.#encoded) return this.#fail("body", COMPRESSED);
+    if (this.#status >= 300) return;
+    const head = readAnswerHead(first, this.#expected.wireId);
+    if (head.kind === "bad") return this.#fail("body", head.message);
+    if (head.kind === "foreign") return this.#fail("body", OTHER_ID);
+    if (head.kind === "whole") {
+      this.#mostBytes = MAX_ERROR_BYTES;
+      return;
+    }
+    // Until the id is here nobody knows whose answer this is: it is held.
+    if (!this.#expected.mayStream || head.idAt === null) return;
+    this.head = Buffer.from(first.subarray(0, head.start));
+    this.idAt = head.idAt;
+    this.#hasVersion = head.hasVersion;
+    this.#opening = first[head.start] ?? 0;
+    this.#state = "held";
+    this.#gathered?.vacate();
+    this.#pace = new AnswerPace(this.#parts, this.#expected.deadlineMs, (message, byReader) => this.#cutOff(message, byReader));
+    this.#listener.stream(this);
+    if (this.#state === "held") this.pause();
+  }
+
+  /**
+   * Passes on what cannot belong to the tail; the last bytes are held back until the answer has ended: as a copy, or where they lie when the answer
+   * is known to end with them. True = done with the chunk.
+   */
+  #pass(chunk: Buffer, last: boolean): boolean {
+    if (this.#size > this.#limits.maxAnswerBytes) {
+      this.#break("the answer is too long");
+      return true;
+    }
+    if (this.bodyBytes !== null && this.#size > this.bodyBytes) {
+      this.#break(WRONG_LENGTH);
+      return true;
+    }
+    if (last) {
+      this.#last = chunk;
+      return false;
+    }
+    this.#passed += chunk.length;
+    if (this.bodyBytes !== null && this.#passed <= this.bodyBytes - TAIL_BYTES) return this.#sink?.data(chunk, true) ?? true;
+    const cut = chunk.length - TAIL_BYTES;
+    if (cut >= 0) {
+      if (this.#held.length > 0) this.#sink?.data(this.#held, false);
+      this.#held = Buffer.from(chunk.subarray(cut));
+      return cut === 0 || (this.#sink?.data(chunk.subarray(0, cut), true) ?? true);
+    }
+    const joined = Buffer.concat([this.#held, chunk]);
+    const ready = Math.max(0, joined.length - TAIL_BYTES);
+    if (ready > 0) this.#sink?.data(joined.subarray(0, ready), false);
+    this.#held = joined.subarray(ready);
+    return true;
+  }
+
+  #endFlow(): void {
+    if (this.bodyBytes !== null && this.#size !== this.bodyBytes) return this.#break(WRONG_LENGTH);
+    const last = this.#last ?? EMPTY;
+    const tail = last.length >= TAIL_BYTES ? last.subarray(-TAIL_BYTES) : Buffer.concat([this.#held, last]).subarray(-TAIL_BYTES);
+    const end = readAnswerTail(tail, { idAt: this.idAt, hasVersion: this.#hasVersion }, this.#expected.wireId, this.#opening);
+    if (end === null) return this.#break("the provider's answer does not end as a JSON-RPC answer");
+    const fromEnd = tail.length - end.resultEnd;
+    this.#state = "over";
+    this.#pace?.end();
+    this.#last = null;
+    if (last.length >= fromEnd && last.length > 0) {
+      if (this.#held.length > 0) this.#sink?.data(this.#held, false);
+      this.#sink?.end(last, last.length - fromEnd, true);
+      return;
+    }
+    const joined = Buffer.concat([this.#held, last]);
+    this.#buffers.recycle(last);
+    this.#sink?.end(joined, joined.length - fromEnd, false);
+  }
+
+  #break(message: string): void {
+    if (this.#state !== "flowing") return;
+    this.cancel();
+    this.#listener.broken(message);
+    this.#sink?.broken(message);
+  }
+
+  /** It does not get on: its connection ends here, and its reader's. */
+  #cutOff(message: string, byReader: boolean): void {
+    if (this.#state !== "flowing" && this.#state !== "held") return;
+    if (!byReader && this.#state === "flowing") return this.#break(message);
+    this.cancel();
+    this.#sink?.broken(message, byReader);
+  }
+
+  #body(): Buffer {
+    return this.#short ?? this.#gathered?.bytes ?? EMPTY;
+  }
+
+  /** Gives back all memory that nobody else has. */
+  #letGo(): void {
+    this.#pace?.end();
+    this.#gathered?.release();
+    this.#gathered = null;
+    for (const piece of this.#late) this.#buffers.recycle(piece);
+    this.#late = [];
+    if (this.#last !== null) this.#buffers.recycle(this.#last);
+    this.#last = null;
+  }
+
+  /** What a complete body is. */
+  #read(body: Buffer): Answer {
+    if (this.#encoded) return { kind: "bad", message: COMPRESSED };
+    // A caller's WebSocket would be closed for bytes that are no text.
+    if (!isUtf8(body)) return { kind: "bad", message: EMPTY_BODY };
+    const long = this.#isOk ? readLongResult(body, this.#expected.wireId) : null;
+    return long ?? readAnswer(body, this.#expected.wireId);
+  }
+
+  /** Tells the listener what a complete body is. */
+  #tell(body: Buffer, answer: Answer): void {
+    switch (answer.kind) {
+      case "bad":
+        return this.#fail("body", this.#encoded ? COMPRESSED : excerpt(body) || EMPTY_BODY);
+      case "foreign":
+        return this.#fail("body", OTHER_ID);
+      case "error":
+        return this.#failWith(body.subarray(answer.start, answer.end), answer.owned);
+      case "result":
+        if (this.#isOk) this.#succeed(body, answer);
+        else this.#fail("body", `a result with HTTP status ${this.#status}`);
+    }
+  }
+
+  get #isOk(): boolean {
+    return this.#status >= 200 && this.#status < 300;
+  }
+
+  #succeed(body: Buffer, answer: ResultAnswer): void {
+    this.#state = "over";
+    const gathered = this.#gathered;
+    this.#gathered = null;
+    const { mayStream } = this.#expected;
+    if (gathered === null) return this.#listener.result(body, answer, mayStream ? NO_LENDER : undefined);
+    gathered.vacate();
+    if (mayStream && this.#buffers.mayLend) return this.#listener.result(body, answer, this.#buffers);
+    this.#listener.result(gathered.keep(), answer);
+  }
+
+  #failWith(raw: Buffer, owned: boolean): void {
+    if (raw.length > MAX_ERROR_BYTES) return this.#fail("body", "the error is too long");
+    const kept = Buffer.from(raw);
+    const error = readError(kept);
+    this.#state = "over";
+    this.#letGo();
+    this.#listener.failed({ kind: "error", httpStatus: this.#status, retryAfter: this.#retryAfter, ...error }, owned ? kept : null);
+  }
+
+  #release(): void {
+    const { onOver } = this;
+    this.onOver = NOTHING;
+    onOver();
+  }
+
+  #fail(kind: Failure["kind"], message: string, about: Pick<Failure, "crowded" | "incident"> = {}): void {
+    this.cancel();
+    this.#listener.failed({ kind, httpStatus: this.#status, retryAfter: this.#retryAfter, code: null, message, data: null, ...about }, null);
+  }
+}
+
+/** Of what nobody takes back. */
+const NO_LENDER: BorrowedBuffer = { headroomBytes: HEADROOM_BYTES, recycle() {} };
+const EMPTY = Buffer.alloc(0);
+const NOTHING = (): void => {};
+const CANCELLED = new Error("cancelled");
+/** Longest error, and longest anything that is not a result. */
+const MAX_ERROR_BYTES = 1_048_576;
+const EMPTY_BODY = "the body is empty";
+const LENGTH = /^\d{1,15}$/;
+/** The caller has been told this length: more bytes would be taken for the beginning of its next answer. */
+const WRONG_LENGTH = "the provider's answer is not as long as it said";
+const OTHER_ID = "the answer carries another id";
+const NO_ROOM = "there is no room in memory for the answer";
+const COMPRESSED = "the answer is compressed, which was not asked for";
+
+function excerpt(body: Buffer): string {
+  return body.toString("utf8", 0, EXCERPT_CHARS).trim();
+}
+
+/** Whether a request failed for want of a connection of ours. */
+function isCrowded(error: Error & { readonly code?: unknown }): boolean {
+  return error.code === "EPOOL";
+}
+
+/** The kind of a network error without anything of the address it was for. */
+function describe(error: Error & { readonly code?: unknown; readonly cause?: unknown }): string {
+  const cause = error.cause instanceof Error ? describe(error.cause) : "";
+  const calm = /ENHANCE_YOUR_CALM|(?:GOAWAY.*|closed with error )code 11\b/.test(error.message) ? "ENHANCE_YOUR_CALM" : "";
+  return [typeof error.code === "string" ? error.code : error.name, calm, cause].filter(Boolean).join(" ");
+}

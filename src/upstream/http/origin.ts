@@ -1,0 +1,163 @@
+// HTTP/1.1 to one plain-text origin: a bounded pool of keep-alive connections with one request at a time each, read through one shared buffer.
+// Accepts only answers whose framing leaves no doubt; anything else ends the connection. Knows nothing of JSON-RPC or providers.
+import type { LookupFunction } from "node:net";
+import type { Runtime } from "../../runtime.ts";
+import { BufferPool } from "./buffer-pool.ts";
+import { type AnswerHandler, coded, Http1Connection, IDLE, type PoolHooks, type RequestBody } from "./connection.ts";
+
+/** Where an origin is, and how hard it may be used. */
+export interface OriginOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly connections: number;
+  /** Requests that may wait for a connection. */
+  readonly queue: number;
+  readonly connectTimeoutMs: number;
+  readonly runtime: Runtime;
+  /** How the host is resolved; null = as node does. */
+  readonly lookup: LookupFunction | null;
+  /** Memory that answers are read into; left out = the origin's own. */
+  readonly buffers?: BufferPool;
+}
+
+/** Connections to one origin. */
+export interface Origin {
+  /** Sends `head` (request line and headers, up to and with `content-length: `) and `body`. */
+  send(head: string, body: RequestBody, handler: AnswerHandler): void;
+  /** The same over a connection beyond the usual number, where those are in use. */
+  sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void;
+  /** Whether a request would not have to wait for another one's answer. */
+  isFree(): boolean;
+  /** Hands back a chunk's memory once nobody reads it any more. */
+  recycle(chunk: Buffer): void;
+  /** Nobody sends here any more: idle connections end now, the others after their answer. */
+  retire(): void;
+  /** Ends every connection; what is under way fails. */
+  destroy(): void;
+}
+
+/** Connections that only probes may open. */
+const PROBE_CONNECTIONS = 2;
+/** Not longer than the second by which connections are given up early. */
+const SWEEP_MS = 1_000;
+
+/** A pool without connections yet. */
+export function createOrigin(options: OriginOptions): Origin {
+  return new OriginPool(options);
+}
+
+interface Waiting {
+  readonly head: string;
+  readonly body: RequestBody;
+  readonly handler: AnswerHandler;
+}
+
+class OriginPool implements Origin, PoolHooks {
+  readonly options: OriginOptions;
+  readonly buffers: BufferPool;
+  readonly #idle: Http1Connection[] = [];
+  readonly #all = new Set<Http1Connection>();
+  #waiting: Waiting[] = [];
+  #cancelSweep: (() => void) | null = null;
+  #retired = false;
+  #destroyed = false;
+
+  constructor(options: OriginOptions) {
+    this.options = options;
+    this.buffers = options.buffers ?? new BufferPool();
+  }
+
+  send(head: string, body: RequestBody, handler: AnswerHandler): void {
+    if (this.#destroyed) return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
+    const connection = this.#takeIdle() ?? this.#connect(this.options.connections);
+    if (connection !== null) return this.#ask(connection, { head, body, handler });
+    if (this.#waiting.length >= this.options.queue) this.#waiting = this.#waiting.filter((it) => !it.handler.abandoned);
+    if (this.#waiting.length >= this.options.queue) return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
+    this.#waiting.push({ head, body, handler });
+  }
+
+  recycle(chunk: Buffer): void {
+    this.buffers.recycle(chunk);
+  }
+
+  sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void {
+    const connection = this.#destroyed ? null : (this.#takeIdle() ?? this.#connect(this.options.connections + PROBE_CONNECTIONS));
+    if (connection === null) this.send(head, body, handler);
+    else this.#ask(connection, { head, body, handler });
+  }
+
+  isFree(): boolean {
+    return this.#idle.length > 0 || this.#all.size < this.options.connections;
+  }
+
+  free(connection: Http1Connection): void {
+    for (let next = this.#isBeyond() ? undefined : this.#next(); next !== undefined; next = this.#next()) {
+      if (connection.ask(next.head, next.body, next.handler)) return;
+    }
+    if (this.#retired || this.#isBeyond()) connection.abort(IDLE);
+    else this.#idle.push(connection);
+  }
+
+  gone(connection: Http1Connection): void {
+    this.#all.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at !== -1) this.#idle.splice(at, 1);
+    const next = this.#destroyed || !this.isFree() ? undefined : this.#next();
+    if (next !== undefined) this.send(next.head, next.body, next.handler);
+  }
+
+  retire(): void {
+    this.#retired = true;
+    for (const connection of [...this.#idle]) connection.abort(IDLE);
+  }
+
+  destroy(): void {
+    this.#destroyed = true;
+    this.#cancelSweep?.();
+    for (const { handler } of this.#waiting.splice(0)) handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
+    for (const connection of [...this.#all]) connection.abort(coded("the pool is closed", "ECLOSED"));
+  }
+
+  /** Whether there are more connections than usual: then one that is free ends. */
+  #isBeyond(): boolean {
+    return this.#all.size > this.options.connections;
+  }
+
+  /** The request that has waited longest, of those that somebody still waits for. */
+  #next(): Waiting | undefined {
+    let next = this.#waiting.shift();
+    while (next?.handler.abandoned === true) next = this.#waiting.shift();
+    return next;
+  }
+
+  #ask(connection: Http1Connection, { head, body, handler }: Waiting): void {
+    if (!connection.ask(head, body, handler)) this.free(connection);
+  }
+
+  /** The connection that was used last, if it may still be: the sweep comes late where this process was held up, and the provider may have closed it. */
+  #takeIdle(): Http1Connection | null {
+    if (this.#idle.length === 0) return null;
+    const now = this.options.runtime.now();
+    for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
+      if (connection.idleUntilMs > now) return connection;
+      connection.abort(IDLE);
+    }
+    return null;
+  }
+
+  /** A new connection; null = there are `most` already. */
+  #connect(most: number): Http1Connection | null {
+    if (this.#all.size >= most) return null;
+    const fresh = new Http1Connection(this);
+    this.#all.add(fresh);
+    this.#cancelSweep ??= this.options.runtime.after(SWEEP_MS, () => this.#sweep());
+    return fresh;
+  }
+
+  #sweep(): void {
+    const { runtime } = this.options;
+    const now = runtime.now();
+    for (const connection of [...this.#idle]) if (connection.idleUntilMs <= now) connection.abort(IDLE);
+    this.#cancelSweep = this.#all.size === 0 ? null : runtime.after(SWEEP_MS, () => this.#sweep());
+  }
+}

@@ -1,0 +1,63 @@
+// One call to one provider outside of routing: what probes and subscriptions need to know for themselves. Never counted among callers' requests.
+
+import type { Provider } from "../core/provider/profile.ts";
+import { type Failure, plainFailure } from "../core/rpc/failure.ts";
+import { writeRequest } from "../core/rpc/wire-request.ts";
+import type { TimerWheel } from "./timer-wheel.ts";
+import type { AnswerListener, Upstream } from "./transport.ts";
+
+/** What is asked of whom. */
+export interface RpcCall {
+  readonly upstream: Pick<Upstream, "send">;
+  readonly provider: Provider;
+  readonly method: string;
+  /** The JSON array of parameters. */
+  readonly params: string;
+  readonly timeoutMs: number;
+  /** Whether the provider is there is the question. */
+  readonly isProbe?: true;
+}
+
+/** Hears the raw JSON of the result, or why there is none. */
+export interface RpcCallListener {
+  result(result: Buffer): void;
+  failed(failure: Failure): void;
+}
+
+/** Asks. Returns the way to stop; nobody hears anything after that. */
+export function rpcCall(timerWheel: TimerWheel, { upstream, provider, method, params, timeoutMs, isProbe }: RpcCall, inquirer: RpcCallListener): () => void {
+  const fail = (failure: Failure): void => {
+    timer.clear();
+    inquirer.failed(failure);
+  };
+  const listener: AnswerListener = {
+    result(body, { start, end }) {
+      timer.clear();
+      inquirer.result(body.subarray(start, end));
+    },
+    stream(stream) {
+      stream.cut();
+      fail(plainFailure("body", "the answer is too long"));
+    },
+    broken() {},
+    failed: fail,
+  };
+  // Where this process was held up, the answer may be here and not read yet: one turn later it is.
+  let timer = timerWheel.set(timeoutMs, () => {
+    timer = timerWheel.set(0, expire);
+  });
+  const expire = (): void => {
+    const { sent, queued } = dispatch;
+    dispatch.cancel();
+    const failure = plainFailure(sent ? "timeout" : "unsent", "no answer in time");
+    fail(!sent && queued === true ? { ...failure, crowded: true } : failure);
+  };
+  const dispatch = upstream.send(
+    { provider, ...writeRequest(method, Buffer.from(params)), mayStream: false, ...(isProbe === undefined ? {} : { isProbe }) },
+    listener,
+  );
+  return () => {
+    timer.clear();
+    dispatch.cancel();
+  };
+}

@@ -1,0 +1,309 @@
+// One provider's socket: opened when somebody needs it, opened again while somebody keeps it, closed when nobody does. What is sent over it is the
+// business of `calls.ts` and `subscriptions.ts`; this file reads no JSON.
+import { isUtf8 } from "node:buffer";
+import type { Socket } from "node:net";
+import { WebSocket } from "ws";
+import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
+import { readSocketMessage } from "../../core/rpc/socket-message.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import type { Room, SocketListener, SocketReport } from "../transport.ts";
+import { ArrivingMessage, type PaceLimits } from "./arriving-message.ts";
+import { type DialLimits, dial, nameOf, type SocketEndpoint } from "./dial.ts";
+import { Heartbeat, type HeartbeatLimits, type HeartbeatSample } from "./heartbeat.ts";
+import { type CallListener, type CallRequest, type PendingCall, PendingCalls } from "./pending-calls.ts";
+import { type SocketSubscriptionLimits, SocketSubscriptions } from "./subscriptions.ts";
+
+/** Bounds of one socket. */
+export interface SocketLimits extends DialLimits, SocketSubscriptionLimits, HeartbeatLimits, PaceLimits {
+  /** Calls that may wait for the socket to open, and for their answers. */
+  readonly maxWaiting: number;
+  readonly maxPending: number;
+  /** Bytes not yet taken by the provider, beyond which nothing more is sent. */
+  readonly maxBufferedBytes: number;
+  /** Frames that belong to nothing, in a row, beyond which the connection is given up. */
+  readonly maxStrays: number;
+  /** How often is looked whether it is alive and needed. */
+  readonly lookEveryMs: number;
+  /** Between attempts to open it: at first, at most, and when the provider refuses the credentials. */
+  readonly backoffMs: number;
+  readonly maxBackoffMs: number;
+  readonly authBackoffMs: number;
+  /** A call may open it before the wait is over, but not more often than this. */
+  readonly hurryMs: number;
+  /** A connection that lived this long was a good one. */
+  readonly steadyMs: number;
+}
+
+/** What a socket works with. */
+export interface ProviderSocketParts {
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
+  readonly limits: SocketLimits;
+  /** Where a message that arrives is counted until it is whole. */
+  readonly room: Room;
+}
+
+/** The socket to one address, across its connections. */
+export class ProviderSocket {
+  readonly feeds: SocketSubscriptions;
+  readonly #address: SocketEndpoint;
+  readonly #parts: ProviderSocketParts;
+  readonly #calls: PendingCalls;
+  readonly #arriving: ArrivingMessage;
+  readonly #keepers = new Set<{ readonly socketListener: SocketListener }>();
+  #state: SocketReport["state"] = "idle";
+  /** Null = it serves. */
+  #retiredAtMs: number | null = null;
+  #ws: WebSocket | null = null;
+  #cancelDial: () => void = nothing;
+  #timer: Timer | null = null;
+  #failure = plainFailure("unsent", "not connected");
+  /** Attempts in a row that came to nothing. */
+  #failures = 0;
+  #triedAtMs = Number.NEGATIVE_INFINITY;
+  #openedAtMs = 0;
+  #opened = 0;
+  #strayFrames = 0;
+  #straysInARow = 0;
+
+  constructor(address: SocketEndpoint, parts: ProviderSocketParts) {
+    this.#address = address;
+    this.#parts = parts;
+    this.#calls = new PendingCalls(parts.runtime.wireId);
+    this.#arriving = new ArrivingMessage(parts.room, parts.limits);
+    this.feeds = new SocketSubscriptions(this, parts);
+  }
+
+  get report(): SocketReport {
+    return { state: this.#state, subscriptions: this.feeds.live, opened: this.#opened, strayFrames: this.#strayFrames };
+  }
+
+  /** Nobody comes here any more. */
+  get retired(): boolean {
+    return this.#retiredAtMs !== null;
+  }
+
+  /** It is retired and has nothing more to do. */
+  get done(): boolean {
+    return this.retired && this.#state === "idle";
+  }
+
+  keep(socketListener: SocketListener): () => void {
+    const kept = { socketListener };
+    this.#keepers.add(kept);
+    if (this.#state === "open") socketListener.up();
+    else this.#reach();
+    return () => void this.#keepers.delete(kept);
+  }
+
+  /** Whether a request would be sent at once, or would open it. */
+  get isFree(): boolean {
+    return this.#state === "idle" || (this.#state === "open" && this.#calls.size < this.#parts.limits.maxPending);
+  }
+
+  /** Sends a request over it, or keeps it until the socket is open; null = the listener has been told why not. */
+  ask(question: CallRequest, listener: CallListener): PendingCall | null {
+    const obstacle = this.#reach() ?? this.#crowded();
+    if (obstacle !== null) {
+      listener.failed(obstacle, null);
+      return null;
+    }
+    const call = this.#calls.begin(question, listener);
+    if (this.#state === "open") this.#write(call);
+    return call;
+  }
+
+  abandon(call: PendingCall, late: CallListener): void {
+    this.#calls.abandon(call, late);
+  }
+
+  /** As if the connection had failed. */
+  renew(): void {
+    if (this.#ws !== null) this.#drop(this.#ws, "open, but nothing comes");
+  }
+
+  /** Subscriptions end, calls under way may still be answered. */
+  retire(): void {
+    this.#retiredAtMs = this.#parts.runtime.now();
+    this.#keepers.clear();
+    if (this.#calls.size === 0) return this.#end(REMOVED);
+    for (const seat of this.feeds.detach()) seat.lose(REMOVED);
+  }
+
+  /** Ends everything at once; resolves when the connection is gone. */
+  async close(): Promise<void> {
+    this.#retiredAtMs = this.#parts.runtime.now();
+    this.#keepers.clear();
+    const ws = this.#ws;
+    const gone = ws === null ? null : new Promise<void>((resolve) => ws.once("close", () => resolve()));
+    this.#end(CLOSING);
+    await gone;
+  }
+
+  /** Makes sure that it is open or being opened; otherwise says why it is not. */
+  #reach(): Failure | null {
+    if (this.#state === "open" || this.#state === "connecting") return null;
+    if (this.#retiredAtMs !== null) return { ...REMOVED, kind: "unsent" };
+    const { runtime, limits } = this.#parts;
+    if (this.#failures > 0 && runtime.now() - this.#triedAtMs < limits.hurryMs) return { ...this.#failure, kind: "unsent" };
+    this.#connect();
+    return null;
+  }
+
+  #crowded(): Failure | null {
+    const { maxPending, maxWaiting } = this.#parts.limits;
+    if (this.#calls.size < (this.#state === "open" ? maxPending : maxWaiting)) return null;
+    return { ...plainFailure("unsent", "too many requests wait on this socket"), crowded: true };
+  }
+
+  #write(call: PendingCall): void {
+    const ws = this.#ws;
+    if (ws === null || ws.readyState !== WebSocket.OPEN) return this.#calls.fail(call, plainFailure("unsent", "the socket is closing"));
+    if (ws.bufferedAmount > this.#parts.limits.maxBufferedBytes) return this.#calls.fail(call, plainFailure("unsent", "the socket is backed up"));
+    call.sent = true;
+    ws.send(call.write(), AS_TEXT);
+  }
+
+  #connect(): void {
+    const { runtime, timerWheel, limits } = this.#parts;
+    this.#timer?.clear();
+    this.#state = "connecting";
+    this.#triedAtMs = runtime.now();
+    this.#cancelDial = dial(this.#address, limits, timerWheel, {
+      opened: (ws, wire) => this.#open(ws, wire),
+      refused: (failure) => {
+        this.#triedAtMs = runtime.now();
+        this.#fall(failure, null);
+      },
+    });
+  }
+
+  #open(ws: WebSocket, wire: Socket): void {
+    this.#state = "open";
+    this.#ws = ws;
+    this.#opened++;
+    this.#openedAtMs = this.#parts.runtime.now();
+    this.#straysInARow = 0;
+    this.#arriving.done();
+    const { runtime } = this.#parts;
+    // Before the library reads them: a message that they complete sets the count back.
+    wire.prependListener("data", (chunk: Buffer) => {
+      if (this.#ws === ws && !this.#arriving.add(chunk.length, runtime.now())) this.#drop(ws, "there is no room in memory for what it sends");
+    });
+    for (const event of ["message", "ping", "pong"]) ws.prependListener(event, () => this.#arriving.done());
+    ws.on("message", (data, isBinary) => {
+      if (this.#ws === ws && Buffer.isBuffer(data)) this.#hear(data, isBinary);
+    });
+    ws.on("error", (error) => this.#drop(ws, nameOf(error)));
+    ws.on("close", (code) => this.#drop(ws, `closed ${code}`));
+    const watch = new Heartbeat(this.#parts.limits, this.#seen(wire));
+    this.#lookLater(ws, () => watch.look(this.#seen(wire)));
+    for (const call of this.#calls.unsent()) this.#write(call);
+    for (const { socketListener } of [...this.#keepers]) if (this.#ws === ws) socketListener.up();
+  }
+
+  #hear(bytes: Buffer, isBinary: boolean): void {
+    // Text has been checked by `ws`; callers are promised UTF-8, so binary frames are as well.
+    if (isBinary && !isUtf8(bytes)) return this.#stray();
+    const frame = readSocketMessage(bytes);
+    const known =
+      (frame.kind === "answer" && this.#calls.answer(frame.id, bytes)) ||
+      (frame.kind === "notification" && this.feeds.notify(frame.subscription, Buffer.from(bytes.subarray(frame.start, frame.end))));
+    if (known) this.#straysInARow = 0;
+    else this.#stray();
+  }
+
+  #stray(): void {
+    this.#strayFrames++;
+    this.#straysInARow++;
+    if (this.#straysInARow > this.#parts.limits.maxStrays && this.#ws !== null) this.#drop(this.#ws, "too many frames that belong to nothing");
+  }
+
+  /** The connection `ws` is of no use any more. */
+  #drop(ws: WebSocket, message: string): void {
+    if (this.#ws !== ws) return;
+    this.#ws = null;
+    ws.terminate();
+    this.#fall(plainFailure("network", message), this.#parts.runtime.now() - this.#openedAtMs);
+  }
+
+  /** There is no connection (any more): says so to everybody, and waits before the next attempt. */
+  #fall(why: Failure, livedMs: number | null): void {
+    const { timerWheel, limits } = this.#parts;
+    // However many fail because of it, it has happened once.
+    const failure: Failure = { ...why, incident: why };
+    this.#timer?.clear();
+    this.#failure = failure;
+    if (livedMs !== null && livedMs >= limits.steadyMs) this.#failures = 0;
+    this.#state = this.#retiredAtMs === null ? "waiting" : "idle";
+    if (this.#retiredAtMs === null) this.#timer = timerWheel.set(this.#backoffMs(failure), () => this.#again());
+    this.#failures++;
+    this.#tell(failure, () => {
+      for (const { socketListener } of [...this.#keepers]) socketListener.down(failure, livedMs);
+    });
+  }
+
+  /** Tells everybody who had something on the connection, and first `keepers`: whoever tries elsewhere then knows that this way is gone. */
+  #tell(failure: Failure, keepers: () => void): void {
+    this.#arriving.done();
+    const calls = this.#calls.detach();
+    const openSockets = this.feeds.detach();
+    keepers();
+    for (const seat of openSockets) seat.lose(failure);
+    for (const call of calls) this.#calls.fail(call, { ...failure, kind: call.sent ? "network" : "unsent" });
+  }
+
+  #backoffMs({ httpStatus }: Failure): number {
+    const { backoffMs, maxBackoffMs, authBackoffMs } = this.#parts.limits;
+    const ms = httpStatus === 401 || httpStatus === 402 || httpStatus === 403 ? authBackoffMs : Math.min(maxBackoffMs, backoffMs * 2 ** this.#failures);
+    return ms * (1 + JITTER * (2 * this.#parts.runtime.random() - 1));
+  }
+
+  #again(): void {
+    if (this.#keepers.size > 0) this.#connect();
+    else this.#state = "idle";
+  }
+
+  #seen(wire: Socket): HeartbeatSample {
+    const needed = this.#keepers.size > 0 || this.#calls.size > 0 || this.feeds.size > 0;
+    return { nowMs: this.#parts.runtime.now(), bytesRead: wire.bytesRead, begun: this.#calls.begun, needed };
+  }
+
+  #lookLater(ws: WebSocket, look: () => ReturnType<Heartbeat["look"]>): void {
+    this.#timer = this.#parts.timerWheel.set(this.#parts.limits.lookEveryMs, () => {
+      const found = look();
+      if (this.#arriving.isTooSlow(this.#parts.runtime.now())) return this.#drop(ws, "a message that does not get on");
+      if (found === "dead") return this.#drop(ws, "silent");
+      if (found === "idle") return this.#end(NOT_NEEDED);
+      if (this.#retirementOver) return this.#end(REMOVED);
+      if (found === "ping") ws.ping();
+      this.#lookLater(ws, look);
+    });
+  }
+
+  get #retirementOver(): boolean {
+    const { runtime, limits } = this.#parts;
+    return this.#retiredAtMs !== null && (this.#calls.size === 0 || runtime.now() - this.#retiredAtMs >= limits.idleMs);
+  }
+
+  /** Closes politely and on purpose: nobody's fault. */
+  #end(failure: Failure): void {
+    const ws = this.#ws;
+    this.#ws = null;
+    this.#state = "idle";
+    this.#timer?.clear();
+    this.#cancelDial();
+    ws?.close(GOING_AWAY);
+    this.#tell(failure, nothing);
+  }
+}
+
+const AS_TEXT = { binary: false };
+const GOING_AWAY = 1001;
+const JITTER = 0.2;
+const REMOVED = plainFailure("network", "the provider was removed");
+const CLOSING = plainFailure("network", "the service is closing");
+const NOT_NEEDED = plainFailure("network", "not needed any more");
+
+function nothing(): void {}

@@ -1,0 +1,314 @@
+// Subscriptions on one provider's socket: equal ones are one upstream, shared by any number of watchers. Lives and dies with the connection:
+// what is lost is not subscribed again, since only the watcher knows what it has missed.
+import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
+import { readSubscriptionId } from "../../core/rpc/socket-message.ts";
+import { writeRequest } from "../../core/rpc/wire-request.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import type { Dispatch, SubscriptionListener } from "../transport.ts";
+import type { CallListener, CallRequest, PendingCall } from "./pending-calls.ts";
+
+/** Bounds of the subscriptions of one socket. */
+export interface SocketSubscriptionLimits {
+  readonly maxFeeds: number;
+  /** Notifications held because they came before the acknowledgement of their subscription. */
+  readonly maxHeldFrames: number;
+  readonly maxHeldBytes: number;
+  readonly maxHeldMs: number;
+  /** Silence after which a sent `eth_subscribe` is asked again, since its answer may have been lost. */
+  readonly askAgainMs: number;
+  /** Silence after which those who wait for it are refused. */
+  readonly acknowledgeMs: number;
+}
+
+/** The socket as its subscriptions see it. */
+export interface SocketRequester {
+  /** Asks the provider; null = the listener has been told why not. */
+  ask(question: CallRequest, listener: CallListener): PendingCall | null;
+  /** Nobody waits for this answer any more; if it comes it goes to `late`. */
+  abandon(call: PendingCall, late: CallListener): void;
+}
+
+/** What the subscriptions of one socket work with. */
+export interface SocketSubscriptionsParts {
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
+  readonly limits: SocketSubscriptionLimits;
+}
+
+/** The subscriptions of one socket. */
+export class SocketSubscriptions {
+  readonly #asker: SocketRequester;
+  readonly #runtime: Runtime;
+  readonly #timerWheel: TimerWheel;
+  readonly #limits: SocketSubscriptionLimits;
+  readonly #byParams = new Map<string, Feed>();
+  readonly #byId = new Map<string, Feed>();
+  /** Ids given up until the provider says so: their last notifications may still be on their way. Oldest first. */
+  readonly #left = new Set<string>();
+  #held: Held[] = [];
+  #heldBytes = 0;
+
+  constructor(asker: SocketRequester, { runtime, timerWheel, limits }: SocketSubscriptionsParts) {
+    this.#asker = asker;
+    this.#runtime = runtime;
+    this.#timerWheel = timerWheel;
+    this.#limits = limits;
+  }
+
+  /** Subscriptions that are wanted, and those of them that the provider has acknowledged. */
+  get size(): number {
+    return this.#byParams.size;
+  }
+  get live(): number {
+    return this.#byId.size;
+  }
+
+  join(params: string, watcher: SubscriptionListener): Dispatch {
+    const known = this.#byParams.get(params);
+    const feed = known ?? new Feed(params);
+    const seat = new SubscriptionHandle(feed, watcher, this);
+    if (known === undefined && this.size >= this.#limits.maxFeeds) {
+      seat.refuse(plainFailure("unsent", "too many subscriptions on this socket"), null);
+      return seat;
+    }
+    feed.openSockets.add(seat);
+    if (known === undefined) this.#ask(feed);
+    else if (feed.id !== null) seat.start();
+    return seat;
+  }
+
+  leave(seat: SubscriptionHandle): void {
+    const { feed } = seat;
+    if (!feed.openSockets.delete(seat) || feed.openSockets.size > 0) return;
+    this.#forget(feed);
+    if (feed.id !== null) this.#unsubscribe(feed.id, feed.rawId);
+  }
+
+  /** One notification; false when it belongs to nothing. */
+  notify(subscription: string, result: Buffer): boolean {
+    const feed = this.#byId.get(subscription);
+    if (feed !== undefined) {
+      feed.deliver(result);
+      return true;
+    }
+    if (this.#left.has(subscription)) return true;
+    if (this.#byParams.size === this.#byId.size) return false;
+    this.#hold(subscription, result);
+    return true;
+  }
+
+  /** The connection is gone: whoever has to be told. Subscriptions not yet acknowledged hear of it as calls that failed. */
+  detach(): readonly SubscriptionHandle[] {
+    const feeds = [...this.#byId.values()];
+    for (const feed of feeds) this.#forget(feed);
+    this.#left.clear();
+    this.#dropHeld();
+    return feeds.flatMap((it) => it.takeSeats());
+  }
+
+  #ask(feed: Feed): void {
+    this.#byParams.set(feed.params, feed);
+    this.#send(feed);
+    if (this.#byParams.get(feed.params) === feed && feed.id === null) this.#watch(feed, 0);
+  }
+
+  #send(feed: Feed): void {
+    let call: PendingCall | null = null;
+    let over = false;
+    const end = (): void => {
+      over = true;
+      if (call !== null) feed.calls.delete(call);
+    };
+    call = this.#asker.ask(question("eth_subscribe", feed.params), {
+      result: (body, { start, end: stop }) => {
+        end();
+        this.#acknowledged(feed, body, start, stop);
+      },
+      failed: (failure, raw) => {
+        end();
+        // Another request for the same subscription may still be answered.
+        if (feed.calls.size === 0) this.#refused(feed, failure, raw);
+      },
+    });
+    if (call === null || over) return;
+    feed.call ??= call;
+    feed.calls.add(call);
+  }
+
+  /** An answer can be lost: what was sent and not answered is asked again, and given up in the end. */
+  #watch(feed: Feed, silentMs: number): void {
+    const { askAgainMs, acknowledgeMs } = this.#limits;
+    feed.timer = this.#timerWheel.set(askAgainMs, () => {
+      if (feed.call?.sent !== true) return this.#watch(feed, 0);
+      const totalMs = silentMs + askAgainMs;
+      if (totalMs >= acknowledgeMs) return this.#refused(feed, plainFailure("timeout", "the subscription was not acknowledged in time"), null);
+      if (feed.asked < MAX_ASKED) {
+        feed.asked++;
+        this.#send(feed);
+      }
+      if (this.#byParams.get(feed.params) === feed && feed.id === null) this.#watch(feed, totalMs);
+    });
+  }
+
+  #acknowledged(feed: Feed, body: Buffer, start: number, end: number): void {
+    const id = readSubscriptionId(body, start, end);
+    if (id === null) return this.#refused(feed, plainFailure("body", "the provider gave no subscription id"), null);
+    if (this.#byId.has(id)) return this.#refused(feed, plainFailure("body", "the provider gave one subscription id twice"), null);
+    feed.id = id;
+    this.#settle(feed);
+    feed.rawId = body.toString("utf8", start, end);
+    this.#byId.set(id, feed);
+    this.#left.delete(id);
+    const early = this.#takeHeld(id);
+    for (const seat of [...feed.openSockets]) seat.start();
+    for (const result of early) feed.deliver(result);
+  }
+
+  #refused(feed: Feed, failure: Failure, raw: Buffer | null): void {
+    this.#forget(feed);
+    for (const seat of feed.takeSeats()) seat.refuse(failure, raw);
+  }
+
+  /** An acknowledgement that came when nobody wanted it any more. */
+  #release(body: Buffer, start: number, end: number): void {
+    const id = readSubscriptionId(body, start, end);
+    if (id !== null && !this.#byId.has(id)) this.#unsubscribe(id, body.toString("utf8", start, end));
+  }
+
+  #unsubscribe(id: string, rawId: string): void {
+    this.#left.add(id);
+    for (const oldest of this.#left) {
+      if (this.#left.size <= MAX_LEFT) break;
+      this.#left.delete(oldest);
+    }
+    const done = (): void => void this.#left.delete(id);
+    this.#asker.ask(question("eth_unsubscribe", `[${rawId}]`), { result: done, failed: done });
+  }
+
+  /** Waits for no answer any more; subscriptions that come late are given up. */
+  #settle(feed: Feed): void {
+    feed.timer?.clear();
+    feed.timer = null;
+    for (const call of feed.calls) this.#asker.abandon(call, { result: (body, { start, end }) => this.#release(body, start, end), failed() {} });
+    feed.calls.clear();
+  }
+
+  #forget(feed: Feed): void {
+    this.#settle(feed);
+    if (this.#byParams.get(feed.params) === feed) this.#byParams.delete(feed.params);
+    if (feed.id !== null) this.#byId.delete(feed.id);
+    if (this.#byParams.size === this.#byId.size) this.#dropHeld();
+  }
+
+  /** Keeps a notification that may have overtaken its acknowledgement. The oldest go first, so that what is delivered later has no gap inside. */
+  #hold(subscription: string, result: Buffer): void {
+    const { maxHeldFrames, maxHeldBytes } = this.#limits;
+    this.#held.push({ subscription, result, atMs: this.#runtime.now() });
+    this.#heldBytes += result.length;
+    while (this.#held.length > maxHeldFrames || this.#heldBytes > maxHeldBytes) this.#heldBytes -= this.#held.shift()?.result.length ?? 0;
+  }
+
+  #takeHeld(subscription: string): readonly Buffer[] {
+    if (this.#held.length === 0) return [];
+    const sinceMs = this.#runtime.now() - this.#limits.maxHeldMs;
+    const taken = this.#held.filter((it) => it.subscription === subscription && it.atMs >= sinceMs);
+    this.#held = this.#held.filter((it) => it.subscription !== subscription && it.atMs >= sinceMs);
+    this.#heldBytes = this.#held.reduce((sum, it) => sum + it.result.length, 0);
+    return taken.map((it) => it.result);
+  }
+
+  #dropHeld(): void {
+    this.#held = [];
+    this.#heldBytes = 0;
+  }
+}
+
+const MAX_LEFT = 1_000;
+/** Times that one subscription is asked for before it is given up. */
+const MAX_ASKED = 3;
+
+interface Held {
+  readonly subscription: string;
+  readonly result: Buffer;
+  readonly atMs: number;
+}
+
+/** One upstream subscription. */
+class Feed {
+  readonly params: string;
+  /** Null until acknowledged. */
+  id: string | null = null;
+  /** The id as the provider wrote it. */
+  rawId = "";
+  /** The first request for it, and all that are not answered yet. */
+  call: PendingCall | null = null;
+  readonly calls = new Set<PendingCall>();
+  asked = 1;
+  timer: Timer | null = null;
+  readonly openSockets = new Set<SubscriptionHandle>();
+
+  constructor(params: string) {
+    this.params = params;
+  }
+
+  /** Empties it: whoever sat here has nothing left to leave. */
+  takeSeats(): readonly SubscriptionHandle[] {
+    const openSockets = [...this.openSockets];
+    this.openSockets.clear();
+    return openSockets;
+  }
+
+  deliver(result: Buffer): void {
+    for (const seat of [...this.openSockets]) seat.event(result);
+  }
+}
+
+/** One watcher's place at a subscription. Once it has left it hears nothing, also when it leaves while others are being told. */
+export class SubscriptionHandle implements Dispatch {
+  readonly feed: Feed;
+  readonly #watcher: SubscriptionListener;
+  readonly #feeds: SocketSubscriptions;
+  #state: "waiting" | "started" | "over" = "waiting";
+
+  constructor(feed: Feed, watcher: SubscriptionListener, feeds: SocketSubscriptions) {
+    this.feed = feed;
+    this.#watcher = watcher;
+    this.#feeds = feeds;
+  }
+
+  get sent(): boolean {
+    return this.feed.call?.sent ?? false;
+  }
+
+  cancel(): void {
+    this.#state = "over";
+    this.#feeds.leave(this);
+  }
+
+  start(): void {
+    if (this.#state !== "waiting") return;
+    this.#state = "started";
+    this.#watcher.started();
+  }
+
+  event(result: Buffer): void {
+    if (this.#state === "started") this.#watcher.event(result);
+  }
+
+  refuse(failure: Failure, raw: Buffer | null): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#watcher.refused(failure, raw);
+  }
+
+  lose(failure: Failure): void {
+    if (this.#state !== "started") return this.refuse(failure, null);
+    this.#state = "over";
+    this.#watcher.lost(failure.message);
+  }
+}
+
+function question(method: string, params: string): CallRequest {
+  return writeRequest(method, Buffer.from(params));
+}

@@ -1,0 +1,142 @@
+// From what a subscriber has been told to a new head: the blocks between them and their logs, asked of one provider and checked link by link. Tells nobody.
+
+import { elements, OPEN_ARRAY } from "../../core/rpc/json.ts";
+import { type Block, type Head, type Log, readHead, readLog } from "../../core/stream/chain-event.ts";
+import type { DeliveryState } from "../../core/stream/delivery-state.ts";
+import { place } from "../../core/stream/recent-blocks.ts";
+import { logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
+import type { Runtime } from "../../runtime.ts";
+
+/** Whom to ask, about what, and how far. */
+export interface Backfill {
+  readonly runtime: Runtime;
+  readonly ask: (method: string, params: string) => Promise<Buffer | null>;
+  readonly track: DeliveryState;
+  readonly subscription: Subscription;
+  /** Most blocks asked for. */
+  readonly reach: number;
+  /** Hears of each useful answer. */
+  readonly progress: () => void;
+}
+
+/** Blocks that link to what is known, oldest first, the last one being the head that was chased. */
+export type BackfillResult =
+  | { readonly kind: "path"; readonly path: readonly Head[] }
+  /** `far`: more blocks lie between than may be asked for. `unanswered`: the provider did not give what it must have, or is behind all that is known. */
+  | { readonly kind: "far" }
+  | { readonly kind: "unanswered" }
+  | Reorged;
+
+/** What was asked for has left the provider's own chain meanwhile. */
+export interface Reorged {
+  readonly kind: "moved";
+}
+
+/** A node that has just told of a block may need a moment until it can show it. */
+const TRIES = 6;
+const RETRY_MS = 150;
+const LOGS_AT_ONCE = 4;
+const MAX_LOGS_PER_BLOCK = 100_000;
+
+/** The path from the view to `head`. */
+export async function backfillTo(chase: Backfill, head: Head): Promise<BackfillResult> {
+  const { track, reach } = chase;
+  const path: Head[] = [head];
+  for (let oldest = head; ; ) {
+    switch (place(track.view, oldest, reach)) {
+      case "known":
+        return { kind: "path", path: path.slice(1) };
+      case "next":
+        return { kind: "path", path };
+      case "old":
+        return { kind: oldest === head ? "unanswered" : "far" };
+      case "far":
+        return { kind: "far" };
+      case "unlinked": {
+        if (path.length > reach) return { kind: "far" };
+        const parent = await readParent(chase, oldest);
+        if (parent !== null && "kind" in parent) return parent;
+        if (parent === null || parent.number !== oldest.number - 1) return { kind: "unanswered" };
+        path.unshift(parent);
+        oldest = parent;
+      }
+    }
+  }
+}
+
+/** The provider's newest block; null = it did not say. */
+export async function newestBlock({ ask }: Pick<Backfill, "ask">): Promise<Head | null> {
+  const raw = await ask("eth_getBlockByNumber", '["latest",false]');
+  return raw === null ? null : readHead(raw);
+}
+
+/** The hash of the provider's block of this number; null = it did not say. */
+export async function blockAt({ ask }: Pick<Backfill, "ask">, number: number): Promise<Head | null> {
+  const raw = await ask("eth_getBlockByNumber", `["0x${number.toString(16)}",false]`);
+  return raw === null ? null : readHead(raw);
+}
+
+/** The wanted logs of some blocks, by block hash; null = the provider did not give them all. */
+export async function logsOf(chase: Backfill, blocks: readonly Block[]): Promise<ReadonlyMap<string, readonly Log[]> | Reorged | null> {
+  const found = new Map<string, readonly Log[]>();
+  const open = [...blocks];
+  let failure: Reorged | "unanswered" | null = null;
+  const work = async (): Promise<void> => {
+    for (let block = open.shift(); block !== undefined && failure === null; block = open.shift()) {
+      const logs = await logsOfOne(chase, block);
+      if (logs === null) failure ??= "unanswered";
+      else if ("kind" in logs) failure = logs;
+      else found.set(block.hash, logs);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(LOGS_AT_ONCE, blocks.length) }, work));
+  return failure === null ? found : failure === "unanswered" ? null : MOVED;
+}
+
+const MOVED: Reorged = { kind: "moved" };
+
+async function readParent(chase: Backfill, child: Block): Promise<Head | Reorged | null> {
+  const { parentHash } = child;
+  return patiently(chase, child, async () => {
+    const raw = await chase.ask("eth_getBlockByHash", `["${parentHash}",false]`);
+    const head = raw === null ? null : readHead(raw);
+    return head?.hash === parentHash ? head : null;
+  });
+}
+
+async function logsOfOne(chase: Backfill, block: Block): Promise<readonly Log[] | Reorged | null> {
+  const { filter } = chase.subscription;
+  if (filter === null) return [];
+  const params = logsOfBlock(filter, block.hash);
+  return patiently(chase, block, async () => {
+    const raw = await chase.ask("eth_getLogs", params);
+    return raw === null ? null : readLogs(raw, block);
+  });
+}
+
+/** Every log of an answer, in order; null when the answer is no list of logs of this block. */
+export function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] | null {
+  if (raw[0] !== OPEN_ARRAY) return null;
+  const logs: Log[] = [];
+  for (const span of elements(raw, 0, raw.length, MAX_LOGS_PER_BLOCK)) {
+    const log = readLog(raw.subarray(span.start, span.end));
+    if (log === null || log.blockHash !== hash || log.blockNumber !== number || log.removed) return null;
+    logs.push(log);
+  }
+  return logs.sort((left, right) => left.logIndex - right.logIndex);
+}
+
+/** Looks again for a while, unless `block`, to which it belongs, has been replaced on the provider's chain. */
+async function patiently<T>(chase: Backfill, block: Block, look: () => Promise<T | null>): Promise<T | Reorged | null> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const found = await look();
+    if (found !== null) {
+      chase.progress();
+      return found;
+    }
+    const instead = tries === 0 ? null : await blockAt(chase, block.number);
+    if (instead !== null && instead.hash !== block.hash) return MOVED;
+    await new Promise<void>((resolve) => chase.runtime.after(RETRY_MS * (tries + 1), resolve));
+  }
+  return null;
+}

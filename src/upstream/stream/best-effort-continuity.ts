@@ -1,0 +1,51 @@
+// Pending transactions and sync states across a change of providers: they have no order to go by, so they go on as they come, without repeats.
+import type { SubscriptionKind } from "../../core/stream/subscription.ts";
+import type { Continuity, EventSink } from "./continuity.ts";
+
+/** Results remembered so that none is told twice. */
+const REMEMBERED = 8_192;
+const MAX_KEY_BYTES = 256;
+
+/** Tells what comes, once each. */
+export class BestEffortContinuity implements Continuity {
+  readonly lastHeadAtMs = null;
+  readonly height = null;
+  readonly filledBlocks = 0;
+  readonly strays = 0;
+  readonly #kind: SubscriptionKind;
+  readonly #eventSink: EventSink;
+  readonly #told = new Set<string>();
+
+  constructor(kind: SubscriptionKind, eventSink: EventSink) {
+    this.#kind = kind;
+    this.#eventSink = eventSink;
+  }
+
+  async attach(): Promise<null> {
+    return null;
+  }
+
+  release(): void {}
+
+  detach(): void {}
+
+  hear(raw: Buffer, head: boolean): void {
+    if (head) return;
+    const key = keyOf(raw);
+    if (this.#told.has(key)) return;
+    if (this.#kind === "syncing" || this.#told.size >= REMEMBERED) this.#forgetOldest();
+    this.#told.add(key);
+    this.#eventSink.emit([raw]);
+  }
+
+  #forgetOldest(): void {
+    const oldest = this.#told.values().next();
+    if (oldest.done !== true) this.#told.delete(oldest.value);
+  }
+}
+
+/** A hash as it is, or what tells a longer event from others. */
+function keyOf(raw: Buffer): string {
+  if (raw.length <= MAX_KEY_BYTES) return raw.toString("latin1");
+  return /"hash"\s*:\s*"(0x[0-9a-fA-F]{64})"/.exec(raw.toString("latin1"))?.[1] ?? raw.toString("latin1", 0, MAX_KEY_BYTES);
+}

@@ -1,0 +1,65 @@
+// The routing state as a subscription sees it that has to go on: an open circuit puts a provider last instead of out, and what fails is not held against
+// it. The retries of many subscriptions after one lost connection would otherwise close every door for longer than a subscription may wait.
+import type { Attempt, Channel } from "../../core/provider/attempt.ts";
+import type { Provider, Transport } from "../../core/provider/profile.ts";
+import type { Plan } from "../../core/routing/plan.ts";
+import type { BlockRef, Call } from "../../core/rpc/call.ts";
+import type { Method } from "../../core/rpc/method.ts";
+import type { Outstanding } from "../health/silence-watch.ts";
+import type { AttemptEnd, RoutingState, Selection } from "../health/tracker.ts";
+
+/** A lenient view of a tracker. Whoever uses it sees to it that nobody is asked too often. */
+export class BreakerBypass implements RoutingState {
+  readonly #strict: RoutingState;
+
+  constructor(strict: RoutingState) {
+    this.#strict = strict;
+  }
+
+  get set() {
+    return this.#strict.set;
+  }
+
+  plan(call: Call, selection: Selection): Plan {
+    const { candidates, excluded } = this.#strict.plan(call, selection);
+    const { transport } = selection;
+    if (transport === null) return { candidates, excluded };
+    const closedOff = excluded.filter(({ reason }) => reason === "circuit_open" || reason === "trial_in_flight");
+    const last: readonly Channel[] = closedOff.map(({ provider }) => ({ provider, transport }));
+    return { candidates: [...candidates, ...last], excluded: excluded.filter((it) => !closedOff.includes(it)) };
+  }
+
+  admit(): boolean {
+    return true;
+  }
+
+  record(method: Method, attempt: Attempt, block?: BlockRef, name?: string): void {
+    if (attempt.verdict?.effect.kind !== "failure") this.#strict.record(method, attempt, block, name);
+  }
+
+  trialPatienceMs(): number | null {
+    return null;
+  }
+
+  /** What is out here counts as nothing, however long it takes. */
+  begin(): void {}
+
+  end(_out: Outstanding, { attempt, call }: AttemptEnd): boolean {
+    this.record(call.method, attempt, call.block, call.methodName);
+    return false;
+  }
+
+  heard(provider: Provider, transport: Transport): void {
+    this.#strict.heard(provider, transport);
+  }
+
+  waitMs(call: Call, selection: Selection): number | null {
+    return this.#strict.waitMs(call, selection);
+  }
+
+  takePanicSlot(): boolean {
+    return true;
+  }
+
+  freePanicSlot(): void {}
+}

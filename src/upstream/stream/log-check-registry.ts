@@ -1,0 +1,52 @@
+// The checks of logs of every profile and chain that has streams, and their counts as they are shown.
+
+import { type Provider, publicLabel } from "../../core/provider/profile.ts";
+import type { Head } from "../../core/stream/chain-event.ts";
+import type { Tracker } from "../health/tracker.ts";
+import { type CheckCounts, LogChecks, noChecks, type StreamLog } from "./log-checks.ts";
+import type { BlockLogsQueryParts } from "./log-query.ts";
+
+/** The checks of all profiles and chains. */
+export interface LogCheckRegistry {
+  /** Those of one profile on the chain of a tracker. */
+  of(profile: string, tracker: Tracker): LogChecks;
+  /** Takes in a head that a provider has pushed. */
+  see(tracker: Tracker, provider: Provider, head: Head): void;
+  counts(): readonly CheckCounts[];
+}
+
+/** Profiles and chains of which something is remembered; beyond that the oldest is learnt anew. */
+const MAX_ROOMS = 10_000;
+
+/** No checks yet. */
+export function createLogCheckRegistry(parts: BlockLogsQueryParts, log: StreamLog | null): LogCheckRegistry {
+  const rooms = new Map<string, LogChecks>();
+  const byTracker = new WeakMap<Tracker, Set<LogChecks>>();
+  const counted = new Map<string, CheckCounts>();
+
+  function countsOf(profile: string, chain: string): CheckCounts {
+    const key = `${profile} ${chain}`;
+    const counts = counted.get(key) ?? noChecks(profile, chain);
+    counted.set(key, counts);
+    return counts;
+  }
+
+  return {
+    of(profile, tracker) {
+      const { chainName } = tracker.set.chain;
+      const key = `${profile} ${chainName}`;
+      const checks = rooms.get(key) ?? new LogChecks(parts, countsOf(publicLabel(profile), chainName), log);
+      checks.bind(tracker);
+      rooms.set(key, checks);
+      byTracker.set(tracker, (byTracker.get(tracker) ?? new Set()).add(checks));
+      const [oldest = key] = rooms.keys();
+      if (rooms.size > MAX_ROOMS) rooms.delete(oldest);
+      return checks;
+    },
+    see(tracker, provider, head) {
+      if (tracker.set.logVerification === "off") return;
+      for (const checks of byTracker.get(tracker) ?? []) checks.see(provider, head.hash, head.raw);
+    },
+    counts: () => [...counted.values()],
+  };
+}

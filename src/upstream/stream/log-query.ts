@@ -1,0 +1,86 @@
+// The logs of one block, asked of one provider for a check: a block that it does not know yet is asked for again, and nothing that fails counts against it.
+import type { Channel, Verdict } from "../../core/provider/attempt.ts";
+import type { ErrorCategory } from "../../core/provider-errors/category.ts";
+import { classify } from "../../core/provider-errors/classify.ts";
+import { methodOf } from "../../core/rpc/method.ts";
+import type { Block, Log } from "../../core/stream/chain-event.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Tracker } from "../health/tracker.ts";
+import { rpcCall } from "../rpc-call.ts";
+import type { TimerWheel } from "../timer-wheel.ts";
+import type { Upstream } from "../transport.ts";
+import { readLogs } from "./backfill.ts";
+
+/** What questions are asked with. */
+export interface BlockLogsQueryParts {
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
+  readonly ws: Pick<Upstream, "send">;
+  /** Null = providers are asked over their sockets only. */
+  readonly http: Pick<Upstream, "send"> | null;
+}
+
+/** Which logs are asked of whom. */
+export interface BlockLogsQuery {
+  readonly tracker: Tracker;
+  readonly channel: Channel;
+  readonly block: Block;
+  /** The JSON array of `eth_getLogs`. */
+  readonly params: string;
+  /** Takes leave for one call; false = no more calls may be made now. */
+  readonly spend: () => boolean;
+}
+
+/** Waits before a block that is unknown is asked for again. */
+const AGAIN_MS = [100, 300, 900] as const;
+const TIMEOUT_MS = 2_000;
+const METHOD = methodOf("eth_getLogs");
+
+/** The logs, or null when the provider does not say. Resolves always. */
+export async function queryBlockLogs(parts: BlockLogsQueryParts, question: BlockLogsQuery): Promise<readonly Log[] | null> {
+  for (const waitMs of [0, ...AGAIN_MS]) {
+    if (waitMs > 0) await new Promise<void>((resolve) => void parts.timerWheel.set(waitMs, resolve));
+    if (!question.spend()) return null;
+    const said = await askOnce(parts, question);
+    if (said === "failed") return null;
+    if (said !== "unknown block") return said;
+  }
+  return null;
+}
+
+function askOnce(parts: BlockLogsQueryParts, { tracker, channel, block, params }: BlockLogsQuery): Promise<readonly Log[] | "unknown block" | "failed"> {
+  const { runtime, timerWheel } = parts;
+  const { provider, transport } = channel;
+  const upstream = parts[transport];
+  if (upstream === null || !tracker.admit(provider, transport)) return Promise.resolve("failed");
+  const startedAtMs = runtime.now();
+  const note = (verdict: Verdict | null): void => tracker.record(METHOD, { provider, transport, latencyMs: runtime.now() - startedAtMs, verdict, code: null });
+  return new Promise((resolve) => {
+    rpcCall(
+      timerWheel,
+      { upstream, provider, method: METHOD.name, params, timeoutMs: TIMEOUT_MS },
+      {
+        result(raw) {
+          note(null);
+          // Copied: the buffer of an answer is used again, and logs are kept.
+          resolve(raw.toString("latin1", 0, NULL.length) === NULL ? "unknown block" : (readLogs(Buffer.from(raw), block) ?? "failed"));
+        },
+        failed(failure) {
+          const verdict = classify(failure, METHOD, { methodName: METHOD.name, rules: provider.errorRules, wallMs: runtime.wallMs() });
+          note(harmless(verdict));
+          resolve(UNKNOWN_BLOCK.has(verdict.category) ? "unknown block" : "failed");
+        },
+      },
+    );
+  });
+}
+
+const NULL = "null";
+/** What a node answers that does not know the block yet. Any other error is the same when it is asked again. */
+const UNKNOWN_BLOCK: ReadonlySet<string> = new Set<ErrorCategory>(["block_missing", "block_ahead", "lagging"]);
+
+/** A check that fails is nobody's failure; limits and refusals are remembered as from any call. */
+function harmless(verdict: Verdict): Verdict {
+  const { kind } = verdict.effect;
+  return kind === "cooldown" || kind === "cordon" ? verdict : { ...verdict, effect: { kind: "ignored" } };
+}

@@ -1,0 +1,108 @@
+// One timer wheel for every deadline of the process: setting and clearing costs a few list pointers, and only one real timer ever runs.
+// Coarse on purpose: an alarm goes off up to two ticks late, never early.
+import type { Runtime } from "../runtime.ts";
+
+/** Something to do at a time unless it is cleared before. */
+export interface Timer {
+  clear(): void;
+}
+
+/** Sets alarms. */
+export interface TimerWheel {
+  /** Calls `run` once, at least `ms` from now. */
+  set(ms: number, run: () => void): Timer;
+  /** Alarms set and not yet gone off. */
+  readonly size: number;
+}
+
+const TICK_MS = 10;
+const SLOTS = 1024;
+
+/** A wheel on the clock of `world`. */
+export function createTimerWheel(runtime: Runtime): TimerWheel {
+  return new SlottedWheel(runtime);
+}
+
+class SlottedWheel implements TimerWheel {
+  size = 0;
+  readonly #runtime: Runtime;
+  readonly #slots: Entry[] = Array.from({ length: SLOTS }, () => new Entry());
+  #turnedAtMs: number;
+  #tick = 0;
+  #running = false;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    this.#turnedAtMs = runtime.now();
+  }
+
+  set(ms: number, run: () => void): Timer {
+    if (!this.#running) this.#start();
+    const behindMs = Math.max(0, this.#runtime.now() - this.#turnedAtMs);
+    const ticks = Math.ceil((Math.max(0, ms) + behindMs) / TICK_MS) + 1;
+    const slot = this.#slots[(this.#tick + ticks) % SLOTS];
+    const entry = new Entry();
+    entry.run = run;
+    entry.timerWheel = this;
+    entry.dueTick = this.#tick + ticks;
+    if (slot !== undefined) entry.insertAfter(slot);
+    this.size++;
+    return entry;
+  }
+
+  #start(): void {
+    this.#running = true;
+    this.#turnedAtMs = this.#runtime.now();
+    this.#runtime.after(TICK_MS, () => this.#turn());
+  }
+
+  #turn(): void {
+    const elapsed = Math.min(SLOTS, Math.max(0, Math.floor((this.#runtime.now() - this.#turnedAtMs) / TICK_MS)));
+    for (let i = 0; i < elapsed; i++) {
+      this.#tick++;
+      this.#turnedAtMs += TICK_MS;
+      this.#ring(this.#slots[this.#tick % SLOTS]);
+    }
+    if (this.size === 0) this.#running = false;
+    else this.#runtime.after(TICK_MS, () => this.#turn());
+  }
+
+  #ring(slot: Entry | undefined): void {
+    let entry = slot?.next;
+    while (entry !== undefined) {
+      const next: Entry | undefined = entry.next;
+      if (entry.dueTick <= this.#tick) {
+        const { run } = entry;
+        entry.clear();
+        run();
+      }
+      entry = next;
+    }
+  }
+}
+
+class Entry implements Timer {
+  run: () => void = nothing;
+  timerWheel: SlottedWheel | undefined = undefined;
+  dueTick = 0;
+  next: Entry | undefined = undefined;
+  previous: Entry | undefined = undefined;
+
+  insertAfter(head: Entry): void {
+    this.previous = head;
+    this.next = head.next;
+    if (head.next !== undefined) head.next.previous = this;
+    head.next = this;
+  }
+
+  clear(): void {
+    if (this.timerWheel === undefined) return;
+    this.timerWheel.size--;
+    this.timerWheel = undefined;
+    if (this.previous !== undefined) this.previous.next = this.next;
+    if (this.next !== undefined) this.next.previous = this.previous;
+    this.run = nothing;
+  }
+}
+
+function nothing(): void {}

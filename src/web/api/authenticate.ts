@@ -1,0 +1,132 @@
+// Finds out who sent a request: by management token, by RPC key, as the operator. Limits wrong tries by address; knows no operation.
+import type { IncomingMessage } from "node:http";
+import type { AddressLimit } from "../../core/billing/address-limit.ts";
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { connectionByToken } from "../../hosted/accounts/connections.ts";
+import { endedKeyBySecret, type KeyRecord, keyBySecret } from "../../hosted/keys/keys.ts";
+import { managementTokenBySecret, managementTokenEnd } from "../../hosted/keys/management-token.ts";
+import type { Runtime } from "../../runtime.ts";
+import { readSecret, type SecretKind } from "../../secrets/secret.ts";
+import type { Store } from "../../store/store.ts";
+import type { ApiCaller, Auth } from "../contract/operation.ts";
+import { bearerOf, isOperatorToken } from "../http/operator.ts";
+import { withoutPayment } from "../payment/payment-headers.ts";
+
+/** What credentials are checked with. */
+export interface ApiAuthenticationParts {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  /** Null = nobody is the operator. */
+  readonly operatorToken: string | null;
+  /** Secrets of the right form that open nothing, by address. */
+  readonly misses: AddressLimit;
+}
+
+/** A request as far as it says who sent it. */
+export interface ApiRequest {
+  readonly request: IncomingMessage;
+  readonly address: string;
+  /** The key in the path; null = there is none. */
+  readonly pathKey: string | null;
+  /** True = a key in the path that does not work any more will do: it has been paid for. */
+  readonly paid?: boolean;
+}
+
+/** Who sent a request, by one of the ways that its operation allows; or why that is not known. */
+export async function callerOf(
+  parts: ApiAuthenticationParts,
+  auth: readonly Auth[],
+  presented: ApiRequest,
+): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited" | "not_found">> {
+  if (auth.includes("key_in_path")) return keyInPath(parts, presented);
+  if (auth.every((it) => it === "none")) return { kind: "anyone" };
+  const authorization = withoutPayment(presented.request.headers.authorization);
+  const bearer = bearerOf(authorization);
+  if (auth.includes("operator")) return operator(parts.operatorToken, bearer);
+  const apiKey = presented.request.headers["x-svc-api-key"];
+  const secret = bearer ?? (auth.includes("rpc_key") && typeof apiKey === "string" ? apiKey : null);
+  if (secret === null) return auth.includes("none") && authorization === undefined ? { kind: "anyone" } : missing(auth, "the request carries no credential");
+  const kind = readSecret(secret);
+  if (kind === "token" && auth.includes("management_token")) return agent(parts, presented, secret);
+  if (kind === "key" && auth.includes("rpc_key")) {
+    const key = await keyOf(parts, presented, secret);
+    return key === null ? missing(auth, "no key that works is like this one") : "code" in key ? key : { kind: "key", key };
+  }
+  if (kind === "connection" && auth.includes("connection_token")) return connection(parts, presented, secret);
+  return missing(auth, kind === null ? "the credential is cut off or mistyped" : `a ${KIND_NAMES[kind]} does not open this`);
+}
+
+async function keyInPath(parts: ApiAuthenticationParts, presented: ApiRequest): Promise<ApiCaller | ApiFault<"not_found" | "rate_limited">> {
+  const secret = presented.pathKey ?? "";
+  const key = readSecret(secret) === "key" ? await keyOf(parts, presented, secret) : null;
+  if (key === null)
+    return apiFault("not_found", "no key that works is like the one in the path", {
+      nextAction: "put the full key, svc_ak_…, into the path, as it was shown when it was created",
+    });
+  return "code" in key ? key : { kind: "key", key };
+}
+
+async function agent(parts: ApiAuthenticationParts, { address }: ApiRequest, token: string): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
+  const limited = missLimit(parts, address);
+  if (limited !== null) return limited;
+  const found = await managementTokenBySecret(parts.store, token);
+  if (found === null) parts.misses.take(address, parts.runtime.now());
+  if (found === null) return missing(["management_token"], "no management token is like this one");
+  const end = managementTokenEnd(found, parts.runtime.wallMs());
+  return end === null ? { kind: "agent", agent: found } : missing(["management_token"], `the management token is ${end}`);
+}
+
+async function connection(
+  parts: ApiAuthenticationParts,
+  { address }: ApiRequest,
+  token: string,
+): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
+  const limited = missLimit(parts, address);
+  if (limited !== null) return limited;
+  if ((await connectionByToken(parts.store, token, parts.runtime.wallMs())) !== null) return { kind: "connection", token };
+  parts.misses.take(address, parts.runtime.now());
+  return missing(["connection_token"], "no connection has this token");
+}
+
+async function keyOf(parts: ApiAuthenticationParts, { address, paid }: ApiRequest, secret: string): Promise<KeyRecord | ApiFault<"rate_limited"> | null> {
+  const limited = missLimit(parts, address);
+  if (limited !== null) return limited;
+  const find = paid === true ? endedKeyBySecret : keyBySecret;
+  const found = await find(parts.store, secret, parts.runtime.wallMs());
+  if (found === null) parts.misses.take(address, parts.runtime.now());
+  return found;
+}
+
+function missLimit({ misses, runtime }: ApiAuthenticationParts, address: string): ApiFault<"rate_limited"> | null {
+  const retryAfterMs = misses.waitMs(address, runtime.now());
+  return retryAfterMs === 0 ? null : apiFault("rate_limited", "too many unknown credentials came from this address", { retryAfterMs });
+}
+
+function operator(expected: string | null, given: string | null): ApiCaller | ApiFault<"unauthorized"> {
+  if (expected === null)
+    return apiFault("unauthorized", "the operator's endpoints are closed", {
+      nextAction: "set server.operator_token in the configuration and send it as Authorization: Bearer",
+    });
+  if (isOperatorToken(given, expected)) return { kind: "operator" };
+  return apiFault("unauthorized", "this needs the operator token", { nextAction: "send server.operator_token as Authorization: Bearer <token>" });
+}
+
+const MANAGE = "send the management token as Authorization: Bearer <token>; POST /api/v1/keys without one creates an account and its token";
+const CALL = "send the RPC key as Authorization: Bearer <key> or X-Svc-Api-Key";
+const WAYS: readonly (readonly [Auth, string])[] = [
+  ["management_token", MANAGE],
+  ["rpc_key", CALL],
+  ["connection_token", "send the token that POST /api/v1/connections returned as Authorization: Bearer <token>"],
+];
+const KIND_NAMES: Readonly<Record<SecretKind, string>> = {
+  key: "key for RPC calls",
+  token: "management token",
+  claim: "claim link",
+  connection: "connection's token",
+  approval: "connection's approval",
+};
+
+function missing(auth: readonly Auth[], message: string): ApiFault<"unauthorized"> {
+  const ways = WAYS.flatMap(([way, advice]) => (auth.includes(way) ? [advice] : []));
+  return apiFault("unauthorized", message, { nextAction: ways.join("; or ") });
+}

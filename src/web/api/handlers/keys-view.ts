@@ -1,0 +1,48 @@
+// Keys as answers show them: amounts in CU and USD, times as text, and URLs that are ready to use.
+import type { z } from "zod";
+import { cuFor, estimatedRequests, type Tariff, usdText } from "../../../core/billing/price.ts";
+import { DEFAULT_PROFILE } from "../../../hosted/keys/key-profiles.ts";
+import type { KeyRecord } from "../../../hosted/keys/keys.ts";
+import type * as shape from "../../contract/schemas/keys.ts";
+
+/** A key without its secret. */
+export function keyView(key: KeyRecord, tariff: Tariff): z.output<typeof shape.key> {
+  return {
+    id: key.id,
+    account_id: key.accountId,
+    name: key.name,
+    type: key.type,
+    key_prefix: key.prefix,
+    profile: key.defaultProfile ?? DEFAULT_PROFILE,
+    default_profile: key.defaultProfile,
+    allowed_profiles: key.allowedProfiles === null ? null : [...key.allowedProfiles],
+    revision: key.revision,
+    created_at: instant(key.createdAtMs),
+    revoked_at: instantOrNull(key.revokedAtMs),
+    previous_valid_until: instantOrNull(key.previousValidUntilMs),
+    total_funded_cu: cuFor(tariff, key.fundedN),
+    ...balanceView(key.balanceN, tariff),
+  };
+}
+
+/** A balance in CU, in USD and in calls. */
+export function balanceView(balanceN: bigint, tariff: Tariff) {
+  const cu = cuFor(tariff, balanceN);
+  return { balance_cu: cu, balance_usd: usdText(balanceN), estimated_requests: { ...estimatedRequests(cu) } };
+}
+
+/** URLs that carry a key and name a chain. */
+export function keyUrls(baseUrl: string, secret: string, chain: string): { readonly rpc_url: string; readonly ws_url: string } {
+  const path = `rpc/k/${secret}/load-balanced/${chain}`;
+  return { rpc_url: `${baseUrl}/${path}`, ws_url: `${baseUrl.replace(/^http/, "ws")}/ws/${path}` };
+}
+
+/** A time as answers show it. */
+export function instant(wallMs: number): string {
+  return new Date(wallMs).toISOString();
+}
+
+/** A time as answers show it, where there is one. */
+export function instantOrNull(wallMs: number | null): string | null {
+  return wallMs === null ? null : instant(wallMs);
+}

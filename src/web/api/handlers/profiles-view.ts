@@ -1,0 +1,60 @@
+// Custom profiles as their owners see them: without addresses and header values, and with how each provider does now.
+import type { z } from "zod";
+import { type ProfileDocument, type ProviderDocument, shownUrl } from "../../../hosted/profiles/document.ts";
+import { type ProfileRecord, profileSlugs } from "../../../hosted/profiles/profiles.ts";
+import type * as shape from "../../contract/schemas/profiles.ts";
+import type { HandlerParts } from "../parts.ts";
+import type { ProviderStatus, StatusOf } from "../provider-status.ts";
+import { instantOrNull } from "./keys-view.ts";
+
+/** What is shown of a profile beside its document. */
+export interface ShownFacts {
+  readonly accountId: string;
+  readonly isOpen: boolean;
+  readonly status: StatusOf;
+}
+
+/** Slugs of the profiles that the keys of an account can reach; null = an account that is yet to be made. */
+export async function profilesOfAccount({ store, profiles }: Pick<HandlerParts, "store" | "profiles">, accountId: string | null): Promise<readonly string[]> {
+  return accountId === null ? profiles() : [...profiles(), ...(await profileSlugs(store.db, accountId))];
+}
+
+/** A stored profile. */
+export function profileView(record: ProfileRecord, facts: ShownFacts): z.output<typeof shape.profile> {
+  const { slug, revision, document } = record;
+  return {
+    slug,
+    name: document?.name ?? null,
+    revision,
+    state: document === null ? "unreadable" : facts.isOpen ? "active" : "suspended",
+    chains: document === null ? {} : chainsView(document, slug, facts),
+    created_at: instantOrNull(record.createdAtMs),
+    updated_at: instantOrNull(record.updatedAtMs),
+  };
+}
+
+/** A profile that was checked and not stored. */
+export function dryView(slug: string, document: ProfileDocument): z.output<typeof shape.profile> {
+  const facts: ShownFacts = { accountId: "", isOpen: true, status: () => "verified" };
+  return { slug, name: document.name ?? null, revision: null, state: "active", chains: chainsView(document, slug, facts), created_at: null, updated_at: null };
+}
+
+function chainsView(document: ProfileDocument, slug: string, { accountId, status }: ShownFacts): z.output<typeof shape.profile>["chains"] {
+  return Object.fromEntries(
+    Object.entries(document.chains).map(([chain, { max_lag_blocks, block_protection = false, providers }]) => {
+      const shown = providers.map((it) => providerView(it, status({ accountId, slug, chain, provider: it.name })));
+      return [chain, { max_lag_blocks, block_protection, providers: shown }];
+    }),
+  );
+}
+
+function providerView({ name, url, ws_url, headers, limits }: ProviderDocument, status: ProviderStatus) {
+  return {
+    name,
+    url: url === undefined ? null : shownUrl(url),
+    ws_url: ws_url === undefined ? null : shownUrl(ws_url),
+    headers: Object.keys(headers),
+    limits: { ...limits, methods_blocked: [...limits.methods_blocked] },
+    status,
+  };
+}

@@ -1,0 +1,187 @@
+// What is paid for with a payment: what each operation asks for, what a payment that has settled is answered, and how a purchase stands.
+// Knows no protocol and no header.
+import type { z } from "zod";
+import { cuFor, usdText } from "../../../core/billing/price.ts";
+import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
+import { accountById } from "../../../hosted/accounts/accounts.ts";
+import { keyById } from "../../../hosted/keys/keys.ts";
+import { isSubscribed } from "../../../hosted/profiles/custom-access.ts";
+import type { PaidPurchase, PurchaseView } from "../../../payments/payments.ts";
+import { prefixOf } from "../../../secrets/secret.ts";
+import type { CONTRACT } from "../../contract/contract.ts";
+import type { ApiCaller, ApiHandlers } from "../../contract/operation.ts";
+import type * as shape from "../../contract/schemas/payments.ts";
+import type { HandlerParts } from "../parts.ts";
+import { balanceView, instant, instantOrNull } from "./keys-view.ts";
+import { daysN, orderedN } from "./order-amount.ts";
+
+type PurchaseHandlers = Pick<ApiHandlers<typeof CONTRACT>, "fundAgentKey" | "buyCredit" | "buyCustomAccess" | "getPurchase">;
+type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
+
+/** Handlers of what is paid for, and of purchases. */
+export function purchaseHandlers(parts: HandlerParts): PurchaseHandlers {
+  return { fundAgentKey: funding(parts), buyCredit: crediting(parts), buyCustomAccess: customAccess(parts), getPurchase: purchaseReading(parts) };
+}
+
+function funding({ settings, payments }: HandlerParts): PurchaseHandlers["fundAgentKey"] {
+  return {
+    instead: "create another key with POST /api/v1/agent/keys, or try again later",
+    free: null,
+    order({ body, caller }) {
+      const amountN = orderedN(payments, "amount_usd", body.amount_usd);
+      if (typeof amountN !== "bigint") return amountN;
+      const { accountId, id, prefix } = caller.key;
+      return { purpose: { kind: "fund_key", accountId, keyId: id }, amountN, description: `${usdText(amountN)} USD for the key ${prefix}...` };
+    },
+    answer(paid, { params }) {
+      const { amountN, id } = paid.purchase;
+      const balance = balanceView(creditedN(paid), settings.tariff);
+      const funded = { funded_cu: cuFor(settings.tariff, amountN), funded_usd: usdText(amountN) };
+      return {
+        kind: "answer",
+        status: 200,
+        body: { key_prefix: prefixOf(params.key), ...balance, ...funded, purchase_id: id, receipt: receiptOf(paid.purchase) },
+      };
+    },
+  };
+}
+
+function crediting(parts: HandlerParts): PurchaseHandlers["buyCredit"] {
+  return {
+    instead: "ask the operator of the instance for credit, or try again later",
+    free: null,
+    async order({ body, params, caller }) {
+      const why = await accountFault(parts, caller, params.id);
+      if (why !== null) return why;
+      const amountN = orderedN(parts.payments, "usd", body.usd);
+      if (typeof amountN !== "bigint") return amountN;
+      return { purpose: { kind: "credit_account", accountId: params.id }, amountN, description: `${usdText(amountN)} USD for the account ${params.id}` };
+    },
+    answer(paid) {
+      const { id, amountN } = paid.purchase;
+      const body = { purchase_id: id, credited_usd: usdText(amountN), balance_usd: usdText(creditedN(paid)), receipt: receiptOf(paid.purchase) };
+      return { kind: "answer", status: 200, body };
+    },
+  };
+}
+
+function customAccess(parts: HandlerParts): PurchaseHandlers["buyCustomAccess"] {
+  const { store, runtime, payments } = parts;
+  return {
+    instead: "ask the operator of the instance for Custom access, or try again later",
+    free: null,
+    async order({ body, params, caller }) {
+      const why = await accountFault(parts, caller, params.id);
+      if (why !== null) return why;
+      const key = await keyById(store.db, body.key_id, caller.agent, runtime.wallMs());
+      if (key === null)
+        return apiFault("not_found", "no key of the account has the id in key_id", { nextAction: "GET /api/v1/keys lists the keys with their ids" });
+      if (key.revokedAtMs !== null) return apiFault("key_revoked", "the key in key_id has been deleted");
+      if (await isSubscribed(store.db, params.id, runtime.wallMs())) return apiFault("already_subscribed", "the account has Custom access that covers today");
+      const amountN = daysN(payments, body.days);
+      if (typeof amountN !== "bigint") return amountN;
+      const purpose = { kind: "custom_access", accountId: params.id, keyId: body.key_id, days: body.days } as const;
+      return { purpose, amountN, description: `${body.days} days of Custom access for the account ${params.id}` };
+    },
+    async answer(paid) {
+      const { fulfilment, purchase } = paid;
+      if (fulfilment.kind !== "custom_access") throw otherThanAsked(paid);
+      const account = await accountById(store, fulfilment.accountId, runtime.wallMs());
+      const { days, fromMs, untilMs } = fulfilment;
+      const given = { purchase_id: purchase.id, days, from: instant(fromMs), until: instant(untilMs) };
+      const body = { ...given, balance_usd: usdText(account?.balanceN ?? 0n), receipt: receiptOf(purchase) };
+      return { kind: "answer", status: 200, body };
+    },
+  };
+}
+
+function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["getPurchase"] {
+  return async ({ params, caller }) => {
+    const purchase = payments === null ? null : await payments.purchase(params.id);
+    if (purchase === null) return noPurchase();
+    if (caller.kind !== "agent") return { kind: "answer", status: 200, body: standingBody(purchase) };
+    const accountId = accountOf(purchase) ?? (await createdAccount(store, purchase.id));
+    const isTheirs = accountId !== null && (await isPartOf(store, accountId, caller.agent.accountId));
+    if (isTheirs) return { kind: "answer", status: 200, body: purchaseBody(purchase) };
+    // A key that a payment made belongs to no account of a token until it is claimed: its payer asks like anyone else.
+    return purchase.purpose.kind === "create_key" ? { kind: "answer", status: 200, body: standingBody(purchase) } : noPurchase();
+  };
+}
+
+function noPurchase(): ApiFault<"not_found"> {
+  return apiFault("not_found", "no purchase has this id", { nextAction: "use the id of the answer, or its status_url as it stands" });
+}
+
+/** The account of the key that a purchase made; null = it has made none. */
+async function createdAccount({ db }: HandlerParts["store"], purchaseId: string): Promise<string | null> {
+  const row = await db
+    .selectFrom("ledger_tx")
+    .innerJoin("ledger_entry", "ledger_entry.tx_id", "ledger_tx.id")
+    .select("ledger_entry.account_id")
+    .where("ledger_tx.idem_key", "=", `purchase:${purchaseId}`)
+    .where("ledger_entry.book", "=", "account")
+    .executeTakeFirst();
+  return row?.account_id ?? null;
+}
+
+/** Why a token may not buy for an account; null = it may. */
+async function accountFault({ store }: HandlerParts, { agent }: AgentCaller, accountId: string): Promise<ApiFault<"not_found" | "already_claimed"> | null> {
+  if (agent.accountId !== accountId)
+    return apiFault("not_found", "the account of the token has another id", { nextAction: "GET /api/v1/accounts/current tells the id" });
+  const row = await store.db.selectFrom("account").select("merged_into").where("id", "=", accountId).executeTakeFirst();
+  return row?.merged_into == null ? null : apiFault("already_claimed", "the account has become part of another one, and has nothing of its own any more");
+}
+
+async function isPartOf({ db }: HandlerParts["store"], accountId: string, wholeId: string): Promise<boolean> {
+  if (accountId === wholeId) return true;
+  const row = await db.selectFrom("account").select("merged_into").where("id", "=", accountId).executeTakeFirst();
+  return row?.merged_into === wholeId;
+}
+
+function accountOf({ purpose }: PurchaseView): string | null {
+  return purpose.kind === "create_key" ? null : purpose.accountId;
+}
+
+function creditedN(paid: PaidPurchase): bigint {
+  const { fulfilment } = paid;
+  if (fulfilment.kind === "custom_access") throw otherThanAsked(paid);
+  return fulfilment.balanceN;
+}
+
+/** A payment is bound to the request that it came with, so this cannot be. */
+function otherThanAsked({ purchase }: PaidPurchase): Error {
+  return new Error(`purchase ${purchase.id} bought something else than was asked for`);
+}
+
+function receiptOf(it: PurchaseView): z.output<typeof shape.boughtCredit>["receipt"] {
+  const what = { protocol: it.protocol, rail: it.rail, chain_id: it.chainId, tx_hash: it.txHash, payer: it.payer };
+  return { ...what, amount_usd: usdText(it.amountN), settled_at: instantOrNull(it.endedAtMs) };
+}
+
+const ON_CHAIN = /0x[0-9a-fA-F]{40,}/g;
+
+/** What may be told of a purchase to anyone who has its id. */
+function standingBody({ state, reason }: PurchaseView): z.output<typeof shape.purchase> {
+  return { state, reason: reason === null ? null : reason.replace(ON_CHAIN, "0x…") };
+}
+
+function purchaseBody(it: PurchaseView): z.output<typeof shape.purchase> {
+  const { purpose } = it;
+  return {
+    id: it.id,
+    state: it.state,
+    buys: purpose.kind,
+    account_id: accountOf(it),
+    key_id: purpose.kind === "fund_key" || purpose.kind === "custom_access" ? purpose.keyId : null,
+    days: purpose.kind === "custom_access" ? purpose.days : null,
+    amount_usd: usdText(it.amountN),
+    protocol: it.protocol,
+    rail: it.rail,
+    chain_id: it.chainId,
+    payer: it.payer,
+    tx_hash: it.txHash,
+    reason: it.reason,
+    created_at: instant(it.createdAtMs),
+    ended_at: instantOrNull(it.endedAtMs),
+  };
+}

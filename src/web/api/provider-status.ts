@@ -1,0 +1,36 @@
+// How the providers of a Custom profile do now, as far as this process knows. Shows no address.
+import { profileId } from "../../core/provider/profile.ts";
+import type { Tracker } from "../../upstream/health/tracker.ts";
+import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
+
+/** How a provider does. */
+export type ProviderStatus = "verified" | "verifying" | "failed";
+
+/** A provider by where it stands. */
+export interface ProviderPlace {
+  readonly accountId: string;
+  readonly slug: string;
+  readonly chain: string;
+  readonly provider: string;
+}
+
+/** Tells how a provider does. */
+export type StatusOf = (place: ProviderPlace) => ProviderStatus;
+
+/** What providers of profiles in memory show; the others were right when they were written down. */
+export function statusIn(directory: Pick<ProfileRegistry, "custom">): StatusOf {
+  return ({ accountId, slug, chain, provider }) => {
+    const id = profileId({ owner: accountId, slug });
+    const tracker = directory.custom.find((it) => profileId(it.profile) === id)?.trackers.get(chain);
+    return tracker === undefined ? "verified" : statusOf(tracker, provider);
+  };
+}
+
+function statusOf(tracker: Tracker, id: string): ProviderStatus {
+  const provider = tracker.set.providers.find((it) => it.id === id);
+  if (provider === undefined) return "verified";
+  const ways = [...(provider.url === null ? [] : ["http" as const]), ...(provider.wsUrl === null ? [] : ["ws" as const])];
+  const reports = ways.map((it) => tracker.health(provider, it));
+  if (reports.some((it) => it.cordon !== null) || reports.every((it) => it.breaker === "open")) return "failed";
+  return reports.some((it) => it.probeMs !== null || it.outcomes.delivered > 0) ? "verified" : "verifying";
+}

@@ -1,0 +1,174 @@
+// The shapes of the HTTP API: what requests may carry and what answers hold. Each shape with an id is a component of the OpenAPI document.
+// Knows no operation: those are rows of `contract.ts`.
+
+import { z } from "zod";
+import { NO_CONTROLS } from "./patterns.ts";
+import { amountUsd } from "./payments.ts";
+
+const instant = z.iso.datetime().meta({ id: "Instant", description: "A date and time in UTC, ISO 8601.", examples: ["2026-01-31T12:00:00.000Z"] });
+const usd = z
+  .string()
+  .regex(/^-?\d+(\.\d{1,9})?$/)
+  .meta({ id: "Usd", description: "An amount in US dollars: a plain decimal without trailing zeros.", examples: ["0.025"] });
+const cu = z.int().meta({ id: "ComputeUnits", description: "An amount of compute units (CU)." });
+const count = z.int().min(0);
+const slug = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
+
+const keyId = z.string().regex(/^key_[0-9a-z]{20}$/);
+const accountId = z.string().regex(/^acc_[0-9a-z]{20}$/);
+
+/** The path parameter of one key by its id. */
+export const keyIdParams = z.object({ id: keyId.describe("Id of a key, as the API returned it.") });
+/** The path parameter of one account by its id. */
+export const accountIdParams = z.object({ id: accountId.describe("Id of an account, as the API returned it.") });
+/** The path parameter of one key by its secret. */
+export const secretParams = z.object({ key: z.string().describe("The full key, `svc_ak_…`.") });
+/** The path parameter of one chain. */
+export const chainParams = z.object({ chain: z.string().describe("A chain's name or decimal id.") });
+
+const name = z.string().min(1).max(100).regex(NO_CONTROLS).describe("A label, to tell keys apart: no control characters.");
+const profileName = z.string().min(1).max(63);
+const defaultProfile = profileName.nullable().describe("Profile that serves requests that name none; null = `premium`, or the first allowed one.");
+const allowedProfiles = z.array(profileName).min(1).max(50).nullable().describe("Profiles that the key may use; null = every profile of the account.");
+
+/** Body of `createAgentKey`. */
+export const agentKeyRequest = z
+  .strictObject({
+    name: name.optional(),
+    initial_fund_usd: amountUsd
+      .optional()
+      .describe("The key is paid for and has this amount, and no free grant. `payments` in /agent.json tells the range. Leave it out for the free grant."),
+  })
+  .meta({ id: "AgentKeyRequest", description: "An anonymous key to create." });
+/** Body of `createKey`. */
+export const keyRequest = z
+  .strictObject({ name: name.optional(), default_profile: defaultProfile.optional(), allowed_profiles: allowedProfiles.optional() })
+  .meta({ id: "KeyRequest", description: "A key to create." });
+/** Body of `updateKey`. */
+export const keyPatch = z
+  .strictObject({ name: name.optional(), default_profile: defaultProfile.optional(), allowed_profiles: allowedProfiles.optional() })
+  .meta({ id: "KeyPatch", description: "What to change about a key. Fields that are left out stay." });
+/** Body of `rotateKey`. */
+export const rotateRequest = z
+  .strictObject({ grace_seconds: z.int().min(0).max(86_400).default(3_600).describe("For how long the present secret stays valid beside the new one.") })
+  .meta({ id: "RotateRequest", description: "How to replace a key's secret." });
+
+/** Query of `listKeys`. */
+export const keyListQuery = z.object({
+  limit: z.int().min(1).max(1_000).default(1_000).describe("Most keys in one answer."),
+  after: keyId.optional().describe("`next` of the answer before."),
+});
+/** Query of `getOperatorUsage`. */
+export const usageQuery = z.object({
+  hours: z.int().min(1).max(2_160).default(24).describe("How many hours to look back, the one under way included."),
+  account: accountId.optional().describe("Only this account."),
+});
+
+const estimatedRequests = z
+  .object({
+    cheap_reads: count.describe("Calls of 1 CU."),
+    standard_reads: count.describe("Calls of 3 CU."),
+    heavy_reads: count.describe("Calls of 15 CU."),
+  })
+  .meta({ id: "EstimatedRequests", description: "How many calls a balance pays for, at load-balanced." });
+
+/** A key as its holder sees it, without its secret. */
+export const key = z
+  .object({
+    id: keyId,
+    account_id: accountId.describe("Who pays."),
+    name: z.string(),
+    type: z.enum(["anonymous", "account"]).describe("`anonymous` = nobody but the holder of the key owns its account."),
+    key_prefix: z.string().describe("How the newest secret begins."),
+    profile: slug.describe("Profile that serves requests that name none."),
+    default_profile: slug.nullable().describe("The same as it was set; null = `premium`."),
+    allowed_profiles: z.array(slug).nullable().describe("Profiles that the key may use; null = every profile of the account."),
+    revision: count.describe("Counts changes of the key."),
+    created_at: instant,
+    revoked_at: instant.nullable().describe("When it was deleted; null = it works."),
+    previous_valid_until: instant.nullable().describe("Until when the secret before the last rotation works; null = it does not."),
+    total_funded_cu: cu.describe("All that was ever credited to the account, grants included."),
+    balance_cu: cu.describe("What the account has left."),
+    balance_usd: usd.describe("What the account has left."),
+    estimated_requests: estimatedRequests,
+  })
+  .meta({ id: "Key", description: "A key for RPC calls, without its secret. All keys of an account draw on its one balance." });
+
+/** Answer of `listKeys`. */
+export const keyList = z
+  .object({ keys: z.array(key), next: keyId.nullable().describe("Pass it as `after` to read on; null = that was all.") })
+  .meta({ id: "KeyList", description: "The keys of an account that work, oldest first." });
+
+const secret = z.string().describe("The full key, `svc_ak_…`. Shown only here.");
+const rpcUrl = z.string().describe("Ready to use: POST JSON-RPC here. Holds the key.");
+const wsUrl = z.string().describe("The same for WebSockets. Holds the key.");
+
+/** Answer of `createAgentKey`. */
+export const createdAgentKey = z
+  .object({
+    key: secret,
+    endpoint: rpcUrl,
+    balance_cu: cu,
+    profile: slug,
+    key_prefix: z.string(),
+    estimated_requests: estimatedRequests,
+    balance_usd: usd,
+    purchase_id: z.string().optional().describe("The payment that made it."),
+  })
+  .meta({ id: "CreatedAgentKey", description: "A new anonymous key." });
+/** Answer of `createKey`. */
+export const createdKey = z
+  .object({
+    id: keyId,
+    key: secret,
+    key_prefix: z.string(),
+    rpc_url: rpcUrl,
+    ws_url: wsUrl,
+    management_token: z.string().optional().describe("Manages the account, `svc_mt_…`. Only when an account was created; shown only here."),
+    account_id: accountId,
+    balance_usd: usd,
+  })
+  .meta({ id: "CreatedKey", description: "A new key of an account." });
+/** Answer of `rotateKey`. */
+export const rotatedKey = z
+  .object({
+    key: secret,
+    key_prefix: z.string(),
+    rpc_url: rpcUrl,
+    ws_url: wsUrl,
+    previous_valid_until: instant.describe("Until when the secret before this one works."),
+  })
+  .meta({ id: "RotatedKey", description: "A key's new secret." });
+
+/** An account as its agents see it. */
+export const account = z
+  .object({
+    id: accountId,
+    balance_usd: usd,
+    balance_cu: cu,
+    managed_access: z
+      .enum(["premium", "public", "none"])
+      .describe("What serves managed profiles now: `premium` = the balance, `public` = public providers by fallback or free allowance, `none` = nothing."),
+    fallback: z
+      .object({ until: instant })
+      .nullable()
+      .describe("Until when an account that has paid before is served on public providers after its balance ran out; null = it is not."),
+    included_usage: z.object({ allowance_cu: cu, used_cu: cu, resets_at: instant }).describe("The free allowance of this month."),
+    keys: count.describe("Keys that work."),
+    profiles: z.array(slug).describe("Profiles that its keys can reach."),
+    created_at: instant,
+  })
+  .meta({ id: "Account", description: "Who pays for keys." });
+
+/** An agent: the holder of a management token. */
+export const agent = z
+  .object({
+    id: z.string(),
+    account_id: accountId,
+    restrictions: z.object({
+      profiles: z.array(slug).nullable().describe("Only keys of these profiles; null = all."),
+      read_only: z.boolean(),
+      expires_at: instant.nullable(),
+    }),
+  })
+  .meta({ id: "Agent", description: "Whom a management token stands for." });

@@ -1,0 +1,22 @@
+// Recognises the operator of the instance by the operator token. Knows no operation and no page.
+import type { IncomingMessage } from "node:http";
+import { isSameSecret } from "../../secrets/secret.ts";
+import { withoutPayment } from "../payment/payment-headers.ts";
+
+const MAX_HEADER_CHARS = 512;
+
+/** The credential of an `Authorization: Bearer`; null = there is none. */
+export function bearerOf(header: string | undefined): string | null {
+  if (header === undefined || header.length > MAX_HEADER_CHARS) return null;
+  return /^bearer +([^\s]+) *$/i.exec(header)?.[1] ?? null;
+}
+
+/** Compares in constant time; no token given is never the operator's. */
+export function isOperatorToken(given: string | null, expected: string | null): boolean {
+  return given !== null && expected !== null && isSameSecret(given, expected);
+}
+
+/** True for a request that carries the operator token. */
+export function isOperator(request: IncomingMessage, token: string | null): boolean {
+  return token !== null && isOperatorToken(bearerOf(withoutPayment(request.headers.authorization)), token);
+}

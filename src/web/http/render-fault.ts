@@ -1,0 +1,16 @@
+// Refusals as JSON-RPC error envelopes, and how an envelope ends. Knows no HTTP.
+
+import { type Fault, faultError } from "../../core/faults/rpc-fault.ts";
+import type { Evidence } from "../../core/routing/evidence.ts";
+
+/** A refusal as a JSON-RPC error object. */
+export function renderFault(it: Fault, id: string, meta: Evidence | null = null): Buffer {
+  return Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":${faultError(it)}${closing(meta).toString()}`);
+}
+
+/** What closes an envelope. */
+export function closing(meta: Evidence | null): Buffer {
+  return meta === null ? CLOSE : Buffer.from(`,"svc_meta":${JSON.stringify(meta)}}`);
+}
+
+export const CLOSE = Buffer.from("}");

@@ -1,0 +1,146 @@
+// Writes HTTP answers: the headers every answer carries, small bodies in one write, and refusals in either shape.
+import { type ServerResponse, STATUS_CODES } from "node:http";
+import type { Fault } from "../../core/faults/rpc-fault.ts";
+import type { Runtime } from "../../runtime.ts";
+import { renderFault } from "./render-fault.ts";
+
+/** Names and values in turn. */
+export type Headers = string[];
+
+const EXPOSED = [
+  "x-svc-request-id",
+  "x-svc-meta",
+  "x-svc-access",
+  "x-svc-fallback",
+  "x-svc-cu",
+  "x-svc-usd",
+  "x-svc-balance-usd",
+  "x-svc-profile",
+  "x-svc-downgraded",
+  "x-svc-balance-warning",
+  "RateLimit",
+  "RateLimit-Policy",
+  "Retry-After",
+  "WWW-Authenticate",
+  "Payment-Receipt",
+  "PAYMENT-REQUIRED",
+  "PAYMENT-RESPONSE",
+  "X-Request-Id",
+].join(", ");
+
+const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED];
+
+/** The lines that every answer carries, as they stand in a head. */
+export const ALWAYS = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
+
+/** The line of a `Date` header, made anew once a second. */
+export function dateLines(runtime: Runtime): () => string {
+  let second = 0;
+  let line = "";
+  return () => {
+    const now = Math.floor(runtime.wallMs() / 1000);
+    if (now !== second) line = `Date: ${new Date(now * 1000).toUTCString()}\r\n`;
+    second = now;
+    return line;
+  };
+}
+
+const PREFLIGHT: readonly string[] = [
+  "Access-Control-Allow-Methods",
+  "GET, POST, PUT, PATCH, DELETE, OPTIONS",
+  "Access-Control-Allow-Headers",
+  // The last one: x402's client for browsers sends it with the payment.
+  "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, X-Svc-Strategy, X-Svc-Version, PAYMENT-SIGNATURE, Payment-Authorization, Payment-Session, Accept-Payment, Access-Control-Expose-Headers",
+  "Access-Control-Max-Age",
+  "86400",
+];
+
+/** Bodies up to this size go out in one write together with their headers. */
+const ONE_WRITE_BYTES = 16_384;
+
+/** The headers of one request's answer: its id, and the caller's own one where that is sane. */
+export function headersOf(requestId: string, theirs: string | readonly string[] | undefined): Headers {
+  const headers: Headers = ["x-svc-request-id", requestId];
+  if (typeof theirs === "string" && /^[\x21-\x7e]{1,128}$/.test(theirs)) headers.push("X-Request-Id", theirs);
+  return headers;
+}
+
+/** Writes a JSON answer from its pieces; null = no body. */
+export function write(response: ServerResponse, status: number, headers: Headers, body: readonly Buffer[] | null): void {
+  if (body !== null) headers.push("Content-Type", "application/json");
+  send(response, status, headers, body);
+}
+
+/** Writes a document of another type than JSON. */
+export function writeDocument(response: ServerResponse, contentType: string, headers: Headers, body: Buffer): void {
+  headers.push("Content-Type", contentType);
+  send(response, 200, headers, [body]);
+}
+
+/** Answers that what the caller has is still the same. */
+export function writeUnchanged(response: ServerResponse, headers: Headers): void {
+  send(response, 304, headers, null);
+}
+
+/** Begins a JSON answer whose body follows while it arrives; `sizeBytes` null = its size is not known. */
+export function begin(response: ServerResponse, headers: Headers, sizeBytes: number | null): void {
+  headers.push(...CORS, "Content-Type", "application/json");
+  if (sizeBytes !== null) headers.push("Content-Length", String(sizeBytes));
+  response.writeHead(200, headers);
+}
+
+/** True for a browser that opens a page: it names HTML before everything else. */
+export function wantsHtml(accept: string | undefined): boolean {
+  return accept !== undefined && /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(accept);
+}
+
+/** Writes a refusal as a JSON-RPC error with the status of its row. */
+export function writeFault(response: ServerResponse, headers: Headers, why: Fault): void {
+  if (why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));
+  write(response, why.status, headers, [renderFault(why, "null")]);
+}
+
+/** A refusal as the text of a whole HTTP answer, for a connection that no server writes to any more; it is to be closed then. */
+export function refusalText(headers: Headers, why: Fault): Buffer {
+  const body = renderFault(why, "null");
+  let head = `HTTP/1.1 ${why.status} ${STATUS_CODES[why.status] ?? ""}\r\n`;
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  if (why.retryAfterMs !== null) head += `Retry-After: ${retryAfter(why.retryAfterMs)}\r\n`;
+  head += `${ALWAYS}Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
+  return Buffer.concat([Buffer.from(head, "latin1"), body]);
+}
+
+/** The value of a `Retry-After` header, in whole seconds. */
+export function retryAfter(ms: number): string {
+  return String(Math.max(1, Math.ceil(ms / 1000)));
+}
+
+/** Answers a CORS preflight. */
+export function writePreflight(response: ServerResponse, headers: Headers): void {
+  headers.push(...PREFLIGHT);
+  write(response, 204, headers, null);
+}
+
+function send(response: ServerResponse, status: number, headers: Headers, body: readonly Buffer[] | null): void {
+  if (response.destroyed || response.headersSent) return;
+  for (const it of CORS) headers.push(it);
+  if (body === null) {
+    response.writeHead(status, headers);
+    response.end();
+    return;
+  }
+  let size = 0;
+  for (const piece of body) size += piece.length;
+  headers.push("Content-Length", String(size));
+  response.writeHead(status, headers);
+  if (size <= ONE_WRITE_BYTES) {
+    let text = "";
+    for (const piece of body) text += piece.toString("latin1");
+    response.end(text, "latin1");
+    return;
+  }
+  response.cork();
+  for (const piece of body) response.write(piece);
+  response.end();
+  response.uncork();
+}

@@ -1,0 +1,99 @@
+// The pages for people: which page a path is, bounds, and what a person is told when something goes wrong. Knows no page's content.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Logger } from "pino";
+import { createAddressLimit } from "../../../core/billing/address-limit.ts";
+import { isStoreFailure } from "../../../store/store-failure.ts";
+import type { Api } from "../../api/api.ts";
+import { CLAIM_PAGE } from "../../api/handlers/claims.ts";
+import { CONNECTION_PAGE } from "../../api/handlers/connections.ts";
+import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../../http/client-address.ts";
+import { createBound } from "../../http/concurrency-limit.ts";
+import { headersOf } from "../../http/respond.ts";
+import { showClaim, submitClaim } from "./claim-page.ts";
+import { showConnection, submitConnection } from "./connect-page.ts";
+import { type Form, readForm } from "./form.ts";
+import { notice, type Page, writePage } from "./page.ts";
+import type { AccountPageParts, Visitor } from "./parts.ts";
+
+/** What the pages are served with. */
+export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "creations"> {
+  readonly log: Pick<Logger, "error" | "warn">;
+  /** Null = the address that callers use. */
+  readonly publicUrl: string | null;
+  /** IP addresses and ranges. */
+  readonly trustedProxies: readonly string[];
+  /** Accounts that one address may create here in an hour. */
+  readonly keysPerHour: number;
+}
+
+interface Room {
+  readonly path: string;
+  readonly show: (parts: AccountPageParts, secret: string) => Promise<Page>;
+  readonly submit: (parts: AccountPageParts, secret: string, form: Form, visitor: Visitor) => Promise<Page>;
+}
+
+const ROOMS: readonly Room[] = [
+  { path: CLAIM_PAGE, show: showClaim, submit: submitClaim },
+  { path: CONNECTION_PAGE, show: showConnection, submit: submitConnection },
+];
+
+const HOUR_S = 3_600;
+/** Secrets that open nothing which one address may type in a minute. */
+const MISSES = { perSecond: 0.2, burst: 10 };
+const MAX_UNDER_WAY = 64;
+const MAX_READING = 1_024;
+
+/** The pages over a store. */
+export function createAccountPages(parts: AccountPagesParts): Api {
+  const proxies = trustedProxiesOf(parts.trustedProxies);
+  const creations = createAddressLimit({ perSecond: parts.keysPerHour / HOUR_S, burst: parts.keysPerHour });
+  const people: AccountPageParts = { ...parts, creations, misses: createAddressLimit(MISSES) };
+  const underWay = createBound(MAX_UNDER_WAY, BUSY);
+  const reading = createBound(MAX_READING, BUSY);
+
+  async function pageOf(request: IncomingMessage): Promise<Page | null> {
+    const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+    const room = ROOMS.find((it) => path.startsWith(it.path));
+    if (room === undefined) return NOWHERE;
+    const secret = path.slice(room.path.length);
+    if (request.method === "GET" || request.method === "HEAD") return underWay(() => room.show(people, secret));
+    if (request.method !== "POST") return WRONG_METHOD;
+    // Whoever sends slowly takes no place of those who are served.
+    const form = await reading(() => readForm(request, parts.publicUrl ?? requestBaseUrl(request, proxies)));
+    if (!(form instanceof URLSearchParams)) return form;
+    return underWay(() => room.submit(people, secret, form, { address: clientAddress(request, proxies) }));
+  }
+
+  function failed(error: unknown, requestId: string): Page {
+    const isTrouble = isStoreFailure(error);
+    const problem = String(error instanceof Error ? error.message : error).replace(/svc_([a-z]{2})_\w+/g, "svc_$1_…");
+    if (isTrouble) parts.log.warn({ requestId, problem }, "the store does not answer; a page could not be shown");
+    else parts.log.error({ requestId, problem }, "bug: a page was not shown");
+    return isTrouble
+      ? BUSY
+      : notice(500, "Something went wrong", [`It is our fault, and nothing was changed as far as we know. Report ${requestId} if it happens again.`]);
+  }
+
+  return {
+    serves: (path) => ROOMS.some((it) => path.startsWith(it.path)),
+    handle(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+      request.on("error", () => {});
+      const headers = headersOf(requestId, request.headers["x-request-id"]);
+      void pageOf(request)
+        .catch((error: unknown) => failed(error, requestId))
+        .then((page) => {
+          request.resume();
+          if (page === null) return response.destroy();
+          if (page === WRONG_METHOD) headers.push("Allow", "GET, HEAD, POST");
+          return writePage(response, headers, page);
+        });
+    },
+  };
+}
+
+const NOWHERE = notice(404, "This link leads nowhere", ["It was mistyped or cut off."]);
+const WRONG_METHOD = notice(405, "This page is only looked at", ["Open the link in a browser."]);
+const BUSY: Page = {
+  ...notice(503, "One moment", ["The service is busy right now. Nothing was changed. Load the page again in a few seconds."]),
+  retryAfterS: 5,
+};

@@ -1,0 +1,120 @@
+// The page of a claim link: what is claimed, whose it becomes, and what came of it. Knows no HTTP but statuses.
+import { cuFor, usdText } from "../../../core/billing/price.ts";
+import { type ClaimLink, claimLinkOf, type LinkEnd } from "../../../hosted/accounts/claim-links.ts";
+import { type Claimed, claimByLink } from "../../../hosted/accounts/claims.ts";
+import type { MergeRefusal } from "../../../hosted/accounts/merge.ts";
+import type { Form } from "./form.ts";
+import { type Html, html } from "./markup.ts";
+import { notice, type Page } from "./page.ts";
+import type { AccountPageParts, Visitor } from "./parts.ts";
+import { facts, moment, NO_OWNER_WORDS, secretField, shownName } from "./pieces.ts";
+import { provenOwner } from "./prove-ownership.ts";
+
+/** The page of a link. */
+export async function showClaim(parts: AccountPageParts, token: string): Promise<Page> {
+  const link = await claimLinkOf(parts.store, token, parts.runtime.wallMs());
+  if (link === null) return ENDS.unknown;
+  return link.end === null ? claimForm(parts, link, null) : ENDS[link.end];
+}
+
+/** What a form that was sent from the page does. */
+export async function submitClaim(parts: AccountPageParts, token: string, form: Form, visitor: Visitor): Promise<Page> {
+  const link = await claimLinkOf(parts.store, token, parts.runtime.wallMs());
+  if (link === null) return ENDS.unknown;
+  if (link.end !== null) return ENDS[link.end];
+  const isNew = form.get("into") === "new";
+  if (isNew) {
+    const waitMs = parts.creations.take(visitor.address, parts.runtime.now());
+    if (waitMs > 0) return { ...claimForm(parts, link, "Too many accounts were created from your network in the last hour. Try again later."), status: 429 };
+  }
+  const owner = isNew ? null : await provenOwner(parts, form.get("secret") ?? "", visitor);
+  if (typeof owner === "string") return { ...claimForm(parts, link, NO_OWNER_WORDS[owner]), status: owner === "too_many" ? 429 : 422 };
+  const claiming = { store: parts.store, changes: parts.changes, maxKeys: parts.settings.maxKeys, nowMs: parts.runtime.wallMs() };
+  const claimed = await claimByLink(claiming, token, owner);
+  if (typeof claimed === "object") return claimedPage(parts, link, claimed);
+  return isRefusal(claimed) ? { ...claimForm(parts, link, REFUSALS[claimed]), status: 409 } : ENDS[claimed];
+}
+
+const ENDS: Readonly<Record<LinkEnd | "unknown" | "claimed", Page>> = {
+  unknown: notice(404, "This link leads nowhere", [
+    "It was mistyped or cut off, or it ended a while ago.",
+    "Ask whoever sent it for a new one: a claim link works for 10 minutes.",
+  ]),
+  expired: notice(410, "This link has expired", ["A claim link works for 10 minutes. Nothing was changed.", "Ask whoever sent it for a new one."]),
+  cancelled: notice(410, "A newer link has replaced this one", [
+    "Only the newest claim link of a key works. Nothing was changed.",
+    "Use the newer link, or ask for another.",
+  ]),
+  used: notice(410, "This link has been used", [
+    "What it handed over belongs to an account now.",
+    "If that was not you, ask whoever sent it: the key can be deleted by the account that it belongs to.",
+  ]),
+  claimed: notice(410, "This link has been used", ["What it handed over belongs to an account now."]),
+};
+
+const REFUSALS: Readonly<Record<Exclude<MergeRefusal, "claimed">, string>> = {
+  no_account: "That is no account that can own a key. Use a secret of another one, or create an account.",
+  full: "Your account would have more keys than it may have. Delete keys that you do not use, then try again.",
+  profiles: "The account behind this link has Custom profiles, which cannot move. Ask whoever sent the link to delete them, and to send a new one.",
+  same: "That is the account behind this link. Use a secret of your own account, or create one.",
+};
+
+function isRefusal(it: MergeRefusal | LinkEnd | "unknown"): it is Exclude<MergeRefusal, "claimed"> {
+  return Object.hasOwn(REFUSALS, it);
+}
+
+function claimForm(parts: AccountPageParts, link: ClaimLink, wrong: string | null): Page {
+  const isKey = link.accountKind === "anonymous";
+  const title = isKey ? "Claim this key" : "Claim this account";
+  const others = link.keys - 1;
+  const body = html`<h1>${title}</h1>
+<p class="lead">Someone handed you ${isKey ? "a key for blockchain calls" : "an account with its keys"}. Confirm, and it belongs to your account, with the balance that is left on it.</p>
+${facts([
+  ["Key", html`<code>${link.keyPrefix}…</code>${others > 0 ? ` and ${others} more` : null}`],
+  ["Name", shownName(link.name)],
+  ["Balance", balanceOf(parts, link.balanceN)],
+  ["Link ends", moment(link.expiresAtMs)],
+])}
+<p class="note">Whoever has the key keeps using it, and then spends your account's balance. You can replace or delete the key at any time.</p>
+${wrong === null ? null : html`<p class="wrong" role="alert">${wrong}</p>`}
+<section>
+<form method="post">
+<h2>I have an account</h2>
+<input type="hidden" name="into" value="mine">
+${secretField("Management token or key of your account", "It is used once, now, and not kept.")}
+<div class="buttons"><button>Add to my account</button></div>
+</form>
+</section>
+<section>
+<form method="post">
+<h2>I have none</h2>
+<p class="note">Creates an account that owns it. Its management token is shown on the next page, once.</p>
+<input type="hidden" name="into" value="new">
+<div class="buttons"><button class="plain">Create an account</button></div>
+</form>
+</section>`;
+  return { status: 200, title, body };
+}
+
+function claimedPage(parts: AccountPageParts, link: ClaimLink, { accountId, keyPrefix, token }: Claimed): Page {
+  const title = link.accountKind === "anonymous" ? "The key is yours" : "The keys are yours";
+  const shown: Html | null =
+    token === null
+      ? null
+      : html`<section><h2>Your management token</h2>
+<p class="note">It is shown only now. Keep it in a password manager: whoever has it manages the account.</p>
+<code class="secret">${token}</code></section>`;
+  const body = html`<h1 class="good">${title}</h1>
+<p class="lead">${token === null ? "It was added to your account." : "An account was created for it."} You can close this page.</p>
+${facts([
+  ["Account", html`<code>${accountId}</code>`],
+  ["Key", html`<code>${keyPrefix}…</code>`],
+  ["Moved", balanceOf(parts, link.balanceN)],
+])}
+${shown}`;
+  return { status: 200, title, body };
+}
+
+function balanceOf({ settings }: AccountPageParts, balanceN: bigint): string {
+  return `$${usdText(balanceN)} (${cuFor(settings.tariff, balanceN).toLocaleString("en")} CU)`;
+}

@@ -1,0 +1,58 @@
+// What a caller is told beside the answer: how it was routed; with a key how it was served, what it cost, what is left. Header names and syntax only.
+import type { RateLimit } from "../../core/billing/access.ts";
+import { usdText } from "../../core/billing/price.ts";
+import type { RateLimitStatus } from "../../core/billing/rate-limit.ts";
+import type { Evidence } from "../../core/routing/evidence.ts";
+import type { Admission, Billing, Refusal } from "../../hosted/admission/admission.ts";
+import type { Headers } from "../http/respond.ts";
+
+/** The sum over the calls of one request. */
+export interface Bill {
+  /** Of the last call that was given leave, or else of the last one. */
+  last: Billing;
+  cu: number;
+  chargeN: number;
+}
+
+/** Adds a call to the bill of its request; null = it is the first. */
+export function addTo(bill: Bill | null, it: Billing): Bill {
+  const sum = bill ?? { last: it, cu: 0, chargeN: 0 };
+  if ("grant" in it || !("grant" in sum.last)) sum.last = it;
+  if ("grant" in it) {
+    sum.cu += it.grant.cu;
+    sum.chargeN += it.chargeN;
+  }
+  return sum;
+}
+
+/** Adds the headers of a request that came with a key. Sources: service specification, "Response headers"; draft-ietf-httpapi-ratelimit-headers-10. */
+export function addBilling(headers: Headers, admission: Admission, { last, cu, chargeN }: Bill): void {
+  if (!("grant" in last)) {
+    if (last.bucket !== null) addQuota(headers, admission, last, last.bucket);
+    return;
+  }
+  const { keyContext, service } = last.grant;
+  headers.push("x-svc-access", service.access);
+  if (service.fallback !== null) headers.push("x-svc-fallback", service.fallback);
+  if (keyContext.payer.kind === "anonymous") headers.push("x-svc-cu", String(cu), "x-svc-usd", usdText(chargeN));
+  const balanceN = admission.balanceN(last.grant);
+  if (balanceN !== null) headers.push("x-svc-balance-usd", usdText(balanceN));
+  addQuota(headers, admission, last.grant, service.bucket);
+}
+
+function addQuota(headers: Headers, admission: Admission, { keyContext }: Pick<Refusal, "keyContext">, bucket: RateLimit): void {
+  addQuotaOf(headers, admission.quota(keyContext, bucket));
+}
+
+/** Adds what a bucket still lets through. */
+export function addQuotaOf(headers: Headers, { name, burst, windowS, remaining, resetS }: RateLimitStatus): void {
+  headers.push("RateLimit-Policy", `"${name}";q=${burst};w=${windowS}`, "RateLimit", `"${name}";r=${remaining};t=${resetS}`);
+}
+
+const LONGEST_META_HEADER_BYTES = 4_096;
+
+/** Adds evidence as `x-svc-meta`: unpadded base64url; left out when it would be too long. */
+export function addMeta(headers: Headers, meta: Evidence): void {
+  const text = Buffer.from(JSON.stringify(meta)).toString("base64url");
+  if (text.length <= LONGEST_META_HEADER_BYTES) headers.push("x-svc-meta", text);
+}

@@ -1,0 +1,371 @@
+// The fast path: serves plain RPC requests straight from the socket and hands every connection that sends anything else, for good, to node's
+// HTTP server. Shares nothing with it but the RPC surface; a request is either understood in full here or not touched at all.
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import type { Runtime } from "../../runtime.ts";
+import type { Activity } from "../http/activity.ts";
+import { ALWAYS, dateLines, type Headers } from "../http/respond.ts";
+import type { Borrowed, HttpExchange } from "./caller.ts";
+import { type RequestHead, readRequestHead } from "./fast-path-head.ts";
+import { type Credential, credentialOf } from "./key-credential.ts";
+import { NO_ROOM_FOR_REQUEST } from "./limits.ts";
+import type { RpcParts } from "./parts.ts";
+import { RpcRequest, STALL_MS } from "./request.ts";
+import { isRpcPath } from "./target.ts";
+
+/** What the fast path works with. */
+export interface FastPathParts {
+  readonly runtime: Runtime;
+  readonly rpc: RpcParts;
+  readonly requestId: () => string;
+  readonly keepAliveTimeoutMs: number;
+  /** A connection must send its first request within this. */
+  readonly firstRequestMs: number;
+  /** Gives a connection, and what it has sent, to node's HTTP server. */
+  readonly handOver: (socket: Socket, received: Buffer) => void;
+  /** Counts requests under way. */
+  readonly activity: Activity;
+}
+
+/** Takes connections. */
+export interface FastPathServer {
+  accept(socket: Socket): void;
+  destroyAll(): void;
+}
+
+const SWEEP_MS = 1_000;
+const MAX_HEAD_BYTES = 8_192;
+/** What a client may send ahead of its answer before it is no longer read. */
+const MAX_EARLY_BYTES = 16_384;
+/** Bodies up to this size go out in one write together with their head. */
+const ONE_WRITE_BYTES = 16_384;
+
+/** A door without connections yet. */
+export function createFastPathServer(parts: FastPathParts): FastPathServer {
+  const connections = new Set<Connection>();
+  const dateLine = dateLines(parts.runtime);
+  let sweeping = false;
+
+  function sweep(): void {
+    const now = parts.runtime.now();
+    for (const connection of connections) connection.closeIfIdle(now);
+    sweeping = connections.size > 0;
+    if (sweeping) parts.runtime.after(SWEEP_MS, sweep);
+  }
+
+  return {
+    accept(socket) {
+      if (!sweeping) parts.runtime.after(SWEEP_MS, sweep);
+      sweeping = true;
+      const connection = new Connection(parts, socket, dateLine, () => connections.delete(connection));
+      connections.add(connection);
+    },
+    destroyAll() {
+      for (const connection of [...connections]) connection.destroy();
+    },
+  };
+}
+
+/** A complete answer as it is written; strings hold a character for each byte. `sent` is called once nobody reads the chunks any more. */
+interface WholeAnswer {
+  readonly chunks: readonly (Buffer | string)[];
+  readonly sent: () => void;
+}
+
+const OWNED: Borrowed = { headroomBytes: 0, sent: nothing };
+
+/** An answer in as few chunks as may be. */
+function chunksOf(
+  head: string,
+  body: readonly Buffer[],
+  { size, headroomBytes }: { readonly size: number; readonly headroomBytes: number },
+): WholeAnswer["chunks"] {
+  const first = body[0];
+  if (first !== undefined && body.length === 1 && head.length <= headroomBytes) {
+    const whole = Buffer.from(first.buffer, first.byteOffset - head.length, head.length + size);
+    whole.write(head, "latin1");
+    return [whole];
+  }
+  if (size > ONE_WRITE_BYTES) return [head, ...body];
+  let text = head;
+  for (const piece of body) text += piece.toString("latin1");
+  return [text];
+}
+
+class Connection implements HttpExchange {
+  requestId = "";
+  readonly #parts: FastPathParts;
+  readonly #socket: Socket;
+  readonly #dateLine: () => string;
+  readonly #left: () => void;
+  readonly #onData = (chunk: Buffer): void => this.#data(chunk);
+  readonly #onEnd = (): void => this.#ended();
+  readonly #onClose = (): void => this.#closed();
+  readonly #onError = (): void => {};
+  readonly #onStall = (): void => this.destroy();
+  readonly #onTurnEnd = (): void => this.#writeAnswer();
+  #headText = "";
+  #head: RequestHead | null = null;
+  /** Of that head; null = it was not asked for. */
+  #credential: Credential | null = null;
+  #door: RpcRequest | null = null;
+  #early: Buffer | null = null;
+  #chunked = false;
+  /** A whole answer, which is written at the end of this turn; null = there is none. */
+  #unwritten: WholeAnswer | null = null;
+  /** The head of an answer that is passed on: goes out with its first bytes. */
+  #unsentHead = "";
+  /** All of the answer has been taken by the connection. */
+  #delivered = false;
+  /** The answer is complete here, and its reader has yet to take the rest. */
+  #flushing = false;
+  /** Nothing more is answered on this connection: its client has been told, or has left. */
+  #closing = false;
+  #served = 0;
+  #idleSinceMs: number;
+
+  constructor(parts: FastPathParts, socket: Socket, dateLine: () => string, left: () => void) {
+    this.#parts = parts;
+    this.#socket = socket;
+    this.#dateLine = dateLine;
+    this.#left = left;
+    this.#idleSinceMs = parts.runtime.now();
+    socket.on("data", this.#onData);
+    socket.on("end", this.#onEnd);
+    socket.on("close", this.#onClose);
+    socket.on("error", this.#onError);
+  }
+
+  get url(): string {
+    return this.#head?.url ?? "/";
+  }
+
+  get open(): boolean {
+    return this.#door !== null && !this.#socket.destroyed;
+  }
+
+  get delivered(): boolean {
+    return this.#delivered;
+  }
+
+  get credential(): Credential {
+    this.#credential ??= credentialOf(this.url, this);
+    return this.#credential;
+  }
+
+  get address(): string {
+    return this.#socket.remoteAddress ?? "";
+  }
+
+  /** Requests with payments are left to node. */
+  get paid(): null {
+    return null;
+  }
+
+  header(name: string): string | undefined {
+    return this.#head?.fields.get(name);
+  }
+
+  send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed: Borrowed = OWNED): void {
+    let size = 0;
+    if (body !== null) for (const piece of body) size += piece.length;
+    if (body !== null) headers.push("Content-Type", "application/json", "Content-Length", String(size));
+    const head = this.#headOf(status, headers);
+    this.#unwritten = { chunks: chunksOf(head, body ?? [], { size, headroomBytes: borrowed.headroomBytes }), sent: borrowed.sent };
+    this.#parts.runtime.atTurnEnd(this.#onTurnEnd);
+  }
+
+  begin(headers: Headers, sizeBytes: number | null): void {
+    this.#chunked = sizeBytes === null;
+    headers.push("Content-Type", "application/json");
+    if (sizeBytes === null) headers.push("Transfer-Encoding", "chunked");
+    else headers.push("Content-Length", String(sizeBytes));
+    this.#unsentHead = this.#headOf(200, headers);
+  }
+
+  write(chunk: Buffer, written: () => void): number {
+    const socket = this.#socket;
+    if (chunk.length === 0) {
+      written();
+      return socket.writableLength;
+    }
+    const head = this.#unsentHead;
+    if (head === "" && !this.#chunked) socket.write(chunk, written);
+    else {
+      this.#unsentHead = "";
+      socket.cork();
+      if (head !== "") socket.write(head, "latin1");
+      this.#frame(chunk, written);
+      socket.uncork();
+    }
+    return socket.writableLength;
+  }
+
+  get unsent(): number {
+    return this.#socket.writableLength;
+  }
+
+  cork(): void {
+    this.#socket.cork();
+  }
+
+  end(): void {
+    if (this.#chunked) this.#socket.write("0\r\n\r\n", "latin1");
+    this.#socket.uncork();
+    this.#finish();
+  }
+
+  drained(run: () => void): void {
+    if (this.#socket.writableNeedDrain) this.#socket.once("drain", run);
+    else this.#parts.runtime.after(0, run);
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  closeIfIdle(now: number): void {
+    const limitMs = this.#served === 0 ? this.#parts.firstRequestMs : this.#parts.keepAliveTimeoutMs;
+    if (this.#door === null && now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
+  }
+
+  #frame(chunk: Buffer, written: () => void): void {
+    const socket = this.#socket;
+    if (!this.#chunked) {
+      socket.write(chunk, written);
+      return;
+    }
+    socket.write(`${chunk.length.toString(16)}\r\n`, "latin1");
+    socket.write(chunk);
+    socket.write("\r\n", "latin1", written);
+  }
+
+  #data(chunk: Buffer): void {
+    if (this.#door !== null) {
+      // Sent before the answer to the request under way: kept, unread, until that answer is out.
+      this.#early = this.#early === null ? chunk : Buffer.concat([this.#early, chunk]);
+      if (this.#early.length > MAX_EARLY_BYTES) this.#socket.pause();
+      return;
+    }
+    if (this.#closing) return;
+    const body = this.#read(chunk);
+    if (body === null) return this.#handOver(chunk);
+    const { activity, rpc } = this.#parts;
+    activity.active++;
+    activity.lastMs = this.#parts.runtime.now();
+    this.#served++;
+    this.#delivered = false;
+    this.requestId = this.#parts.requestId();
+    const door = new RpcRequest(rpc, this);
+    this.#door = door;
+    if (!door.accept()) return;
+    if (!door.reserve(body.length)) door.refuse(NO_ROOM_FOR_REQUEST);
+    else door.serve(body);
+  }
+
+  /** The body of a request that is here whole and understood; null = not ours. */
+  #read(chunk: Buffer): Buffer | null {
+    const end = chunk.indexOf("\r\n\r\n");
+    if (end === -1 || end > MAX_HEAD_BYTES) return null;
+    const text = chunk.toString("latin1", 0, end + 2);
+    // Clients repeat their heads: the same text means the same thing.
+    if (text !== this.#headText) {
+      this.#head = readRequestHead(text);
+      this.#headText = text;
+      this.#credential = null;
+    }
+    const head = this.#head;
+    if (head === null || chunk.length !== end + 4 + head.bodyBytes || head.bodyBytes > this.#parts.rpc.limits.maxBodyBytes) return null;
+    return isRpcPath(head.url) ? chunk.subarray(end + 4) : null;
+  }
+
+  /** Writes the answer that has waited for the end of the turn, if somebody still waits for it. */
+  #writeAnswer(): void {
+    const answer = this.#unwritten;
+    const socket = this.#socket;
+    this.#unwritten = null;
+    if (answer === null) return;
+    const door = this.#door;
+    if (door === null || socket.destroyed) return answer.sent();
+    const { chunks, sent } = answer;
+    if (chunks.length > 1) socket.cork();
+    for (const chunk of chunks) socket.write(chunk, "latin1");
+    if (chunks.length > 1) socket.uncork();
+    if (socket.writableLength === 0) sent();
+    else {
+      for (const chunk of chunks) door.keeps(typeof chunk === "string" ? chunk.length : chunk.buffer.byteLength);
+      if (sent !== nothing) socket.write("", "latin1", sent);
+    }
+    this.#finish();
+  }
+
+  /** The answer is complete here; the request is over once its reader has taken all of it. */
+  #finish(): void {
+    const socket = this.#socket;
+    if (socket.writableLength === 0) return this.#answered();
+    this.#flushing = true;
+    socket.setTimeout(STALL_MS, this.#onStall);
+    socket.write("", "latin1", (error) => {
+      if (error) return;
+      socket.setTimeout(0, this.#onStall);
+      this.#flushing = false;
+      this.#answered();
+    });
+  }
+
+  #answered(): void {
+    this.#delivered = !this.#socket.destroyed;
+    const early = this.#early;
+    this.#early = null;
+    this.#over();
+    if (this.#closing) this.#socket.resume().end();
+    else if (early !== null && !this.#socket.destroyed) this.#handOver(early);
+  }
+
+  #over(): void {
+    const { activity, runtime } = this.#parts;
+    const door = this.#door;
+    if (door === null) return;
+    this.#door = null;
+    this.#idleSinceMs = runtime.now();
+    activity.active--;
+    activity.lastMs = this.#idleSinceMs;
+    door.closed(activity.ended ? "cut" : "left");
+  }
+
+  /** The client sends no more. As with node's server, it gets what is complete and nothing else. */
+  #ended(): void {
+    this.#closing = true;
+    // An answer that is still to be written ends the connection itself.
+    if (this.#unwritten !== null) return;
+    if (this.#door === null || this.#flushing) this.#socket.end();
+    else this.#socket.destroy();
+  }
+
+  #handOver(received: Buffer): void {
+    const socket = this.#socket;
+    socket.off("data", this.#onData);
+    socket.off("end", this.#onEnd);
+    socket.off("close", this.#onClose);
+    socket.off("error", this.#onError);
+    this.#left();
+    this.#parts.handOver(socket, received);
+    socket.resume();
+  }
+
+  #closed(): void {
+    this.#left();
+    this.#over();
+  }
+
+  #headOf(status: number, headers: Headers): string {
+    let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
+    for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
+    // What came early is answered as well: only then is there no more.
+    this.#closing = this.#parts.activity.draining && this.#early === null;
+    const keep = this.#closing ? "Connection: close" : `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(this.#parts.keepAliveTimeoutMs / 1000)}`;
+    return `${text}${ALWAYS}${this.#dateLine()}${keep}\r\n\r\n`;
+  }
+}
+
+function nothing(): void {}

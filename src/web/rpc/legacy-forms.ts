@@ -1,0 +1,83 @@
+// What callers of old forms are told: that the form is old and until when it is served at least, and the headers that version 2 had. Counts each form.
+
+import { LEGACY_FORM_NAMES, type LegacyFormName, legacyFormGone } from "../../core/faults/legacy-form.ts";
+import type { Fault } from "../../core/faults/rpc-fault.ts";
+import type { Admission } from "../../hosted/admission/admission.ts";
+import type { LegacyFormUsage } from "../../hosted/legacy-form-usage.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Headers } from "../http/respond.ts";
+import type { RequestInfo } from "./authenticate.ts";
+import type { Bill } from "./billing-headers.ts";
+import { legacyFormsOf, type Target } from "./target.ts";
+
+/** Old forms as they are used. */
+export interface LegacyForms {
+  /** Counts a request of these forms; why it is not served, or null. */
+  used(forms: readonly LegacyFormName[]): Fault | null;
+  /** Requests that were served, by form. */
+  counts(): ReadonlyMap<LegacyFormName, number>;
+  /** Adds what every answer to an old form carries. */
+  announce(headers: Headers): void;
+}
+
+/** When the forms became old: 2026-01-01. RFC 9745. */
+const DEPRECATION = "@1767225600";
+const LINK = '</docs/api#older-forms>; rel="deprecation"; type="text/markdown"';
+const DAY_MS = 86_400_000;
+const SERVED_DAYS = 31;
+const EXPOSED = "Deprecation, Sunset, Link, x-svc-rate-limit-limit, x-svc-rate-limit-remaining, x-svc-rate-limit-reset";
+
+/** Nobody has used one; `record` null = all are served and only counted here. */
+export function createLegacyForms(runtime: Pick<Runtime, "wallMs">, record: LegacyFormUsage | null): LegacyForms {
+  const counts = new Map<LegacyFormName, number>(LEGACY_FORM_NAMES.map((it) => [it, 0]));
+  return {
+    used(forms) {
+      const off = record === null ? undefined : forms.find((it) => record.off.has(it));
+      if (off !== undefined) return legacyFormGone(off);
+      for (const name of forms) {
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+        record?.saw(name);
+      }
+      return null;
+    },
+    counts: () => counts,
+    announce(headers) {
+      // A form is off 30 days after the last request at the soonest, and this is one. RFC 8594.
+      const sunset = new Date((Math.floor(runtime.wallMs() / DAY_MS) + SERVED_DAYS) * DAY_MS).toUTCString();
+      headers.push("Deprecation", DEPRECATION, "Sunset", sunset, "Link", LINK, "Access-Control-Expose-Headers", EXPOSED);
+    },
+  };
+}
+
+/** Whether a request has an old form. It is looked for only where the request is bound for no chain (null). */
+export function isLegacy(address: Target | null, letter: Pick<RequestInfo, "credential">): boolean {
+  if (address !== null) return address.old !== null;
+  const { old, url } = letter.credential;
+  return old !== null || legacyFormsOf(url).length > 0;
+}
+
+const CENT_N = 10_000_000;
+const LOW_SHARE = 0.1;
+
+/** Adds the headers of version 2; `bill` null = a caller without a key, or a refusal before anything was asked. */
+export function addLegacyBilling(
+  headers: Headers,
+  admission: Admission | null,
+  { address, bill }: { readonly address: Target | null; readonly bill: Bill | null },
+): void {
+  const last = bill?.last ?? null;
+  const grant = last !== null && "grant" in last ? last.grant : null;
+  const profile = grant?.service.profile ?? address?.profile.slug;
+  if (profile !== undefined) headers.push("x-svc-profile", profile, "x-svc-downgraded", String(grant !== null && grant.service.fallback !== null));
+  if (last === null || admission === null) return;
+  const [keyContext, bucket] = "grant" in last ? [last.grant.keyContext, last.grant.service.bucket] : [last.keyContext, last.bucket];
+  if (grant !== null && isLow(admission.balanceN(grant), grant.keyContext.payer.paid?.fundedN ?? 0)) headers.push("x-svc-balance-warning", "low");
+  if (bucket === null) return;
+  const { burst, remaining, resetS } = admission.quota(keyContext, bucket);
+  headers.push("x-svc-rate-limit-limit", String(burst), "x-svc-rate-limit-remaining", String(remaining), "x-svc-rate-limit-reset", String(resetS));
+}
+
+/** Below a cent, or below a tenth of what was ever credited to an account that was paid for. */
+function isLow(balanceN: number | null, fundedN: number): boolean {
+  return balanceN !== null && balanceN < Math.max(CENT_N, fundedN * LOW_SHARE);
+}

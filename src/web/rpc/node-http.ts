@@ -1,0 +1,204 @@
+// The RPC door of node's HTTP server: reads a bounded body, then hands it to the RPC surface. Serves every request that the fast path leaves.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import type { PaidPurchase, PaymentHeaders } from "../../payments/payments.ts";
+import type { Activity } from "../http/activity.ts";
+import { begin, type Headers, write } from "../http/respond.ts";
+import { type Borrowed, type HttpExchange, isPlain } from "./caller.ts";
+import { type Credential, credentialOf } from "./key-credential.ts";
+import { NO_ROOM_FOR_REQUEST } from "./limits.ts";
+import type { RpcParts } from "./parts.ts";
+import { RpcRequest, STALL_MS } from "./request.ts";
+
+/** Statuses from here on say that a request was not served. */
+const REFUSED = 300;
+
+/** Serves one POST on an RPC path. */
+export function serveRpc(parts: HttpParts, request: IncomingMessage, response: ServerResponse, requestId: string): void {
+  new HttpRequest(parts, request, response, requestId).read();
+}
+
+/** What node's door works with. */
+interface HttpParts {
+  readonly rpc: RpcParts;
+  readonly activity: Pick<Activity, "ended">;
+}
+
+/** A body that is refused is still read, up to this many bytes, so that the refusal arrives. */
+const DISCARD_BYTES = 16_000_000;
+const LINGER_MS = 1_000;
+
+class HttpRequest implements HttpExchange {
+  readonly requestId: string;
+  paid: PaidPurchase | null = null;
+  /** What it carries to pay with; null = nothing. */
+  #payment: PaymentHeaders | null = null;
+  readonly #parts: RpcParts;
+  readonly #activity: Pick<Activity, "ended">;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #door: RpcRequest;
+  /** Null = it was not asked for. */
+  #credential: Credential | null = null;
+  /** False once it has been refused. */
+  #wanted = false;
+  #chunks: Buffer[] = [];
+  #size = 0;
+
+  constructor({ rpc: parts, activity }: HttpParts, request: IncomingMessage, response: ServerResponse, requestId: string) {
+    this.#parts = parts;
+    this.#activity = activity;
+    this.#request = request;
+    this.#response = response;
+    this.requestId = requestId;
+    this.#door = new RpcRequest(parts, this);
+  }
+
+  get url(): string {
+    return this.#request.url ?? "/";
+  }
+
+  get open(): boolean {
+    return !this.#response.writableFinished && !this.#response.destroyed;
+  }
+
+  get delivered(): boolean {
+    return this.#response.writableFinished;
+  }
+
+  get credential(): Credential {
+    this.#credential ??= credentialOf(this.url, this);
+    return this.#credential;
+  }
+
+  get address(): string {
+    return this.#request.socket.remoteAddress ?? "";
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#request.headers[name];
+    return typeof value === "string" ? value : undefined;
+  }
+
+  send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed?: Borrowed): void {
+    if (status < REFUSED) this.#addReceipt(headers);
+    write(this.#response, status, headers, body);
+    // Comes once, also for an answer that waits behind another one when the connection ends.
+    if (borrowed !== undefined) this.#response.once("close", borrowed.sent);
+    this.#boundReading();
+  }
+
+  begin(headers: Headers, sizeBytes: number | null): void {
+    this.#addReceipt(headers);
+    begin(this.#response, headers, sizeBytes);
+  }
+
+  write(chunk: Buffer, written: () => void): number {
+    this.#response.write(chunk, written);
+    return this.#response.writableLength;
+  }
+
+  get unsent(): number {
+    return this.#response.writableLength;
+  }
+
+  /** Node joins writes of one turn by itself. */
+  cork(): void {}
+
+  end(): void {
+    this.#response.end();
+    this.#boundReading();
+  }
+
+  drained(run: () => void): void {
+    this.#response.once("drain", run);
+  }
+
+  destroy(): void {
+    this.#response.destroy();
+  }
+
+  /** Reads the body and serves it. */
+  read(): void {
+    this.#response.on("close", () => this.#door.closed(this.#activity.ended ? "cut" : "left"));
+    this.#request.on("error", () => {});
+    this.#request.on("data", (chunk: Buffer) => this.#take(chunk));
+    this.#request.on("end", () => this.#complete());
+    const payment = this.#parts.rpcPaywall?.paymentOf(this, this.#request.headersDistinct) ?? null;
+    if (payment?.kind === "unclear") return this.#refuse(fault("invalid_request", payment.message, { nextAction: "send one payment, in one header" }));
+    this.#payment = payment?.given ?? null;
+    // A payment is looked at before its caller is: whatever became of the key, what was paid for it is known.
+    this.#wanted = this.#payment !== null || this.#door.accept();
+    if (this.#wanted && Number(this.header("content-length") ?? 0) > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
+  }
+
+  /** Nothing else bounds the time a caller may take to read a complete answer. */
+  #boundReading(): void {
+    const response = this.#response;
+    if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy());
+  }
+
+  #take(chunk: Buffer): void {
+    this.#size += chunk.length;
+    if (!this.#wanted) {
+      if (this.#size > DISCARD_BYTES) this.#discarded();
+      return;
+    }
+    this.#chunks.push(chunk);
+    if (this.#size > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
+    else if (!this.#door.reserveMore(chunk.length)) this.#refuse(NO_ROOM_FOR_REQUEST);
+  }
+
+  /** No more is read; the connection ends with the refusal, and not before the answers to earlier requests on it. */
+  #discarded(): void {
+    this.#request.pause();
+    if (this.#response.writableFinished) this.#leave();
+    else this.#response.once("finish", () => this.#leave());
+  }
+
+  /** Closes the connection, and gives its caller time to read what was written: cut off at once it could be lost beside unread bytes. */
+  #leave(): void {
+    this.#request.socket.end();
+    this.#parts.timerWheel.set(LINGER_MS, () => this.#request.destroy());
+  }
+
+  #complete(): void {
+    const [only] = this.#chunks;
+    const bytes = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
+    this.#chunks = [];
+    if (!this.#wanted) return;
+    if (this.#payment === null) this.#door.serve(bytes);
+    else this.#pay(bytes, this.#payment);
+  }
+
+  /** Takes the payment, then serves the call. */
+  #pay(body: Buffer, given: PaymentHeaders): void {
+    const { rpcPaywall } = this.#parts;
+    if (rpcPaywall === null) return;
+    if (!isPlain(this)) return this.#refuse(fault("unsupported_media_type", "the body is compressed"));
+    rpcPaywall.take({ letter: this, body, given }).then(
+      (taken) => {
+        if (!this.open) return;
+        if (taken.kind === "toll_refusal") return this.#door.refuse(taken.fault, taken.headers, taken.id);
+        this.paid = taken;
+        if (this.#door.accept()) this.#door.serve(body);
+      },
+      (error: unknown) => this.#door.fail(error),
+    );
+  }
+
+  /** Whoever gets what was paid for gets the receipt with it. */
+  #addReceipt(headers: Headers): void {
+    if (this.paid !== null) headers.push(...this.paid.headers, "Cache-Control", "private");
+  }
+
+  #refuse(why: Fault): void {
+    this.#wanted = false;
+    this.#chunks = [];
+    this.#door.refuse(why);
+  }
+
+  #tooLarge(): Fault {
+    return fault("body_too_large", `the body is larger than ${this.#parts.limits.maxBodyBytes} bytes`);
+  }
+}

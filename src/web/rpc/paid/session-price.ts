@@ -1,0 +1,98 @@
+// What a request costs that is paid for by itself: the sum over its calls, each as whole base units of the token, rounded up. Reads envelopes only.
+
+import { cuOf, type Tariff } from "../../../core/billing/price.ts";
+import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
+import type { Strategy } from "../../../core/routing/strategy.ts";
+import { readRequest } from "../../../core/rpc/envelope.ts";
+import { elements, endOf, OPEN_ARRAY, type Span, skipSpace } from "../../../core/rpc/json.ts";
+import type { Method } from "../../../core/rpc/method.ts";
+import type { MethodTable } from "../../../core/rpc/method-table.ts";
+import { unitsFor } from "../../../payments/session/sessions.ts";
+import { refusalOfBatch } from "../batch.ts";
+
+/** A call and what it costs. */
+export interface PricedItem {
+  readonly span: Span;
+  /** Base units; 0 = no provider is asked: it is no valid request, is always refused, or is answered from the configuration. */
+  readonly units: bigint;
+}
+
+/** A request and what it costs. */
+export interface PricedRequest {
+  readonly kind: "priced";
+  readonly items: readonly PricedItem[];
+  readonly isBatch: boolean;
+  readonly units: bigint;
+  readonly cu: number;
+  /** The caller's id as JSON text; "null" for batches and notifications. */
+  readonly id: string;
+}
+
+/** A request that is not made, and so costs nothing. */
+export interface RefusedRequest {
+  readonly kind: "refused";
+  readonly fault: Fault;
+  readonly id: string;
+}
+
+/** By which prices, and within which bounds. */
+export interface Pricing {
+  readonly tariff: Tariff;
+  readonly methods: MethodTable;
+  readonly strategy: Strategy;
+  /** Sent to one provider: then nothing is answered from the configuration. */
+  readonly pinned: boolean;
+  readonly maxItems: number;
+}
+
+/** The price of a body that is known to be valid JSON. */
+export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | RefusedRequest {
+  const start = skipSpace(bytes, 0, bytes.length);
+  if (bytes[start] === OPEN_ARRAY) return pricedBatch(bytes, start, pricing);
+  const span = { start, end: endOf(bytes) };
+  const envelope = readRequest(bytes, span.start, span.end);
+  if (envelope.kind === "invalid") return { kind: "refused", fault: fault("invalid_request", envelope.message), id: envelope.id };
+  const { units, cu } = priceOf(envelope.method, pricing);
+  return { kind: "priced", items: [{ span, units }], isBatch: false, units, cu, id: envelope.id ?? "null" };
+}
+
+function pricedBatch(bytes: Buffer, start: number, pricing: Pricing): PricedRequest | RefusedRequest {
+  const { maxItems } = pricing;
+  const spans = elements(bytes, start, bytes.length, maxItems + 1);
+  const why = refusalOfBatch(spans.length, { maxBatchItems: maxItems });
+  if (why !== null) return { kind: "refused", fault: why, id: "null" };
+  let units = 0n;
+  let cu = 0;
+  let valid = 0;
+  const items = spans.map((span): PricedItem => {
+    const envelope = readRequest(bytes, span.start, span.end);
+    if (envelope.kind === "invalid") return { span, units: 0n };
+    const price = priceOf(envelope.method, pricing);
+    valid++;
+    units += price.units;
+    cu += price.cu;
+    return { span, units: price.units };
+  });
+  if (valid === 0) return { kind: "refused", fault: fault("invalid_request", "the batch holds no valid request"), id: "null" };
+  return { kind: "priced", items, isBatch: true, units, cu, id: "null" };
+}
+
+function priceOf(name: string, { tariff, strategy, pinned, methods }: Pricing): { readonly units: bigint; readonly cu: number } {
+  const method = methods.of(name);
+  const cu = cuOf(tariff, method, strategy);
+  return { units: isSold(method, pinned) ? unitsFor(cu * tariff.nanoPerCu) : 0n, cu };
+}
+
+/** Whether an answer may come of a provider, or of a filter of ours; the rest is always refused, or answered from the configuration. */
+function isSold({ handling }: Method, pinned: boolean): boolean {
+  switch (handling) {
+    case "route":
+    case "filter":
+      return true;
+    case "local":
+      return pinned;
+    case "blocked":
+    case "socket_only":
+      return false;
+  }
+}

@@ -1,0 +1,436 @@
+// The pipeline: one request in, one reply out, whatever door it came through. Reads the request, asks leave for it, routes it, gathers the evidence
+// and settles what it cost.
+
+import { type Abandoned, type Interruption, isAbandonedCharged, isCharged } from "../../core/billing/charging.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import type { Transport } from "../../core/provider/profile.ts";
+import type { CallerIdentity } from "../../core/provider/silence.ts";
+import { type Evidence, evidenceOf } from "../../core/routing/evidence.ts";
+import type { Plan } from "../../core/routing/plan.ts";
+import type { AnswerSource } from "../../core/rpc/answer-source.ts";
+import { type Call, NO_BLOCK, readBlockRef } from "../../core/rpc/call.ts";
+import { type Envelope, readRequest } from "../../core/rpc/envelope.ts";
+import type { Span } from "../../core/rpc/json.ts";
+import type { Method } from "../../core/rpc/method.ts";
+import type { MethodTable } from "../../core/rpc/method-table.ts";
+import { type WireRequest, writeRequest } from "../../core/rpc/wire-request.ts";
+import type { Admission, Billing, Grant, Refusal } from "../../hosted/admission/admission.ts";
+import type { KeyContext } from "../../hosted/keys/key-context.ts";
+import type { Observer } from "../../observe/observer.ts";
+import type { Runtime } from "../../runtime.ts";
+import { noRoom } from "../../upstream/engine/refusal.ts";
+import type { Outcome, RoutedCall, Router } from "../../upstream/engine/router.ts";
+import type { Room } from "../../upstream/transport.ts";
+import { answerHere } from "./local-answer.ts";
+import type { TokenWait } from "./pacer.ts";
+import type { Target, TargetResolver } from "./target.ts";
+
+/** The end of one request, before it is written for the caller. */
+export interface Reply {
+  /** The caller's id as JSON text; null = a notification, which gets no answer. */
+  readonly id: string | null;
+  readonly outcome: Outcome;
+  /** Where the answer came from; what is charged follows from it. */
+  readonly source: AnswerSource;
+  /** Null when no provider was involved. */
+  readonly route: RoutedCall | null;
+  readonly address: Target;
+  readonly requestId: string;
+  /** How the caller is connected. */
+  readonly transport: Transport;
+  /** True when the evidence is wanted as a message of its own. */
+  readonly notify: boolean;
+  /** Waits to hear whether the reply was written as it is; null = nobody does. */
+  readonly written: ((shown: boolean) => void) | null;
+  /** Null for callers without a key, and for what is no valid request. */
+  readonly billing: Billing | null;
+  /** Settles what the call cost at the end of the answer that it belongs to, once; null = it is settled. Streamed answers and items of a batch have it. */
+  readonly settle: DeliveryCallback | null;
+}
+
+/** Settles what an answer cost: `delivered` = it was written to its end, or its caller left before that. */
+export type DeliveryCallback = (delivered: boolean) => void;
+
+/** What one connection keeps for its caller beyond single requests: the subscriptions. */
+export interface SubscriptionMethods {
+  /** Returns the way to cancel it; null = it is over. */
+  serve(request: SubscriptionCall, done: (answer: MethodAnswer) => void): (() => void) | null;
+}
+
+/** A request that only a desk can serve. */
+export interface SubscriptionCall {
+  readonly methodName: string;
+  readonly method: Method;
+  /** JSON text; null = none were sent. */
+  readonly params: string | null;
+  readonly address: Target;
+  /** False for a notification, whose reply nobody would see. */
+  readonly answered: boolean;
+  /** Pays for the notifications that follow; null = nobody has to. */
+  readonly grant: Grant | null;
+}
+
+/** A request that filters serve. */
+export interface FilterCall extends SubscriptionCall {
+  readonly caller: CallerIdentity;
+}
+
+/** Serves the methods of filters: one for all connections. */
+export interface FilterMethods {
+  /** Returns the way to cancel it; null = it is over. */
+  serve(call: FilterCall, done: (answer: MethodAnswer) => void): (() => void) | null;
+  /** Where the logs of a filter are asked for, and with which parameters; or why they are not. */
+  logs(call: FilterCall): { readonly kind: "query"; readonly address: Target; readonly params: Buffer } | Fault;
+}
+
+/** What a desk says. */
+export type MethodAnswer = Pick<Reply, "outcome" | "source" | "route" | "written">;
+
+/** What every exchange works with. */
+export interface PipelineParts {
+  readonly runtime: Runtime;
+  readonly router: Router;
+  readonly observer: Observer;
+  readonly resolver: TargetResolver;
+  /** Null = everyone is served, and nothing is counted. */
+  readonly admission: Admission | null;
+  /** The method table as it is configured now. */
+  readonly methods: () => MethodTable;
+  readonly filters: FilterMethods;
+  /** How long a method may take, in milliseconds. */
+  readonly deadlineMs: (method: Method) => number;
+}
+
+/** One request as it came through a door. `bytes` between `start` and `end` is known to be valid JSON. */
+export interface PipelineRequest {
+  readonly bytes: Buffer;
+  readonly span: Span;
+  readonly address: Target;
+  /** Null = a caller without a key. */
+  readonly keyContext: KeyContext | null;
+  readonly caller: CallerIdentity;
+  readonly requestId: string;
+  /** False where the reply is needed in one piece. */
+  readonly mayStream: boolean;
+  /** True where the reply is a part of a longer answer, and is charged when that was written. */
+  readonly settlesLater: boolean;
+  /** How the caller is connected. */
+  readonly transport: Transport;
+  /** Null where the connection is not kept. */
+  readonly subscriptionMethods: SubscriptionMethods | null;
+  /** Asked where a rate limit stands in the way: true = the request is put off, not answered, and comes again. Null = it is refused. */
+  readonly postpone: ((token: TokenWait) => boolean) | null;
+  /** Where an answer that is gathered is counted until it is told. */
+  readonly room: Room;
+  /** An answer up to this size is told though there is no room. */
+  readonly freeBytes: number;
+}
+
+/** Ends a request before its answer. Returns whether the call is charged all the same; the caller of a key has been charged then. */
+export type Cancel = (why: Interruption) => boolean;
+
+/** Serves one request. Returns the way to cancel it; `done` is called once, or never after a cancel. */
+export function runPipeline(parts: PipelineParts, incoming: PipelineRequest, done: Done): Cancel | null {
+  const { bytes, span, address, requestId, transport, keyContext } = incoming;
+  const envelope = readRequest(bytes, span.start, span.end);
+  if (envelope.kind === "invalid") {
+    parts.observer.refused("invalid_request");
+    const outcome: Outcome = { kind: "fault", fault: fault("invalid_request", envelope.message) };
+    done({ ...NO_ANSWER, id: envelope.id, outcome, address, requestId, transport, notify: false });
+    return null;
+  }
+  const method = parts.methods().of(envelope.method);
+  if (keyContext === null || parts.admission === null) return serve(parts, incoming, { envelope, method, grant: null }, done);
+  return admit({ parts, admission: parts.admission, keyContext, incoming, envelope, method }, done, false);
+}
+
+const NO_ANSWER = { source: "none", route: null, written: null, billing: null, settle: null } as const;
+
+type Done = (reply: Reply) => void;
+
+/** A valid request, and the leave it was given. */
+interface Matter {
+  readonly envelope: Envelope;
+  readonly method: Method;
+  /** Null = a caller without a key. */
+  readonly grant: Grant | null;
+}
+
+/** One that a provider is asked for. */
+interface RoutedMatter extends Matter {
+  readonly call: Call;
+}
+
+/** A valid request of a caller with a key. */
+interface Request {
+  readonly parts: PipelineParts;
+  readonly admission: Admission;
+  readonly keyContext: KeyContext;
+  readonly incoming: PipelineRequest;
+  readonly envelope: Envelope;
+  readonly method: Method;
+}
+
+/** Asks leave; waits once where it cannot be said at once. */
+function admit(request: Request, done: Done, final: boolean): Cancel | null {
+  const { parts, admission, keyContext, incoming, envelope, method } = request;
+  const { address } = incoming;
+  const admissionResult = admission.admit(keyContext, { profile: address.named, method, strategy: address.strategy }, final);
+  switch (admissionResult.kind) {
+    case "wait": {
+      let cancel: Cancel | null = null;
+      const stop = admission.waitFor(admissionResult, () => {
+        cancel = admit(request, done, true);
+      });
+      return (why) => {
+        stop();
+        return cancel?.(why) ?? false;
+      };
+    }
+    case "refusal": {
+      if (incoming.postpone !== null && isPostponed(admission, admissionResult, incoming.postpone)) return null;
+      parts.observer.refused(admissionResult.fault.code);
+      done({ ...replyOf(incoming, envelope), outcome: { kind: "fault", fault: admissionResult.fault }, billing: admissionResult });
+      return null;
+    }
+    case "grant":
+      return serveAt(request, admissionResult, servedAt(parts, address, admissionResult), done);
+  }
+}
+
+/** Whether a call that its rate limit stands in the way of comes again. */
+function isPostponed(admission: Admission, { bucket, fault: { retryAfterMs } }: Refusal, postpone: (token: TokenWait) => boolean): boolean {
+  return bucket !== null && postpone({ waitMs: retryAfterMs ?? 0, tokenMs: admission.tokenMs(bucket) });
+}
+
+/** Serves a request where its grant allows it; a Custom profile that is not in memory is got first. */
+function serveAt({ parts, admission, incoming, envelope, method }: Request, grant: Grant, served: Target | Fault, done: Done): Cancel | null {
+  const matter: Matter = { envelope, method, grant };
+  const serveNow = (it: Target | Fault): Cancel | null => {
+    if (it.kind === "address") return serve(parts, it === incoming.address ? incoming : { ...incoming, address: it }, matter, done);
+    parts.observer.refused(it.code);
+    done(settled(parts, incoming, matter, { outcome: { kind: "fault", fault: it }, route: null, written: null, source: "none" }));
+    return null;
+  };
+  if (served.kind === "address" || served.code !== "not_prepared") return serveNow(served);
+  let waiting = true;
+  let cancel: Cancel | null = null;
+  const stop = admission.prepare(grant.keyContext, grant.service.profile, (why) => {
+    waiting = false;
+    cancel = serveNow(why ?? servedAt(parts, incoming.address, grant));
+  });
+  return (why) => {
+    if (!waiting) return cancel?.(why) ?? false;
+    stop();
+    admission.settle(grant, false);
+    return false;
+  };
+}
+
+/** The address as the grant allows it: perhaps in another profile, perhaps with another strategy. */
+function servedAt({ resolver }: PipelineParts, address: Target, { service, strategy, keyContext }: Grant): Target | Fault {
+  const isThere = service.profile === address.named && (service.access === "custom") === (address.profile.owner !== null);
+  const served = isThere ? address : resolver.resolve({ ...address.input, within: service.profile }, keyContext.payer);
+  return served.kind === "fault" || served.strategy === strategy ? served : { ...served, strategy };
+}
+
+function serve(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, done: Done): Cancel | null {
+  const { address, subscriptionMethods } = incoming;
+  const { method, envelope } = matter;
+  if (method.handling === "socket_only" && subscriptionMethods !== null) return serveAtDesk(parts, incoming, { ...matter, subscriptionMethods }, done);
+  if (method.handling === "filter") return serveFilter(parts, incoming, matter, done);
+  const here = answerHere(method, envelope.method, address);
+  if (here === null) return route(parts, incoming, matter, done);
+  parts.observer.local(address.series, method, here.kind);
+  done(settled(parts, incoming, matter, { outcome: here, route: null, written: null, source: "local" }));
+  return null;
+}
+
+/**
+ * An answer that is kept beside others needs room, whatever way it came: without room it is refused before it is charged, and what is charged is told.
+ * What wrote something is always told.
+ */
+function fitting({ mayStream, room, freeBytes }: PipelineRequest, { replaySafe }: Method, answer: MethodAnswer): MethodAnswer {
+  const bytes = mayStream || !replaySafe ? 0 : bytesOf(answer.outcome);
+  if (bytes <= freeBytes) return answer;
+  const wanted = bytes + ENVELOPE_BYTES;
+  if (room.take(wanted)) {
+    // Whoever keeps it takes it again at once.
+    room.giveBack(wanted);
+    return answer;
+  }
+  answer.written?.(false);
+  return { outcome: { kind: "fault", fault: noRoom() }, route: answer.route, written: null, source: "none" };
+}
+
+/** What stands around a result or an error in an answer, beside an unusually long id or evidence. */
+const ENVELOPE_BYTES = 1_024;
+
+function bytesOf(outcome: Outcome): number {
+  switch (outcome.kind) {
+    case "result":
+      return outcome.body.length;
+    case "error":
+      return outcome.raw.length;
+    case "stream":
+    case "fault":
+      return 0;
+  }
+}
+
+/** Settles a request, unless its answer has yet to be written: then that is done at the end of the answer. */
+function settled({ admission }: PipelineParts, incoming: PipelineRequest, { envelope, grant }: Matter, answer: MethodAnswer): Reply {
+  const { outcome, route, written, source } = answer;
+  const { address, requestId, transport } = incoming;
+  const { id, notify } = envelope;
+  const reply = { id, outcome, source, route, address, requestId, transport, notify, written };
+  if (grant === null || admission === null) return { ...reply, billing: null, settle: null };
+  const isOpen = outcome.kind === "stream" || (incoming.settlesLater && isCharged(source));
+  if (!isOpen) return { ...reply, billing: admission.settle(grant, isCharged(source)), settle: null };
+  return { ...reply, billing: { grant, chargeN: grant.heldN }, settle: (delivered) => void admission.settle(grant, delivered) };
+}
+
+/** Where the answer to a routed call came from. */
+function sourceOf(outcome: Outcome, { answeredBy }: RoutedCall): AnswerSource {
+  return outcome.kind === "fault" || answeredBy === null ? "none" : "provider";
+}
+
+/** A reply to which its outcome has yet to be added. */
+function replyOf({ address, requestId, transport }: PipelineRequest, { id, notify }: Envelope): Omit<Reply, "outcome"> {
+  return { ...NO_ANSWER, id, address, requestId, transport, notify };
+}
+
+/** The evidence of a reply. */
+export function evidenceOfReply(reply: Reply, now: number): Evidence {
+  const { route, address } = reply;
+  const selected = route?.answeredBy ?? null;
+  return evidenceOf({
+    requestId: reply.requestId,
+    strategy: address.strategy,
+    chain: address.chain,
+    transport: reply.transport,
+    profile: address.profile,
+    plan: route?.plan ?? EMPTY_PLAN,
+    attempts: route?.traces.map((it) => it.attempt) ?? [],
+    selected,
+    breakerState: selected === null ? null : address.tracker.health(selected, route?.traces.at(-1)?.attempt.transport ?? "http").breaker,
+    source: reply.source,
+    endToEndMs: route === null ? 0 : now - route.startedAtMs,
+  });
+}
+
+const EMPTY_PLAN: Plan = { candidates: [], excluded: [] };
+
+function serveAtDesk(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  matter: Matter & { readonly subscriptionMethods: SubscriptionMethods },
+  done: Done,
+): Cancel | null {
+  const cancel = matter.subscriptionMethods.serve(deskRequest(incoming, matter), (answer) => done(answered(parts, incoming, matter, answer)));
+  return cancel === null ? null : givenUp(parts, incoming, matter, cancel);
+}
+
+/** A filter is served by the service itself; its logs are asked of providers as `eth_getLogs`, where the filter is. */
+function serveFilter(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, done: Done): Cancel | null {
+  const call = { ...deskRequest(incoming, matter), caller: incoming.caller };
+  if (call.methodName !== "eth_getFilterLogs") {
+    const cancel = parts.filters.serve(call, (answer) => done(answered(parts, incoming, matter, answer)));
+    return cancel === null ? null : givenUp(parts, incoming, matter, cancel);
+  }
+  const logs = parts.filters.logs(call);
+  if (logs.kind === "query")
+    return send(parts, { ...incoming, address: logs.address }, { ...matter, call: logsCall(parts.methods().of("eth_getLogs"), logs.params) }, done);
+  done(answered(parts, incoming, matter, { outcome: { kind: "fault", fault: logs }, route: null, written: null, source: "none" }));
+  return null;
+}
+
+function deskRequest({ bytes, address }: PipelineRequest, { envelope, method, grant }: Matter): SubscriptionCall {
+  const params = envelope.paramsStart === -1 ? null : bytes.toString("utf8", envelope.paramsStart, envelope.paramsEnd);
+  return { methodName: envelope.method, method, params, address, answered: envelope.id !== null, grant };
+}
+
+function answered(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, told: MethodAnswer): Reply {
+  const { series } = incoming.address;
+  const answer = fitting(incoming, matter.method, told);
+  if (answer.route === null) parts.observer.local(series, matter.method, answer.outcome.kind);
+  else parts.observer.routed(series, answer.route, answer.outcome.kind, incoming.requestId);
+  return settled(parts, incoming, matter, answer);
+}
+
+/** Ends what a desk or a filter has under way. */
+function givenUp(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, cancel: () => void): Cancel {
+  // A subscription that nobody was told of yet was not delivered, and is no call that has been made: others may join it.
+  return (why) => {
+    cancel();
+    return cancelled(parts, incoming, matter, { why, left: NOTHING_SENT, route: null });
+  };
+}
+
+const NOTHING_SENT: Abandoned = { sent: false, countedAsTimeout: false };
+
+/** `eth_getLogs` with the criteria of a filter. */
+function logsCall(method: Method, params: Buffer): Call {
+  const block = readBlockRef(params, { start: 0, end: params.length }, method);
+  return { methodName: method.name, method, block, ...writeRequest(method.name, params) };
+}
+
+function route(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, done: Done): Cancel {
+  const { bytes, span } = incoming;
+  const { envelope, method } = matter;
+  const { body, idStart, idEnd } = requestIn(bytes, span, envelope);
+  const call = {
+    methodName: envelope.method,
+    method,
+    block: method.block === null ? NO_BLOCK : readBlockRef(bytes, { start: envelope.paramsStart, end: envelope.paramsEnd }, method),
+    body,
+    idStart,
+    idEnd,
+  };
+  return send(parts, incoming, { ...matter, call }, done);
+}
+
+/** Routes a call to a provider. */
+function send(parts: PipelineParts, incoming: PipelineRequest, matter: RoutedMatter, done: Done): Cancel {
+  const { address, requestId, mayStream } = incoming;
+  const { call } = matter;
+  const request = {
+    call,
+    tracker: address.tracker,
+    strategy: address.strategy,
+    pin: address.pin,
+    caller: incoming.caller,
+    transport: null,
+    avoid: null,
+    deadlineMs: parts.deadlineMs(call.method),
+    mayStream,
+    room: incoming.room,
+  };
+  const routing = parts.router.route(request, (outcome, finished) => {
+    const answer = fitting(incoming, call.method, { outcome, route: finished, written: null, source: sourceOf(outcome, finished) });
+    parts.observer.routed(address.series, finished, answer.outcome.kind, requestId);
+    done(settled(parts, incoming, matter, answer));
+  });
+  return (why) => cancelled(parts, incoming, matter, { why, left: routing.cancel(), route: routing });
+}
+
+/** The request for a provider: as the caller wrote it where that is plain, else written anew. */
+function requestIn(bytes: Buffer, { start, end }: Span, envelope: Envelope): WireRequest {
+  const { method, plain, idStart, idEnd, paramsStart, paramsEnd } = envelope;
+  if (!plain) return writeRequest(method, paramsStart === -1 ? null : bytes.subarray(paramsStart, paramsEnd));
+  if (start === 0 && end === bytes.length) return { body: bytes, idStart, idEnd };
+  return { body: bytes.subarray(start, end), idStart: idStart - start, idEnd: idEnd - start };
+}
+
+/** The call has ended before its answer: settles it, and tells whether it is charged. */
+function cancelled(
+  parts: PipelineParts,
+  { address }: PipelineRequest,
+  { method, grant }: Matter,
+  { why, left, route }: { readonly why: Interruption; readonly left: Abandoned; readonly route: RoutedCall | null },
+): boolean {
+  const charged = isAbandonedCharged(method, why, left);
+  if (grant !== null) parts.admission?.settle(grant, charged);
+  parts.observer.cancelled(address.series, method, route);
+  return charged;
+}

@@ -1,0 +1,296 @@
+// The URL grammar of the RPC surface: every form is a row of one table. Turns a path, query and headers into what a call is routed with.
+
+import type { LegacyFormName } from "../../core/faults/legacy-form.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import type { Chain } from "../../core/provider/chain.ts";
+import { type Profile, type Provider, profileId, publicLabel } from "../../core/provider/profile.ts";
+import type { Strategy } from "../../core/routing/strategy.ts";
+import type { AccountState } from "../../hosted/keys/key-context.ts";
+import type { Observer, Series } from "../../observe/observer.ts";
+import type { Tracker } from "../../upstream/health/tracker.ts";
+import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/profile-registry.ts";
+
+/** How evidence is attached to answers. */
+export type MetaMode = "none" | "body" | "headers";
+
+/** Where a request is bound for. */
+export interface Target {
+  readonly kind: "address";
+  /** What it was resolved from. */
+  readonly input: TargetInput;
+  /** Slug of the profile that was asked for; `premium` is served by `public` where only that is configured, and a Custom profile that rests by either. */
+  readonly named: string;
+  readonly profile: Profile;
+  readonly chain: Chain;
+  readonly tracker: Tracker;
+  readonly series: Series;
+  readonly strategy: Strategy;
+  readonly pin: Provider | null;
+  readonly meta: MetaMode;
+  /** Path of the same address for WebSockets. */
+  readonly socketPath: string;
+  /** Old forms of the request; null = it has none. */
+  readonly old: readonly LegacyFormName[] | null;
+  /** True = each call is paid for by itself, and nobody needs a key. */
+  readonly payPerCall: boolean;
+}
+
+/** What of a request decides its address. */
+export interface TargetInput {
+  /** Path and query as requested, without a key. */
+  readonly url: string;
+  /** The profile of URLs that name none; null = the instance's. */
+  readonly home: string | null;
+  /** The profile that serves, whatever the URL names; null = the one it names. */
+  readonly within: string | null;
+  /** `X-Svc-Provider`. */
+  readonly provider: string | undefined;
+  /** `X-Svc-Strategy`: the request-level assignment. */
+  readonly strategy: string | undefined;
+  /** Old forms of the request that are not in the URL; absent = there are none. */
+  readonly old?: readonly LegacyFormName[];
+}
+
+/** Every URL form. `{strategy}` matches strategy names only; the first row that fits wins. With a key in the path, `/rpc/k/{key}/…` goes on as `/rpc/…`. */
+export const URL_FORMS: readonly string[] = [
+  "/rpc/session/{strategy}/{chain}",
+  "/rpc/provider/{provider}/{chain}",
+  "/rpc/profile/{profile}/provider/{provider}/{chain}",
+  "/rpc/profile/{profile}/{strategy}/{chain}",
+  "/rpc/profile/{profile}/{chain}/{provider}",
+  "/rpc/profile/{profile}/{chain}",
+  "/profile/{profile}/{strategy}/{chain}",
+  "/profile/{profile}/{chain}",
+  "/rpc/{strategy}/{chain}",
+  "/rpc/{chain}/{provider}",
+  "/rpc/{chain}",
+];
+
+const SESSIONS = "/rpc/session/";
+
+/** Strategy names as callers may write them. */
+const STRATEGY_NAMES: ReadonlyMap<string, Strategy> = new Map([
+  ["load-balanced", "load-balanced"],
+  ["load_balanced", "load-balanced"],
+  ["round-robin", "load-balanced"],
+  ["round_robin", "load-balanced"],
+  ["latency-weighted", "latency-weighted"],
+  ["latency_weighted", "latency-weighted"],
+  ["fastest", "fastest"],
+  ["priority", "priority"],
+]);
+
+/** What of an account decides where its calls are bound for. */
+export type TargetAccount = Pick<AccountState, "id" | "own">;
+
+/** Resolves addresses; remembers the most used ones. */
+export interface TargetResolver {
+  /** `account` = who calls, and so which Custom profiles there are; null = a caller without a key. */
+  resolve(input: TargetInput, account: TargetAccount | null): Target | Fault;
+  /** Changes when addresses may resolve otherwise than before; whoever keeps one resolves it again then. */
+  readonly revision: number;
+}
+
+const REMEMBERED = 1_024;
+const LONGEST_URL_CHARS = 4_096;
+
+/** A resolver over the chains and profiles of `directory`. */
+export function createTargetResolver(directory: ProfileRegistry, observer: Observer): TargetResolver {
+  // By the profile that is not in the URL, then by URL.
+  const homes = new Map<string | null, Map<string, Target>>();
+  const withins = new Map<string | null, Map<string, Target>>();
+  let size = 0;
+  let revision = directory.revision;
+  return {
+    get revision() {
+      return directory.revision;
+    },
+    resolve(input, account) {
+      const plain = input.provider === undefined && input.strategy === undefined && input.old === undefined;
+      if (revision !== directory.revision) forget();
+      // What is remembered is the same for everyone.
+      if (!plain || (account !== null && account.own !== null)) return resolve({ directory, observer, account }, input);
+      const group = input.within === null ? homes : withins;
+      const slug = input.within ?? input.home;
+      const remembered = group.get(slug)?.get(input.url);
+      if (remembered !== undefined) return remembered;
+      const address = resolve({ directory, observer, account: null }, input);
+      if (address.kind === "fault") return address;
+      if (size >= REMEMBERED) forget();
+      size++;
+      const known = group.get(slug) ?? new Map<string, Target>();
+      group.set(slug, known.set(input.url, address));
+      return address;
+    },
+  };
+
+  function forget(): void {
+    homes.clear();
+    withins.clear();
+    size = 0;
+    revision = directory.revision;
+  }
+}
+
+/** True when the path belongs to the RPC surface, whether or not it leads anywhere. */
+export function isRpcPath(url: string): boolean {
+  return url.startsWith("/rpc/") || url.startsWith("/profile/");
+}
+
+/** True when calls on the path are paid for one by one. */
+export function isSessionPath(url: string): boolean {
+  return url.startsWith(SESSIONS);
+}
+
+/** True when the path belongs to the RPC surface for WebSockets, whether or not it leads anywhere. */
+export function isSocketPath(url: string): boolean {
+  return url.startsWith("/ws/");
+}
+
+/** The forms that are not old. */
+export const CURRENT_FORMS: readonly string[] = URL_FORMS.filter((form) => oldPathForms({ form }).length === 0);
+
+type Parts = Partial<Record<"form" | "profile" | "strategy" | "chain" | "provider", string>>;
+const FORMS: readonly (readonly string[])[] = URL_FORMS.map((form) => form.slice(1).split("/"));
+
+interface Scene {
+  readonly directory: ProfileRegistry;
+  readonly observer: Observer;
+  readonly account: TargetAccount | null;
+}
+
+function resolve({ directory, observer, account }: Scene, input: TargetInput): Target | Fault {
+  const mark = input.url.indexOf("?");
+  const path = mark === -1 ? input.url : input.url.slice(0, mark);
+  const query = new URLSearchParams(mark === -1 ? "" : input.url.slice(mark + 1));
+  const segments = input.url.length > LONGEST_URL_CHARS ? null : segmentsOf(path);
+  if (segments === null) return fault("invalid_request", "the URL is too long or not valid", { status: 400 });
+  const parts = partsOf(segments);
+  if (!parts) return fault("not_found", "no RPC endpoint has this path", { details: { forms: URL_FORMS } });
+  const named = parts.profile ?? input.home ?? undefined;
+  const served = profileOf(directory, input.within ?? named, { keyed: input.home !== null, account });
+  if ("kind" in served) return served;
+  const chain = directory.chain(parts.chain ?? "");
+  const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
+  if (chain === undefined || tracker === undefined) return unknownChain(directory, served, parts);
+  const strategy = strategyOf(parts.strategy, query.get("strategy"), input.strategy);
+  if (typeof strategy !== "string") return strategy;
+  const wanted = isElsewhere(account, named) ? undefined : (parts.provider ?? query.get("provider") ?? input.provider);
+  const pin = pinOf(wanted, served.profile, tracker);
+  if (pin !== null && "kind" in pin) return pin;
+  const meta = query.get("include_meta") ?? "none";
+  if (meta !== "none" && meta !== "body" && meta !== "headers") {
+    return fault("invalid_field", "include_meta is not known", { nextAction: "use include_meta=body or include_meta=headers" });
+  }
+  const forms = [...oldPathForms(parts), ...(input.old ?? [])];
+  const old = forms.length === 0 ? null : forms;
+  const series = observer.series(publicLabel(profileId(served.profile)), chain.chainName);
+  const { profile } = served;
+  const payPerCall = parts.form?.startsWith(SESSIONS) === true;
+  const socketPath = `/ws${payPerCall ? path.replace(SESSIONS, "/rpc/") : path}`;
+  return { kind: "address", input, named: named ?? profile.slug, profile, chain, tracker, series, strategy, pin, meta, socketPath, old, payPerCall };
+}
+
+/** The decoded segments of a path; null when it cannot be decoded. One trailing slash is forgiven. */
+function segmentsOf(path: string): readonly string[] | null {
+  try {
+    return path.replace(/^\//, "").replace(/\/$/, "").split("/").map(decodeURIComponent);
+  } catch {
+    return null;
+  }
+}
+
+/** Old forms of a URL, whether or not it leads anywhere. */
+export function legacyFormsOf(url: string): readonly LegacyFormName[] {
+  const segments = url.length > LONGEST_URL_CHARS ? null : segmentsOf(url.split("?", 1)[0] ?? "");
+  const parts = segments === null ? undefined : partsOf(segments);
+  return parts === undefined ? [] : oldPathForms(parts);
+}
+
+function oldPathForms({ form, strategy }: Parts): readonly LegacyFormName[] {
+  const forms: LegacyFormName[] = [];
+  if (form?.startsWith("/profile/") === true) forms.push("profile-prefix");
+  if (form?.endsWith("{chain}/{provider}") === true) forms.push("chain-provider");
+  if (strategy === "round-robin" || strategy === "round_robin") forms.push("round-robin");
+  return forms;
+}
+
+function partsOf(segments: readonly string[]): Parts | undefined {
+  for (const [i, form] of FORMS.entries()) {
+    const parts = match(form, segments);
+    if (parts !== null) return { ...parts, form: URL_FORMS[i] ?? "" };
+  }
+  return undefined;
+}
+
+function match(form: readonly string[], segments: readonly string[]): Parts | null {
+  if (form.length !== segments.length) return null;
+  const parts: Parts = {};
+  for (const [i, expected] of form.entries()) {
+    const segment = segments[i] ?? "";
+    if (expected === "{profile}") parts.profile = segment;
+    else if (expected === "{chain}") parts.chain = segment;
+    else if (expected === "{provider}") parts.provider = segment;
+    else if (expected === "{strategy}" && STRATEGY_NAMES.has(segment)) parts.strategy = segment;
+    else if (expected !== segment) return null;
+  }
+  return parts;
+}
+
+interface Caller {
+  readonly keyed: boolean;
+  readonly account: TargetAccount | null;
+}
+
+function profileOf(directory: ProfileRegistry, slug: string | undefined, caller: Caller): ServedProfile | Fault {
+  const services = slug === undefined ? undefined : caller.account?.own?.servicesOf(slug)?.[0];
+  if (services === undefined || slug === undefined) return sharedProfile(directory, slug, caller);
+  if (services.access !== "custom") return sharedProfile(directory, services.profile, caller);
+  const served = directory.served(profileId({ owner: caller.account?.id ?? "", slug }));
+  return served ?? fault("not_prepared", "the profile is being loaded", { details: { profile: slug } });
+}
+
+/** Whether a Custom profile is served by others for now: its own providers cannot be pinned there. */
+function isElsewhere(account: TargetAccount | null, named: string | undefined): boolean {
+  const service = named === undefined ? undefined : account?.own?.servicesOf(named)?.[0];
+  return service !== undefined && service.access !== "custom";
+}
+
+/** A profile that does not belong to an account. The operator's own ones are not there for callers with a key. */
+function sharedProfile(directory: ProfileRegistry, slug: string | undefined, { keyed, account }: Caller): ServedProfile | Fault {
+  const served = slug === undefined ? directory.defaultProfile : directory.profile(slug);
+  if (served !== undefined && (!keyed || served.profile.managed)) return served;
+  const shared = keyed && slug === "premium" ? directory.profile("public") : undefined;
+  if (shared !== undefined) return shared;
+  const known = keyed ? ["premium", "public", ...(account?.own?.slugs ?? [])] : directory.profiles.map((it) => it.profile.slug);
+  return fault("unknown_profile", "no profile has this slug", { nextAction: `use one of: ${known.join(", ")}`, details: { known_profiles: known } });
+}
+
+function unknownChain(directory: ProfileRegistry, served: ServedProfile, parts: Parts): Fault {
+  const known = directory.chains.filter((it) => served.trackers.has(it.chainName)).map((it) => it.chainName);
+  const inProfile = parts.profile === undefined ? "" : ` in profile ${served.profile.slug}`;
+  return fault("unknown_chain", `no chain has this name or id${inProfile}`, {
+    nextAction: `use one of: ${known.join(", ")}; strategies are load-balanced, latency-weighted, fastest, priority`,
+    details: { known_chains: known },
+  });
+}
+
+/** Path before query before header before the default. */
+function strategyOf(...choices: readonly (string | null | undefined)[]): Strategy | Fault {
+  const chosen = choices.find((it) => it !== null && it !== undefined);
+  const strategy = STRATEGY_NAMES.get(chosen ?? "load-balanced");
+  return strategy ?? fault("invalid_field", "no strategy has this name", { nextAction: "use load-balanced, latency-weighted, fastest or priority" });
+}
+
+/** A pin names a provider by id or alias. */
+function pinOf(name: string | undefined, profile: Profile, tracker: Tracker): Provider | Fault | null {
+  if (name === undefined) return null;
+  const { providers } = tracker.set;
+  const provider = providers.find((it) => it.id === name) ?? providers.find((it) => it.alias === name);
+  if (provider !== undefined) return provider;
+  const known = providers.map((it) => (profile.managed ? it.alias : it.id));
+  return fault("invalid_field", `no provider of ${tracker.set.chain.chainName} has this id`, {
+    nextAction: `pin one of: ${known.join(", ")}, or leave the pin out`,
+    details: { known_providers: known },
+  });
+}

@@ -1,0 +1,194 @@
+// WebSockets of callers: the handshake, or its refusal as an HTTP answer; the set of open sockets and the one sweep that asks them all for signs of
+// life. Knows nothing of what is said on them.
+import type { IncomingMessage } from "node:http";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import { withErrorType } from "../../core/faults/legacy-form.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { type Headers, headersOf, refusalText } from "../http/respond.ts";
+import { type Authenticated, authenticate, type RequestInfo } from "../rpc/authenticate.ts";
+import { credentialOf } from "../rpc/key-credential.ts";
+import { isLegacy } from "../rpc/legacy-forms.ts";
+import { isSocketPath } from "../rpc/target.ts";
+import type { CallParts } from "./calls.ts";
+import { ClientSocket, type ClientSocketParts } from "./client-connection.ts";
+import { createFrameEncoder } from "./notification.ts";
+
+/** The sockets of all callers. */
+export interface ClientSockets {
+  /** Takes a connection whose client asked for an upgrade. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+  readonly open: number;
+  /** Says goodbye to all; those that do not answer are cut off within a second. */
+  close(): void;
+  /** Cuts all off. */
+  destroy(): void;
+}
+
+/** True for a request that a WebSocket begins with; others that ask for an upgrade are ordinary requests. */
+export function isHandshake(request: IncomingMessage): boolean {
+  const { method, headers, httpVersion } = request;
+  return method === "GET" && httpVersion === "1.1" && headers.upgrade?.toLowerCase() === "websocket" && isSocketPath(request.url ?? "");
+}
+
+/** The refusal of an ordinary request on a path for WebSockets. */
+export function refuseHandshake(): Fault {
+  return fault("upgrade_required", "this path is for WebSockets");
+}
+
+/** No sockets yet. */
+export function createClientSockets(calls: CallParts): ClientSockets {
+  const parts: ClientSocketParts = { ...calls, frameEncoder: createFrameEncoder() };
+  const { rpc } = parts;
+  const rounds = createRounds(parts);
+  /** Of the handshake that is being done; `ws` does it in one go. */
+  let answering: Headers = [];
+  let server = createServer();
+
+  function createServer(): WebSocketServer {
+    const options = { ...OPTIONS, maxPayload: rpc.limits.maxBodyBytes };
+    const it = new WebSocketServer(options);
+    it.on("headers", (lines) => {
+      for (let i = 0; i < answering.length; i += 2) lines.push(`${answering[i]}: ${answering[i + 1]}`);
+    });
+    it.on("wsClientError", (error, socket) => refuse(socket, [...answering, "Sec-WebSocket-Version", "13"], broken(error)));
+    return it;
+  }
+
+  function refuse(socket: Duplex, headers: Headers, why: Fault): void {
+    rpc.observer.refused(why.code);
+    socket.on("error", () => {});
+    socket.end(refusalText(headers, why));
+    socket.resume();
+    rpc.runtime.after(CLOSE_MS, () => socket.destroy());
+  }
+
+  function greet({ request, socket, head, headers }: Handshake, arrival: Authenticated): void {
+    answering = headers;
+    if (server.options.maxPayload !== rpc.limits.maxBodyBytes) server = createServer();
+    server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new ClientSocket(parts, { ws, socket, arrival, left })));
+  }
+
+  return {
+    upgrade(request, socket, head) {
+      const headers = headersOf(parts.requestId(), request.headers["x-request-id"]);
+      if (!(socket instanceof Socket)) return void socket.destroy();
+      const why = notNow(parts, request);
+      if (why !== null) return refuse(socket, headers, why);
+      // A key may have to be looked up first. Until then nobody else listens to what becomes of the connection.
+      const gone = (): void => stop?.();
+      socket.on("error", gone).on("close", gone);
+      const letter = letterOf(request);
+      const stop = authenticate(rpc, letter, (it) => {
+        socket.off("error", gone).off("close", gone);
+        const refusal = it.kind === "fault" ? it : (notNow(parts, request) ?? refusalOf(parts, it));
+        const old = isLegacy(it.kind === "arrival" ? it.address : null, letter);
+        if (old) rpc.legacyForms.announce(headers);
+        if (refusal !== null) return refuse(socket, headers, old ? withErrorType(refusal) : refusal);
+        if (it.kind === "arrival") greet({ request, socket, head, headers }, it);
+      });
+    },
+    get open() {
+      return rounds.size;
+    },
+    close: () => rounds.each((it) => it.close(1012, "service restart")),
+    destroy: () => rounds.each((it) => it.destroy()),
+  };
+}
+
+/** How long a refused client may take to read why. */
+const CLOSE_MS = 1_000;
+/** Never reached: sockets see to their ends themselves. */
+const LONGEST_CLOSE_MS = 60_000;
+const OPTIONS = {
+  noServer: true,
+  perMessageDeflate: false,
+  clientTracking: false,
+  autoPong: false,
+  closeTimeout: LONGEST_CLOSE_MS,
+  maxFragments: 1_024,
+  maxBufferedChunks: 16_384,
+} as const;
+
+interface Handshake {
+  readonly request: IncomingMessage;
+  readonly socket: Socket;
+  readonly head: Buffer;
+  readonly headers: Headers;
+}
+
+function letterOf(request: IncomingMessage): RequestInfo {
+  const url = (request.url ?? "").slice("/ws".length);
+  const header = (name: string): string | undefined => {
+    const value = request.headers[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  return { url, header, address: request.socket.remoteAddress ?? "", credential: credentialOf(url, { header }) };
+}
+
+/** Why no handshake can be done, whoever it is; null = it can. */
+function notNow({ activity }: ClientSocketParts, request: IncomingMessage): Fault | null {
+  if (!isHandshake(request)) return refuseHandshake();
+  if (request.headers.host === undefined) return fault("invalid_request", "the request names no host", { nextAction: "send a Host header" });
+  return activity.draining ? fault("unavailable", "the service is stopping") : null;
+}
+
+/** Why this caller gets no socket here; null = it does. */
+function refusalOf({ rpc }: ClientSocketParts, { address, keyContext }: Authenticated): Fault | null {
+  const nextAction = 'use include_meta=body, or send "svc_meta":"notify" in a request';
+  if (address.payPerCall) return fault("not_found", "calls are paid for one by one over HTTP only", { nextAction: "POST to the same path without /ws" });
+  if (address.meta === "headers") return fault("invalid_field", "messages of a WebSocket have no headers", { nextAction });
+  const refusal = keyContext === null ? null : (rpc.admission?.refusal(keyContext, address.named) ?? null);
+  return refusal ?? (address.old === null ? null : rpc.legacyForms.used(address.old));
+}
+
+function broken({ message }: Error): Fault {
+  return fault("invalid_request", message, { nextAction: "use a WebSocket library that speaks RFC 6455 (version 13)" });
+}
+
+/** Open sockets, parted so that each moment pings a few of them. */
+interface Rounds {
+  readonly size: number;
+  /** Adds what `make` makes; it calls `left` to be taken out. */
+  add(make: (left: () => void) => ClientSocket): void;
+  each(run: (door: ClientSocket) => void): void;
+}
+
+const PARTS = 30;
+
+function createRounds({ rpc }: ClientSocketParts): Rounds {
+  const parts: readonly Set<ClientSocket>[] = Array.from({ length: PARTS }, () => new Set());
+  let size = 0;
+  let added = 0;
+  let turn = 0;
+  let running = false;
+
+  function tick(): void {
+    running = size > 0;
+    if (!running) return;
+    for (const door of parts[turn++ % PARTS] ?? []) door.beat();
+    rpc.runtime.after(rpc.limits.socketPingMs / PARTS, tick);
+  }
+
+  return {
+    get size() {
+      return size;
+    },
+    add(make) {
+      const part = parts[added++ % PARTS];
+      if (part === undefined) return;
+      const door = make(() => {
+        if (part.delete(door)) size--;
+      });
+      part.add(door);
+      size++;
+      if (running) return;
+      running = true;
+      rpc.runtime.after(rpc.limits.socketPingMs / PARTS, tick);
+    },
+    each(run) {
+      for (const part of parts) for (const door of [...part]) run(door);
+    },
+  };
+}

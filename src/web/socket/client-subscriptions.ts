@@ -1,0 +1,222 @@
+// The subscriptions of one caller's socket: subscribing, unsubscribing, ids of our own, and no event before its acknowledgement. Knows no frames
+// and no providers.
+import type { Interruption } from "../../core/billing/charging.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { profileId } from "../../core/provider/profile.ts";
+import { readSubscription, SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
+import type { Admission } from "../../hosted/admission/admission.ts";
+import type { Series } from "../../observe/observer.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Outcome, RoutedCall } from "../../upstream/engine/router.ts";
+import type { StreamCaller, Subscriber } from "../../upstream/stream/subscriber.ts";
+import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
+import type { RpcParts } from "../rpc/parts.ts";
+import type { MethodAnswer, SubscriptionCall, SubscriptionMethods } from "../rpc/pipeline.ts";
+
+/** What a desk works with. */
+export interface ClientSubscriptionsParts {
+  readonly rpc: Pick<RpcParts, "runtime" | "deadlineMs" | "limits" | "admission">;
+  readonly subscriptions: Pick<Subscriptions, "open">;
+}
+
+/** The connection that a desk serves. */
+export interface NotificationSink {
+  /** Sends one message per result; false = the connection does not take them any more. */
+  notify(id: string, results: readonly Buffer[]): boolean;
+  /** `why`: whether its caller pays for what was under way; left out = as the code says. */
+  close(code: number, reason: string, why?: Interruption): void;
+}
+
+/** A desk without subscriptions yet. */
+export class ClientSubscriptions implements SubscriptionMethods {
+  readonly #parts: ClientSubscriptionsParts;
+  readonly #line: NotificationSink;
+  readonly #caller: () => StreamCaller;
+  #openSockets: Map<string, Seat> | null = null;
+
+  constructor(parts: ClientSubscriptionsParts, line: NotificationSink, caller: () => StreamCaller) {
+    this.#parts = parts;
+    this.#line = line;
+    this.#caller = caller;
+  }
+
+  serve(request: SubscriptionCall, done: (answer: MethodAnswer) => void): (() => void) | null {
+    if (request.methodName === "eth_subscribe") return this.#subscribe(request, done);
+    done(this.#unsubscribe(request));
+    return null;
+  }
+
+  /** Leaves every subscription. */
+  close(): void {
+    const openSockets = this.#openSockets;
+    this.#openSockets = null;
+    for (const seat of openSockets?.values() ?? []) seat.leave();
+  }
+
+  #subscribe(request: SubscriptionCall, done: (answer: MethodAnswer) => void): (() => void) | null {
+    const { subscriptions, rpc } = this.#parts;
+    const { limits, runtime } = rpc;
+    const subscription = readSubscription(paramsOf(request));
+    const why = refusal(
+      request,
+      subscription.kind === "invalid" ? subscription.message : null,
+      (this.#openSockets?.size ?? 0) >= limits.maxSocketSubscriptions,
+    );
+    if (subscription.kind === "invalid" || why !== null) {
+      if (why !== null) done(refused(why));
+      return null;
+    }
+    this.#openSockets ??= new Map();
+    const id = newId(runtime, this.#openSockets);
+    const { address, method } = request;
+    const { profile, tracker, strategy, pin } = address;
+    const place = { id, kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind), series: address.series, line: this.#line, meter: meterOf(rpc.admission, request) };
+    const seat = new Seat({ ...place, maxHeldBytes: limits.maxSocketQueueBytes, left: () => this.#openSockets?.delete(id) }, done);
+    this.#openSockets.set(id, seat);
+    const wanted = { profile: profileId(profile), tracker, subscription, strategy, pin, caller: this.#caller() };
+    const leave = subscriptions.open({ ...wanted, deadlineMs: rpc.deadlineMs(method) }, seat);
+    return seat.keep(leave) ? () => seat.leave() : null;
+  }
+
+  #unsubscribe(request: SubscriptionCall): MethodAnswer {
+    const params = paramsOf(request);
+    const id: unknown = Array.isArray(params) ? params[0] : undefined;
+    const seat = typeof id === "string" ? this.#openSockets?.get(id) : undefined;
+    if (seat === undefined) return refused(fault("subscription_not_found", "no subscription of this connection has this id"));
+    seat.leave();
+    return { outcome: resultOf("true"), route: null, written: null, source: "local" };
+  }
+}
+
+/** Charges notifications to who subscribed; null = nobody pays. */
+function meterOf(admission: Admission | null, { grant }: SubscriptionCall): Meter | null {
+  return admission === null || grant === null ? null : (notifications) => admission.meter(grant, notifications);
+}
+
+function refusal(request: SubscriptionCall, invalid: string | null, full: boolean): Fault | null {
+  if (!request.answered) return fault("invalid_request", "eth_subscribe without an id has no answer to bring the subscription in");
+  if (invalid !== null) return fault("invalid_field", invalid, { status: 200, nextAction: `subscribe to one of: ${SUBSCRIPTION_KINDS.join(", ")}` });
+  return full
+    ? fault("rate_limit_exceeded", "this connection has as many subscriptions as it may", { nextAction: "unsubscribe, or open another connection" })
+    : null;
+}
+
+/** Charges notifications; returns why the socket has to be closed, or null. */
+type Meter = (notifications: number) => ReturnType<Admission["meter"]>;
+
+interface SeatParts {
+  readonly id: string;
+  /** Position in `SUBSCRIPTION_KINDS`. */
+  readonly kind: number;
+  readonly series: Series;
+  readonly line: NotificationSink;
+  readonly meter: Meter | null;
+  readonly maxHeldBytes: number;
+  readonly left: () => void;
+}
+
+/** One subscription of one caller. Lives long: keeps nothing of the request that began it. */
+class Seat implements Subscriber {
+  readonly #parts: SeatParts;
+  /** `opening`: not real yet. `held`: real, and its acknowledgement has yet to be written. `open`: events flow. */
+  #state: "opening" | "held" | "open" | "over" = "opening";
+  #held: (readonly Buffer[])[] = [];
+  #heldBytes = 0;
+  #leave: (() => void) | null = null;
+  #done: ((answer: MethodAnswer) => void) | null;
+
+  constructor(parts: SeatParts, done: (answer: MethodAnswer) => void) {
+    this.#parts = parts;
+    this.#done = done;
+  }
+
+  /** Takes the way to leave. Returns false when all was decided at once, so that there is nothing to cancel. */
+  keep(leave: () => void): boolean {
+    if (this.#state === "over") leave();
+    else this.#leave = leave;
+    return this.#state === "opening";
+  }
+
+  /** Nothing is heard or sent after that. */
+  leave(): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#held = [];
+    this.#done = null;
+    this.#parts.left();
+    this.#leave?.();
+  }
+
+  started(route: RoutedCall | null): void {
+    if (this.#state !== "opening") return;
+    this.#state = "held";
+    const source = route === null ? "shared" : "provider";
+    this.#answer({ outcome: resultOf(`"${this.#parts.id}"`), route, written: (shown) => this.#written(shown), source });
+  }
+
+  refused(outcome: Outcome, route: RoutedCall | null): void {
+    if (this.#state !== "opening") return;
+    this.#state = "over";
+    this.#parts.left();
+    const source = outcome.kind === "fault" || route === null || route.answeredBy === null ? "none" : "provider";
+    this.#answer({ outcome, route, written: null, source });
+  }
+
+  events(results: readonly Buffer[]): void {
+    if (this.#state === "open") return this.#send(results);
+    if (this.#state !== "held") return;
+    this.#held.push(results);
+    for (const it of results) this.#heldBytes += it.length;
+    if (this.#heldBytes > this.#parts.maxHeldBytes) this.#parts.line.close(1013, "too slow");
+  }
+
+  ended(): void {
+    if (this.#state !== "over") this.#parts.line.close(1011, "subscription recovery exceeded its bounds; reconnect and resubscribe");
+  }
+
+  #answer(answer: MethodAnswer): void {
+    const done = this.#done;
+    this.#done = null;
+    done?.(answer);
+  }
+
+  /** The acknowledgement is out, or its answer had no room for it: then nobody knows the id. */
+  #written(shown: boolean): void {
+    if (!shown) return this.leave();
+    if (this.#state !== "held") return;
+    this.#state = "open";
+    const held = this.#held;
+    this.#held = [];
+    for (const results of held) this.events(results);
+  }
+
+  #send(results: readonly Buffer[]): void {
+    const { id, kind, line, series, meter } = this.#parts;
+    const why = meter === null ? null : meter(results.length);
+    if (why === "balance_exhausted") return line.close(1008, why);
+    if (why === "unavailable") return line.close(1013, "the balance cannot be read; try again later", "cut");
+    if (line.notify(id, results)) series.notifications[kind] = (series.notifications[kind] ?? 0) + results.length;
+  }
+}
+
+function paramsOf({ params }: SubscriptionCall): unknown {
+  return params === null ? [] : JSON.parse(params);
+}
+
+function refused(why: Fault): MethodAnswer {
+  return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: "none" };
+}
+
+function resultOf(json: string): Outcome {
+  const body = Buffer.from(json);
+  return { kind: "result", body, start: 0, end: body.length, idAt: null };
+}
+
+/** `0x` and 32 digits of which the first is not 0: as nodes write ids, and of one length. */
+function newId(runtime: Runtime, taken: ReadonlyMap<string, unknown>): string {
+  for (;;) {
+    let id = `0x${(1 + Math.floor(runtime.random() * 15)).toString(16)}`;
+    for (let i = 0; i < 31; i++) id += Math.floor(runtime.random() * 16).toString(16);
+    if (!taken.has(id)) return id;
+  }
+}

@@ -1,0 +1,157 @@
+// Who the secrets belong to, on both engines: found once, forgotten when they change, never believed longer than they hold, and bounded whoever asks.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createAddressLimit } from "../../../src/core/billing/address-limit.ts";
+import { deleteKey, patchKey, rotateKey } from "../../../src/hosted/keys/change.ts";
+import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
+import { createKeyCache, KEY_CACHE_LIMITS, type KeyCache, type KeyCacheLimits } from "../../../src/hosted/keys/key-cache.ts";
+import type { KeyContext } from "../../../src/hosted/keys/key-context.ts";
+import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
+import { digestOf, newSecret } from "../../../src/secrets/secret.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
+import { type Ending, eachStore } from "../../fakes/stores.ts";
+
+type Found = KeyContext | { readonly kind: "fault"; readonly code: string };
+
+interface Scene {
+  readonly store: Store;
+  readonly runtime: SimulatedWorld;
+  readonly keyCache: KeyCache;
+  readonly woken: string[];
+  readonly errors: unknown[];
+  identify(secret: string): string;
+  find(secret: string, address?: string): Promise<Found>;
+  /** A key of a new account. */
+  key(): Promise<{ readonly secret: string; readonly id: string; readonly accountId: string }>;
+  readonly parts: Parameters<typeof rotateKey>[0];
+}
+
+async function scene(t: Ending, open: (t: Ending) => Promise<Store>, limits: Partial<KeyCacheLimits> = {}): Promise<Scene> {
+  const store = await open(t);
+  const runtime = simulatedWorld(1);
+  const woken: string[] = [];
+  const errors: unknown[] = [];
+  const misses = createAddressLimit({ perSecond: 0.5, burst: 30 });
+  const credit = { refresh: (id: string) => void woken.push(id), evict: () => {} };
+  const keyCache = createKeyCache({ store, runtime, credit, misses, limits: { ...KEY_CACHE_LIMITS, ...limits }, onError: (error) => errors.push(error) });
+  const changes = { key: (id: string) => keyCache.keyChanged(id), account: (id: string) => keyCache.accountChanged(id) };
+  return {
+    store,
+    runtime,
+    keyCache,
+    woken,
+    errors,
+    identify(secret) {
+      const it = keyCache.identify(secret, digestOf(secret));
+      return it === null ? "look up" : it.kind === "fault" ? it.code : it.keyId;
+    },
+    find: (secret, address = "10.0.0.1") => new Promise((resolve) => void keyCache.find(digestOf(secret), address, resolve)),
+    key: () => createAccount(store, { name: "k", profiles: EVERY_PROFILE }, runtime.wallMs()),
+    get parts() {
+      return { store, nowMs: runtime.wallMs(), changes };
+    },
+  };
+}
+
+function held(it: Found): KeyContext {
+  assert.ok(it.kind === "holder", it.kind === "fault" ? it.code : "");
+  return it;
+}
+
+eachStore(({ engine, open }) => {
+  test(`a secret is looked up once and known from then on, as the same holder (${engine})`, async (t) => {
+    const { identify, find, key, keyCache } = await scene(t, open);
+    const { secret, id } = await key();
+    assert.equal(identify(secret), "look up");
+    const [first, second] = await Promise.all([find(secret), find(secret)]);
+    assert.equal(first, second);
+    assert.deepEqual([identify(secret), held(first).home, keyCache.size], [id, "premium", 1]);
+  });
+
+  test(`keys of one account share who pays, and so its buckets; those of others do not (${engine})`, async (t) => {
+    const { store, runtime, find, key } = await scene(t, open);
+    const one = await key();
+    const two = await addKey(store, { accountId: one.accountId, agentId: null, name: "", profiles: EVERY_PROFILE, maxKeys: 9 }, runtime.wallMs());
+    assert.ok(two.kind === "new_key");
+    const stranger = await key();
+    const [a, b, c] = [held(await find(one.secret)), held(await find(two.secret)), held(await find(stranger.secret))];
+    assert.equal(a.payer, b.payer);
+    assert.notEqual(a.payer, c.payer);
+  });
+
+  test(`a change is seen in what is kept, at once, and ends the sockets it has to (${engine})`, async (t) => {
+    const { identify, find, key, keyCache, parts, runtime } = await scene(t, open);
+    const { secret, id, accountId } = await key();
+    const keyContext = held(await find(secret));
+    const closed: string[] = [];
+    keyCache.seat(keyContext, { profile: "premium", custom: false, close: (reason) => void closed.push(reason) });
+    const ref = { id, scope: { accountId, profiles: null } };
+    await patchKey(parts, ref, { name: "other", known: ["public", "premium"] });
+    assert.deepEqual(closed, [], "a new name ends nothing");
+    const rotated = await rotateKey(parts, ref, 1_000);
+    assert.ok(!("code" in rotated));
+    assert.equal(identify(secret), id, "the overlap");
+    runtime.jump(1_000);
+    assert.equal(identify(secret), "key_revoked");
+    assert.equal(held(await find(rotated.secret)).keyId, id);
+    await deleteKey(parts, ref);
+    assert.notEqual(identify(rotated.secret), id);
+    assert.deepEqual(closed, ["key_revoked"]);
+  });
+
+  test(`a key that is deleted while it is being looked up is not believed afterwards (${engine})`, async (t) => {
+    const { identify, find, key, parts } = await scene(t, open);
+    for (let n = 0; n < 10; n++) {
+      const { secret, id, accountId } = await key();
+      const looking = find(secret);
+      await deleteKey(parts, { id, scope: { accountId, profiles: null } });
+      await looking;
+      assert.notEqual(identify(secret), id);
+    }
+  });
+
+  test(`what is nobody's is remembered for ten seconds, and who tries too many has to wait; keys that are known do not (${engine})`, async (t) => {
+    const { identify, find, key, runtime } = await scene(t, open);
+    const { secret, id } = await key();
+    await find(secret);
+    const wrong = newSecret("key");
+    assert.equal((await find(wrong)).kind, "fault");
+    assert.equal(identify(wrong), "unauthorized");
+    runtime.advance(10_000);
+    assert.equal(identify(wrong), "look up");
+    const codes: string[] = [];
+    for (let n = 0; n < 40; n++) {
+      const it = await find(newSecret("key"));
+      codes.push(it.kind === "fault" ? it.code : "");
+    }
+    assert.deepEqual([...new Set(codes)], ["unauthorized", "rate_limit_exceeded"]);
+    assert.equal(identify(secret), id);
+    const elsewhere = await find(newSecret("key"), "10.0.0.2");
+    assert.ok(elsewhere.kind === "fault" && elsewhere.code === "unauthorized");
+  });
+
+  test(`no more are kept than may be, the oldest go, and one that went is found again (${engine})`, async (t) => {
+    const { store, runtime, find, identify, keyCache } = await scene(t, open, { maxHolders: 5, maxUnknown: 5 });
+    const secrets: string[] = [];
+    for (let n = 0; n < 12; n++) {
+      const made = await createAnonymousKey(store, { name: "", grantN: 0n }, runtime.wallMs());
+      secrets.push(made.secret);
+      await find(made.secret);
+      assert.ok(keyCache.size <= 5);
+    }
+    assert.equal(identify(secrets[0] ?? ""), "look up");
+    held(await find(secrets[0] ?? ""));
+  });
+
+  test(`a store that fails is told as unavailable and not remembered as an answer (${engine})`, async (t) => {
+    const { store, identify, find, key, errors } = await scene(t, open);
+    const { secret } = await key();
+    await store.db.schema.alterTable("key_secret").renameTo("elsewhere").execute();
+    const it = await find(secret);
+    assert.deepEqual([it.kind === "fault" && it.code, errors.length], ["unavailable", 1]);
+    await store.db.schema.alterTable("elsewhere").renameTo("key_secret").execute();
+    assert.equal(identify(secret), "look up");
+    held(await find(secret));
+  });
+});

@@ -1,0 +1,255 @@
+// Pay-per-call over the fake chain, as one process after the other would run it on the same store; and its payers. Time is simulated and moves only in `run`.
+import assert from "node:assert/strict";
+import type { KyselyPlugin } from "kysely";
+import { createChannelFunding } from "../../../src/payments/session/channel-funding.ts";
+import { createChannelRecord } from "../../../src/payments/session/channel-record.ts";
+import { type ChannelWorker, startChannelWorker } from "../../../src/payments/session/channel-worker.ts";
+import { createChargeBatcher } from "../../../src/payments/session/charge-batcher.ts";
+import { type CredentialHandler, createCredentialHandler } from "../../../src/payments/session/credential-handler.ts";
+import { channelIdOf, type Descriptor, type Hex, ZERO_ADDRESS } from "../../../src/payments/session/descriptor.ts";
+import { createLiveChannels } from "../../../src/payments/session/live-channels.ts";
+import type { SessionRail } from "../../../src/payments/session/session-rail.ts";
+import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.ts";
+import { createTransactionRecord } from "../../../src/payments/session/transaction-record.ts";
+import { createVoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
+import type { Runtime } from "../../../src/runtime.ts";
+import { createSealer } from "../../../src/secrets/sealer.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { quiet } from "../../fakes/quiet.ts";
+import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
+import { escrowOf, FakeReserve, Lost, type Outside, rawOf, readerOf, settlerOf, signatureOf } from "./fake-reserve.ts";
+
+/** A secret of tests. */
+export const SECRET = "a secret of 32 bytes, for tests only";
+/** Where what is spent of it is paid out. */
+const RECIPIENT = "0x00000000000000000000000000000000000000aa";
+const TOKEN = "0x20c0000000000000000000000000000000000000";
+const CHAIN_ID = 1337;
+
+/** What happens at a call that leaves the process: nothing, or trouble before or after the act. */
+export type Fate = (call: number, name: string) => "fine" | "lost request" | "lost answer" | "crash before" | "crash after";
+
+/** What outlives processes. */
+export interface Booth {
+  readonly store: Store;
+  readonly runtime: SimulatedWorld;
+  readonly chain: FakeReserve;
+  start(options?: LifeOptions): Life;
+  /** Lets time go by until something has happened. */
+  run<T>(work: Promise<T>): Promise<T>;
+  /** Lets time go by; blocks are made. */
+  pass(ms: number, stepMs?: number): Promise<void>;
+  /** Lets time go by until something is so, at most ten minutes of it, however slow the store is. */
+  until(isSo: () => unknown): Promise<void>;
+}
+
+/** How a process runs. */
+export interface LifeOptions {
+  readonly fate?: Fate;
+  readonly settleUnits?: bigint;
+  readonly settleMs?: number;
+  readonly waitMs?: number;
+  readonly perSecond?: number;
+  readonly secret?: string;
+  /** What is configured otherwise. */
+  readonly terms?: Partial<SessionTerms>;
+}
+
+/** One process. */
+export interface Life {
+  readonly counter: CredentialHandler;
+  readonly session: SessionRail;
+  readonly watch: ChannelWorker;
+  readonly log: () => string;
+  isDead(): boolean;
+  /** Nothing that it does takes effect any more. */
+  kill(): void;
+  calls(): number;
+  /** Rejects when it is dead. */
+  readonly end: Promise<never>;
+}
+
+/** The process has ended. */
+export class Dead extends Error {}
+
+const BLOCK_MS = 1_000;
+const STEP_MS = 25;
+const LONG_STEP_MS = 250;
+const MOST_MS = 600_000;
+const MAX_STEPS = 200_000;
+const TERMS = termsOf(
+  {
+    kind: "session",
+    rpcUrl: "http://127.0.0.1:1",
+    chainId: CHAIN_ID,
+    token: { address: TOKEN, name: "", version: "" },
+    recipient: RECIPIENT,
+    confirmations: 0,
+    local: true,
+    walletKey: "",
+    escrow: null,
+    depositN: 1_000_000n,
+    settleN: 1n,
+    settleMs: 1,
+  },
+  RECIPIENT,
+);
+
+/** A booth with an empty chain. */
+export function openBooth(store: Store, seed = 1): Booth {
+  const runtime = simulatedWorld(seed);
+  const chain = new FakeReserve(() => runtime.wallMs());
+  const mine = (): void => {
+    chain.mine();
+    runtime.after(BLOCK_MS, mine);
+  };
+  mine();
+  return {
+    store,
+    runtime,
+    chain,
+    start: (options = {}) => startLife({ store, runtime, chain }, options),
+    async run<T>(work: Promise<T>): Promise<T> {
+      let isOver = false;
+      const end = (): void => {
+        isOver = true;
+      };
+      work.then(end, end);
+      for (let steps = 0; !isOver; steps++) {
+        assert.ok(steps < MAX_STEPS, "it does not end");
+        await quiet();
+        if (!isOver) runtime.advance(STEP_MS);
+      }
+      return work;
+    },
+    async until(isSo) {
+      for (let passedMs = 0; !(await isSo()); passedMs += LONG_STEP_MS) {
+        assert.ok(passedMs < MOST_MS, "it does not come to be");
+        await quiet();
+        runtime.advance(LONG_STEP_MS);
+      }
+    },
+    async pass(ms, stepMs = STEP_MS) {
+      for (let passed = 0; passed < ms; passed += stepMs) {
+        await quiet();
+        runtime.advance(stepMs);
+      }
+      await quiet();
+    },
+  };
+}
+
+function startLife({ store, runtime, chain }: Pick<Booth, "store" | "runtime" | "chain">, options: LifeOptions): Life {
+  const fate = options.fate ?? (() => "fine");
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => {});
+  const state = { isDead: false, calls: 0 };
+  const die = (): void => {
+    state.isDead = true;
+    ended.reject(new Dead("the process has ended"));
+  };
+  const outside: Outside = async (name, act) => {
+    await Promise.resolve();
+    if (state.isDead) throw new Dead("the process has ended");
+    const what = fate(++state.calls, name);
+    if (what === "crash before") die();
+    if (what === "crash before") throw new Dead(what);
+    if (what === "lost request") throw new Lost(what);
+    const value = await act();
+    if (what === "crash after") die();
+    if (what === "crash after" || state.isDead) throw new Dead(what);
+    if (what === "lost answer") throw new Lost(what);
+    return value;
+  };
+  const alive: Runtime = { ...runtime, after: (ms, run) => runtime.after(ms, () => (state.isDead ? undefined : run())) };
+  let log = "";
+  const write = (fields: unknown, message?: unknown): void => {
+    log += `${JSON.stringify(fields)} ${String(message)}\n`;
+  };
+  const sealer = createSealer(options.secret ?? SECRET, null);
+  const mine = mortal(store, state, outside);
+  const channels = createChannelRecord(sealer);
+  const { settleUnits = 1_000_000n, settleMs = 600_000, waitMs = 5_000, perSecond = 1_000 } = options;
+  const session: SessionRail = {
+    runtime: alive,
+    store: mine,
+    log: { error: write, warn: write, info: write },
+    settings: { local: true } as SessionRail["settings"],
+    terms: { ...TERMS, ...options.terms },
+    policy: { settleUnits, settleMs, watchMs: 30_000 },
+    escrow: escrowOf(chain, outside),
+    settler: settlerOf(chain, outside, (salt) => channelOf(parseSalt(salt)).id),
+    vouchers: { isSigned: async ({ channelId, units, signature }) => signature === signatureOf(channelId, units), close: async () => {} },
+    channels,
+    transactions: createTransactionRecord(sealer),
+    live: createLiveChannels({ store: mine, channels }),
+    waitMs,
+  };
+  const till = createVoucherAcceptor({ session, charges: createChargeBatcher(session), bucket: { perSecond, burst: perSecond } });
+  return {
+    counter: createCredentialHandler({ session, till, openings: createChannelFunding({ session, reader: readerOf(chain, outside) }) }),
+    session,
+    watch: startChannelWorker(session),
+    log: () => log,
+    isDead: () => state.isDead,
+    kill: die,
+    calls: () => state.calls,
+    end: ended.promise,
+  };
+}
+
+/** A store that a dead process cannot reach, and whose transactions are calls to the outside like all others. */
+function mortal(store: Store, state: { readonly isDead: boolean }, outside: Outside): Store {
+  const plugin: KyselyPlugin = {
+    transformQuery({ node }) {
+      if (state.isDead) throw new Dead("the process has ended");
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+  // A transaction that has begun goes on to its end, as in a database whose client dies while it commits.
+  return { ...store, db: store.db.withPlugin(plugin), transaction: async (run) => await outside("transaction", () => store.transaction(run)) };
+}
+
+/** A channel by a number of the test's. */
+export function channelOf(number: number): { readonly id: Hex; readonly descriptor: Descriptor } {
+  const word = number.toString(16).padStart(64, "0");
+  const address = number.toString(16).padStart(40, "0");
+  const descriptor: Descriptor = {
+    payer: `0x${address}`,
+    payee: RECIPIENT,
+    operator: ZERO_ADDRESS,
+    token: TOKEN,
+    salt: `0x${word}`,
+    authorizedSigner: ZERO_ADDRESS,
+    expiringNonceHash: `0x${word}`,
+  };
+  return { id: channelIdOf(descriptor, TERMS.escrow, CHAIN_ID), descriptor };
+}
+
+function parseSalt(salt: string): number {
+  return Number.parseInt(salt.slice(2), 16);
+}
+
+/** The payload of a voucher. */
+export function voucherOf(number: number, units: bigint, action: "voucher" | "close" = "voucher"): unknown {
+  const { id, descriptor } = channelOf(number);
+  return { action, channelId: id, descriptor, cumulativeAmount: String(units), signature: signatureOf(id, units) };
+}
+
+/** The payload that opens a channel. */
+export function openingOf(
+  number: number,
+  { deposit, units, validUntilMs }: { readonly deposit: bigint; readonly units: bigint; readonly validUntilMs: number },
+): unknown {
+  const { id, descriptor } = channelOf(number);
+  const transaction = rawOf({ kind: "open", channel: id, units: String(deposit), validUntilMs });
+  return { action: "open", type: "transaction", channelId: id, descriptor, cumulativeAmount: String(units), signature: signatureOf(id, units), transaction };
+}
+
+/** The payload that puts more into one. */
+export function topUpOf(number: number, { units, validUntilMs }: { readonly units: bigint; readonly validUntilMs: number }): unknown {
+  const { id, descriptor } = channelOf(number);
+  const transaction = rawOf({ kind: "top_up", channel: id, units: String(units), validUntilMs });
+  return { action: "topUp", type: "transaction", channelId: id, descriptor, additionalDeposit: String(units), transaction };
+}

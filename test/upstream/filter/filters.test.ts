@@ -1,0 +1,222 @@
+// Filters in single cases, in simulated time and over a stream that the test holds in its hand: ids, owners, bounds, and why each of them ends.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { fault } from "../../../src/core/faults/rpc-fault.ts";
+import { readCriteria, readSubscription } from "../../../src/core/stream/subscription.ts";
+import { createFilters, type FilterEnd, type FilterRequest, type Filters, type OpenedFilter } from "../../../src/upstream/filter/filters.ts";
+import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
+import { createTimerWheel, type TimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { blockText, fakeChain } from "../../fakes/chain.ts";
+import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
+import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
+
+interface Scene {
+  readonly runtime: SimulatedWorld;
+  readonly timerWheel: TimerWheel;
+  readonly filters: Filters;
+  /** Subscribers that have not left. */
+  readonly subscribers: Set<Subscriber>;
+  readonly request: (overrides?: Partial<FilterRequest>) => FilterRequest;
+  /** Opens a filter at once; fails if it is refused. */
+  readonly open: (overrides?: Partial<FilterRequest>) => Extract<OpenedFilter, { kind: "opened" }>;
+  readonly tell: (...results: readonly string[]) => void;
+  readonly ended: () => Partial<Record<FilterEnd, number>>;
+}
+
+function scene(bounds: { readonly maxFilters?: number; readonly maxCallerFilters?: number; readonly maxFilterBytes?: number } = {}): Scene {
+  const runtime = simulatedWorld(3);
+  const timerWheel = createTimerWheel(runtime);
+  const subscribers = new Set<Subscriber>();
+  const limits = { maxFilters: 1_000, maxCallerFilters: 100, maxFilterBytes: 100_000_000, ...bounds };
+  const subscriptions = {
+    open(_: unknown, subscriber: Subscriber) {
+      subscribers.add(subscriber);
+      return () => void subscribers.delete(subscriber);
+    },
+  };
+  const filters = createFilters({ runtime, timerWheel, subscriptions, limits: () => limits, secret: randomBytes });
+  const tracker = createTracker(fakeSet([fakeProvider(0)]), runtime, SELECTION);
+  const criteria = readCriteria([{}]);
+  assert.ok(criteria.kind === "criteria");
+  const { subscription, query } = criteria;
+  const request = (overrides: Partial<FilterRequest> = {}): FilterRequest => ({
+    profile: "team",
+    tracker,
+    subscription,
+    strategy: "priority",
+    pin: null,
+    deadlineMs: 1_000,
+    caller: { id: "one", maxLogFilters: 10 },
+    kind: "logs",
+    owner: "me",
+    query,
+    ...overrides,
+  });
+  return {
+    runtime,
+    timerWheel,
+    filters,
+    subscribers,
+    request,
+    open(overrides) {
+      let found: OpenedFilter | null = null;
+      const before = new Set(subscribers);
+      filters.open(request(overrides), (opened) => {
+        found = opened;
+      });
+      for (const it of subscribers) if (!before.has(it)) it.started(null);
+      const opened = found as OpenedFilter | null;
+      assert.ok(opened?.kind === "opened", "it was refused");
+      return opened;
+    },
+    tell(...results) {
+      const raws = results.map((it) => Buffer.from(it));
+      for (const it of [...subscribers]) it.events(raws);
+    },
+    ended: () => Object.fromEntries(Object.entries(filters.counts()[0]?.ended ?? {}).filter(([, n]) => n > 0)),
+  };
+}
+
+/** Takes what is unread, as written or not. */
+function poll({ filters }: Scene, id: string, written = true, owner = "me"): readonly unknown[] | null {
+  const polled = filters.poll(owner, id);
+  polled?.settle(written);
+  return polled === null ? null : JSON.parse(polled.json.toString());
+}
+
+test("ids are quantities of one length with at least 128 bits by chance, and open nothing for another owner", () => {
+  const at = scene();
+  const ids = Array.from({ length: 50 }, () => at.open().id);
+  for (const id of ids) assert.match(id, /^0x[1-9a-f][0-9a-f]{33}$/);
+  assert.equal(new Set(ids).size, 50);
+  const [id = ""] = ids;
+  at.tell("1");
+  assert.equal(poll(at, id, true, "another"), null);
+  assert.equal(at.filters.place("another", id), null);
+  assert.equal(at.filters.uninstall("another", id), false);
+  assert.deepEqual(poll(at, id), [1]);
+});
+
+test("a filter ends five minutes after its last poll, and leaves nothing behind", () => {
+  const at = scene();
+  const { id } = at.open();
+  for (let n = 0; n < 5; n++) {
+    at.runtime.advance(299_000);
+    assert.deepEqual(poll(at, id), [], "each poll gives it five more minutes");
+  }
+  at.runtime.advance(299_000);
+  assert.deepEqual(at.filters.place("me", id)?.query, "[{}]", "asking for its logs keeps it as well");
+  at.runtime.advance(299_000);
+  assert.equal(at.subscribers.size, 1);
+  at.runtime.advance(1_100);
+  assert.equal(poll(at, id), null);
+  assert.deepEqual([at.subscribers.size, at.timerWheel.size, at.ended()], [0, 0, { expired: 1 }]);
+});
+
+test("what was not written comes again, before what came since; what was written does not", () => {
+  const at = scene();
+  const { id } = at.open();
+  at.tell("1", "2");
+  assert.deepEqual(poll(at, id, false), [1, 2]);
+  at.tell("3");
+  const slow = at.filters.poll("me", id);
+  at.tell("4");
+  assert.deepEqual(poll(at, id), [4], "what is on its way is in no other answer");
+  slow?.settle(false);
+  slow?.settle(true);
+  assert.deepEqual(poll(at, id), [1, 2, 3]);
+  assert.deepEqual(poll(at, id), []);
+  assert.equal(at.filters.unreadBytes, 0);
+});
+
+test("too much unread ends a filter instead of dropping some of it", () => {
+  const at = scene();
+  const [full, long, polled] = [at.open(), at.open({ subscription: at.request().subscription }), at.open()];
+  for (let n = 0; n < 10_000; n++) {
+    at.tell(String(n));
+    if (n % 100 === 0) poll(at, polled.id);
+  }
+  assert.equal(at.subscribers.size, 3);
+  at.tell("10000");
+  assert.deepEqual([poll(at, full.id), poll(at, long.id), poll(at, polled.id)?.length], [null, null, 100]);
+  assert.deepEqual(at.ended(), { unread: 2 });
+  const bytes = at.open();
+  at.tell(...Array.from({ length: 5 }, () => `"${"x".repeat(1_000_000)}"`));
+  assert.equal(poll(at, bytes.id), null);
+  assert.equal(at.filters.unreadBytes, 0);
+});
+
+test("when all filters hold too much, the one with the most ends and others keep what they have", () => {
+  const at = scene({ maxFilterBytes: 10_000 });
+  const greedy = at.open();
+  at.tell(`"${"x".repeat(6_000)}"`);
+  const modest = at.open();
+  at.tell(`"${"y".repeat(3_000)}"`);
+  assert.deepEqual([poll(at, greedy.id), poll(at, modest.id)?.length, at.ended()], [null, 1, { memory: 1 }]);
+  assert.equal(at.filters.unreadBytes, 0);
+});
+
+test("bounded for each caller and in sum; what ends makes room", () => {
+  const at = scene({ maxCallerFilters: 2, maxFilters: 3 });
+  const refusal = (overrides: Partial<FilterRequest> = {}): string => {
+    let code = "";
+    at.filters.open(at.request(overrides), (opened) => {
+      if (opened.kind === "refused" && opened.outcome.kind === "fault") code = opened.outcome.fault.code;
+    });
+    return code;
+  };
+  const other = { caller: { id: "two", maxLogFilters: 10 } };
+  const [first] = [at.open(), at.open()];
+  assert.equal(refusal(), "rate_limit_exceeded");
+  at.open(other);
+  assert.equal(refusal({ caller: { id: "three", maxLogFilters: 10 } }), "unavailable");
+  at.filters.uninstall("me", first?.id ?? "");
+  assert.equal(refusal(), "");
+});
+
+test("block filters tell hashes, of which each head is read once for all of them", () => {
+  const at = scene();
+  const heads = readSubscription(["newHeads"]);
+  assert.ok(heads.kind !== "invalid");
+  const [one, two] = [at.open({ kind: "blocks", subscription: heads, query: null }), at.open({ kind: "blocks", subscription: heads, query: null })];
+  const chain = fakeChain(seededRandom(1));
+  const blocks = [chain.mine(), chain.mine()];
+  at.tell(...blocks.map((it) => blockText(it)));
+  for (const { id } of [one, two])
+    assert.deepEqual(
+      poll(at, id),
+      blocks.map((block) => block.hash),
+    );
+  assert.equal(at.filters.place("me", one.id), null, "a filter of blocks has no logs");
+});
+
+test("a stream that cannot go on, a caller who leaves before the answer, and whoever watches it end a filter, each once", () => {
+  const at = scene();
+  const heard: string[] = [];
+  const [lost, taken] = [at.open(), at.open()];
+  for (const [name, it] of [
+    ["lost", lost],
+    ["taken", taken],
+  ] as const)
+    it.whenEnded(() => heard.push(name));
+  [...at.subscribers][0]?.ended("why");
+  taken.end("owner");
+  taken.end("owner");
+  let opened = false;
+  const cancel = at.filters.open(at.request(), () => {
+    opened = true;
+  });
+  const [waiting] = at.subscribers;
+  cancel();
+  waiting?.started(null);
+  assert.deepEqual([heard, opened, at.subscribers.size, at.ended()], [["lost", "taken"], false, 0, { lost: 1, owner: 1, unclaimed: 1 }]);
+  let outcome = "";
+  at.filters.open(at.request(), (answer) => {
+    outcome = answer.kind;
+  });
+  for (const it of at.subscribers) it.refused({ kind: "fault", fault: fault("unavailable", "nobody") }, null);
+  assert.equal(outcome, "refused");
+  assert.deepEqual(at.filters.counts()[0]?.open, { logs: 0, blocks: 0, pending: 0 });
+});

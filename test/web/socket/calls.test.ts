@@ -1,0 +1,65 @@
+// What the requests of a socket hear of their answers: one that the socket did not take was not told, so that a filter keeps it for the next poll.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pino } from "pino";
+import { methodTable } from "../../../src/core/rpc/method-table.ts";
+import { createObserver } from "../../../src/observe/observer.ts";
+import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
+import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import type { FilterMethods } from "../../../src/web/rpc/pipeline.ts";
+import { createTargetResolver } from "../../../src/web/rpc/target.ts";
+import { type CallParts, SocketCalls } from "../../../src/web/socket/calls.ts";
+import { NO_FILTERS } from "../../fakes/filters.ts";
+import { simulatedWorld } from "../../fakes/runtime.ts";
+import { configOf, configText } from "../../fakes/service.ts";
+
+const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
+const runtime = simulatedWorld(1);
+const observer = createObserver(pino({ level: "silent" }), runtime);
+const resolver = createTargetResolver(createProfileRegistry(config.chains, config.profiles, runtime, config.selection), observer);
+const address = resolver.resolve({ url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined }, null);
+assert.ok(address.kind === "address");
+
+/** Polls a filter in a message on a socket that takes messages, or none; tells what the filter heard. */
+function heardOf(message: unknown, takes: boolean): readonly boolean[] {
+  assert.ok(address.kind === "address");
+  const heard: boolean[] = [];
+  const filters: FilterMethods = {
+    ...NO_FILTERS,
+    serve(_, done) {
+      const body = Buffer.from('["0x1"]');
+      done({ outcome: { kind: "result", body, start: 0, end: body.length, idAt: null }, source: "shared", route: null, written: (it) => void heard.push(it) });
+      return null;
+    },
+  };
+  const rpc = {
+    runtime,
+    observer,
+    resolver,
+    admission: null,
+    filters,
+    methods: () => methodTable([]),
+    limits: config.limits,
+    budget: new MemoryBudget(() => config.limits),
+  };
+  const activity = { active: 0, lastMs: 0, draining: false, ended: false };
+  // Only what polls need.
+  const parts = { rpc, activity, requestId: () => "r", subscriptions: { open: () => () => {} } } as unknown as CallParts;
+  const outlet = { send: () => takes, notify: () => takes, close: () => {} };
+  const calls = new SocketCalls(parts, outlet, { kind: "arrival", address, keyContext: null, caller: { key: "test" } });
+  calls.serve(Buffer.from(JSON.stringify(message)), false);
+  calls.close("left");
+  return heard;
+}
+
+const POLL = { jsonrpc: "2.0", id: 1, method: "eth_getFilterChanges", params: ["0x1"] };
+
+for (const [name, message] of [
+  ["alone", POLL],
+  ["in a batch", [POLL, { ...POLL, id: 2 }]],
+] as const)
+  test(`a poll ${name} was told where the socket took the answer, and not where it did not`, () => {
+    const count = Array.isArray(message) ? message.length : 1;
+    assert.deepEqual(heardOf(message, true), Array(count).fill(true));
+    assert.deepEqual(heardOf(message, false), Array(count).fill(false));
+  });
