@@ -1,4 +1,5 @@
-// When the calls of independent callers arrive: a Poisson stream that is the same in every run and thread. Knows no clock.
+// When the calls of independent callers arrive: a Poisson stream that is the same in every run and
+// thread. Knows no clock.
 
 /** Returns, on each call, the gap in ms to the next arrival at this rate. */
 export function arrivalGaps(ratePerSecond: number): () => number {

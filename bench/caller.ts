@@ -1,7 +1,15 @@
-// One keep-alive connection that sends one request at a time and checks every byte that matters of the answer. Knows no schedule: it is told when to send.
+// One keep-alive connection that sends one request at a time and checks every byte that matters of
+// the answer. Knows no schedule: it is told when to send.
 import { connect, type Socket } from "node:net";
 import { MessageReader } from "./http1.ts";
-import { type AnswerShape, expectedAnswer, largePrefix, largeRest, requestBody, type Workload } from "./workload.ts";
+import {
+  type AnswerShape,
+  expectedAnswer,
+  largePrefix,
+  largeRest,
+  requestBody,
+  type Workload,
+} from "./workload.ts";
 
 /** Where a caller connects and what it asks. */
 export interface CallerOptions {
@@ -14,7 +22,10 @@ export interface CallerOptions {
   readonly done: (caller: Caller, number: number, dueMs: number, fault: string | null) => void;
 }
 
-/** Every how-manieth large answer is compared byte by byte; all are checked for length, id and number. */
+/**
+ * Every how-manieth large answer is compared byte by byte; all are checked for length, id and
+ * number.
+ */
 const LARGE_SAMPLE = 8;
 /** Read buffer shared by all connections: it is consumed before the next read. */
 const READ_BYTES = 262_144;
@@ -55,7 +66,10 @@ export class Caller {
     this.#long = options.workload === "large" || options.workload === "sized";
     this.#rest = restOf(options.shape.bytes);
     const length = requestBody(options.workload, 100_000_000, options.shape).length;
-    this.#head = `POST ${options.path} HTTP/1.1\r\nHost: 127.0.0.1:${options.port}\r\nUser-Agent: bench\r\nAccept: */*\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+    this.#head =
+      `POST ${options.path} HTTP/1.1\r\nHost: 127.0.0.1:${options.port}\r\nUser-Agent: ` +
+      `bench\r\nAccept: */*\r\nContent-Type: application/json\r\nContent-Length: ` +
+      `${length}\r\n\r\n`;
   }
 
   /** A read buffer that the callers of one thread share. */
@@ -74,16 +88,24 @@ export class Caller {
           return true;
         },
       };
-      const socket = connect({ host: "127.0.0.1", port: this.#options.port, noDelay: true, onread }, resolve);
+      const socket = connect(
+        { host: "127.0.0.1", port: this.#options.port, noDelay: true, onread },
+        resolve,
+      );
       this.#socket = socket;
-      this.#reader = new MessageReader({ head: (head) => this.#onHead(head), body: (piece) => this.#onBody(piece), end: () => this.#onEnd() });
+      this.#reader = new MessageReader({
+        head: (head) => this.#onHead(head),
+        body: (piece) => this.#onBody(piece),
+        end: () => this.#onEnd(),
+      });
       socket.once("error", () => socket.destroy());
       socket.once("end", () => socket.destroy());
       socket.once("close", () => {
         resolve();
         if (this.#socket !== socket) return;
         this.#socket = null;
-        if (!this.#closed && this.#busy && this.#written) this.#finish("connection closed before the whole answer");
+        if (!this.#closed && this.#busy && this.#written)
+          this.#finish("connection closed before the whole answer");
       });
     });
   }
@@ -98,7 +120,8 @@ export class Caller {
     this.#bodyBytes = 0;
     this.#differs = false;
     this.#written = false;
-    if (this.#socket === null || this.#socket.destroyed) setTimeout(() => void this.open().then(() => this.#write()), RECONNECT_MS);
+    if (this.#socket === null || this.#socket.destroyed)
+      setTimeout(() => void this.open().then(() => this.#write()), RECONNECT_MS);
     else this.#write();
   }
 
@@ -112,7 +135,11 @@ export class Caller {
     if (this.#closed) return;
     this.#written = true;
     if (this.#socket === null) this.#finish("connection refused");
-    else this.#socket.write(this.#head + requestBody(this.#options.workload, this.#number, this.#options.shape), "latin1");
+    else
+      this.#socket.write(
+        this.#head + requestBody(this.#options.workload, this.#number, this.#options.shape),
+        "latin1",
+      );
   }
 
   #take(bytes: Buffer): void {
@@ -140,7 +167,15 @@ export class Caller {
     if (this.#number % LARGE_SAMPLE === 0 && textBytes < piece.length) {
       const from = this.#bodyBytes + textBytes - prefixBytes;
       const rest = this.#rest;
-      if (piece.compare(rest, from, Math.min(rest.length, from + piece.length - textBytes), textBytes) !== 0) this.#differs = true;
+      if (
+        piece.compare(
+          rest,
+          from,
+          Math.min(rest.length, from + piece.length - textBytes),
+          textBytes,
+        ) !== 0
+      )
+        this.#differs = true;
     }
     this.#bodyBytes += piece.length;
   }
@@ -157,11 +192,15 @@ export class Caller {
     const { workload, shape } = this.#options;
     if (this.#status !== "HTTP/1.1 200") return `${this.#status} ${this.#text.slice(0, 200)}`;
     if (workload === "large" || workload === "sized") {
-      if (this.#text !== largePrefix(String(this.#number), String(this.#number))) return `wrong beginning: ${this.#text.slice(0, 200)}`;
-      if (this.#bodyBytes !== shape.bytes) return `${this.#bodyBytes} bytes instead of ${shape.bytes}`;
+      if (this.#text !== largePrefix(String(this.#number), String(this.#number)))
+        return `wrong beginning: ${this.#text.slice(0, 200)}`;
+      if (this.#bodyBytes !== shape.bytes)
+        return `${this.#bodyBytes} bytes instead of ${shape.bytes}`;
       return this.#differs ? "altered bytes in a large answer" : null;
     }
-    return this.#text === expectedAnswer(workload, this.#number) ? null : `wrong answer: ${this.#text.slice(0, 200)}`;
+    return this.#text === expectedAnswer(workload, this.#number)
+      ? null
+      : `wrong answer: ${this.#text.slice(0, 200)}`;
   }
 
   #finish(fault: string | null): void {

@@ -9,7 +9,10 @@ export interface Cell {
   readonly workload: Workload;
   readonly path: string;
   readonly connections: number;
-  /** `closed`: as fast as it goes. `half`: arrivals at half the rate that this service reached in a closed loop just before. */
+  /**
+   * `closed`: as fast as it goes. `half`: arrivals at half the rate that this service reached in a
+   * closed loop just before.
+   */
   readonly pace: "closed" | "half";
   /** False where the upstream alone is no baseline. */
   readonly withDirect: boolean;
@@ -19,8 +22,24 @@ export interface Cell {
 
 /** Every cell, in the order they are run. */
 export const CELLS: readonly Cell[] = [
-  { name: "small-1", title: "200 B answers, 1 connection", workload: "small", path: PATHS.live, connections: 1, pace: "closed", withDirect: true },
-  { name: "small-64", title: "200 B answers, 64 connections", workload: "small", path: PATHS.live, connections: 64, pace: "closed", withDirect: true },
+  {
+    name: "small-1",
+    title: "200 B answers, 1 connection",
+    workload: "small",
+    path: PATHS.live,
+    connections: 1,
+    pace: "closed",
+    withDirect: true,
+  },
+  {
+    name: "small-64",
+    title: "200 B answers, 64 connections",
+    workload: "small",
+    path: PATHS.live,
+    connections: 64,
+    pace: "closed",
+    withDirect: true,
+  },
   {
     name: "half",
     title: "200 B answers, 64 connections, arrivals at half of saturation",
@@ -30,8 +49,24 @@ export const CELLS: readonly Cell[] = [
     pace: "half",
     withDirect: true,
   },
-  { name: "large-1", title: "1 MiB answers, 1 connection", workload: "large", path: PATHS.live, connections: 1, pace: "closed", withDirect: true },
-  { name: "large-64", title: "1 MiB answers, 64 connections", workload: "large", path: PATHS.live, connections: 64, pace: "closed", withDirect: true },
+  {
+    name: "large-1",
+    title: "1 MiB answers, 1 connection",
+    workload: "large",
+    path: PATHS.live,
+    connections: 1,
+    pace: "closed",
+    withDirect: true,
+  },
+  {
+    name: "large-64",
+    title: "1 MiB answers, 64 connections",
+    workload: "large",
+    path: PATHS.live,
+    connections: 64,
+    pace: "closed",
+    withDirect: true,
+  },
   {
     name: "dead-64",
     title: "200 B answers, 64 connections, one of three upstreams dead",
@@ -55,7 +90,12 @@ export const CELLS: readonly Cell[] = [
 /** What this service promises in a cell. */
 export interface Target {
   readonly cell: string;
-  readonly measure: "cpuVsNginx" | "cpuVsNginxDefault" | "addedP50Ms" | "addedP99Ms" | "memoryGrowthMb";
+  readonly measure:
+    | "cpuVsNginx"
+    | "cpuVsNginxDefault"
+    | "addedP50Ms"
+    | "addedP99Ms"
+    | "memoryGrowthMb";
   readonly max: number;
 }
 
@@ -73,5 +113,8 @@ export const TARGETS: readonly Target[] = [
 /** A generator or upstream that uses this share of one core or more sets the pace itself. */
 export const SATURATED_CORES = 0.95;
 
-/** Where latency is judged (`half`), a round counts only while everything else on the machine uses less than this many cores. */
+/**
+ * Where latency is judged (`half`), a round counts only while everything else on the machine uses
+ * less than this many cores.
+ */
 export const QUIET_CORES = 0.3;

@@ -1,5 +1,6 @@
-// `npm run bench -- --gathered`: how much memory answers take that are gathered: batches of long ones, all at once, and the same calls one by one, which
-// are passed on; of configured providers, and of one user's own, over HTTP and by its socket. Exit code as in `run.ts`.
+// `npm run bench -- --gathered`: how much memory answers take that are gathered: batches of long
+// ones, all at once, and the same calls one by one, which are passed on; of configured providers,
+// and of one user's own, over HTTP and by its socket. Exit code as in `run.ts`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,19 +36,29 @@ export async function measureGathered(): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
   const stops: (() => Promise<void>)[] = [];
   try {
-    const [upstream, provider] = [startChild("upstream.ts", []), startChild("socket-provider.ts", [])];
+    const [upstream, provider] = [
+      startChild("upstream.ts", []),
+      startChild("socket-provider.ts", []),
+    ];
     stops.push(upstream.stop, provider.stop);
     const site: Site = { dir, upstreamPorts: (await snapshot(upstream)).ports, nodeFlags: [] };
     const told = await provider.ask({}, ANSWER_TIMEOUT_MS);
     const socketPort = isRecord(told) ? Number(told["port"]) : 0;
     const missed: string[] = [];
     for (const own of [null, "http", "socket"] as const) {
-      const config = `${serviceConfig(site)}hosted: { enabled: true, keyless: true, allow_private_providers: true, operator_token: ${OPERATOR_TOKEN} }\n`;
+      const config =
+        `${serviceConfig(site)}hosted: { enabled: true, keyless: true, allow_private_providers: ` +
+        `true, operator_token: ${OPERATOR_TOKEN} }\n`;
       const system = await startServiceWith(site, config);
       try {
         const url =
-          own === null ? `http://127.0.0.1:${system.port}${PATHS.live}` : await ownUrl(system, own, own === "http" ? (site.upstreamPorts[0] ?? 0) : socketPort);
-        const name = own === null ? "configured providers" : `a user's own provider, ${own === "http" ? "over HTTP" : "by its socket"}`;
+          own === null
+            ? `http://127.0.0.1:${system.port}${PATHS.live}`
+            : await ownUrl(system, own, own === "http" ? (site.upstreamPorts[0] ?? 0) : socketPort);
+        const name =
+          own === null
+            ? "configured providers"
+            : `a user's own provider, ${own === "http" ? "over HTTP" : "by its socket"}`;
         missed.push(
           ...(await run(system, {
             name,
@@ -61,7 +72,11 @@ export async function measureGathered(): Promise<number> {
         await system.stop();
       }
     }
-    process.stdout.write(missed.length === 0 ? "Within its targets.\n" : `${missed.map((it) => `MISSED ${it}`).join("\n")}\n`);
+    process.stdout.write(
+      missed.length === 0
+        ? "Within its targets.\n"
+        : `${missed.map((it) => `MISSED ${it}`).join("\n")}\n`,
+    );
     return missed.length === 0 ? 0 : 1;
   } finally {
     for (const stop of stops.toReversed()) await stop();
@@ -70,34 +85,63 @@ export async function measureGathered(): Promise<number> {
 }
 
 /** A key of an account with a profile of its own, as the URL of its calls. */
-async function ownUrl({ port }: System, own: "http" | "socket", providerPort: number): Promise<string> {
+async function ownUrl(
+  { port }: System,
+  own: "http" | "socket",
+  providerPort: number,
+): Promise<string> {
   const base = `http://127.0.0.1:${port}`;
-  const ask = async (token: string, method: string, path: string, body: unknown): Promise<Readonly<Record<string, unknown>>> => {
-    const headers = { "content-type": "application/json", ...(token === "" ? {} : { authorization: `Bearer ${token}` }) };
+  const ask = async (
+    token: string,
+    method: string,
+    path: string,
+    body: unknown,
+  ): Promise<Readonly<Record<string, unknown>>> => {
+    const headers = {
+      "content-type": "application/json",
+      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+    };
     const response = await fetch(base + path, { method, headers, body: JSON.stringify(body) });
     const json: unknown = await response.json();
-    if (!response.ok || !isRecord(json)) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(json)}`);
+    if (!response.ok || !isRecord(json))
+      throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(json)}`);
     return json;
   };
   const account = await ask("", "POST", "/api/v1/keys", { name: "bench" });
-  await ask(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${String(account["account_id"])}/custom-access`, { days: 1 });
-  const address = own === "http" ? { url: `http://127.0.0.1:${providerPort}` } : { ws_url: `ws://127.0.0.1:${providerPort}` };
+  await ask(
+    OPERATOR_TOKEN,
+    "POST",
+    `/api/v1/operator/accounts/${String(account["account_id"])}/custom-access`,
+    { days: 1 },
+  );
+  const address =
+    own === "http"
+      ? { url: `http://127.0.0.1:${providerPort}` }
+      : { ws_url: `ws://127.0.0.1:${providerPort}` };
   const document = { chains: { bench: { providers: [{ name: "mine", ...address }] } } };
   await ask(String(account["management_token"]), "PUT", "/api/v1/profiles/mine", document);
   return `${base}/rpc/profile/mine/bench?key=${String(account["key"])}`;
 }
 
 /** Returns what was missed. */
-async function run(system: System, { name, url, bytes, singleBytes, streams }: Kind): Promise<readonly string[]> {
+async function run(
+  system: System,
+  { name, url, bytes, singleBytes, streams }: Kind,
+): Promise<readonly string[]> {
   const [pid = 0] = system.pids;
-  const callOf = (at: number, size: number): string => requestBody("sized", FIRST_NUMBER + at, { bytes: size, chunked: at % 2 === 1 });
+  const callOf = (at: number, size: number): string =>
+    requestBody("sized", FIRST_NUMBER + at, { bytes: size, chunked: at % 2 === 1 });
   const calls = Array.from({ length: ITEMS }, (_, at) => callOf(at, bytes));
-  const answers = (bodies: readonly string[], size = bytes) => Promise.all(bodies.map((body) => answersIn(url, { body, bytes: size })));
+  const answers = (bodies: readonly string[], size = bytes) =>
+    Promise.all(bodies.map((body) => answersIn(url, { body, bytes: size })));
   const startMb = memoryMb(pid).rss;
   resetPeak(pid);
   const batches = await answers(Array.from({ length: BATCHES }, () => `[${calls.join(",")}]`));
   const gatheredMb = memoryMb(pid).peak;
-  const [whole, refused] = [batches.reduce((sum, it) => sum + it.whole, 0), batches.reduce((sum, it) => sum + it.refused, 0)];
+  const [whole, refused] = [
+    batches.reduce((sum, it) => sum + it.whole, 0),
+    batches.reduce((sum, it) => sum + it.refused, 0),
+  ];
   resetPeak(pid);
   const bodies = Array.from({ length: BATCHES }, (_, at) => callOf(at, singleBytes));
   const single = (await answers(bodies, singleBytes)).filter((it) => it.whole === 1).length;
@@ -109,8 +153,12 @@ async function run(system: System, { name, url, bytes, singleBytes, streams }: K
   resident: ${startMb.toFixed(0)} MB before, ${gatheredMb.toFixed(0)} MB at most with batches, ${singleMb.toFixed(0)} MB with single calls\n`);
   const grownMb = Math.max(gatheredMb, singleMb) - startMb;
   return [
-    ...(grownMb > MOST_GROWTH_MB ? [`${name}: grew by ${grownMb.toFixed(0)} MB, at most ${MOST_GROWTH_MB}`] : []),
-    ...(whole + refused === BATCHES * ITEMS ? [] : [`${name}: an item has neither an answer nor a refusal`]),
+    ...(grownMb > MOST_GROWTH_MB
+      ? [`${name}: grew by ${grownMb.toFixed(0)} MB, at most ${MOST_GROWTH_MB}`]
+      : []),
+    ...(whole + refused === BATCHES * ITEMS
+      ? []
+      : [`${name}: an item has neither an answer nor a refusal`]),
     ...(alone?.whole === 1 ? [] : [`${name}: an answer that is gathered alone was refused`]),
     ...(streams && single !== BATCHES ? [`${name}: a single call was not answered`] : []),
   ];

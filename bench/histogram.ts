@@ -1,4 +1,5 @@
-// Latencies in fixed memory: 1 µs steps to 20 ms, 0.1 ms steps to 2 s. Knows nothing of what was measured.
+// Latencies in fixed memory: 1 µs steps to 20 ms, 0.1 ms steps to 2 s. Knows nothing of what was
+// measured.
 
 const FINE_STEPS = 20_000;
 const COARSE_STEPS = 19_800;
@@ -22,17 +23,26 @@ export class Histogram {
     this.#total++;
     if (ms > this.#maxMs) this.#maxMs = ms;
     const fine = Math.floor(ms * 1_000);
-    const at = fine < FINE_STEPS ? Math.max(0, fine) : FINE_STEPS + Math.min(COARSE_STEPS, Math.floor((ms - FINE_STEPS / 1_000) / COARSE_MS));
+    const at =
+      fine < FINE_STEPS
+        ? Math.max(0, fine)
+        : FINE_STEPS + Math.min(COARSE_STEPS, Math.floor((ms - FINE_STEPS / 1_000) / COARSE_MS));
     this.#counts[at] = (this.#counts[at] ?? 0) + 1;
   }
 
-  /** The duration, ms, that a share `q` of the records does not exceed, to the step's precision; 0 without records. */
+  /**
+   * The duration, ms, that a share `q` of the records does not exceed, to the step's precision; 0
+   * without records.
+   */
   quantileMs(q: number): number {
     const rank = Math.max(1, Math.ceil(q * this.#total));
     let seen = 0;
     for (let at = 0; at < this.#counts.length; at++) {
       seen += this.#counts[at] ?? 0;
-      if (seen >= rank && seen > 0) return at < FINE_STEPS ? (at + 0.5) / 1_000 : FINE_STEPS / 1_000 + (at - FINE_STEPS + 0.5) * COARSE_MS;
+      if (seen >= rank && seen > 0)
+        return at < FINE_STEPS
+          ? (at + 0.5) / 1_000
+          : FINE_STEPS / 1_000 + (at - FINE_STEPS + 0.5) * COARSE_MS;
     }
     return 0;
   }

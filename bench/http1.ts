@@ -1,4 +1,5 @@
-// The least HTTP/1.1 both ends of the benchmark need: cuts a byte stream into messages, whatever its pieces. Knows no JSON-RPC and trusts its peer's framing.
+// The least HTTP/1.1 both ends of the benchmark need: cuts a byte stream into messages, whatever
+// its pieces. Knows no JSON-RPC and trusts its peer's framing.
 
 /** Receives one message after another; `piece` is only valid during the call. */
 export interface MessageSink {
@@ -14,7 +15,9 @@ const NOTHING = Buffer.alloc(0);
 /** A head or chunk-size line longer than this is a broken peer. */
 const MAX_PENDING_BYTES = 65_536;
 
-/** Reads messages framed by Content-Length or chunked coding; a message with neither has no body. */
+/**
+ * Reads messages framed by Content-Length or chunked coding; a message with neither has no body.
+ */
 export class MessageReader {
   readonly #sink: MessageSink;
   #pending: Buffer = NOTHING;
@@ -38,7 +41,8 @@ export class MessageReader {
     while (at < chunk.length) {
       const next = this.#step(chunk, at);
       if (next === null) {
-        if (chunk.length - at > MAX_PENDING_BYTES) throw new Error("a head or chunk line without end");
+        if (chunk.length - at > MAX_PENDING_BYTES)
+          throw new Error("a head or chunk line without end");
         this.#pending = Buffer.from(chunk.subarray(at));
         return;
       }

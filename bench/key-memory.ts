@@ -1,4 +1,5 @@
-// What keys in memory weigh: a store with many keys, each of an account of its own, all of them looked up once. A process of its own; answers with bytes a key.
+// What keys in memory weigh: a store with many keys, each of an account of its own, all of them
+// looked up once. A process of its own; answers with bytes a key.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,11 +29,15 @@ try {
   for (let done = 0; done < KEYS; done += CHUNK) {
     const secrets = Array.from({ length: CHUNK }, () => newSecret("key"));
     await insert(store, secrets);
-    for (const secret of secrets) await new Promise<void>((resolve) => void keyCache.find(digestOf(secret), "", () => resolve()));
+    for (const secret of secrets)
+      await new Promise<void>(
+        (resolve) => void keyCache.find(digestOf(secret), "", () => resolve()),
+      );
   }
   const bytes = heldBytes() - before;
   process.stdout.write(
-    `${keyCache.size} keys of as many accounts in memory: ${(bytes / 1e6).toFixed(1)} MB, ${Math.round(bytes / keyCache.size)} bytes each\n`,
+    `${keyCache.size} keys of as many accounts in memory: ${(bytes / 1e6).toFixed(1)} MB, ` +
+      `${Math.round(bytes / keyCache.size)} bytes each\n`,
   );
   await store.close();
 } finally {
@@ -42,21 +47,60 @@ try {
 /** As `createAnonymousKey` leaves them, many at a time. */
 async function insert(store: Store, secrets: readonly string[]): Promise<void> {
   const at = BigInt(Date.now());
-  const rows = secrets.map((secret) => ({ secret, key: newId("key", Number(at)), account: newId("acc", Number(at)) }));
+  const rows = secrets.map((secret) => ({
+    secret,
+    key: newId("key", Number(at)),
+    account: newId("acc", Number(at)),
+  }));
   await store.transaction(async (tx) => {
-    const nothing = { funded_n: 0n, first_paid_at: null, exhausted_at: null, merged_into: null, created_at: at };
+    const nothing = {
+      funded_n: 0n,
+      first_paid_at: null,
+      exhausted_at: null,
+      merged_into: null,
+      created_at: at,
+    };
     await tx
       .insertInto("account")
-      .values(rows.map((it) => ({ id: it.account, kind: "anonymous" as const, balance_n: 0n, ...nothing })))
+      .values(
+        rows.map((it) => ({
+          id: it.account,
+          kind: "anonymous" as const,
+          balance_n: 0n,
+          ...nothing,
+        })),
+      )
       .execute();
-    const free = { agent_id: null, name: "", default_profile: null, allowed_profiles: null, revision: 1n, created_at: at, revoked_at: null };
+    const free = {
+      agent_id: null,
+      name: "",
+      default_profile: null,
+      allowed_profiles: null,
+      revision: 1n,
+      created_at: at,
+      revoked_at: null,
+    };
     await tx
       .insertInto("api_key")
-      .values(rows.map((it) => ({ id: it.key, account_id: it.account, prefix: prefixOf(it.secret), ...free })))
+      .values(
+        rows.map((it) => ({
+          id: it.key,
+          account_id: it.account,
+          prefix: prefixOf(it.secret),
+          ...free,
+        })),
+      )
       .execute();
     await tx
       .insertInto("key_secret")
-      .values(rows.map((it) => ({ secret_hash: hashOf(it.secret), key_id: it.key, valid_until: null, created_at: at })))
+      .values(
+        rows.map((it) => ({
+          secret_hash: hashOf(it.secret),
+          key_id: it.key,
+          valid_until: null,
+          created_at: at,
+        })),
+      )
       .execute();
   });
 }

@@ -1,5 +1,6 @@
-// `npm run bench -- --keyed`: what a key adds to a call (look-up, limits, credit, usage, headers) beside the same call without one, in one process and
-// interleaved; and how often the store is written to meanwhile. Exit code as in `run.ts`.
+// `npm run bench -- --keyed`: what a key adds to a call (look-up, limits, credit, usage, headers)
+// beside the same call without one, in one process and interleaved; and how often the store is
+// written to meanwhile. Exit code as in `run.ts`.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,15 +34,31 @@ export async function measureKeyed({ rounds, seconds, profile }: Plan): Promise<
   try {
     const rig: Rig = { upstream: startChild("upstream.ts", []), load: startChild("load.ts", []) };
     stops.push(rig.upstream.stop, rig.load.stop);
-    const site: Site = { dir, upstreamPorts: (await snapshot(rig.upstream)).ports, nodeFlags: profile ? ["--cpu-prof", `--cpu-prof-dir=${dir}`] : [] };
+    const site: Site = {
+      dir,
+      upstreamPorts: (await snapshot(rig.upstream)).ports,
+      nodeFlags: profile ? ["--cpu-prof", `--cpu-prof-dir=${dir}`] : [],
+    };
     const service = await startServiceWith(site, hostedConfig(site));
     stops.push(service.stop);
     const paths = await keyedPaths(service);
     const cell = CELLS.find(({ name }) => name === "small-64");
     if (cell === undefined) throw new Error("no cell is called small-64");
-    if (profile) return await profiled(service, () => measure(rig, service, { ...cell, path: paths.join(" ") }, { seconds, ratePerSecond: null }), dir);
+    if (profile)
+      return await profiled(
+        service,
+        () =>
+          measure(
+            rig,
+            service,
+            { ...cell, path: paths.join(" ") },
+            { seconds, ratePerSecond: null },
+          ),
+        dir,
+      );
     const kinds: readonly Cell[] = [cell, { ...cell, path: paths.join(" ") }];
-    for (const each of kinds) await measure(rig, service, each, { seconds: WARM_UP_SECONDS, ratePerSecond: null });
+    for (const each of kinds)
+      await measure(rig, service, each, { seconds: WARM_UP_SECONDS, ratePerSecond: null });
     const costs: number[][] = [[], []];
     for (let round = 0; round < rounds; round++) {
       for (const at of round % 2 === 0 ? [0, 1] : [1, 0]) {
@@ -50,15 +67,26 @@ export async function measureKeyed({ rounds, seconds, profile }: Plan): Promise<
         else process.stdout.write(`  a round does not count: ${it.discarded}\n`);
       }
     }
-    process.stdout.write(spawnSync(process.execPath, [fileURLToPath(new URL("key-memory.ts", import.meta.url))], { encoding: "utf8" }).stdout);
-    return report(costs, await writesPerSecond(service, { dir, rig, cell: kinds[1] ?? cell }, seconds));
+    process.stdout.write(
+      spawnSync(process.execPath, [fileURLToPath(new URL("key-memory.ts", import.meta.url))], {
+        encoding: "utf8",
+      }).stdout,
+    );
+    return report(
+      costs,
+      await writesPerSecond(service, { dir, rig, cell: kinds[1] ?? cell }, seconds),
+    );
   } finally {
     for (const stop of stops.reverse()) await stop();
     rmSync(dir, { recursive: true, force: true });
   }
 }
 
-async function profiled(service: System, run: () => Promise<unknown>, dir: string): Promise<number> {
+async function profiled(
+  service: System,
+  run: () => Promise<unknown>,
+  dir: string,
+): Promise<number> {
   await run();
   await service.stop();
   process.stdout.write(`${hottest(dir)}\n`);
@@ -76,8 +104,11 @@ function hostedConfig(site: Site): string {
 async function keyedPaths({ port }: System): Promise<readonly string[]> {
   const paths: string[] = [];
   for (let i = 0; i < ACCOUNTS; i++) {
-    const answer: unknown = await (await fetch(`http://127.0.0.1:${port}/api/v1/agent/keys`, { method: "POST" })).json();
-    if (!isRecord(answer) || typeof answer["key"] !== "string") throw new Error(`no key was created: ${JSON.stringify(answer)}`);
+    const answer: unknown = await (
+      await fetch(`http://127.0.0.1:${port}/api/v1/agent/keys`, { method: "POST" })
+    ).json();
+    if (!isRecord(answer) || typeof answer["key"] !== "string")
+      throw new Error(`no key was created: ${JSON.stringify(answer)}`);
     paths.push(`/rpc/k/${answer["key"]}/load-balanced/bench`);
   }
   return paths;
@@ -100,7 +131,10 @@ async function writesPerSecond(
   return { flushes: (flushes() - before) / seconds, callsPerSecond: round.requestsPerSecond };
 }
 
-function report([keyless = [], keyed = []]: readonly (readonly number[])[], writes: { readonly flushes: number; readonly callsPerSecond: number }): number {
+function report(
+  [keyless = [], keyed = []]: readonly (readonly number[])[],
+  writes: { readonly flushes: number; readonly callsPerSecond: number },
+): number {
   const [without, withKey] = [median(keyless), median(keyed)];
   const added = withKey - without;
   process.stdout.write(`CPU per call without a key ${without.toFixed(1)} µs, with one ${withKey.toFixed(1)} µs: ${added.toFixed(1)} µs added (at most ${MOST_ADDED_US})

@@ -1,12 +1,21 @@
-// The load generator of the benchmark, a process of its own. Closed loop: every connection asks again as soon as it is answered. Fixed rate: calls arrive when
-// they arrive, and latency counts from the arrival, however long the call had to wait for a connection. Answers each message: a job with "ready", `go` with a report.
+// The load generator of the benchmark, a process of its own. Closed loop: every connection asks
+// again as soon as it is answered. Fixed rate: calls arrive when they arrive, and latency counts
+// from the arrival, however long the call had to wait for a connection. Answers each message: a job
+// with "ready", `go` with a report.
 import { Worker } from "node:worker_threads";
 import { arrivalGaps, sharedNowMs } from "./arrivals.ts";
 import { Caller } from "./caller.ts";
 import { isRecord } from "./child.ts";
 import { Histogram } from "./histogram.ts";
 import type { PacerOrder } from "./pacer.ts";
-import { type AnswerShape, callsIn, FIRST_NUMBER, LARGE_SHAPE, mixedMethod, type Workload } from "./workload.ts";
+import {
+  type AnswerShape,
+  callsIn,
+  FIRST_NUMBER,
+  LARGE_SHAPE,
+  mixedMethod,
+  type Workload,
+} from "./workload.ts";
 
 /** What to ask of whom, how often and for how long. */
 export interface LoadJob {
@@ -28,7 +37,10 @@ export interface LoadReport {
   readonly sent: number;
   readonly ok: number;
   readonly failed: number;
-  /** Failed requests under a method name outside the standard: not replayed by a careful router. Part of `failed`. */
+  /**
+   * Failed requests under a method name outside the standard: not replayed by a careful router.
+   * Part of `failed`.
+   */
   readonly failedUnknown: number;
   /** The first few faults, in words. */
   readonly faults: readonly string[];
@@ -49,7 +61,8 @@ const PACER_START_MS = 250;
 
 /** Reads a report that came over IPC. */
 export function parseReport(message: unknown): LoadReport {
-  if (!isRecord(message) || typeof message["ok"] !== "number") throw new Error("the load generator sent no report");
+  if (!isRecord(message) || typeof message["ok"] !== "number")
+    throw new Error("the load generator sent no report");
   return message as unknown as LoadReport;
 }
 
@@ -77,10 +90,13 @@ class Run {
   async open(): Promise<void> {
     const buffer = Caller.readBuffer();
     const { port, path, workload, shape = LARGE_SHAPE } = this.#job;
-    const done = (caller: Caller, number: number, dueMs: number, fault: string | null): void => this.#done(caller, number, dueMs, fault);
+    const done = (caller: Caller, number: number, dueMs: number, fault: string | null): void =>
+      this.#done(caller, number, dueMs, fault);
     const paths = path.split(" ");
     for (let at = 0; at < this.#job.connections; at++)
-      this.#callers.push(new Caller({ port, path: paths[at % paths.length] ?? path, workload, shape, done }, buffer));
+      this.#callers.push(
+        new Caller({ port, path: paths[at % paths.length] ?? path, workload, shape, done }, buffer),
+      );
     await Promise.all(this.#callers.map((caller) => caller.open()));
   }
 
@@ -92,7 +108,8 @@ class Run {
       this.#finished = resolve;
     });
     const drained = setTimeout(() => this.#finished(), this.#endMs - sharedNowMs() + DRAIN_MS);
-    if (this.#job.ratePerSecond === null) for (const caller of this.#callers) this.#send(caller, startMs);
+    if (this.#job.ratePerSecond === null)
+      for (const caller of this.#callers) this.#send(caller, startMs);
     else this.#pace(this.#job.ratePerSecond, startMs);
     await finished;
     clearTimeout(drained);
@@ -133,7 +150,8 @@ class Run {
       this.#ok++;
       this.#latencies.add(nowMs - dueMs);
     } else {
-      if (this.#job.workload === "mixed" && mixedMethod(number).startsWith("bench_")) this.#failedUnknown++;
+      if (this.#job.workload === "mixed" && mixedMethod(number).startsWith("bench_"))
+        this.#failedUnknown++;
       this.#fail(fault);
     }
     if (this.#job.ratePerSecond === null) {
@@ -158,7 +176,8 @@ class Run {
   #report(startMs: number, cpu: NodeJS.CpuUsage): LoadReport {
     for (const caller of this.#callers) caller.close();
     const unanswered = this.#sent - this.#ok - this.#failed;
-    if (unanswered > 0) this.#faults.push(`${unanswered} requests without an answer ${DRAIN_MS} ms after the end`);
+    if (unanswered > 0)
+      this.#faults.push(`${unanswered} requests without an answer ${DRAIN_MS} ms after the end`);
     const used = process.cpuUsage(cpu);
     return {
       sent: this.#sent,

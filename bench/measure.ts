@@ -1,4 +1,5 @@
-// One round: one system under one cell's load for some seconds, with the counters of kernel, upstream and generator read before and after.
+// One round: one system under one cell's load for some seconds, with the counters of kernel,
+// upstream and generator read before and after.
 import type { Cell } from "./cells.ts";
 import { QUIET_CORES, SATURATED_CORES } from "./cells.ts";
 import type { Child } from "./child.ts";
@@ -26,7 +27,12 @@ export interface Round {
   readonly rssMb: number;
   readonly peakMb: number;
   /** Shares of one core. `others`: everything on the machine that is not part of the benchmark. */
-  readonly cores: { readonly system: number; readonly generator: number; readonly upstream: number; readonly others: number };
+  readonly cores: {
+    readonly system: number;
+    readonly generator: number;
+    readonly upstream: number;
+    readonly others: number;
+  };
   /** Why the round does not count; null = it does. */
   readonly discarded: string | null;
 }
@@ -34,7 +40,12 @@ export interface Round {
 const ANSWER_MS = 30_000;
 
 /** Runs one round; `ratePerSecond` null = closed loop. */
-export async function measure(rig: Rig, system: System, cell: Cell, load: { readonly seconds: number; readonly ratePerSecond: number | null }): Promise<Round> {
+export async function measure(
+  rig: Rig,
+  system: System,
+  cell: Cell,
+  load: { readonly seconds: number; readonly ratePerSecond: number | null },
+): Promise<Round> {
   const job: LoadJob = {
     port: system.port,
     path: cell.path,
@@ -78,14 +89,31 @@ async function sample(rig: Rig, system: System): Promise<Sample> {
   };
 }
 
-function judge(system: System, cell: Cell, load: LoadReport, { before, after }: { readonly before: Sample; readonly after: Sample }): Round {
+function judge(
+  system: System,
+  cell: Cell,
+  load: LoadReport,
+  { before, after }: { readonly before: Sample; readonly after: Sample },
+): Round {
   const wallUs = load.seconds * 1e6;
   const counted = countedAs(cell.workload);
-  const upstreamCalls = (after.upstream.calls[counted] ?? 0) - (before.upstream.calls[counted] ?? 0);
+  const upstreamCalls =
+    (after.upstream.calls[counted] ?? 0) - (before.upstream.calls[counted] ?? 0);
   const systemUs = after.systemUs - before.systemUs;
   const upstreamUs = after.upstream.cpuUs - before.upstream.cpuUs;
-  const othersUs = after.machineUs - before.machineUs - systemUs - upstreamUs - load.cpuUs - (after.ownUs - before.ownUs);
-  const cores = { system: systemUs / wallUs, generator: load.cpuUs / wallUs, upstream: upstreamUs / wallUs, others: Math.max(0, othersUs / wallUs) };
+  const othersUs =
+    after.machineUs -
+    before.machineUs -
+    systemUs -
+    upstreamUs -
+    load.cpuUs -
+    (after.ownUs - before.ownUs);
+  const cores = {
+    system: systemUs / wallUs,
+    generator: load.cpuUs / wallUs,
+    upstream: upstreamUs / wallUs,
+    others: Math.max(0, othersUs / wallUs),
+  };
   return {
     system: system.name,
     load,
@@ -100,10 +128,17 @@ function judge(system: System, cell: Cell, load: LoadReport, { before, after }: 
 }
 
 /** `direct` is the floor: there the generator or the upstream is always the limit. */
-function reason(system: System, cell: Cell, load: LoadReport, cores: Round["cores"]): string | null {
-  if (load.failed > 0) return `${load.failed} of ${load.sent} answers were not right: ${load.faults.join(" | ")}`;
+function reason(
+  system: System,
+  cell: Cell,
+  load: LoadReport,
+  cores: Round["cores"],
+): string | null {
+  if (load.failed > 0)
+    return `${load.failed} of ${load.sent} answers were not right: ${load.faults.join(" | ")}`;
   if (load.ok === 0) return "no answer at all";
-  if (cell.pace === "half" && cores.others >= QUIET_CORES) return "other work on this machine: latency not judged";
+  if (cell.pace === "half" && cores.others >= QUIET_CORES)
+    return "other work on this machine: latency not judged";
   if (system.name === "direct") return null;
   if (cores.generator >= SATURATED_CORES) return "the generator was saturated";
   return cores.upstream >= SATURATED_CORES ? "the upstream was saturated" : null;

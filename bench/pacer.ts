@@ -1,5 +1,6 @@
-// The alarm clock of the fixed-rate load, a thread of its own: timers of an event loop are a millisecond coarse, a sleeping thread is exact to some 60 µs.
-// It sleeps until the next arrival and wakes the load thread; which call that is, and how late, the load thread works out itself.
+// The alarm clock of the fixed-rate load, a thread of its own: timers of an event loop are a
+// millisecond coarse, a sleeping thread is exact to some 60 µs. It sleeps until the next arrival
+// and wakes the load thread; which call that is, and how late, the load thread works out itself.
 import { parentPort, workerData } from "node:worker_threads";
 import { arrivalGaps, sharedNowMs } from "./arrivals.ts";
 

@@ -1,14 +1,19 @@
-// What the kernel says about processes and the machine: CPU time, memory, load by others. Linux only; reads /proc and nothing else.
+// What the kernel says about processes and the machine: CPU time, memory, load by others. Linux
+// only; reads /proc and nothing else.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 /** Kernel clock ticks per second as shown in /proc, on every Linux platform Node supports. */
 const TICKS_PER_SECOND = 100;
 
-/** User and system time of a process and all its threads, µs. Nanosecond accounting where the kernel has it, else 10 ms ticks. */
+/**
+ * User and system time of a process and all its threads, µs. Nanosecond accounting where the kernel
+ * has it, else 10 ms ticks.
+ */
 export function cpuUs(pid: number): number {
   const tasks = readdirSync(`/proc/${pid}/task`);
   let ns = 0;
-  for (const task of tasks) ns += Number(readOr(`/proc/${pid}/task/${task}/schedstat`, "0").split(" ")[0]);
+  for (const task of tasks)
+    ns += Number(readOr(`/proc/${pid}/task/${task}/schedstat`, "0").split(" ")[0]);
   if (ns > 0) return ns / 1_000;
   const fields = statFields(pid);
   return ((Number(fields[11]) + Number(fields[12])) * 1e6) / TICKS_PER_SECOND;
@@ -37,14 +42,26 @@ export function childPids(parent: number): readonly number[] {
     .filter((pid) => Number(statFields(pid)[1]) === parent);
 }
 
-/** CPU time the whole machine has spent so far on anything but idling, including time stolen by its host, µs. */
+/**
+ * CPU time the whole machine has spent so far on anything but idling, including time stolen by its
+ * host, µs.
+ */
 export function machineBusyUs(): number {
-  const fields = readFileSync("/proc/stat", "latin1").split("\n", 1)[0]?.trim().split(/\s+/).slice(1, 9).map(Number) ?? [];
+  const fields =
+    readFileSync("/proc/stat", "latin1")
+      .split("\n", 1)[0]
+      ?.trim()
+      .split(/\s+/)
+      .slice(1, 9)
+      .map(Number) ?? [];
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = fields;
   return ((user + nice + system + irq + softirq + steal) * 1e6) / TICKS_PER_SECOND;
 }
 
-/** Fields of /proc/PID/stat from the state on (state, ppid, …), after the name that may hold anything. */
+/**
+ * Fields of /proc/PID/stat from the state on (state, ppid, …), after the name that may hold
+ * anything.
+ */
 function statFields(pid: number): readonly string[] {
   const text = readOr(`/proc/${pid}/stat`, "");
   return text.slice(text.lastIndexOf(")") + 2).split(" ");

@@ -1,11 +1,16 @@
-// Reads the CPU profiles a process left behind and says where its time went. Knows no code it profiles.
+// Reads the CPU profiles a process left behind and says where its time went. Knows no code it
+// profiles.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRecord } from "./child.ts";
 
 interface Node {
   readonly id: number;
-  readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
+  readonly callFrame: {
+    readonly functionName: string;
+    readonly url: string;
+    readonly lineNumber: number;
+  };
 }
 
 interface Profile {
@@ -20,7 +25,9 @@ const SHOWN = 40;
 export function hottest(dir: string): string {
   const selfUs = new Map<string, number>();
   for (const file of readdirSync(dir).filter((name) => name.endsWith(".cpuprofile"))) {
-    const { nodes, samples, timeDeltas } = parseProfile(JSON.parse(readFileSync(join(dir, file), "utf8")));
+    const { nodes, samples, timeDeltas } = parseProfile(
+      JSON.parse(readFileSync(join(dir, file), "utf8")),
+    );
     const names = new Map(nodes.map((node) => [node.id, nameOf(node)]));
     for (const [at, id] of samples.entries()) {
       const name = names.get(id) ?? "?";
@@ -37,7 +44,9 @@ export function hottest(dir: string): string {
 
 function nameOf({ callFrame: { functionName, url, lineNumber } }: Node): string {
   const name = functionName === "" ? "(anonymous)" : functionName;
-  return url === "" ? name : `${name}  ${url.replace(/^.*\/(?=(src|node_modules)\/)/, "")}:${lineNumber + 1}`;
+  return url === ""
+    ? name
+    : `${name}  ${url.replace(/^.*\/(?=(src|node_modules)\/)/, "")}:${lineNumber + 1}`;
 }
 
 function parseProfile(value: unknown): Profile {

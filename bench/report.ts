@@ -1,4 +1,5 @@
-// From rounds to a verdict: medians, ratios, the table people read, and which promises were missed. Runs nothing.
+// From rounds to a verdict: medians, ratios, the table people read, and which promises were missed.
+// Runs nothing.
 import { type Cell, TARGETS, type Target } from "./cells.ts";
 import type { Round } from "./measure.ts";
 import { SYSTEM_NAMES, type SystemName } from "./systems.ts";
@@ -38,39 +39,67 @@ export interface Row {
   readonly failed: number;
 }
 
-/** Largest deviation from one upstream call per call that counts as exact: none is allowed in either direction beyond rounding. */
+/**
+ * Largest deviation from one upstream call per call that counts as exact: none is allowed in either
+ * direction beyond rounding.
+ */
 const AMPLIFICATION_SLACK = 0.0005;
 
 /** The rows of a cell, one per system that was measured. */
 export function rowsOf({ rounds, startRssMb }: CellRounds): readonly Row[] {
-  const cpuOf = (name: SystemName): number => median(kept(rounds, name).map((round) => round.cpuUsPerRequest));
+  const cpuOf = (name: SystemName): number =>
+    median(kept(rounds, name).map((round) => round.cpuUsPerRequest));
   const [nginxUs, defaultUs] = [cpuOf("nginx"), cpuOf("nginx-default")];
-  return SYSTEM_NAMES.filter((system) => rounds.some((round) => round.system === system)).map((system) =>
-    rowOf(rounds, system, { nginxUs, defaultUs, startRssMb: startRssMb.get(system) ?? 0 }),
+  return SYSTEM_NAMES.filter((system) => rounds.some((round) => round.system === system)).map(
+    (system) =>
+      rowOf(rounds, system, { nginxUs, defaultUs, startRssMb: startRssMb.get(system) ?? 0 }),
   );
 }
 
-/** What went wrong in a cell, in words: wrong answers, extra upstream calls, missed promises, nothing left to judge. */
+/**
+ * What went wrong in a cell, in words: wrong answers, extra upstream calls, missed promises,
+ * nothing left to judge.
+ */
 export function complaints(measured: CellRounds): readonly string[] {
   const rows = rowsOf(measured);
   const { name } = measured.cell;
   const found: string[] = [];
   for (const row of rows) {
-    if (row.failed > 0) found.push(`${name}: ${row.failed} wrong or missing answers through ${row.system}`);
+    if (row.failed > 0)
+      found.push(`${name}: ${row.failed} wrong or missing answers through ${row.system}`);
     if (row.kept === 0) found.push(`${name}: no round of ${row.system} counts`);
     else if (row.system === "svc" && Math.abs(row.amplification - 1) > AMPLIFICATION_SLACK) {
       found.push(`${name}: ${row.amplification.toFixed(3)} upstream calls per call, must be 1.00`);
     }
   }
   const svc = rows.find((row) => row.system === "svc");
-  if (svc !== undefined) for (const target of TARGETS.filter(({ cell }) => cell === name)) found.push(...missed(svc, target));
+  if (svc !== undefined)
+    for (const target of TARGETS.filter(({ cell }) => cell === name))
+      found.push(...missed(svc, target));
   return found;
 }
 
 /** The printed table of a cell. */
 export function tableOf(measured: CellRounds): string {
-  const title = measured.ratePerSecond === null ? measured.cell.title : `${measured.cell.title}: ${Math.round(measured.ratePerSecond)}/s`;
-  const header = ["system", "CPU µs", "x nginx", "req/s", "p50 ms", "p99 ms", "+p50", "+p99", "RSS MB", "peak MB", "ampl.", "failed", "rounds"];
+  const title =
+    measured.ratePerSecond === null
+      ? measured.cell.title
+      : `${measured.cell.title}: ${Math.round(measured.ratePerSecond)}/s`;
+  const header = [
+    "system",
+    "CPU µs",
+    "x nginx",
+    "req/s",
+    "p50 ms",
+    "p99 ms",
+    "+p50",
+    "+p99",
+    "RSS MB",
+    "peak MB",
+    "ampl.",
+    "failed",
+    "rounds",
+  ];
   const lines = rowsOf(measured).map((row) => [
     row.system,
     row.system === "direct" ? "-" : row.cpuUs.toFixed(1),
@@ -86,7 +115,13 @@ export function tableOf(measured: CellRounds): string {
     row.failed.toString(),
     `${row.kept}/${row.of}`,
   ]);
-  const notes = [...new Set(measured.rounds.flatMap((round) => (round.discarded === null ? [] : [`  discarded (${round.system}): ${round.discarded}`])))];
+  const notes = [
+    ...new Set(
+      measured.rounds.flatMap((round) =>
+        round.discarded === null ? [] : [`  discarded (${round.system}): ${round.discarded}`],
+      ),
+    ),
+  ];
   return [
     `${measured.cell.name}: ${title}`,
     ...[header, ...lines].map((line) => `  ${line.map((text) => text.padStart(8)).join(" ")}`),
@@ -103,7 +138,11 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? 0) + upper) / 2;
 }
 
-function rowOf(rounds: readonly Round[], system: SystemName, base: { readonly nginxUs: number; readonly defaultUs: number; readonly startRssMb: number }): Row {
+function rowOf(
+  rounds: readonly Round[],
+  system: SystemName,
+  base: { readonly nginxUs: number; readonly defaultUs: number; readonly startRssMb: number },
+): Row {
   const all = rounds.filter((round) => round.system === system);
   const good = kept(rounds, system);
   const of = (pick: (round: Round) => number): number => median(good.map(pick));
@@ -128,14 +167,23 @@ function rowOf(rounds: readonly Round[], system: SystemName, base: { readonly ng
   };
 }
 
-/** Median over the rounds of the difference to `direct` in the same round: what drifts with the machine cancels. */
-function added(rounds: readonly Round[], system: SystemName, pick: (round: Round) => number): number | null {
+/**
+ * Median over the rounds of the difference to `direct` in the same round: what drifts with the
+ * machine cancels.
+ */
+function added(
+  rounds: readonly Round[],
+  system: SystemName,
+  pick: (round: Round) => number,
+): number | null {
   if (system === "direct") return null;
   const floor = rounds.filter((round) => round.system === "direct");
   const own = rounds.filter((round) => round.system === system);
   const differences = own.flatMap((round, at) => {
     const base = floor[at];
-    return base === undefined || base.discarded !== null || round.discarded !== null ? [] : [pick(round) - pick(base)];
+    return base === undefined || base.discarded !== null || round.discarded !== null
+      ? []
+      : [pick(round) - pick(base)];
   });
   return differences.length === 0 ? null : median(differences);
 }
@@ -143,7 +191,9 @@ function added(rounds: readonly Round[], system: SystemName, pick: (round: Round
 function missed(row: Row, target: Target): readonly string[] {
   const value = row[target.measure];
   if (value === null || value <= target.max) return [];
-  return [`${target.cell}: ${target.measure} is ${value.toFixed(2)}, promised at most ${target.max}`];
+  return [
+    `${target.cell}: ${target.measure} is ${value.toFixed(2)}, promised at most ${target.max}`,
+  ];
 }
 
 function kept(rounds: readonly Round[], system: SystemName): readonly Round[] {
@@ -152,14 +202,19 @@ function kept(rounds: readonly Round[], system: SystemName): readonly Round[] {
 
 function loadLine(rounds: readonly Round[]): string {
   const share = (pick: (round: Round) => number): string =>
-    SYSTEM_NAMES.map((name) => median(rounds.filter(({ system }) => system === name).map(pick)).toFixed(2)).join("/");
+    SYSTEM_NAMES.map((name) =>
+      median(rounds.filter(({ system }) => system === name).map(pick)).toFixed(2),
+    ).join("/");
   const { generator, upstream, system, others } = {
     generator: share(({ cores }) => cores.generator),
     upstream: share(({ cores }) => cores.upstream),
     system: share(({ cores }) => cores.system),
     others: share(({ cores }) => cores.others),
   };
-  return `  cores used (in that order): system ${system}, generator ${generator}, upstream ${upstream}, others on this machine ${others}`;
+  return (
+    `  cores used (in that order): system ${system}, generator ${generator}, upstream ` +
+    `${upstream}, others on this machine ${others}`
+  );
 }
 
 function figure(value: number | null, digits: number): string {

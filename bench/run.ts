@@ -1,5 +1,7 @@
-// `npm run bench`: measures this service beside nginx over one upstream, interleaved, and compares with the published targets. `--soak` runs the long memory job.
-// Exit codes: 0 all promises kept, 1 wrong answers, extra upstream calls or a missed target, 2 wrong usage, a missing tool or a system that does not start.
+// `npm run bench`: measures this service beside nginx over one upstream, interleaved, and compares
+// with the published targets. `--soak` runs the long memory job. Exit codes: 0 all promises kept, 1
+// wrong answers, extra upstream calls or a missed target, 2 wrong usage, a missing tool or a system
+// that does not start.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, release, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +19,14 @@ import { type CellRounds, complaints, rowsOf, tableOf } from "./report.ts";
 import { soak } from "./soak.ts";
 import { measureSockets } from "./sockets/run.ts";
 import { measureSizes } from "./sweep.ts";
-import { missing, nginxVersion, SYSTEM_NAMES, type System, type SystemName, startSystem } from "./systems.ts";
+import {
+  missing,
+  nginxVersion,
+  SYSTEM_NAMES,
+  type System,
+  type SystemName,
+  startSystem,
+} from "./systems.ts";
 
 interface Options {
   readonly cells: readonly Cell[];
@@ -70,10 +79,16 @@ function parseOptions(args: readonly string[]): Options {
       "cpu-prof": { type: "boolean", default: false },
     },
   });
-  const [rounds, seconds, minutes] = [Number(values.rounds), Number(values.seconds), Number(values.minutes)];
-  if (!(rounds >= 1 && seconds > 0 && minutes > 0)) usage("--rounds, --seconds and --minutes are positive numbers");
+  const [rounds, seconds, minutes] = [
+    Number(values.rounds),
+    Number(values.seconds),
+    Number(values.minutes),
+  ];
+  if (!(rounds >= 1 && seconds > 0 && minutes > 0))
+    usage("--rounds, --seconds and --minutes are positive numbers");
   const sizeBytes = values.size.map(Number);
-  if (sizeBytes.some((bytes) => !(Number.isInteger(bytes) && bytes >= 200))) usage("--size is a whole number of at least 200");
+  if (sizeBytes.some((bytes) => !(Number.isInteger(bytes) && bytes >= 200)))
+    usage("--size is a whole number of at least 200");
   const unknown = [
     ...values.cell.filter((name) => !CELLS.some((cell) => cell.name === name)),
     ...values.system.filter((name) => !SYSTEM_NAMES.some((known) => known === name)),
@@ -81,7 +96,9 @@ function parseOptions(args: readonly string[]): Options {
   if (unknown.length > 0) usage(`unknown: ${unknown.join(", ")}`);
   return {
     cells: CELLS.filter(({ name }) => values.cell.length === 0 || values.cell.includes(name)),
-    systems: SYSTEM_NAMES.filter((name) => values.system.length === 0 || values.system.includes(name)),
+    systems: SYSTEM_NAMES.filter(
+      (name) => values.system.length === 0 || values.system.includes(name),
+    ),
     rounds: Math.ceil(rounds),
     seconds,
     soak: values.soak,
@@ -105,7 +122,11 @@ async function compare(options: Options): Promise<number> {
     stops.push(upstream.stop);
     const load = startChild("load.ts", []);
     stops.push(load.stop);
-    const site = { dir, upstreamPorts: (await snapshot(upstream)).ports, nodeFlags: options.profile ? ["--cpu-prof", `--cpu-prof-dir=${dir}`] : [] };
+    const site = {
+      dir,
+      upstreamPorts: (await snapshot(upstream)).ports,
+      nodeFlags: options.profile ? ["--cpu-prof", `--cpu-prof-dir=${dir}`] : [],
+    };
     const systems: System[] = [];
     for (const name of options.systems) {
       const system = await startSystem(name, site);
@@ -115,9 +136,14 @@ async function compare(options: Options): Promise<number> {
     const measured: CellRounds[] = [];
     for (const cell of options.cells) {
       measured.push(
-        await runCell({ upstream, load }, systems, cell, { ...options, warmUpSeconds: measured.length === 0 ? FIRST_WARM_UP_SECONDS : WARM_UP_SECONDS }),
+        await runCell({ upstream, load }, systems, cell, {
+          ...options,
+          warmUpSeconds: measured.length === 0 ? FIRST_WARM_UP_SECONDS : WARM_UP_SECONDS,
+        }),
       );
-      process.stdout.write(`${tableOf(measured[measured.length - 1] ?? { cell, ratePerSecond: null, rounds: [], startRssMb: new Map() })}\n\n`);
+      process.stdout.write(
+        `${tableOf(measured[measured.length - 1] ?? { cell, ratePerSecond: null, rounds: [], startRssMb: new Map() })}\n\n`,
+      );
     }
     await stopAll(stops);
     if (options.profile) process.stdout.write(`${hottest(dir)}\n`);
@@ -128,16 +154,31 @@ async function compare(options: Options): Promise<number> {
   }
 }
 
-async function runCell(rig: Rig, systems: readonly System[], cell: Cell, plan: Options & { readonly warmUpSeconds: number }): Promise<CellRounds> {
-  const chosen = systems.filter(({ name }) => (name !== "direct" || cell.withDirect) && (name !== "nginx-default" || cell.workload === "large"));
+async function runCell(
+  rig: Rig,
+  systems: readonly System[],
+  cell: Cell,
+  plan: Options & { readonly warmUpSeconds: number },
+): Promise<CellRounds> {
+  const chosen = systems.filter(
+    ({ name }) =>
+      (name !== "direct" || cell.withDirect) &&
+      (name !== "nginx-default" || cell.workload === "large"),
+  );
   const closed: Cell = { ...cell, pace: "closed" };
-  const startRssMb = new Map(chosen.map(({ name, pids }) => [name, pids.reduce((sum, pid) => sum + memoryMb(pid).rss, 0)]));
-  for (const system of chosen) await measure(rig, system, closed, { seconds: plan.warmUpSeconds, ratePerSecond: null });
-  const ratePerSecond = cell.pace === "half" ? (await saturation(rig, chosen, closed, plan.seconds)) / 2 : null;
+  const startRssMb = new Map(
+    chosen.map(({ name, pids }) => [name, pids.reduce((sum, pid) => sum + memoryMb(pid).rss, 0)]),
+  );
+  for (const system of chosen)
+    await measure(rig, system, closed, { seconds: plan.warmUpSeconds, ratePerSecond: null });
+  const ratePerSecond =
+    cell.pace === "half" ? (await saturation(rig, chosen, closed, plan.seconds)) / 2 : null;
   const pids = chosen.flatMap((system) => system.pids);
   const generators = [rig.upstream.pid, rig.load.pid];
   if (cell.pace === "half" && !separate(pids, generators))
-    process.stdout.write("  (no core of its own for the system under test: taskset is missing, or there is one core)\n");
+    process.stdout.write(
+      "  (no core of its own for the system under test: taskset is missing, or there is one core)\n",
+    );
   const rounds: Round[] = [];
   for (let round = 0; round < plan.rounds; round++) {
     const turn = round % chosen.length;
@@ -149,7 +190,12 @@ async function runCell(rig: Rig, systems: readonly System[], cell: Cell, plan: O
 }
 
 /** Requests per second of this service, or of the last system where it is not measured. */
-async function saturation(rig: Rig, systems: readonly System[], cell: Cell, seconds: number): Promise<number> {
+async function saturation(
+  rig: Rig,
+  systems: readonly System[],
+  cell: Cell,
+  seconds: number,
+): Promise<number> {
   const system = systems.at(-1);
   if (system === undefined) return 0;
   return (await measure(rig, system, cell, { seconds, ratePerSecond: null })).requestsPerSecond;
@@ -157,20 +203,36 @@ async function saturation(rig: Rig, systems: readonly System[], cell: Cell, seco
 
 function conclude(measured: readonly CellRounds[], options: Options): number {
   const problems = options.profile ? [] : measured.flatMap(complaints);
-  const machine = { cpu: cpus()[0]?.model ?? "", cores: cpus().length, kernel: release(), node: process.version, nginx: nginxVersion() };
-  const cells = measured.map((each) => ({ ...each, startRssMb: Object.fromEntries(each.startRssMb), rows: rowsOf(each) }));
+  const machine = {
+    cpu: cpus()[0]?.model ?? "",
+    cores: cpus().length,
+    kernel: release(),
+    node: process.version,
+    nginx: nginxVersion(),
+  };
+  const cells = measured.map((each) => ({
+    ...each,
+    startRssMb: Object.fromEntries(each.startRssMb),
+    rows: rowsOf(each),
+  }));
   mkdirSync(RESULTS_DIR, { recursive: true });
   writeFileSync(
     join(RESULTS_DIR, "latest.json"),
     `${JSON.stringify({ at: new Date().toISOString(), machine, rounds: options.rounds, seconds: options.seconds, problems, cells }, null, 1)}\n`,
   );
   process.stdout.write(
-    `${machine.cpu}, ${machine.cores} cores, Linux ${machine.kernel}, Node ${machine.node}, nginx ${machine.nginx}. All rounds: bench/results/latest.json\n`,
+    `${machine.cpu}, ${machine.cores} cores, Linux ${machine.kernel}, Node ${machine.node}, ` +
+      `nginx ${machine.nginx}. All rounds: bench/results/latest.json\n`,
   );
-  if (options.profile) process.stdout.write("Profiled run: the figures above are slowed by the profiler and judge nothing.\n");
+  if (options.profile)
+    process.stdout.write(
+      "Profiled run: the figures above are slowed by the profiler and judge nothing.\n",
+    );
   else
     process.stdout.write(
-      problems.length === 0 ? "All answers right, all measured targets met.\n" : `${problems.map((problem) => `MISSED ${problem}`).join("\n")}\n`,
+      problems.length === 0
+        ? "All answers right, all measured targets met.\n"
+        : `${problems.map((problem) => `MISSED ${problem}`).join("\n")}\n`,
     );
   return problems.length === 0 ? 0 : 1;
 }
@@ -183,7 +245,8 @@ const options = parseOptions(process.argv.slice(2));
 try {
   if (options.sockets) process.exitCode = await measureSockets(options);
   else if (options.gathered) process.exitCode = await measureGathered();
-  else if (options.sizes) process.exitCode = await measureSizes({ ...options, sizes: options.sizeBytes });
+  else if (options.sizes)
+    process.exitCode = await measureSizes({ ...options, sizes: options.sizeBytes });
   else if (options.keyed) process.exitCode = await measureKeyed(options);
   else process.exitCode = options.soak ? await soak(options.minutes) : await compare(options);
 } catch (error) {

@@ -1,5 +1,7 @@
-// What a call costs that is paid for by itself, beside one with a key: CPU of the service's process (and of its main thread) per call, and calls a second.
-// A local Tempo chain with the stand-in for channels, vouchers signed before; one provider that answers at once. Says nothing of the chain's own speed.
+// What a call costs that is paid for by itself, beside one with a key: CPU of the service's process
+// (and of its main thread) per call, and calls a second. A local Tempo chain with the stand-in for
+// channels, vouchers signed before; one provider that answers at once. Says nothing of the chain's
+// own speed.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +15,12 @@ import { scriptedUpstream } from "../test/fakes/upstream.ts";
 import { callOf, stockClient } from "../test/walks/session-fixture.ts";
 import { cpuUs } from "./procfs.ts";
 
-const { values } = parseArgs({ options: { calls: { type: "string", default: "1200" }, channels: { type: "string", default: "12" } } });
+const { values } = parseArgs({
+  options: {
+    calls: { type: "string", default: "1200" },
+    channels: { type: "string", default: "12" },
+  },
+});
 const CALLS = Number(values.calls);
 const CHANNELS = Number(values.channels);
 const PRICE = 15n;
@@ -22,7 +29,9 @@ type Client = ReturnType<typeof stockClient>;
 
 /** A channel of one of the wallets, and what was promised over it. */
 interface Channel extends Pick<Client, "client" | "account"> {
-  readonly descriptor: Parameters<typeof Session.Precompile.Channel.computeId>[0] extends infer It ? Omit<It, "chainId" | "escrow"> : never;
+  readonly descriptor: Parameters<typeof Session.Precompile.Channel.computeId>[0] extends infer It
+    ? Omit<It, "chainId" | "escrow">
+    : never;
   readonly channelId: `0x${string}`;
   promised: bigint;
 }
@@ -44,39 +53,86 @@ async function measure(): Promise<void> {
     await upstream.close();
     rmSync(dataDir, { recursive: true, force: true });
   });
-  const profile = (id: string) => ({ chains: { ethereum: { providers: [{ id, url: upstream.url }] } } });
+  const profile = (id: string) => ({
+    chains: { ethereum: { providers: [{ id, url: upstream.url }] } },
+  });
   const { rpcUrl, chainId, token } = chains.tempo;
-  const rail = { kind: "session", rpc_url: rpcUrl, chain_id: chainId, recipient: SESSION.address, token: token.address, wallet_key: SESSION.key };
+  const rail = {
+    kind: "session",
+    rpc_url: rpcUrl,
+    chain_id: chainId,
+    recipient: SESSION.address,
+    token: token.address,
+    wallet_key: SESSION.key,
+  };
   const config = {
     data_dir: dataDir,
     chains: { ethereum: { chain_id: 1, name: "Ethereum", block_time_ms: 12_000 } },
     profiles: { premium: profile("paid"), public: profile("open") },
-    hosted: { enabled: true, buckets: { managed: { per_second: 10_000, burst: 20_000 } }, payments: { rails: [rail] } },
+    hosted: {
+      enabled: true,
+      buckets: { managed: { per_second: 10_000, burst: 20_000 } },
+      payments: { rails: [rail] },
+    },
   };
   const service = await startProcess(t, JSON.stringify(config));
   const url = `${service.url}/rpc/session/load-balanced/ethereum`;
   const wallets = [chains.payer, ...chains.otherPayers];
   const channels: Channel[] = [];
   for (let at = 0; at < CHANNELS; at++) {
-    const { manager, client, account } = stockClient(chains, wallets[at % wallets.length] ?? chains.payer);
+    const { manager, client, account } = stockClient(
+      chains,
+      wallets[at % wallets.length] ?? chains.payer,
+    );
     await manager.fetch(url, callOf("eth_gasPrice"));
     const { state } = manager;
     if (state.status !== "active") throw new Error("no channel was opened");
-    channels.push({ client, account, descriptor: state.descriptor, channelId: state.channelId, promised: PRICE });
+    channels.push({
+      client,
+      account,
+      descriptor: state.descriptor,
+      channelId: state.channelId,
+      promised: PRICE,
+    });
   }
   const signed = async (it: Channel): Promise<unknown> => {
     it.promised += PRICE;
     const voucher = { channelId: it.channelId, cumulativeAmount: it.promised };
-    const signature = await Session.Precompile.Voucher.signVoucher(it.client, it.account, voucher, Session.Precompile.Constants.tip20ChannelEscrow, chainId);
-    return { action: "voucher", channelId: it.channelId, descriptor: it.descriptor, cumulativeAmount: String(it.promised), signature };
+    const signature = await Session.Precompile.Voucher.signVoucher(
+      it.client,
+      it.account,
+      voucher,
+      Session.Precompile.Constants.tip20ChannelEscrow,
+      chainId,
+    );
+    return {
+      action: "voucher",
+      channelId: it.channelId,
+      descriptor: it.descriptor,
+      cumulativeAmount: String(it.promised),
+      signature,
+    };
   };
-  const challenged = async (id: number): Promise<Challenge.Challenge> => Challenge.fromResponse(await fetch(url, callOf("eth_gasPrice", id)));
-  const paid = async (id: number, challenge: Challenge.Challenge, payload: unknown): Promise<void> => {
-    const headers = { "content-type": "application/json", authorization: Credential.serialize({ challenge, payload }) };
+  const challenged = async (id: number): Promise<Challenge.Challenge> =>
+    Challenge.fromResponse(await fetch(url, callOf("eth_gasPrice", id)));
+  const paid = async (
+    id: number,
+    challenge: Challenge.Challenge,
+    payload: unknown,
+  ): Promise<void> => {
+    const headers = {
+      "content-type": "application/json",
+      authorization: Credential.serialize({ challenge, payload }),
+    };
     const response = await fetch(url, { ...callOf("eth_gasPrice", id), headers });
-    if (response.status !== 200 || !(await response.text()).includes(`"id":${id},`)) throw new Error(`call ${id} was answered ${response.status}`);
+    if (response.status !== 200 || !(await response.text()).includes(`"id":${id},`))
+      throw new Error(`call ${id} was answered ${response.status}`);
   };
-  const phase = async (name: string, call: (id: number, channel: Channel, payload: unknown) => Promise<void>, vouchers: boolean): Promise<void> => {
+  const phase = async (
+    name: string,
+    call: (id: number, channel: Channel, payload: unknown) => Promise<void>,
+    vouchers: boolean,
+  ): Promise<void> => {
     const perChannel = Math.floor(CALLS / CHANNELS);
     const payloads: unknown[][] = [];
     for (const channel of channels) {
@@ -88,7 +144,8 @@ async function measure(): Promise<void> {
     let id = 0;
     await Promise.all(
       channels.map(async (channel, at) => {
-        for (let done = 0; done < perChannel; done++) await call(++id, channel, payloads[at]?.[done]);
+        for (let done = 0; done < perChannel; done++)
+          await call(++id, channel, payloads[at]?.[done]);
       }),
     );
     const calls = perChannel * CHANNELS;
@@ -96,17 +153,28 @@ async function measure(): Promise<void> {
     const cpu = (cpuUs(service.pid) - before.cpu) / calls;
     const main = (threadUs(service.pid) - before.main) / calls;
     process.stdout.write(
-      `${name}: ${Math.round(calls / seconds)} calls/s, ${Math.round(cpu)} µs CPU a call, ${Math.round(main)} µs of it on the main thread\n`,
+      `${name}: ${Math.round(calls / seconds)} calls/s, ${Math.round(cpu)} µs CPU a call, ` +
+        `${Math.round(main)} µs of it on the main thread\n`,
     );
   };
   const key = JSON.parse((await service.post("/api/v1/agent/keys", {})).text).key;
   const keyed = async (id: number): Promise<void> =>
-    void (await (await fetch(`${service.url}/rpc/k/${key}/load-balanced/ethereum`, callOf("eth_gasPrice", id))).text());
+    void (await (
+      await fetch(`${service.url}/rpc/k/${key}/load-balanced/ethereum`, callOf("eth_gasPrice", id))
+    ).text());
   await phase("warm-up", async (id, _, payload) => paid(id, await challenged(id), payload), true);
   await phase("a key", keyed, false);
-  await phase("a voucher, as stock clients pay (402 first)", async (id, _, payload) => paid(id, await challenged(id), payload), true);
+  await phase(
+    "a voucher, as stock clients pay (402 first)",
+    async (id, _, payload) => paid(id, await challenged(id), payload),
+    true,
+  );
   const challenge = await challenged(0);
-  await phase("a voucher under a challenge that is kept", (id, _, payload) => paid(id, challenge, payload), true);
+  await phase(
+    "a voucher under a challenge that is kept",
+    (id, _, payload) => paid(id, challenge, payload),
+    true,
+  );
 }
 
 /** CPU of the main thread, µs. */

@@ -1,4 +1,5 @@
-// The long memory job: this service alone under steady load, each upstream failing 1 % of its calls, calls under 10,000 method names. Memory must stay flat.
+// The long memory job: this service alone under steady load, each upstream failing 1 % of its
+// calls, calls under 10,000 method names. Memory must stay flat.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +16,10 @@ const SAMPLES = 120;
 const PRINTED_EVERY = 6;
 /** Memory at the end over memory after the warm-up, medians of a fifth of the run each. */
 const MAX_GROWTH = 1.1;
-/** Calls under unlisted names are sent once, so the 1 % of upstream failures may reach the caller, with some room for the breaker's doing. */
+/**
+ * Calls under unlisted names are sent once, so the 1 % of upstream failures may reach the caller,
+ * with some room for the breaker's doing.
+ */
 const MAX_UNKNOWN_FAILED = 0.03;
 
 const LONGEST_WARM_UP_SECONDS = 60;
@@ -26,7 +30,11 @@ export async function soak(minutes: number): Promise<number> {
   const upstream = startChild("upstream.ts", ["faulty"]);
   const load = startChild("load.ts", []);
   try {
-    const system = await startSystem("svc", { dir, upstreamPorts: (await snapshot(upstream)).ports, nodeFlags: [] });
+    const system = await startSystem("svc", {
+      dir,
+      upstreamPorts: (await snapshot(upstream)).ports,
+      nodeFlags: [],
+    });
     try {
       return await run({ upstream, load, system, seconds: minutes * 60 });
     } finally {
@@ -49,19 +57,36 @@ async function run({
   readonly system: System;
   readonly seconds: number;
 }): Promise<number> {
-  const job: LoadJob = { port: system.port, path: PATHS.live, workload: "mixed", connections: CONNECTIONS, seconds, ratePerSecond: RATE_PER_SECOND };
-  // At full speed first: Node's young generation takes about a million calls to reach its full size, and grows in steps until then.
+  const job: LoadJob = {
+    port: system.port,
+    path: PATHS.live,
+    workload: "mixed",
+    connections: CONNECTIONS,
+    seconds,
+    ratePerSecond: RATE_PER_SECOND,
+  };
+  // At full speed first: Node's young generation takes about a million calls to reach its full
+  // size, and grows in steps until then.
   const warmUpSeconds = Math.min(LONGEST_WARM_UP_SECONDS, seconds / 4);
-  await load.ask({ kind: "job", job: { ...job, seconds: warmUpSeconds, ratePerSecond: null } }, 30_000);
+  await load.ask(
+    { kind: "job", job: { ...job, seconds: warmUpSeconds, ratePerSecond: null } },
+    30_000,
+  );
   await load.ask({ kind: "go" }, 30_000 + warmUpSeconds * 1_000);
-  process.stdout.write(`warm after ${warmUpSeconds} s: ${sum(system.pids.map((pid) => memoryMb(pid).rss)).toFixed(1)} MB\n`);
+  process.stdout.write(
+    `warm after ${warmUpSeconds} s: ` +
+      `${sum(system.pids.map((pid) => memoryMb(pid).rss)).toFixed(1)} MB\n`,
+  );
   await load.ask({ kind: "job", job }, 30_000);
   const startUs = sum(system.pids.map(cpuUs));
   const rssMb: number[] = [];
   const watch = setInterval(
     () => {
       rssMb.push(sum(system.pids.map((pid) => memoryMb(pid).rss)));
-      if (rssMb.length % PRINTED_EVERY === 0) process.stdout.write(`${Math.round((rssMb.length * seconds) / SAMPLES)} s: ${rssMb.at(-1)?.toFixed(1)} MB\n`);
+      if (rssMb.length % PRINTED_EVERY === 0)
+        process.stdout.write(
+          `${Math.round((rssMb.length * seconds) / SAMPLES)} s: ${rssMb.at(-1)?.toFixed(1)} MB\n`,
+        );
     },
     (seconds * 1_000) / SAMPLES,
   );
@@ -71,25 +96,40 @@ async function run({
     .finally(() => clearInterval(watch));
   const seen = await snapshot(upstream);
   const calls = Object.values(seen.calls).reduce((total, count) => total + count, 0);
-  const exposition = await fetch(`http://127.0.0.1:${system.port}/metrics`).then((response) => response.text());
+  const exposition = await fetch(`http://127.0.0.1:${system.port}/metrics`).then((response) =>
+    response.text(),
+  );
   process.stdout.write(`${report.sent} calls, ${report.ok} right, ${report.failed} failed (${report.failedUnknown} of them under unlisted names, sent once by design)
 ${seen.faults} upstream faults, ${calls} upstream calls with probes; CPU ${((sum(system.pids.map(cpuUs)) - startUs) / Math.max(1, report.ok)).toFixed(1)} µs per call; p50 ${report.p50Ms.toFixed(3)} ms, p99 ${report.p99Ms.toFixed(3)} ms
 /metrics: ${exposition.length} bytes\n`);
   const problems = complaints(report, rssMb, exposition);
   process.stdout.write(
-    problems.length === 0 ? "Memory flat, all replayable calls answered.\n" : `${problems.map((problem) => `MISSED ${problem}`).join("\n")}\n`,
+    problems.length === 0
+      ? "Memory flat, all replayable calls answered.\n"
+      : `${problems.map((problem) => `MISSED ${problem}`).join("\n")}\n`,
   );
   return problems.length === 0 ? 0 : 1;
 }
 
-function complaints(report: LoadReport, rssMb: readonly number[], exposition: string): readonly string[] {
+function complaints(
+  report: LoadReport,
+  rssMb: readonly number[],
+  exposition: string,
+): readonly string[] {
   const fifth = Math.max(1, Math.floor(rssMb.length / 5));
   const early = median(rssMb.slice(fifth, 2 * fifth));
   const late = median(rssMb.slice(-fifth));
-  process.stdout.write(`RSS ${early.toFixed(1)} MB in the second fifth, ${late.toFixed(1)} MB in the last: ×${(late / early).toFixed(3)}\n`);
+  process.stdout.write(
+    `RSS ${early.toFixed(1)} MB in the second fifth, ${late.toFixed(1)} MB in the last: ` +
+      `×${(late / early).toFixed(3)}\n`,
+  );
   const found: string[] = [];
   if (late > early * MAX_GROWTH) found.push(`memory grew by more than ${MAX_GROWTH} ×`);
-  if (report.failed > report.failedUnknown) found.push(`${report.failed - report.failedUnknown} replayable calls failed: ${report.faults.join(" | ")}`);
+  if (report.failed > report.failedUnknown)
+    found.push(
+      `${report.failed - report.failedUnknown} replayable calls failed: ` +
+        `${report.faults.join(" | ")}`,
+    );
   if (report.failedUnknown > (report.sent / 2) * MAX_UNKNOWN_FAILED)
     found.push(`more than ${MAX_UNKNOWN_FAILED * 100} % of the calls under unlisted names failed`);
   if (exposition.includes("bench_m")) found.push("unlisted method names became metric labels");

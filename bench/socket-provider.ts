@@ -1,5 +1,6 @@
-// A provider of the benchmark that is reached by its socket, a process of its own: answers calls of chain 1, with answers as long as the request names.
-// Every message from the parent is answered with its port.
+// A provider of the benchmark that is reached by its socket, a process of its own: answers calls of
+// chain 1, with answers as long as the request names. Every message from the parent is answered
+// with its port.
 import { WebSocketServer } from "ws";
 import { largePrefix, largeRest, numberIn, shapeIn } from "./workload.ts";
 

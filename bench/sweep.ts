@@ -1,5 +1,6 @@
-// `npm run bench -- --sizes`: what an answer costs by its size and framing, beside nginx over the same upstream and interleaved with it. A second nginx,
-// equal to the first, shows by how much two measurements of the same thing differ on this machine. Exit code as in `run.ts`.
+// `npm run bench -- --sizes`: what an answer costs by its size and framing, beside nginx over the
+// same upstream and interleaved with it. A second nginx, equal to the first, shows by how much two
+// measurements of the same thing differ on this machine. Exit code as in `run.ts`.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,8 +32,13 @@ export interface SizeCost {
 }
 
 /** Every size of the sweep, bytes. */
-export const SIZES: readonly number[] = [200, 2_048, 8_192, 16_384, 32_768, 65_536, 131_072, 524_288, 1_048_576];
-/** The promises: the cost of any size beside nginx, and beside the line between the sizes next to it. */
+export const SIZES: readonly number[] = [
+  200, 2_048, 8_192, 16_384, 32_768, 65_536, 131_072, 524_288, 1_048_576,
+];
+/**
+ * The promises: the cost of any size beside nginx, and beside the line between the sizes next to
+ * it.
+ */
 const MOST_VS_NGINX = 2.2;
 const MOST_VS_LINE = 1.25;
 
@@ -49,15 +55,33 @@ export async function measureSizes(plan: Plan): Promise<number> {
   try {
     const rig: Rig = { upstream: startChild("upstream.ts", []), load: startChild("load.ts", []) };
     stops.push(rig.upstream.stop, rig.load.stop);
-    const site = { dir, upstreamPorts: (await snapshot(rig.upstream)).ports, nodeFlags: plan.profile ? ["--cpu-prof", `--cpu-prof-dir=${dir}`] : [] };
+    const site = {
+      dir,
+      upstreamPorts: (await snapshot(rig.upstream)).ports,
+      nodeFlags: plan.profile ? ["--cpu-prof", `--cpu-prof-dir=${dir}`] : [],
+    };
     const control = join(dir, "control");
     mkdirSync(control);
-    const systems = [await startSystem("nginx", site), await startSystem("nginx", { ...site, dir: control }), await startSystem("svc", site)];
+    const systems = [
+      await startSystem("nginx", site),
+      await startSystem("nginx", { ...site, dir: control }),
+      await startSystem("svc", site),
+    ];
     stops.push(...systems.map(({ stop }) => stop));
     const costs: SizeCost[] = [];
     for (const chunked of [false, true]) {
       for (const bytes of plan.sizes.length === 0 ? SIZES : plan.sizes) {
-        costs.push(await costOf(rig, systems, { bytes, chunked }, { ...plan, warmUpSeconds: costs.length === 0 ? FIRST_WARM_UP_SECONDS : WARM_UP_SECONDS }));
+        costs.push(
+          await costOf(
+            rig,
+            systems,
+            { bytes, chunked },
+            {
+              ...plan,
+              warmUpSeconds: costs.length === 0 ? FIRST_WARM_UP_SECONDS : WARM_UP_SECONDS,
+            },
+          ),
+        );
       }
     }
     process.stdout.write(`${sizesTable(costs)}\n`);
@@ -67,7 +91,11 @@ export async function measureSizes(plan: Plan): Promise<number> {
       return 0;
     }
     const missed = missedSizes(costs);
-    process.stdout.write(missed.length === 0 ? "All sizes within their targets.\n" : `${missed.map((it) => `MISSED ${it}`).join("\n")}\n`);
+    process.stdout.write(
+      missed.length === 0
+        ? "All sizes within their targets.\n"
+        : `${missed.map((it) => `MISSED ${it}`).join("\n")}\n`,
+    );
     return missed.length === 0 ? 0 : 1;
   } finally {
     for (const stop of stops.reverse()) await stop();
@@ -75,25 +103,56 @@ export async function measureSizes(plan: Plan): Promise<number> {
   }
 }
 
-async function costOf(rig: Rig, systems: readonly System[], shape: AnswerShape, plan: Plan & { readonly warmUpSeconds: number }): Promise<SizeCost> {
-  const cell: Cell = { name: "", title: "", workload: "sized", path: PATHS.live, connections: CONNECTIONS, pace: "closed", withDirect: false, shape };
+async function costOf(
+  rig: Rig,
+  systems: readonly System[],
+  shape: AnswerShape,
+  plan: Plan & { readonly warmUpSeconds: number },
+): Promise<SizeCost> {
+  const cell: Cell = {
+    name: "",
+    title: "",
+    workload: "sized",
+    path: PATHS.live,
+    connections: CONNECTIONS,
+    pace: "closed",
+    withDirect: false,
+    shape,
+  };
   const rounds: Round[][] = systems.map(() => []);
-  for (const system of systems) await measure(rig, system, cell, { seconds: plan.warmUpSeconds, ratePerSecond: null });
+  for (const system of systems)
+    await measure(rig, system, cell, { seconds: plan.warmUpSeconds, ratePerSecond: null });
   for (let round = 0; round < plan.rounds; round++) {
     for (let turn = 0; turn < systems.length; turn++) {
       const at = (round + turn) % systems.length;
       const system = systems[at];
-      if (system !== undefined) rounds[at]?.push(await measure(rig, system, cell, { seconds: plan.seconds, ratePerSecond: null }));
+      if (system !== undefined)
+        rounds[at]?.push(
+          await measure(rig, system, cell, { seconds: plan.seconds, ratePerSecond: null }),
+        );
     }
   }
   const wrong = rounds.flat().find(({ load }) => load.failed > 0);
-  if (wrong !== undefined) throw new Error(`${nameOf(shape)} through ${wrong.system}: ${wrong.discarded}`);
-  // Saturated generators are no reason to drop a round here: CPU time per answer is judged, not speed.
-  const [nginxUs = 0, controlUs = 0, svcUs = 0] = rounds.map((of) => median(of.map((it) => it.cpuUsPerRequest)));
-  return { shape, nginxUs, controlRatio: nginxUs === 0 ? 0 : controlUs / nginxUs, svcUs, kept: plan.rounds };
+  if (wrong !== undefined)
+    throw new Error(`${nameOf(shape)} through ${wrong.system}: ${wrong.discarded}`);
+  // Saturated generators are no reason to drop a round here: CPU time per answer is judged, not
+  // speed.
+  const [nginxUs = 0, controlUs = 0, svcUs = 0] = rounds.map((of) =>
+    median(of.map((it) => it.cpuUsPerRequest)),
+  );
+  return {
+    shape,
+    nginxUs,
+    controlRatio: nginxUs === 0 ? 0 : controlUs / nginxUs,
+    svcUs,
+    kept: plan.rounds,
+  };
 }
 
-/** Cost over what the straight line between the neighbouring sizes of the same framing would say; null at the ends. */
+/**
+ * Cost over what the straight line between the neighbouring sizes of the same framing would say;
+ * null at the ends.
+ */
 export function vsLine(costs: readonly SizeCost[], cost: SizeCost): number | null {
   const same = costs.filter(({ shape }) => shape.chunked === cost.shape.chunked);
   const at = same.indexOf(cost);
@@ -108,8 +167,15 @@ export function missedSizes(costs: readonly SizeCost[]): readonly string[] {
   return costs.flatMap((cost) => {
     const [ratio, line] = [cost.svcUs / cost.nginxUs, vsLine(costs, cost)];
     return [
-      ...(ratio > MOST_VS_NGINX ? [`${nameOf(cost.shape)}: ${ratio.toFixed(2)} × nginx, at most ${MOST_VS_NGINX}`] : []),
-      ...(line !== null && line > MOST_VS_LINE ? [`${nameOf(cost.shape)}: ${line.toFixed(2)} × the line between its neighbours, at most ${MOST_VS_LINE}`] : []),
+      ...(ratio > MOST_VS_NGINX
+        ? [`${nameOf(cost.shape)}: ${ratio.toFixed(2)} × nginx, at most ${MOST_VS_NGINX}`]
+        : []),
+      ...(line !== null && line > MOST_VS_LINE
+        ? [
+            `${nameOf(cost.shape)}: ${line.toFixed(2)} × the line between its neighbours, at ` +
+              `most ${MOST_VS_LINE}`,
+          ]
+        : []),
     ];
   });
 }
@@ -124,7 +190,12 @@ function sizesTable(costs: readonly SizeCost[]): string {
     (cost.svcUs / cost.nginxUs).toFixed(2),
     vsLine(costs, cost)?.toFixed(2) ?? "-",
   ]);
-  return [header, ...lines].map(([name = "", ...rest]) => `  ${name.padEnd(18)} ${rest.map((text) => text.padStart(9)).join(" ")}`).join("\n");
+  return [header, ...lines]
+    .map(
+      ([name = "", ...rest]) =>
+        `  ${name.padEnd(18)} ${rest.map((text) => text.padStart(9)).join(" ")}`,
+    )
+    .join("\n");
 }
 
 function nameOf({ bytes, chunked }: AnswerShape): string {

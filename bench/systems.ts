@@ -1,4 +1,5 @@
-// What is measured: the upstream itself, nginx in front of it, and this service in front of it, each as a process with pids and one port.
+// What is measured: the upstream itself, nginx in front of it, and this service in front of it,
+// each as a process with pids and one port.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -11,7 +12,10 @@ import { CHAIN_1_PORTS } from "./upstream.ts";
 /** The systems of a comparison, in the order they are printed. */
 export const SYSTEM_NAMES = ["direct", "nginx", "nginx-default", "svc"] as const;
 
-/** `direct` is no system but the floor: the upstream without anything in between. `nginx-default` buffers answers as nginx does unless told otherwise. */
+/**
+ * `direct` is no system but the floor: the upstream without anything in between. `nginx-default`
+ * buffers answers as nginx does unless told otherwise.
+ */
 export type SystemName = (typeof SYSTEM_NAMES)[number];
 
 /** A running system. */
@@ -32,7 +36,10 @@ export interface Site {
   readonly nodeFlags: readonly string[];
 }
 
-/** The path of a chain with three live providers, and of one whose second provider refuses connections. */
+/**
+ * The path of a chain with three live providers, and of one whose second provider refuses
+ * connections.
+ */
 export const PATHS = { live: "/rpc/bench", dead: "/rpc/benchdead" } as const;
 
 /** A privileged port without a listener: connections to it are refused. */
@@ -43,19 +50,31 @@ const REPOSITORY = fileURLToPath(new URL("..", import.meta.url));
 /** Why a system cannot be started on this machine, in words for the user; null = it can. */
 export function missing(name: SystemName): string | null {
   if (!name.startsWith("nginx") || nginxVersion() !== null) return null;
-  return "nginx is not installed. On Debian or Ubuntu: apt-get install nginx-light (the system service is not used and may stay stopped).";
+  return (
+    "nginx is not installed. On Debian or Ubuntu: apt-get install nginx-light (the system " +
+    "service is not used and may stay stopped)."
+  );
 }
 
 /** nginx's version, or null where it is missing. */
 export function nginxVersion(): string | null {
-  return /nginx\/(\S+)/.exec(spawnSync("nginx", ["-v"], { encoding: "utf8", env: pathWithSbin() }).stderr ?? "")?.[1] ?? null;
+  return (
+    /nginx\/(\S+)/.exec(
+      spawnSync("nginx", ["-v"], { encoding: "utf8", env: pathWithSbin() }).stderr ?? "",
+    )?.[1] ?? null
+  );
 }
 
 /** Starts a system and waits until it answers. */
 export function startSystem(name: SystemName, site: Site): Promise<System> {
   switch (name) {
     case "direct":
-      return Promise.resolve({ name, port: site.upstreamPorts[0] ?? 0, pids: [], stop: () => Promise.resolve() });
+      return Promise.resolve({
+        name,
+        port: site.upstreamPorts[0] ?? 0,
+        pids: [],
+        stop: () => Promise.resolve(),
+      });
     case "nginx":
     case "nginx-default":
       return startNginx(name, site);
@@ -68,11 +87,23 @@ async function startNginx(name: "nginx" | "nginx-default", site: Site): Promise<
   const port = await freePort();
   const dir = join(site.dir, name);
   mkdirSync(join(dir, "tmp"), { recursive: true });
-  writeFileSync(join(dir, "nginx.conf"), nginxConfig(port, site.upstreamPorts, name === "nginx" ? CHEAPEST_BUFFERING : ""));
-  const child = launch("nginx", ["-p", dir, "-e", join(dir, "error.log"), "-c", join(dir, "nginx.conf")], join(dir, "out.log"));
+  writeFileSync(
+    join(dir, "nginx.conf"),
+    nginxConfig(port, site.upstreamPorts, name === "nginx" ? CHEAPEST_BUFFERING : ""),
+  );
+  const child = launch(
+    "nginx",
+    ["-p", dir, "-e", join(dir, "error.log"), "-c", join(dir, "nginx.conf")],
+    join(dir, "out.log"),
+  );
   await answers(child, `http://127.0.0.1:${port}/healthy`, join(dir, "error.log"));
   const master = child.pid ?? 0;
-  return { name, port, pids: [master, ...childPids(master)], stop: () => endProcess(child, "SIGTERM") };
+  return {
+    name,
+    port,
+    pids: [master, ...childPids(master)],
+    stop: () => endProcess(child, "SIGTERM"),
+  };
 }
 
 function startService(site: Site): Promise<System> {
@@ -85,19 +116,32 @@ export async function startServiceWith(site: Site, config: string): Promise<Syst
   const dir = join(site.dir, "svc");
   mkdirSync(dir, { recursive: true });
   writeFileSync(join(dir, "svc.yml"), config);
-  const args = [...site.nodeFlags, join(REPOSITORY, "src/main.ts"), "serve", "--config", join(dir, "svc.yml"), "--port", String(port)];
+  const args = [
+    ...site.nodeFlags,
+    join(REPOSITORY, "src/main.ts"),
+    "serve",
+    "--config",
+    join(dir, "svc.yml"),
+    "--port",
+    String(port),
+  ];
   const child = launch(process.execPath, args, join(dir, "out.log"));
   await answers(child, `http://127.0.0.1:${port}/api/ready`, join(dir, "out.log"));
   return { name: "svc", port, pids: [child.pid ?? 0], stop: () => endProcess(child, "SIGTERM") };
 }
 
-/** The buffering that costs nginx least per 1 MiB answer of all that were tried: on or off, 4 KiB to 256 KiB. Small answers cost the same under all of them. */
-const CHEAPEST_BUFFERING = "proxy_buffering off; proxy_buffer_size 32k; proxy_buffers 8 32k; proxy_max_temp_file_size 0;";
+/**
+ * The buffering that costs nginx least per 1 MiB answer of all that were tried: on or off, 4 KiB to
+ * 256 KiB. Small answers cost the same under all of them.
+ */
+const CHEAPEST_BUFFERING =
+  "proxy_buffering off; proxy_buffer_size 32k; proxy_buffers 8 32k; proxy_max_temp_file_size 0;";
 
 /** One worker, connections kept alive on both sides. */
 function nginxConfig(port: number, upstreamPorts: readonly number[], buffering: string): string {
   const pool = (name: string, ports: readonly number[]): string =>
-    `upstream ${name} { ${ports.map((each) => `server 127.0.0.1:${each};`).join(" ")} keepalive 128; keepalive_requests 1000000000; }`;
+    `upstream ${name} { ${ports.map((each) => `server 127.0.0.1:${each};`).join(" ")} ` +
+    "keepalive 128; keepalive_requests 1000000000; }";
   return `daemon off; worker_processes 1; pid nginx.pid; error_log error.log error; ${process.getuid?.() === 0 ? "user root;" : ""}
 events { worker_connections 2048; }
 http {
@@ -120,7 +164,13 @@ http {
 /** Two chains over the benchmark's upstream. A further chain may be added to the end. */
 export function serviceConfig({ dir, upstreamPorts }: Site): string {
   const providers = (ports: readonly number[]): string =>
-    ports.map((port, at) => `          - { id: p${at}, name: P${at}, url: "http://127.0.0.1:${port}", archival: true }`).join("\n");
+    ports
+      .map(
+        (port, at) =>
+          `          - { id: p${at}, name: P${at}, url: "http://127.0.0.1:${port}", archival: ` +
+          "true }",
+      )
+      .join("\n");
   return `data_dir: ${JSON.stringify(join(dir, "svc", "data"))}
 devnet: false
 chains:
@@ -166,9 +216,15 @@ async function answers(child: ChildProcess, url: string, logFile: string): Promi
     if (status === 200) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  const fate = child.exitCode === null ? `did not answer 200 within ${START_TIMEOUT_MS / 1_000} s` : `ended with exit code ${child.exitCode}`;
+  const fate =
+    child.exitCode === null
+      ? `did not answer 200 within ${START_TIMEOUT_MS / 1_000} s`
+      : `ended with exit code ${child.exitCode}`;
   await endProcess(child, "SIGTERM");
-  throw new Error(`${url}: the process behind it ${fate}. Its output ended with:\n${readFileSync(logFile, "utf8").slice(-2_000)}`);
+  throw new Error(
+    `${url}: the process behind it ${fate}. Its output ended ` +
+      `with:\n${readFileSync(logFile, "utf8").slice(-2_000)}`,
+  );
 }
 
 function freePort(): Promise<number> {
@@ -177,7 +233,9 @@ function freePort(): Promise<number> {
     server.once("error", reject);
     server.listen(0, "127.0.0.1", () => {
       const address = server.address();
-      server.close(() => resolve(address !== null && typeof address === "object" ? address.port : 0));
+      server.close(() =>
+        resolve(address !== null && typeof address === "object" ? address.port : 0),
+      );
     });
   });
 }

@@ -1,5 +1,7 @@
-// The upstream of the benchmark, a process of its own: one raw HTTP/1.1 server on five loopback ports that plays the providers of two chains and counts every call.
-// Arguments: `faulty` makes each port fail its own 1 % of the calls, in four ways. Every message from the parent is answered with a snapshot of the counters.
+// The upstream of the benchmark, a process of its own: one raw HTTP/1.1 server on five loopback
+// ports that plays the providers of two chains and counts every call. Arguments: `faulty` makes
+// each port fail its own 1 % of the calls, in four ways. Every message from the parent is answered
+// with a snapshot of the counters.
 import { createServer, type Server, type Socket } from "node:net";
 import { isRecord } from "./child.ts";
 import { MessageReader } from "./http1.ts";
@@ -26,7 +28,8 @@ const COUNTED = ["eth_getBalance", "eth_getBlockReceipts", "eth_chainId", "eth_b
 
 /** Reads a snapshot that came over IPC. */
 export function parseSnapshot(message: unknown): UpstreamSnapshot {
-  if (!isRecord(message) || !Array.isArray(message["ports"])) throw new Error("the upstream sent no snapshot");
+  if (!isRecord(message) || !Array.isArray(message["ports"]))
+    throw new Error("the upstream sent no snapshot");
   return message as unknown as UpstreamSnapshot;
 }
 
@@ -88,7 +91,11 @@ function answerLong(socket: Socket, body: string, door: Door): void {
   const prefix = largePrefix(idIn(body), numberIn(body));
   socket.cork();
   if (chunked) {
-    socket.write(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunkHead(prefix.length)}${prefix}\r\n`, "latin1");
+    socket.write(
+      `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: ` +
+        `chunked\r\n\r\n${chunkHead(prefix.length)}${prefix}\r\n`,
+      "latin1",
+    );
     for (let at = 0; at < rest.length; at += CHUNK_BYTES) {
       const piece = rest.subarray(at, at + CHUNK_BYTES);
       socket.write(chunkHead(piece.length), "latin1");
@@ -110,8 +117,10 @@ function chunkHead(bytes: number): string {
 function smallResult(body: string, door: Door): string {
   const method = count(body, door.counters);
   const id = idIn(body);
-  if (method === "eth_chainId") return `{"jsonrpc":"2.0","id":${id},"result":"${door.index < CHAIN_1_PORTS ? "0x1" : "0x2"}"}`;
-  if (method === "eth_blockNumber") return `{"jsonrpc":"2.0","id":${id},"result":"0x${Math.floor(Date.now() / 12_000).toString(16)}"}`;
+  if (method === "eth_chainId")
+    return `{"jsonrpc":"2.0","id":${id},"result":"${door.index < CHAIN_1_PORTS ? "0x1" : "0x2"}"}`;
+  if (method === "eth_blockNumber")
+    return `{"jsonrpc":"2.0","id":${id},"result":"0x${Math.floor(Date.now() / 12_000).toString(16)}"}`;
   return smallAnswer(id, numberIn(body));
 }
 
@@ -141,7 +150,11 @@ function fail(socket: Socket, body: string): void {
   const wrong = smallAnswer("7", numberIn(body));
   switch (Math.floor(Number(numberIn(body)) / 100) % 4) {
     case 0:
-      socket.write(`HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`, "latin1");
+      socket.write(
+        `HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: ` +
+          `${html.length}\r\n\r\n${html}`,
+        "latin1",
+      );
       return;
     case 1:
       socket.destroy();
@@ -164,15 +177,26 @@ function listen(door: Door): Promise<Server> {
 
 async function main(): Promise<void> {
   const counters: Counters = { calls: new Map(), faults: 0 };
-  const shared = { faulty: process.argv.includes("faulty"), counters, rests: new Map<number, Buffer>() };
-  const servers = await Promise.all(Array.from({ length: PORTS }, (_, index) => listen({ index, ...shared })));
+  const shared = {
+    faulty: process.argv.includes("faulty"),
+    counters,
+    rests: new Map<number, Buffer>(),
+  };
+  const servers = await Promise.all(
+    Array.from({ length: PORTS }, (_, index) => listen({ index, ...shared })),
+  );
   const ports = servers.map((server) => {
     const address = server.address();
     return address !== null && typeof address === "object" ? address.port : 0;
   });
   process.on("message", () => {
     const cpu = process.cpuUsage();
-    const snapshot: UpstreamSnapshot = { ports, calls: Object.fromEntries(counters.calls), faults: counters.faults, cpuUs: cpu.user + cpu.system };
+    const snapshot: UpstreamSnapshot = {
+      ports,
+      calls: Object.fromEntries(counters.calls),
+      faults: counters.faults,
+      cpuUs: cpu.user + cpu.system,
+    };
     process.send?.(snapshot);
   });
   process.on("disconnect", () => process.exit(0));

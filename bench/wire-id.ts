@@ -1,5 +1,6 @@
-// What it costs that every request to a provider has an id of ours: the functions that do it, beside the same work without it. CPU time in this process.
-// Run with `node bin/svc.mjs --run bench/wire-id.ts`.
+// What it costs that every request to a provider has an id of ours: the functions that do it,
+// beside the same work without it. CPU time in this process. Run with
+// `node bin/svc.mjs --run bench/wire-id.ts`.
 import { readAnswer } from "../src/core/rpc/answer.ts";
 import { createWireIds } from "../src/runtime.ts";
 import { requestText } from "../src/upstream/http/connection.ts";
@@ -9,10 +10,15 @@ const RUNS = 1_000_000;
 const ROUNDS = 7;
 const ANSWERS = 64;
 
-const REQUEST = Buffer.from('{"jsonrpc":"2.0","id":7,"method":"eth_getBalance","params":["0x00000000219ab540356cbb839cbe05303d7705fa","latest"]}');
+const REQUEST = Buffer.from(
+  '{"jsonrpc":"2.0","id":7,"method":"eth_getBalance","params":["0x00000000219ab540356cbb839cbe05303d7705fa","latest"]}',
+);
 const REQUEST_HEAD =
-  "POST /v2/key HTTP/1.1\r\nhost: node.test\r\ncontent-type: application/json\r\naccept: application/json\r\nuser-agent: svc\r\ncontent-length: ";
-const ANSWER_HEAD = "HTTP/1.1 200 OK\r\nx-svc-request-id: req-1\r\nContent-Type: application/json\r\nContent-Length: 61\r\n\r\n";
+  "POST /v2/key HTTP/1.1\r\nhost: node.test\r\ncontent-type: application/json\r\naccept: " +
+  "application/json\r\nuser-agent: svc\r\ncontent-length: ";
+const ANSWER_HEAD =
+  "HTTP/1.1 200 OK\r\nx-svc-request-id: req-1\r\nContent-Type: " +
+  "application/json\r\nContent-Length: 61\r\n\r\n";
 const RESULT = '"0x1bc16d674ec80000"';
 
 const nextId = createWireIds(Math.random);
@@ -67,7 +73,13 @@ const STEPS: readonly (readonly [name: string, without: () => void, withId: () =
     () => sendPieces([untouched]),
     () => {
       turn = (turn + 1) % ANSWERS;
-      sendPieces(renderResult(answers[turn] ?? untouched, { start: 48, end: 48 + RESULT.length, idAt: 22 }, "7"));
+      sendPieces(
+        renderResult(
+          answers[turn] ?? untouched,
+          { start: 48, end: 48 + RESULT.length, idAt: 22 },
+          "7",
+        ),
+      );
     },
   ],
 ];
@@ -76,6 +88,11 @@ let sum = 0;
 for (const [name, without, withId] of STEPS) {
   const [before, after] = [costOf(without), costOf(withId)];
   sum += after - before;
-  process.stdout.write(`${name.padEnd(20)} ${before.toFixed(0).padStart(5)} ns → ${after.toFixed(0).padStart(5)} ns\n`);
+  process.stdout.write(
+    `${name.padEnd(20)} ${before.toFixed(0).padStart(5)} ns → ${after.toFixed(0).padStart(5)} ns\n`,
+  );
 }
-process.stdout.write(`${"in sum".padEnd(20)} ${sum.toFixed(0).padStart(5)} ns a call (${used > 0 ? RUNS : 0} runs a round)\n`);
+process.stdout.write(
+  `${"in sum".padEnd(20)} ${sum.toFixed(0).padStart(5)} ns a call (${used > 0 ? RUNS : 0} runs ` +
+    `a round)\n`,
+);

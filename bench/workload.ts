@@ -1,8 +1,10 @@
-// What the benchmark asks and what the right answer is: both follow from one number, so that either end can make or check them without memory of the other.
+// What the benchmark asks and what the right answer is: both follow from one number, so that either
+// end can make or check them without memory of the other.
 
 /**
- * `small`: 200 B answers. `large`: 1 MiB answers. `sized`: answers of a size and framing that the request names. `batch`: 20 small calls in one array.
- * `mixed`: small calls, every second one under one of 10,000 method names.
+ * `small`: 200 B answers. `large`: 1 MiB answers. `sized`: answers of a size and framing that the
+ * request names. `batch`: 20 small calls in one array. `mixed`: small calls, every second one under
+ * one of 10,000 method names.
  */
 export type Workload = "small" | "large" | "sized" | "batch" | "mixed";
 
@@ -23,7 +25,10 @@ export const SMALL_BYTES = 200;
 export const BATCH_CALLS = 20;
 /** Distinct method names of the mixed workload. */
 export const METHOD_NAMES = 10_000;
-/** The first number; every number has nine digits, so that all requests and answers of a workload have one length. */
+/**
+ * The first number; every number has nine digits, so that all requests and answers of a workload
+ * have one length.
+ */
 export const FIRST_NUMBER = 100_000_000;
 
 /** JSON-RPC calls in one HTTP request. */
@@ -36,8 +41,15 @@ export function countedAs(workload: Workload): string {
   return workload === "large" || workload === "sized" ? "eth_getBlockReceipts" : "eth_getBalance";
 }
 
-/** The request body that begins at `number`; a batch uses the numbers up to `number + 19`. `shape` is read by the workload `sized`. */
-export function requestBody(workload: Workload, number: number, shape: AnswerShape = LARGE_SHAPE): string {
+/**
+ * The request body that begins at `number`; a batch uses the numbers up to `number + 19`. `shape`
+ * is read by the workload `sized`.
+ */
+export function requestBody(
+  workload: Workload,
+  number: number,
+  shape: AnswerShape = LARGE_SHAPE,
+): string {
   switch (workload) {
     case "small":
       return balanceCall("eth_getBalance", number);
@@ -54,7 +66,9 @@ export function requestBody(workload: Workload, number: number, shape: AnswerSha
 
 /** The method name of a mixed call: `eth_getBalance`, or one of the 10,000. */
 export function mixedMethod(number: number): string {
-  return number % 2 === 0 ? "eth_getBalance" : `bench_m${String((number >> 1) % METHOD_NAMES).padStart(7, "0")}`;
+  return number % 2 === 0
+    ? "eth_getBalance"
+    : `bench_m${String((number >> 1) % METHOD_NAMES).padStart(7, "0")}`;
 }
 
 /** The shape that a request for a large or sized answer asks for. */
@@ -63,7 +77,10 @@ export function shapeIn(request: string): AnswerShape {
   return bytes === undefined ? LARGE_SHAPE : { bytes: Number(bytes), chunked: chunked === "1" };
 }
 
-/** The number a request carries in its parameters, as text; empty where it carries none (the probes). */
+/**
+ * The number a request carries in its parameters, as text; empty where it carries none (the
+ * probes).
+ */
 export function numberIn(request: string): string {
   return /"params":\["0x0*([1-9]\d{8})"/.exec(request)?.[1] ?? "";
 }
@@ -84,7 +101,10 @@ export function largePrefix(id: string, number: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":[{"blockNumber":"0x${number}"}`;
 }
 
-/** The constant part of a large or sized answer: receipts as a node prints them, up to exactly `bytes` with the prefix of a nine-digit id. */
+/**
+ * The constant part of a large or sized answer: receipts as a node prints them, up to exactly
+ * `bytes` with the prefix of a nine-digit id.
+ */
 export function largeRest(bytes = LARGE_SHAPE.bytes): Buffer {
   const target = bytes - largePrefix(String(FIRST_NUMBER), String(FIRST_NUMBER)).length;
   const tail = (pad: number): string => `,{"pad":"0x${"0".repeat(pad)}"}]}`;
@@ -92,13 +112,16 @@ export function largeRest(bytes = LARGE_SHAPE.bytes): Buffer {
   let length = tail(0).length;
   for (let at = 0; ; at++) {
     const text = receipt(at);
-    if (length + text.length > target) return Buffer.from(receipts.join("") + tail(target - length), "latin1");
+    if (length + text.length > target)
+      return Buffer.from(receipts.join("") + tail(target - length), "latin1");
     receipts.push(text);
     length += text.length;
   }
 }
 
-const SMALL_PAD = "0".repeat(SMALL_BYTES - `{"jsonrpc":"2.0","id":${FIRST_NUMBER},"result":"0x${FIRST_NUMBER}"}`.length);
+const SMALL_PAD = "0".repeat(
+  SMALL_BYTES - `{"jsonrpc":"2.0","id":${FIRST_NUMBER},"result":"0x${FIRST_NUMBER}"}`.length,
+);
 
 function balanceCall(method: string, number: number): string {
   return `{"jsonrpc":"2.0","id":${number},"method":"${method}","params":["0x${String(number).padStart(40, "0")}","latest"]}`;

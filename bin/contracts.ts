@@ -1,4 +1,5 @@
-// Writes the code of the local chains' contracts beside their sources. A test compares the committed files with it.
+// Writes the code of the local chains' contracts beside their sources. A test compares the
+// committed files with it.
 import { writeFileSync } from "node:fs";
 import { CONTRACTS, compiled } from "../test/fakes/solidity.ts";
 

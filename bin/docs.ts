@@ -1,5 +1,5 @@
-// Writes what is rendered from tables: the JSON Schema and the reference of the configuration, and the reference of the API. Tests compare the
-// committed files with them.
+// Writes what is rendered from tables: the JSON Schema and the reference of the configuration, and
+// the reference of the API. Tests compare the committed files with them.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { configJsonSchema } from "../src/config/allowed.ts";
 import { configReference } from "../src/config/reference.ts";

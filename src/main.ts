@@ -1,4 +1,5 @@
-// The entry point: parses the command and runs it. Reads the arguments and the environment, and nothing else does.
+// The entry point: parses the command and runs it. Reads the arguments and the environment, and
+// nothing else does.
 import { readFileSync } from "node:fs";
 import { audit } from "./cli/audit.ts";
 import { checkConfig } from "./cli/check-config.ts";
@@ -18,7 +19,13 @@ const COMMANDS: Readonly<Record<string, (input: CommandInput) => Promise<void> |
   "--version": ({ version }) => console.log(version),
 };
 
-const version = String((JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: unknown }).version);
+const version = String(
+  (
+    JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+      version: unknown;
+    }
+  ).version,
+);
 
 const [command = "serve", ...args] = process.argv.slice(2);
 const run = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined;

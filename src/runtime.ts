@@ -1,4 +1,5 @@
-// The outside as one record: time, chance and numbers for the wire. Tests pass a simulated one; nothing below `main.ts` reads a clock of its own.
+// The outside as one record: time, chance and numbers for the wire. Tests pass a simulated one;
+// nothing below `main.ts` reads a clock of its own.
 
 /** Time and chance as the service sees them. */
 export interface Runtime {
@@ -36,10 +37,12 @@ export const realRuntime: Runtime = {
 };
 
 /**
- * Collects what is to be done at the end of a turn of the event loop. Small writes are: each wakes the process that reads it, and a process that was woken by
- * the one before is still awake.
+ * Collects what is to be done at the end of a turn of the event loop. Small writes are: each wakes
+ * the process that reads it, and a process that was woken by the one before is still awake.
  */
-export function createTurnEnd(later: (run: () => void) => void = setImmediate): (run: () => void) => void {
+export function createTurnEnd(
+  later: (run: () => void) => void = setImmediate,
+): (run: () => void) => void {
   let due: (() => void)[] = [];
   function runAll(): void {
     const runs = due;
@@ -62,8 +65,9 @@ export function createTurnEnd(later: (run: () => void) => void = setImmediate): 
 }
 
 /**
- * Ids of requests: numbers of 16 digits below 2^53. A count from a random start, shuffled with keys by chance (a Feistel network, so no two counts give
- * one id): none occurs twice, and those that a provider has seen do not tell it the next.
+ * Ids of requests: numbers of 16 digits below 2^53. A count from a random start, shuffled with keys
+ * by chance (a Feistel network, so no two counts give one id): none occurs twice, and those that a
+ * provider has seen do not tell it the next.
  */
 export function createWireIds(random: () => number): () => string {
   const [k1, k2, k3, k4] = [keyOf(random), keyOf(random), keyOf(random), keyOf(random)];
@@ -86,7 +90,10 @@ function keyOf(random: () => number): number {
   return Math.floor(random() * 2 ** 32) | 0;
 }
 
-/** A number below `limit` that follows from a value, and looks like chance to those who do not know the key. */
+/**
+ * A number below `limit` that follows from a value, and looks like chance to those who do not know
+ * the key.
+ */
 function drawn(value: number, key: number, limit: number): number {
   let bits = Math.imul(value ^ key, 0x9e3779b1);
   bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b);

@@ -1,5 +1,6 @@
-// The test job behind `npm test`: type-check, lint and unused code first, then every test file, a total at the end.
-// `npm test -- FILE…` runs those files alone; options of `node --test` pass through.
+// The test job behind `npm test`: type-check, lint and unused code first, then every test file, a
+// total at the end. `npm test -- FILE…` runs those files alone; options of `node --test` pass
+// through.
 import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -16,7 +17,10 @@ interface Result {
 const TEST_TIMEOUT_MS = 300_000;
 const CHECKS = [
   { name: "types (tsc)", args: ["node_modules/typescript/bin/tsc", "-p", "."] },
-  { name: "format and lint (biome)", args: ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings"] },
+  {
+    name: "format and lint (biome)",
+    args: ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings"],
+  },
   { name: "unused code (knip)", args: ["node_modules/knip/bin/knip.js", "--no-progress"] },
 ];
 
@@ -36,13 +40,24 @@ async function runChecks(): Promise<readonly Result[]> {
 async function runTests(): Promise<Result> {
   if (!chosen) providePostgres();
   const files = chosen ? [] : globSync(["test/**/*.test.ts", "bench/**/*.test.ts"]).sort();
-  heading(chosen ? `tests: ${passedOn.join(" ")}` : `tests: ${files.length} files, ${availableParallelism()} at a time`);
+  heading(
+    chosen
+      ? `tests: ${passedOn.join(" ")}`
+      : `tests: ${files.length} files, ${availableParallelism()} at a time`,
+  );
   if (!chosen && files.length === 0) throw new Error("no test file found");
-  const options = ["--test", `--test-concurrency=${availableParallelism()}`, `--test-timeout=${TEST_TIMEOUT_MS}`];
+  const options = [
+    "--test",
+    `--test-concurrency=${availableParallelism()}`,
+    `--test-timeout=${TEST_TIMEOUT_MS}`,
+  ];
   return run("tests", [...options, ...passedOn, ...files], "always");
 }
 
-/** Installed once, before the files that need it run side by side; where that cannot be, they are skipped, and say so. */
+/**
+ * Installed once, before the files that need it run side by side; where that cannot be, they are
+ * skipped, and say so.
+ */
 function providePostgres(): void {
   const postgres = postgresAvailability();
   if (postgres.kind === "yes") return;
@@ -50,10 +65,16 @@ function providePostgres(): void {
   console.log(`NOT TESTED on PostgreSQL: ${postgres.reason}`);
 }
 
-function run(name: string, args: readonly string[], show: "always" | "when it fails"): Promise<Result> {
+function run(
+  name: string,
+  args: readonly string[],
+  show: "always" | "when it fails",
+): Promise<Result> {
   const startedAt = performance.now();
   const { promise, resolve } = Promise.withResolvers<Result>();
-  const child = spawn(process.execPath, args, { stdio: show === "always" ? "inherit" : ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, args, {
+    stdio: show === "always" ? "inherit" : ["ignore", "pipe", "pipe"],
+  });
   const output: Buffer[] = [];
   child.stdout?.on("data", (chunk: Buffer) => output.push(chunk));
   child.stderr?.on("data", (chunk: Buffer) => output.push(chunk));

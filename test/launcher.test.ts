@@ -1,21 +1,52 @@
-// The launcher: what it finds missing, which Node it brings, and that arguments, exit codes and signals pass through it.
+// The launcher: what it finds missing, which Node it brings, and that arguments, exit codes and
+// signals pass through it.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
 interface Listed {
-  readonly packages: Readonly<Record<string, { readonly version?: string; readonly dev?: boolean; readonly optional?: boolean; readonly link?: boolean }>>;
+  readonly packages: Readonly<
+    Record<
+      string,
+      {
+        readonly version?: string;
+        readonly dev?: boolean;
+        readonly optional?: boolean;
+        readonly link?: boolean;
+      }
+    >
+  >;
 }
 
 interface Launcher {
   readonly SetupError: new (message: string) => Error;
-  readonly parseCommand: (args: readonly string[]) => { readonly file: string; readonly args: readonly string[]; readonly dev: boolean };
-  readonly missingPackages: (lock: Listed, installed: Listed | null, dev: boolean) => readonly string[];
-  readonly nodePackage: (platform: string, arch: string, musl: boolean) => { readonly name: string; readonly version: string; readonly binary: string };
+  readonly parseCommand: (args: readonly string[]) => {
+    readonly file: string;
+    readonly args: readonly string[];
+    readonly dev: boolean;
+  };
+  readonly missingPackages: (
+    lock: Listed,
+    installed: Listed | null,
+    dev: boolean,
+  ) => readonly string[];
+  readonly nodePackage: (
+    platform: string,
+    arch: string,
+    musl: boolean,
+  ) => { readonly name: string; readonly version: string; readonly binary: string };
 }
 
 const ROOT = join(import.meta.dirname, "..");
@@ -33,27 +64,65 @@ const LOCK: Listed = {
 const A = { version: "1.0.0" };
 const TOOL = { version: "2.0.0" };
 
-test("set-up: nothing is installed when everything is there, and development tools only where they are used", () => {
-  assert.deepEqual(launcher.missingPackages(LOCK, { packages: { "node_modules/a": A, "node_modules/tool": TOOL } }, true), []);
-  assert.deepEqual(launcher.missingPackages(LOCK, { packages: { "node_modules/a": A } }, false), [], "npm ci --omit=dev is enough to serve");
-  assert.deepEqual(launcher.missingPackages(LOCK, { packages: { "node_modules/a": A } }, true), ["node_modules/tool"]);
-});
+test(
+  "set-up: nothing is installed when everything is there, and development tools only where " +
+    "they are used",
+  () => {
+    assert.deepEqual(
+      launcher.missingPackages(
+        LOCK,
+        { packages: { "node_modules/a": A, "node_modules/tool": TOOL } },
+        true,
+      ),
+      [],
+    );
+    assert.deepEqual(
+      launcher.missingPackages(LOCK, { packages: { "node_modules/a": A } }, false),
+      [],
+      "npm ci --omit=dev is enough to serve",
+    );
+    assert.deepEqual(launcher.missingPackages(LOCK, { packages: { "node_modules/a": A } }, true), [
+      "node_modules/tool",
+    ]);
+  },
+);
 
 test("set-up: an absent folder, an absent package and another version are all seen", () => {
   assert.deepEqual(launcher.missingPackages(LOCK, null, false), ["node_modules"]);
   assert.deepEqual(launcher.missingPackages(LOCK, { packages: {} }, false), ["node_modules/a"]);
-  assert.deepEqual(launcher.missingPackages(LOCK, { packages: { "node_modules/a": { version: "0.9.0" } } }, false), ["node_modules/a 1.0.0"]);
-  const installed = { packages: { "node_modules/a": A, "node_modules/other-platform": { version: "2.9.0" } } };
-  assert.deepEqual(launcher.missingPackages(LOCK, installed, false), ["node_modules/other-platform 3.0.0"]);
+  assert.deepEqual(
+    launcher.missingPackages(LOCK, { packages: { "node_modules/a": { version: "0.9.0" } } }, false),
+    ["node_modules/a 1.0.0"],
+  );
+  const installed = {
+    packages: { "node_modules/a": A, "node_modules/other-platform": { version: "2.9.0" } },
+  };
+  assert.deepEqual(launcher.missingPackages(LOCK, installed, false), [
+    "node_modules/other-platform 3.0.0",
+  ]);
 });
 
 test("set-up: this checkout itself lacks nothing by the rules the launcher uses", () => {
-  const read = (path: string): Listed => JSON.parse(readFileSync(join(ROOT, path), "utf8")) as Listed;
-  assert.deepEqual(launcher.missingPackages(read("package-lock.json"), read("node_modules/.package-lock.json"), true), []);
+  const read = (path: string): Listed =>
+    JSON.parse(readFileSync(join(ROOT, path), "utf8")) as Listed;
+  assert.deepEqual(
+    launcher.missingPackages(
+      read("package-lock.json"),
+      read("node_modules/.package-lock.json"),
+      true,
+    ),
+    [],
+  );
 });
 
 test("set-up: every usual platform has a Node package, and systems without one are told what to do", () => {
-  for (const [platform, arch] of ["linux x64", "linux arm64", "darwin x64", "darwin arm64", "win32 x64"].map((pair) => pair.split(" "))) {
+  for (const [platform, arch] of [
+    "linux x64",
+    "linux arm64",
+    "darwin x64",
+    "darwin arm64",
+    "win32 x64",
+  ].map((pair) => pair.split(" "))) {
     const { version, binary } = launcher.nodePackage(platform ?? "", arch ?? "", false);
     assert.match(version, /^24(\.|$)/);
     assert.match(binary, platform === "win32" ? /node\.exe$/ : /node$/);
@@ -63,16 +132,30 @@ test("set-up: every usual platform has a Node package, and systems without one a
 });
 
 test("launcher: commands are read as documented", () => {
-  assert.deepEqual(launcher.parseCommand(["serve", "--port", "1"]), { file: "src/main.ts", args: ["serve", "--port", "1"], dev: false });
-  assert.deepEqual(launcher.parseCommand(["--run", "test/all.ts", "a"]), { file: "test/all.ts", args: ["a"], dev: true });
+  assert.deepEqual(launcher.parseCommand(["serve", "--port", "1"]), {
+    file: "src/main.ts",
+    args: ["serve", "--port", "1"],
+    dev: false,
+  });
+  assert.deepEqual(launcher.parseCommand(["--run", "test/all.ts", "a"]), {
+    file: "test/all.ts",
+    args: ["a"],
+    dev: true,
+  });
   assert.throws(() => launcher.parseCommand(["--run"]), launcher.SetupError);
 });
 
-// Under this Node, and under the one that runs npm where that is older: there the launcher starts Node 24 and stands between.
+// Under this Node, and under the one that runs npm where that is older: there the launcher starts
+// Node 24 and stands between.
 const older = process.env["npm_node_execpath"] ?? process.execPath;
-for (const [name, node] of new Map([["this Node", process.execPath], ...(older === process.execPath ? [] : [["npm's Node", older] as const])])) {
+for (const [name, node] of new Map([
+  ["this Node", process.execPath],
+  ...(older === process.execPath ? [] : [["npm's Node", older] as const]),
+])) {
   test(`launcher under ${name}: arguments reach the file unchanged, and its exit code comes back`, async (t) => {
-    const job = "process.stdout.write(JSON.stringify([process.versions.node, ...process.argv.slice(2)])); process.exitCode = 7;";
+    const job =
+      "process.stdout.write(JSON.stringify([process.versions.node, " +
+      "...process.argv.slice(2)])); process.exitCode = 7;";
     const child = launch(node, project(t, job), ["--run", "job.mjs", "a b", "--flag", "*"]);
     const [output] = await once(child.stdout ?? child, "data");
     const [version, ...args] = JSON.parse(String(output)) as string[];
@@ -82,23 +165,37 @@ for (const [name, node] of new Map([["this Node", process.execPath], ...(older =
   });
 
   test(`launcher under ${name}: a signal reaches the file, which decides how to end`, async (t) => {
-    const job = "process.on('SIGTERM', () => process.exit(9)); setInterval(() => {}, 1000); console.log('ready');";
+    const job =
+      "process.on('SIGTERM', () => process.exit(9)); setInterval(() => {}, 1000); " +
+      "console.log('ready');";
     const child = launch(node, project(t, job), ["--run", "job.mjs"]);
     await once(child.stdout ?? child, "data");
     child.kill("SIGTERM");
     assert.deepEqual(await ended(child), [9, null]);
   });
 
-  test(`launcher under ${name}: a file that is killed by a signal ends the launcher by the same signal`, async (t) => {
-    const child = launch(node, project(t, "process.kill(process.pid, 'SIGKILL');"), ["--run", "job.mjs"]);
-    assert.deepEqual(await ended(child), [null, "SIGKILL"]);
-  });
+  test(
+    `launcher under ${name}: a file that is killed by a signal ends the launcher by the same ` +
+      "signal",
+    async (t) => {
+      const child = launch(node, project(t, "process.kill(process.pid, 'SIGKILL');"), [
+        "--run",
+        "job.mjs",
+      ]);
+      assert.deepEqual(await ended(child), [null, "SIGKILL"]);
+    },
+  );
 
-  test(`launcher under ${name}: when npm's shell is ended, as SIGTERM to npm does, the file hears SIGTERM`, {
+  test(`launcher under ${name}: when npm's shell is ended, as SIGTERM to npm does, the file hears ` +
+    "SIGTERM", {
     skip: process.platform === "win32",
   }, async (t) => {
-    const job = "process.on('SIGTERM', () => { console.log('told'); process.exit(0); }); setInterval(() => {}, 1000); console.log('ready');";
-    const shell = spawn("sh", ["-c", '"$0" "$1" --run job.mjs; true', node, project(t, job)], { env: { ...process.env, npm_lifecycle_event: "start" } });
+    const job =
+      "process.on('SIGTERM', () => { console.log('told'); process.exit(0); }); setInterval(() " +
+      "=> {}, 1000); console.log('ready');";
+    const shell = spawn("sh", ["-c", '"$0" "$1" --run job.mjs; true', node, project(t, job)], {
+      env: { ...process.env, npm_lifecycle_event: "start" },
+    });
     let output = "";
     shell.stdout.on("data", (chunk) => {
       if (output === "") shell.kill("SIGTERM");
@@ -118,16 +215,20 @@ for (const [name, node] of new Map([["this Node", process.execPath], ...(older =
   });
 }
 
-test("launcher: what was compiled is kept beside the dependencies, and where it cannot be kept the file runs all the same", async (t) => {
-  const script = project(t, "console.log('ran');");
-  const modules = join(script, "../../node_modules");
-  const run = async () => ended(launch(process.execPath, script, ["--run", "job.mjs"]));
-  writeFileSync(join(modules, ".compile-cache"), "a file, where a folder should be");
-  assert.deepEqual(await run(), [0, null]);
-  rmSync(join(modules, ".compile-cache"));
-  assert.deepEqual(await run(), [0, null]);
-  assert.equal(readdirSync(join(modules, ".compile-cache")).length, 1);
-});
+test(
+  "launcher: what was compiled is kept beside the dependencies, and where it cannot be kept " +
+    "the file runs all the same",
+  async (t) => {
+    const script = project(t, "console.log('ran');");
+    const modules = join(script, "../../node_modules");
+    const run = async () => ended(launch(process.execPath, script, ["--run", "job.mjs"]));
+    writeFileSync(join(modules, ".compile-cache"), "a file, where a folder should be");
+    assert.deepEqual(await run(), [0, null]);
+    rmSync(join(modules, ".compile-cache"));
+    assert.deepEqual(await run(), [0, null]);
+    assert.equal(readdirSync(join(modules, ".compile-cache")).length, 1);
+  },
+);
 
 test("launcher: a file that does not exist is named, without a stack trace", async (t) => {
   const child = launch(process.execPath, project(t, ""), ["--run", "absent.ts"]);
@@ -136,14 +237,17 @@ test("launcher: a file that does not exist is named, without a stack trace", asy
   assert.deepEqual(await ended(child), [1, null]);
 });
 
-/** A project of its own with the launcher, no dependency and one job; returns the launcher's path. */
+/**
+ * A project of its own with the launcher, no dependency and one job; returns the launcher's path.
+ */
 function project(t: { readonly after: (run: () => void) => void }, job: string): string {
   const root = mkdtempSync(join(tmpdir(), "svc-setup-"));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   mkdirSync(join(root, "node_modules"));
   mkdirSync(join(root, "bin"));
   symlinkSync(join(ROOT, "node_modules/.node24"), join(root, "node_modules/.node24"));
-  for (const path of ["package-lock.json", "node_modules/.package-lock.json"]) writeFileSync(join(root, path), '{"packages":{}}');
+  for (const path of ["package-lock.json", "node_modules/.package-lock.json"])
+    writeFileSync(join(root, path), '{"packages":{}}');
   writeFileSync(join(root, "job.mjs"), job);
   const script = join(root, "bin/svc.mjs");
   writeFileSync(script, readFileSync(SCRIPT));
@@ -156,5 +260,7 @@ function launch(node: string, script: string, args: readonly string[]): ChildPro
 }
 
 async function ended(child: ChildProcess): Promise<readonly unknown[]> {
-  return child.exitCode === null && child.signalCode === null ? once(child, "exit") : [child.exitCode, child.signalCode];
+  return child.exitCode === null && child.signalCode === null
+    ? once(child, "exit")
+    : [child.exitCode, child.signalCode];
 }

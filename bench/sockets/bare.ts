@@ -1,5 +1,6 @@
-// The peer of the fan-out benchmark, a process of its own: the least that can be done with the same library. One subscription upstream; what comes is
-// serialised once and sent to every client in a loop. No limits, no checks, one subscription id for all.
+// The peer of the fan-out benchmark, a process of its own: the least that can be done with the same
+// library. One subscription upstream; what comes is serialised once and sent to every client in a
+// loop. No limits, no checks, one subscription id for all.
 import { WebSocket, WebSocketServer } from "ws";
 import { isRecord } from "../child.ts";
 
@@ -18,13 +19,20 @@ server.on("connection", (socket) => {
 process.on("message", (message) => {
   if (!isRecord(message) || typeof message["feed"] !== "string") return;
   const feed = new WebSocket(message["feed"], { perMessageDeflate: false });
-  feed.on("open", () => feed.send('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}'));
+  feed.on("open", () =>
+    feed.send('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}'),
+  );
   feed.on("message", (data) => {
     const event = JSON.parse(data.toString()) as { method?: string; params?: { result: unknown } };
     const address = server.address();
-    if (event.method === undefined) return void process.send?.({ port: typeof address === "object" ? address?.port : 0 });
+    if (event.method === undefined)
+      return void process.send?.({ port: typeof address === "object" ? address?.port : 0 });
     const { result } = event.params ?? { result: null };
-    const text = JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params: { subscription: "0x1234567890abcdef1234567890abcdef", result } });
+    const text = JSON.stringify({
+      jsonrpc: "2.0",
+      method: "eth_subscription",
+      params: { subscription: "0x1234567890abcdef1234567890abcdef", result },
+    });
     const frame = Buffer.from(text);
     for (const client of clients) client.send(frame, { binary: false });
   });

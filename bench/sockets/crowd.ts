@@ -1,5 +1,6 @@
-// The clients of the socket benchmark, a process of its own: thousands of bare connections that speak just enough WebSocket to subscribe, to count what
-// comes, and to ask in closed loops. Answers each message once.
+// The clients of the socket benchmark, a process of its own: thousands of bare connections that
+// speak just enough WebSocket to subscribe, to count what comes, and to ask in closed loops.
+// Answers each message once.
 import { connect, type Socket } from "node:net";
 import { isRecord } from "../child.ts";
 import { expectedAnswer, FIRST_NUMBER, requestBody } from "../workload.ts";
@@ -12,7 +13,10 @@ interface OpenOrder {
   readonly subscribe: boolean;
 }
 
-/** Waits until every connection has this many notifications more than at the last `mark`; answers how many came in all, and how many were wrong. */
+/**
+ * Waits until every connection has this many notifications more than at the last `mark`; answers
+ * how many came in all, and how many were wrong.
+ */
 interface AwaitOrder {
   readonly each: number;
 }
@@ -40,7 +44,10 @@ class Client {
   #lastNumber = 0;
   #resolve: () => void = () => {};
 
-  constructor({ port, path, subscribe }: OpenOrder, answered: (client: Client, payload: Buffer) => void) {
+  constructor(
+    { port, path, subscribe }: OpenOrder,
+    answered: (client: Client, payload: Buffer) => void,
+  ) {
     this.#answered = answered;
     this.ready = new Promise((resolve) => {
       this.#resolve = resolve;
@@ -49,14 +56,22 @@ class Client {
     this.#socket.on("data", (chunk) => this.#data(chunk, subscribe));
     this.#socket.on("error", () => {});
     this.#socket.write(
-      `GET ${path} HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`,
+      `GET ${path} HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: ` +
+        `Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ` +
+        `AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`,
     );
   }
 
-  /** A text frame masked with zeros; ASCII only, in one write, as the generator of HTTP calls does it. */
+  /**
+   * A text frame masked with zeros; ASCII only, in one write, as the generator of HTTP calls does
+   * it.
+   */
   send(text: string): void {
     const { length } = text;
-    const head = length < 126 ? String.fromCharCode(0x81, 0x80 | length) : String.fromCharCode(0x81, 0xfe, length >> 8, length & 255);
+    const head =
+      length < 126
+        ? String.fromCharCode(0x81, 0x80 | length)
+        : String.fromCharCode(0x81, 0xfe, length >> 8, length & 255);
     this.#socket.write(`${head}\0\0\0\0${text}`, "latin1");
   }
 
@@ -71,7 +86,8 @@ class Client {
       if (end === -1) return;
       this.#open = true;
       this.#rest = this.#rest.subarray(end + 4);
-      if (subscribe) this.send('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}');
+      if (subscribe)
+        this.send('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}');
       else this.#resolve();
     }
     this.#frames();
@@ -83,12 +99,24 @@ class Client {
       const short = (bytes[1] ?? 0) & 127;
       const start = short === 126 ? 4 : short === 127 ? 10 : 2;
       if (bytes.length < start) return;
-      const length = short === 126 ? bytes.readUInt16BE(2) : short === 127 ? Number(bytes.readBigUInt64BE(2)) : short;
+      const length =
+        short === 126
+          ? bytes.readUInt16BE(2)
+          : short === 127
+            ? Number(bytes.readBigUInt64BE(2))
+            : short;
       if (bytes.length < start + length) return;
       this.#rest = bytes.subarray(start + length);
       const opcode = (bytes[0] ?? 0) & 15;
       if (opcode === 1) this.#message(bytes.subarray(start, start + length));
-      else if (opcode === 9) this.#socket.write(Buffer.concat([Buffer.from([0x8a, 0x80 | length]), MASK, bytes.subarray(start, start + length)]));
+      else if (opcode === 9)
+        this.#socket.write(
+          Buffer.concat([
+            Buffer.from([0x8a, 0x80 | length]),
+            MASK,
+            bytes.subarray(start, start + length),
+          ]),
+        );
     }
   }
 
@@ -126,7 +154,10 @@ process.on("message", (message) => {
 async function open(order: OpenOrder): Promise<void> {
   closeClients();
   for (let n = 0; n < order.connections; n += OPENING_AT_ONCE) {
-    const some = Array.from({ length: Math.min(OPENING_AT_ONCE, order.connections - n) }, () => new Client(order, answered));
+    const some = Array.from(
+      { length: Math.min(OPENING_AT_ONCE, order.connections - n) },
+      () => new Client(order, answered),
+    );
     clients.push(...some);
     await Promise.all(some.map((it) => it.ready));
   }
@@ -140,10 +171,17 @@ function mark(): void {
 
 async function awaitAll({ each }: AwaitOrder): Promise<void> {
   const since = (it: Client): number => it.notifications - (marked.get(it) ?? 0);
-  for (const deadline = performance.now() + WAIT_MS; performance.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 20))) {
+  for (
+    const deadline = performance.now() + WAIT_MS;
+    performance.now() < deadline;
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  ) {
     if (clients.every((it) => since(it) >= each)) break;
   }
-  process.send?.({ delivered: clients.reduce((sum, it) => sum + since(it), 0), wrong: clients.reduce((sum, it) => sum + it.wrong, 0) });
+  process.send?.({
+    delivered: clients.reduce((sum, it) => sum + since(it), 0),
+    wrong: clients.reduce((sum, it) => sum + it.wrong, 0),
+  });
 }
 
 async function ask({ seconds }: AskOrder): Promise<void> {
@@ -153,7 +191,8 @@ async function ask({ seconds }: AskOrder): Promise<void> {
   for (const it of clients) next(it);
   await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
   asking = false;
-  for (const deadline = performance.now() + WAIT_MS; inFlight > 0 && performance.now() < deadline; ) await new Promise((resolve) => setTimeout(resolve, 1));
+  for (const deadline = performance.now() + WAIT_MS; inFlight > 0 && performance.now() < deadline; )
+    await new Promise((resolve) => setTimeout(resolve, 1));
   process.send?.({ ok, wrong: wrong + inFlight });
 }
 

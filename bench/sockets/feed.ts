@@ -1,4 +1,5 @@
-// The upstream of the fan-out benchmark, a process of its own: pushes heads to whoever has subscribed, when it is told to. Answers each message once.
+// The upstream of the fan-out benchmark, a process of its own: pushes heads to whoever has
+// subscribed, when it is told to. Answers each message once.
 import { type WebSocket, WebSocketServer } from "ws";
 import { isRecord } from "../child.ts";
 
@@ -19,8 +20,11 @@ server.on("connection", (socket, request) => {
   const path = request.url ?? "/";
   socket.on("message", (data) => {
     const { id, method, params } = readCall(data.toString());
-    if (method === "eth_subscribe") subscribed.set(path, (subscribed.get(path) ?? new Set()).add(socket));
-    socket.send(`{"jsonrpc":"2.0","id":${id},"result":${resultOf(method, params[0], heights.get(path) ?? 1)}}`);
+    if (method === "eth_subscribe")
+      subscribed.set(path, (subscribed.get(path) ?? new Set()).add(socket));
+    socket.send(
+      `{"jsonrpc":"2.0","id":${id},"result":${resultOf(method, params[0], heights.get(path) ?? 1)}}`,
+    );
   });
   socket.on("close", () => subscribed.get(path)?.delete(socket));
 });
@@ -28,7 +32,8 @@ server.on("listening", () => {
   const address = server.address();
   process.on("message", (message) => {
     if (!isRecord(message)) return;
-    if (message["kind"] === "port") process.send?.({ port: typeof address === "object" ? address?.port : 0 });
+    if (message["kind"] === "port")
+      process.send?.({ port: typeof address === "object" ? address?.port : 0 });
     else if (message["kind"] === "push") void push(message as unknown as PushOrder);
   });
 });
@@ -73,6 +78,10 @@ function hashOf(height: number): string {
   return `0x${height.toString(16).padStart(HASH_DIGITS, "0")}`;
 }
 
-function readCall(text: string): { readonly id: number; readonly method: string; readonly params: readonly unknown[] } {
+function readCall(text: string): {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+} {
   return JSON.parse(text) as { id: number; method: string; params: unknown[] };
 }

@@ -1,5 +1,6 @@
-// `npm run bench -- --sockets`: what a delivered notification costs beside a bare broadcast loop with the same library, what an idle socket holds, and what a
-// call over a socket costs beside the same call over HTTP. Interleaved, one machine; exit code as in `run.ts`.
+// `npm run bench -- --sockets`: what a delivered notification costs beside a bare broadcast loop
+// with the same library, what an idle socket holds, and what a call over a socket costs beside the
+// same call over HTTP. Interleaved, one machine; exit code as in `run.ts`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +13,10 @@ import { type Site, type System, serviceConfig, startServiceWith } from "../syst
 
 /** The promises. */
 const MOST_PER_MESSAGE = 1.5;
-/** No dearer than over HTTP: 1, and what two measurements of the same thing differ by on a machine like this. */
+/**
+ * No dearer than over HTTP: 1, and what two measurements of the same thing differ by on a machine
+ * like this.
+ */
 const MOST_PER_CALL = 1.05;
 const SOCKETS = 5_000;
 const HEADS = 20;
@@ -29,7 +33,13 @@ interface Peer {
 }
 
 /** Runs it; resolves with the exit code. */
-export async function measureSockets({ rounds, seconds }: { readonly rounds: number; readonly seconds: number }): Promise<number> {
+export async function measureSockets({
+  rounds,
+  seconds,
+}: {
+  readonly rounds: number;
+  readonly seconds: number;
+}): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
   const stops: (() => Promise<void>)[] = [];
   const start = (script: string): Child => {
@@ -41,7 +51,10 @@ export async function measureSockets({ rounds, seconds }: { readonly rounds: num
     const feed = start("sockets/feed.ts");
     const feedPort = numberIn(await feed.ask({ kind: "port" }, ANSWER_MS), "port");
     const bare = start("sockets/bare.ts");
-    const barePort = numberIn(await bare.ask({ feed: `ws://127.0.0.1:${feedPort}/bare` }, ANSWER_MS), "port");
+    const barePort = numberIn(
+      await bare.ask({ feed: `ws://127.0.0.1:${feedPort}/bare` }, ANSWER_MS),
+      "port",
+    );
     const upstream = start("upstream.ts");
     const site: Site = { dir, upstreamPorts: (await snapshot(upstream)).ports, nodeFlags: [] };
     const service = await startServiceWith(site, configOf(site, feedPort));
@@ -55,11 +68,24 @@ export async function measureSockets({ rounds, seconds }: { readonly rounds: num
     ];
     const ports = { bare: barePort, svc: service.port };
     for (const { name, crowd } of peers)
-      await crowd.ask({ kind: "open", port: ports[name], path: "/ws/rpc/heads", connections: SOCKETS, subscribe: true }, ANSWER_MS);
+      await crowd.ask(
+        {
+          kind: "open",
+          port: ports[name],
+          path: "/ws/rpc/heads",
+          connections: SOCKETS,
+          subscribe: true,
+        },
+        ANSWER_MS,
+      );
     const fanOut = await fanOutRounds(feed, peers, rounds);
     const subscribedMb = memoryMb(pid).rss;
     for (const { crowd } of peers) await crowd.ask({ kind: "close" }, ANSWER_MS);
-    const unary = await unaryRounds({ upstream, load: start("load.ts"), crowd: peers[1]?.crowd ?? upstream }, service, { rounds, seconds });
+    const unary = await unaryRounds(
+      { upstream, load: start("load.ts"), crowd: peers[1]?.crowd ?? upstream },
+      service,
+      { rounds, seconds },
+    );
     return conclude({ idle, fanOut, unary, subscribedMb });
   } finally {
     for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
@@ -74,7 +100,13 @@ interface Idle {
 
 /** Memory that sockets hold on which nothing happens. */
 async function idleSockets(crowd: Child, service: System, pid: number): Promise<Idle> {
-  const open = { kind: "open", port: service.port, path: "/ws/rpc/heads", connections: SOCKETS, subscribe: false };
+  const open = {
+    kind: "open",
+    port: service.port,
+    path: "/ws/rpc/heads",
+    connections: SOCKETS,
+    subscribe: false,
+  };
   // The first crowd warms the process up; what the second one adds is what sockets hold.
   await crowd.ask({ ...open, connections: 500 }, ANSWER_MS);
   await crowd.ask({ kind: "close" }, ANSWER_MS);
@@ -101,7 +133,10 @@ async function fanOutRounds(feed: Child, peers: readonly Peer[], rounds: number)
     for (const peer of round % 2 === 0 ? peers : [...peers].reverse()) {
       await peer.crowd.ask({ kind: "mark" }, ANSWER_MS);
       const before = cpuUs(peer.pid);
-      await feed.ask({ kind: "push", path: peer.feedPath, heads: HEADS, everyMs: EVERY_MS }, ANSWER_MS);
+      await feed.ask(
+        { kind: "push", path: peer.feedPath, heads: HEADS, everyMs: EVERY_MS },
+        ANSWER_MS,
+      );
       const report = await peer.crowd.ask({ kind: "await", each: HEADS }, ANSWER_MS);
       const delivered = numberIn(report, "delivered");
       wrong += numberIn(report, "wrong") + Math.abs(delivered - SOCKETS * HEADS);
@@ -125,7 +160,16 @@ async function unaryRounds(
 ): Promise<Unary> {
   const cell = CELLS.find(({ name }) => name === "small-64");
   if (cell === undefined) throw new Error("the cell small-64 is gone");
-  await rig.crowd.ask({ kind: "open", port: service.port, path: "/ws/rpc/bench", connections: UNARY_SOCKETS, subscribe: false }, ANSWER_MS);
+  await rig.crowd.ask(
+    {
+      kind: "open",
+      port: service.port,
+      path: "/ws/rpc/bench",
+      connections: UNARY_SOCKETS,
+      subscribe: false,
+    },
+    ANSWER_MS,
+  );
   const httpUs: number[] = [];
   const socketUs: number[] = [];
   let wrong = 0;
@@ -156,9 +200,21 @@ function conclude({
   const perMessage = median(fanOut.svcUs) / median(fanOut.bareUs);
   const perCall = median(unary.socketUs) / median(unary.httpUs);
   const problems = [
-    ...(fanOut.wrong + unary.wrong > 0 ? [`${fanOut.wrong} notifications and ${unary.wrong} answers were not right`] : []),
-    ...(perMessage > MOST_PER_MESSAGE ? [`a notification costs ${perMessage.toFixed(2)} × the bare loop, at most ${MOST_PER_MESSAGE}`] : []),
-    ...(perCall > MOST_PER_CALL ? [`a call over a socket costs ${perCall.toFixed(2)} × one over HTTP, at most ${MOST_PER_CALL}`] : []),
+    ...(fanOut.wrong + unary.wrong > 0
+      ? [`${fanOut.wrong} notifications and ${unary.wrong} answers were not right`]
+      : []),
+    ...(perMessage > MOST_PER_MESSAGE
+      ? [
+          `a notification costs ${perMessage.toFixed(2)} × the bare loop, at most ` +
+            `${MOST_PER_MESSAGE}`,
+        ]
+      : []),
+    ...(perCall > MOST_PER_CALL
+      ? [
+          `a call over a socket costs ${perCall.toFixed(2)} × one over HTTP, at most ` +
+            `${MOST_PER_CALL}`,
+        ]
+      : []),
   ];
   process.stdout.write(`${SOCKETS} sockets with one newHeads subscription each, ${HEADS} heads of 600 B a round, medians of ${fanOut.svcUs.length} rounds
   CPU per delivered notification   bare loop ${median(fanOut.bareUs).toFixed(2)} µs   svc ${median(fanOut.svcUs).toFixed(2)} µs   ratio ${perMessage.toFixed(2)} (at most ${MOST_PER_MESSAGE})
@@ -172,7 +228,9 @@ ${problems.length === 0 ? "All answers right, all measured targets met." : probl
 /** The benchmark's chains, and one whose only provider is the feed. */
 function configOf(site: Site, feedPort: number): string {
   const chain = '  heads: { chain_id: 3, name: "Heads", block_time_ms: 12000 }\n';
-  const set = `      heads:\n        subscriptions: { new_heads_timeout_ms: 600000 }\n        providers:\n          - { id: feed, ws_url: "ws://127.0.0.1:${feedPort}/svc", archival: true }\n`;
+  const set =
+    `      heads:\n        subscriptions: { new_heads_timeout_ms: 600000 }\n        providers:\n ` +
+    `         - { id: feed, ws_url: "ws://127.0.0.1:${feedPort}/svc", archival: true }\n`;
   return serviceConfig(site).replace("profiles:\n", `${chain}profiles:\n`) + set;
 }
 

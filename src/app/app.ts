@@ -1,4 +1,5 @@
-// The composition root: builds the service from a configuration and the outside, and owns its beginning, its reload and its end.
+// The composition root: builds the service from a configuration and the outside, and owns its
+// beginning, its reload and its end.
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
@@ -14,11 +15,18 @@ import { createRouter } from "../upstream/engine/router.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
 import { createHeadWatch } from "../upstream/health/head-watch.ts";
 import { createProber } from "../upstream/health/prober.ts";
-import { createHttpUpstream, HTTP_LIMITS, type HttpLimits } from "../upstream/http/http-upstream.ts";
+import {
+  createHttpUpstream,
+  HTTP_LIMITS,
+  type HttpLimits,
+} from "../upstream/http/http-upstream.ts";
 import { MemoryBudget } from "../upstream/memory-budget.ts";
 import { createProfileUpdater, type ProfileUpdater } from "../upstream/profile-updater.ts";
 import { checkProviders } from "../upstream/provider-check.ts";
-import { createProfileRegistry, type ProfileRegistry } from "../upstream/registry/profile-registry.ts";
+import {
+  createProfileRegistry,
+  type ProfileRegistry,
+} from "../upstream/registry/profile-registry.ts";
 import type { SocketLimits } from "../upstream/socket/provider-socket.ts";
 import { createSockets, SOCKET_LIMITS } from "../upstream/socket/sockets.ts";
 import { createSsrfGuard } from "../upstream/ssrf-guard.ts";
@@ -45,7 +53,10 @@ import { type Hosting, openHosting } from "./hosted.ts";
 /** A running service. */
 export interface App {
   readonly port: number;
-  /** Serves the profiles and limits of another configuration; the chains stay. Returns why not, or null. */
+  /**
+   * Serves the profiles and limits of another configuration; the chains stay. Returns why not, or
+   * null.
+   */
   reload(config: Config): string | null;
   /** Where `server.metrics_listen` listens; null = nowhere. */
   readonly metricsPort: number | null;
@@ -66,18 +77,42 @@ export async function build(config: Config, { runtime, log, version }: Outside):
   let table = methodTable(config.methods);
   const methods = (): MethodTable => table;
   const providers = upstreamSide(config, { runtime, log }, () => live);
-  const { timerWheel, observer, directory, router, profileUpdater, subscriptions, filters, sockets, budget, check } = providers;
+  const {
+    timerWheel,
+    observer,
+    directory,
+    router,
+    profileUpdater,
+    subscriptions,
+    filters,
+    sockets,
+    budget,
+    check,
+  } = providers;
   const serving = servingOf({ profileUpdater, directory, rules: addressRulesOf(config), check });
   warnOfKeyless(config, log);
-  const hosting = config.hosted === null ? null : await openHosting({ config, settings: config.hosted, runtime, log, serving, methods });
+  const hosting =
+    config.hosted === null
+      ? null
+      : await openHosting({ config, settings: config.hosted, runtime, log, serving, methods });
   const legacyForms = createLegacyForms(runtime, hosting?.legacyForms ?? null);
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const compression = config.server.compression === "off" ? null : createCompression(proxies);
-  const arrival = { resolver: createTargetResolver(directory, observer), admission: hosting?.admission ?? null, proxies };
+  const arrival = {
+    resolver: createTargetResolver(directory, observer),
+    admission: hosting?.admission ?? null,
+    proxies,
+  };
   const deadlineMs: RpcParts["deadlineMs"] = (method) => live.deadlines[method.deadline];
   const rpc: RpcParts = {
     ...arrival,
-    filters: createFilterMethods({ ...arrival, filters, directory, deadlineMs, limits: () => live.limits }),
+    filters: createFilterMethods({
+      ...arrival,
+      filters,
+      directory,
+      deadlineMs,
+      limits: () => live.limits,
+    }),
     runtime,
     timerWheel,
     router,
@@ -97,7 +132,18 @@ export async function build(config: Config, { runtime, log, version }: Outside):
   const documents = createDocuments(factsIn(() => live, config.hosted, version));
   const metricsApart = config.server.metricsListen !== null;
   const about = { metricsApart, documents, isDraining: () => state.draining };
-  const pages = createPages({ runtime, directory, observer, budget, version, compression, legacyForms, methods, ...about, ...facts });
+  const pages = createPages({
+    runtime,
+    directory,
+    observer,
+    budget,
+    version,
+    compression,
+    legacyForms,
+    methods,
+    ...about,
+    ...facts,
+  });
   const listening = await listenTo(config, pages, {
     runtime,
     api: hosting?.api ?? null,
@@ -115,8 +161,10 @@ export async function build(config: Config, { runtime, log, version }: Outside):
     port: listening.server.port,
     metricsPort: listening.metrics?.port ?? null,
     reload(next) {
-      if (chainsOf(next.chains) !== chainsOf(config.chains)) return "the chains differ, and chains are fixed until restart";
-      if (!isDeepStrictEqual(next.hosted, config.hosted)) log.warn("`hosted` differs, and takes effect at restart; the rest is reloaded");
+      if (chainsOf(next.chains) !== chainsOf(config.chains))
+        return "the chains differ, and chains are fixed until restart";
+      if (!isDeepStrictEqual(next.hosted, config.hosted))
+        log.warn("`hosted` differs, and takes effect at restart; the rest is reloaded");
       live = next;
       table = methodTable(next.methods, table);
       profileUpdater.replace(next.profiles);
@@ -133,18 +181,31 @@ export async function build(config: Config, { runtime, log, version }: Outside):
 }
 
 function warnOfKeyless({ production, hosted }: Config, log: Logger): void {
-  if (production && hosted?.keyless === true) log.warn("hosted.keyless is true: whoever can reach this port is served without a key and unmetered");
+  if (production && hosted?.keyless === true)
+    log.warn(
+      "hosted.keyless is true: whoever can reach this port is served without a key and unmetered",
+    );
 }
 
 /** Everything that talks to providers, and hears of what it does. */
-function upstreamSide(config: Config, { runtime, log }: Pick<Outside, "runtime" | "log">, live: () => Config) {
+function upstreamSide(
+  config: Config,
+  { runtime, log }: Pick<Outside, "runtime" | "log">,
+  live: () => Config,
+) {
   const timerWheel = createTimerWheel(runtime);
   const guard = createSsrfGuard({ rules: addressRulesOf(config) });
   const budget = new MemoryBudget(() => live().limits);
   const sockets = createSockets({ runtime, timerWheel, guard, budget, limits: socketLimits(live) });
-  const upstreams = { http: createHttpUpstream(runtime, httpLimits(live), guard, { budget, timerWheel }), ws: sockets };
+  const upstreams = {
+    http: createHttpUpstream(runtime, httpLimits(live), guard, { budget, timerWheel }),
+    ws: sockets,
+  };
   const observer = createObserver(log, runtime);
-  const directory = createProfileRegistry(config.chains, config.profiles, runtime, { ...config.selection, onChange: observer.channelChanged });
+  const directory = createProfileRegistry(config.chains, config.profiles, runtime, {
+    ...config.selection,
+    onChange: observer.channelChanged,
+  });
   const router = createRouter({ runtime, timerWheel, upstreams, limits: () => live().limits });
   const prober = createProber({ runtime, timerWheel, upstreams });
   const subscriptions = createSubscriptions({
@@ -156,9 +217,26 @@ function upstreamSide(config: Config, { runtime, log }: Pick<Outside, "runtime" 
     limits: () => live().limits,
     log,
   });
-  const headWatch = createHeadWatch({ runtime, timerWheel, sockets, headSeen: subscriptions.headSeen });
-  const filters = createFilters({ runtime, timerWheel, subscriptions, limits: () => live().limits, secret: randomBytes });
-  const profileUpdater = createProfileUpdater({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
+  const headWatch = createHeadWatch({
+    runtime,
+    timerWheel,
+    sockets,
+    headSeen: subscriptions.headSeen,
+  });
+  const filters = createFilters({
+    runtime,
+    timerWheel,
+    subscriptions,
+    limits: () => live().limits,
+    secret: randomBytes,
+  });
+  const profileUpdater = createProfileUpdater({
+    directory,
+    prober,
+    headWatch,
+    subscriptions,
+    upstreams: Object.values(upstreams),
+  });
   return {
     timerWheel,
     budget,
@@ -200,11 +278,21 @@ function socketLimits(live: () => Config): SocketLimits {
 }
 
 /** Listens for callers and, where that has an address of its own, for scrapers. */
-async function listenTo({ limits, server }: Config, pages: Pages, parts: Omit<ServerParts, "limits" | "page" | "operatorToken">) {
+async function listenTo(
+  { limits, server }: Config,
+  pages: Pages,
+  parts: Omit<ServerParts, "limits" | "page" | "operatorToken">,
+) {
   const { host, port, operatorToken, metricsListen } = server;
-  const metrics = metricsListen === null ? null : await listenForMetrics({ ...metricsListen, text: pages.operatorMetrics });
+  const metrics =
+    metricsListen === null
+      ? null
+      : await listenForMetrics({ ...metricsListen, text: pages.operatorMetrics });
   try {
-    return { metrics, server: await listen({ ...parts, limits, page: pages.page, operatorToken }, host, port) };
+    return {
+      metrics,
+      server: await listen({ ...parts, limits, page: pages.page, operatorToken }, host, port),
+    };
   } catch (error) {
     metrics?.close();
     throw error;
@@ -213,14 +301,24 @@ async function listenTo({ limits, server }: Config, pages: Pages, parts: Omit<Se
 
 /** How payments stand. */
 function gaugesOf(hosting: Hosting | null) {
-  return { payments: () => hosting?.paywall?.payments.gauges() ?? null, sessions: () => hosting?.sessions?.gauges() ?? null };
+  return {
+    payments: () => hosting?.paywall?.payments.gauges() ?? null,
+    sessions: () => hosting?.sessions?.gauges() ?? null,
+  };
 }
 
 /** How calls are paid for: at their URLs, or by themselves; null = not so. */
-function payingOf(hosting: Hosting | null, { server, hosted }: Config, arrival: AuthenticationParts) {
+function payingOf(
+  hosting: Hosting | null,
+  { server, hosted }: Config,
+  arrival: AuthenticationParts,
+) {
   if (hosting === null) return { rpcPaywall: null, payPerCall: null };
   const { paywall, sessions, keyOf } = hosting;
-  const rpcPaywall = paywall === null ? null : createRpcPaywall({ ...arrival, keyOf, paywall, publicUrl: server.publicUrl });
+  const rpcPaywall =
+    paywall === null
+      ? null
+      : createRpcPaywall({ ...arrival, keyOf, paywall, publicUrl: server.publicUrl });
   return { rpcPaywall, payPerCall: payPerCallOf(sessions, hosted) };
 }
 
@@ -229,8 +327,15 @@ function payPerCallOf(sessions: Sessions | null, hosted: Config["hosted"]): PayP
   return sessions === null || hosted === null ? null : { sessions, tariff: hosted.tariff };
 }
 
-/** The facts of the configuration that is live, but for `hosted`, which a reload leaves alone; the same record while that is the same. */
-function factsIn(live: () => Config, hosted: Config["hosted"], version: string): () => DocumentFacts {
+/**
+ * The facts of the configuration that is live, but for `hosted`, which a reload leaves alone; the
+ * same record while that is the same.
+ */
+function factsIn(
+  live: () => Config,
+  hosted: Config["hosted"],
+  version: string,
+): () => DocumentFacts {
   let of: Config | null = null;
   let facts: DocumentFacts | null = null;
   return () => {
@@ -250,18 +355,31 @@ function servingOf({
   profileUpdater,
   directory,
   ...rest
-}: { readonly profileUpdater: ProfileUpdater; readonly directory: ProfileRegistry } & Pick<CustomServing, "rules" | "check">): CustomServing {
-  const shelf = { put: profileUpdater.put, remove: profileUpdater.remove, has: (id: string) => directory.served(id) !== undefined };
+}: { readonly profileUpdater: ProfileUpdater; readonly directory: ProfileRegistry } & Pick<
+  CustomServing,
+  "rules" | "check"
+>): CustomServing {
+  const shelf = {
+    put: profileUpdater.put,
+    remove: profileUpdater.remove,
+    has: (id: string) => directory.served(id) !== undefined,
+  };
   // As addresses are resolved: where `premium` is not configured, `public` serves it.
-  const servedBy = (slug: string) => directory.profile(slug) ?? (slug === "premium" ? directory.profile("public") : undefined);
-  const servedChains = (slug: string): readonly string[] => [...(servedBy(slug)?.trackers.keys() ?? [])];
+  const servedBy = (slug: string) =>
+    directory.profile(slug) ?? (slug === "premium" ? directory.profile("public") : undefined);
+  const servedChains = (slug: string): readonly string[] => [
+    ...(servedBy(slug)?.trackers.keys() ?? []),
+  ];
   return { ...rest, shelf, status: statusIn(directory), servedChains };
 }
 
 /** Where users' providers may be: on the internet, and not at this service itself. */
 function addressRulesOf({ hosted, server }: Config): AddressRules {
   const own = server.publicUrl === null ? undefined : URL.parse(server.publicUrl)?.hostname;
-  return { allowPrivate: hosted?.allowPrivateProviders ?? false, ownHost: own === undefined ? null : bareHost(own) };
+  return {
+    allowPrivate: hosted?.allowPrivateProviders ?? false,
+    ownHost: own === undefined ? null : bareHost(own),
+  };
 }
 
 /** Unique per request: when the process started, a part by chance, and a count. */

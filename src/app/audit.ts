@@ -1,5 +1,6 @@
-// The audit of money, for `svc audit` and the operator's endpoint alike: the books against each other, and what the payment chains say has arrived against
-// purchases and channels. Changes nothing. What it takes to read a chain is loaded only where there is a rail.
+// The audit of money, for `svc audit` and the operator's endpoint alike: the books against each
+// other, and what the payment chains say has arrived against purchases and channels. Changes
+// nothing. What it takes to read a chain is loaded only where there is a rail.
 import type { Config } from "../config/config.ts";
 import { nanoOf, type RailSettings } from "../core/billing/payment.ts";
 import { usdText } from "../core/billing/price.ts";
@@ -9,7 +10,10 @@ import type { Runtime } from "../runtime.ts";
 import { readStore, type Store } from "../store/store.ts";
 
 /** What it takes to look at what a rail has received. */
-type AuditedRail = Pick<RailSettings, "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local">;
+type AuditedRail = Pick<
+  RailSettings,
+  "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local"
+>;
 
 /** What is audited, and whom it tells. */
 export interface Auditing extends Pick<MoneyAudit, "runtime" | "sinceMs" | "onProgress"> {
@@ -34,7 +38,10 @@ interface MoneyAudit {
   /** Null = from the store's first day. */
   readonly sinceMs: number | null;
   readonly onProgress: (line: string) => void;
-  /** Chains are asked nothing more after this, on the monotonic clock; null = for as long as it takes. */
+  /**
+   * Chains are asked nothing more after this, on the monotonic clock; null = for as long as it
+   * takes.
+   */
   readonly untilMs: number | null;
 }
 
@@ -57,7 +64,9 @@ const HOUR_MS = 3_600_000;
 /** Differences between books that are told one by one. */
 const MAX_LINES = 100;
 
-/** Audits a store and the chains of its rails; throws with a text where one of them cannot be read. */
+/**
+ * Audits a store and the chains of its rails; throws with a text where one of them cannot be read.
+ */
 export async function auditMoney(parts: Auditing): Promise<AuditReport> {
   const { config } = parts;
   const store = await readStore({ url: config.storageUrl, dataDir: config.dataDir });
@@ -70,10 +79,21 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
     const leftUnits = (await recordedUnits(store)) - comparedUnits;
     const lines = [
       books.length === 0 ? "books: they agree" : `books: ${books.length} differences`,
-      ...books.slice(0, MAX_LINES).map((it) => `  ${it.check} ${it.id}: is ${usdText(it.isN)} USD, should be ${usdText(it.shouldN)} USD`),
+      ...books
+        .slice(0, MAX_LINES)
+        .map(
+          (it) =>
+            `  ${it.check} ${it.id}: is ${usdText(it.isN)} USD, should be ` +
+            `${usdText(it.shouldN)} USD`,
+        ),
       ...tills.flatMap(linesOf),
       ...(tills.length === 0 ? ["chains: no rail to compare with"] : []),
-      ...(leftUnits > 0n ? [`${usdText(nanoOf(leftUnits))} USD are recorded for chains that are not configured, or not running any more: not compared`] : []),
+      ...(leftUnits > 0n
+        ? [
+            `${usdText(nanoOf(leftUnits))} USD are recorded for chains that are not ` +
+              "configured, or not running any more: not compared",
+          ]
+        : []),
     ];
     return { clean: books.length === 0 && tills.every((it) => it.differing === 0), lines };
   } finally {
@@ -84,11 +104,25 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
 /** Longest time for which chains are asked while a service runs. */
 const READING_MS = 600_000;
 
-/** The same for a service that runs: over its own store and rails, in a bounded time, and with every chain that could be read. */
-export async function auditLive({ store, runtime, rails }: Pick<MoneyAudit, "store" | "runtime" | "rails">): Promise<AuditFindings> {
+/**
+ * The same for a service that runs: over its own store and rails, in a bounded time, and with every
+ * chain that could be read.
+ */
+export async function auditLive({
+  store,
+  runtime,
+  rails,
+}: Pick<MoneyAudit, "store" | "runtime" | "rails">): Promise<AuditFindings> {
   const books = await audit(store);
   const untilMs = runtime.now() + READING_MS;
-  const { tills, unread } = await chainReports({ store, runtime, rails, sinceMs: null, onProgress: () => {}, untilMs });
+  const { tills, unread } = await chainReports({
+    store,
+    runtime,
+    rails,
+    sinceMs: null,
+    onProgress: () => {},
+    untilMs,
+  });
   const money = tills.flatMap((it) => it.differences);
   return { books, money, unread: unread.map(({ chainId, reason }) => ({ chainId, reason })) };
 }
@@ -111,14 +145,17 @@ async function recordedUnits({ db }: Store): Promise<bigint> {
 async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
   const tills: NamedReport[] = [];
   const unread: FailedRead[] = [];
-  for (const same of Map.groupBy(parts.rails, (it) => `${it.chainId} ${it.token.address} ${it.recipient}`.toLowerCase()).values()) {
+  for (const same of Map.groupBy(parts.rails, (it) =>
+    `${it.chainId} ${it.token.address} ${it.recipient}`.toLowerCase(),
+  ).values()) {
     const [first] = same;
     if (first === undefined) continue;
     try {
       const report = await tillReport(parts, first, same);
       if (report !== null) tills.push(report);
     } catch (error) {
-      // Its class is loaded with the chains, so it is told by its name; anything else is no matter of a chain.
+      // Its class is loaded with the chains, so it is told by its name; anything else is no matter
+      // of a chain.
       if (!(error instanceof Error) || error.name !== "ChainTrouble") throw error;
       unread.push({ chainId: first.chainId, reason: error.message, error });
     }
@@ -127,12 +164,17 @@ async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
 }
 
 /** The report of one token and address; null = they are on a local chain that has ended. */
-async function tillReport({ store, runtime, sinceMs, onProgress, untilMs }: MoneyAudit, first: AuditedRail, same: readonly AuditedRail[]) {
-  const [{ reconcile }, { recordsAt }, { createPaymentChain: createChain, endingAt }] = await Promise.all([
-    import("../payments/reconcile/reconcile.ts"),
-    import("../payments/reconcile/records.ts"),
-    import("../payments/rails/chain.ts"),
-  ]);
+async function tillReport(
+  { store, runtime, sinceMs, onProgress, untilMs }: MoneyAudit,
+  first: AuditedRail,
+  same: readonly AuditedRail[],
+) {
+  const [{ reconcile }, { recordsAt }, { createPaymentChain: createChain, endingAt }] =
+    await Promise.all([
+      import("../payments/reconcile/reconcile.ts"),
+      import("../payments/reconcile/records.ts"),
+      import("../payments/rails/chain.ts"),
+    ]);
   const { chainId, recipient, rpcUrl, local } = first;
   const name = [...new Set(same.map((it) => it.kind))].join(" and ");
   const asked = createChain({ rpcUrl, chainId, runtime });
@@ -143,11 +185,17 @@ async function tillReport({ store, runtime, sinceMs, onProgress, untilMs }: Mone
     throw error;
   });
   if (network === null) return null;
-  const till = { chain, token: first.token.address, recipient, confirmations: Math.min(...same.map((it) => it.confirmations)) };
+  const till = {
+    chain,
+    token: first.token.address,
+    recipient,
+    confirmations: Math.min(...same.map((it) => it.confirmations)),
+  };
   onProgress(`reading the transfers to ${recipient} on chain ${chainId}`);
   const records = recordsAt({ store, chainId, network, token: till.token, recipient });
   const since = sinceMs ?? (await firstDayMs(store)) - HOUR_MS;
-  const onBlock = (block: bigint, to: bigint): void => onProgress(`chain ${chainId}: block ${block} of ${to}`);
+  const onBlock = (block: bigint, to: bigint): void =>
+    onProgress(`chain ${chainId}: block ${block} of ${to}`);
   return { name, ...(await reconcile({ till, records, sinceMs: since, onProgress: onBlock })) };
 }
 
@@ -173,12 +221,17 @@ function linesOf({
   differing,
 }: NamedReport): readonly string[] {
   const usd = (units: bigint): string => `${usdText(nanoOf(units))} USD`;
-  const head = `${name} (chain ${chainId}), blocks ${fromBlock} to ${toBlock}: ${transfers} transfers, ${usd(movedUnits)} moved, ${usd(recordedUnits)} recorded`;
+  const head =
+    `${name} (chain ${chainId}), blocks ${fromBlock} to ${toBlock}: ${transfers} transfers, ` +
+    `${usd(movedUnits)} moved, ${usd(recordedUnits)} recorded`;
   return [
     `${head}, ${underWay} under way, ${differing} differences`,
     ...differences.map((it) => {
       const whose = it.ids.length === 0 ? "" : ` (${it.ids.join(", ")})`;
-      return `  transaction ${it.txHash}${whose}: moved ${usd(it.movedUnits)}, recorded ${usd(it.recordedUnits)}`;
+      return (
+        `  transaction ${it.txHash}${whose}: moved ${usd(it.movedUnits)}, recorded ` +
+        `${usd(it.recordedUnits)}`
+      );
     }),
   ];
 }

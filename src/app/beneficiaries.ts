@@ -9,7 +9,8 @@ export const BENEFICIARIES: Beneficiaries = {
   createKey: insertAnonymousKey,
   async grantAccess(tx, access, atMs) {
     const given = await grantCustomAccessIn(tx, access, atMs);
-    if (given.kind === "api_fault") throw new Error(`account ${access.accountId} was there and takes no days: ${given.code}`);
+    if (given.kind === "api_fault")
+      throw new Error(`account ${access.accountId} was there and takes no days: ${given.code}`);
     return given;
   },
 };

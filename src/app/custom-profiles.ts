@@ -1,10 +1,16 @@
-// Custom profiles in the composition root: their sealing, their way into memory, and what the API writes them with.
+// Custom profiles in the composition root: their sealing, their way into memory, and what the API
+// writes them with.
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
 import type { AddressRules } from "../core/public-address.ts";
 import type { KeyCache } from "../hosted/keys/key-cache.ts";
-import { createProfileLoader, PROFILE_LOADER_LIMITS, type ProfileLoader, type ServedProfiles } from "../hosted/profiles/profile-loader.ts";
+import {
+  createProfileLoader,
+  PROFILE_LOADER_LIMITS,
+  type ProfileLoader,
+  type ServedProfiles,
+} from "../hosted/profiles/profile-loader.ts";
 import { resealProfiles } from "../hosted/profiles/profiles.ts";
 import type { Runtime } from "../runtime.ts";
 import { createSealer, localSecret } from "../secrets/sealer.ts";
@@ -45,8 +51,21 @@ export async function openCustomProfiles(parts: CustomHostingParts): Promise<Cus
   const { config, settings, runtime, log, store, serving, onError } = parts;
   const { rules, shelf, check, status } = serving;
   const sealer = createSealer(config.secret ?? localSecret(config.dataDir), config.previousSecret);
-  if (config.previousSecret !== null) log.info({ resealed: await resealProfiles({ store, sealer }) }, "profiles are sealed with the present secret");
-  const preparation = createProfileLoader({ store, runtime, sealer, chains: config.chains, rules, shelf, limits: PROFILE_LOADER_LIMITS, onError });
+  if (config.previousSecret !== null)
+    log.info(
+      { resealed: await resealProfiles({ store, sealer }) },
+      "profiles are sealed with the present secret",
+    );
+  const preparation = createProfileLoader({
+    store,
+    runtime,
+    sealer,
+    chains: config.chains,
+    rules,
+    shelf,
+    limits: PROFILE_LOADER_LIMITS,
+    onError,
+  });
   return {
     preparation,
     partsWith: (keyCache) => ({

@@ -1,4 +1,5 @@
-// The hosted half of the composition root: store, credit, gate and API, built from a configuration; their beginning and their end.
+// The hosted half of the composition root: store, credit, gate and API, built from a configuration;
+// their beginning and their end.
 
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
@@ -58,7 +59,9 @@ const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
 const AUDIT_MS = 3_600_000;
 /** Keys that do not exist which one address may try in a minute. */
 const MISSES = { perSecond: 0.5, burst: 30 };
-/** Reads that come within this share one write of what was used; none waits longer for it than that. */
+/**
+ * Reads that come within this share one write of what was used; none waits longer for it than that.
+ */
 const SETTLE_MS = 25;
 const SETTLE_WAIT_MS = 500;
 /** The longest that each step of the end may take. */
@@ -66,17 +69,42 @@ const CLOSE_MS = 5_000;
 /** Fewest compute units that a node leases of a balance at a time. */
 const MIN_SLICE_CU = 100;
 
-/** Opens the store and starts what works on it. Throws with a text for the operator where it cannot be opened. */
-export async function openHosting({ config, settings, runtime, log, serving, methods }: HostingParts): Promise<Hosting> {
+/**
+ * Opens the store and starts what works on it. Throws with a text for the operator where it cannot
+ * be opened.
+ */
+export async function openHosting({
+  config,
+  settings,
+  runtime,
+  log,
+  serving,
+  methods,
+}: HostingParts): Promise<Hosting> {
   const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
-  const onError = (error: unknown): void => log.warn({ problem: textOf(error) }, "the store does not answer as it should");
+  const onError = (error: unknown): void =>
+    log.warn({ problem: textOf(error) }, "the store does not answer as it should");
   const closing = async (error: unknown): Promise<never> => {
     await store.close();
     throw error;
   };
-  const legacyForms = await openLegacyFormUsage({ store, runtime, policy: settings.legacyForms, onError }).catch(closing);
-  if (legacyForms.off.size > 0) log.info({ forms: [...legacyForms.off] }, "older forms of requests that are not served");
-  const custom = await openCustomProfiles({ config, settings, runtime, log, store, serving, onError }).catch(closing);
+  const legacyForms = await openLegacyFormUsage({
+    store,
+    runtime,
+    policy: settings.legacyForms,
+    onError,
+  }).catch(closing);
+  if (legacyForms.off.size > 0)
+    log.info({ forms: [...legacyForms.off] }, "older forms of requests that are not served");
+  const custom = await openCustomProfiles({
+    config,
+    settings,
+    runtime,
+    log,
+    store,
+    serving,
+    onError,
+  }).catch(closing);
   const node = nodeIdOf(config, runtime);
   const credit = await openCredit({
     store,
@@ -90,14 +118,41 @@ export async function openHosting({ config, settings, runtime, log, serving, met
       smallestN: smallestPriceN(settings.tariff),
     },
   }).catch(closing);
-  const keyCache = createKeyCache({ store, runtime, credit, misses: createAddressLimit(MISSES), limits: KEY_CACHE_LIMITS, onError });
-  const admission = createAdmission({ runtime, settings, credit, keyCache, profiles: custom.preparation });
-  const changes: Invalidations = { key: (id) => keyCache.keyChanged(id), account: (id) => keyCache.accountChanged(id) };
-  const payments = await paymentsOf({ config, settings, runtime, log, store, changes, node }).catch(closing);
+  const keyCache = createKeyCache({
+    store,
+    runtime,
+    credit,
+    misses: createAddressLimit(MISSES),
+    limits: KEY_CACHE_LIMITS,
+    onError,
+  });
+  const admission = createAdmission({
+    runtime,
+    settings,
+    credit,
+    keyCache,
+    profiles: custom.preparation,
+  });
+  const changes: Invalidations = {
+    key: (id) => keyCache.keyChanged(id),
+    account: (id) => keyCache.accountChanged(id),
+  };
+  const payments = await paymentsOf({ config, settings, runtime, log, store, changes, node }).catch(
+    closing,
+  );
   const paywall = payments === null ? null : createPaywall({ payments, runtime });
   const sessions = await sessionsOf({ config, settings, runtime, log, store }).catch(closing);
   const { publicUrl, trustedProxies } = config.server;
-  const people = createAccountPages({ runtime, store, log, settings, changes, publicUrl, trustedProxies, keysPerHour: settings.keysPerHour });
+  const people = createAccountPages({
+    runtime,
+    store,
+    log,
+    settings,
+    changes,
+    publicUrl,
+    trustedProxies,
+    keysPerHour: settings.keysPerHour,
+  });
   const api = createApi({
     runtime,
     store,
@@ -128,7 +183,10 @@ export async function openHosting({ config, settings, runtime, log, serving, met
       cancelAudit();
       admission.close();
       custom.preparation.close();
-      await closeStore({ runtime, log, onError }, { payments, sessions, credit, legacyForms, store });
+      await closeStore(
+        { runtime, log, onError },
+        { payments, sessions, credit, legacyForms, store },
+      );
     },
   };
 }
@@ -143,13 +201,19 @@ interface Writers {
 }
 
 /** Writes down what is under way, so that the next start goes on with it, and closes the store. */
-async function closeStore(parts: Omit<AuditParts, "store">, { payments, sessions, credit, legacyForms, store }: Writers): Promise<void> {
+async function closeStore(
+  parts: Omit<AuditParts, "store">,
+  { payments, sessions, credit, legacyForms, store }: Writers,
+): Promise<void> {
   const { runtime, log, onError } = parts;
   await within(runtime, CLOSE_MS, payments?.close() ?? Promise.resolve()).catch(onError);
   await within(runtime, CLOSE_MS, sessions?.close() ?? Promise.resolve()).catch(onError);
   await within(runtime, CLOSE_MS, credit.close()).catch((error: unknown) => {
     const unwritten = `${usdText(credit.unwrittenN())} USD`;
-    log.error({ problem: textOf(error), unwritten }, "the store cannot be written: what was served since the last write is not billed");
+    log.error(
+      { problem: textOf(error), unwritten },
+      "the store cannot be written: what was served since the last write is not billed",
+    );
   });
   await within(runtime, CLOSE_MS, legacyForms.close()).catch(onError);
   await within(runtime, CLOSE_MS, store.close()).catch(onError);
@@ -171,7 +235,11 @@ function auditAgain(parts: AuditParts): () => void {
   let cancel = runtime.after(AUDIT_MS, () => {
     cancel = auditAgain(parts);
     audit(store).then((differences) => {
-      if (differences.length > 0) log.error({ differences: differences.slice(0, 10).map((it) => `${it.check} ${it.id}`) }, "the books do not agree");
+      if (differences.length > 0)
+        log.error(
+          { differences: differences.slice(0, 10).map((it) => `${it.check} ${it.id}`) },
+          "the books do not agree",
+        );
     }, onError);
   });
   return () => cancel();
@@ -183,8 +251,16 @@ interface PaymentHostingParts extends Omit<HostingParts, "serving" | "methods"> 
   readonly node: string;
 }
 
-/** Payments, where there are rails; null = nothing can be bought. What they need is loaded here, so that nobody else waits for it. */
-async function paymentsOf({ config, settings, node, ...parts }: PaymentHostingParts): Promise<Payments | null> {
+/**
+ * Payments, where there are rails; null = nothing can be bought. What they need is loaded here, so
+ * that nobody else waits for it.
+ */
+async function paymentsOf({
+  config,
+  settings,
+  node,
+  ...parts
+}: PaymentHostingParts): Promise<Payments | null> {
   if (settings.payments.rails.length === 0) return null;
   const { openPayments } = await import("../payments/open.ts");
   return openPayments({
@@ -197,17 +273,32 @@ async function paymentsOf({ config, settings, node, ...parts }: PaymentHostingPa
 }
 
 /** Pay-per-call, where there is a rail for it; null = there is none. Loaded like payments. */
-async function sessionsOf({ config, settings, ...parts }: Omit<PaymentHostingParts, "changes" | "node">): Promise<Sessions | null> {
+async function sessionsOf({
+  config,
+  settings,
+  ...parts
+}: Omit<PaymentHostingParts, "changes" | "node">): Promise<Sessions | null> {
   const { rails: all, offerMs, waitMs } = settings.payments;
   const rails = all.filter((it) => it.kind === "session");
   if (rails.length === 0) return null;
   const { openSessions } = await import("../payments/session/open.ts");
-  return openSessions({ ...parts, rails, offerMs, waitMs, bucket: settings.buckets.managed, ...askerOf(config) });
+  return openSessions({
+    ...parts,
+    rails,
+    offerMs,
+    waitMs,
+    bucket: settings.buckets.managed,
+    ...askerOf(config),
+  });
 }
 
 /** Who asks for payment, and what the offers are signed with. */
 function askerOf({ server, secret, previousSecret, dataDir }: Config) {
-  return { realm: server.publicUrl === null ? REALM : new URL(server.publicUrl).host, secret: secret ?? localSecret(dataDir), previousSecret };
+  return {
+    realm: server.publicUrl === null ? REALM : new URL(server.publicUrl).host,
+    secret: secret ?? localSecret(dataDir),
+    previousSecret,
+  };
 }
 
 /** Who asks for payment, where the service does not know its own name. */
@@ -223,12 +314,19 @@ function whoeverServes(all: readonly Api[]): Api {
   const one = (path: string): Api | undefined => all.find((it) => it.serves(path));
   return {
     serves: (path) => one(path) !== undefined,
-    handle: (request, response, requestId) => one((request.url ?? "/").split("?", 1)[0] ?? "/")?.handle(request, response, requestId),
+    handle: (request, response, requestId) =>
+      one((request.url ?? "/").split("?", 1)[0] ?? "/")?.handle(request, response, requestId),
   };
 }
 
-/** Writes what was used, for all who ask within some milliseconds at once; gives up waiting when the store takes too long. */
-function settling(credit: Credit, runtime: Runtime): (accountId: string | null) => Promise<boolean> {
+/**
+ * Writes what was used, for all who ask within some milliseconds at once; gives up waiting when the
+ * store takes too long.
+ */
+function settling(
+  credit: Credit,
+  runtime: Runtime,
+): (accountId: string | null) => Promise<boolean> {
   let next: Promise<void> | null = null;
   return async (accountId) => {
     if (!credit.isUnwritten(accountId)) return false;
@@ -256,15 +354,25 @@ function within(runtime: Runtime, ms: number, work: Promise<void>): Promise<void
   });
 }
 
-/** Copies the embedded store of a configuration into an empty PostgreSQL database. Returns what to tell the operator; throws with a text where it cannot. */
-export async function exportEmbedded({ dataDir }: Config, url: string, runtime: Runtime): Promise<string> {
+/**
+ * Copies the embedded store of a configuration into an empty PostgreSQL database. Returns what to
+ * tell the operator; throws with a text where it cannot.
+ */
+export async function exportEmbedded(
+  { dataDir }: Config,
+  url: string,
+  runtime: Runtime,
+): Promise<string> {
   const from = await openStore({ url: "", dataDir });
   try {
     const to = await openStore({ url, dataDir });
     try {
       const counts = await exportStore(from, to, runtime.wallMs());
       const rows = Object.entries(counts).map(([table, count]) => `  ${table} ${count}`);
-      return `copied, and the books agree:\n${rows.join("\n")}\nStart svc with DATABASE_URL set to this database from now on; the embedded store stays as it was.`;
+      return (
+        `copied, and the books agree:\n${rows.join("\n")}\nStart svc with DATABASE_URL set to ` +
+        "this database from now on; the embedded store stays as it was."
+      );
     } finally {
       await to.close();
     }
@@ -273,10 +381,15 @@ export async function exportEmbedded({ dataDir }: Config, url: string, runtime: 
   }
 }
 
-/** Who this process is among those that share the store. An embedded store has one process at a time, so it goes on as the same one. */
+/**
+ * Who this process is among those that share the store. An embedded store has one process at a
+ * time, so it goes on as the same one.
+ */
 function nodeIdOf({ nodeId, storageUrl }: Config, runtime: Runtime): string {
   if (nodeId !== "") return nodeId;
-  return storageUrl === "" ? "main" : `node-${Math.floor(runtime.wallMs()).toString(36)}-${Math.floor(runtime.random() * 36 ** 6).toString(36)}`;
+  return storageUrl === ""
+    ? "main"
+    : `node-${Math.floor(runtime.wallMs()).toString(36)}-${Math.floor(runtime.random() * 36 ** 6).toString(36)}`;
 }
 
 function textOf(error: unknown): string {

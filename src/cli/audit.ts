@@ -7,16 +7,29 @@ import { readConfig, readFlags } from "./read-config.ts";
 
 /** Exit code 1 = something differs, 2 = it could not be found out. */
 export async function audit({ args, env }: CommandInput): Promise<void> {
-  const { config: file = env["SVC_CONFIG"] ?? "svc.yml", since, ...rest } = readFlags(args, { since: { type: "string" } });
+  const {
+    config: file = env["SVC_CONFIG"] ?? "svc.yml",
+    since,
+    ...rest
+  } = readFlags(args, { since: { type: "string" } });
   const sinceMs = since === undefined ? null : Date.parse(since);
   if (Object.keys(rest).length > 0 || Number.isNaN(sinceMs)) return refuse(usage());
   const result = readConfig({ file, flags: {}, env });
   if (!result.ok) return refuse(formatFaults(result.faults));
   const { config } = result;
-  const [{ auditMoney }, { readLocalRails }] = await Promise.all([import("../app/audit.ts"), import("../devnet/payments/local-rails.ts")]);
+  const [{ auditMoney }, { readLocalRails }] = await Promise.all([
+    import("../app/audit.ts"),
+    import("../devnet/payments/local-rails.ts"),
+  ]);
   try {
     const localRails = config.devnet ? readLocalRails(config.dataDir) : [];
-    const report = await auditMoney({ config, runtime: realRuntime, localRails, sinceMs, onProgress: (line) => console.error(line) });
+    const report = await auditMoney({
+      config,
+      runtime: realRuntime,
+      localRails,
+      sinceMs,
+      onProgress: (line) => console.error(line),
+    });
     for (const line of report.lines) console.log(line);
     process.exitCode = report.clean ? 0 : 1;
   } catch (error) {

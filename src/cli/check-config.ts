@@ -10,6 +10,9 @@ export function checkConfig({ args: [file], env }: CommandInput): void {
   const result = readConfig({ file, flags: {}, env });
   if (!result.ok) return refuse(formatFaults(result.faults));
   const { chains, profiles } = result.config;
-  if (result.warnings.length > 0) console.error(result.warnings.map((warning) => `warning: ${formatFaults([warning])}`).join("\n"));
+  if (result.warnings.length > 0)
+    console.error(
+      result.warnings.map((warning) => `warning: ${formatFaults([warning])}`).join("\n"),
+    );
   console.log(`${file}: valid (${chains.length} chains, ${profiles.length} profiles)`);
 }

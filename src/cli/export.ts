@@ -9,11 +9,17 @@ import { readConfig, readFlags } from "./read-config.ts";
 
 /** Exports the store of a configuration. */
 export async function exportStore({ args, env }: CommandInput): Promise<void> {
-  const { config: file = env["SVC_CONFIG"] ?? "svc.yml", to, ...rest } = readFlags(args, { to: { type: "string" } });
+  const {
+    config: file = env["SVC_CONFIG"] ?? "svc.yml",
+    to,
+    ...rest
+  } = readFlags(args, { to: { type: "string" } });
   if (to === undefined || Object.keys(rest).length > 0) return refuse(usage());
   const result = readConfig({ file, flags: {}, env });
   if (!result.ok) return refuse(formatFaults(result.faults));
   console.log(
-    await exportEmbedded(result.config, to, realRuntime).catch((error: unknown) => refuse(`svc: ${error instanceof Error ? error.message : String(error)}`)),
+    await exportEmbedded(result.config, to, realRuntime).catch((error: unknown) =>
+      refuse(`svc: ${error instanceof Error ? error.message : String(error)}`),
+    ),
   );
 }

@@ -9,7 +9,10 @@ interface Command {
   readonly notes?: readonly string[];
 }
 
-const CONFIG: readonly [string, string] = ["--config FILE", "configuration file; default: SVC_CONFIG, else svc.yml"];
+const CONFIG: readonly [string, string] = [
+  "--config FILE",
+  "configuration file; default: SVC_CONFIG, else svc.yml",
+];
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   serve: {
@@ -19,16 +22,23 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       CONFIG,
       ["--port N", "port to listen on, 0 = any free one; before PORT and server.port"],
       ["--host H", "address to listen on, 0.0.0.0 = all; before HOST and server.host"],
-      ["--log-level LEVEL", "trace, debug, info, warn, error, fatal or silent; before LOG_LEVEL and log_level"],
+      [
+        "--log-level LEVEL",
+        "trace, debug, info, warn, error, fatal or silent; before LOG_LEVEL and log_level",
+      ],
     ],
     notes: [
-      "Signals: SIGHUP reads providers and limits again, SIGTERM and SIGINT finish what was accepted and end (a second one ends at once).",
-      "Environment: NODE_ENV=production refuses development settings; SVC_SECRET (at least 32 bytes) is needed there with hosted.enabled.",
+      "Signals: SIGHUP reads providers and limits again, SIGTERM and SIGINT finish what was " +
+        "accepted and end (a second one ends at once).",
+      "Environment: NODE_ENV=production refuses development settings; SVC_SECRET (at least 32 " +
+        "bytes) is needed there with hosted.enabled.",
     ],
   },
   "check-config": {
     args: "FILE",
-    does: "Checks a configuration without starting. Exit code 1 with every fault and its line; warnings leave it at 0.",
+    does:
+      "Checks a configuration without starting. Exit code 1 with every fault and its line; " +
+      "warnings leave it at 0.",
     options: [],
   },
   export: {
@@ -38,8 +48,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   audit: {
     args: "[--config FILE] [--since 2026-01-31]",
-    does: "Compares payment chains, purchases and ledger, beside the running service. Exit code 1 = something differs, 2 = it could not be found out.",
-    options: [CONFIG, ["--since DATE", "looks at transfers from this day on; default: as far back as is known"]],
+    does:
+      "Compares payment chains, purchases and ledger, beside the running service. Exit code 1 = " +
+      "something differs, 2 = it could not be found out.",
+    options: [
+      CONFIG,
+      ["--since DATE", "looks at transfers from this day on; default: as far back as is known"],
+    ],
   },
   pay: {
     args: "URL [--method POST] [--data JSON] [--max-usd 1] [--rpc URL] [--key-file FILE]",
@@ -48,8 +63,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       ["--method NAME", "HTTP method; default: POST with --data, else GET"],
       ["--data JSON", "request body"],
       ["--max-usd N", "refuses to pay more; default: 1"],
-      ["--rpc URL", "node of the offer's chain, asked about the token where the offer does not describe it"],
-      ["--key-file FILE", "file with the wallet's private key; default: the environment variable SVC_PAY_KEY"],
+      [
+        "--rpc URL",
+        "node of the offer's chain, asked about the token where the offer does not describe it",
+      ],
+      [
+        "--key-file FILE",
+        "file with the wallet's private key; default: the environment variable SVC_PAY_KEY",
+      ],
     ],
   },
   version: { args: "", does: "Prints the version.", options: [] },
@@ -69,6 +90,11 @@ export function helpOf(name: string): string | null {
   const { args, does, options, notes = [] } = command;
   const width = Math.max(0, ...options.map(([option]) => option.length));
   const listed = options.map(([option, meaning]) => `  ${option.padEnd(width)}  ${meaning}`);
-  const parts = [`usage: ${`svc ${name} ${args}`.trimEnd()}`, does, listed.join("\n"), notes.join("\n")];
+  const parts = [
+    `usage: ${`svc ${name} ${args}`.trimEnd()}`,
+    does,
+    listed.join("\n"),
+    notes.join("\n"),
+  ];
   return parts.filter((part) => part !== "").join("\n\n");
 }

@@ -1,4 +1,5 @@
-// The local chain and the local payment chains that `svc serve` starts for development. Knows nothing of how the service is built.
+// The local chain and the local payment chains that `svc serve` starts for development. Knows
+// nothing of how the service is built.
 import type { Config } from "../config/config.ts";
 import { type Devnet, startDevnet } from "../devnet/devnet.ts";
 import type { LocalPayments } from "../devnet/payments/local.ts";
@@ -17,7 +18,10 @@ export interface LocalChain {
 }
 
 /** Starts the local chain, and payments on it where only this machine reaches them. */
-export async function startLocal(config: Config, onProgress: (line: string) => void): Promise<LocalChain> {
+export async function startLocal(
+  config: Config,
+  onProgress: (line: string) => void,
+): Promise<LocalChain> {
   const starting = startDevnet({ nodes: 3, onProgress });
   const paying = startPaying(config, starting, onProgress);
   const devnet: Devnet = await starting.catch((error: unknown) => refuse(`svc: ${String(error)}`));
@@ -29,14 +33,24 @@ export async function startLocal(config: Config, onProgress: (line: string) => v
   };
 }
 
-/** Loaded only here: an instance without a local chain knows nothing of it. Null = there are no local payments. */
-async function startPaying(config: Config, devnet: Promise<Devnet>, onProgress: (line: string) => void) {
+/**
+ * Loaded only here: an instance without a local chain knows nothing of it. Null = there are no
+ * local payments.
+ */
+async function startPaying(
+  config: Config,
+  devnet: Promise<Devnet>,
+  onProgress: (line: string) => void,
+) {
   if (config.hosted === null) return null;
   const { host, publicUrl } = config.server;
-  const reached = [host, ...(publicUrl === null ? [] : [new URL(publicUrl).hostname])].find((it) => !isLoopback(it));
+  const reached = [host, ...(publicUrl === null ? [] : [new URL(publicUrl).hostname])].find(
+    (it) => !isLoopback(it),
+  );
   if (reached !== undefined) {
     onProgress(
-      `no local payments: others may reach ${reached}, and local money is worth nothing. They come with server.host 127.0.0.1 and no other public_url`,
+      `no local payments: others may reach ${reached}, and local money is worth nothing. They ` +
+        "come with server.host 127.0.0.1 and no other public_url",
     );
     return null;
   }
@@ -46,14 +60,22 @@ async function startPaying(config: Config, devnet: Promise<Devnet>, onProgress: 
       import("../devnet/payments/greeting.ts"),
       import("../devnet/payments/local-rails.ts"),
     ]);
-    const chains: LocalPayments = await local.startLocalPayments({ devnet, runtime: realRuntime, onProgress });
+    const chains: LocalPayments = await local.startLocalPayments({
+      devnet,
+      runtime: realRuntime,
+      onProgress,
+    });
     const forget = left.leaveLocalRails(config.dataDir, chains.rails);
     const into = (it: Config): Config => local.withLocalPayments(it, chains);
     const close = async (): Promise<void> => {
       forget();
       await chains.close();
     };
-    return { into, close, lines: (base: string, chain: string) => greeting.payingLines(base, chain, chains) };
+    return {
+      into,
+      close,
+      lines: (base: string, chain: string) => greeting.payingLines(base, chain, chains),
+    };
   } catch (error) {
     onProgress(`no local payments: ${String(error)}`);
     return null;

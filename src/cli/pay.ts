@@ -5,12 +5,18 @@ import { parseArgs } from "node:util";
 import { type CommandInput, codeOf, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 
-/** Pays an offer by EIP-3009. The key of the wallet comes from a file or the environment: what stands in a command line, others on the machine can read. */
+/**
+ * Pays an offer by EIP-3009. The key of the wallet comes from a file or the environment: what
+ * stands in a command line, others on the machine can read.
+ */
 export async function payOffer({ args, env }: CommandInput): Promise<void> {
   const { pay } = await import("../devnet/payments/pay.ts");
   const text = { type: "string" } as const;
   const options = { method: text, data: text, rpc: text, "max-usd": text, "key-file": text };
-  let parsed: { readonly values: Readonly<Record<string, string | undefined>>; readonly positionals: readonly string[] };
+  let parsed: {
+    readonly values: Readonly<Record<string, string | undefined>>;
+    readonly positionals: readonly string[];
+  };
   try {
     parsed = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
@@ -18,11 +24,23 @@ export async function payOffer({ args, env }: CommandInput): Promise<void> {
   }
   const { method, data, rpc, "max-usd": maxUsd = "1", "key-file": keyFile } = parsed.values;
   const [url] = parsed.positionals;
-  if (url === undefined || parsed.positionals.length > 1 || !URL.canParse(url)) return refuse(usage());
+  if (url === undefined || parsed.positionals.length > 1 || !URL.canParse(url))
+    return refuse(usage());
   const key = keyFile === undefined ? env["SVC_PAY_KEY"] : readKey(keyFile);
-  const given = { url, method: method ?? (data === undefined ? "GET" : "POST"), data: data ?? null, rpcUrl: rpc ?? null, maxUsd };
-  const outcome = { pause: (ms: number) => setTimeout(ms), print: (it: string) => console.log(it), say: (it: string) => console.error(`svc: ${it}`) };
-  if (!(await pay({ ...given, ...outcome, key: key === undefined ? null : walletKeyOf(key) }))) process.exitCode = 1;
+  const given = {
+    url,
+    method: method ?? (data === undefined ? "GET" : "POST"),
+    data: data ?? null,
+    rpcUrl: rpc ?? null,
+    maxUsd,
+  };
+  const outcome = {
+    pause: (ms: number) => setTimeout(ms),
+    print: (it: string) => console.log(it),
+    say: (it: string) => console.error(`svc: ${it}`),
+  };
+  if (!(await pay({ ...given, ...outcome, key: key === undefined ? null : walletKeyOf(key) })))
+    process.exitCode = 1;
 }
 
 function readKey(file: string): string {
@@ -35,5 +53,7 @@ function readKey(file: string): string {
 
 function walletKeyOf(text: string): `0x${string}` {
   const digits = /^\s*0x([0-9a-fA-F]{64})\s*$/.exec(text)?.[1];
-  return digits === undefined ? refuse("svc: the wallet's key is not 0x and 64 hex digits") : `0x${digits}`;
+  return digits === undefined
+    ? refuse("svc: the wallet's key is not 0x and 64 hex digits")
+    : `0x${digits}`;
 }

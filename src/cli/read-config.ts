@@ -30,7 +30,10 @@ export function readFlags(
 ): Readonly<Record<string, string | undefined>> {
   const option = { type: "string" } as const;
   try {
-    const { values } = parseArgs({ args: [...args], options: { config: option, port: option, host: option, "log-level": option, ...more } });
+    const { values } = parseArgs({
+      args: [...args],
+      options: { config: option, port: option, host: option, "log-level": option, ...more },
+    });
     return { ...values };
   } catch (error) {
     return refuse(`svc: ${error instanceof Error ? error.message : String(error)}\n${usage()}`);

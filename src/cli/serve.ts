@@ -1,4 +1,5 @@
-// `svc serve`: starts the service, reloads its configuration on SIGHUP, and drains it on SIGTERM and SIGINT.
+// `svc serve`: starts the service, reloads its configuration on SIGHUP, and drains it on SIGTERM
+// and SIGINT.
 import { pino } from "pino";
 import { type App, build } from "../app/app.ts";
 import type { Config, ConfigResult } from "../config/config.ts";
@@ -17,18 +18,29 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   const read = (): ConfigResult => readConfig({ file, flags, env });
   const first = read();
   if (!first.ok) return refuse(formatFaults(first.faults));
-  const log = pino({ level: first.config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime });
+  const log = pino({
+    level: first.config.logLevel,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+  });
   for (const warning of first.warnings) log.warn(formatFaults([warning]));
   const onProgress = (line: string): void => log.info(line);
   const local = first.config.devnet ? await startLocal(first.config, onProgress) : null;
   const complete = (config: Config): Config => local?.complete(config) ?? config;
   const config = complete(first.config);
-  const app = await build(config, { runtime: realRuntime, log, version }).catch((error: unknown) => {
-    void local?.close();
-    return refuse(`svc: ${whyNotStarted(error, config)}`);
-  });
+  const app = await build(config, { runtime: realRuntime, log, version }).catch(
+    (error: unknown) => {
+      void local?.close();
+      return refuse(`svc: ${whyNotStarted(error, config)}`);
+    },
+  );
   log.info(
-    { host: config.server.host, port: app.port, chains: config.chains.map((it) => it.chainName), profiles: config.profiles.map((it) => it.slug) },
+    {
+      host: config.server.host,
+      port: app.port,
+      chains: config.chains.map((it) => it.chainName),
+      profiles: config.profiles.map((it) => it.slug),
+    },
     "svc is serving",
   );
   if (!config.production) greet(config, app.port, local);
@@ -57,10 +69,13 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
     log.info({ signal }, "draining: finishing what was accepted");
     const startedAtMs = realRuntime.now();
     for (const again of ["SIGTERM", "SIGINT"] as const) {
-      // One Ctrl-C may arrive twice: once from the terminal and once from whoever started this process.
+      // One Ctrl-C may arrive twice: once from the terminal and once from whoever started this
+      // process.
       process.on(again, () => realRuntime.now() - startedAtMs > REPEATED_MS && process.exit(1));
     }
-    await app.close().catch((error: unknown) => log.error({ err: error }, "bug: not everything could be ended"));
+    await app
+      .close()
+      .catch((error: unknown) => log.error({ err: error }, "bug: not everything could be ended"));
     await local?.close();
     log.info("ended");
     process.exit();
@@ -69,6 +84,10 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
 
 function whyNotStarted(error: unknown, { server }: Config): string {
   const isListening = error instanceof Error && "syscall" in error && error.syscall === "listen";
-  if (isListening) return `cannot listen on ${server.host}:${server.port} (${codeOf(error)}); choose another with --port or --host`;
+  if (isListening)
+    return (
+      `cannot listen on ${server.host}:${server.port} (${codeOf(error)}); choose another with ` +
+      "--port or --host"
+    );
   return error instanceof Error ? error.message : String(error);
 }

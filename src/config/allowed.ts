@@ -1,4 +1,5 @@
-// What a setting may be, in words and as JSON Schema. Rendered from the configuration table, for messages and for the reference. Knows no values.
+// What a setting may be, in words and as JSON Schema. Rendered from the configuration table, for
+// messages and for the reference. Knows no values.
 import { z } from "zod";
 import { configFile } from "./schema.ts";
 
@@ -15,21 +16,36 @@ export function schemaOf(table: z.ZodType): SchemaNode {
   return z.toJSONSchema(table, { io: "input" });
 }
 
-/** The node that describes a path in `data`, which decides between records of several kinds; null where nothing does. */
-export function nodeAt(root: SchemaNode, path: readonly (string | number)[], data: unknown): SchemaNode | null {
+/**
+ * The node that describes a path in `data`, which decides between records of several kinds; null
+ * where nothing does.
+ */
+export function nodeAt(
+  root: SchemaNode,
+  path: readonly (string | number)[],
+  data: unknown,
+): SchemaNode | null {
   let node: SchemaNode | null = root;
   let value = data;
   for (const step of path) {
     if (node === null) return null;
     value = memberOf(value, step);
-    node = asNode(typeof step === "number" ? itemOf(node) : (node.properties?.[step] ?? node.additionalProperties));
+    node = asNode(
+      typeof step === "number"
+        ? itemOf(node)
+        : (node.properties?.[step] ?? node.additionalProperties),
+    );
     node = node === null ? null : variantFor(node, memberOf(value, "kind"));
   }
   return node;
 }
 
-/** The records that a setting may be, told apart by their `kind`; empty where it is none of several. */
-export function variantsOf(node: SchemaNode): readonly { readonly kind: string; readonly node: SchemaNode }[] {
+/**
+ * The records that a setting may be, told apart by their `kind`; empty where it is none of several.
+ */
+export function variantsOf(
+  node: SchemaNode,
+): readonly { readonly kind: string; readonly node: SchemaNode }[] {
   return (node.oneOf ?? []).flatMap((option) => {
     const variant = asNode(option);
     const kind = asNode(variant?.properties?.["kind"])?.const;
@@ -37,11 +53,16 @@ export function variantsOf(node: SchemaNode): readonly { readonly kind: string; 
   });
 }
 
-/** A record of several kinds as the one that it says it is; else as one that has nothing but a kind. */
+/**
+ * A record of several kinds as the one that it says it is; else as one that has nothing but a kind.
+ */
 function variantFor(node: SchemaNode, kind: unknown): SchemaNode {
   const variants = variantsOf(node);
   if (variants.length === 0) return node;
-  const choice = { type: "object", properties: { kind: { enum: variants.map((it) => it.kind) } } } as const;
+  const choice = {
+    type: "object",
+    properties: { kind: { enum: variants.map((it) => it.kind) } },
+  } as const;
   return variants.find((it) => it.kind === kind)?.node ?? choice;
 }
 
@@ -65,7 +86,8 @@ export function allowedText(node: SchemaNode | null): string {
   if (node.title !== undefined) return node.title;
   if (node.const !== undefined) return String(node.const);
   if (node.enum !== undefined) return `one of ${node.enum.join(", ")}`;
-  if (node.anyOf !== undefined) return node.anyOf.map((option) => allowedText(asNode(option))).join(", or ");
+  if (node.anyOf !== undefined)
+    return node.anyOf.map((option) => allowedText(asNode(option))).join(", or ");
   switch (node.type) {
     case "integer":
       return `a whole number${rangeText(node)}`;
@@ -89,7 +111,8 @@ export function allowedText(node: SchemaNode | null): string {
 function rangeText({ minimum, maximum, exclusiveMinimum }: SchemaNode): string {
   const low = minimum === undefined || minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum;
   const high = maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
-  if (exclusiveMinimum !== undefined) return ` above ${exclusiveMinimum}${high === undefined ? "" : `, up to ${high}`}`;
+  if (exclusiveMinimum !== undefined)
+    return ` above ${exclusiveMinimum}${high === undefined ? "" : `, up to ${high}`}`;
   if (low !== undefined && high !== undefined) return ` from ${low} to ${high}`;
   if (low !== undefined) return `, at least ${low}`;
   return high === undefined ? "" : `, at most ${high}`;

@@ -1,5 +1,5 @@
-// Faults of a configuration as the operator reads them: where, which setting, what is wrong and what is allowed.
-// Shows keys and names of variables, never a value: values may be secrets.
+// Faults of a configuration as the operator reads them: where, which setting, what is wrong and
+// what is allowed. Shows keys and names of variables, never a value: values may be secrets.
 import type { z } from "zod";
 import { allowedText, asNode, nodeAt, type SchemaNode } from "./allowed.ts";
 
@@ -30,32 +30,69 @@ const MAX_KEYS = 1_000;
 /** One line per fault: `file:line:column  path  message`. */
 export function formatFaults(faults: readonly ConfigFault[]): string {
   return faults
-    .map(({ file, line, column, path, message }) => [line === 0 ? file : `${file}:${line}:${column}`, path, message].filter((part) => part !== "").join("  "))
+    .map(({ file, line, column, path, message }) =>
+      [line === 0 ? file : `${file}:${line}:${column}`, path, message]
+        .filter((part) => part !== "")
+        .join("  "),
+    )
     .join("\n");
 }
 
 /** A path as text; keys that are not plain words are not shown. */
 export function pathText(path: readonly (string | number)[]): string {
   return path
-    .map((step) => (typeof step === "number" ? `[${step}]` : `.${/^[\w.-]{1,64}$/.test(step) ? step : '"…"'}`))
+    .map((step) =>
+      typeof step === "number" ? `[${step}]` : `.${/^[\w.-]{1,64}$/.test(step) ? step : '"…"'}`,
+    )
     .join("")
     .replace(/^\./, "");
 }
 
-/** What a table's own issues mean for the operator. `schema` describes the table, `data` is what was checked. */
-export function tableFaults(issues: readonly z.core.$ZodIssue[], schema: SchemaNode, data: unknown): readonly TableFault[] {
+/**
+ * What a table's own issues mean for the operator. `schema` describes the table, `data` is what was
+ * checked.
+ */
+export function tableFaults(
+  issues: readonly z.core.$ZodIssue[],
+  schema: SchemaNode,
+  data: unknown,
+): readonly TableFault[] {
   return issues.flatMap((issue): readonly TableFault[] => {
     const path = issue.path.map((step) => (typeof step === "number" ? step : String(step)));
     const node = nodeAt(schema, path, data);
     switch (issue.code) {
       case "unrecognized_keys":
-        return issue.keys.slice(0, MAX_KEYS).map((key) => ({ path: [...path, key], at: "key", message: unknownKey(key, Object.keys(node?.properties ?? {})) }));
+        return issue.keys.slice(0, MAX_KEYS).map((key) => ({
+          path: [...path, key],
+          at: "key",
+          message: unknownKey(key, Object.keys(node?.properties ?? {})),
+        }));
       case "invalid_key":
-        return [{ path, at: "key", message: `must be ${allowedText(asNode(nodeAt(schema, path.slice(0, -1), data)?.propertyNames))}` }];
+        return [
+          {
+            path,
+            at: "key",
+            message:
+              "must be " +
+              `${allowedText(asNode(nodeAt(schema, path.slice(0, -1), data)?.propertyNames))}`,
+          },
+        ];
       case "invalid_type":
-        return [{ path, at: "value", message: `${kindText(valueAt(data, path), node)}must be ${allowedText(node)}` }];
+        return [
+          {
+            path,
+            at: "value",
+            message: `${kindText(valueAt(data, path), node)}must be ${allowedText(node)}`,
+          },
+        ];
       default:
-        return [{ path, at: "value", message: `must be ${allowedText(node)}${otherUrlHint(path.at(-1), valueAt(data, path))}` }];
+        return [
+          {
+            path,
+            at: "value",
+            message: `must be ${allowedText(node)}${otherUrlHint(path.at(-1), valueAt(data, path))}`,
+          },
+        ];
     }
   });
 }
@@ -69,7 +106,10 @@ function otherUrlHint(key: string | number | undefined, value: unknown): string 
 
 function unknownKey(key: string, known: readonly string[]): string {
   const close = known.find((name) => isClose(key.toLowerCase().replaceAll("-", "_"), name));
-  return `is not a known setting; ${close === undefined ? `known here: ${known.join(", ")}` : `did you mean \`${close}\`?`}`;
+  return (
+    "is not a known setting; " +
+    `${close === undefined ? `known here: ${known.join(", ")}` : `did you mean \`${close}\`?`}`
+  );
 }
 
 /** At most two edits apart (one for short words), or one the beginning of the other. */

@@ -1,5 +1,6 @@
-// Configuration: file text, environment and flags in; one frozen record or every fault out. Precedence: flag, environment, file, default.
-// Pure: reads no file, no process environment and no clock. The settings and their defaults stand in `config/schema.ts`.
+// Configuration: file text, environment and flags in; one frozen record or every fault out.
+// Precedence: flag, environment, file, default. Pure: reads no file, no process environment and no
+// clock. The settings and their defaults stand in `config/schema.ts`.
 import type { z } from "zod";
 import type { Chain } from "../core/provider/chain.ts";
 import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
@@ -12,7 +13,13 @@ import { type ConfigFault, pathText, type TableFault, tableFaults } from "./conf
 import { type ConfigDocument, readDocument, type Variables } from "./document.ts";
 import { type HostedConfig, hostedOf } from "./hosted.ts";
 import { brokenRules } from "./rules.ts";
-import { type ConfigFile, configFile, type DEADLINES, environment, flags as flagTable } from "./schema.ts";
+import {
+  type ConfigFile,
+  configFile,
+  type DEADLINES,
+  environment,
+  flags as flagTable,
+} from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
 import { doubts } from "./warnings.ts";
 
@@ -30,7 +37,8 @@ export interface ConfigInput {
 /** A configuration, or everything that is wrong with it. */
 export type ConfigResult =
   /** `warnings`: what is allowed and hardly meant. */
-  { readonly ok: true; readonly config: Config; readonly warnings: readonly ConfigFault[] } | { readonly ok: false; readonly faults: readonly ConfigFault[] };
+  | { readonly ok: true; readonly config: Config; readonly warnings: readonly ConfigFault[] }
+  | { readonly ok: false; readonly faults: readonly ConfigFault[] };
 
 /** Bounds on what callers may ask for. */
 export interface Limits {
@@ -108,18 +116,34 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   const switches = numbersRead(input.flags, Object.keys(flagTable.shape));
   const env = environment.safeParse(variables);
   const flag = flagTable.safeParse(switches);
-  const needsSecret = production && file.data?.hosted.enabled === true && variables["SVC_SECRET"] === undefined;
+  const needsSecret =
+    production && file.data?.hosted.enabled === true && variables["SVC_SECRET"] === undefined;
   const faults = [
     ...(needsSecret
-      ? [unplaced("environment", "", { path: ["SVC_SECRET"], at: "value", message: "must be set in production when hosted.enabled is true" })]
+      ? [
+          unplaced("environment", "", {
+            path: ["SVC_SECRET"],
+            at: "value",
+            message: "must be set in production when hosted.enabled is true",
+          }),
+        ]
       : []),
     ...fileFaults(input.file, document, file.error?.issues ?? [], production),
-    ...tableFaults(env.error?.issues ?? [], schemaOf(environment), variables).map((fault) => unplaced("environment", "", fault)),
-    ...tableFaults(flag.error?.issues ?? [], schemaOf(flagTable), switches).map((fault) => unplaced("command line", "--", fault)),
+    ...tableFaults(env.error?.issues ?? [], schemaOf(environment), variables).map((fault) =>
+      unplaced("environment", "", fault),
+    ),
+    ...tableFaults(flag.error?.issues ?? [], schemaOf(flagTable), switches).map((fault) =>
+      unplaced("command line", "--", fault),
+    ),
   ].slice(0, MAX_FAULTS);
-  if (faults.length > 0 || !file.success || !env.success || !flag.success) return { ok: false, faults };
+  if (faults.length > 0 || !file.success || !env.success || !flag.success)
+    return { ok: false, faults };
   const warnings = doubts(document.data).map((doubt) => placed(input.file, document, doubt));
-  return { ok: true, config: frozen(configOf(file.data, env.data, flag.data, production)), warnings };
+  return {
+    ok: true,
+    config: frozen(configOf(file.data, env.data, flag.data, production)),
+    warnings,
+  };
 }
 
 const MAX_FAULTS = 1_000;
@@ -128,7 +152,10 @@ type Environment = z.output<typeof environment>;
 type Flags = z.output<typeof flagTable>;
 
 /** The named settings; empty ones count as absent, numbers are read. */
-function numbersRead(settings: Variables, names: readonly string[]): Readonly<Record<string, string | number>> {
+function numbersRead(
+  settings: Variables,
+  names: readonly string[],
+): Readonly<Record<string, string | number>> {
   const given = names.flatMap((name): readonly (readonly [string, string | number])[] => {
     const text = Object.hasOwn(settings, name) ? settings[name] : undefined;
     if (text === undefined || text === "") return [];
@@ -137,16 +164,40 @@ function numbersRead(settings: Variables, names: readonly string[]): Readonly<Re
   return Object.fromEntries(given);
 }
 
-function fileFaults(file: string, document: ConfigDocument, issues: readonly z.core.$ZodIssue[], production: boolean): readonly ConfigFault[] {
-  const known = document.problems.map(({ place, path, message }) => ({ file, ...place, path: pathText(path), message }));
+function fileFaults(
+  file: string,
+  document: ConfigDocument,
+  issues: readonly z.core.$ZodIssue[],
+  production: boolean,
+): readonly ConfigFault[] {
+  const known = document.problems.map(({ place, path, message }) => ({
+    file,
+    ...place,
+    path: pathText(path),
+    message,
+  }));
   if (document.data === null) return known;
-  const found: readonly TableFault[] = [...tableFaults(issues, configJsonSchema(), document.data), ...brokenRules(document.data, production)];
-  const faults = found.filter(({ path }) => !document.isUnresolved(path)).map((fault) => placed(file, document, fault));
+  const found: readonly TableFault[] = [
+    ...tableFaults(issues, configJsonSchema(), document.data),
+    ...brokenRules(document.data, production),
+  ];
+  const faults = found
+    .filter(({ path }) => !document.isUnresolved(path))
+    .map((fault) => placed(file, document, fault));
   return [...known, ...faults].sort((a, b) => a.line - b.line || a.column - b.column);
 }
 
-function placed(file: string, document: ConfigDocument, { path, at, message }: TableFault): ConfigFault {
-  return { file, ...(at === "key" ? document.keyAt(path) : document.valueAt(path)), path: pathText(path), message };
+function placed(
+  file: string,
+  document: ConfigDocument,
+  { path, at, message }: TableFault,
+): ConfigFault {
+  return {
+    file,
+    ...(at === "key" ? document.keyAt(path) : document.valueAt(path)),
+    path: pathText(path),
+    message,
+  };
 }
 
 function unplaced(file: string, prefix: string, { path, message }: TableFault): ConfigFault {
@@ -172,7 +223,9 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     production,
     devnet: file.devnet,
     chains,
-    profiles: Object.entries(file.profiles).map(([slug, profile]) => profileOf(slug, profile, chains)),
+    profiles: Object.entries(file.profiles).map(([slug, profile]) =>
+      profileOf(slug, profile, chains),
+    ),
     limits: {
       maxBodyBytes: limits.max_body_bytes,
       maxBatchItems: limits.max_batch_items,
@@ -217,7 +270,10 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
 /** `host:port`, the host of an IPv6 address without its brackets. */
 function addressOf(text: string): { readonly host: string; readonly port: number } {
   const colon = text.lastIndexOf(":");
-  return { host: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
+  return {
+    host: text.slice(0, colon).replace(/^\[|\]$/g, ""),
+    port: Number(text.slice(colon + 1)),
+  };
 }
 
 const DEADLINE_CLASS: Readonly<Record<(typeof DEADLINES)[number], DeadlineClass>> = {
@@ -228,8 +284,17 @@ const DEADLINE_CLASS: Readonly<Record<(typeof DEADLINES)[number], DeadlineClass>
   trace_block: "traceBlock",
 };
 
-function methodConfigOf(name: string, { kind, block_param, cu, deadline }: ConfigFile["methods"][string]): ConfiguredMethod {
-  return { name, kind: kind ?? null, blockAt: block_param ?? null, cu: cu ?? null, deadline: deadline === undefined ? null : DEADLINE_CLASS[deadline] };
+function methodConfigOf(
+  name: string,
+  { kind, block_param, cu, deadline }: ConfigFile["methods"][string],
+): ConfiguredMethod {
+  return {
+    name,
+    kind: kind ?? null,
+    blockAt: block_param ?? null,
+    cu: cu ?? null,
+    deadline: deadline === undefined ? null : DEADLINE_CLASS[deadline],
+  };
 }
 
 function selectionOf({ strategies }: ConfigFile, env: Environment): SelectionSettings {
@@ -246,7 +311,13 @@ function selectionOf({ strategies }: ConfigFile, env: Environment): SelectionSet
 }
 
 function chainOf(chainName: string, chain: ConfigFile["chains"][string]): Chain {
-  return { chainId: chain.chain_id, chainName, name: chain.name ?? chainName, aliases: chain.aliases, blockTimeMs: chain.block_time_ms };
+  return {
+    chainId: chain.chain_id,
+    chainName,
+    name: chain.name ?? chainName,
+    aliases: chain.aliases,
+    blockTimeMs: chain.block_time_ms,
+  };
 }
 
 type ProfileFile = ConfigFile["profiles"][string];
@@ -258,7 +329,12 @@ function profileOf(slug: string, profile: ProfileFile, chains: readonly Chain[])
     const set = profile.chains[chain.chainName];
     return set === undefined ? [] : [[chain.chainName, setOf(chain, set)]];
   });
-  return { slug, owner: null, managed: slug === "public" || slug === "premium", chains: new Map(sets) };
+  return {
+    slug,
+    owner: null,
+    managed: slug === "public" || slug === "premium",
+    chains: new Map(sets),
+  };
 }
 
 function setOf(chain: Chain, set: SetFile): ProviderSet {
@@ -274,13 +350,20 @@ function setOf(chain: Chain, set: SetFile): ProviderSet {
     backfillTimeoutMs: set.subscriptions.backfill_timeout_ms,
     logVerification: set.subscriptions.log_verification ?? usualVerification(chain.blockTimeMs),
     verificationBudget: set.subscriptions.verification_budget,
-    providers: set.providers.map((provider, index) => providerOf(provider, index, aliases[index] ?? `p${index + 1}`)),
+    providers: set.providers.map((provider, index) =>
+      providerOf(provider, index, aliases[index] ?? `p${index + 1}`),
+    ),
   };
 }
 
-/** The given alias, else pN by order; an N whose word names another provider is passed over for the next free one after the last. */
+/**
+ * The given alias, else pN by order; an N whose word names another provider is passed over for the
+ * next free one after the last.
+ */
 function aliasesOf(providers: readonly ProviderFile[]): readonly string[] {
-  const taken = new Set(providers.flatMap(({ id, alias }) => (alias === undefined ? [id] : [id, alias])));
+  const taken = new Set(
+    providers.flatMap(({ id, alias }) => (alias === undefined ? [id] : [id, alias])),
+  );
   let spare = providers.length;
   return providers.map(({ id, alias }, index) => {
     if (alias !== undefined) return alias;
@@ -304,7 +387,10 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
     wsUrl: ws?.url ?? null,
     priority: provider.priority,
     archival: provider.archival,
-    headers: authorization === null ? provider.headers : { ...provider.headers, Authorization: authorization },
+    headers:
+      authorization === null
+        ? provider.headers
+        : { ...provider.headers, Authorization: authorization },
     unsupportedMethods: new Set(capabilities.unsupported_methods),
     unsupportedCategories: new Set(capabilities.unsupported_categories),
     maxBlockRange: limits.max_block_range,

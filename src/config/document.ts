@@ -1,6 +1,18 @@
-// YAML text → plain data, with the place of every key and value and with `${NAME}` filled in. Bounded in size, depth and alias expansion.
-// Knows nothing of what the settings mean, and never puts a piece of the text into a message: values may be secrets.
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument, type YAMLError } from "yaml";
+// YAML text → plain data, with the place of every key and value and with `${NAME}` filled in.
+// Bounded in size, depth and alias expansion. Knows nothing of what the settings mean, and never
+// puts a piece of the text into a message: values may be secrets.
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  type YAMLError,
+} from "yaml";
 
 /** Where something stands in the file; both count from 1. */
 export interface Place {
@@ -20,7 +32,10 @@ export interface Problem {
 
 /** A file as data. */
 export interface ConfigDocument {
-  /** Maps, lists, text, numbers, booleans and null; null as a whole where the text could not be read. */
+  /**
+   * Maps, lists, text, numbers, booleans and null; null as a whole where the text could not be
+   * read.
+   */
   readonly data: unknown;
   readonly problems: readonly Problem[];
   /** Place of a value, or of the nearest enclosing value where it is missing. */
@@ -45,13 +60,26 @@ const NOT_A_REFERENCE = `holds \`\${\` that does not begin a \`\${NAME}\`; write
 /** Reads a YAML 1.2 file; never throws. */
 export function readDocument(text: string | Uint8Array, variables: Variables): ConfigDocument {
   const source = decode(text);
-  if (source.kind === "refused") return refused([{ place: START, path: [], message: source.message }]);
+  if (source.kind === "refused")
+    return refused([{ place: START, path: [], message: source.message }]);
   const lines = new LineCounter();
   const parsed = parse(source.text, lines);
-  if (parsed === null) return refused([{ place: START, path: [], message: "cannot be read as YAML: it is nested too deeply" }]);
+  if (parsed === null)
+    return refused([
+      { place: START, path: [], message: "cannot be read as YAML: it is nested too deeply" },
+    ]);
   const broken = [...parsed.errors, ...parsed.warnings];
   if (broken.length > 0) return refused(syntaxProblems(broken, lines));
-  const walk: Walk = { lines, variables, anchors: new Map(), keys: new Map(), values: new Map(), unresolved: new Set(), problems: [], aliased: 0 };
+  const walk: Walk = {
+    lines,
+    variables,
+    anchors: new Map(),
+    keys: new Map(),
+    values: new Map(),
+    unresolved: new Set(),
+    problems: [],
+    aliased: 0,
+  };
   const data = dataOf(walk, parsed.contents, [], false);
   return {
     data: data ?? {},
@@ -74,7 +102,11 @@ interface Walk {
   aliased: number;
 }
 
-function decode(text: string | Uint8Array): { readonly kind: "text"; readonly text: string } | { readonly kind: "refused"; readonly message: string } {
+function decode(
+  text: string | Uint8Array,
+):
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "refused"; readonly message: string } {
   const size = typeof text === "string" ? Buffer.byteLength(text) : text.length;
   if (size > MAX_BYTES) return { kind: "refused", message: `is larger than ${MAX_BYTES} bytes` };
   if (typeof text === "string") return { kind: "text", text };
@@ -87,21 +119,33 @@ function decode(text: string | Uint8Array): { readonly kind: "text"; readonly te
 
 function parse(text: string, lines: LineCounter): Document | null {
   try {
-    return parseDocument(text, { version: "1.2", lineCounter: lines, prettyErrors: false, uniqueKeys: false });
+    return parseDocument(text, {
+      version: "1.2",
+      lineCounter: lines,
+      prettyErrors: false,
+      uniqueKeys: false,
+    });
   } catch {
     return null; // Only the parser's own recursion can fail.
   }
 }
 
 function refused(problems: readonly Problem[]): ConfigDocument {
-  return { data: null, problems, valueAt: () => START, keyAt: () => START, isUnresolved: () => false };
+  return {
+    data: null,
+    problems,
+    valueAt: () => START,
+    keyAt: () => START,
+    isUnresolved: () => false,
+  };
 }
 
 function syntaxProblems(errors: readonly YAMLError[], lines: LineCounter): readonly Problem[] {
   const byLine = new Map<number, Problem>();
   for (const error of errors) {
     const place = placeAt(lines, error.pos[0]);
-    if (!byLine.has(place.line)) byLine.set(place.line, { place, path: [], message: syntaxMessage(error.code) });
+    if (!byLine.has(place.line))
+      byLine.set(place.line, { place, path: [], message: syntaxMessage(error.code) });
     if (byLine.size >= MAX_SYNTAX_PROBLEMS) break;
   }
   return [...byLine.values()];
@@ -119,7 +163,10 @@ function syntaxMessage(code: YAMLError["code"]): string {
       return 'is not valid YAML: unknown escape in "…"; use single quotes for text with backslashes';
     case "BLOCK_AS_IMPLICIT_KEY":
     case "MULTILINE_IMPLICIT_KEY":
-      return "is not valid YAML: a key here is not `name: value` on one line; put quotes around text that holds a colon and a space";
+      return (
+        "is not valid YAML: a key here is not `name: value` on one line; put quotes around text " +
+        "that holds a colon and a space"
+      );
     case "MULTIPLE_DOCS":
       return "must be the only document: remove the `---` and what follows";
     case "TAG_RESOLVE_FAILED":
@@ -127,13 +174,17 @@ function syntaxMessage(code: YAMLError["code"]): string {
     case "BAD_DIRECTIVE":
       return "must not use YAML directives (`%NAME`)";
     default:
-      return `is not valid YAML here; put quotes around text that holds special characters, such as '\${NAME}' inside { } or [ ]`;
+      return (
+        "is not valid YAML here; put quotes around text that holds special characters, such as " +
+        `'\${NAME}' inside { } or [ ]`
+      );
   }
 }
 
 function dataOf(walk: Walk, node: unknown, path: Path, aliased: boolean): unknown {
   if (aliased && ++walk.aliased > MAX_ALIASED_NODES) {
-    if (walk.aliased === MAX_ALIASED_NODES + 1) report(walk, path, `expands YAML aliases to more than ${MAX_ALIASED_NODES} values`);
+    if (walk.aliased === MAX_ALIASED_NODES + 1)
+      report(walk, path, `expands YAML aliases to more than ${MAX_ALIASED_NODES} values`);
     walk.unresolved.add(keyOf(path));
     return null;
   }
@@ -145,7 +196,8 @@ function dataOf(walk: Walk, node: unknown, path: Path, aliased: boolean): unknow
   }
   if (isAlias(node)) return aliasOf(walk, node.source, path);
   const data = contentOf(walk, node, path, aliased);
-  if ((isMap(node) || isSeq(node) || isScalar(node)) && node.anchor !== undefined) walk.anchors.set(node.anchor, node);
+  if ((isMap(node) || isSeq(node) || isScalar(node)) && node.anchor !== undefined)
+    walk.anchors.set(node.anchor, node);
   return data;
 }
 
@@ -159,7 +211,8 @@ function aliasOf(walk: Walk, name: string, path: Path): unknown {
 
 function contentOf(walk: Walk, node: unknown, path: Path, aliased: boolean): unknown {
   if (isMap(node)) return mapOf(walk, node.items, path, aliased);
-  if (isSeq(node)) return node.items.map((item, index) => dataOf(walk, item, [...path, index], aliased));
+  if (isSeq(node))
+    return node.items.map((item, index) => dataOf(walk, item, [...path, index], aliased));
   if (!isScalar(node)) return null;
   const { value } = node;
   if (typeof value === "string") return filledIn(walk, value, path);
@@ -169,15 +222,30 @@ function contentOf(walk: Walk, node: unknown, path: Path, aliased: boolean): unk
   return null;
 }
 
-function mapOf(walk: Walk, items: readonly Pair[], path: Path, aliased: boolean): Readonly<Record<string, unknown>> {
+function mapOf(
+  walk: Walk,
+  items: readonly Pair[],
+  path: Path,
+  aliased: boolean,
+): Readonly<Record<string, unknown>> {
   const entries = new Map<string, unknown>();
   for (const pair of items) {
     const place = startOf(walk, pair.key) ?? nearest(walk.values, path);
     const name = isScalar(pair.key) ? String(pair.key.value) : "";
     const at = [...path, name];
     const first = walk.keys.get(keyOf(at));
-    if (name === "" || name === "__proto__") walk.problems.push({ place, path, message: "holds a key that is empty, not text, or not allowed" });
-    else if (entries.has(name)) walk.problems.push({ place, path: at, message: `is given twice; first at line ${first?.line ?? 0}` });
+    if (name === "" || name === "__proto__")
+      walk.problems.push({
+        place,
+        path,
+        message: "holds a key that is empty, not text, or not allowed",
+      });
+    else if (entries.has(name))
+      walk.problems.push({
+        place,
+        path: at,
+        message: `is given twice; first at line ${first?.line ?? 0}`,
+      });
     else {
       if (!aliased) walk.keys.set(keyOf(at), place);
       if (!aliased) walk.values.set(keyOf(at), place);
@@ -190,10 +258,17 @@ function mapOf(walk: Walk, items: readonly Pair[], path: Path, aliased: boolean)
 function filledIn(walk: Walk, text: string, path: Path): string {
   return text.replace(REFERENCE, (match, name: string | undefined) => {
     if (match === "$${") return "${";
-    const value = name !== undefined && Object.hasOwn(walk.variables, name) ? walk.variables[name] : undefined;
+    const value =
+      name !== undefined && Object.hasOwn(walk.variables, name) ? walk.variables[name] : undefined;
     if (value !== undefined) return value;
     walk.unresolved.add(keyOf(path));
-    report(walk, path, name === undefined ? NOT_A_REFERENCE : `needs the environment variable ${name}, which is not set`);
+    report(
+      walk,
+      path,
+      name === undefined
+        ? NOT_A_REFERENCE
+        : `needs the environment variable ${name}, which is not set`,
+    );
     return "";
   });
 }

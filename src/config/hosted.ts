@@ -39,12 +39,19 @@ const tariff = z
         priority: factor(1).describe("`priority`."),
       })
       .prefault({})
-      .describe("By how much a strategy multiplies the compute units of a call; rounded down, at least 1."),
+      .describe(
+        "By how much a strategy multiplies the compute units of a call; rounded down, at least 1.",
+      ),
     methods: z
       .partialRecord(z.enum(METHODS.map((it) => it.name)), count(0, 1_000_000, 1).unwrap())
       .default({})
-      .describe("Compute units of single methods, in place of those of the method table. `unknown` = every method that is not in it."),
-    notification_cu: count(0, 1_000_000, 3).describe("Compute units of one notification of a subscription."),
+      .describe(
+        "Compute units of single methods, in place of those of the method table. `unknown` = " +
+          "every method that is not in it.",
+      ),
+    notification_cu: count(0, 1_000_000, 3).describe(
+      "Compute units of one notification of a subscription.",
+    ),
   })
   .prefault({})
   .describe("What calls cost.");
@@ -52,20 +59,37 @@ const tariff = z
 /** The hosted service: who is served, what it costs, and within which bounds. */
 export const hosted = z
   .strictObject({
-    enabled: z.boolean().default(false).describe("Serves callers by key, meters and charges what they use. Needs profile `public`."),
+    enabled: z
+      .boolean()
+      .default(false)
+      .describe("Serves callers by key, meters and charges what they use. Needs profile `public`."),
     keyless: z
       .boolean()
       .default(false)
-      .describe("Also serves callers without a key, unmetered, as a plain router does. For instances that only you can reach."),
+      .describe(
+        "Also serves callers without a key, unmetered, as a plain router does. For instances " +
+          "that only you can reach.",
+      ),
     operator_token: operatorToken.describe("Another name of `server.operator_token`."),
-    starting_grant_cu: count(0, 1_000_000_000, 5_000).describe("Compute units that a new anonymous key starts with."),
-    free_cu_per_month: count(0, 1_000_000_000_000, 1_000_000).describe("Compute units an account may use each month on public providers without paying."),
-    fallback_days: count(0, 3_650, 30).describe("Days for which an account that has paid before is served on public providers after its balance ran out."),
+    starting_grant_cu: count(0, 1_000_000_000, 5_000).describe(
+      "Compute units that a new anonymous key starts with.",
+    ),
+    free_cu_per_month: count(0, 1_000_000_000_000, 1_000_000).describe(
+      "Compute units an account may use each month on public providers without paying.",
+    ),
+    fallback_days: count(0, 3_650, 30).describe(
+      "Days for which an account that has paid before is served on public providers after its " +
+        "balance ran out.",
+    ),
     tariff,
     buckets: z
       .strictObject({
         managed: rate(100, 200, "With premium access."),
-        reduced: rate(30, 60, "On public providers because nothing is left to pay with, or by the free allowance."),
+        reduced: rate(
+          30,
+          60,
+          "On public providers because nothing is left to pay with, or by the free allowance.",
+        ),
         public: rate(30, 60, "On profile `public` when it was asked for."),
         custom: rate(1_000, 2_000, "On each Custom profile."),
       })
@@ -74,21 +98,29 @@ export const hosted = z
     allow_private_providers: z
       .boolean()
       .default(false)
-      .describe("Lets the providers of Custom profiles be at private and local addresses. For development only: with it, users reach into your network."),
+      .describe(
+        "Lets the providers of Custom profiles be at private and local addresses. For " +
+          "development only: with it, users reach into your network.",
+      ),
     max_keys: count(1, 100_000, 100).describe("Keys of one account."),
     max_profiles: count(0, 1_000, 5).describe("Custom profiles of one account."),
     old_forms: z
       .enum(["on", "auto", "off"])
       .default("auto")
       .describe(
-        "Older forms of requests: `on` = they are served, `auto` = those that nobody has used for 30 days are not any more from the next start on, `off` = none is.",
+        "Older forms of requests: `on` = they are served, `auto` = those that nobody has used " +
+          "for 30 days are not any more from the next start on, `off` = none is.",
       ),
-    keys_per_hour: count(1, 1_000_000, 10).describe("Keys that one IP address (IPv6: one /64) may create in an hour."),
+    keys_per_hour: count(1, 1_000_000, 10).describe(
+      "Keys that one IP address (IPv6: one /64) may create in an hour.",
+    ),
     flush_interval_ms: intervalMs(1_000, 60_000).describe(
-      "Time between two writes of what was used. What was served since the last one is not billed if the process dies.",
+      "Time between two writes of what was used. What was served since the last one is not " +
+        "billed if the process dies.",
     ),
     node_timeout_ms: intervalMs(30_000, 3_600_000).describe(
-      "A process that was not heard of for this long is taken for dead, and its unspent credit is returned.",
+      "A process that was not heard of for this long is taken for dead, and its unspent credit " +
+        "is returned.",
     ),
     payments,
   })
@@ -127,7 +159,10 @@ const NANO = 1_000_000_000;
 export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
   if (!file.enabled) return null;
   const { tariff, buckets } = file;
-  const sizeOf = (it: { readonly per_second: number; readonly burst: number }): RateLimitSize => ({ perSecond: it.per_second, burst: it.burst });
+  const sizeOf = (it: { readonly per_second: number; readonly burst: number }): RateLimitSize => ({
+    perSecond: it.per_second,
+    burst: it.burst,
+  });
   return {
     keyless: file.keyless,
     startingGrantCu: file.starting_grant_cu,
@@ -139,7 +174,12 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
       nanoPerCu: NANO / tariff.cu_per_usd,
       factors: factorsOf(tariff.factors),
     }),
-    buckets: { managed: sizeOf(buckets.managed), reduced: sizeOf(buckets.reduced), public: sizeOf(buckets.public), custom: sizeOf(buckets.custom) },
+    buckets: {
+      managed: sizeOf(buckets.managed),
+      reduced: sizeOf(buckets.reduced),
+      public: sizeOf(buckets.public),
+      custom: sizeOf(buckets.custom),
+    },
     allowPrivateProviders: file.allow_private_providers,
     maxKeys: file.max_keys,
     maxProfiles: file.max_profiles,
@@ -152,7 +192,11 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
 }
 
 /** Underscores are accepted where the strategies are spelled with hyphens. */
-function factorsOf({ load_balanced, latency_weighted, ...factors }: z.output<typeof tariff>["factors"]): Tariff["factors"] {
+function factorsOf({
+  load_balanced,
+  latency_weighted,
+  ...factors
+}: z.output<typeof tariff>["factors"]): Tariff["factors"] {
   return {
     ...factors,
     "load-balanced": load_balanced ?? factors["load-balanced"],

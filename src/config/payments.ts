@@ -45,8 +45,13 @@ const tempo = z
       .min(1)
       .max(2)
       .default(["pull", "push"])
-      .describe("`pull` = the service sends the transaction that the client signed; `push` = the client sends it and shows its hash."),
-    confirmations: count(0, 1_000, 0).describe("Blocks that have to follow before money counts as received."),
+      .describe(
+        "`pull` = the service sends the transaction that the client signed; `push` = the " +
+          "client sends it and shows its hash.",
+      ),
+    confirmations: count(0, 1_000, 0).describe(
+      "Blocks that have to follow before money counts as received.",
+    ),
   })
   .describe("MPP `tempo`/`charge`.");
 
@@ -55,14 +60,27 @@ const evm = z
     kind: z.literal("evm"),
     ...common,
     token: z
-      .strictObject({ address, name: z.string().min(1).max(64), version: z.string().min(1).max(16) })
+      .strictObject({
+        address,
+        name: z.string().min(1).max(64),
+        version: z.string().min(1).max(16),
+      })
       .describe("Token with EIP-3009, and the name and version of its EIP-712 domain."),
-    wallet_key: walletKey.describe("Secret key of the settlement wallet, which holds nothing but gas."),
-    confirmations: count(0, 1_000, 3).describe("Blocks that have to follow before money counts as received."),
-    low_gas_wei: wei.default("10000000000000000").describe("Below this much in the settlement wallet the operator is alarmed."),
+    wallet_key: walletKey.describe(
+      "Secret key of the settlement wallet, which holds nothing but gas.",
+    ),
+    confirmations: count(0, 1_000, 3).describe(
+      "Blocks that have to follow before money counts as received.",
+    ),
+    low_gas_wei: wei
+      .default("10000000000000000")
+      .describe("Below this much in the settlement wallet the operator is alarmed."),
     max_gas_wei: wei
       .default("2000000000000000")
-      .describe("The most that the gas of one settlement may cost; while it costs more, payments wait and nothing is offered by this rail."),
+      .describe(
+        "The most that the gas of one settlement may cost; while it costs more, payments wait " +
+          "and nothing is offered by this rail.",
+      ),
   })
   .describe("EIP-3009 authorizations: MPP `evm`/`charge` and x402 `exact`.");
 
@@ -71,12 +89,18 @@ const session = z
     kind: z.literal("session"),
     ...common,
     token: address.describe("TIP-20 token that is paid in, a stablecoin in USD."),
-    wallet_key: walletKey.describe("Secret key of the recipient's wallet, which settles and closes channels."),
-    confirmations: count(0, 1_000, 0).describe("Blocks that have to follow before money counts as received."),
+    wallet_key: walletKey.describe(
+      "Secret key of the recipient's wallet, which settles and closes channels.",
+    ),
+    confirmations: count(0, 1_000, 0).describe(
+      "Blocks that have to follow before money counts as received.",
+    ),
     escrow: address.optional().describe("Channel contract. Default: the precompile of the chain."),
     deposit_usd: usd("1").describe("Deposit that is suggested to clients."),
     settle_usd: usd("0.5").describe("A channel is settled once this much is owed."),
-    settle_after_ms: intervalMs(600_000).describe("A channel is settled when something has been owed for this long."),
+    settle_after_ms: intervalMs(600_000).describe(
+      "A channel is settled when something has been owed for this long.",
+    ),
   })
   .describe("MPP `tempo`/`session`, for pay-per-call at `/rpc/session/…`.");
 
@@ -97,15 +121,25 @@ export const payments = z
     rails: z
       .array(z.discriminatedUnion("kind", [tempo, evm, session]))
       .max(8)
-      .refine((rails) => isDistinct(rails.map((it) => `${it.kind} ${it.chain_id}`)) && isDistinct(rails.flatMap(walletOf)))
-      .meta({ title: "at most 8 rails, each of its kind once for a chain, and each with a wallet of its own there" })
+      .refine(
+        (rails) =>
+          isDistinct(rails.map((it) => `${it.kind} ${it.chain_id}`)) &&
+          isDistinct(rails.flatMap(walletOf)),
+      )
+      .meta({
+        title:
+          "at most 8 rails, each of its kind once for a chain, and each with a wallet of its " +
+          "own there",
+      })
       .default([])
       .describe("Ways to pay. None = nothing can be bought."),
     min_usd: usd("0.1").describe("Smallest purchase."),
     max_usd: usd("100").describe("Largest purchase."),
     custom_day_usd: usd("1.3").describe("Price of a day of Custom access."),
     max_custom_days: count(1, 366, 30).describe("Days of Custom access in one purchase."),
-    wait_ms: intervalMs(5_000, 60_000).describe("How long a paying request waits for its chain before it is answered `payment_pending`."),
+    wait_ms: intervalMs(5_000, 60_000).describe(
+      "How long a paying request waits for its chain before it is answered `payment_pending`.",
+    ),
     offer_ms: intervalMs(300_000, 3_600_000).describe("How long an offer may be taken up."),
   })
   .refine((it) => (parseUsd(it.min_usd) ?? 0n) <= (parseUsd(it.max_usd) ?? 0n))
@@ -127,13 +161,26 @@ export function paymentsOf(file: z.output<typeof payments>): PaymentSettings {
 }
 
 function railOf(file: z.output<typeof payments>["rails"][number]): RailSettings {
-  const base = { rpcUrl: file.rpc_url, chainId: file.chain_id, recipient: file.recipient, confirmations: file.confirmations, local: false };
+  const base = {
+    rpcUrl: file.rpc_url,
+    chainId: file.chain_id,
+    recipient: file.recipient,
+    confirmations: file.confirmations,
+    local: false,
+  };
   const token = (it: string) => ({ address: it, name: "", version: "" });
   switch (file.kind) {
     case "tempo":
       return { ...base, kind: "tempo", token: token(file.token), modes: file.modes };
     case "evm":
-      return { ...base, kind: "evm", token: file.token, walletKey: file.wallet_key, lowGasWei: BigInt(file.low_gas_wei), maxGasWei: BigInt(file.max_gas_wei) };
+      return {
+        ...base,
+        kind: "evm",
+        token: file.token,
+        walletKey: file.wallet_key,
+        lowGasWei: BigInt(file.low_gas_wei),
+        maxGasWei: BigInt(file.max_gas_wei),
+      };
     case "session":
       return {
         ...base,

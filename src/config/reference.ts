@@ -1,5 +1,14 @@
-// The reference of the configuration as Markdown, rendered from the configuration table. Knows no setting of its own.
-import { allowedText, asNode, configJsonSchema, itemOf, type SchemaNode, schemaOf, variantsOf } from "./allowed.ts";
+// The reference of the configuration as Markdown, rendered from the configuration table. Knows no
+// setting of its own.
+import {
+  allowedText,
+  asNode,
+  configJsonSchema,
+  itemOf,
+  type SchemaNode,
+  schemaOf,
+  variantsOf,
+} from "./allowed.ts";
 import { environment } from "./schema.ts";
 
 const INTRODUCTION = `# Configuration
@@ -52,27 +61,48 @@ const RULES = `## Rules across settings
 
 /** The reference as Markdown. */
 export function configReference(): string {
-  return [INTRODUCTION, ...sections(configJsonSchema(), ""), RULES, environmentSection()].join("\n");
+  return [INTRODUCTION, ...sections(configJsonSchema(), ""), RULES, environmentSection()].join(
+    "\n",
+  );
 }
 
 function sections(node: SchemaNode, path: string): readonly string[] {
-  const members = membersOf(node).map(({ key, child }) => ({ key, child, path: path === "" ? key : `${path}.${key}` }));
+  const members = membersOf(node).map(({ key, child }) => ({
+    key,
+    child,
+    path: path === "" ? key : `${path}.${key}`,
+  }));
   const nested = members.flatMap(({ child, path: at }): readonly string[] => {
     const inner = innerOf(child);
     if (inner !== null) return sections(inner.node, `${at}${inner.suffix}`);
-    return variantsOf(itemOf(child) ?? child).flatMap(({ kind, node: variant }) => sections(variant, `${at}[] of kind ${kind}`));
+    return variantsOf(itemOf(child) ?? child).flatMap(({ kind, node: variant }) =>
+      sections(variant, `${at}[] of kind ${kind}`),
+    );
   });
-  const rows = members.map(({ key, child }) => row(key, child, node.required?.includes(key) ?? false));
+  const rows = members.map(({ key, child }) =>
+    row(key, child, node.required?.includes(key) ?? false),
+  );
   const table = ["| Key | May be | Default | Meaning |", "|---|---|---|---|", ...rows].join("\n");
-  return [`## ${path === "" ? "The file" : `\`${path}\``}\n\n${path === "" ? "" : `${node.description ?? ""}\n\n`}${table}\n`, ...nested];
+  return [
+    "## " +
+      `${path === "" ? "The file" : `\`${path}\``}\n\n${path === "" ? "" : `${node.description ?? ""}\n\n`}${table}\n`,
+    ...nested,
+  ];
 }
 
 function row(key: string, child: SchemaNode, required: boolean): string {
   const inner = innerOf(child);
   const item = itemOf(child);
-  const kind = inner === null && item !== null && child.title === undefined ? `a list, each ${allowedText(item)}` : allowedText(child);
-  const fallback = inner !== null || child.default === undefined ? "" : `\`${JSON.stringify(child.default)}\``;
-  return `| \`${key}\` | ${cell(kind)} | ${required ? "required" : fallback} | ${cell(child.description ?? inner?.node.description ?? "")} |`;
+  const kind =
+    inner === null && item !== null && child.title === undefined
+      ? `a list, each ${allowedText(item)}`
+      : allowedText(child);
+  const fallback =
+    inner !== null || child.default === undefined ? "" : `\`${JSON.stringify(child.default)}\``;
+  return (
+    `| \`${key}\` | ${cell(kind)} | ${required ? "required" : fallback} | ` +
+    `${cell(child.description ?? inner?.node.description ?? "")} |`
+  );
 }
 
 interface Member {
@@ -97,10 +127,13 @@ function innerOf(node: SchemaNode): { readonly node: SchemaNode; readonly suffix
 }
 
 function environmentSection(): string {
-  const rows = membersOf(schemaOf(environment)).map(({ key, child }) => `| \`${key}\` | ${cell(allowedText(child))} | ${child.description ?? ""} |`);
+  const rows = membersOf(schemaOf(environment)).map(
+    ({ key, child }) => `| \`${key}\` | ${cell(allowedText(child))} | ${child.description ?? ""} |`,
+  );
   return [
     "## Environment variables\n",
-    "An empty variable counts as not set. `SVC_CONFIG` names the file; `NODE_ENV=production` marks production.\n",
+    "An empty variable counts as not set. `SVC_CONFIG` names the file; `NODE_ENV=production` " +
+      "marks production.\n",
     "| Variable | May be | Setting |",
     "|---|---|---|",
     ...rows,

@@ -1,5 +1,6 @@
-// Rules that span several settings: uniqueness, references, what excludes what. Works on unchecked data, so that it speaks even where single settings are wrong.
-// Knows nothing of places; names paths only, and never puts a value into a message.
+// Rules that span several settings: uniqueness, references, what excludes what. Works on unchecked
+// data, so that it speaks even where single settings are wrong. Knows nothing of places; names
+// paths only, and never puts a value into a message.
 import { DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { MAX_ADDED_METHODS, methodOf } from "../core/rpc/method.ts";
 import { RESERVED_CHAIN_NAMES } from "./schema.ts";
@@ -21,26 +22,67 @@ export function brokenRules(data: unknown, production: boolean): readonly Breach
     ...chainRules(chains),
     ...methodRules(entriesOf(member(data, "methods"))),
     ...(devnet ? devnetRules(chains) : []),
-    ...entriesOf(member(data, "profiles")).flatMap(([slug, profile]) => profileRules(["profiles", slug], profile, chains, devnet)),
+    ...entriesOf(member(data, "profiles")).flatMap(([slug, profile]) =>
+      profileRules(["profiles", slug], profile, chains, devnet),
+    ),
   ];
 }
 
-function serviceRules(data: unknown, chainCount: number, devnet: boolean, production: boolean): readonly Breach[] {
+function serviceRules(
+  data: unknown,
+  chainCount: number,
+  devnet: boolean,
+  production: boolean,
+): readonly Breach[] {
   const breaches: Breach[] = [];
-  if (member(member(data, "hosted"), "enabled") === true && !devnet && member(member(data, "profiles"), "public") === undefined)
-    breaches.push(breach(["hosted", "enabled"], "must be false without profile `public`: it serves whoever has nothing left to pay with"));
+  if (
+    member(member(data, "hosted"), "enabled") === true &&
+    !devnet &&
+    member(member(data, "profiles"), "public") === undefined
+  )
+    breaches.push(
+      breach(
+        ["hosted", "enabled"],
+        "must be false without profile `public`: it serves whoever has nothing left to pay with",
+      ),
+    );
   if (member(member(data, "hosted"), "allow_private_providers") === true && production)
-    breaches.push(breach(["hosted", "allow_private_providers"], "must be false in production (NODE_ENV=production): with it, users reach into your network"));
+    breaches.push(
+      breach(
+        ["hosted", "allow_private_providers"],
+        "must be false in production (NODE_ENV=production): with it, users reach into your network",
+      ),
+    );
   if (production && member(member(data, "server"), "public_url") === undefined)
     breaches.push(
-      breach(["server"], "must have `public_url` in production (NODE_ENV=production): it goes into URLs that hold keys, and callers choose `Host`"),
+      breach(
+        ["server"],
+        "must have `public_url` in production (NODE_ENV=production): it goes into URLs that " +
+          "hold keys, and callers choose `Host`",
+      ),
     );
   breaches.push(...spelledTwice(data));
   if (member(member(data, "cluster"), "enabled") === true)
-    breaches.push(breach(["cluster", "enabled"], "must be false: clustering is not available in this version; run instances independently"));
-  if (devnet && production) breaches.push(breach(["devnet"], "must be false in production (NODE_ENV=production): it starts local test nodes"));
+    breaches.push(
+      breach(
+        ["cluster", "enabled"],
+        "must be false: clustering is not available in this version; run instances independently",
+      ),
+    );
+  if (devnet && production)
+    breaches.push(
+      breach(
+        ["devnet"],
+        "must be false in production (NODE_ENV=production): it starts local test nodes",
+      ),
+    );
   if (!devnet && chainCount === 0 && !isPresentButBroken(member(data, "chains")))
-    breaches.push(breach(["chains"], "must name at least one chain, or set `devnet: true` to try the service with local nodes"));
+    breaches.push(
+      breach(
+        ["chains"],
+        "must name at least one chain, or set `devnet: true` to try the service with local nodes",
+      ),
+    );
   return breaches;
 }
 
@@ -61,9 +103,12 @@ const TWO_NAMES: readonly (readonly [name: Breach["path"], other: Breach["path"]
 ];
 
 function spelledTwice(data: unknown): readonly Breach[] {
-  const given = (path: Breach["path"]): boolean => path.reduce<unknown>((value, key) => member(value, String(key)), data) !== undefined;
+  const given = (path: Breach["path"]): boolean =>
+    path.reduce<unknown>((value, key) => member(value, String(key)), data) !== undefined;
   return TWO_NAMES.flatMap(([name, other]) =>
-    given(name) && given(other) ? [breach(other, `must not stand beside \`${name.join(".")}\`: they are one setting`)] : [],
+    given(name) && given(other)
+      ? [breach(other, `must not stand beside \`${name.join(".")}\`: they are one setting`)]
+      : [],
   );
 }
 
@@ -86,7 +131,13 @@ function chainRules(chains: readonly Entry[]): readonly Breach[] {
     if (typeof id !== "number") continue;
     const owner = ids.get(id);
     if (owner === undefined) ids.set(id, name);
-    else breaches.push(breach(["chains", name, "chain_id"], `must be unique: chain ${shown(owner)} has the same id`));
+    else
+      breaches.push(
+        breach(
+          ["chains", name, "chain_id"],
+          `must be unique: chain ${shown(owner)} has the same id`,
+        ),
+      );
   }
   const owners = new Map<string, string>();
   for (const claim of claimsOf(chains)) {
@@ -99,38 +150,57 @@ function chainRules(chains: readonly Entry[]): readonly Breach[] {
 
 /** All names, then all aliases: a name wins over another chain's alias. */
 function claimsOf(chains: readonly Entry[]): readonly Claim[] {
-  const names = chains.map(([chain]): Claim => ({ chain, word: chain, path: ["chains", chain], at: "key" }));
+  const names = chains.map(
+    ([chain]): Claim => ({ chain, word: chain, path: ["chains", chain], at: "key" }),
+  );
   const aliases = chains.flatMap(([chain, value]) =>
     listOf(member(value, "aliases")).flatMap((word, index): readonly Claim[] =>
-      typeof word === "string" ? [{ chain, word, path: ["chains", chain, "aliases", index], at: "value" }] : [],
+      typeof word === "string"
+        ? [{ chain, word, path: ["chains", chain, "aliases", index], at: "value" }]
+        : [],
     ),
   );
   return [...names, ...aliases];
 }
 
-function claimMessage({ chain, word }: Claim, owners: ReadonlyMap<string, string>, ids: ReadonlyMap<number, string>): string | null {
-  if (RESERVED_CHAIN_NAMES.has(word.toLowerCase())) return `must not be a word of the URL grammar: ${[...RESERVED_CHAIN_NAMES].join(", ")}`;
+function claimMessage(
+  { chain, word }: Claim,
+  owners: ReadonlyMap<string, string>,
+  ids: ReadonlyMap<number, string>,
+): string | null {
+  if (RESERVED_CHAIN_NAMES.has(word.toLowerCase()))
+    return `must not be a word of the URL grammar: ${[...RESERVED_CHAIN_NAMES].join(", ")}`;
   const owner = owners.get(word.toLowerCase());
   if (owner === chain) return "is given twice for this chain, letter case ignored";
-  if (owner !== undefined) return `must be unique, letter case ignored: chain ${shown(owner)} has the same name or alias`;
+  if (owner !== undefined)
+    return `must be unique, letter case ignored: chain ${shown(owner)} has the same name or alias`;
   const other = /^\d+$/.test(word) ? ids.get(Number(word)) : undefined;
-  return other !== undefined && other !== chain ? `must not be the chain id of another chain: ${shown(other)} has it` : null;
+  return other !== undefined && other !== chain
+    ? `must not be the chain id of another chain: ${shown(other)} has it`
+    : null;
 }
 
 function devnetRules(chains: readonly Entry[]): readonly Breach[] {
-  const why = `is taken by the local chain that \`devnet: true\` adds (${DEVNET_CHAIN.chainName}, ${DEVNET_CHAIN.chainId}); rename it or set \`devnet: false\``;
+  const why =
+    `is taken by the local chain that \`devnet: true\` adds (${DEVNET_CHAIN.chainName}, ` +
+    `${DEVNET_CHAIN.chainId}); rename it or set \`devnet: false\``;
   return chains.flatMap(([name, chain]) => {
     const breaches: Breach[] = [];
     if (isDevnetName(name)) breaches.push({ path: ["chains", name], at: "key", message: why });
-    if (member(chain, "chain_id") === DEVNET_CHAIN.chainId) breaches.push(breach(["chains", name, "chain_id"], why));
+    if (member(chain, "chain_id") === DEVNET_CHAIN.chainId)
+      breaches.push(breach(["chains", name, "chain_id"], why));
     for (const [index, alias] of listOf(member(chain, "aliases")).entries())
-      if (typeof alias === "string" && isDevnetName(alias)) breaches.push(breach(["chains", name, "aliases", index], why));
+      if (typeof alias === "string" && isDevnetName(alias))
+        breaches.push(breach(["chains", name, "aliases", index], why));
     return breaches;
   });
 }
 
 function isDevnetName(name: string): boolean {
-  return name.toLowerCase() === DEVNET_CHAIN.chainName || (/^\d+$/.test(name) && Number(name) === DEVNET_CHAIN.chainId);
+  return (
+    name.toLowerCase() === DEVNET_CHAIN.chainName ||
+    (/^\d+$/.test(name) && Number(name) === DEVNET_CHAIN.chainId)
+  );
 }
 
 /** Methods that are told of: a write never becomes a read, and what is answered here stays so. */
@@ -140,20 +210,42 @@ function methodRules(methods: readonly Entry[]): readonly Breach[] {
   for (const [name, settings] of methods) {
     const { family, handling, replaySafe } = methodOf(name);
     const kind = member(settings, "kind");
-    if (handling !== "route") breaches.push({ path: ["methods", name], at: "key", message: "must not be a method that the service answers or refuses itself" });
+    if (handling !== "route")
+      breaches.push({
+        path: ["methods", name],
+        at: "key",
+        message: "must not be a method that the service answers or refuses itself",
+      });
     else if (family !== "unlisted") {
       if (kind === "read" && !replaySafe)
-        breaches.push(breach(["methods", name, "kind"], "must not be `read`: it changes something, or has state at one node"));
+        breaches.push(
+          breach(
+            ["methods", name, "kind"],
+            "must not be `read`: it changes something, or has state at one node",
+          ),
+        );
     } else {
-      if (kind === undefined) breaches.push(breach(["methods", name], "must have `kind`: it is not in the built-in table"));
+      if (kind === undefined)
+        breaches.push(
+          breach(["methods", name], "must have `kind`: it is not in the built-in table"),
+        );
       if (++added === MAX_ADDED_METHODS + 1)
-        breaches.push({ path: ["methods", name], at: "key", message: `must be one of at most ${MAX_ADDED_METHODS} that are not in the built-in table` });
+        breaches.push({
+          path: ["methods", name],
+          at: "key",
+          message: `must be one of at most ${MAX_ADDED_METHODS} that are not in the built-in table`,
+        });
     }
   }
   return breaches;
 }
 
-function profileRules(path: readonly string[], profile: unknown, chains: readonly Entry[], devnet: boolean): readonly Breach[] {
+function profileRules(
+  path: readonly string[],
+  profile: unknown,
+  chains: readonly Entry[],
+  devnet: boolean,
+): readonly Breach[] {
   const known = chains.map(([name]) => name);
   return entriesOf(member(profile, "chains")).flatMap(([name, set]) => {
     const at = [...path, "chains", name];
@@ -162,7 +254,8 @@ function profileRules(path: readonly string[], profile: unknown, chains: readonl
     const reason =
       devnet && name === DEVNET_CHAIN.chainName
         ? "must not be configured: `devnet: true` adds its providers itself"
-        : `must be the name of a chain under \`chains\`: ${known.slice(0, 50).map(shown).join(", ") || "none is configured"}`;
+        : `must be the name of a chain under \`chains\`: ` +
+          `${known.slice(0, 50).map(shown).join(", ") || "none is configured"}`;
     return [{ path: at, at: "key", message: reason }, ...breaches];
   });
 }
@@ -173,7 +266,13 @@ function providerRules(path: Breach["path"], providers: readonly unknown[]): rea
   for (const [index, provider] of providers.entries()) {
     const id = member(provider, "id");
     const first = ids.get(id);
-    if (first !== undefined) breaches.push(breach([...path, index, "id"], `must be unique per chain and profile: providers[${first}] has the same id`));
+    if (first !== undefined)
+      breaches.push(
+        breach(
+          [...path, index, "id"],
+          `must be unique per chain and profile: providers[${first}] has the same id`,
+        ),
+      );
     else if (typeof id === "string") ids.set(id, index);
   }
   const aliases = new Map<unknown, number>();
@@ -181,7 +280,13 @@ function providerRules(path: Breach["path"], providers: readonly unknown[]): rea
     const alias = member(provider, "alias");
     if (typeof alias === "string") {
       const other = aliases.get(alias) ?? ids.get(alias) ?? index;
-      if (other !== index) breaches.push(breach([...path, index, "alias"], `must be unique: providers[${other}] has it as id or alias`));
+      if (other !== index)
+        breaches.push(
+          breach(
+            [...path, index, "alias"],
+            `must be unique: providers[${other}] has it as id or alias`,
+          ),
+        );
       if (!aliases.has(alias)) aliases.set(alias, index);
     }
     if (isMap(provider)) breaches.push(...endpointRules([...path, index], provider));
@@ -192,24 +297,55 @@ function providerRules(path: Breach["path"], providers: readonly unknown[]): rea
 function endpointRules(path: Breach["path"], provider: unknown): readonly Breach[] {
   const breaches: Breach[] = [];
   const urls = ["url", "ws_url"].map((key) => ({ key, value: member(provider, key) }));
-  if (urls.every(({ value }) => value === undefined)) breaches.push(breach(path, "must have `url` (http, https), `ws_url` (ws, wss) or both"));
-  const given = entriesOf(member(provider, "headers")).filter(([name]) => name.toLowerCase() === "authorization").length;
+  if (urls.every(({ value }) => value === undefined))
+    breaches.push(breach(path, "must have `url` (http, https), `ws_url` (ws, wss) or both"));
+  const given = entriesOf(member(provider, "headers")).filter(
+    ([name]) => name.toLowerCase() === "authorization",
+  ).length;
   const found = new Set<string>();
   for (const { key, value } of urls) {
     const split = typeof value === "string" ? splitCredentials(value) : null;
     if (split === null || split.authorization === null) continue;
     found.add(split.authorization);
-    if (given > 0) breaches.push(breach([...path, key], "must not carry credentials when `headers` has `Authorization`; keep one of them"));
-    else if (found.size > 1) breaches.push(breach([...path, key], "must carry the same credentials as `url`; use two providers otherwise"));
+    if (given > 0)
+      breaches.push(
+        breach(
+          [...path, key],
+          "must not carry credentials when `headers` has `Authorization`; keep one of them",
+        ),
+      );
+    else if (found.size > 1)
+      breaches.push(
+        breach(
+          [...path, key],
+          "must carry the same credentials as `url`; use two providers otherwise",
+        ),
+      );
   }
   const names = new Set<string>();
   for (const [name] of entriesOf(member(provider, "headers"))) {
-    if (names.has(name.toLowerCase())) breaches.push({ path: [...path, "headers", name], at: "key", message: "is given twice, letter case ignored" });
+    if (names.has(name.toLowerCase()))
+      breaches.push({
+        path: [...path, "headers", name],
+        at: "key",
+        message: "is given twice, letter case ignored",
+      });
     names.add(name.toLowerCase());
   }
-  for (const [index, rule] of listOf(member(member(provider, "capabilities"), "error_rules")).entries())
-    if (isMap(rule) && (member(rule, "code") ?? null) === null && !hasItems(member(rule, "message_contains")))
-      breaches.push(breach([...path, "capabilities", "error_rules", index], "must have `code`, `message_contains` or both"));
+  for (const [index, rule] of listOf(
+    member(member(provider, "capabilities"), "error_rules"),
+  ).entries())
+    if (
+      isMap(rule) &&
+      (member(rule, "code") ?? null) === null &&
+      !hasItems(member(rule, "message_contains"))
+    )
+      breaches.push(
+        breach(
+          [...path, "capabilities", "error_rules", index],
+          "must have `code`, `message_contains` or both",
+        ),
+      );
   return breaches;
 }
 

@@ -1,5 +1,6 @@
-// The configuration table: every setting with its type, bounds, default and meaning. Validation, JSON Schema and reference are rendered from it.
-// Knows nothing of YAML, files, positions or variables; rules that span several settings live in `rules.ts`.
+// The configuration table: every setting with its type, bounds, default and meaning. Validation,
+// JSON Schema and reference are rendered from it. Knows nothing of YAML, files, positions or
+// variables; rules that span several settings live in `rules.ts`.
 import { isIP } from "node:net";
 import { z } from "zod";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
@@ -15,14 +16,23 @@ export const DEADLINES = ["cheap", "standard", "default", "trace_tx", "trace_blo
 /** Log levels, most talkative first. */
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
-/** Words that are strategies or segments of the URL grammar, so that no chain may be called like them. */
+/**
+ * Words that are strategies or segments of the URL grammar, so that no chain may be called like
+ * them.
+ */
 export const RESERVED_CHAIN_NAMES: ReadonlySet<string> = new Set(
-  "load-balanced load_balanced round-robin round_robin latency-weighted latency_weighted fastest priority k session profile provider ws rpc api".split(" "),
+  (
+    "load-balanced load_balanced round-robin round_robin latency-weighted latency_weighted " +
+    "fastest priority k session profile provider ws rpc api"
+  ).split(" "),
 );
 
 /** Headers the HTTP client sets itself. */
 const MANAGED_HEADERS: ReadonlySet<string> = new Set(
-  "connection content-length expect keep-alive proxy-connection te trailer transfer-encoding upgrade".split(" "),
+  (
+    "connection content-length expect keep-alive proxy-connection te trailer transfer-encoding " +
+    "upgrade"
+  ).split(" "),
 );
 
 const MAX_PROVIDERS = 64;
@@ -37,8 +47,13 @@ const methodName = z
   .string()
   .regex(/^[A-Za-z0-9]+_[A-Za-z0-9_]+$/)
   .max(96)
-  .meta({ title: "a JSON-RPC method name of at most 96 letters, digits and `_`, such as `zks_estimateFee`" });
-const methodNames = z.array(z.string().min(1).max(200).meta({ title: "a JSON-RPC method name" })).max(500);
+  .meta({
+    title:
+      "a JSON-RPC method name of at most 96 letters, digits and `_`, such as `zks_estimateFee`",
+  });
+const methodNames = z
+  .array(z.string().min(1).max(200).meta({ title: "a JSON-RPC method name" }))
+  .max(500);
 
 const url = (schemes: readonly string[], title: string) =>
   z
@@ -60,21 +75,45 @@ const headerValue = z
 
 const errorRule = z
   .strictObject({
-    code: z.int().nullable().default(null).describe("JSON-RPC error code that matches; `null` = any."),
+    code: z
+      .int()
+      .nullable()
+      .default(null)
+      .describe("JSON-RPC error code that matches; `null` = any."),
     message_contains: z
       .array(z.string().min(1).max(500))
       .max(50)
       .default([])
-      .describe("Pieces of text; any one of them in the error message matches, letter case ignored. Empty = any message."),
-    category: z.enum([...ERROR_CATEGORIES]).describe("What the error means: a category of the built-in classification."),
+      .describe(
+        "Pieces of text; any one of them in the error message matches, letter case ignored. " +
+          "Empty = any message.",
+      ),
+    category: z
+      .enum([...ERROR_CATEGORIES])
+      .describe("What the error means: a category of the built-in classification."),
   })
-  .describe("A rule that runs before the built-in error classification. At least one of `code` and `message_contains` is needed.");
+  .describe(
+    "A rule that runs before the built-in error classification. At least one of `code` and " +
+      "`message_contains` is needed.",
+  );
 
 const providerLimits = z
   .strictObject({
-    max_block_range: z.int().min(1).nullable().default(null).describe("Largest `eth_getLogs` block range accepted; `null` = not declared."),
-    max_block_age: z.int().min(1).nullable().default(null).describe("How many blocks behind the head are still served; `null` = not declared."),
-    block_age_methods: methodNames.default([]).describe("Methods that `max_block_age` binds; empty = every method with a block parameter."),
+    max_block_range: z
+      .int()
+      .min(1)
+      .nullable()
+      .default(null)
+      .describe("Largest `eth_getLogs` block range accepted; `null` = not declared."),
+    max_block_age: z
+      .int()
+      .min(1)
+      .nullable()
+      .default(null)
+      .describe("How many blocks behind the head are still served; `null` = not declared."),
+    block_age_methods: methodNames
+      .default([])
+      .describe("Methods that `max_block_age` binds; empty = every method with a block parameter."),
   })
   .prefault({})
   .describe("Declared limits. Calls beyond them go to other providers first.");
@@ -88,7 +127,11 @@ const capabilities = z
       .default([])
       .describe("Method categories this provider does not serve."),
     limits: providerLimits,
-    error_rules: z.array(errorRule).max(100).default([]).describe("Meanings of this provider's own errors; the first matching rule counts."),
+    error_rules: z
+      .array(errorRule)
+      .max(100)
+      .default([])
+      .describe("Meanings of this provider's own errors; the first matching rule counts."),
   })
   .prefault({})
   .describe("What the provider can and cannot do.");
@@ -97,14 +140,29 @@ const provider = z
   .strictObject({
     id: word.describe("Identifier in pins, logs and metrics; unique per chain and profile."),
     name: label.optional().describe("Human-readable name. Default: the id."),
-    alias: word.optional().describe("What callers of the managed profiles `public` and `premium` see instead of the id. Default: `p1`, `p2`, … by order."),
+    alias: word
+      .optional()
+      .describe(
+        "What callers of the managed profiles `public` and `premium` see instead of the id. " +
+          "Default: `p1`, `p2`, … by order.",
+      ),
     url: url(["http:", "https:"], "an http:// or https:// URL")
       .optional()
-      .describe("JSON-RPC over HTTP. May carry `user:password@`, sent as an `Authorization` header. At least one of `url` and `ws_url` is needed."),
-    ws_url: url(["ws:", "wss:"], "a ws:// or wss:// URL").optional().describe("JSON-RPC over WebSocket, for subscriptions."),
-    priority: count(0, 1_000_000, 100).describe("Order of the `priority` strategy: lower is tried first."),
+      .describe(
+        "JSON-RPC over HTTP. May carry `user:password@`, sent as an `Authorization` header. At " +
+          "least one of `url` and `ws_url` is needed.",
+      ),
+    ws_url: url(["ws:", "wss:"], "a ws:// or wss:// URL")
+      .optional()
+      .describe("JSON-RPC over WebSocket, for subscriptions."),
+    priority: count(0, 1_000_000, 100).describe(
+      "Order of the `priority` strategy: lower is tried first.",
+    ),
     archival: z.boolean().default(false).describe("Serves state of any block, however old."),
-    headers: z.record(headerName, headerValue).default({}).describe("Secret headers sent with every request to this provider."),
+    headers: z
+      .record(headerName, headerValue)
+      .default({})
+      .describe("Secret headers sent with every request to this provider."),
     capabilities,
   })
   .describe("One upstream endpoint.");
@@ -113,34 +171,52 @@ const providerSet = z
   .strictObject({
     selection: z
       .strictObject({
-        max_lag_blocks: count(0, 1_000_000, 5).describe("A provider further behind the others than this is left out."),
-        archival_threshold: count(0, 1_000_000_000, 128).describe("Blocks further behind the head than this need a provider with `archival: true`."),
+        max_lag_blocks: count(0, 1_000_000, 5).describe(
+          "A provider further behind the others than this is left out.",
+        ),
+        archival_threshold: count(0, 1_000_000_000, 128).describe(
+          "Blocks further behind the head than this need a provider with `archival: true`.",
+        ),
       })
       .prefault({})
       .describe("Which providers may serve a call."),
     monitoring: z
       .strictObject({
-        probe_interval_ms: intervalMs(12_000).describe("Time between two health probes of one provider; five times that while it pushes its heads."),
+        probe_interval_ms: intervalMs(12_000).describe(
+          "Time between two health probes of one provider; five times that while it pushes its " +
+            "heads.",
+        ),
         socket_heads: z
           .boolean()
           .default(true)
-          .describe("Listens to new heads on every provider's WebSocket. `false` for vendors that charge for each one; heights are then only polled."),
+          .describe(
+            "Listens to new heads on every provider's WebSocket. `false` for vendors that " +
+              "charge for each one; heights are then only polled.",
+          ),
       })
       .prefault({})
       .describe("Health probes."),
     subscriptions: z
       .strictObject({
-        new_heads_timeout_ms: intervalMs(42_000).describe("A subscription that delivers no new head for this long moves to another provider."),
-        max_backfill_blocks: count(1, 100_000, 100).describe("Most blocks replayed when a subscription moves to another provider."),
+        new_heads_timeout_ms: intervalMs(42_000).describe(
+          "A subscription that delivers no new head for this long moves to another provider.",
+        ),
+        max_backfill_blocks: count(1, 100_000, 100).describe(
+          "Most blocks replayed when a subscription moves to another provider.",
+        ),
         backfill_timeout_ms: intervalMs(30_000).describe("Longest time for that replay."),
         log_verification: z
           .enum([...LOG_VERIFICATIONS])
           .optional()
           .describe(
-            "Checks the logs of subscriptions with another provider: `strict` every block that may hold some, before they are told; `sampled` those that " +
-              "brought none and one in 16 of the others; `off` none. Default: `strict` where `block_time_ms` is 1000 or more, else `sampled`.",
+            "Checks the logs of subscriptions with another provider: `strict` every block that " +
+              "may hold some, before they are told; `sampled` those that " +
+              "brought none and one in 16 of the others; `off` none. Default: `strict` where " +
+              "`block_time_ms` is 1000 or more, else `sampled`.",
           ),
-        verification_budget: count(1, 10_000, 5).describe("Calls a second that these checks may make; beyond it `strict` becomes `sampled`."),
+        verification_budget: count(1, 10_000, 5).describe(
+          "Calls a second that these checks may make; beyond it `strict` becomes `sampled`.",
+        ),
       })
       .prefault({})
       .describe("Shared WebSocket subscriptions."),
@@ -154,8 +230,13 @@ const providerSet = z
   .describe("The providers of one profile on one chain. The key is the chain's name.");
 
 const profile = z
-  .strictObject({ chains: z.record(word, providerSet).default({}).describe("By chain name, as under `chains`.") })
-  .describe("A named provider set with its own health. `public` and `premium` are the managed pools; other names are your own profiles.");
+  .strictObject({
+    chains: z.record(word, providerSet).default({}).describe("By chain name, as under `chains`."),
+  })
+  .describe(
+    "A named provider set with its own health. `public` and `premium` are the managed pools; " +
+      "other names are your own profiles.",
+  );
 
 const chain = z
   .strictObject({
@@ -168,13 +249,22 @@ const chain = z
 
 const server = z
   .strictObject({
-    host: z.string().min(1).max(255).default("127.0.0.1").describe("Address to listen on; `0.0.0.0` = all."),
+    host: z
+      .string()
+      .min(1)
+      .max(255)
+      .default("127.0.0.1")
+      .describe("Address to listen on; `0.0.0.0` = all."),
     port: count(0, 65_535, 4_000).describe("Port to listen on; `0` = any free one."),
     public_url: url(["http:", "https:"], "an http:// or https:// URL")
       .optional()
-      .describe("Base URL shown to callers. Required in production, where URLs hold keys; default elsewhere: the host that the caller names."),
+      .describe(
+        "Base URL shown to callers. Required in production, where URLs hold keys; default " +
+          "elsewhere: the host that the caller names.",
+      ),
     operator_token: operatorToken.describe(
-      "Secret of the operator: opens the operator's endpoints, real provider ids and the usage on the dashboard. Default: they are closed.",
+      "Secret of the operator: opens the operator's endpoints, real provider ids and the usage " +
+        "on the dashboard. Default: they are closed.",
     ),
     metrics_listen: z
       .string()
@@ -182,14 +272,24 @@ const server = z
       .optional()
       .meta({ title: "an address and a port such as 127.0.0.1:9400" })
       .describe(
-        "Serves `/metrics` with real provider ids on an address of its own. Default: peers on this machine see them at `/metrics`; set it where a proxy on this machine forwards that path.",
+        "Serves `/metrics` with real provider ids on an address of its own. Default: peers on " +
+          "this machine see them at `/metrics`; set it where a proxy on this machine forwards " +
+          "that path.",
       ),
     compression: z
       .enum(["auto", "off"])
       .default("auto")
-      .describe("`auto` compresses answers of 16 KiB and more (zstd, gzip) for callers on public addresses who accept it, two at a time; `off` none."),
+      .describe(
+        "`auto` compresses answers of 16 KiB and more (zstd, gzip) for callers on public " +
+          "addresses who accept it, two at a time; `off` none.",
+      ),
     trusted_proxies: z
-      .array(z.string().refine(isAddressRange).meta({ title: "an IP address or a range such as 10.0.0.0/8" }))
+      .array(
+        z
+          .string()
+          .refine(isAddressRange)
+          .meta({ title: "an IP address or a range such as 10.0.0.0/8" }),
+      )
       .max(100)
       .default([])
       .describe("Proxies whose `X-Forwarded-For` is believed."),
@@ -201,37 +301,72 @@ const limits = z
   .strictObject({
     max_body_bytes: count(1_024, 1_000_000_000, 8_000_000).describe("Largest request body."),
     max_batch_items: count(1, 10_000, 1_000).describe(
-      "Most calls in one batch. Calls beyond the rate of the caller's account wait within the batch, up to 30 seconds.",
+      "Most calls in one batch. Calls beyond the rate of the caller's account wait within the " +
+        "batch, up to 30 seconds.",
     ),
     batch_concurrency: count(1, 1_000, 32).describe("Calls of one batch in flight at once."),
     max_in_flight_bytes: count(1_024, 100_000_000_000, 256_000_000).describe(
-      "Bytes held in memory at once, all callers together: request bodies, and answers that are gathered (batches, WebSockets). Beyond it: `unavailable`.",
+      "Bytes held in memory at once, all callers together: request bodies, and answers that " +
+        "are gathered (batches, WebSockets). Beyond it: `unavailable`.",
     ),
     max_caller_bytes: count(1_024, 100_000_000_000, 64_000_000).describe(
-      "The part of that which requests and gathered answers of one caller may take: an account, or an IP address (IPv6: a /64) without a key. Short requests, and answers to single calls over HTTP, need none.",
+      "The part of that which requests and gathered answers of one caller may take: an " +
+        "account, or an IP address (IPv6: a /64) without a key. Short requests, and answers to " +
+        "single calls over HTTP, need none.",
     ),
     max_answer_bytes: count(1_024, 1_000_000_000_000, 1_073_741_824).describe(
-      "Longest answer of a provider; one that goes on is cut off. At most 64 MiB for providers of users.",
+      "Longest answer of a provider; one that goes on is cut off. At most 64 MiB for providers " +
+        "of users.",
     ),
     max_connections: count(1, 1_000_000, 10_000).describe("Client connections open at once."),
-    headers_timeout_ms: intervalMs(10_000).describe("Longest time for a client to send the request headers."),
-    request_timeout_ms: intervalMs(30_000).describe("Longest time for a client to send a whole request."),
-    keep_alive_timeout_ms: intervalMs(65_000).describe("An idle client connection is closed after this."),
-    drain_timeout_ms: intervalMs(30_000).describe("Longest time to finish accepted requests when stopping."),
+    headers_timeout_ms: intervalMs(10_000).describe(
+      "Longest time for a client to send the request headers.",
+    ),
+    request_timeout_ms: intervalMs(30_000).describe(
+      "Longest time for a client to send a whole request.",
+    ),
+    keep_alive_timeout_ms: intervalMs(65_000).describe(
+      "An idle client connection is closed after this.",
+    ),
+    drain_timeout_ms: intervalMs(30_000).describe(
+      "Longest time to finish accepted requests when stopping.",
+    ),
     max_attempts: count(1, 10, 3).describe("Most providers asked for one replay-safe call."),
-    max_socket_requests: count(1, 10_000, 32).describe("Requests in flight at once on one WebSocket; a batch counts as one."),
-    max_socket_bytes: count(1_024, 1_000_000_000, 33_554_432).describe("Request bytes in flight at once on one WebSocket."),
+    max_socket_requests: count(1, 10_000, 32).describe(
+      "Requests in flight at once on one WebSocket; a batch counts as one.",
+    ),
+    max_socket_bytes: count(1_024, 1_000_000_000, 33_554_432).describe(
+      "Request bytes in flight at once on one WebSocket.",
+    ),
     max_socket_subscriptions: count(1, 100_000, 128).describe("Subscriptions of one WebSocket."),
-    max_log_filters: count(1, 100_000, 128).describe("Different log filters that one account may have open at once, on all its connections together."),
-    max_keyless_log_filters: count(1, 100_000, 32).describe("The same for callers without a key, by IP address (the /64 of an IPv6 address)."),
-    max_filters: count(1, 1_000_000, 10_000).describe("Filters (`eth_newFilter` and its like) open at once, all callers together."),
-    max_caller_filters: count(1, 1_000_000, 256).describe("Filters of one account, or of one address without a key."),
+    max_log_filters: count(1, 100_000, 128).describe(
+      "Different log filters that one account may have open at once, on all its connections " +
+        "together.",
+    ),
+    max_keyless_log_filters: count(1, 100_000, 32).describe(
+      "The same for callers without a key, by IP address (the /64 of an IPv6 address).",
+    ),
+    max_filters: count(1, 1_000_000, 10_000).describe(
+      "Filters (`eth_newFilter` and its like) open at once, all callers together.",
+    ),
+    max_caller_filters: count(1, 1_000_000, 256).describe(
+      "Filters of one account, or of one address without a key.",
+    ),
     max_filter_bytes: count(65_536, 100_000_000_000, 134_217_728).describe(
       "Bytes that wait to be polled in all filters; beyond it the one with the most ends.",
     ),
-    max_socket_queue_bytes: count(1_024, 1_000_000_000, 8_000_000).describe("A client that lets more than this wait to be read is too slow: closed with 1013."),
-    socket_ping_ms: intervalMs(30_000).describe("Time between two pings on a WebSocket; closed with 1002 after two without a pong."),
-    first_attempt_share: z.number().gt(0).max(1).default(0.6).describe("Part of the deadline the first of several attempts may use."),
+    max_socket_queue_bytes: count(1_024, 1_000_000_000, 8_000_000).describe(
+      "A client that lets more than this wait to be read is too slow: closed with 1013.",
+    ),
+    socket_ping_ms: intervalMs(30_000).describe(
+      "Time between two pings on a WebSocket; closed with 1002 after two without a pong.",
+    ),
+    first_attempt_share: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.6)
+      .describe("Part of the deadline the first of several attempts may use."),
   })
   .prefault({})
   .describe("Bounds on what callers may ask for.");
@@ -240,7 +375,9 @@ const deadlines = z
   .strictObject({
     cheap_ms: intervalMs(2_000).describe("Answers from memory: `eth_blockNumber`, `eth_gasPrice`."),
     standard_ms: intervalMs(5_000).describe("Single reads: blocks, transactions, balances."),
-    default_ms: intervalMs(10_000).describe("`eth_call`, `eth_getLogs` and methods that are not in the table."),
+    default_ms: intervalMs(10_000).describe(
+      "`eth_call`, `eth_getLogs` and methods that are not in the table.",
+    ),
     trace_tx_ms: intervalMs(30_000).describe("`debug_*` and `trace_*` of one transaction."),
     trace_block_ms: intervalMs(45_000).describe("`debug_*` and `trace_*` of whole blocks."),
   })
@@ -252,28 +389,67 @@ const method = z
     kind: z
       .enum(["read", "write"])
       .optional()
-      .describe("`read`: may be sent to several providers; `write`: to one. Needed for methods that are not in the built-in table."),
-    block_param: z.int().min(0).max(15).optional().describe("Index in `params` of the block that it reads, as a tag, number or EIP-1898 object."),
+      .describe(
+        "`read`: may be sent to several providers; `write`: to one. Needed for methods that " +
+          "are not in the built-in table.",
+      ),
+    block_param: z
+      .int()
+      .min(0)
+      .max(15)
+      .optional()
+      .describe(
+        "Index in `params` of the block that it reads, as a tag, number or EIP-1898 object.",
+      ),
     cu: z
       .int()
       .min(1)
       .max(1_000_000)
       .optional()
-      .describe("Compute units at `load-balanced`; `hosted.tariff.methods` goes before it. Default: the built-in ones, else 3."),
-    deadline: z.enum(DEADLINES).optional().describe("Which of `deadlines` bounds it. Default: the built-in one, else `default`."),
+      .describe(
+        "Compute units at `load-balanced`; `hosted.tariff.methods` goes before it. Default: " +
+          "the built-in ones, else 3.",
+      ),
+    deadline: z
+      .enum(DEADLINES)
+      .optional()
+      .describe("Which of `deadlines` bounds it. Default: the built-in one, else `default`."),
   })
-  .describe("What the service should know of one JSON-RPC method. The key is its name, letter case as callers write it.");
+  .describe(
+    "What the service should know of one JSON-RPC method. The key is its name, letter case as " +
+      "callers write it.",
+  );
 
 const strategies = z
   .strictObject({
-    fastest_min_calls: count(0, 1_000_000, 3).describe("`fastest`: calls after which a provider counts as known."),
-    fastest_min_success_rate: share(0.9).describe("`fastest`: success rate a known provider needs."),
-    lw_beta: z.number().gt(0).max(20).default(3).describe("`latency-weighted`: how strongly latency counts."),
-    lw_ms_floor: z.number().gt(0).max(60_000).default(30).describe("`latency-weighted`: latencies below this count as this, in milliseconds."),
+    fastest_min_calls: count(0, 1_000_000, 3).describe(
+      "`fastest`: calls after which a provider counts as known.",
+    ),
+    fastest_min_success_rate: share(0.9).describe(
+      "`fastest`: success rate a known provider needs.",
+    ),
+    lw_beta: z
+      .number()
+      .gt(0)
+      .max(20)
+      .default(3)
+      .describe("`latency-weighted`: how strongly latency counts."),
+    lw_ms_floor: z
+      .number()
+      .gt(0)
+      .max(60_000)
+      .default(30)
+      .describe("`latency-weighted`: latencies below this count as this, in milliseconds."),
     lw_explore_floor: share(0.05).describe("`latency-weighted`: smallest weight of any provider."),
-    lw_min_calls: count(1, 1_000_000, 3).describe("`latency-weighted`: calls after which a provider has its full weight."),
-    lw_min_success_rate: share(0.85).describe("`latency-weighted`: below this success rate a provider gets the smallest weight."),
-    explore_share: share(0.02).describe("`fastest`: part of replay-safe reads sent to providers that are little known."),
+    lw_min_calls: count(1, 1_000_000, 3).describe(
+      "`latency-weighted`: calls after which a provider has its full weight.",
+    ),
+    lw_min_success_rate: share(0.85).describe(
+      "`latency-weighted`: below this success rate a provider gets the smallest weight.",
+    ),
+    explore_share: share(0.02).describe(
+      "`fastest`: part of replay-safe reads sent to providers that are little known.",
+    ),
   })
   .prefault({})
   .describe("Tuning of the strategies that order providers.");
@@ -288,21 +464,39 @@ export const configFile = z
   .strictObject({
     server,
     storage: z
-      .strictObject({ url: storageUrl.default("").describe("Empty = embedded storage in `data_dir`.") })
+      .strictObject({
+        url: storageUrl.default("").describe("Empty = embedded storage in `data_dir`."),
+      })
       .prefault({})
       .describe("Where accounts and keys are kept."),
-    data_dir: z.string().min(1).max(4_096).default(".svc").describe("Directory for the service's own files."),
-    log_level: z.enum(LOG_LEVELS).default("info").describe("Least important message that is logged."),
+    data_dir: z
+      .string()
+      .min(1)
+      .max(4_096)
+      .default(".svc")
+      .describe("Directory for the service's own files."),
+    log_level: z
+      .enum(LOG_LEVELS)
+      .default("info")
+      .describe("Least important message that is logged."),
     devnet: z
       .boolean()
       .default(false)
       .describe(
-        "Also starts local EVM nodes as chain `local` (31337) of profile `public`, and lifts the limit of new keys for callers on this machine. Refused in production.",
+        "Also starts local EVM nodes as chain `local` (31337) of profile `public`, and lifts " +
+          "the limit of new keys for callers on this machine. Refused in production.",
       ),
     cluster: z
       .strictObject({
-        enabled: z.boolean().default(false).describe("Not available in this version: must be `false`."),
-        node_id: z.string().max(200).default("").describe("Name of this process in the database. Default: made up at each start."),
+        enabled: z
+          .boolean()
+          .default(false)
+          .describe("Not available in this version: must be `false`."),
+        node_id: z
+          .string()
+          .max(200)
+          .default("")
+          .describe("Name of this process in the database. Default: made up at each start."),
       })
       .prefault({})
       .describe("Several instances that know of each other."),
@@ -311,7 +505,10 @@ export const configFile = z
     methods: z
       .record(methodName, method)
       .default({})
-      .describe("Methods beside those of the built-in table, and other settings of known ones. At most 64 others. Reloaded."),
+      .describe(
+        "Methods beside those of the built-in table, and other settings of known ones. At most " +
+          "64 others. Reloaded.",
+      ),
     limits,
     deadlines,
     strategies,
@@ -325,39 +522,75 @@ export type ConfigFile = z.output<typeof configFile>;
 const serverSettings = server.unwrap().shape;
 const strategySettings = strategies.unwrap().shape;
 
-/** Environment variables; each overrides the setting of the same meaning in the file. Numbers arrive as numbers. */
+/**
+ * Environment variables; each overrides the setting of the same meaning in the file. Numbers arrive
+ * as numbers.
+ */
 export const environment = z.object({
   PORT: serverSettings.port.unwrap().optional().describe("`server.port`"),
   HOST: serverSettings.host.unwrap().optional().describe("`server.host`"),
   LOG_LEVEL: z.enum(LOG_LEVELS).optional().describe("`log_level`"),
   DATABASE_URL: storageUrl.optional().describe("`storage.url`"),
-  FASTEST_MIN_CALLS: strategySettings.fastest_min_calls.unwrap().optional().describe("`strategies.fastest_min_calls`"),
-  FASTEST_MIN_SUCCESS_RATE: strategySettings.fastest_min_success_rate.unwrap().optional().describe("`strategies.fastest_min_success_rate`"),
+  FASTEST_MIN_CALLS: strategySettings.fastest_min_calls
+    .unwrap()
+    .optional()
+    .describe("`strategies.fastest_min_calls`"),
+  FASTEST_MIN_SUCCESS_RATE: strategySettings.fastest_min_success_rate
+    .unwrap()
+    .optional()
+    .describe("`strategies.fastest_min_success_rate`"),
   LW_BETA: strategySettings.lw_beta.unwrap().optional().describe("`strategies.lw_beta`"),
-  LW_MS_FLOOR: strategySettings.lw_ms_floor.unwrap().optional().describe("`strategies.lw_ms_floor`"),
-  LW_EXPLORE_FLOOR: strategySettings.lw_explore_floor.unwrap().optional().describe("`strategies.lw_explore_floor`"),
-  LW_MIN_CALLS: strategySettings.lw_min_calls.unwrap().optional().describe("`strategies.lw_min_calls`"),
-  LW_MIN_SR: strategySettings.lw_min_success_rate.unwrap().optional().describe("`strategies.lw_min_success_rate`"),
+  LW_MS_FLOOR: strategySettings.lw_ms_floor
+    .unwrap()
+    .optional()
+    .describe("`strategies.lw_ms_floor`"),
+  LW_EXPLORE_FLOOR: strategySettings.lw_explore_floor
+    .unwrap()
+    .optional()
+    .describe("`strategies.lw_explore_floor`"),
+  LW_MIN_CALLS: strategySettings.lw_min_calls
+    .unwrap()
+    .optional()
+    .describe("`strategies.lw_min_calls`"),
+  LW_MIN_SR: strategySettings.lw_min_success_rate
+    .unwrap()
+    .optional()
+    .describe("`strategies.lw_min_success_rate`"),
   SVC_SECRET: z
     .string()
     .refine((value) => Buffer.byteLength(value) >= 32)
     .meta({ title: "at least 32 bytes" })
     .optional()
-    .describe("the secret that signs what the hosted service hands out, and seals what it keeps; it has no setting in the file"),
+    .describe(
+      "the secret that signs what the hosted service hands out, and seals what it keeps; it " +
+        "has no setting in the file",
+    ),
   SVC_SECRET_PREVIOUS: z
     .string()
     .refine((value) => Buffer.byteLength(value) >= 32)
     .meta({ title: "at least 32 bytes" })
     .optional()
-    .describe("the secret before `SVC_SECRET`: what was sealed with it is sealed anew at the next start, after which it can be left out"),
+    .describe(
+      "the secret before `SVC_SECRET`: what was sealed with it is sealed anew at the next " +
+        "start, after which it can be left out",
+    ),
 });
 
 /** Command-line flags; each overrides the environment and the file. Numbers arrive as numbers. */
-export const flags = z.strictObject({ port: environment.shape.PORT, host: environment.shape.HOST, "log-level": environment.shape.LOG_LEVEL });
+export const flags = z.strictObject({
+  port: environment.shape.PORT,
+  host: environment.shape.HOST,
+  "log-level": environment.shape.LOG_LEVEL,
+});
 
 function hasScheme(value: string, schemes: readonly string[]): boolean {
   const parsed = URL.parse(value);
-  return parsed !== null && schemes.includes(parsed.protocol) && parsed.hostname !== "" && splitCredentials(value) !== null;
+  return (
+    parsed !== null &&
+    schemes.includes(parsed.protocol) &&
+    parsed.hostname !== "" &&
+    splitCredentials(value) !== null
+  );
 }
 
 function isListenAddress(value: string): boolean {
@@ -369,5 +602,7 @@ function isAddressRange(value: string): boolean {
   const [address = "", bits, ...rest] = value.split("/");
   const version = isIP(address);
   if (version === 0 || rest.length > 0) return false;
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+  return (
+    bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+  );
 }

@@ -1,4 +1,5 @@
-// What is allowed in a configuration and hardly meant. Names settings and never shows a value: values may be secrets.
+// What is allowed in a configuration and hardly meant. Names settings and never shows a value:
+// values may be secrets.
 import type { TableFault } from "./config-fault.ts";
 
 /** Text that stands for a key in documentation, such as `YOUR_API_KEY` or `<api-key>`. */
@@ -17,8 +18,12 @@ export function doubts(data: unknown): readonly TableFault[] {
 function lookAt(value: unknown, path: TableFault["path"], found: TableFault[]): void {
   if (found.length >= MAX_WARNINGS || path.length > MAX_DEPTH) return;
   if (typeof value === "string") {
-    const message = "holds a placeholder where a key belongs: put yours there, best by the name of an environment variable";
+    const message =
+      "holds a placeholder where a key belongs: put yours there, best by the name of an " +
+      "environment variable";
     if (PLACEHOLDER.test(value)) found.push({ path, at: "value", message });
-  } else if (Array.isArray(value)) for (const [index, item] of value.entries()) lookAt(item, [...path, index], found);
-  else if (typeof value === "object" && value !== null) for (const [key, item] of Object.entries(value)) lookAt(item, [...path, key], found);
+  } else if (Array.isArray(value))
+    for (const [index, item] of value.entries()) lookAt(item, [...path, index], found);
+  else if (typeof value === "object" && value !== null)
+    for (const [key, item] of Object.entries(value)) lookAt(item, [...path, key], found);
 }

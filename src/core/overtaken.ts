@@ -1,5 +1,5 @@
-// Whether a source of heads has fallen behind what is known elsewhere: one that says nothing, or one that goes on telling of blocks that others had long
-// before. Knows no clock and no provider.
+// Whether a source of heads has fallen behind what is known elsewhere: one that says nothing, or
+// one that goes on telling of blocks that others had long before. Knows no clock and no provider.
 import type { Chain } from "./provider/chain.ts";
 import { quietMs } from "./provider/head.ts";
 
@@ -13,14 +13,30 @@ export interface Overtaken {
 /** Others must have been ahead for so long. */
 const LEAST_AHEAD_MS = 1_000;
 
-/** What the source lacks now; `before` = what it lacked when this was last asked. The height stays the same until the source has reached it. */
-export function overtakenBy(before: Overtaken | null, known: number | null, source: number | null, nowMs: number): Overtaken | null {
+/**
+ * What the source lacks now; `before` = what it lacked when this was last asked. The height stays
+ * the same until the source has reached it.
+ */
+export function overtakenBy(
+  before: Overtaken | null,
+  known: number | null,
+  source: number | null,
+  nowMs: number,
+): Overtaken | null {
   if (known === null || source === null || known <= source) return null;
   return before !== null && source < before.height ? before : { height: known, sinceMs: nowMs };
 }
 
-/** Whether it has been silent for longer than chance allows while others had a newer block. `silentMs` = since it last told of a block that was new. */
-export function isSilentBehind({ sinceMs }: Overtaken, silentMs: number, chain: Chain, nowMs: number): boolean {
+/**
+ * Whether it has been silent for longer than chance allows while others had a newer block.
+ * `silentMs` = since it last told of a block that was new.
+ */
+export function isSilentBehind(
+  { sinceMs }: Overtaken,
+  silentMs: number,
+  chain: Chain,
+  nowMs: number,
+): boolean {
   return silentMs >= quietMs(chain) && nowMs - sinceMs >= LEAST_AHEAD_MS;
 }
 

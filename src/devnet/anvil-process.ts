@@ -1,4 +1,5 @@
-// One anvil process: found, started, watched, ended. Knows nothing of the other nodes, of blocks or of routing.
+// One anvil process: found, started, watched, ended. Knows nothing of the other nodes, of blocks or
+// of routing.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -13,7 +14,10 @@ export interface AnvilNode {
   readonly wsUrl: string;
   /** False as soon as the process has ended, for whatever reason. */
   readonly alive: () => boolean;
-  /** Asks the node itself; throws `RpcError` when it answers with an error, `NodeSilent` when it does not answer within five seconds. */
+  /**
+   * Asks the node itself; throws `RpcError` when it answers with an error, `NodeSilent` when it
+   * does not answer within five seconds.
+   */
   readonly rpc: (method: string, ...params: readonly unknown[]) => Promise<unknown>;
   /** Ends the process at once; resolves when it is gone. */
   readonly end: () => Promise<void>;
@@ -46,12 +50,23 @@ const RPC_TIMEOUT_MS = 5_000;
 const KEPT_OUTPUT_CHARS = 4_000;
 const SHOWN_OUTPUT_LINES = 5;
 
-const Answer = z.object({ result: z.unknown().optional(), error: z.object({ code: z.number(), message: z.string() }).optional() });
+const Answer = z.object({
+  result: z.unknown().optional(),
+  error: z.object({ code: z.number(), message: z.string() }).optional(),
+});
 
-/** Starts one node on a free port of 127.0.0.1; rejects with its last lines when it does not answer within thirty seconds. */
+/**
+ * Starts one node on a free port of 127.0.0.1; rejects with its last lines when it does not answer
+ * within thirty seconds.
+ */
 export async function startAnvil({ id, args, runtime, onCrash }: AnvilOptions): Promise<AnvilNode> {
-  // A process group of its own: Ctrl-C in the terminal ends the service first, which then ends its nodes. No environment: the node needs none of our secrets.
-  const child = spawn(anvilBinary(), ["--host", "127.0.0.1", "--port", "0", ...args], { detached: true, env: {}, stdio: ["ignore", "pipe", "pipe"] });
+  // A process group of its own: Ctrl-C in the terminal ends the service first, which then ends its
+  // nodes. No environment: the node needs none of our secrets.
+  const child = spawn(anvilBinary(), ["--host", "127.0.0.1", "--port", "0", ...args], {
+    detached: true,
+    env: {},
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const output = keepOutput(child);
   let ended: string | null = null;
   let asked = false;
@@ -94,7 +109,10 @@ export async function startAnvil({ id, args, runtime, onCrash }: AnvilOptions): 
     if (ended !== null || runtime.now() > deadline) {
       const why = ended ?? `no answer within ${READY_TIMEOUT_MS / 1000} s`;
       await end();
-      throw new Error(`${id} did not start (${why}). Its last lines:\n${output().trimEnd().split("\n").slice(-SHOWN_OUTPUT_LINES).join("\n")}`);
+      throw new Error(
+        `${id} did not start (${why}). Its last ` +
+          `lines:\n${output().trimEnd().split("\n").slice(-SHOWN_OUTPUT_LINES).join("\n")}`,
+      );
     }
     await new Promise<void>((resolve) => runtime.after(READY_POLL_MS, resolve));
   }
@@ -106,25 +124,43 @@ function anvilBinary(): string {
   const name = `@foundry-rs/anvil-${os}-${process.arch === "x64" ? "amd64" : process.arch}`;
   try {
     const wrapper = createRequire(import.meta.resolve("@foundry-rs/anvil/package.json"));
-    return join(dirname(wrapper.resolve(`${name}/package.json`)), "bin", os === "win32" ? "anvil.exe" : "anvil");
+    return join(
+      dirname(wrapper.resolve(`${name}/package.json`)),
+      "bin",
+      os === "win32" ? "anvil.exe" : "anvil",
+    );
   } catch (cause) {
-    throw new Error(`The local chain needs the package ${name}, which is not installed. Run npm ci again, or set devnet: false.`, { cause });
+    throw new Error(
+      `The local chain needs the package ${name}, which is not installed. Run npm ci again, or ` +
+        "set devnet: false.",
+      { cause },
+    );
   }
 }
 
-/** A shell that waits on a pipe from us and kills the node when the pipe closes: a node never outlives this process, not even after SIGKILL. */
+/**
+ * A shell that waits on a pipe from us and kills the node when the pipe closes: a node never
+ * outlives this process, not even after SIGKILL.
+ */
 function startWatchdog(pid: number): ChildProcess | null {
   if (process.platform === "win32") return null;
-  const watchdog = spawn("/bin/sh", ["-c", 'read -r _; kill -9 "$1" 2>/dev/null', "watchdog", String(pid)], {
-    detached: true,
-    env: {},
-    stdio: ["pipe", "ignore", "ignore"],
-  });
+  const watchdog = spawn(
+    "/bin/sh",
+    ["-c", 'read -r _; kill -9 "$1" 2>/dev/null', "watchdog", String(pid)],
+    {
+      detached: true,
+      env: {},
+      stdio: ["pipe", "ignore", "ignore"],
+    },
+  );
   watchdog.stdin?.on("error", () => {});
   return watchdog;
 }
 
-/** Keeps the end of what the process prints, so that its pipes never fill up and a failed start can be explained. */
+/**
+ * Keeps the end of what the process prints, so that its pipes never fill up and a failed start can
+ * be explained.
+ */
 function keepOutput(child: ChildProcess): () => string {
   let kept = "";
   const keep = (chunk: Buffer): void => {
@@ -145,7 +181,10 @@ async function answers(node: AnvilNode): Promise<boolean> {
 }
 
 async function ask(node: AnvilNode, method: string, params: readonly unknown[]): Promise<unknown> {
-  const { result, error } = await post(node, JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
+  const { result, error } = await post(
+    node,
+    JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+  );
   if (error !== undefined) throw new RpcError(`${method}: ${error.message} (${error.code})`);
   return result;
 }

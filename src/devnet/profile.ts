@@ -1,4 +1,5 @@
-// Puts the local chain into a configuration: chain `local` with one provider per node, in the managed profile `public`.
+// Puts the local chain into a configuration: chain `local` with one provider per node, in the
+// managed profile `public`.
 import type { Config } from "../config/config.ts";
 import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
 import { usualVerification } from "../core/stream/log-verification.ts";
@@ -21,8 +22,17 @@ export function withDevnet(config: Config, devnet: Devnet): Config {
     providers: devnet.providers.map(providerOf),
   };
   const pool = config.profiles.find((it) => it.slug === "public");
-  const extended: Profile = { slug: "public", owner: null, managed: true, chains: new Map([...(pool?.chains ?? []), [chain.chainName, set]]) };
-  return { ...config, chains: [chain, ...config.chains], profiles: [extended, ...config.profiles.filter((it) => it !== pool)] };
+  const extended: Profile = {
+    slug: "public",
+    owner: null,
+    managed: true,
+    chains: new Map([...(pool?.chains ?? []), [chain.chainName, set]]),
+  };
+  return {
+    ...config,
+    chains: [chain, ...config.chains],
+    profiles: [extended, ...config.profiles.filter((it) => it !== pool)],
+  };
 }
 
 function providerOf({ id, url, wsUrl }: Devnet["providers"][number], index: number): Provider {

@@ -1,5 +1,6 @@
-// Keeps several anvil nodes on one chain: the first live node makes the blocks, the others re-execute them and must arrive at the same hash.
-// Does what peer-to-peer does between real nodes, which anvil lacks. Not in the path of any request; knows nothing of routing.
+// Keeps several anvil nodes on one chain: the first live node makes the blocks, the others
+// re-execute them and must arrive at the same hash. Does what peer-to-peer does between real nodes,
+// which anvil lacks. Not in the path of any request; knows nothing of routing.
 import { z } from "zod";
 import type { Runtime } from "../runtime.ts";
 import { type AnvilNode, NodeSilent, RpcError } from "./anvil-process.ts";
@@ -27,13 +28,22 @@ const BLOCK_SPACING_MS = 50;
 const MAX_ROLLBACK_BLOCKS = 60;
 
 const Quantity = z.string().regex(/^0x[0-9a-f]+$/);
-const Block = z.object({ hash: z.string(), number: Quantity, timestamp: Quantity, baseFeePerGas: Quantity, transactions: z.array(z.string()) });
+const Block = z.object({
+  hash: z.string(),
+  number: Quantity,
+  timestamp: Quantity,
+  baseFeePerGas: Quantity,
+  transactions: z.array(z.string()),
+});
 const PoolSide = z.record(z.string(), z.record(z.string(), z.object({ hash: z.string() })));
 const Pool = z.object({ pending: PoolSide, queued: PoolSide });
 const PoolStatus = z.object({ pending: Quantity });
 type Block = z.infer<typeof Block>;
 
-/** One node as the replication sees it. `behind`: the last step failed and is tried again. `left`: it cannot be brought back. */
+/**
+ * One node as the replication sees it. `behind`: the last step failed and is tried again. `left`:
+ * it cannot be brought back.
+ */
 interface Member {
   readonly node: AnvilNode;
   readonly bell: Bell;
@@ -49,12 +59,23 @@ interface Bell {
 /** The node is on another chain than the leader and cannot be brought back. */
 class Diverged extends Error {}
 
-/** Makes the first block on every node, then keeps them together until stopped. Rejects when the nodes do not agree on the first block. */
-export async function replicate(nodes: readonly AnvilNode[], options: ReplicationOptions): Promise<Replication> {
+/**
+ * Makes the first block on every node, then keeps them together until stopped. Rejects when the
+ * nodes do not agree on the first block.
+ */
+export async function replicate(
+  nodes: readonly AnvilNode[],
+  options: ReplicationOptions,
+): Promise<Replication> {
   const { runtime, blockTimeMs, onProgress } = options;
-  const members: readonly Member[] = nodes.map((node) => ({ node, bell: createBell(runtime), state: "together" }));
+  const members: readonly Member[] = nodes.map((node) => ({
+    node,
+    bell: createBell(runtime),
+    state: "together",
+  }));
   let lastBlockAt = runtime.now();
-  const pause = (ms: number): Promise<void> => new Promise((resolve) => runtime.after(Math.max(0, ms), resolve));
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => runtime.after(Math.max(0, ms), resolve));
   let stopped = false;
 
   const leaderOf = (): Member | undefined => {
@@ -79,17 +100,24 @@ export async function replicate(nodes: readonly AnvilNode[], options: Replicatio
     await drainPool(member.node, leader.node);
     await follow(leader.node, member.node);
   };
-  // Each node is tended on its own, so that one that hangs holds up nobody else: a leader that does not answer is replaced, and follows when it is back.
+  // Each node is tended on its own, so that one that hangs holds up nobody else: a leader that does
+  // not answer is replaced, and follows when it is back.
   const tend = async (member: Member): Promise<void> => {
     while (!stopped && member.node.alive() && member.state !== "left") {
       try {
         await step(member);
         member.state = "together";
       } catch (error) {
-        if (error instanceof Diverged) onProgress(`${member.node.id} no longer follows the local chain and will fall behind: ${error.message}`);
-        const culprit = error instanceof NodeSilent ? members.find(({ node }) => node === error.node) : member;
+        if (error instanceof Diverged)
+          onProgress(
+            `${member.node.id} no longer follows the local chain and will fall behind: ` +
+              `${error.message}`,
+          );
+        const culprit =
+          error instanceof NodeSilent ? members.find(({ node }) => node === error.node) : member;
         if (culprit !== undefined) culprit.state = error instanceof Diverged ? "left" : "behind";
-        // It answered while its leader did not, so it may lead: or all would wait for one that hangs, once each was slow for a moment.
+        // It answered while its leader did not, so it may lead: or all would wait for one that
+        // hangs, once each was slow for a moment.
         if (culprit !== member && member.state === "behind") member.state = "together";
         await pause(RETRY_MS);
         ringAll();
@@ -112,7 +140,10 @@ export async function replicate(nodes: readonly AnvilNode[], options: Replicatio
   };
 }
 
-/** Brings a node to the leader's head, throwing away whatever it has that the leader has not; its transactions go to the leader. */
+/**
+ * Brings a node to the leader's head, throwing away whatever it has that the leader has not; its
+ * transactions go to the leader.
+ */
 async function follow(leader: AnvilNode, node: AnvilNode): Promise<void> {
   let problem = "was its state changed by an anvil_* or hardhat_* call?";
   let reached = -1;
@@ -120,7 +151,11 @@ async function follow(leader: AnvilNode, node: AnvilNode): Promise<void> {
     const target = await blockAt(leader, "latest");
     const own = await blockAt(node, "latest");
     if (own.hash === target.hash) return;
-    const shared = await lastSharedNumber(leader, node, Math.min(Number(own.number), Number(target.number)));
+    const shared = await lastSharedNumber(
+      leader,
+      node,
+      Math.min(Number(own.number), Number(target.number)),
+    );
     if (shared > reached) tries = 0;
     reached = shared;
     try {
@@ -138,7 +173,10 @@ async function follow(leader: AnvilNode, node: AnvilNode): Promise<void> {
   throw new Diverged(`it cannot re-execute the newest blocks of ${leader.id}: ${problem}`);
 }
 
-/** Makes the leader's block on the node; false when a transaction slipped in between, so that it has to be undone. */
+/**
+ * Makes the leader's block on the node; false when a transaction slipped in between, so that it has
+ * to be undone.
+ */
 async function replay(block: Block, leader: AnvilNode, node: AnvilNode): Promise<boolean> {
   await drainPool(node, leader);
   for (const hash of block.transactions) await copyTransaction(hash, leader, node);
@@ -149,7 +187,10 @@ async function replay(block: Block, leader: AnvilNode, node: AnvilNode): Promise
   return (await blockAt(node, "latest")).hash === block.hash;
 }
 
-/** Moves every waiting transaction of a node to the leader, first copied, then dropped: none is lost on the way. */
+/**
+ * Moves every waiting transaction of a node to the leader, first copied, then dropped: none is lost
+ * on the way.
+ */
 async function drainPool(node: AnvilNode, leader: AnvilNode): Promise<void> {
   const { pending, queued } = Pool.parse(await node.rpc("txpool_content"));
   for (const side of [pending, queued]) {
@@ -165,7 +206,8 @@ async function unwind(node: AnvilNode, leader: AnvilNode, shared: number): Promi
   const height = Number((await blockAt(node, "latest")).number);
   if (height === shared) return;
   for (let number = shared + 1; number <= height; number++) {
-    for (const hash of (await blockAt(node, number)).transactions) await copyTransaction(hash, node, leader);
+    for (const hash of (await blockAt(node, number)).transactions)
+      await copyTransaction(hash, node, leader);
   }
   await node.rpc("anvil_rollback", height - shared);
 }
@@ -175,10 +217,15 @@ async function lastSharedNumber(leader: AnvilNode, node: AnvilNode, from: number
     const theirs = await findBlock(leader, number);
     if (theirs !== null && theirs.hash === (await findBlock(node, number))?.hash) return number;
   }
-  throw new Diverged(`it has left the chain of ${leader.id} more than ${MAX_ROLLBACK_BLOCKS} blocks ago`);
+  throw new Diverged(
+    `it has left the chain of ${leader.id} more than ${MAX_ROLLBACK_BLOCKS} blocks ago`,
+  );
 }
 
-/** Hands a signed transaction over. A refusal (already known, replaced, already mined) is the receiver's right and no error here. */
+/**
+ * Hands a signed transaction over. A refusal (already known, replaced, already mined) is the
+ * receiver's right and no error here.
+ */
 async function copyTransaction(hash: string, from: AnvilNode, to: AnvilNode): Promise<void> {
   const raw = await from.rpc("eth_getRawTransactionByHash", hash);
   if (raw === null) return;
@@ -187,10 +234,14 @@ async function copyTransaction(hash: string, from: AnvilNode, to: AnvilNode): Pr
   });
 }
 
-/** Anvil loses a block when `anvil_reorg` meets the making of one, and then has later ones but not that: nobody can follow it past the hole. */
+/**
+ * Anvil loses a block when `anvil_reorg` meets the making of one, and then has later ones but not
+ * that: nobody can follow it past the hole.
+ */
 async function closeHole(leader: AnvilNode, number: number): Promise<void> {
   const tip = Number((await blockAt(leader, "latest")).number);
-  if (number <= tip && (await findBlock(leader, number)) === null) await leader.rpc("anvil_rollback", tip - number + 1);
+  if (number <= tip && (await findBlock(leader, number)) === null)
+    await leader.rpc("anvil_rollback", tip - number + 1);
 }
 
 async function blockAt(node: AnvilNode, at: number | "latest"): Promise<Block> {
@@ -198,13 +249,22 @@ async function blockAt(node: AnvilNode, at: number | "latest"): Promise<Block> {
 }
 
 async function findBlock(node: AnvilNode, at: number | "latest"): Promise<Block | null> {
-  return Block.nullable().parse(await node.rpc("eth_getBlockByNumber", at === "latest" ? at : `0x${at.toString(16)}`, false));
+  return Block.nullable().parse(
+    await node.rpc("eth_getBlockByNumber", at === "latest" ? at : `0x${at.toString(16)}`, false),
+  );
 }
 
-/** Calls `onChange` whenever a transaction becomes ready in the node's pool, and `onLost` when the node is gone. */
+/**
+ * Calls `onChange` whenever a transaction becomes ready in the node's pool, and `onLost` when the
+ * node is gone.
+ */
 function watchPool(node: AnvilNode, onChange: () => void, onLost: () => void): WebSocket {
   const socket = new WebSocket(node.wsUrl);
-  socket.addEventListener("open", () => socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newPendingTransactions"]}'));
+  socket.addEventListener("open", () =>
+    socket.send(
+      '{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newPendingTransactions"]}',
+    ),
+  );
   socket.addEventListener("message", onChange);
   socket.addEventListener("close", onLost);
   socket.addEventListener("error", () => {});

@@ -1,4 +1,5 @@
-// What people and agents tell the operator: kept without what looks like a secret, and not for ever. Knows no credential and no limit.
+// What people and agents tell the operator: kept without what looks like a secret, and not for
+// ever. Knows no credential and no limit.
 import { redact } from "../core/redact/redact.ts";
 import { newId } from "../secrets/secret.ts";
 import type { Store } from "../store/store.ts";
@@ -18,15 +19,38 @@ export interface Feedback {
 /** Most reports that are kept; the oldest go first. */
 const MAX_FEEDBACK = 10_000;
 
-/** Adds a report, without what looks like a secret in its message, and deletes the oldest beyond `maxKept`. Returns its id. */
-export async function addFeedback(store: Store, it: Feedback, nowMs: number, maxKept: number = MAX_FEEDBACK): Promise<string> {
+/**
+ * Adds a report, without what looks like a secret in its message, and deletes the oldest beyond
+ * `maxKept`. Returns its id.
+ */
+export async function addFeedback(
+  store: Store,
+  it: Feedback,
+  nowMs: number,
+  maxKept: number = MAX_FEEDBACK,
+): Promise<string> {
   const id = newId("fbk", nowMs);
   const message = redact(it.message.toWellFormed());
-  const row = { id, account_id: it.accountId, category: it.category, request_id: it.requestId, operation: it.operation, message, created_at: BigInt(nowMs) };
+  const row = {
+    id,
+    account_id: it.accountId,
+    category: it.category,
+    request_id: it.requestId,
+    operation: it.operation,
+    message,
+    created_at: BigInt(nowMs),
+  };
   await store.transaction(async (tx) => {
     await tx.insertInto("feedback").values(row).execute();
-    const beyond = await tx.selectFrom("feedback").select("id").orderBy("id", "desc").limit(1).offset(maxKept).executeTakeFirst();
-    if (beyond !== undefined) await tx.deleteFrom("feedback").where("id", "<=", beyond.id).execute();
+    const beyond = await tx
+      .selectFrom("feedback")
+      .select("id")
+      .orderBy("id", "desc")
+      .limit(1)
+      .offset(maxKept)
+      .executeTakeFirst();
+    if (beyond !== undefined)
+      await tx.deleteFrom("feedback").where("id", "<=", beyond.id).execute();
   });
   return id;
 }
@@ -39,7 +63,10 @@ export interface FeedbackPage {
 }
 
 /** Reads reports, the newest first, those that are older than `after`. */
-export async function readFeedback({ db }: Store, { limit, after }: { readonly limit: number; readonly after: string | undefined }): Promise<FeedbackPage> {
+export async function readFeedback(
+  { db }: Store,
+  { limit, after }: { readonly limit: number; readonly after: string | undefined },
+): Promise<FeedbackPage> {
   const rows = await db
     .selectFrom("feedback")
     .selectAll()

@@ -1,4 +1,5 @@
-// The store's record of how much each old form is used, and what follows from it at the next start. One process a database keeps it.
+// The store's record of how much each old form is used, and what follows from it at the next start.
+// One process a database keeps it.
 import { LEGACY_FORM_NAMES, type LegacyFormName } from "../core/faults/legacy-form.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
@@ -46,7 +47,12 @@ export async function openLegacyFormUsage(parts: LegacyFormUsageParts): Promise<
     const nowMs = runtime.now();
     const requests = new Map(seen);
     const quietMs = BigInt(Math.max(0, Math.floor(nowMs - sinceMs)));
-    await writeRecord(store, { requests, quietMs, off, wallMs: BigInt(Math.floor(runtime.wallMs())) });
+    await writeRecord(store, {
+      requests,
+      quietMs,
+      off,
+      wallMs: BigInt(Math.floor(runtime.wallMs())),
+    });
     sinceMs = nowMs;
     for (const [name, count] of requests) {
       const more = (seen.get(name) ?? 0) - count;
@@ -65,10 +71,21 @@ export async function openLegacyFormUsage(parts: LegacyFormUsageParts): Promise<
   };
 }
 
-/** Only time in which a form could be used counts: not while the service was stopped, and not while the form was off. */
-async function formsOff(store: Store, policy: LegacyFormPolicy): Promise<ReadonlySet<LegacyFormName>> {
+/**
+ * Only time in which a form could be used counts: not while the service was stopped, and not while
+ * the form was off.
+ */
+async function formsOff(
+  store: Store,
+  policy: LegacyFormPolicy,
+): Promise<ReadonlySet<LegacyFormName>> {
   const rows = await store.transaction(async (tx) => {
-    const fresh = LEGACY_FORM_NAMES.map((name) => ({ name, requests: 0n, last_seen_at: null, quiet_ms: 0n }));
+    const fresh = LEGACY_FORM_NAMES.map((name) => ({
+      name,
+      requests: 0n,
+      last_seen_at: null,
+      quiet_ms: 0n,
+    }));
     await tx
       .insertInto("old_form")
       .values(fresh)
@@ -82,7 +99,9 @@ async function formsOff(store: Store, policy: LegacyFormPolicy): Promise<Readonl
     case "off":
       return new Set(LEGACY_FORM_NAMES);
     case "auto": {
-      const quiet = new Set(rows.filter((it) => it.quiet_ms >= BigInt(QUIET_MS)).map((it) => it.name));
+      const quiet = new Set(
+        rows.filter((it) => it.quiet_ms >= BigInt(QUIET_MS)).map((it) => it.name),
+      );
       return new Set(LEGACY_FORM_NAMES.filter((it) => quiet.has(it)));
     }
   }
@@ -102,7 +121,9 @@ function writeRecord(store: Store, { requests, quietMs, off, wallMs }: Written):
       await tx
         .updateTable("old_form")
         .set((it) =>
-          count > 0 ? { requests: it("requests", "+", BigInt(count)), last_seen_at: wallMs, quiet_ms: 0n } : { quiet_ms: it("quiet_ms", "+", quietMs) },
+          count > 0
+            ? { requests: it("requests", "+", BigInt(count)), last_seen_at: wallMs, quiet_ms: 0n }
+            : { quiet_ms: it("quiet_ms", "+", quietMs) },
         )
         .where("name", "=", name)
         .execute();

@@ -1,5 +1,5 @@
-// The ledger: double entry, append-only, every event once. The only place beside the lease statements where a balance changes.
-// Knows no reason for an event but its kind.
+// The ledger: double entry, append-only, every event once. The only place beside the lease
+// statements where a balance changes. Knows no reason for an event but its kind.
 import { createHash } from "node:crypto";
 import { SqliteAdapter, sql, type Transaction } from "kysely";
 import type { LedgerEntryTable, Tables } from "../store/tables.ts";
@@ -15,15 +15,52 @@ export type LedgerEvent =
       readonly amountN: bigint;
       readonly atMs: number;
     }
-  | { readonly kind: "usage"; readonly idemKey: string; readonly accountId: string; readonly amountN: bigint; readonly atMs: number }
+  | {
+      readonly kind: "usage";
+      readonly idemKey: string;
+      readonly accountId: string;
+      readonly amountN: bigint;
+      readonly atMs: number;
+    }
   /** Money that came in for Custom access, or for somebody who is gone. It is no account's. */
-  | { readonly kind: "access" | "hold"; readonly idemKey: string; readonly amountN: bigint; readonly atMs: number }
-  /** Money that was held for somebody goes where it was meant to go after all: to an account, or into Custom access. */
-  | { readonly kind: "release"; readonly idemKey: string; readonly accountId: string; readonly amountN: bigint; readonly atMs: number }
+  | {
+      readonly kind: "access" | "hold";
+      readonly idemKey: string;
+      readonly amountN: bigint;
+      readonly atMs: number;
+    }
+  /**
+   * Money that was held for somebody goes where it was meant to go after all: to an account, or
+   * into Custom access.
+   */
+  | {
+      readonly kind: "release";
+      readonly idemKey: string;
+      readonly accountId: string;
+      readonly amountN: bigint;
+      readonly atMs: number;
+    }
   /** Money that a payer's channel paid out for calls. */
-  | { readonly kind: "session"; readonly idemKey: string; readonly amountN: bigint; readonly atMs: number }
-  | { readonly kind: "release_access"; readonly idemKey: string; readonly amountN: bigint; readonly atMs: number }
-  | { readonly kind: "move"; readonly idemKey: string; readonly fromId: string; readonly toId: string; readonly amountN: bigint; readonly atMs: number };
+  | {
+      readonly kind: "session";
+      readonly idemKey: string;
+      readonly amountN: bigint;
+      readonly atMs: number;
+    }
+  | {
+      readonly kind: "release_access";
+      readonly idemKey: string;
+      readonly amountN: bigint;
+      readonly atMs: number;
+    }
+  | {
+      readonly kind: "move";
+      readonly idemKey: string;
+      readonly fromId: string;
+      readonly toId: string;
+      readonly amountN: bigint;
+      readonly atMs: number;
+    };
 
 /** An open transaction of the store. */
 export type Tx = Transaction<Tables>;
@@ -31,7 +68,10 @@ export type Tx = Transaction<Tables>;
 /** Rows of one statement: far below what either engine takes as parameters. */
 export const ROWS_PER_STATEMENT = 200;
 
-/** Writes an event and changes the balances that it is about; false = it was there before, and nothing changes. Throws when a balance would go below zero. */
+/**
+ * Writes an event and changes the balances that it is about; false = it was there before, and
+ * nothing changes. Throws when a balance would go below zero.
+ */
 export async function post(tx: Tx, event: LedgerEvent): Promise<boolean> {
   return (await postAll(tx, [event])) === 1;
 }
@@ -47,10 +87,19 @@ export async function postAll(tx: Tx, events: readonly LedgerEvent[]): Promise<n
   return newEvents;
 }
 
-/** Takes rows of accounts for this transaction, always in the same order, so that two transactions never wait for each other. Rows that point to an account do not wait for it. */
+/**
+ * Takes rows of accounts for this transaction, always in the same order, so that two transactions
+ * never wait for each other. Rows that point to an account do not wait for it.
+ */
 export async function lockAccounts(tx: Tx, ids: readonly string[]): Promise<void> {
   if (isEmbedded(tx) || ids.length < 2) return;
-  await tx.selectFrom("account").select("id").where("id", "in", ids).orderBy("id").forNoKeyUpdate().execute();
+  await tx
+    .selectFrom("account")
+    .select("id")
+    .where("id", "in", ids)
+    .orderBy("id")
+    .forNoKeyUpdate()
+    .execute();
 }
 
 /** Takes the row of one account for this transaction. */
@@ -59,7 +108,10 @@ export async function lockAccount(tx: Tx, id: string): Promise<void> {
   await tx.selectFrom("account").select("id").where("id", "=", id).forNoKeyUpdate().execute();
 }
 
-/** Whether a transaction runs on the embedded engine, which runs one at a time and knows no locks on rows. */
+/**
+ * Whether a transaction runs on the embedded engine, which runs one at a time and knows no locks on
+ * rows.
+ */
 export function isEmbedded(tx: Tx): boolean {
   return tx.getExecutor().adapter instanceof SqliteAdapter;
 }
@@ -67,11 +119,19 @@ export function isEmbedded(tx: Tx): boolean {
 /** A list in parts that fit into one statement each. */
 export function chunks<T>(list: readonly T[]): readonly (readonly T[])[] {
   const count = Math.ceil(list.length / ROWS_PER_STATEMENT);
-  return Array.from({ length: count }, (_, index) => list.slice(index * ROWS_PER_STATEMENT, (index + 1) * ROWS_PER_STATEMENT));
+  return Array.from({ length: count }, (_, index) =>
+    list.slice(index * ROWS_PER_STATEMENT, (index + 1) * ROWS_PER_STATEMENT),
+  );
 }
 
-/** Runs statements for the parts of a list, and lets the event loop turn in between: the embedded engine would hold it up. */
-export async function inParts<T>(list: readonly T[], run: (part: readonly T[]) => Promise<void>): Promise<void> {
+/**
+ * Runs statements for the parts of a list, and lets the event loop turn in between: the embedded
+ * engine would hold it up.
+ */
+export async function inParts<T>(
+  list: readonly T[],
+  run: (part: readonly T[]) => Promise<void>,
+): Promise<void> {
   for (const [index, part] of chunks(list).entries()) {
     if (index > 0) await new Promise(setImmediate);
     await run(part);
@@ -80,8 +140,15 @@ export async function inParts<T>(list: readonly T[], run: (part: readonly T[]) =
 
 /** Writes the events that are not there yet, and returns them. */
 async function append(tx: Tx, events: readonly LedgerEvent[]): Promise<readonly LedgerEvent[]> {
-  for (const event of events) if (event.amountN <= 0n) throw new RangeError(`event ${event.idemKey} moves ${event.amountN} nano-USD`);
-  const rows = events.map(({ idemKey, kind, atMs }) => ({ id: idOf(idemKey), idem_key: idemKey, kind, created_at: BigInt(Math.floor(atMs)) }));
+  for (const event of events)
+    if (event.amountN <= 0n)
+      throw new RangeError(`event ${event.idemKey} moves ${event.amountN} nano-USD`);
+  const rows = events.map(({ idemKey, kind, atMs }) => ({
+    id: idOf(idemKey),
+    idem_key: idemKey,
+    kind,
+    created_at: BigInt(Math.floor(atMs)),
+  }));
   const inserted = await tx
     .insertInto("ledger_tx")
     .values(rows)
@@ -90,7 +157,8 @@ async function append(tx: Tx, events: readonly LedgerEvent[]): Promise<readonly 
     .execute();
   const fresh = new Set(inserted.map((row) => row.idem_key));
   const written = events.filter(({ idemKey }) => fresh.delete(idemKey));
-  for (const part of chunks(written.flatMap(entriesOf))) await tx.insertInto("ledger_entry").values(part).execute();
+  for (const part of chunks(written.flatMap(entriesOf)))
+    await tx.insertInto("ledger_entry").values(part).execute();
   return written;
 }
 
@@ -102,7 +170,12 @@ function idOf(idemKey: string): string {
 /** The two lines of an event: what one side gains the other one gives. */
 function entriesOf(event: LedgerEvent): readonly LedgerEntryTable[] {
   const { amountN } = event;
-  const line = (position: bigint, book: LedgerEntryTable["book"], account_id: string | null, amount_n: bigint): LedgerEntryTable => ({
+  const line = (
+    position: bigint,
+    book: LedgerEntryTable["book"],
+    account_id: string | null,
+    amount_n: bigint,
+  ): LedgerEntryTable => ({
     tx_id: idOf(event.idemKey),
     position,
     book,
@@ -126,7 +199,10 @@ function entriesOf(event: LedgerEvent): readonly LedgerEntryTable[] {
     case "release_access":
       return [line(0n, "revenue", null, amountN), line(1n, "held", null, -amountN)];
     case "move":
-      return [line(0n, "account", event.fromId, -amountN), line(1n, "account", event.toId, amountN)];
+      return [
+        line(0n, "account", event.fromId, -amountN),
+        line(1n, "account", event.toId, amountN),
+      ];
   }
 }
 
@@ -143,7 +219,8 @@ async function changeBalances(tx: Tx, events: readonly LedgerEvent[]): Promise<v
   const ids = [...changes.keys()].sort();
   await lockAccounts(tx, ids);
   const rows = [...changes].map(
-    ([id, it]) => sql`(cast(${id} as text), cast(${it.balanceN} as bigint), cast(${it.fundedN} as bigint), cast(${it.paidAt} as bigint))`,
+    ([id, it]) =>
+      sql`(cast(${id} as text), cast(${it.balanceN} as bigint), cast(${it.fundedN} as bigint), cast(${it.paidAt} as bigint))`,
   );
   const { numAffectedRows } = await sql`
     update account set
@@ -153,7 +230,8 @@ async function changeBalances(tx: Tx, events: readonly LedgerEvent[]): Promise<v
       exhausted_at = case when change.column2 > 0 then null else exhausted_at end
     from (values ${sql.join(rows)}) as change
     where id = change.column1`.execute(tx);
-  if (numAffectedRows !== BigInt(changes.size)) throw new Error(`not every account of ${ids.join(", ")} exists`);
+  if (numAffectedRows !== BigInt(changes.size))
+    throw new Error(`not every account of ${ids.join(", ")} exists`);
 }
 
 function changesOf(events: readonly LedgerEvent[]): ReadonlyMap<string, Change> {

@@ -1,14 +1,27 @@
-// Accounts that became part of other accounts: their locks and the money that still returns to them. Knows no key.
+// Accounts that became part of other accounts: their locks and the money that still returns to
+// them. Knows no key.
 import { postAll, type Tx } from "./ledger.ts";
 
 /** Accounts together with those they became part of, in the order in which rows are locked. */
 export async function withTargets(tx: Tx, ids: readonly string[]): Promise<readonly string[]> {
-  const rows = await tx.selectFrom("account").select("merged_into").where("id", "in", ids).where("merged_into", "is not", null).execute();
+  const rows = await tx
+    .selectFrom("account")
+    .select("merged_into")
+    .where("id", "in", ids)
+    .where("merged_into", "is not", null)
+    .execute();
   return [...new Set([...ids, ...rows.flatMap((it) => it.merged_into ?? [])])].sort();
 }
 
-/** Sends what came back to accounts that are part of another one on to that. `names` says of each account what the event is called: it happens once. */
-export async function moveOn(tx: Tx, names: ReadonlyMap<string, string>, atMs: number): Promise<void> {
+/**
+ * Sends what came back to accounts that are part of another one on to that. `names` says of each
+ * account what the event is called: it happens once.
+ */
+export async function moveOn(
+  tx: Tx,
+  names: ReadonlyMap<string, string>,
+  atMs: number,
+): Promise<void> {
   if (names.size === 0) return;
   const rows = await tx
     .selectFrom("account")
@@ -18,7 +31,19 @@ export async function moveOn(tx: Tx, names: ReadonlyMap<string, string>, atMs: n
     .where("balance_n", ">", 0n)
     .execute();
   const events = rows.flatMap(({ id, merged_into, balance_n }) =>
-    merged_into === null ? [] : [{ kind: "move", idemKey: `merged:${names.get(id)}`, fromId: id, toId: merged_into, amountN: balance_n, atMs } as const],
+    merged_into === null
+      ? []
+      : [
+          {
+            kind: "move",
+            idemKey: `merged:${names.get(id)}`,
+            fromId: id,
+            toId: merged_into,
+            amountN: balance_n,
+            atMs,
+          } as const,
+        ],
   );
-  if ((await postAll(tx, events)) !== events.length) throw new Error("what came back to a merged account was moved on before");
+  if ((await postAll(tx, events)) !== events.length)
+    throw new Error("what came back to a merged account was moved on before");
 }

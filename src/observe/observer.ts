@@ -1,9 +1,14 @@
-// The one sink of what happened: counters and a latency histogram for /metrics, and sampled log lines. Bounded: labels are profiles and chains
-// of the configuration and rows of the method table. Knows no URL, header or provider address.
+// The one sink of what happened: counters and a latency histogram for /metrics, and sampled log
+// lines. Bounded: labels are profiles and chains of the configuration and rows of the method table.
+// Knows no URL, header or provider address.
 import type { Logger } from "pino";
 import type { FaultCode } from "../core/faults/rpc-fault.ts";
 import { addTo, createHistogram, type Histogram } from "../core/provider/latency.ts";
-import { createUnknownErrors, noteUnknown, type UnknownErrors } from "../core/provider-errors/unknown-errors.ts";
+import {
+  createUnknownErrors,
+  noteUnknown,
+  type UnknownErrors,
+} from "../core/provider-errors/unknown-errors.ts";
 import { REDACTED, redact } from "../core/redact/redact.ts";
 import type { Strategy } from "../core/routing/strategy.ts";
 import { METHOD_SLOTS, type Method } from "../core/rpc/method.ts";
@@ -27,7 +32,10 @@ export interface Series {
   readonly durations: Histogram;
   /** Notifications delivered, by position in `SUBSCRIPTION_KINDS`. */
   readonly notifications: Float64Array;
-  /** Calls while every circuit was open: sent all the same, or refused because as many were under way as may be. */
+  /**
+   * Calls while every circuit was open: sent all the same, or refused because as many were under
+   * way as may be.
+   */
   readonly panics: { sent: number; refused: number };
   /** Errors of the operator's providers that no rule knows. */
   readonly unknown: UnknownErrors;
@@ -55,7 +63,9 @@ export interface Observer {
   /** A request that was refused before it was bound for a chain. */
   refused(code: FaultCode): void;
   refusals(): ReadonlyMap<FaultCode, number>;
-  /** A circuit opened or closed, or a provider was cordoned or may be asked again: one line each. */
+  /**
+   * A circuit opened or closed, or a provider was cordoned or may be asked again: one line each.
+   */
   channelChanged(profile: string, chain: string, change: HealthChange): void;
   /** A subscription went on at another provider: one line. */
   streamMoved(move: StreamMove): void;
@@ -64,7 +74,9 @@ export interface Observer {
   socketClosed(code: number): void;
 }
 
-const CHANGES: Readonly<Record<HealthChange["event"], { readonly level: "warn" | "info"; readonly text: string }>> = {
+const CHANGES: Readonly<
+  Record<HealthChange["event"], { readonly level: "warn" | "info"; readonly text: string }>
+> = {
   circuit_opened: { level: "warn", text: "circuit opened" },
   circuit_closed: { level: "info", text: "circuit closed" },
   cordoned: { level: "warn", text: "provider cordoned" },
@@ -72,7 +84,9 @@ const CHANGES: Readonly<Record<HealthChange["event"], { readonly level: "warn" |
 };
 
 /** Close codes that are counted by themselves; a client can send any. */
-const CLOSE_CODES: ReadonlySet<number> = new Set([1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013]);
+const CLOSE_CODES: ReadonlySet<number> = new Set([
+  1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013,
+]);
 
 /** What an error is judged to be when no words of it were known. */
 const UNKNOWN_CATEGORIES: ReadonlySet<string> = new Set(["unknown", "tx_rejected"]);
@@ -82,7 +96,9 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
   const series = new Map<string, Series>();
   const refusals = new Map<FaultCode, number>();
   const sockets: SocketCounts = { open: 0, closes: new Map() };
-  const repeats = createRepeatLimiter(runtime, (cause, held) => log.warn({ cause, held }, "more like this in the last minute"));
+  const repeats = createRepeatLimiter(runtime, (cause, held) =>
+    log.warn({ cause, held }, "more like this in the last minute"),
+  );
 
   return {
     log,
@@ -92,7 +108,15 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
       if (it === undefined) {
         const notifications = new Float64Array(SUBSCRIPTION_KINDS.length);
         const requests = new Float64Array(METHOD_SLOTS * OUTCOMES.length);
-        it = { profile, chain, requests, durations: createHistogram(), notifications, panics: { sent: 0, refused: 0 }, unknown: createUnknownErrors() };
+        it = {
+          profile,
+          chain,
+          requests,
+          durations: createHistogram(),
+          notifications,
+          panics: { sent: 0, refused: 0 },
+          unknown: createUnknownErrors(),
+        };
         series.set(key, it);
       }
       return it;
@@ -118,12 +142,19 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
     },
     refusals: () => refusals,
     channelChanged(profile, chain, { provider, transport, event, cause }) {
-      if (!repeats.mayLog(profile, `${event}: ${profile} on ${chain}: ${provider.id} ${transport}`)) return;
+      if (!repeats.mayLog(profile, `${event}: ${profile} on ${chain}: ${provider.id} ${transport}`))
+        return;
       const { level, text } = CHANGES[event];
       log[level]({ profile, chain, provider: provider.id, transport, cause }, text);
     },
     streamMoved({ profile, chain, kind, to, reason }) {
-      if (!repeats.mayLog(profile, `subscription moved: ${profile} on ${chain}: ${kind} ${to} ${reason}`)) return;
+      if (
+        !repeats.mayLog(
+          profile,
+          `subscription moved: ${profile} on ${chain}: ${kind} ${to} ${reason}`,
+        )
+      )
+        return;
       log.warn({ profile, chain, kind, to, reason }, "subscription moved to another provider");
     },
     sockets,
@@ -137,24 +168,54 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
     },
   };
 
-  /** What no rule knows is kept as a sample. What users' own providers say is not the operator's. */
+  /**
+   * What no rule knows is kept as a sample. What users' own providers say is not the operator's.
+   */
   function noteUnknowns(to: Series, { traces, request }: RoutedCall): void {
     for (const { attempt, failure } of traces) {
-      if (failure === null || !UNKNOWN_CATEGORIES.has(attempt.verdict?.category ?? "") || attempt.provider.guarded) continue;
+      if (
+        failure === null ||
+        !UNKNOWN_CATEGORIES.has(attempt.verdict?.category ?? "") ||
+        attempt.provider.guarded
+      )
+        continue;
       const { provider } = attempt;
       const { code, httpStatus, message } = failure;
-      const occurrence = { provider: provider.id, method: request.call.methodName, code, httpStatus, message: String(message) };
-      const shape = noteUnknown(to.unknown, { ...occurrence, redact: (text) => (repeatsSecret(provider, text) ? REDACTED : redact(text)) }, runtime.wallMs());
-      if (shape === null || !repeats.mayLog(to.profile, `unknown error of ${provider.id}`)) continue;
-      log.warn({ profile: to.profile, chain: to.chain, ...shape }, "a provider error that no rule knows; `error_rules` can say what it means");
+      const occurrence = {
+        provider: provider.id,
+        method: request.call.methodName,
+        code,
+        httpStatus,
+        message: String(message),
+      };
+      const shape = noteUnknown(
+        to.unknown,
+        {
+          ...occurrence,
+          redact: (text) => (repeatsSecret(provider, text) ? REDACTED : redact(text)),
+        },
+        runtime.wallMs(),
+      );
+      if (shape === null || !repeats.mayLog(to.profile, `unknown error of ${provider.id}`))
+        continue;
+      log.warn(
+        { profile: to.profile, chain: to.chain, ...shape },
+        "a provider error that no rule knows; `error_rules` can say what it means",
+      );
     }
   }
 
-  function warn({ profile, chain }: Series, route: RoutedCall, outcome: Outcome["kind"], requestId: string): void {
+  function warn(
+    { profile, chain }: Series,
+    route: RoutedCall,
+    outcome: Outcome["kind"],
+    requestId: string,
+  ): void {
     if (!log.isLevelEnabled("warn")) return;
     const said = outcome === "fault" ? "request failed" : "request took more than one attempt";
     const cause = `${said}: ${profile} on ${chain}: ${whyOf(route)}`;
-    if (repeats.mayLog(profile, cause)) log.warn({ cause, ...lineOf(route, outcome, requestId) }, said);
+    if (repeats.mayLog(profile, cause))
+      log.warn({ cause, ...lineOf(route, outcome, requestId) }, said);
   }
 }
 
@@ -186,14 +247,20 @@ interface Line {
   readonly method: string;
   readonly strategy: Strategy;
   readonly outcome: Outcome["kind"];
-  readonly attempts: readonly { readonly provider: string; readonly category: string | null; readonly code: number | null; readonly latency_ms: number }[];
+  readonly attempts: readonly {
+    readonly provider: string;
+    readonly category: string | null;
+    readonly code: number | null;
+    readonly latency_ms: number;
+  }[];
   readonly excluded: readonly string[];
 }
 
 /** What the first attempt met, or why there was none. */
 function whyOf({ traces, plan }: RoutedCall): string {
   const [first] = traces;
-  if (first === undefined) return `no provider to ask (${plan.excluded.map(({ reason }) => reason).join(", ")})`;
+  if (first === undefined)
+    return `no provider to ask (${plan.excluded.map(({ reason }) => reason).join(", ")})`;
   return `${first.attempt.provider.id} ${first.attempt.verdict?.category ?? "answered"}`;
 }
 

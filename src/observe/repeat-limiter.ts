@@ -1,11 +1,13 @@
-// Bounds log lines that say the same again and again: a few a minute for each cause, then a count. Knows nothing of what the lines say.
+// Bounds log lines that say the same again and again: a few a minute for each cause, then a count.
+// Knows nothing of what the lines say.
 import type { Runtime } from "../runtime.ts";
 
 /** Lets a line of a cause through or holds it back. */
 export interface RepeatLimiter {
   /**
-   * False = enough was said of this cause within the minute; it is counted. Causes are told apart up to a bound for each profile: those that one profile's
-   * owner makes up cost no other profile its lines. `profile` is a label: those of accounts are one.
+   * False = enough was said of this cause within the minute; it is counted. Causes are told apart
+   * up to a bound for each profile: those that one profile's owner makes up cost no other profile
+   * its lines. `profile` is a label: those of accounts are one.
    */
   mayLog(profile: string, cause: string): boolean;
 }
@@ -21,7 +23,10 @@ interface Window {
 }
 
 /** A limiter that reports each cause's count of lines held back once its minute is over. */
-export function createRepeatLimiter(runtime: Runtime, report: (cause: string, held: number) => void): RepeatLimiter {
+export function createRepeatLimiter(
+  runtime: Runtime,
+  report: (cause: string, held: number) => void,
+): RepeatLimiter {
   /** By profile and cause; profiles without one are gone. */
   const profiles = new Map<string, Map<string, Window>>();
 
@@ -40,7 +45,8 @@ export function createRepeatLimiter(runtime: Runtime, report: (cause: string, he
   return {
     mayLog(profile, cause) {
       const windows = profiles.get(profile) ?? new Map<string, Window>();
-      const known = windows.has(cause) || windows.size < MAX_CAUSES ? cause : `other causes of ${profile}`;
+      const known =
+        windows.has(cause) || windows.size < MAX_CAUSES ? cause : `other causes of ${profile}`;
       const window = windows.get(known) ?? open(profile, windows, known);
       if (window.lines < LINES_PER_WINDOW) {
         window.lines++;

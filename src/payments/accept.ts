@@ -1,9 +1,16 @@
-// A payment is taken: found again if it was recorded, else checked, recorded before anything is done with it, and followed for a while. The order of these
-// is what keeps payers from losing money; see `take`.
+// A payment is taken: found again if it was recorded, else checked, recorded before anything is
+// done with it, and followed for a while. The order of these is what keeps payers from losing
+// money; see `take`.
 import { unitsOf } from "../core/billing/payment.ts";
 import { keysOf, type OfferedPayment, railFor, readOfferedPayment } from "./credential.ts";
 import type { OfferMacs } from "./offer-mac.ts";
-import type { Order, PaidPurchase, PaymentDeclined, PaymentHeaders, RequestMark } from "./payments.ts";
+import type {
+  Order,
+  PaidPurchase,
+  PaymentDeclined,
+  PaymentHeaders,
+  RequestMark,
+} from "./payments.ts";
 import type { Protocol } from "./protocol.ts";
 import { type AdvanceParts, announce, recheck } from "./purchase/advance.ts";
 import { openFulfilment, type PurchaseRow, viewOf } from "./purchase/record.ts";
@@ -41,11 +48,21 @@ export async function acceptPayment<F>(
   return isOrder(ordered) ? takeNew(parts, { presented, request }, ordered) : ordered;
 }
 
-/** Its offer may have been ours under a secret or a name of before: where it was taken up nobody is asked to pay once more. */
-async function notOurs({ store }: AcceptParts, { offerId = "", ...bad }: BadPayment): Promise<PaymentDeclined> {
+/**
+ * Its offer may have been ours under a secret or a name of before: where it was taken up nobody is
+ * asked to pay once more.
+ */
+async function notOurs(
+  { store }: AcceptParts,
+  { offerId = "", ...bad }: BadPayment,
+): Promise<PaymentDeclined> {
   const isUsed = offerId !== "" && (await usedOffer(store, offerId)) !== null;
   return isUsed
-    ? conflict("a payment for this offer is recorded, and it cannot be told any more that this is it: do not pay again, see its status_url", null)
+    ? conflict(
+        "a payment for this offer is recorded, and it cannot be told any more that this is it: " +
+          "do not pay again, see its status_url",
+        null,
+      )
     : invalid(bad);
 }
 
@@ -58,41 +75,77 @@ function isOrder<F>(it: Order | F): it is Order {
   return typeof it === "object" && it !== null && "purpose" in it && "amountN" in it;
 }
 
-/** A payment that was recorded before: whoever shows it with its offer and its request gets what it came to. */
-async function found(parts: AcceptParts, row: PurchaseRow, { presented, request }: Shown): Promise<PaidPurchase | PaymentDeclined> {
+/**
+ * A payment that was recorded before: whoever shows it with its offer and its request gets what it
+ * came to.
+ */
+async function found(
+  parts: AcceptParts,
+  row: PurchaseRow,
+  { presented, request }: Shown,
+): Promise<PaidPurchase | PaymentDeclined> {
   // All else of a payment stands on its chain for everybody to read.
-  if (row.offer_id !== presented.offerId) return conflict("this payment was recorded with another offer: repeat exactly what was sent first", null);
-  if (row.fingerprint !== request.fingerprint) return conflict("this payment was recorded with another request: repeat that one for its result", row.id);
-  const now = row.state === "settled" ? row : ((await parts.waiting.at(row.id, () => goneOn(parts, row))) ?? row);
+  if (row.offer_id !== presented.offerId)
+    return conflict(
+      "this payment was recorded with another offer: repeat exactly what was sent first",
+      null,
+    );
+  if (row.fingerprint !== request.fingerprint)
+    return conflict(
+      "this payment was recorded with another request: repeat that one for its result",
+      row.id,
+    );
+  const now =
+    row.state === "settled"
+      ? row
+      : ((await parts.waiting.at(row.id, () => goneOn(parts, row))) ?? row);
   return result(parts, now, true);
 }
 
-/** Follows what is under way. What has failed may be on its chain after all: nobody loses money that came late. */
+/**
+ * Follows what is under way. What has failed may be on its chain after all: nobody loses money that
+ * came late.
+ */
 function goneOn(parts: AcceptParts, row: PurchaseRow): Promise<PurchaseRow> {
   return row.ended_at === null ? parts.driver.follow(row, parts.waitMs) : recheck(parts, row);
 }
 
-async function takeNew(parts: AcceptParts, shown: Shown, order: Order): Promise<PaidPurchase | PaymentDeclined> {
+async function takeNew(
+  parts: AcceptParts,
+  shown: Shown,
+  order: Order,
+): Promise<PaidPurchase | PaymentDeclined> {
   const recorded = await recordNew(parts, shown, order);
-  if (recorded.kind === "new") return result(parts, await parts.driver.follow(recorded.row, parts.waitMs), false);
+  if (recorded.kind === "new")
+    return result(parts, await parts.driver.follow(recorded.row, parts.waitMs), false);
   if (recorded.kind === "there") return found(parts, recorded.row, shown);
-  // The same payment, or another one for its offer, may have been recorded while this one was looked at: it is why its chain says no, then.
+  // The same payment, or another one for its offer, may have been recorded while this one was
+  // looked at: it is why its chain says no, then.
   const { read, offerId } = shown.presented;
   const there = await byKeys(parts.store, keysOf(parts.rails, read));
   if (there !== null) return found(parts, there, shown);
-  const used = recorded.fault.code === "payment_invalid" ? await usedOffer(parts.store, offerId) : null;
+  const used =
+    recorded.fault.code === "payment_invalid" ? await usedOffer(parts.store, offerId) : null;
   return used === null ? recorded : conflict(OFFER_USED, used);
 }
 
 type Recording = (Recorded & { readonly kind: "new" | "there" }) | PaymentDeclined;
 
-/** Checks a payment that was not seen before and writes it down; what it returns as unpaid is not recorded. */
+/**
+ * Checks a payment that was not seen before and writes it down; what it returns as unpaid is not
+ * recorded.
+ */
 async function recordNew(parts: AcceptParts, shown: Shown, order: Order): Promise<Recording> {
   const { presented, request } = shown;
   const units = unitsOf(order.amountN);
-  if (units === null || units <= 0n) throw new RangeError(`an order of ${order.amountN} nano-USD is no amount of whole base units`);
+  if (units === null || units <= 0n)
+    throw new RangeError(`an order of ${order.amountN} nano-USD is no amount of whole base units`);
   const rail = railFor(parts.rails, presented.read, units);
-  if (rail === null) return invalid({ problem: "method-unsupported", reason: "no rail takes this payment: answer an offer of this response" });
+  if (rail === null)
+    return invalid({
+      problem: "method-unsupported",
+      reason: "no rail takes this payment: answer an offer of this response",
+    });
   const payment = await rail.read(presented.read, units);
   if ("kind" in payment) return invalid(payment);
   const refusal = await refusalOf(parts, { rail, payment, ...shown });
@@ -103,8 +156,20 @@ async function recordNew(parts: AcceptParts, shown: Shown, order: Order): Promis
   if (bad.kind === "trouble") return unavailable(UNREACHABLE);
   if (bad.value !== null) return invalid(bad.value);
   const { read, offerId } = presented;
-  const purchase = { payment, rail, network: network.value, protocol: read.protocol, offerId, purpose: order.purpose, amountN: order.amountN };
-  const recorded = await record(parts, { ...purchase, fingerprint: request.fingerprint }, parts.runtime.wallMs());
+  const purchase = {
+    payment,
+    rail,
+    network: network.value,
+    protocol: read.protocol,
+    offerId,
+    purpose: order.purpose,
+    amountN: order.amountN,
+  };
+  const recorded = await record(
+    parts,
+    { ...purchase, fingerprint: request.fingerprint },
+    parts.runtime.wallMs(),
+  );
   switch (recorded.kind) {
     case "new":
     case "there":
@@ -119,7 +184,10 @@ async function recordNew(parts: AcceptParts, shown: Shown, order: Order): Promis
 const UNREACHABLE = "the payment's chain cannot be asked right now";
 const OFFER_USED = "another payment has taken this offer up: see what became of it";
 
-/** Why a payment that is right in itself is not taken for this request. Money that has moved already is not refused for what only keeps money from moving. */
+/**
+ * Why a payment that is right in itself is not taken for this request. Money that has moved already
+ * is not refused for what only keeps money from moving.
+ */
 async function refusalOf(
   { store, runtime, canSettle }: AcceptParts,
   { presented, request, rail, payment }: Shown & { readonly rail: Rail; readonly payment: Payment },
@@ -127,19 +195,32 @@ async function refusalOf(
   if (!presented.isFor(request)) {
     return invalid({
       problem: "verification-failed",
-      reason: "the offer that this payment answers was made for another request: another method, path or body",
+      reason:
+        "the offer that this payment answers was made for another request: another method, " +
+        "path or body",
     });
   }
   if (payment.isSent) return null;
-  if (!(presented.offeredUntilMs > runtime.wallMs())) return invalid({ problem: "payment-expired", reason: "the offer that this payment answers is over" });
+  if (!(presented.offeredUntilMs > runtime.wallMs()))
+    return invalid({
+      problem: "payment-expired",
+      reason: "the offer that this payment answers is over",
+    });
   const used = await usedOffer(store, presented.offerId);
   if (used !== null) return conflict(OFFER_USED, used);
   return canSettle(rail) ? null : unavailable("payments by this rail cannot be settled right now");
 }
 
 /** What a recorded payment has come to. */
-async function result(parts: AcceptParts, row: PurchaseRow, repeated: boolean): Promise<PaidPurchase | PaymentDeclined> {
-  const given = row.state === "settled" && row.fulfilment === null ? await giveHeld(parts, row.id, parts.runtime.wallMs()) : row;
+async function result(
+  parts: AcceptParts,
+  row: PurchaseRow,
+  repeated: boolean,
+): Promise<PaidPurchase | PaymentDeclined> {
+  const given =
+    row.state === "settled" && row.fulfilment === null
+      ? await giveHeld(parts, row.id, parts.runtime.wallMs())
+      : row;
   if (given.state !== "settled" || given.fulfilment === null) return purchaseRefusal(given);
   const fulfilment = openFulfilment(parts.sealer, given.id, given.fulfilment);
   if (fulfilment === null) return unreadable(given);

@@ -1,5 +1,5 @@
-// The port to those who get what a payment buys: new keys and days of access, within the transaction that settles the payment. Implemented where keys and
-// accounts are known.
+// The port to those who get what a payment buys: new keys and days of access, within the
+// transaction that settles the payment. Implemented where keys and accounts are known.
 import type { Tx } from "../ledger/ledger.ts";
 
 /** Days of Custom access that a payment buys. */
@@ -13,7 +13,20 @@ export interface BoughtAccess {
 /** What payments need of keys and access. */
 export interface Beneficiaries {
   /** Creates an anonymous key with an account of its own. */
-  createKey(tx: Tx, name: string, atMs: number): Promise<{ readonly id: string; readonly accountId: string; readonly secret: string; readonly prefix: string }>;
+  createKey(
+    tx: Tx,
+    name: string,
+    atMs: number,
+  ): Promise<{
+    readonly id: string;
+    readonly accountId: string;
+    readonly secret: string;
+    readonly prefix: string;
+  }>;
   /** Gives days of access to an account that exists; throws where it takes none. */
-  grantAccess(tx: Tx, access: BoughtAccess, atMs: number): Promise<{ readonly fromMs: number; readonly untilMs: number }>;
+  grantAccess(
+    tx: Tx,
+    access: BoughtAccess,
+    atMs: number,
+  ): Promise<{ readonly fromMs: number; readonly untilMs: number }>;
 }

@@ -1,5 +1,6 @@
-// Marks in x402 offers. Of an x402 payment only the authorization is signed, and all of that stands on the chain for everybody to read; the mark does not.
-// It binds an offer to a request and a time, as MPP's challenges are, and tells the payer from whoever copied the payment. Knows no rail.
+// Marks in x402 offers. Of an x402 payment only the authorization is signed, and all of that stands
+// on the chain for everybody to read; the mark does not. It binds an offer to a request and a time,
+// as MPP's challenges are, and tells the payer from whoever copied the payment. Knows no rail.
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import type { X402Offer } from "./rails/rail.ts";
 
@@ -40,8 +41,12 @@ export function createOfferMacs(secret: string, previous: string | null): OfferM
     },
     read(offer) {
       const mark = offer.extra[FIELD];
-      const [id = "", expires = "", mac = "", requestMac = "", ...more] = typeof mark === "string" ? mark.split(".") : [];
-      const key = more.length > 0 ? undefined : keys.find((it) => isSame(mac, macOf(it, { id, expires, offer }, null)));
+      const [id = "", expires = "", mac = "", requestMac = "", ...more] =
+        typeof mark === "string" ? mark.split(".") : [];
+      const key =
+        more.length > 0
+          ? undefined
+          : keys.find((it) => isSame(mac, macOf(it, { id, expires, offer }, null)));
       if (key === undefined) return null;
       return {
         id,
@@ -69,8 +74,21 @@ interface Marked {
 /** Of what the offer says, or (with a fingerprint) of the request that it is for. */
 function macOf(key: Buffer, { id, expires, offer }: Marked, fingerprint: string | null): string {
   const { scheme, network, amount, asset, payTo } = offer;
-  const parts = [id, expires, scheme, network, amount, asset.toLowerCase(), payTo.toLowerCase(), fingerprint];
-  return createHmac("sha256", key).update(JSON.stringify(parts)).digest().subarray(0, MAC_BYTES).toString("base64url");
+  const parts = [
+    id,
+    expires,
+    scheme,
+    network,
+    amount,
+    asset.toLowerCase(),
+    payTo.toLowerCase(),
+    fingerprint,
+  ];
+  return createHmac("sha256", key)
+    .update(JSON.stringify(parts))
+    .digest()
+    .subarray(0, MAC_BYTES)
+    .toString("base64url");
 }
 
 function isSame(a: string, b: string): boolean {

@@ -1,5 +1,5 @@
-// Payments opened from their settings. What rails and protocols need is heavy: this file is loaded only where rails are configured, and each rail only where
-// it is one of them.
+// Payments opened from their settings. What rails and protocols need is heavy: this file is loaded
+// only where rails are configured, and each rail only where it is one of them.
 import { hkdfSync } from "node:crypto";
 import type { Logger } from "pino";
 import type { Invalidations } from "../core/billing/invalidations.ts";
@@ -33,19 +33,45 @@ export interface OpenPaymentsParts {
 }
 
 /** Opens payments. Asks no chain before it returns; throws where the store does. */
-export async function openPayments({ settings, realm, secret, previousSecret, ...parts }: OpenPaymentsParts): Promise<Payments> {
+export async function openPayments({
+  settings,
+  realm,
+  secret,
+  previousSecret,
+  ...parts
+}: OpenPaymentsParts): Promise<Payments> {
   const sealer = createSealer(secret, previousSecret);
-  if (previousSecret !== null) parts.log.info({ resealed: await resealPurchases({ ...parts, sealer }) }, "purchases are sealed with the present secret");
-  const rails = (await Promise.all(settings.rails.map((it) => railOf(it, parts.runtime, realm)))).filter((it) => it !== null);
+  if (previousSecret !== null)
+    parts.log.info(
+      { resealed: await resealPurchases({ ...parts, sealer }) },
+      "purchases are sealed with the present secret",
+    );
+  const rails = (
+    await Promise.all(settings.rails.map((it) => railOf(it, parts.runtime, realm)))
+  ).filter((it) => it !== null);
   const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
-  return startPayments({ ...parts, settings, sealer, rails, protocol, marks: createOfferMacs(secret, previousSecret) });
+  return startPayments({
+    ...parts,
+    settings,
+    sealer,
+    rails,
+    protocol,
+    marks: createOfferMacs(secret, previousSecret),
+  });
 }
 
 /** The rail of some settings; null = its payments are no purchases. */
-async function railOf(settings: RailSettings, runtime: Runtime, realm: string): Promise<Rail | null> {
+async function railOf(
+  settings: RailSettings,
+  runtime: Runtime,
+  realm: string,
+): Promise<Rail | null> {
   switch (settings.kind) {
     case "tempo":
-      return (await import("./rails/tempo/tempo-rail.ts")).createTempoRail(settings, { runtime, realm });
+      return (await import("./rails/tempo/tempo-rail.ts")).createTempoRail(settings, {
+        runtime,
+        realm,
+      });
     case "evm":
       return (await import("./rails/evm/evm-rail.ts")).createEvmRail(settings, { runtime });
     case "session":
@@ -55,8 +81,20 @@ async function railOf(settings: RailSettings, runtime: Runtime, realm: string): 
 
 const SECRET_BYTES = 32;
 
-/** What challenges are signed with: derived from the secret of the service, so that neither tells the other. */
-export function challengeSecrets(secret: string, previousSecret: string | null): { readonly secret: string; readonly previousSecret: string | null } {
-  const derived = (from: string) => Buffer.from(hkdfSync("sha256", from, "", "svc payment challenges", SECRET_BYTES)).toString("base64url");
-  return { secret: derived(secret), previousSecret: previousSecret === null ? null : derived(previousSecret) };
+/**
+ * What challenges are signed with: derived from the secret of the service, so that neither tells
+ * the other.
+ */
+export function challengeSecrets(
+  secret: string,
+  previousSecret: string | null,
+): { readonly secret: string; readonly previousSecret: string | null } {
+  const derived = (from: string) =>
+    Buffer.from(hkdfSync("sha256", from, "", "svc payment challenges", SECRET_BYTES)).toString(
+      "base64url",
+    );
+  return {
+    secret: derived(secret),
+    previousSecret: previousSecret === null ? null : derived(previousSecret),
+  };
 }

@@ -1,12 +1,23 @@
-// Payments as the rest of the service sees them: offers for an order, a payment taken once and for all, purchases to look up.
-// This is the port; what is behind it is loaded only where rails are configured.
+// Payments as the rest of the service sees them: offers for an order, a payment taken once and for
+// all, purchases to look up. This is the port; what is behind it is loaded only where rails are
+// configured.
 
-import type { PaymentProtocol, PaymentSettings, PurchaseState, Purpose } from "../core/billing/payment.ts";
+import type {
+  PaymentProtocol,
+  PaymentSettings,
+  PurchaseState,
+  Purpose,
+} from "../core/billing/payment.ts";
 import type { ApiFault } from "../core/faults/api-fault.ts";
 
-/** The request that an order came with: a payment buys what this one asked for, and nothing else. */
+/**
+ * The request that an order came with: a payment buys what this one asked for, and nothing else.
+ */
 export interface RequestMark {
-  /** SHA-256 of method, path and body, base64url. Never holds what the path holds: that may be a key. */
+  /**
+   * SHA-256 of method, path and body, base64url. Never holds what the path holds: that may be a
+   * key.
+   */
   readonly fingerprint: string;
   /** `Content-Digest` of the body, as MPP's `digest`: `sha-256=<base64>`. */
   readonly digest: string;
@@ -22,13 +33,19 @@ export interface Order {
   readonly request: RequestMark;
   /** For the payer's eyes, one line. */
   readonly description: string;
-  /** True where `Authorization` has to keep another credential, so that the payment comes in a header of its own. */
+  /**
+   * True where `Authorization` has to keep another credential, so that the payment comes in a
+   * header of its own.
+   */
   readonly keepsAuthorization: boolean;
 }
 
 /** What a caller gets with a 402. */
 export interface PaymentChallenge {
-  /** Names and values in turn: `WWW-Authenticate: Payment …` for each offer, `PAYMENT-REQUIRED` where x402 is offered. */
+  /**
+   * Names and values in turn: `WWW-Authenticate: Payment …` for each offer, `PAYMENT-REQUIRED`
+   * where x402 is offered.
+   */
   readonly headers: readonly string[];
 }
 
@@ -38,14 +55,25 @@ export interface PaymentHeaders {
   readonly text: string;
 }
 
-/** What settled money did. Balance of the account and all that was ever credited to it in nano-USD, as they were right after the credit. */
+/**
+ * What settled money did. Balance of the account and all that was ever credited to it in nano-USD,
+ * as they were right after the credit.
+ */
 export type Fulfilment =
-  | { readonly kind: "fund_key" | "credit_account"; readonly accountId: string; readonly balanceN: bigint; readonly fundedN: bigint }
+  | {
+      readonly kind: "fund_key" | "credit_account";
+      readonly accountId: string;
+      readonly balanceN: bigint;
+      readonly fundedN: bigint;
+    }
   | {
       readonly kind: "create_key";
       readonly accountId: string;
       readonly keyId: string;
-      /** Shown to whoever brings the payment again; empty 7 days after it settled: it is not kept any longer. */
+      /**
+       * Shown to whoever brings the payment again; empty 7 days after it settled: it is not kept
+       * any longer.
+       */
       readonly secret: string;
       readonly prefix: string;
       readonly balanceN: bigint;
@@ -93,7 +121,13 @@ export interface PaidPurchase {
 export interface PaymentDeclined {
   readonly kind: "unpaid";
   readonly fault: ApiFault<
-    "payment_invalid" | "payment_conflict" | "payment_failed" | "payment_pending" | "beneficiary_conflict" | "unavailable" | "rate_limited"
+    | "payment_invalid"
+    | "payment_conflict"
+    | "payment_failed"
+    | "payment_pending"
+    | "beneficiary_conflict"
+    | "unavailable"
+    | "rate_limited"
   >;
   /** Purchase that it is about; null = none was recorded, so nothing was paid. */
   readonly purchaseId: string | null;
@@ -112,7 +146,11 @@ export interface PaymentGauges {
   /** Purchases whose money has arrived and could not be given to whom it was for. */
   readonly held: number;
   /** Wallets that pay for gas. */
-  readonly wallets: readonly { readonly chainId: number; readonly low: boolean; readonly empty: boolean }[];
+  readonly wallets: readonly {
+    readonly chainId: number;
+    readonly low: boolean;
+    readonly empty: boolean;
+  }[];
 }
 
 /** Takes payments. */
@@ -121,10 +159,15 @@ export interface Payments {
   /** Every offer for an order; null = it cannot be offered now (no rail reaches its chain). */
   challenge(order: Order): Promise<PaymentChallenge | null>;
   /**
-   * Takes a payment for the request that brought it. `order` is asked only where the payment was not seen before: whoever repeats a payment gets its first
-   * result, whatever the order would say by now. Throws only where the store does.
+   * Takes a payment for the request that brought it. `order` is asked only where the payment was
+   * not seen before: whoever repeats a payment gets its first result, whatever the order would say
+   * by now. Throws only where the store does.
    */
-  take<F>(given: PaymentHeaders, request: RequestMark, order: () => Promise<Order | F>): Promise<PaidPurchase | PaymentDeclined | F>;
+  take<F>(
+    given: PaymentHeaders,
+    request: RequestMark,
+    order: () => Promise<Order | F>,
+  ): Promise<PaidPurchase | PaymentDeclined | F>;
   /** Null = there is none. */
   purchase(id: string): Promise<PurchaseView | null>;
   /** Asks nobody. */

@@ -1,5 +1,5 @@
-// What a client sends to pay, read from text: bounded in size and depth, no name twice, every field of its type. Knows the forms of MPP and x402 and checks
-// nothing that they say.
+// What a client sends to pay, read from text: bounded in size and depth, no name twice, every field
+// of its type. Knows the forms of MPP and x402 and checks nothing that they say.
 import { z } from "zod";
 import type { X402Offer } from "./rails/rail.ts";
 
@@ -45,11 +45,16 @@ export interface Correlation {
 
 /** Reads a header value: `Payment <base64url>` or bare base64. Never throws. */
 export function parseCredential(text: string): MppCredential | X402Credential | Unreadable {
-  if (text.length > MAX_CREDENTIAL_CHARS) return unreadable(`is longer than ${MAX_CREDENTIAL_CHARS} characters`);
+  if (text.length > MAX_CREDENTIAL_CHARS)
+    return unreadable(`is longer than ${MAX_CREDENTIAL_CHARS} characters`);
   const json = parseBase64Json(text.trim().replace(/^Payment[ \t]+/i, ""));
   if (json === UNREADABLE) return unreadable("is no base64 of JSON text without repeated names");
   const form = formShape.safeParse(json);
-  if (!form.success) return unreadable("is neither an MPP credential (`challenge`, `payload`) nor an x402 v2 payment (`x402Version`, `accepted`, `payload`)");
+  if (!form.success)
+    return unreadable(
+      "is neither an MPP credential (`challenge`, `payload`) nor an x402 v2 payment " +
+        "(`x402Version`, `accepted`, `payload`)",
+    );
   return form.data.challenge === undefined ? x402Credential(form.data) : mppCredential(form.data);
 }
 
@@ -68,8 +73,18 @@ const base64url = z
   .max(MAX_CREDENTIAL_CHARS);
 
 const formShape = z.union([
-  z.object({ challenge: z.record(z.string(), z.unknown()), payload: z.unknown(), source: z.unknown().optional(), x402Version: z.undefined().optional() }),
-  z.object({ x402Version: z.literal(2), accepted: z.unknown(), payload: z.unknown(), challenge: z.undefined().optional() }),
+  z.object({
+    challenge: z.record(z.string(), z.unknown()),
+    payload: z.unknown(),
+    source: z.unknown().optional(),
+    x402Version: z.undefined().optional(),
+  }),
+  z.object({
+    x402Version: z.literal(2),
+    accepted: z.unknown(),
+    payload: z.unknown(),
+    challenge: z.undefined().optional(),
+  }),
 ]);
 
 const challengeShape = z.object({
@@ -108,11 +123,17 @@ const acceptedShape = z.object({
   extra: z.record(z.string(), z.unknown()).default({}),
 });
 
-function mppCredential(form: { readonly challenge: unknown; readonly payload?: unknown; readonly source?: unknown }): MppCredential | Unreadable {
+function mppCredential(form: {
+  readonly challenge: unknown;
+  readonly payload?: unknown;
+  readonly source?: unknown;
+}): MppCredential | Unreadable {
   const challenge = challengeShape.safeParse(form.challenge);
-  if (!challenge.success) return unreadable("has a `challenge` that is none: send it back as it came");
+  if (!challenge.success)
+    return unreadable("has a `challenge` that is none: send it back as it came");
   const request = requestShape.safeParse(parseBase64Json(challenge.data.request));
-  if (!request.success) return unreadable("has a `challenge.request` that is no base64url of a JSON object");
+  if (!request.success)
+    return unreadable("has a `challenge.request` that is no base64url of a JSON object");
   const source = sourceShape.safeParse(form.source);
   if (!source.success) return unreadable("has a `source` that is no DID");
   const { expires = null, digest = null, header = null, opaque = null, ...rest } = challenge.data;
@@ -124,9 +145,15 @@ function mppCredential(form: { readonly challenge: unknown; readonly payload?: u
   };
 }
 
-function x402Credential(form: { readonly accepted?: unknown; readonly payload?: unknown }): X402Credential | Unreadable {
+function x402Credential(form: {
+  readonly accepted?: unknown;
+  readonly payload?: unknown;
+}): X402Credential | Unreadable {
   const accepted = acceptedShape.safeParse(form.accepted);
-  if (!accepted.success) return unreadable("has an `accepted` that is no entry of `accepts` in PAYMENT-REQUIRED with scheme `exact`");
+  if (!accepted.success)
+    return unreadable(
+      "has an `accepted` that is no entry of `accepts` in PAYMENT-REQUIRED with scheme `exact`",
+    );
   return { kind: "x402", accepted: accepted.data, payload: form.payload ?? null };
 }
 
@@ -152,7 +179,9 @@ function parseBase64Json(text: string): unknown {
   }
 }
 
-/** Names of all objects in a JSON text, each as often as it stands; null = it is nested too deep. */
+/**
+ * Names of all objects in a JSON text, each as often as it stands; null = it is nested too deep.
+ */
 function namesIn(json: string): number | null {
   let depth = 0;
   let names = 0;
@@ -168,5 +197,8 @@ function namesIn(json: string): number | null {
 function namesOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   const held: readonly unknown[] = Object.values(value);
-  return held.reduce<number>((sum, it) => sum + namesOf(it), Array.isArray(value) ? 0 : held.length);
+  return held.reduce<number>(
+    (sum, it) => sum + namesOf(it),
+    Array.isArray(value) ? 0 : held.length,
+  );
 }

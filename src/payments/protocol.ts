@@ -1,5 +1,6 @@
-// The two protocols that payments arrive by, as text in headers: challenges of ours with what they are bound to, credentials read and found to answer one
-// of them, receipts. Knows no chain, no store and no order of things; what a payment is worth is a rail's to say.
+// The two protocols that payments arrive by, as text in headers: challenges of ours with what they
+// are bound to, credentials read and found to answer one of them, receipts. Knows no chain, no
+// store and no order of things; what a payment is worth is a rail's to say.
 import { randomBytes } from "node:crypto";
 import { Challenge, Constants, Receipt, x402 } from "mppx";
 import type { PaymentProtocol } from "../core/billing/payment.ts";
@@ -11,7 +12,10 @@ import type { BadPayment, PaymentCredential, RailOffer, X402Offer } from "./rail
 export interface ChallengeParts {
   readonly offers: readonly RailOffer[];
   readonly x402: readonly X402Offer[];
-  /** Of the request that is to be paid for, as `RequestMark` has them; a challenge without `digest` is for any request. */
+  /**
+   * Of the request that is to be paid for, as `RequestMark` has them; a challenge without `digest`
+   * is for any request.
+   */
   readonly digest: string | null;
   readonly fingerprint: string;
   readonly resourceUrl: string;
@@ -40,7 +44,10 @@ export interface Bound {
   readonly fingerprint: string | null;
 }
 
-/** A payment that answers a challenge of ours (MPP), or one that refers to none (x402, `bound` null). */
+/**
+ * A payment that answers a challenge of ours (MPP), or one that refers to none (x402, `bound`
+ * null).
+ */
 export type ReadPayment = PaymentCredential & { readonly bound: Bound | null };
 
 /** Writes challenges and receipts, reads credentials. */
@@ -71,26 +78,47 @@ export function createProtocol({ realm, secret, previousSecret }: ProtocolParts)
   const secrets = previousSecret === null ? [secret] : [secret, previousSecret];
   return {
     challenge: (parts) => [
-      ...parts.offers.flatMap((offer) => [Constants.Headers.wwwAuthenticate, mppChallenge(offer, parts, { realm, secret })]),
+      ...parts.offers.flatMap((offer) => [
+        Constants.Headers.wwwAuthenticate,
+        mppChallenge(offer, parts, { realm, secret }),
+      ]),
       ...(parts.x402.length === 0 ? [] : ["PAYMENT-REQUIRED", x402Challenge(parts)]),
     ],
     read(given) {
       const credential = parseCredential(given.text);
-      if (credential.kind === "unreadable") return { kind: "bad_payment", problem: "malformed-credential", reason: credential.reason };
-      if (credential.kind === "x402") return { protocol: "x402", accepted: credential.accepted, payload: credential.payload, bound: null };
-      return isOurs(credential, realm, secrets) ? presented(credential) : { ...NOT_OURS, offerId: credential.challenge.id };
+      if (credential.kind === "unreadable")
+        return { kind: "bad_payment", problem: "malformed-credential", reason: credential.reason };
+      if (credential.kind === "x402")
+        return {
+          protocol: "x402",
+          accepted: credential.accepted,
+          payload: credential.payload,
+          bound: null,
+        };
+      return isOurs(credential, realm, secrets)
+        ? presented(credential)
+        : { ...NOT_OURS, offerId: credential.challenge.id };
     },
-    receipt: (parts) => (parts.protocol === "mpp" ? [Constants.Headers.paymentReceipt, mppReceipt(parts)] : ["PAYMENT-RESPONSE", x402Receipt(parts)]),
+    receipt: (parts) =>
+      parts.protocol === "mpp"
+        ? [Constants.Headers.paymentReceipt, mppReceipt(parts)]
+        : ["PAYMENT-RESPONSE", x402Receipt(parts)],
   };
 }
 
 const NOT_OURS: BadPayment = {
   kind: "bad_payment",
   problem: "invalid-challenge",
-  reason: "The challenge that this credential answers was not made here, or was changed. Answer a challenge of this response.",
+  reason:
+    "The challenge that this credential answers was not made here, or was changed. Answer a " +
+    "challenge of this response.",
 };
 
-function mppChallenge(offer: RailOffer, parts: ChallengeParts, { realm, secret }: { readonly realm: string; readonly secret: string }): string {
+function mppChallenge(
+  offer: RailOffer,
+  parts: ChallengeParts,
+  { realm, secret }: { readonly realm: string; readonly secret: string },
+): string {
   return Challenge.serialize(
     Challenge.from({
       secretKey: secret,
@@ -103,7 +131,10 @@ function mppChallenge(offer: RailOffer, parts: ChallengeParts, { realm, secret }
       description: printable(parts.description),
       ...(parts.keepsAuthorization ? { header: Constants.Headers.paymentAuthorization } : {}),
       // Equal challenges of one moment must differ: their ids name payments.
-      meta: { fingerprint: parts.fingerprint, nonce: randomBytes(NONCE_BYTES).toString("base64url") },
+      meta: {
+        fingerprint: parts.fingerprint,
+        nonce: randomBytes(NONCE_BYTES).toString("base64url"),
+      },
     }),
   );
 }
@@ -111,7 +142,11 @@ function mppChallenge(offer: RailOffer, parts: ChallengeParts, { realm, secret }
 function x402Challenge({ x402: accepts, resourceUrl, description }: ChallengeParts): string {
   return x402.Header.encodePaymentRequired({
     x402Version: X402_VERSION,
-    resource: { url: resourceUrl, description: printable(description), mimeType: "application/json" },
+    resource: {
+      url: resourceUrl,
+      description: printable(description),
+      mimeType: "application/json",
+    },
     accepts: accepts.map(({ network, extra, ...rest }) => ({
       ...rest,
       network: `eip155:${Number(network.slice(EVM_NETWORK.length))}` as const,
@@ -122,12 +157,25 @@ function x402Challenge({ x402: accepts, resourceUrl, description }: ChallengePar
 
 function mppReceipt({ method, txHash, atMs, purchaseId, network }: ReceiptParts): string {
   return Receipt.serialize(
-    Receipt.from({ method, reference: txHash, status: "success", timestamp: new Date(atMs).toISOString(), externalId: purchaseId, network }),
+    Receipt.from({
+      method,
+      reference: txHash,
+      status: "success",
+      timestamp: new Date(atMs).toISOString(),
+      externalId: purchaseId,
+      network,
+    }),
   );
 }
 
 function x402Receipt({ txHash, network, payer, purchaseId }: ReceiptParts): string {
-  return x402.Header.encodePaymentResponse({ success: true, transaction: txHash, network, payer, extra: { purchaseId } });
+  return x402.Header.encodePaymentResponse({
+    success: true,
+    transaction: txHash,
+    network,
+    payer,
+    extra: { purchaseId },
+  });
 }
 
 /** One line that fits into a header. */
@@ -144,7 +192,10 @@ function isOurs({ challenge }: MppCredential, realm: string, secrets: readonly s
     ...(header === null ? {} : { header }),
     ...(opaque === null ? {} : { opaque }),
   };
-  return challenge.realm === realm && secrets.some((secretKey) => Challenge.verify(signed, { secretKey }));
+  return (
+    challenge.realm === realm &&
+    secrets.some((secretKey) => Challenge.verify(signed, { secretKey }))
+  );
 }
 
 function presented({ challenge, payload, source }: MppCredential): ReadPayment {

@@ -1,4 +1,5 @@
-// What a payer is told while nothing was bought, or not yet. After a payment was recorded none of it says that one should pay.
+// What a payer is told while nothing was bought, or not yet. After a payment was recorded none of
+// it says that one should pay.
 import { type ApiFault, type ApiFaultDetails, apiFault } from "../core/faults/api-fault.ts";
 import type { PaymentDeclined } from "./payments.ts";
 import type { ProblemCode } from "./protocol-problems.ts";
@@ -12,23 +13,36 @@ const TROUBLE_RETRY_MS = 5_000;
 const LIMIT_RETRY_MS = 30_000;
 
 /** The payment is not right, and nothing was recorded. */
-export function invalid({ problem, reason }: Pick<BadPayment, "problem" | "reason">): PaymentDeclined {
+export function invalid({
+  problem,
+  reason,
+}: Pick<BadPayment, "problem" | "reason">): PaymentDeclined {
   return unpaid(apiFault("payment_invalid", reason), null, problem);
 }
 
 /** The payment cannot be taken now, and nothing was recorded. */
 export function unavailable(message: string): PaymentDeclined {
-  const occasion = { nextAction: "repeat the same request with the same payment after Retry-After: nothing was recorded", retryAfterMs: TROUBLE_RETRY_MS };
+  const occasion = {
+    nextAction:
+      "repeat the same request with the same payment after Retry-After: nothing was recorded",
+    retryAfterMs: TROUBLE_RETRY_MS,
+  };
   return unpaid(apiFault("unavailable", message, occasion), null, "internal-payment-error");
 }
 
 /** Its payer has too many under way. */
 export function tooMany(): PaymentDeclined {
   const message = "this payer has too many payments under way";
-  return unpaid(apiFault("rate_limited", message, { retryAfterMs: LIMIT_RETRY_MS }), null, "internal-payment-error");
+  return unpaid(
+    apiFault("rate_limited", message, { retryAfterMs: LIMIT_RETRY_MS }),
+    null,
+    "internal-payment-error",
+  );
 }
 
-/** The payment, or its offer, belongs to another request. Null = whose purchase it is was not shown. */
+/**
+ * The payment, or its offer, belongs to another request. Null = whose purchase it is was not shown.
+ */
 export function conflict(message: string, purchaseId: string | null): PaymentDeclined {
   return unpaid(apiFault("payment_conflict", message), purchaseId, "invalid-challenge");
 }
@@ -38,24 +52,56 @@ export function purchaseRefusal(row: PurchaseRow): PaymentDeclined {
   switch (row.state) {
     case "accepted":
     case "submitted":
-      return about(row, "payment_pending", "the payment is recorded and has not settled yet", { retryAfterMs: PENDING_RETRY_MS });
+      return about(row, "payment_pending", "the payment is recorded and has not settled yet", {
+        retryAfterMs: PENDING_RETRY_MS,
+      });
     case "failed":
-      return about(row, "payment_failed", `the payment was not carried out: ${row.reason ?? "its chain refused it"}`);
+      return about(
+        row,
+        "payment_failed",
+        `the payment was not carried out: ${row.reason ?? "its chain refused it"}`,
+      );
     case "settled":
-      return about(row, "beneficiary_conflict", "the money has arrived, and what it was for is gone: it is held");
+      return about(
+        row,
+        "beneficiary_conflict",
+        "the money has arrived, and what it was for is gone: it is held",
+      );
   }
 }
 
 /** Its money has done something that cannot be read. */
 export function unreadable(row: PurchaseRow): PaymentDeclined {
-  const occasion = { nextAction: "do not pay again; report the purchase via feedback, and repeat the same request later", retryAfterMs: LIMIT_RETRY_MS };
-  return about(row, "unavailable", "the payment has settled, and what it gave cannot be shown right now", occasion);
+  const occasion = {
+    nextAction:
+      "do not pay again; report the purchase via feedback, and repeat the same request later",
+    retryAfterMs: LIMIT_RETRY_MS,
+  };
+  return about(
+    row,
+    "unavailable",
+    "the payment has settled, and what it gave cannot be shown right now",
+    occasion,
+  );
 }
 
-function about(row: PurchaseRow, code: Code, message: string, occasion: ApiFaultDetails = {}): PaymentDeclined {
-  return unpaid(apiFault(code, message, occasion), row.id, code === "payment_failed" ? "verification-failed" : "internal-payment-error");
+function about(
+  row: PurchaseRow,
+  code: Code,
+  message: string,
+  occasion: ApiFaultDetails = {},
+): PaymentDeclined {
+  return unpaid(
+    apiFault(code, message, occasion),
+    row.id,
+    code === "payment_failed" ? "verification-failed" : "internal-payment-error",
+  );
 }
 
-function unpaid(fault: ApiFault<Code>, purchaseId: string | null, problem: ProblemCode | string): PaymentDeclined {
+function unpaid(
+  fault: ApiFault<Code>,
+  purchaseId: string | null,
+  problem: ProblemCode | string,
+): PaymentDeclined {
   return { kind: "unpaid", fault, purchaseId, problem };
 }

@@ -1,4 +1,5 @@
-// Payments, put together: offers, the taking of payments, and the worker behind them. Knows rails by their port only.
+// Payments, put together: offers, the taking of payments, and the worker behind them. Knows rails
+// by their port only.
 import type { Logger } from "pino";
 import type { Invalidations } from "../core/billing/invalidations.ts";
 import { type PaymentSettings, unitsOf } from "../core/billing/payment.ts";
@@ -48,11 +49,18 @@ const SWEEP_MS = 15_000;
 const COUNT_MS = 10_000;
 const BLANK_MS = 60_000;
 
-/** Payments of which some may be under way already: the worker goes on with them. Throws where the store does. */
+/**
+ * Payments of which some may be under way already: the worker goes on with them. Throws where the
+ * store does.
+ */
 export async function startPayments(parts: PaymentParts): Promise<Payments> {
   const { store, runtime, log, rails, settings } = parts;
   await resumeAll(parts, runtime.wallMs());
-  const onError = (error: unknown): void => log.warn({ problem: nameOf(error) }, "purchases are under way, and the store does not answer as it should");
+  const onError = (error: unknown): void =>
+    log.warn(
+      { problem: nameOf(error) },
+      "purchases are under way, and the store does not answer as it should",
+    );
   const walking: AdvanceParts = { ...parts, asks: createRailCalls(parts), notice: noticing(log) };
   const driver = createPurchaseScheduler({ ...walking, onError });
   const wallets = createWallets(walking);
@@ -107,7 +115,9 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
 function walletGauges(rails: readonly Rail[], { states }: Wallets) {
   return rails.flatMap((rail) => {
     const state = states.get(rail);
-    return state === undefined ? [] : [{ chainId: rail.chainId, low: state.low, empty: state.empty }];
+    return state === undefined
+      ? []
+      : [{ chainId: rail.chainId, low: state.low, empty: state.empty }];
   });
 }
 
@@ -118,14 +128,22 @@ async function challenge(
   canSettle: (rail: Rail) => boolean,
 ): Promise<PaymentChallenge | null> {
   const units = unitsOf(order.amountN);
-  if (units === null || units <= 0n) throw new RangeError(`an order of ${order.amountN} nano-USD is no amount of whole base units`);
+  if (units === null || units <= 0n)
+    throw new RangeError(`an order of ${order.amountN} nano-USD is no amount of whole base units`);
   const able = rails.filter(canSettle);
-  const reached = await Promise.all(able.map(async (rail) => !(await asks.isOut(rail)) && (await asks.ask(rail, () => rail.network())).kind === "told"));
+  const reached = await Promise.all(
+    able.map(
+      async (rail) =>
+        !(await asks.isOut(rail)) && (await asks.ask(rail, () => rail.network())).kind === "told",
+    ),
+  );
   const offering = able.filter((_, index) => reached[index]);
   if (offering.length === 0) return null;
   const { request, description, keepsAuthorization } = order;
   const expiresAtMs = runtime.wallMs() + settings.offerMs;
-  const x402 = offering.map((it) => it.x402Offer(units, settings.offerMs)).filter((it) => it !== null);
+  const x402 = offering
+    .map((it) => it.x402Offer(units, settings.offerMs))
+    .filter((it) => it !== null);
   const headers = protocol.challenge({
     ...request,
     description,

@@ -1,5 +1,5 @@
-// Who may wait for a purchase that was recorded before: some for each and some in all, so that whoever repeats payments keeps nobody from paying.
-// Knows no purchase but its id.
+// Who may wait for a purchase that was recorded before: some for each and some in all, so that
+// whoever repeats payments keeps nobody from paying. Knows no purchase but its id.
 
 /** Bounds of waiting. */
 export interface WaiterLimits {

@@ -1,5 +1,6 @@
-// The wallets that pay for gas: whether they have enough, and that none of their nonces is left unsent, also where its purchase has ended meanwhile: whatever
-// comes after a nonce waits for it. Credits nobody.
+// The wallets that pay for gas: whether they have enough, and that none of their nonces is left
+// unsent, also where its purchase has ended meanwhile: whatever comes after a nonce waits for it.
+// Credits nobody.
 
 import { type AdvanceParts, isRailOf, send, sendNext } from "./purchase/advance.ts";
 import { railPurchaseOf, type SubmissionRow } from "./purchase/record.ts";
@@ -11,9 +12,15 @@ import type { Rail, WalletState } from "./rails/rail.ts";
 export interface Wallets {
   /** As they were seen last, by rail; a rail that has none or was never reached is not in it. */
   readonly states: ReadonlyMap<Rail, WalletState>;
-  /** Whether a rail's wallet can pay for a settlement at what gas costs, as far as is known. Asks nobody. */
+  /**
+   * Whether a rail's wallet can pay for a settlement at what gas costs, as far as is known. Asks
+   * nobody.
+   */
   canSettle(rail: Rail): boolean;
-  /** Finds out whether a rail's chain is reached, looks at its wallet, and sends again what is left of ended purchases. Throws only where the store does. */
+  /**
+   * Finds out whether a rail's chain is reached, looks at its wallet, and sends again what is left
+   * of ended purchases. Throws only where the store does.
+   */
   sweep(rail: Rail): Promise<void>;
 }
 
@@ -39,23 +46,51 @@ export function createWallets(parts: AdvanceParts): Wallets {
       tell(parts, rail, { before: states.get(rail), now: state.value });
       states.set(rail, state.value);
       const walletId = walletIdOf(state.value.id, network.value);
-      await markPassed(parts, walletId, { below: state.value.nonce, nowMs: parts.runtime.wallMs() });
+      await markPassed(parts, walletId, {
+        below: state.value.nonce,
+        nowMs: parts.runtime.wallMs(),
+      });
       for (const id of await leftOf(parts, walletId)) await sendLeft(parts, rail, id);
     },
   };
 }
 
 /** The operator hears when the state of a wallet changes, not while it stays. */
-function tell({ log }: Pick<AdvanceParts, "log">, rail: Rail, { before, now }: { readonly before: WalletState | undefined; readonly now: WalletState }): void {
-  const about = { rail: rail.method, chainId: rail.chainId, wallet: now.id, balanceWei: String(now.balanceWei) };
-  if (now.empty && before?.empty !== true) log.error(about, "the settlement wallet cannot pay for gas: nothing is offered by this rail until it is refilled");
-  else if (now.low && before?.low !== true) log.error(about, "the settlement wallet is low on gas: refill it");
-  else if (!now.low && before?.low === true) log.info(about, "the settlement wallet has enough gas again");
-  if (now.dear && before?.dear !== true) log.warn(about, "gas costs more than max_gas_wei lets a settlement cost: nothing is offered by this rail meanwhile");
-  else if (!now.dear && before?.dear === true) log.info(about, "gas costs no more than a settlement may cost again");
+function tell(
+  { log }: Pick<AdvanceParts, "log">,
+  rail: Rail,
+  { before, now }: { readonly before: WalletState | undefined; readonly now: WalletState },
+): void {
+  const about = {
+    rail: rail.method,
+    chainId: rail.chainId,
+    wallet: now.id,
+    balanceWei: String(now.balanceWei),
+  };
+  if (now.empty && before?.empty !== true)
+    log.error(
+      about,
+      "the settlement wallet cannot pay for gas: nothing is offered by this rail until it is " +
+        "refilled",
+    );
+  else if (now.low && before?.low !== true)
+    log.error(about, "the settlement wallet is low on gas: refill it");
+  else if (!now.low && before?.low === true)
+    log.info(about, "the settlement wallet has enough gas again");
+  if (now.dear && before?.dear !== true)
+    log.warn(
+      about,
+      "gas costs more than max_gas_wei lets a settlement cost: nothing is offered by this rail " +
+        "meanwhile",
+    );
+  else if (!now.dear && before?.dear === true)
+    log.info(about, "gas costs no more than a settlement may cost again");
 }
 
-/** Purchases that have ended while something of theirs may still have to be sent; the lowest nonces first. */
+/**
+ * Purchases that have ended while something of theirs may still have to be sent; the lowest nonces
+ * first.
+ */
 async function leftOf({ store }: AdvanceParts, walletId: string): Promise<readonly string[]> {
   const rows = await store.db
     .selectFrom("purchase_submission")
@@ -80,7 +115,8 @@ async function sendLeft(parts: AdvanceParts, rail: Rail, id: string): Promise<vo
   const purchase = railPurchaseOf(sealer, row, rows);
   const last = purchase?.submissions.at(-1);
   if (purchase === null || last === undefined) return;
-  if (isRailOf(rail, row) && isOld(newest, runtime.wallMs())) await sendNext(parts, { rail, row, purchase, rows }, newest);
+  if (isRailOf(rail, row) && isOld(newest, runtime.wallMs()))
+    await sendNext(parts, { rail, row, purchase, rows }, newest);
   await send(parts, rail, last);
 }
 

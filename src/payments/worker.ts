@@ -1,4 +1,5 @@
-// The work that goes on without anybody asking: each task again and again, never twice at once, one not waiting for another. Knows no task.
+// The work that goes on without anybody asking: each task again and again, never twice at once, one
+// not waiting for another. Knows no task.
 import type { Runtime } from "../runtime.ts";
 
 /** Something that is done again and again. Its failure is told, and the next time is a new try. */
@@ -14,7 +15,11 @@ export interface Worker {
 }
 
 /** Starts each task now, and again that long after it has ended. */
-export function startWorker(runtime: Runtime, tasks: readonly Task[], onError: (error: unknown) => void): Worker {
+export function startWorker(
+  runtime: Runtime,
+  tasks: readonly Task[],
+  onError: (error: unknown) => void,
+): Worker {
   let isClosed = false;
   const ended = tasks.map((): Promise<void> => Promise.resolve());
   const cancels = tasks.map(() => () => {});
@@ -25,7 +30,9 @@ export function startWorker(runtime: Runtime, tasks: readonly Task[], onError: (
       .run()
       .catch(onError)
       .then(() => {
-        cancels[index] = isClosed ? () => {} : runtime.after(task.everyMs, () => begin(task, index));
+        cancels[index] = isClosed
+          ? () => {}
+          : runtime.after(task.everyMs, () => begin(task, index));
       });
   }
 

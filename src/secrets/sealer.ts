@@ -1,7 +1,17 @@
-// Secrets at rest: texts that only this service can read, with a key derived from the secret it was given. Knows no table, and never says why a text
-// does not open.
+// Secrets at rest: texts that only this service can read, with a key derived from the secret it was
+// given. Knows no table, and never says why a text does not open.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 
 /** Seals texts and opens them again. */
@@ -29,31 +39,48 @@ interface SealingKey {
 /** Seals with `secret`, and still opens what was sealed with `previous` (null = there was none). */
 export function createSealer(secret: string, previous: string | null): Sealer {
   const current = keyOf(secret);
-  const known = new Map([...(previous === null ? [] : [keyOf(previous)]), current].map((it) => [it.id, it.key]));
+  const known = new Map(
+    [...(previous === null ? [] : [keyOf(previous)]), current].map((it) => [it.id, it.key]),
+  );
   return {
     seal(text, context) {
       const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv(ALGORITHM, current.key, iv, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(context));
-      const bytes = Buffer.concat([iv, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
+      const cipher = createCipheriv(ALGORITHM, current.key, iv, {
+        authTagLength: TAG_BYTES,
+      }).setAAD(Buffer.from(context));
+      const bytes = Buffer.concat([
+        iv,
+        cipher.update(text, "utf8"),
+        cipher.final(),
+        cipher.getAuthTag(),
+      ]);
       return `${VERSION}.${current.id}.${bytes.toString("base64url")}`;
     },
     open(sealed, context) {
       const [version, id = "", bytes = ""] = sealed.split(".");
       const key = known.get(id);
-      return version === VERSION && key !== undefined ? opened(key, Buffer.from(bytes, "base64url"), context) : null;
+      return version === VERSION && key !== undefined
+        ? opened(key, Buffer.from(bytes, "base64url"), context)
+        : null;
     },
     isCurrent: (sealed) => sealed.startsWith(`${VERSION}.${current.id}.`),
   };
 }
 
-/** The secret of an instance that was given none: made once, in a file of the data directory that only its owner may read. */
+/**
+ * The secret of an instance that was given none: made once, in a file of the data directory that
+ * only its owner may read.
+ */
 export function localSecret(dataDir: string): string {
   const path = join(dataDir, "svc.secret");
   mkdirSync(dataDir, { recursive: true, mode: DIRECTORY_MODE });
   if (!existsSync(path)) createSecret(path);
   const secret = readFileSync(path, "utf8");
   if (secret.length < SECRET_CHARS)
-    throw new Error(`${path} holds no whole secret. Restore it from a backup, or delete it if no Custom profile was stored yet.`);
+    throw new Error(
+      `${path} holds no whole secret. Restore it from a backup, or delete it if no Custom ` +
+        "profile was stored yet.",
+    );
   return secret;
 }
 
@@ -80,7 +107,10 @@ const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
 function keyOf(secret: string): SealingKey {
-  return { id: derived(secret, "svc sealing key id", KEY_ID_BYTES).toString("hex"), key: derived(secret, "svc sealing key", KEY_BYTES) };
+  return {
+    id: derived(secret, "svc sealing key id", KEY_ID_BYTES).toString("hex"),
+    key: derived(secret, "svc sealing key", KEY_BYTES),
+  };
 }
 
 function derived(secret: string, purpose: string, bytes: number): Buffer {
@@ -89,10 +119,15 @@ function derived(secret: string, purpose: string, bytes: number): Buffer {
 
 function opened(key: Buffer, bytes: Buffer, context: string): string | null {
   if (bytes.length < IV_BYTES + TAG_BYTES) return null;
-  const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES });
+  const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, IV_BYTES), {
+    authTagLength: TAG_BYTES,
+  });
   decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-TAG_BYTES));
   try {
-    return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]).toString("utf8");
+    return Buffer.concat([
+      decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES)),
+      decipher.final(),
+    ]).toString("utf8");
   } catch {
     return null;
   }

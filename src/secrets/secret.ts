@@ -1,11 +1,21 @@
-// Secrets and ids: how keys and tokens are made, what tells a mistyped one from a real one, and what is kept of them. Knows no table.
+// Secrets and ids: how keys and tokens are made, what tells a mistyped one from a real one, and
+// what is kept of them. Knows no table.
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
 
-/** What a secret opens: `key` = RPC calls, `token` = the management of an account, `claim` = a claim link, `connection` = the poll of a connection, `approval` = its page. */
+/**
+ * What a secret opens: `key` = RPC calls, `token` = the management of an account, `claim` = a claim
+ * link, `connection` = the poll of a connection, `approval` = its page.
+ */
 export type SecretKind = "key" | "token" | "claim" | "connection" | "approval";
 
-const MARKS: Readonly<Record<SecretKind, string>> = { key: "svc_ak_", token: "svc_mt_", claim: "svc_cl_", connection: "svc_ct_", approval: "svc_ca_" };
+const MARKS: Readonly<Record<SecretKind, string>> = {
+  key: "svc_ak_",
+  token: "svc_mt_",
+  claim: "svc_cl_",
+  connection: "svc_ct_",
+  approval: "svc_ca_",
+};
 const KINDS: readonly SecretKind[] = ["key", "token", "claim", "connection", "approval"];
 const MARK_CHARS = 7;
 /** 226 bits; at least 192 stay unknown to whoever knows how it begins. */
@@ -20,7 +30,10 @@ export function newSecret(kind: SecretKind): string {
   return text + checksum(text);
 }
 
-/** What a text opens by its shape and checksum, without looking it up; null = it is no secret of ours. */
+/**
+ * What a text opens by its shape and checksum, without looking it up; null = it is no secret of
+ * ours.
+ */
 export function readSecret(text: string): SecretKind | null {
   if (text.length !== SECRET_CHARS) return null;
   const kind = KINDS.find((it) => text.startsWith(MARKS[it]));
@@ -55,8 +68,14 @@ export function isSameSecret(given: string, expected: string): boolean {
 }
 
 /** A new id, for example `key_…`: later ones come later in order, and none can be guessed. */
-export function newId(mark: "acc" | "key" | "agt" | "con" | "prf" | "fbk" | "pur", wallMs: number): string {
-  const time = Math.max(0, Math.floor(wallMs)).toString(36).padStart(TIME_CHARS, "0").slice(-TIME_CHARS);
+export function newId(
+  mark: "acc" | "key" | "agt" | "con" | "prf" | "fbk" | "pur",
+  wallMs: number,
+): string {
+  const time = Math.max(0, Math.floor(wallMs))
+    .toString(36)
+    .padStart(TIME_CHARS, "0")
+    .slice(-TIME_CHARS);
   return `${mark}_${time}${randomText(BASE36, ID_RANDOM_CHARS)}`;
 }
 
@@ -70,7 +89,8 @@ function randomText(alphabet: string, chars: number): string {
   const limit = 256 - (256 % alphabet.length);
   let text = "";
   while (text.length < chars) {
-    for (const byte of randomBytes(chars)) if (byte < limit && text.length < chars) text += alphabet[byte % alphabet.length];
+    for (const byte of randomBytes(chars))
+      if (byte < limit && text.length < chars) text += alphabet[byte % alphabet.length];
   }
   return text;
 }

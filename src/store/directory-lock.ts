@@ -1,4 +1,5 @@
-// The lock on a data directory: one process at a time, and gone with it, however it ends. Knows nothing of what lies in the directory.
+// The lock on a data directory: one process at a time, and gone with it, however it ends. Knows
+// nothing of what lies in the directory.
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -6,7 +7,10 @@ import { DatabaseSync } from "node:sqlite";
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
-/** Takes the directory for this process, creating it when missing; throws when another one has it. The returned function gives it back. */
+/**
+ * Takes the directory for this process, creating it when missing; throws when another one has it.
+ * The returned function gives it back.
+ */
 export function lockDirectory(directory: string): () => void {
   mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
   const path = join(directory, "svc.lock");
@@ -17,14 +21,22 @@ export function lockDirectory(directory: string): () => void {
     lock.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     lock.close();
-    throw isBusy(error) ? new Error(`Another svc uses the data directory ${directory}. Stop it, or give this one a data_dir of its own.`) : error;
+    throw isBusy(error)
+      ? new Error(
+          `Another svc uses the data directory ${directory}. Stop it, or give this one a ` +
+            "data_dir of its own.",
+        )
+      : error;
   }
   return () => {
     if (lock.isOpen) lock.close();
   };
 }
 
-/** Creates a file that only its owner may read, when it is missing. Does not open one that is there: closing it would drop this process's locks on it. */
+/**
+ * Creates a file that only its owner may read, when it is missing. Does not open one that is there:
+ * closing it would drop this process's locks on it.
+ */
 export function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, "a", FILE_MODE));
 }

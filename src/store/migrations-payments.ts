@@ -1,4 +1,5 @@
-// The steps of a store that are about payments, in the order of `migrations.ts`. A step that was released is never changed.
+// The steps of a store that are about payments, in the order of `migrations.ts`. A step that was
+// released is never changed.
 import { type Kysely, sql } from "kysely";
 
 /** Purchases, what was sent for them, and the wallets that send. */
@@ -42,17 +43,44 @@ async function createPurchase(db: Kysely<unknown>): Promise<void> {
     .addColumn("lease_node", "text")
     .addColumn("lease_until", "bigint")
     .addCheckConstraint("purchase_amount", sql`amount_n = units * 1000`)
-    .addCheckConstraint("purchase_ended", sql`(ended_at is not null) = (state in ('settled', 'failed'))`)
+    .addCheckConstraint(
+      "purchase_ended",
+      sql`(ended_at is not null) = (state in ('settled', 'failed'))`,
+    )
     .addCheckConstraint("purchase_settled", sql`(settled_ref is not null) = (state = 'settled')`)
     .addCheckConstraint("purchase_failed", sql`(reason is not null) = (state = 'failed')`)
     .addCheckConstraint("purchase_fulfilled", sql`fulfilment is null or state = 'settled'`)
     .execute();
-  await db.schema.createIndex("purchase_due").on("purchase").columns(["look_at", "id"]).where(isOpen).execute();
-  await db.schema.createIndex("purchase_of_transaction").on("purchase").expression(sql`lower(tx_hash)`).execute();
+  await db.schema
+    .createIndex("purchase_due")
+    .on("purchase")
+    .columns(["look_at", "id"])
+    .where(isOpen)
+    .execute();
+  await db.schema
+    .createIndex("purchase_of_transaction")
+    .on("purchase")
+    .expression(sql`lower(tx_hash)`)
+    .execute();
   await db.schema.createIndex("purchase_of_offer").on("purchase").column("offer_id").execute();
-  await db.schema.createIndex("purchase_open_of_payer").on("purchase").column("payer").where(isOpen).execute();
-  await db.schema.createIndex("purchase_held").on("purchase").column("id").where(sql<boolean>`state = 'settled' and fulfilment is null`).execute();
-  await db.schema.createIndex("purchase_to_blank").on("purchase").column("blank_at").where(sql<boolean>`blank_at is not null`).execute();
+  await db.schema
+    .createIndex("purchase_open_of_payer")
+    .on("purchase")
+    .column("payer")
+    .where(isOpen)
+    .execute();
+  await db.schema
+    .createIndex("purchase_held")
+    .on("purchase")
+    .column("id")
+    .where(sql<boolean>`state = 'settled' and fulfilment is null`)
+    .execute();
+  await db.schema
+    .createIndex("purchase_to_blank")
+    .on("purchase")
+    .column("blank_at")
+    .where(sql<boolean>`blank_at is not null`)
+    .execute();
 }
 
 async function createSubmissions(db: Kysely<unknown>): Promise<void> {
@@ -67,7 +95,10 @@ async function createSubmissions(db: Kysely<unknown>): Promise<void> {
     .addColumn("created_at", "bigint", (it) => it.notNull())
     .addColumn("passed_at", "bigint")
     .addPrimaryKeyConstraint("purchase_submission_pk", ["purchase_id", "position"])
-    .addCheckConstraint("purchase_submission_nonce", sql`(wallet_id is not null) = (nonce is not null)`)
+    .addCheckConstraint(
+      "purchase_submission_nonce",
+      sql`(wallet_id is not null) = (nonce is not null)`,
+    )
     .execute();
   await db.schema
     .createIndex("purchase_submission_unpassed")
@@ -75,7 +106,11 @@ async function createSubmissions(db: Kysely<unknown>): Promise<void> {
     .columns(["wallet_id", "nonce"])
     .where(sql<boolean>`wallet_id is not null and passed_at is null`)
     .execute();
-  await db.schema.createIndex("purchase_submission_of_wallet").on("purchase_submission").columns(["wallet_id", "nonce"]).execute();
+  await db.schema
+    .createIndex("purchase_submission_of_wallet")
+    .on("purchase_submission")
+    .columns(["wallet_id", "nonce"])
+    .execute();
   await db.schema
     .createTable("settlement_wallet")
     .addColumn("id", "text", (it) => it.primaryKey())

@@ -1,4 +1,5 @@
-// The steps of a store that are about pay-per-call, in the order of `migrations.ts`. A step that was released is never changed.
+// The steps of a store that are about pay-per-call, in the order of `migrations.ts`. A step that
+// was released is never changed.
 import { type Kysely, sql } from "kysely";
 
 /** Channels, the transactions about them, and the calls that they paid for. */
@@ -31,11 +32,27 @@ async function createChannels(db: Kysely<unknown>): Promise<void> {
     .addColumn("looks", "bigint", (it) => it.notNull())
     .addColumn("created_at", "bigint", (it) => it.notNull())
     .addColumn("ended_at", "bigint")
-    .addCheckConstraint("session_channel_money", sql`0 <= settled_units and settled_units <= spent_units and spent_units <= deposit_units`)
-    .addCheckConstraint("session_channel_ended", sql`(ended_at is not null) = (state in ('closed', 'failed'))`)
+    .addCheckConstraint(
+      "session_channel_money",
+      sql`0 <= settled_units and settled_units <= spent_units and spent_units <= deposit_units`,
+    )
+    .addCheckConstraint(
+      "session_channel_ended",
+      sql`(ended_at is not null) = (state in ('closed', 'failed'))`,
+    )
     .execute();
-  await db.schema.createIndex("session_channel_due").on("session_channel").columns(["look_at", "id"]).where(isOpen).execute();
-  await db.schema.createIndex("session_channel_of_payer").on("session_channel").column("payer").where(isOpen).execute();
+  await db.schema
+    .createIndex("session_channel_due")
+    .on("session_channel")
+    .columns(["look_at", "id"])
+    .where(isOpen)
+    .execute();
+  await db.schema
+    .createIndex("session_channel_of_payer")
+    .on("session_channel")
+    .column("payer")
+    .where(isOpen)
+    .execute();
 }
 
 async function createTransactions(db: Kysely<unknown>): Promise<void> {
@@ -55,8 +72,17 @@ async function createTransactions(db: Kysely<unknown>): Promise<void> {
     .addCheckConstraint("session_transaction_ended", sql`(ended_at is null) = (state = 'written')`)
     .execute();
   const isOpen = sql<boolean>`ended_at is null`;
-  await db.schema.createIndex("session_transaction_open").on("session_transaction").column("created_at").where(isOpen).execute();
-  await db.schema.createIndex("session_transaction_of_channel").on("session_transaction").column("channel_id").execute();
+  await db.schema
+    .createIndex("session_transaction_open")
+    .on("session_transaction")
+    .column("created_at")
+    .where(isOpen)
+    .execute();
+  await db.schema
+    .createIndex("session_transaction_of_channel")
+    .on("session_transaction")
+    .column("channel_id")
+    .execute();
 }
 
 async function createCalls(db: Kysely<unknown>): Promise<void> {
@@ -77,5 +103,9 @@ async function createCalls(db: Kysely<unknown>): Promise<void> {
     .addColumn("created_at", "bigint", (it) => it.notNull())
     .addPrimaryKeyConstraint("session_call_pk", ["channel_id", "position"])
     .execute();
-  await db.schema.createIndex("session_call_by_age").on("session_call").column("created_at").execute();
+  await db.schema
+    .createIndex("session_call_by_age")
+    .on("session_call")
+    .column("created_at")
+    .execute();
 }

@@ -1,5 +1,6 @@
-// How a store came to its tables: one step after the other, the same SQL on both engines. A step that was released is never changed.
-// Knows tables and bounds; what they mean stands in `tables.ts`.
+// How a store came to its tables: one step after the other, the same SQL on both engines. A step
+// that was released is never changed. Knows tables and bounds; what they mean stands in
+// `tables.ts`.
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { createPurchases } from "./migrations-payments.ts";
@@ -19,14 +20,20 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "009_sessions": { up: createSessions },
 };
 
-/** Takes the steps that a store lacks; another process may do so at the same time. Returns why not when the store is newer than this program. */
+/**
+ * Takes the steps that a store lacks; another process may do so at the same time. Returns why not
+ * when the store is newer than this program.
+ */
 export async function migrate(db: Kysely<Tables>): Promise<string | null> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
   const { error } = await migrator.migrateToLatest();
   if (error === undefined) return null;
   const newer = (await stepsTaken(db)).find((name) => !(name in MIGRATIONS));
   if (newer === undefined) throw error;
-  return `The store was last used by a newer version of svc (it has step ${newer}). Start that version, or go back to a backup from before it.`;
+  return (
+    `The store was last used by a newer version of svc (it has step ${newer}). Start that ` +
+    "version, or go back to a backup from before it."
+  );
 }
 
 /** Whether a store has taken exactly the steps of this program. */
@@ -39,7 +46,9 @@ export async function isMigrated(db: Kysely<Tables>): Promise<boolean> {
 async function stepsTaken(db: Kysely<Tables>): Promise<readonly string[]> {
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
   if (!tables.some(({ name }) => name === "kysely_migration")) return [];
-  const { rows } = await sql<{ readonly name: string }>`select name from kysely_migration`.execute(db);
+  const { rows } = await sql<{ readonly name: string }>`select name from kysely_migration`.execute(
+    db,
+  );
   return rows.map(({ name }) => name);
 }
 
@@ -114,7 +123,11 @@ async function createLedger(db: Kysely<unknown>): Promise<void> {
     .addPrimaryKeyConstraint("ledger_entry_pk", ["tx_id", "position"])
     .addCheckConstraint("ledger_entry_account", sql`(book = 'account') = (account_id is not null)`)
     .execute();
-  await db.schema.createIndex("ledger_entry_of_account").on("ledger_entry").column("account_id").execute();
+  await db.schema
+    .createIndex("ledger_entry_of_account")
+    .on("ledger_entry")
+    .column("account_id")
+    .execute();
   await db.schema
     .createTable("node")
     .addColumn("id", "text", (it) => it.primaryKey())
@@ -134,7 +147,11 @@ async function createLedger(db: Kysely<unknown>): Promise<void> {
     .addPrimaryKeyConstraint("credit_lease_pk", ["account_id", "node_id", "epoch"])
     .addCheckConstraint("credit_lease_spent", sql`spent_n >= 0 and spent_n <= granted_n`)
     .execute();
-  await db.schema.createIndex("credit_lease_of_node").on("credit_lease").columns(["node_id", "epoch"]).execute();
+  await db.schema
+    .createIndex("credit_lease_of_node")
+    .on("credit_lease")
+    .columns(["node_id", "epoch"])
+    .execute();
 }
 
 async function createUsage(db: Kysely<unknown>): Promise<void> {
@@ -149,7 +166,11 @@ async function createUsage(db: Kysely<unknown>): Promise<void> {
     .addColumn("charge_n", "bigint", (it) => it.notNull())
     .addPrimaryKeyConstraint("usage_hour_pk", ["account_id", "hour", "key_id", "method"])
     .execute();
-  await db.schema.createIndex("usage_hour_of_key").on("usage_hour").columns(["key_id", "hour"]).execute();
+  await db.schema
+    .createIndex("usage_hour_of_key")
+    .on("usage_hour")
+    .columns(["key_id", "hour"])
+    .execute();
   await db.schema
     .createTable("allowance_month")
     .addColumn("account_id", "text", (it) => it.notNull())
@@ -161,7 +182,11 @@ async function createUsage(db: Kysely<unknown>): Promise<void> {
 
 /** The entries of an account in an order, so that an account with many is read in parts. */
 async function orderEntries(db: Kysely<unknown>): Promise<void> {
-  await db.schema.createIndex("ledger_entry_in_order").on("ledger_entry").columns(["account_id", "tx_id", "position"]).execute();
+  await db.schema
+    .createIndex("ledger_entry_in_order")
+    .on("ledger_entry")
+    .columns(["account_id", "tx_id", "position"])
+    .execute();
   await db.schema.dropIndex("ledger_entry_of_account").execute();
 }
 
@@ -189,7 +214,12 @@ async function createProfiles(db: Kysely<unknown>): Promise<void> {
 }
 
 async function createClaims(db: Kysely<unknown>): Promise<void> {
-  await db.schema.createIndex("account_merged").on("account").column("merged_into").where("merged_into", "is not", null).execute();
+  await db.schema
+    .createIndex("account_merged")
+    .on("account")
+    .column("merged_into")
+    .where("merged_into", "is not", null)
+    .execute();
   await db.schema
     .createTable("claim_link")
     .addColumn("token_hash", "text", (it) => it.primaryKey())
@@ -199,7 +229,11 @@ async function createClaims(db: Kysely<unknown>): Promise<void> {
     .addColumn("expires_at", "bigint", (it) => it.notNull())
     .addColumn("ended", "text")
     .execute();
-  await db.schema.createIndex("claim_link_of_account").on("claim_link").column("account_id").execute();
+  await db.schema
+    .createIndex("claim_link_of_account")
+    .on("claim_link")
+    .column("account_id")
+    .execute();
   await db.schema
     .createTable("connection")
     .addColumn("id", "text", (it) => it.primaryKey())
@@ -217,8 +251,16 @@ async function createClaims(db: Kysely<unknown>): Promise<void> {
     .addColumn("decided_at", "bigint")
     .addColumn("polled_at", "bigint")
     .execute();
-  await db.schema.createIndex("connection_of_account").on("connection").column("account_id").execute();
-  await db.schema.createIndex("connection_by_state").on("connection").columns(["state", "expires_at"]).execute();
+  await db.schema
+    .createIndex("connection_of_account")
+    .on("connection")
+    .column("account_id")
+    .execute();
+  await db.schema
+    .createIndex("connection_by_state")
+    .on("connection")
+    .columns(["state", "expires_at"])
+    .execute();
 }
 
 async function createFeedback(db: Kysely<unknown>): Promise<void> {

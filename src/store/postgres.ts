@@ -1,4 +1,5 @@
-// The server engine: PostgreSQL through a bounded pool. What the pool is told (the password above all) never enters a text.
+// The server engine: PostgreSQL through a bounded pool. What the pool is told (the password above
+// all) never enters a text.
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
 import { DatabaseError, Pool, type PoolClient, types } from "pg";
 import type { OpenEngine } from "./sqlite.ts";
@@ -32,14 +33,22 @@ export function openPostgres(url: string): OpenEngine {
   return { db, close: () => db.destroy() };
 }
 
-/** The pool as Kysely sees it. A connection that failed otherwise than by an answer of the server is never used again. */
+/**
+ * The pool as Kysely sees it. A connection that failed otherwise than by an answer of the server is
+ * never used again.
+ */
 function careful(pool: Pool): PostgresPool {
-  return { options: {}, connect: async () => carefulClient(await pool.connect()), end: () => pool.end() };
+  return {
+    options: {},
+    connect: async () => carefulClient(await pool.connect()),
+    end: () => pool.end(),
+  };
 }
 
 function carefulClient(client: PoolClient): PostgresPoolClient {
   let broken = false;
-  // A connection that breaks between two statements says so in this way only; unheard, it would end the process.
+  // A connection that breaks between two statements says so in this way only; unheard, it would end
+  // the process.
   const onError = (): void => {
     broken = true;
   };
@@ -66,14 +75,20 @@ function parseQuery(query: unknown): PostgresPoolClient["query"] {
   return query as PostgresPoolClient["query"];
 }
 
-/** An address that is read differently than it was meant could carry a part of its password into a message of the driver. */
+/**
+ * An address that is read differently than it was meant could carry a part of its password into a
+ * message of the driver.
+ */
 function refuseUnreadable(url: string): void {
   const parsed = URL.parse(url);
-  const known = parsed !== null && (parsed.protocol === "postgres:" || parsed.protocol === "postgresql:");
+  const known =
+    parsed !== null && (parsed.protocol === "postgres:" || parsed.protocol === "postgresql:");
   if (known && (parsed.username !== "" || !url.includes("@"))) return;
   throw new Error(
-    "The database address (storage.url or DATABASE_URL) is not of the form postgres://user:password@host:5432/name. " +
-      "Write special characters of the password percent-encoded (# as %23, / as %2F, @ as %40). Its value is not shown because it may hold a password.",
+    "The database address (storage.url or DATABASE_URL) is not of the form " +
+      "postgres://user:password@host:5432/name. " +
+      "Write special characters of the password percent-encoded (# as %23, / as %2F, @ as " +
+      "%40). Its value is not shown because it may hold a password.",
   );
 }
 

@@ -1,5 +1,5 @@
-// Large tables read a bounded number of rows at a time, each statement in a turn of the event loop of its own: the embedded engine holds the loop up while
-// it reads. Knows no meaning of a row.
+// Large tables read a bounded number of rows at a time, each statement in a turn of the event loop
+// of its own: the embedded engine holds the loop up while it reads. Knows no meaning of a row.
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Tables } from "./tables.ts";
 
@@ -18,8 +18,14 @@ export interface IdRange {
   readonly end: string | null;
 }
 
-/** Cuts the ids of some columns together into ranges, in order: between `after` and `end` no table has more rows than a page. `end` itself may have more. */
-export async function* rangesOf(db: Kysely<Tables>, columns: readonly IdColumn[]): AsyncGenerator<IdRange> {
+/**
+ * Cuts the ids of some columns together into ranges, in order: between `after` and `end` no table
+ * has more rows than a page. `end` itself may have more.
+ */
+export async function* rangesOf(
+  db: Kysely<Tables>,
+  columns: readonly IdColumn[],
+): AsyncGenerator<IdRange> {
   for (let after: string | null = null; ; ) {
     const end: string | null = await borderAfter(db, columns, after);
     yield { after, end };
@@ -41,8 +47,14 @@ export function isWithin(column: string, { after, end }: IdRange): RawBuilder<bo
   return sql<boolean>`${isBetween(column, { after, end: null })} ${end === null ? sql`` : sql`and ${sql.ref(column)} <= ${end}`}`;
 }
 
-/** Reads the rows of a query page by page; `next` asks for those after a row, in an order, and no more than a page. */
-export async function* pagesOf<T>(db: Kysely<Tables>, next: (last: T | null) => RawBuilder<T>): AsyncGenerator<readonly T[]> {
+/**
+ * Reads the rows of a query page by page; `next` asks for those after a row, in an order, and no
+ * more than a page.
+ */
+export async function* pagesOf<T>(
+  db: Kysely<Tables>,
+  next: (last: T | null) => RawBuilder<T>,
+): AsyncGenerator<readonly T[]> {
   for (let last: T | null = null; ; ) {
     const rows: readonly T[] = await rowsOf(db, next(last));
     yield rows;
@@ -58,12 +70,21 @@ export async function rowsOf<T>(db: Kysely<Tables>, query: RawBuilder<T>): Promi
 }
 
 /** The lowest id at which one of the columns has filled a page; null = none does. */
-async function borderAfter(db: Kysely<Tables>, columns: readonly IdColumn[], after: string | null): Promise<string | null> {
+async function borderAfter(
+  db: Kysely<Tables>,
+  columns: readonly IdColumn[],
+  after: string | null,
+): Promise<string | null> {
   const borders = columns.map(
     ({ table, column }) => sql`select id from (
       select ${sql.ref(column)} as id from ${sql.table(table)} where ${isBetween(column, { after, end: null })}
       order by ${sql.ref(column)} limit 1 offset ${ROWS_PER_PAGE - 1}) ids`,
   );
-  const [row] = await rowsOf(db, sql<{ readonly id: string | null }>`select min(id) as id from (${sql.join(borders, sql` union all `)}) borders`);
+  const [row] = await rowsOf(
+    db,
+    sql<{
+      readonly id: string | null;
+    }>`select min(id) as id from (${sql.join(borders, sql` union all `)}) borders`,
+  );
   return row?.id ?? null;
 }

@@ -1,8 +1,15 @@
-// The embedded engine: node's own SQLite under Kysely's dialect for it. One connection, and Kysely lets nobody into a transaction of someone else.
+// The embedded engine: node's own SQLite under Kysely's dialect for it. One connection, and Kysely
+// lets nobody into a transaction of someone else.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from "kysely";
+import {
+  Kysely,
+  SqliteAdapter,
+  type SqliteDatabase,
+  SqliteDialect,
+  type SqliteStatement,
+} from "kysely";
 import { createPrivate, lockDirectory } from "./directory-lock.ts";
 import type { Tables } from "./tables.ts";
 
@@ -37,10 +44,16 @@ export function openSqlite(directory: string): OpenEngine {
   }
 }
 
-/** Opens `svc.db` in a directory for reading only, whoever else has it open. Throws where there is none. */
+/**
+ * Opens `svc.db` in a directory for reading only, whoever else has it open. Throws where there is
+ * none.
+ */
 export function readSqlite(directory: string): OpenEngine {
   const path = join(directory, "svc.db");
-  if (!existsSync(path)) throw new Error(`There is no store in ${directory}: svc has not been started with this data_dir yet.`);
+  if (!existsSync(path))
+    throw new Error(
+      `There is no store in ${directory}: svc has not been started with this data_dir yet.`,
+    );
   const file = openFile(path, true);
   const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database: adapted(file) }) });
   return {
@@ -53,18 +66,28 @@ export function readSqlite(directory: string): OpenEngine {
 }
 
 function openFile(path: string, readOnly = false): DatabaseSync {
-  const file = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true, readOnly });
+  const file = new DatabaseSync(path, {
+    timeout: BUSY_TIMEOUT_MS,
+    enableForeignKeyConstraints: true,
+    readOnly,
+  });
   try {
     if (!readOnly) file.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     return file;
   } catch (error) {
     file.close();
     const why = error instanceof Error ? error.message : String(error);
-    throw new Error(`The store ${path} cannot be opened: ${why}. Go back to a backup of it, or give svc another data_dir.`);
+    throw new Error(
+      `The store ${path} cannot be opened: ${why}. Go back to a backup of it, or give svc ` +
+        "another data_dir.",
+    );
   }
 }
 
-/** Kysely's dialect, told that SQLite undoes changes of tables too: a migration that is cut short leaves nothing. */
+/**
+ * Kysely's dialect, told that SQLite undoes changes of tables too: a migration that is cut short
+ * leaves nothing.
+ */
 class EmbeddedDialect extends SqliteDialect {
   override createAdapter(): SqliteAdapter {
     return new EmbeddedAdapter();
@@ -77,7 +100,10 @@ class EmbeddedAdapter extends SqliteAdapter {
   }
 }
 
-/** The shape that Kysely expects of a database. Keeps the statements used last, so that they are parsed once. */
+/**
+ * The shape that Kysely expects of a database. Keeps the statements used last, so that they are
+ * parsed once.
+ */
 function adapted(file: DatabaseSync): SqliteDatabase {
   const kept = new Map<string, SqliteStatement>();
   return {
@@ -95,7 +121,12 @@ function adapted(file: DatabaseSync): SqliteDatabase {
   };
 }
 
-const NOTHING: SqliteStatement = { reader: false, all: () => [], run: () => ({ changes: 0, lastInsertRowid: 0 }), iterate: () => [].values() };
+const NOTHING: SqliteStatement = {
+  reader: false,
+  all: () => [],
+  run: () => ({ changes: 0, lastInsertRowid: 0 }),
+  iterate: () => [].values(),
+};
 
 function statementOf(statement: StatementSync): SqliteStatement {
   statement.setReadBigInts(true);
@@ -109,7 +140,13 @@ function statementOf(statement: StatementSync): SqliteStatement {
 }
 
 function parseInput(value: unknown): SQLInputValue {
-  if (value === null || typeof value === "string" || typeof value === "bigint" || typeof value === "number") return value;
+  if (
+    value === null ||
+    typeof value === "string" ||
+    typeof value === "bigint" ||
+    typeof value === "number"
+  )
+    return value;
   if (value instanceof Uint8Array) return value;
   throw new TypeError(`a ${typeof value} is no value of a column`);
 }

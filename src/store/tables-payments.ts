@@ -1,4 +1,5 @@
-// The tables of payments as types; named and counted as in `tables.ts`. A base unit of a token is a thousand nano-USD.
+// The tables of payments as types; named and counted as in `tables.ts`. A base unit of a token is a
+// thousand nano-USD.
 
 /** A payment and what it buys. A row is never deleted. */
 export interface PurchaseTable {
@@ -6,9 +7,15 @@ export interface PurchaseTable {
   readonly id: string;
   /** The same for the same payment; unique. */
   readonly payment_key: string;
-  /** The offer that the payment answers. Whoever shows the payment again shows this too, and no chain tells it. */
+  /**
+   * The offer that the payment answers. Whoever shows the payment again shows this too, and no
+   * chain tells it.
+   */
   readonly offer_id: string;
-  /** The same as `offer_id` while this purchase uses its offer up, so that nobody pays twice for one; null = it does not. Unique. */
+  /**
+   * The same as `offer_id` while this purchase uses its offer up, so that nobody pays twice for
+   * one; null = it does not. Unique.
+   */
   readonly offer_claim: string | null;
   /** Of the request that it came with. */
   readonly fingerprint: string;
@@ -36,7 +43,10 @@ export interface PurchaseTable {
   readonly reason: string | null;
   /** The transaction that settled it, else the newest one that was sent for it. */
   readonly tx_hash: string | null;
-  /** `<chain id>:<network>:<transaction>:<log>`: one movement of money pays once. Null until it has settled. Unique. */
+  /**
+   * `<chain id>:<network>:<transaction>:<log>`: one movement of money pays once. Null until it has
+   * settled. Unique.
+   */
   readonly settled_ref: string | null;
   /** What the money did, as sealed JSON; null = nothing yet, or its beneficiary is gone. */
   readonly fulfilment: string | null;
@@ -64,7 +74,10 @@ export interface PurchaseSubmissionTable {
   readonly wallet_id: string | null;
   readonly nonce: bigint | null;
   readonly created_at: bigint;
-  /** When its nonce was seen to be used up, by this transaction or another one; null = it may have to be sent again. */
+  /**
+   * When its nonce was seen to be used up, by this transaction or another one; null = it may have
+   * to be sent again.
+   */
   readonly passed_at: bigint | null;
 }
 

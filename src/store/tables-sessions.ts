@@ -1,5 +1,5 @@
-// The tables of pay-per-call as types; named and counted as in `tables.ts`. Columns that end in `_units` are base units of a channel's token: a base unit is a
-// thousand nano-USD.
+// The tables of pay-per-call as types; named and counted as in `tables.ts`. Columns that end in
+// `_units` are base units of a channel's token: a base unit is a thousand nano-USD.
 
 /** A payer's channel. A row is never deleted. */
 export interface SessionChannelTable {

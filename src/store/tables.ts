@@ -1,7 +1,16 @@
-// The tables of the store as types: the one description that queries are checked against. Every integer is a bigint on both engines;
-// names that end in `_n` are nano-USD, in `_at` and `_until` milliseconds since the epoch.
-import type { PurchaseSubmissionTable, PurchaseTable, SettlementWalletTable } from "./tables-payments.ts";
-import type { SessionCallTable, SessionChannelTable, SessionTransactionTable } from "./tables-sessions.ts";
+// The tables of the store as types: the one description that queries are checked against. Every
+// integer is a bigint on both engines; names that end in `_n` are nano-USD, in `_at` and `_until`
+// milliseconds since the epoch.
+import type {
+  PurchaseSubmissionTable,
+  PurchaseTable,
+  SettlementWalletTable,
+} from "./tables-payments.ts";
+import type {
+  SessionCallTable,
+  SessionChannelTable,
+  SessionTransactionTable,
+} from "./tables-sessions.ts";
 
 /** Whether an account is only as old as its anonymous key, or has an owner. */
 export type AccountKind = "anonymous" | "account";
@@ -101,7 +110,16 @@ export interface LedgerTxTable {
   readonly id: string;
   /** What makes a repetition the same event; unique. */
   readonly idem_key: string;
-  readonly kind: "grant" | "payment" | "usage" | "move" | "access" | "hold" | "release" | "release_access" | "session";
+  readonly kind:
+    | "grant"
+    | "payment"
+    | "usage"
+    | "move"
+    | "access"
+    | "hold"
+    | "release"
+    | "release_access"
+    | "session";
   readonly created_at: bigint;
 }
 
@@ -172,7 +190,9 @@ export interface ProfileTable {
   readonly updated_at: bigint;
 }
 
-/** A time for which an account may use Custom profiles. Times that follow each other leave no gap. */
+/**
+ * A time for which an account may use Custom profiles. Times that follow each other leave no gap.
+ */
 export interface CustomAccessTable {
   readonly account_id: string;
   /** Who gave it, and what makes a repetition the same; unique within the account. */

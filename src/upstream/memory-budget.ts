@@ -1,11 +1,15 @@
-// The memory that requests and gathered answers take, all callers together and each by itself, in bytes. Counts; whoever holds bytes tells it when they go.
+// The memory that requests and gathered answers take, all callers together and each by itself, in
+// bytes. Counts; whoever holds bytes tells it when they go.
 import type { Room } from "./transport.ts";
 
 /** Who is counted for what no caller asked for: the service, and all users' providers together. */
 export const SERVICE = "the service";
 export const USERS_PROVIDERS = "users' providers";
 
-/** Requests up to this size that are here whole count for nobody alone: the number of connections bounds them. */
+/**
+ * Requests up to this size that are here whole count for nobody alone: the number of connections
+ * bounds them.
+ */
 export const SHORT_REQUEST_BYTES = 4_096;
 
 /** Bounds of the budget. */
@@ -19,13 +23,18 @@ export interface MemoryLimits {
 export class MemoryBudget {
   /** Without bounds, for connections of a short life and bounds of their own. */
   static unbounded(): MemoryBudget {
-    return new MemoryBudget(() => ({ maxInFlightBytes: Number.POSITIVE_INFINITY, maxCallerBytes: Number.POSITIVE_INFINITY }));
+    return new MemoryBudget(() => ({
+      maxInFlightBytes: Number.POSITIVE_INFINITY,
+      maxCallerBytes: Number.POSITIVE_INFINITY,
+    }));
   }
 
   /** By all together. */
   used = 0;
   readonly #limits: () => MemoryLimits;
-  /** Held for each caller, requests and gathered answers together; who holds nothing is not in it. */
+  /**
+   * Held for each caller, requests and gathered answers together; who holds nothing is not in it.
+   */
   readonly #callers = new Map<string, number>();
 
   constructor(limits: () => MemoryLimits) {
@@ -74,8 +83,14 @@ export class MemoryBudget {
     };
   }
 
-  /** The room of a caller that is always there: of the service itself, or of all users' providers together. */
+  /**
+   * The room of a caller that is always there: of the service itself, or of all users' providers
+   * together.
+   */
   roomOf(caller: string): Room {
-    return { take: (bytes) => this.take(caller, bytes), giveBack: (bytes) => this.giveBack(caller, bytes) };
+    return {
+      take: (bytes) => this.take(caller, bytes),
+      giveBack: (bytes) => this.giveBack(caller, bytes),
+    };
   }
 }

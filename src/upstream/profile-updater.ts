@@ -1,4 +1,5 @@
-// Changes of the profiles being served, carried out everywhere that holds on to providers: directory, probes, heads, subscriptions, connections.
+// Changes of the profiles being served, carried out everywhere that holds on to providers:
+// directory, probes, heads, subscriptions, connections.
 import type { Profile, Provider } from "../core/provider/profile.ts";
 import type { HeadWatch } from "./health/head-watch.ts";
 import type { Prober } from "./health/prober.ts";
@@ -6,7 +7,10 @@ import type { ProfileRegistry } from "./registry/profile-registry.ts";
 import type { Subscriptions } from "./stream/subscriptions.ts";
 import type { Upstream } from "./transport.ts";
 
-/** Changes what is served. Each change holds from the next request on; what is under way ends where it began. */
+/**
+ * Changes what is served. Each change holds from the next request on; what is under way ends where
+ * it began.
+ */
 export interface ProfileUpdater {
   /** What the directory serves already takes effect. */
   begin(): void;
@@ -28,7 +32,13 @@ export interface ProfileUpdaterParts {
 }
 
 /** A roster; nothing takes effect before it has begun or something changes. */
-export function createProfileUpdater({ directory, prober, headWatch, subscriptions, upstreams }: ProfileUpdaterParts): ProfileUpdater {
+export function createProfileUpdater({
+  directory,
+  prober,
+  headWatch,
+  subscriptions,
+  upstreams,
+}: ProfileUpdaterParts): ProfileUpdater {
   function takeEffect(): void {
     const trackers = directory.trackers();
     prober.watch(trackers);

@@ -1,5 +1,6 @@
-// A live look at the providers of a profile before it is accepted: whether they are who they should be, keep up with each other, and answer what callers
-// will ask. Over connections of its own, which end with it; changes no health and keeps nothing.
+// A live look at the providers of a profile before it is accepted: whether they are who they should
+// be, keep up with each other, and answer what callers will ask. Over connections of its own, which
+// end with it; changes no health and keeps nothing.
 import type { Channel } from "../core/provider/attempt.ts";
 import { consensusOf, type HeadSample, lagBlocks, plausibleLead } from "../core/provider/head.ts";
 import type { Profile, Provider, ProviderSet, Transport } from "../core/provider/profile.ts";
@@ -31,7 +32,12 @@ export type CheckReason =
 /** How a provider did. `said` is for its owner: short, and without its address or keys. */
 export type ProviderCheckResult =
   | { readonly kind: "ok"; readonly height: number }
-  | { readonly kind: "failed"; readonly transport: Transport; readonly reason: CheckReason; readonly said: string };
+  | {
+      readonly kind: "failed";
+      readonly transport: Transport;
+      readonly reason: CheckReason;
+      readonly said: string;
+    };
 
 /** One provider of a profile, checked. */
 export interface ProviderCheck {
@@ -62,20 +68,48 @@ const CHECK_BOUNDS: CheckBounds = { timeoutMs: 5_000, totalMs: 20_000, concurren
 
 const MAX_ANSWER_BYTES = 4_194_304;
 const MAX_SAID_CHARS = 200;
-/** Logs are asked for a little below the tip: not every node behind one address has the newest block. */
+/**
+ * Logs are asked for a little below the tip: not every node behind one address has the newest
+ * block.
+ */
 const SETTLED_BLOCKS = 4;
 const CALL = '[{"to":"0x0000000000000000000000000000000000000000","data":"0x"},"latest"]';
 const TIME_OVER = "the time for the check was over";
-const REFUSALS: ReadonlySet<string> = new Set(["auth", "forbidden", "refused", "quota", "quota_exhausted"]);
+const REFUSALS: ReadonlySet<string> = new Set([
+  "auth",
+  "forbidden",
+  "refused",
+  "quota",
+  "quota_exhausted",
+]);
 
-/** Checks every provider of every chain of a profile, on each of its transports; the answers are in the order of the profile. */
-export async function checkProviders(parts: CheckParts, profile: Profile, bounds: CheckBounds = CHECK_BOUNDS): Promise<readonly ProviderCheck[]> {
+/**
+ * Checks every provider of every chain of a profile, on each of its transports; the answers are in
+ * the order of the profile.
+ */
+export async function checkProviders(
+  parts: CheckParts,
+  profile: Profile,
+  bounds: CheckBounds = CHECK_BOUNDS,
+): Promise<readonly ProviderCheck[]> {
   const { runtime, timerWheel, guard } = parts;
-  const http = createHttpUpstream(runtime, { ...HTTP_LIMITS, connectionsPerOrigin: 8, maxWholeBytes: MAX_ANSWER_BYTES }, guard);
+  const http = createHttpUpstream(
+    runtime,
+    { ...HTTP_LIMITS, connectionsPerOrigin: 8, maxWholeBytes: MAX_ANSWER_BYTES },
+    guard,
+  );
   const socketLimits = { ...SOCKET_LIMITS, maxFrameBytes: MAX_ANSWER_BYTES, closeTimeoutMs: 250 };
   const ws = createSockets({ runtime, timerWheel, guard, limits: socketLimits });
-  const exam: Exam = { runtime, timerWheel, upstreams: { http, ws }, timeoutMs: bounds.timeoutMs, untilMs: runtime.now() + bounds.totalMs };
-  const openSockets = [...profile.chains.values()].flatMap((set) => set.providers.map((provider): Seat => ({ set, provider, found: null })));
+  const exam: Exam = {
+    runtime,
+    timerWheel,
+    upstreams: { http, ws },
+    timeoutMs: bounds.timeoutMs,
+    untilMs: runtime.now() + bounds.totalMs,
+  };
+  const openSockets = [...profile.chains.values()].flatMap((set) =>
+    set.providers.map((provider): Seat => ({ set, provider, found: null })),
+  );
   const next = openSockets.values();
   const examine = async (): Promise<void> => {
     for (const seat of next) seat.found = await look(exam, seat);
@@ -85,7 +119,11 @@ export async function checkProviders(parts: CheckParts, profile: Profile, bounds
   } finally {
     await Promise.all([http.close(), ws.close()]);
   }
-  return openSockets.map((seat) => ({ chain: seat.set.chain.chainName, provider: seat.provider.id, result: judge(seat, openSockets, runtime.now()) }));
+  return openSockets.map((seat) => ({
+    chain: seat.set.chain.chainName,
+    provider: seat.provider.id,
+    result: judge(seat, openSockets, runtime.now()),
+  }));
 }
 
 interface Exam {
@@ -98,7 +136,9 @@ interface Exam {
 
 type Failed = Extract<ProviderCheckResult, { kind: "failed" }>;
 /** Heights by transport, or the first thing that was wrong. */
-type Found = { readonly kind: "heads"; readonly heads: ReadonlyMap<Transport, HeadSample> } | Failed;
+type Found =
+  | { readonly kind: "heads"; readonly heads: ReadonlyMap<Transport, HeadSample> }
+  | Failed;
 
 interface Seat {
   readonly set: ProviderSet;
@@ -107,8 +147,13 @@ interface Seat {
 }
 
 async function look(exam: Exam, { set, provider }: Seat): Promise<Found> {
-  const transports: readonly Transport[] = [...(provider.url === null ? [] : ["http" as const]), ...(provider.wsUrl === null ? [] : ["ws" as const])];
-  const looks = await Promise.all(transports.map((transport) => lookOver(exam, set, { provider, transport })));
+  const transports: readonly Transport[] = [
+    ...(provider.url === null ? [] : ["http" as const]),
+    ...(provider.wsUrl === null ? [] : ["ws" as const]),
+  ];
+  const looks = await Promise.all(
+    transports.map((transport) => lookOver(exam, set, { provider, transport })),
+  );
   const heads = new Map<Transport, HeadSample>();
   for (const [n, found] of looks.entries()) {
     if ("kind" in found) return found;
@@ -118,17 +163,26 @@ async function look(exam: Exam, { set, provider }: Seat): Promise<Found> {
 }
 
 /** Asks who it is, how far it has come, and for a call and logs. */
-async function lookOver(exam: Exam, { chain }: ProviderSet, way: Channel): Promise<HeadSample | Failed> {
+async function lookOver(
+  exam: Exam,
+  { chain }: ProviderSet,
+  way: Channel,
+): Promise<HeadSample | Failed> {
   const chainId = await quantity(exam, { ...way, method: "eth_chainId", params: "[]" });
   if (typeof chainId !== "number") return chainId;
-  if (chainId !== chain.chainId) return failed(way, "wrong_chain", `chain id ${chainId} instead of ${chain.chainId}`);
+  if (chainId !== chain.chainId)
+    return failed(way, "wrong_chain", `chain id ${chainId} instead of ${chain.chainId}`);
   const height = await quantity(exam, { ...way, method: "eth_blockNumber", params: "[]" });
   if (typeof height !== "number") return height;
   const sample: HeadSample = { height, atMs: exam.runtime.now(), polled: true };
   const block = `0x${Math.max(0, height - SETTLED_BLOCKS).toString(16)}`;
   const troubles = await Promise.all([
     serves(exam, { ...way, method: "eth_call", params: CALL }),
-    serves(exam, { ...way, method: "eth_getLogs", params: `[{"fromBlock":"${block}","toBlock":"${block}"}]` }),
+    serves(exam, {
+      ...way,
+      method: "eth_getLogs",
+      params: `[{"fromBlock":"${block}","toBlock":"${block}"}]`,
+    }),
   ]);
   return troubles.find((it) => it !== null) ?? sample;
 }
@@ -141,63 +195,118 @@ interface Question extends Channel {
 /** A call whose result is a hex quantity. */
 async function quantity(exam: Exam, question: Question): Promise<number | Failed> {
   const answer = await put(exam, question);
-  if (!Buffer.isBuffer(answer)) return failedBy(question, answer, reasonOf(exam, question, answer) ?? "bad_answer");
+  if (!Buffer.isBuffer(answer))
+    return failedBy(question, answer, reasonOf(exam, question, answer) ?? "bad_answer");
   const text = answer.toString("latin1", 0, 20);
-  return /^"0x[0-9a-fA-F]{1,13}"$/.test(text) ? Number(text.slice(1, -1)) : failed(question, "bad_answer", `no hex number as the result of ${question.method}`);
+  return /^"0x[0-9a-fA-F]{1,13}"$/.test(text)
+    ? Number(text.slice(1, -1))
+    : failed(question, "bad_answer", `no hex number as the result of ${question.method}`);
 }
 
-/** Null = the method is served: with a result, or with an error that only a node that runs it can give. */
+/**
+ * Null = the method is served: with a result, or with an error that only a node that runs it can
+ * give.
+ */
 async function serves(exam: Exam, question: Question): Promise<Failed | null> {
   const { provider, method } = question;
-  if (provider.unsupportedMethods.has(method) || provider.unsupportedCategories.has(methodOf(method).category)) return null;
+  if (
+    provider.unsupportedMethods.has(method) ||
+    provider.unsupportedCategories.has(methodOf(method).category)
+  )
+    return null;
   const answer = await put(exam, question);
   if (Buffer.isBuffer(answer)) return null;
   const reason = reasonOf(exam, question, answer);
   return reason === null ? null : failedBy(question, answer, reason);
 }
 
-function put(exam: Exam, { provider, transport, method, params }: Question): Promise<Buffer | Failure> {
+function put(
+  exam: Exam,
+  { provider, transport, method, params }: Question,
+): Promise<Buffer | Failure> {
   const timeoutMs = Math.min(exam.timeoutMs, exam.untilMs - exam.runtime.now());
   if (timeoutMs <= 0) return Promise.resolve(plainFailure("timeout", TIME_OVER));
   return new Promise((resolve) => {
-    rpcCall(exam.timerWheel, { upstream: exam.upstreams[transport], provider, method, params, timeoutMs }, { result: resolve, failed: resolve });
+    rpcCall(
+      exam.timerWheel,
+      { upstream: exam.upstreams[transport], provider, method, params, timeoutMs },
+      { result: resolve, failed: resolve },
+    );
   });
 }
 
 /** What is told of a provider whose heights are known, in the light of the others. */
-function judge({ set, provider, found }: Seat, openSockets: readonly Seat[], nowMs: number): ProviderCheckResult {
-  if (found === null) return failed({ provider, transport: provider.url === null ? "ws" : "http" }, "no_answer", TIME_OVER);
+function judge(
+  { set, provider, found }: Seat,
+  openSockets: readonly Seat[],
+  nowMs: number,
+): ProviderCheckResult {
+  if (found === null)
+    return failed(
+      { provider, transport: provider.url === null ? "ws" : "http" },
+      "no_answer",
+      TIME_OVER,
+    );
   if (found.kind === "failed") return found;
-  const others = openSockets.filter((it) => it.set === set).flatMap((it) => (it.found?.kind === "heads" ? [...it.found.heads.values()] : []));
+  const others = openSockets
+    .filter((it) => it.set === set)
+    .flatMap((it) => (it.found?.kind === "heads" ? [...it.found.heads.values()] : []));
   const head = consensusOf(others, set.chain, nowMs).height;
   for (const [transport, sample] of found.heads) {
     const lag = lagBlocks(sample, head, set.chain, nowMs);
     if (head !== null && sample.height - head > plausibleLead(set.chain))
-      return failed({ provider, transport }, "bad_answer", `block ${sample.height}, while the others are at ${head}`);
+      return failed(
+        { provider, transport },
+        "bad_answer",
+        `block ${sample.height}, while the others are at ${head}`,
+      );
     if (lag !== null && lag > set.maxLagBlocks + SETTLED_BLOCKS)
-      return failed({ provider, transport }, "lagging", `block ${sample.height}, while the others are at ${head}`);
+      return failed(
+        { provider, transport },
+        "lagging",
+        `block ${sample.height}, while the others are at ${head}`,
+      );
   }
   return { kind: "ok", height: Math.max(...[...found.heads.values()].map((it) => it.height)) };
 }
 
 /** Why a failure speaks against the provider; null = it is an answer like another. */
-function reasonOf({ runtime }: Exam, { provider, method }: Question, failure: Failure): CheckReason | null {
+function reasonOf(
+  { runtime }: Exam,
+  { provider, method }: Question,
+  failure: Failure,
+): CheckReason | null {
   if (failure.message.includes(NOT_PUBLIC)) return "not_public";
-  if (failure.kind === "timeout" || /TIMEDOUT|timed out|in time/.test(failure.message)) return "no_answer";
+  if (failure.kind === "timeout" || /TIMEDOUT|timed out|in time/.test(failure.message))
+    return "no_answer";
   const unheard = failure.kind === "unsent" || failure.kind === "network";
   if (unheard && failure.httpStatus === 0) return "unreachable";
   // A handshake that was answered with something else tells as much as a body.
   const heard: Failure = unheard ? { ...failure, kind: "body" } : failure;
-  const verdict = classify(heard, methodOf(method), { methodName: method, rules: provider.errorRules, wallMs: runtime.wallMs() });
+  const verdict = classify(heard, methodOf(method), {
+    methodName: method,
+    rules: provider.errorRules,
+    wallMs: runtime.wallMs(),
+  });
   if (verdict.category.endsWith("rate_limit")) return "rate_limited";
   if (REFUSALS.has(verdict.category)) return "refused";
   if (verdict.category === "method_unsupported") return "method_unsupported";
   return heard.kind === "body" || verdict.effect.kind === "failure" ? "bad_answer" : null;
 }
 
-function failedBy(question: Question, { kind, code, message, httpStatus }: Failure, reason: CheckReason): Failed {
-  if (reason === "not_public") return failed(question, reason, "its host leads to an address that is not public");
-  if (kind === "error") return failed(question, reason, `${question.method}: ${code ?? `HTTP ${httpStatus}`} ${message}`);
+function failedBy(
+  question: Question,
+  { kind, code, message, httpStatus }: Failure,
+  reason: CheckReason,
+): Failed {
+  if (reason === "not_public")
+    return failed(question, reason, "its host leads to an address that is not public");
+  if (kind === "error")
+    return failed(
+      question,
+      reason,
+      `${question.method}: ${code ?? `HTTP ${httpStatus}`} ${message}`,
+    );
   return failed(question, reason, httpStatus === 0 ? message : `HTTP ${httpStatus} ${message}`);
 }
 
@@ -207,9 +316,14 @@ function failed({ provider, transport }: Channel, reason: CheckReason, said: str
 
 /** What may be repeated of a provider's words: one short line without its address. */
 function tellable(provider: Provider, said: string): string {
-  if (repeatsSecret(provider, said)) return "an answer that repeats a part of the provider's address or headers";
-  const hosts = [provider.url, provider.wsUrl].flatMap((it) => (it === null ? [] : [bareHost(URL.parse(it)?.hostname ?? "")])).filter((it) => it !== "");
-  const line = said.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").replace(/\b(?:https?|wss?):\/\/\S+/gi, "(address)");
+  if (repeatsSecret(provider, said))
+    return "an answer that repeats a part of the provider's address or headers";
+  const hosts = [provider.url, provider.wsUrl]
+    .flatMap((it) => (it === null ? [] : [bareHost(URL.parse(it)?.hostname ?? "")]))
+    .filter((it) => it !== "");
+  const line = said
+    .replace(/[\p{Cc}\p{Cf}\s]+/gu, " ")
+    .replace(/\b(?:https?|wss?):\/\/\S+/gi, "(address)");
   const plain = hosts.reduce((text, host) => text.replaceAll(host, "(host)"), line).trim();
   return plain.length > MAX_SAID_CHARS ? `${plain.slice(0, MAX_SAID_CHARS)}…` : plain;
 }

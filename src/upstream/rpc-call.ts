@@ -1,4 +1,5 @@
-// One call to one provider outside of routing: what probes and subscriptions need to know for themselves. Never counted among callers' requests.
+// One call to one provider outside of routing: what probes and subscriptions need to know for
+// themselves. Never counted among callers' requests.
 
 import type { Provider } from "../core/provider/profile.ts";
 import { type Failure, plainFailure } from "../core/rpc/failure.ts";
@@ -25,7 +26,11 @@ export interface RpcCallListener {
 }
 
 /** Asks. Returns the way to stop; nobody hears anything after that. */
-export function rpcCall(timerWheel: TimerWheel, { upstream, provider, method, params, timeoutMs, isProbe }: RpcCall, inquirer: RpcCallListener): () => void {
+export function rpcCall(
+  timerWheel: TimerWheel,
+  { upstream, provider, method, params, timeoutMs, isProbe }: RpcCall,
+  inquirer: RpcCallListener,
+): () => void {
   const fail = (failure: Failure): void => {
     timer.clear();
     inquirer.failed(failure);
@@ -53,7 +58,12 @@ export function rpcCall(timerWheel: TimerWheel, { upstream, provider, method, pa
     fail(!sent && queued === true ? { ...failure, crowded: true } : failure);
   };
   const dispatch = upstream.send(
-    { provider, ...writeRequest(method, Buffer.from(params)), mayStream: false, ...(isProbe === undefined ? {} : { isProbe }) },
+    {
+      provider,
+      ...writeRequest(method, Buffer.from(params)),
+      mayStream: false,
+      ...(isProbe === undefined ? {} : { isProbe }),
+    },
     listener,
   );
   return () => {

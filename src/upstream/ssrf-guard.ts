@@ -1,18 +1,35 @@
-// The door for providers that users brought: names are resolved when a connection is made, every address found must be public, and the connection goes to
-// one of exactly those. Knows no providers and keeps no answers: the next connection asks again.
+// The door for providers that users brought: names are resolved when a connection is made, every
+// address found must be public, and the connection goes to one of exactly those. Knows no providers
+// and keeps no answers: the next connection asks again.
 import { Resolver, lookup as systemLookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import { networkInterfaces } from "node:os";
-import { type AddressRules, isAddress, isPublicAddress, PUBLIC_ONLY, reachedBy, readUserUrl } from "../core/public-address.ts";
+import {
+  type AddressRules,
+  isAddress,
+  isPublicAddress,
+  PUBLIC_ONLY,
+  reachedBy,
+  readUserUrl,
+} from "../core/public-address.ts";
 
 /** Finds every address of a name; `code` says why there is none. */
-export type Resolve = (host: string, done: (addresses: readonly string[], code: string | null) => void) => void;
+export type Resolve = (
+  host: string,
+  done: (addresses: readonly string[], code: string | null) => void,
+) => void;
 
 /** Decides where users' providers may be connected to. */
 export interface SsrfGuard {
-  /** Why nobody may connect to this URL, by what it says itself; null = what its name leads to decides. */
+  /**
+   * Why nobody may connect to this URL, by what it says itself; null = what its name leads to
+   * decides.
+   */
   refusal(url: string): Error | null;
-  /** The `lookup` of node's `connect`: yields checked addresses only. Node does not call it for literal addresses: those are for `refusal`. */
+  /**
+   * The `lookup` of node's `connect`: yields checked addresses only. Node does not call it for
+   * literal addresses: those are for `refusal`.
+   */
   readonly lookup: LookupFunction;
 }
 
@@ -34,11 +51,21 @@ const LOOKUP_TIMEOUT_MS = 2_000;
 const LOOKUP_TRIES = 2;
 
 /** A guard; without settings it lets nothing but public addresses through. */
-export function createSsrfGuard({ rules = PUBLIC_ONLY, resolve = nameServers(), isAllowed = isElsewhere }: SsrfGuardOptions = {}): SsrfGuard {
-  const waiting = new Map<string, ((addresses: readonly string[], code: string | null) => void)[]>();
+export function createSsrfGuard({
+  rules = PUBLIC_ONLY,
+  resolve = nameServers(),
+  isAllowed = isElsewhere,
+}: SsrfGuardOptions = {}): SsrfGuard {
+  const waiting = new Map<
+    string,
+    ((addresses: readonly string[], code: string | null) => void)[]
+  >();
 
   /** Those who ask for the same name at the same time share one answer. */
-  function find(host: string, done: (addresses: readonly string[], code: string | null) => void): void {
+  function find(
+    host: string,
+    done: (addresses: readonly string[], code: string | null) => void,
+  ): void {
     const others = waiting.get(host);
     if (others !== undefined) return void others.push(done);
     if (waiting.size >= MAX_LOOKUPS) return queueMicrotask(() => done([], "EBUSY"));
@@ -52,13 +79,26 @@ export function createSsrfGuard({ rules = PUBLIC_ONLY, resolve = nameServers(), 
 
   const checked: LookupFunction = (host, { all, family }, callback) => {
     find(host, (addresses, code) => {
-      if (code !== null || addresses.length === 0) return callback(refused("the name of the provider has no address", code ?? "ENOTFOUND"), []);
+      if (code !== null || addresses.length === 0)
+        return callback(
+          refused("the name of the provider has no address", code ?? "ENOTFOUND"),
+          [],
+        );
       // One that leads inside is enough: whoever answers for the name must not choose between them.
-      if (!addresses.every(isAllowed)) return callback(refused("the name of the provider leads to an address that is not public", NOT_PUBLIC), []);
+      if (!addresses.every(isAllowed))
+        return callback(
+          refused("the name of the provider leads to an address that is not public", NOT_PUBLIC),
+          [],
+        );
       const found = addresses.map((address) => ({ address, family: isIP(address) }));
-      const wanted = family === 4 || family === 6 ? found.filter((it) => it.family === family) : found;
+      const wanted =
+        family === 4 || family === 6 ? found.filter((it) => it.family === family) : found;
       const [first] = wanted;
-      if (first === undefined) return callback(refused("the name of the provider has no address of this kind", "ENOTFOUND"), []);
+      if (first === undefined)
+        return callback(
+          refused("the name of the provider has no address of this kind", "ENOTFOUND"),
+          [],
+        );
       if (all === true) callback(null, wanted.slice(0, MAX_TRIED));
       else callback(null, first.address, first.family);
     });
@@ -67,28 +107,40 @@ export function createSsrfGuard({ rules = PUBLIC_ONLY, resolve = nameServers(), 
   return {
     refusal(url) {
       const read = readUserUrl(url, rules);
-      const good = read.kind === "url" && (rules.allowPrivate || !isAddress(read.host) || isAllowed(read.host));
+      const good =
+        read.kind === "url" &&
+        (rules.allowPrivate || !isAddress(read.host) || isAllowed(read.host));
       return good ? null : refused("the address of the provider is not allowed", NOT_PUBLIC);
     },
     lookup: rules.allowPrivate ? systemLookup : checked,
   };
 }
 
-/** Public, and not an address of this machine: what listens here may be meant for others than users. */
+/**
+ * Public, and not an address of this machine: what listens here may be meant for others than users.
+ */
 function isElsewhere(address: string): boolean {
   if (!isPublicAddress(address)) return false;
   const reached = reachedBy(address);
-  return !Object.values(networkInterfaces()).some((all) => all?.some((it) => it.address === address || it.address === reached));
+  return !Object.values(networkInterfaces()).some((all) =>
+    all?.some((it) => it.address === address || it.address === reached),
+  );
 }
 
-/** Asks the name servers (null = those of the system), and them only: no hosts file, no search domains, no thread that a slow server could block. */
+/**
+ * Asks the name servers (null = those of the system), and them only: no hosts file, no search
+ * domains, no thread that a slow server could block.
+ */
 export function nameServers(servers: readonly string[] | null = null): Resolve {
   const resolver = new Resolver({ timeout: LOOKUP_TIMEOUT_MS, tries: LOOKUP_TRIES });
   if (servers !== null) resolver.setServers(servers);
   return (host, done) => {
     const found: (readonly string[])[] = [];
     let code: string | null = null;
-    const hear = (error: NodeJS.ErrnoException | null, addresses: readonly string[] | undefined): void => {
+    const hear = (
+      error: NodeJS.ErrnoException | null,
+      addresses: readonly string[] | undefined,
+    ): void => {
       found.push(addresses ?? []);
       code ??= error?.code ?? null;
       if (found.length < 2) return;

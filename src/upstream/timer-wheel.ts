@@ -1,5 +1,6 @@
-// One timer wheel for every deadline of the process: setting and clearing costs a few list pointers, and only one real timer ever runs.
-// Coarse on purpose: an alarm goes off up to two ticks late, never early.
+// One timer wheel for every deadline of the process: setting and clearing costs a few list
+// pointers, and only one real timer ever runs. Coarse on purpose: an alarm goes off up to two ticks
+// late, never early.
 import type { Runtime } from "../runtime.ts";
 
 /** Something to do at a time unless it is cleared before. */
@@ -57,7 +58,10 @@ class SlottedWheel implements TimerWheel {
   }
 
   #turn(): void {
-    const elapsed = Math.min(SLOTS, Math.max(0, Math.floor((this.#runtime.now() - this.#turnedAtMs) / TICK_MS)));
+    const elapsed = Math.min(
+      SLOTS,
+      Math.max(0, Math.floor((this.#runtime.now() - this.#turnedAtMs) / TICK_MS)),
+    );
     for (let i = 0; i < elapsed; i++) {
       this.#tick++;
       this.#turnedAtMs += TICK_MS;

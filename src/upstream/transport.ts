@@ -1,4 +1,5 @@
-// The ports every way of reaching a provider fits: send one request, hear one answer; on a socket also subscribe. Says nothing about which provider or what to do next.
+// The ports every way of reaching a provider fits: send one request, hear one answer; on a socket
+// also subscribe. Says nothing about which provider or what to do next.
 
 import type { Provider } from "../core/provider/profile.ts";
 import type { Failure } from "../core/rpc/failure.ts";
@@ -6,12 +7,17 @@ import type { WireRequest } from "../core/rpc/wire-request.ts";
 
 /** Takes back borrowed memory that nobody reads any more. */
 export interface BorrowedBuffer {
-  /** Bytes before a whole answer in its memory: they may be overwritten, as the answer itself may. */
+  /**
+   * Bytes before a whole answer in its memory: they may be overwritten, as the answer itself may.
+   */
   readonly headroomBytes: number;
   recycle(chunk: Buffer): void;
 }
 
-/** Room in memory for what is gathered for one request: its part of a budget that all requests share. */
+/**
+ * Room in memory for what is gathered for one request: its part of a budget that all requests
+ * share.
+ */
 export interface Room {
   /** Takes room for so many bytes more; false = there is none. */
   take(bytes: number): boolean;
@@ -19,10 +25,16 @@ export interface Room {
   giveBack(bytes: number): void;
 }
 
-/** Bytes of an answer that may be gathered without room: so few that the number of connections bounds them. */
+/**
+ * Bytes of an answer that may be gathered without room: so few that the number of connections
+ * bounds them.
+ */
 export const FREE_BYTES = 65_536;
 
-/** A long result that is still arriving, of an answer whose id has been seen to be that of the request. */
+/**
+ * A long result that is still arriving, of an answer whose id has been seen to be that of the
+ * request.
+ */
 export interface AnswerStream {
   /** The upstream body up to the result value. */
   readonly head: Buffer;
@@ -30,7 +42,10 @@ export interface AnswerStream {
   readonly idAt: number;
   /** `Content-Length` of the whole body; null where the upstream does not say. */
   readonly bodyBytes: number | null;
-  /** Starts the flow, with the first byte of the result value. Nothing is lost between the answer and this call. */
+  /**
+   * Starts the flow, with the first byte of the result value. Nothing is lost between the answer
+   * and this call.
+   */
   flow(sink: StreamSink): void;
   /** Stops the flow until `resume`, for a sink that cannot keep up. */
   pause(): void;
@@ -43,14 +58,20 @@ export interface AnswerStream {
 
 /** Takes the rest of a long answer. Exactly one of `end` and `broken` is called, once. */
 export interface StreamSink {
-  /** True = done with the chunk. Otherwise it is kept until written; `lent` = and handed back with `recycle` then. */
+  /**
+   * True = done with the chunk. Otherwise it is kept until written; `lent` = and handed back with
+   * `recycle` then.
+   */
   data(chunk: Buffer, lent: boolean): boolean;
   /**
-   * The last bytes, of which the first `valueBytes` still belong to the result value and the rest closes the envelope; `lent` = handed back with
-   * `recycle` once they are written.
+   * The last bytes, of which the first `valueBytes` still belong to the result value and the rest
+   * closes the envelope; `lent` = handed back with `recycle` once they are written.
    */
   end(last: Buffer, valueBytes: number, lent: boolean): void;
-  /** The upstream failed or lied after its answer had begun, or got on too slowly; `byReader`: because of its reader. */
+  /**
+   * The upstream failed or lied after its answer had begun, or got on too slowly; `byReader`:
+   * because of its reader.
+   */
   broken(message: string, byReader?: boolean): void;
 }
 
@@ -63,11 +84,15 @@ export interface ResultSpan {
   readonly idAt: number | null;
 }
 
-/** Hears the answer to one request: exactly one of `result`, `stream` and `failed`, unless the request is cancelled. */
+/**
+ * Hears the answer to one request: exactly one of `result`, `stream` and `failed`, unless the
+ * request is cancelled.
+ */
 export interface AnswerListener {
   /**
-   * A complete result, which lies in `body` at `span`. With a `lender`, which only a request with `mayStream` meets, `body` is borrowed:
-   * it goes back with `recycle`, once, when nobody reads it any more.
+   * A complete result, which lies in `body` at `span`. With a `lender`, which only a request with
+   * `mayStream` meets, `body` is borrowed: it goes back with `recycle`, once, when nobody reads it
+   * any more.
    */
   result(body: Buffer, span: ResultSpan, lender?: BorrowedBuffer): void;
   stream(stream: AnswerStream): void;
@@ -75,20 +100,33 @@ export interface AnswerListener {
   heard?(): void;
   /** After `stream`: the answer broke off, which its sink is told as well. */
   broken(message: string): void;
-  /** `raw` is the JSON of the provider's error member, where it sent one with the id of the request. */
+  /**
+   * `raw` is the JSON of the provider's error member, where it sent one with the id of the request.
+   */
   failed(failure: Failure, raw: Buffer | null): void;
 }
 
-/** One request for a provider. The transport sends it under an id of ours that no other request has. */
+/**
+ * One request for a provider. The transport sends it under an id of ours that no other request has.
+ */
 export interface OutgoingRequest extends WireRequest {
   readonly provider: Provider;
   /** False where the caller needs the answer in one piece and keeps it. */
   readonly mayStream: boolean;
-  /** Where an answer that is gathered is counted until it is told; left out = with the service's own. */
+  /**
+   * Where an answer that is gathered is counted until it is told; left out = with the service's
+   * own.
+   */
   readonly room?: Room | undefined;
-  /** It asks whether the provider is there, and has connections of its own where all others are in use. */
+  /**
+   * It asks whether the provider is there, and has connections of its own where all others are in
+   * use.
+   */
   readonly isProbe?: true;
-  /** Of its method: an answer that is passed on ends within ten times that; left out = the longest there is. */
+  /**
+   * Of its method: an answer that is passed on ends within ten times that; left out = the longest
+   * there is.
+   */
   readonly deadlineMs?: number | undefined;
 }
 
@@ -105,14 +143,20 @@ export interface Dispatch {
 /** One way of reaching providers. */
 export interface Upstream {
   send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch;
-  /** Whether a request to the provider would not have to wait for a connection. Left out = it never has to. */
+  /**
+   * Whether a request to the provider would not have to wait for a connection. Left out = it never
+   * has to.
+   */
   isFree?(provider: Provider): boolean;
   /** Closes connections to origins that none of these providers uses. */
   retain(providers: readonly Provider[]): void;
   close(): Promise<void>;
 }
 
-/** Hears one subscription on a provider's socket: first `started` or `refused`, once; after `started` any number of events and at most one `lost`. */
+/**
+ * Hears one subscription on a provider's socket: first `started` or `refused`, once; after
+ * `started` any number of events and at most one `lost`.
+ */
 export interface SubscriptionListener {
   /** The provider has acknowledged it. */
   started(): void;
@@ -144,7 +188,10 @@ export interface SocketReport {
 
 /** Reaches providers by their `wsUrl`. */
 export interface Sockets extends Upstream {
-  /** Subscribes, or joins the same subscription on the same socket. `params` is the JSON array of `eth_subscribe`. `cancel` leaves; the last one to leave unsubscribes. */
+  /**
+   * Subscribes, or joins the same subscription on the same socket. `params` is the JSON array of
+   * `eth_subscribe`. `cancel` leaves; the last one to leave unsubscribes.
+   */
   subscribe(provider: Provider, params: string, watcher: SubscriptionListener): Dispatch;
   /** Keeps the provider's socket open until told otherwise. */
   keep(provider: Provider, socketListener: SocketListener): () => void;

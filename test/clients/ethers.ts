@@ -1,4 +1,5 @@
-// ethers as it comes, over HTTP and a WebSocket: calls, its batches of a hundred, a transaction, events and filters.
+// ethers as it comes, over HTTP and a WebSocket: calls, its batches of a hundred, a transaction,
+// events and filters.
 import { JsonRpcProvider, type Log, Wallet, WebSocketProvider } from "ethers";
 import { attempt, expect, judge, task, type Watched, type Wire, watching } from "./protocol.ts";
 
@@ -10,7 +11,9 @@ const ON_SOCKET = 32;
 /** As it comes, but for its cache: for 250 ms it would use the nonce of the transaction before. */
 function providerOf(wire: Wire, url: string): JsonRpcProvider | WebSocketProvider {
   const options = { pollingInterval: 200, cacheTimeout: -1 };
-  return wire === "http" ? new JsonRpcProvider(url, undefined, options) : new WebSocketProvider(url, undefined, options);
+  return wire === "http"
+    ? new JsonRpcProvider(url, undefined, options)
+    : new WebSocketProvider(url, undefined, options);
 }
 
 async function calls(wire: Wire): Promise<void> {
@@ -24,7 +27,10 @@ async function calls(wire: Wire): Promise<void> {
       provider.getCode(emitter),
     ]);
     const block = await provider.getBlock(height);
-    expect(network.chainId === 31_337n && balance > 0n && code !== "0x" && block?.number === height, "wrong answers");
+    expect(
+      network.chainId === 31_337n && balance > 0n && code !== "0x" && block?.number === height,
+      "wrong answers",
+    );
     return undefined;
   });
   await attempt("accounts", wire, async () => {
@@ -38,10 +44,15 @@ async function calls(wire: Wire): Promise<void> {
   });
   await attempt("batch", wire, async () => {
     const count = wire === "http" ? BATCH : ON_SOCKET;
-    const addresses = Array.from({ length: count }, (_, n) => `0x${(n + 1).toString(16).padStart(40, "0")}`);
+    const addresses = Array.from(
+      { length: count },
+      (_, n) => `0x${(n + 1).toString(16).padStart(40, "0")}`,
+    );
     const balances = await Promise.all(addresses.map((it) => provider.getBalance(it)));
     expect(balances.length === count, "calls are missing");
-    return wire === "http" ? `${BATCH} calls in its default batch` : `${ON_SOCKET} calls at once: it does not batch on a socket`;
+    return wire === "http"
+      ? `${BATCH} calls in its default batch`
+      : `${ON_SOCKET} calls at once: it does not batch on a socket`;
   });
   await attempt("filters", wire, async () => {
     const [blocks, logs, pending] = [
@@ -52,14 +63,23 @@ async function calls(wire: Wire): Promise<void> {
     const sent = await wallet.sendTransaction({ to: emitter, gasLimit: 200_000n });
     const receipt = await sent.wait(1, 30_000);
     const seen = { blocks: [] as string[], logs: [] as string[], pending: [] as string[] };
-    while (!seen.blocks.includes(receipt?.blockHash ?? "") || !seen.logs.includes(sent.hash) || !seen.pending.includes(sent.hash)) {
+    while (
+      !seen.blocks.includes(receipt?.blockHash ?? "") ||
+      !seen.logs.includes(sent.hash) ||
+      !seen.pending.includes(sent.hash)
+    ) {
       seen.blocks.push(...(await provider.send("eth_getFilterChanges", [blocks])));
-      seen.logs.push(...(await provider.send("eth_getFilterChanges", [logs])).map((it: Log) => it.transactionHash));
+      seen.logs.push(
+        ...(await provider.send("eth_getFilterChanges", [logs])).map(
+          (it: Log) => it.transactionHash,
+        ),
+      );
       seen.pending.push(...(await provider.send("eth_getFilterChanges", [pending])));
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     expect(seen.logs.filter((it) => it === sent.hash).length === 1, "the log came more than once");
-    for (const filter of [blocks, logs, pending]) expect((await provider.send("eth_uninstallFilter", [filter])) === true, "not uninstalled");
+    for (const filter of [blocks, logs, pending])
+      expect((await provider.send("eth_uninstallFilter", [filter])) === true, "not uninstalled");
     return undefined;
   });
 }
@@ -67,9 +87,15 @@ async function calls(wire: Wire): Promise<void> {
 function watchers(wire: Wire): Promise<readonly Watched[]> {
   const provider = providerOf(wire, wire === "http" ? watchHttp : watchWs);
   return Promise.all([
-    watching("blocks", wire, (it) => provider.on("block", (number: number) => void it.seen.push(number))),
-    watching("logs", wire, (it) => provider.on({ address: emitter }, (log: Log) => void it.seen.push(log.transactionHash))),
-    watching("pending", wire, (it) => provider.on("pending", (hash: string) => void it.seen.push(hash))),
+    watching("blocks", wire, (it) =>
+      provider.on("block", (number: number) => void it.seen.push(number)),
+    ),
+    watching("logs", wire, (it) =>
+      provider.on({ address: emitter }, (log: Log) => void it.seen.push(log.transactionHash)),
+    ),
+    watching("pending", wire, (it) =>
+      provider.on("pending", (hash: string) => void it.seen.push(hash)),
+    ),
   ]);
 }
 

@@ -1,11 +1,17 @@
-// The client programs and what each needs: packages of this project, or ones that are installed into a folder of their own when they are run.
+// The client programs and what each needs: packages of this project, or ones that are installed
+// into a folder of their own when they are run.
 import { spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** A client that was made ready, or why it cannot run here. */
 export type Program =
-  | { readonly kind: "ready"; readonly name: string; readonly command: string; readonly args: (task: string) => readonly string[] }
+  | {
+      readonly kind: "ready";
+      readonly name: string;
+      readonly command: string;
+      readonly args: (task: string) => readonly string[];
+    }
   | { readonly kind: "skipped"; readonly name: string; readonly why: string };
 
 interface Plan {
@@ -31,7 +37,12 @@ export const PLANS: readonly Plan[] = [
 ];
 
 function node(name: string, file: string, more: readonly string[] = []): Program {
-  return { kind: "ready", name, command: process.execPath, args: (task) => [join(HERE, file), task, ...more] };
+  return {
+    kind: "ready",
+    name,
+    command: process.execPath,
+    args: (task) => [join(HERE, file), task, ...more],
+  };
 }
 
 async function prepareWeb3Js(name: string): Promise<Program> {
@@ -39,8 +50,13 @@ async function prepareWeb3Js(name: string): Promise<Program> {
   const manifest = join(folder, "package.json");
   if (!existsSync(join(folder, "node_modules/web3"))) {
     writeFileSync(manifest, '{"private":true}');
-    const npm = await run("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", `web3@${WEB3_JS}`], folder);
-    if (npm !== null) return { kind: "skipped", name, why: `npm cannot install web3@${WEB3_JS}: ${npm}` };
+    const npm = await run(
+      "npm",
+      ["install", "--no-audit", "--no-fund", "--ignore-scripts", `web3@${WEB3_JS}`],
+      folder,
+    );
+    if (npm !== null)
+      return { kind: "skipped", name, why: `npm cannot install web3@${WEB3_JS}: ${npm}` };
   }
   return node(name, "web3-js.mjs", [manifest]);
 }
@@ -50,9 +66,11 @@ async function prepareWeb3Py(name: string): Promise<Program> {
   const python = join(folder, "venv/bin/python");
   if ((await run(python, ["-c", "import web3"], folder)) !== null) {
     const venv = await run("python3", ["-m", "venv", "venv"], folder);
-    if (venv !== null) return { kind: "skipped", name, why: `this machine has no python3 with venv: ${venv}` };
+    if (venv !== null)
+      return { kind: "skipped", name, why: `this machine has no python3 with venv: ${venv}` };
     const pip = await run(python, ["-m", "pip", "install", "-q", `web3==${WEB3_PY}`], folder);
-    if (pip !== null) return { kind: "skipped", name, why: `pip cannot install web3==${WEB3_PY}: ${pip}` };
+    if (pip !== null)
+      return { kind: "skipped", name, why: `pip cannot install web3==${WEB3_PY}: ${pip}` };
   }
   return { kind: "ready", name, command: python, args: (task) => [join(HERE, "web3_py.py"), task] };
 }
@@ -60,9 +78,13 @@ async function prepareWeb3Py(name: string): Promise<Program> {
 async function prepareEthclient(name: string): Promise<Program> {
   const folder = folderOf(`ethclient-${GO_ETHEREUM}`);
   const binary = join(folder, "client");
-  if ((await run("go", ["version"], folder)) !== null) return { kind: "skipped", name, why: "this machine has no go" };
+  if ((await run("go", ["version"], folder)) !== null)
+    return { kind: "skipped", name, why: "this machine has no go" };
   cpSync(join(HERE, "ethclient/main.go"), join(folder, "main.go"));
-  writeFileSync(join(folder, "go.mod"), `module client\n\ngo 1.24\n\nrequire github.com/ethereum/go-ethereum v${GO_ETHEREUM}\n`);
+  writeFileSync(
+    join(folder, "go.mod"),
+    `module client\n\ngo 1.24\n\nrequire github.com/ethereum/go-ethereum v${GO_ETHEREUM}\n`,
+  );
   for (const args of [
     ["mod", "tidy"],
     ["build", "-o", binary, "."],
@@ -82,12 +104,18 @@ function folderOf(name: string): string {
 /** Runs a command to its end. Returns what went wrong, or null. */
 function run(command: string, args: readonly string[], cwd: string): Promise<string | null> {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd, stdio: ["ignore", "ignore", "pipe"], timeout: INSTALL_MS });
+    const child = spawn(command, args, {
+      cwd,
+      stdio: ["ignore", "ignore", "pipe"],
+      timeout: INSTALL_MS,
+    });
     let problem = "";
     child.stderr.on("data", (chunk: Buffer) => {
       problem = (problem + chunk.toString()).slice(-300);
     });
     child.once("error", (error) => resolve(error.message));
-    child.once("close", (code) => resolve(code === 0 ? null : problem.trim().replaceAll(/\s+/g, " ") || `exit code ${code}`));
+    child.once("close", (code) =>
+      resolve(code === 0 ? null : problem.trim().replaceAll(/\s+/g, " ") || `exit code ${code}`),
+    );
   });
 }

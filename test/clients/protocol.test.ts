@@ -1,4 +1,5 @@
-// How the script judges what a client's watcher saw: it must find what is missing, repeated or out of order.
+// How the script judges what a client's watcher saw: it must find what is missing, repeated or out
+// of order.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Expected, problemsOf } from "./protocol.ts";
@@ -22,7 +23,8 @@ test("blocks count by number or by hash: all of them, once, in order", () => {
       ["1 of 3 missing", "1 repeated", "out of order"],
     ],
   ];
-  for (const [seen, texts] of rows) assert.deepEqual(problemsOf({ feature: "blocks", seen }, EXPECTED).texts, texts, seen.join());
+  for (const [seen, texts] of rows)
+    assert.deepEqual(problemsOf({ feature: "blocks", seen }, EXPECTED).texts, texts, seen.join());
 });
 
 test("logs have to come in order, pending transactions need not", () => {

@@ -1,9 +1,19 @@
-// How a client program talks to the script that runs it: its task is the first argument, results are lines of JSON, and between READY and CHECK the script
-// makes blocks and logs that the client's watchers have to see. The programs in Python and Go follow the same lines.
+// How a client program talks to the script that runs it: its task is the first argument, results
+// are lines of JSON, and between READY and CHECK the script makes blocks and logs that the client's
+// watchers have to see. The programs in Python and Go follow the same lines.
 import { createInterface } from "node:readline";
 
 /** What is tried. */
-export const FEATURES = ["basics", "accounts", "transaction", "batch", "blocks", "logs", "pending", "filters"] as const;
+export const FEATURES = [
+  "basics",
+  "accounts",
+  "transaction",
+  "batch",
+  "blocks",
+  "logs",
+  "pending",
+  "filters",
+] as const;
 export type Feature = (typeof FEATURES)[number];
 export type Wire = "http" | "ws";
 
@@ -61,7 +71,11 @@ export function tell(result: Result): void {
 }
 
 /** Tries something and tells how it went; a text that it returns is noted. */
-export async function attempt(feature: Feature, wire: Wire, run: () => Promise<string | undefined>): Promise<void> {
+export async function attempt(
+  feature: Feature,
+  wire: Wire,
+  run: () => Promise<string | undefined>,
+): Promise<void> {
   try {
     const note = await Promise.race([run(), expiry(`not done within ${ATTEMPT_MS / 1_000} s`)]);
     tell({ feature, wire, status: "ok", note: note ?? "" });
@@ -76,7 +90,11 @@ export function expect(holds: boolean, what: string): void {
 }
 
 /** A watcher that has seen nothing yet; where it cannot be started that is told at once. */
-export async function watching(feature: Feature, wire: Wire, start: (it: Watched) => unknown): Promise<Watched> {
+export async function watching(
+  feature: Feature,
+  wire: Wire,
+  start: (it: Watched) => unknown,
+): Promise<Watched> {
   const watched: Watched = { feature, wire, seen: [], errors: [] };
   try {
     await Promise.race([start(watched), expiry("not started in time")]);
@@ -86,7 +104,10 @@ export async function watching(feature: Feature, wire: Wire, start: (it: Watched
   return watched;
 }
 
-/** Lets the script make blocks, then judges what each watcher saw: everything, once, in order. Ends the process. */
+/**
+ * Lets the script make blocks, then judges what each watcher saw: everything, once, in order. Ends
+ * the process.
+ */
 export async function judge(watched: readonly Watched[]): Promise<never> {
   process.stdout.write("READY\n");
   const expected = await checkLine();
@@ -95,23 +116,38 @@ export async function judge(watched: readonly Watched[]): Promise<never> {
 }
 
 async function checkLine(): Promise<Expected> {
-  for await (const line of createInterface({ input: process.stdin })) if (line.startsWith("CHECK ")) return JSON.parse(line.slice("CHECK ".length));
+  for await (const line of createInterface({ input: process.stdin }))
+    if (line.startsWith("CHECK ")) return JSON.parse(line.slice("CHECK ".length));
   throw new Error("the script ended");
 }
 
 async function judgeOne(watched: Watched, expected: Expected): Promise<void> {
   const { feature, wire, errors } = watched;
   const deadline = Date.now() + ATTEMPT_MS;
-  while (problemsOf(watched, expected).missing > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  while (problemsOf(watched, expected).missing > 0 && Date.now() < deadline)
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   const { texts } = problemsOf(watched, expected);
-  tell({ feature, wire, status: texts.length === 0 ? "ok" : "fails", note: [...texts, ...(texts.length === 0 ? [] : errors.slice(0, 1))].join("; ") });
+  tell({
+    feature,
+    wire,
+    status: texts.length === 0 ? "ok" : "fails",
+    note: [...texts, ...(texts.length === 0 ? [] : errors.slice(0, 1))].join("; "),
+  });
 }
 
-/** What is wrong with what a watcher saw: everything has to come, once and in order. What came before it was wanted does not count. */
-export function problemsOf({ feature, seen }: Pick<Watched, "feature" | "seen">, { blocks, transactions }: Expected) {
+/**
+ * What is wrong with what a watcher saw: everything has to come, once and in order. What came
+ * before it was wanted does not count.
+ */
+export function problemsOf(
+  { feature, seen }: Pick<Watched, "feature" | "seen">,
+  { blocks, transactions }: Expected,
+) {
   const byHash = blocks.map((it) => it.hash);
   const byNumber = blocks.map((it) => it.number);
-  const known: ReadonlySet<string | number> = new Set(feature === "blocks" ? [...byHash, ...byNumber] : transactions);
+  const known: ReadonlySet<string | number> = new Set(
+    feature === "blocks" ? [...byHash, ...byNumber] : transactions,
+  );
   const got = seen.filter((it) => known.has(it));
   const blocksWanted: readonly (string | number)[] = typeof got[0] === "string" ? byHash : byNumber;
   const wanted = feature === "blocks" ? blocksWanted : transactions;
@@ -133,5 +169,7 @@ function expiry(what: string): Promise<never> {
 }
 
 function textOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ").slice(0, 160);
+  return (error instanceof Error ? error.message : String(error))
+    .replaceAll(/\s+/g, " ")
+    .slice(0, 160);
 }

@@ -1,5 +1,6 @@
-// `npm run clients`: stock clients as they come against the real service over real nodes, over HTTP and WebSockets, and once more while a node is killed.
-// Prints a table. Exit codes: 0 nothing that was run fails, 1 something does, 2 wrong usage. Names of clients as arguments run only those.
+// `npm run clients`: stock clients as they come against the real service over real nodes, over HTTP
+// and WebSockets, and once more while a node is killed. Prints a table. Exit codes: 0 nothing that
+// was run fails, 1 something does, 2 wrong usage. Names of clients as arguments run only those.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { type ClientStage, startStage } from "./client-fixture.ts";
@@ -31,7 +32,9 @@ process.exitCode = await main();
 
 async function main(): Promise<number> {
   const programs: Program[] = [];
-  for (const { name, prepare } of PLANS.filter((it) => wanted.length === 0 || wanted.includes(it.name))) {
+  for (const { name, prepare } of PLANS.filter(
+    (it) => wanted.length === 0 || wanted.includes(it.name),
+  )) {
     say(`preparing ${name}`);
     programs.push(await prepare(name));
   }
@@ -39,7 +42,9 @@ async function main(): Promise<number> {
   const skipped = programs.filter((it) => it.kind === "skipped");
   const steady = await withStage((stage) => steadyRound(stage, ready));
   const failover = await withStage((stage) => failoverRound(stage, ready));
-  say(`\n${tableOf("Every node well", FEATURES, steady)}\n${tableOf("A node is killed under the watchers", WATCHED, failover)}`);
+  say(
+    `\n${tableOf("Every node well", FEATURES, steady)}\n${tableOf("A node is killed under the watchers", WATCHED, failover)}`,
+  );
   for (const { name, why } of skipped) say(`${name}: not run, ${why}`);
   return [...steady, ...failover].some((it) => it.status === "fails") ? 1 : 0;
 }
@@ -58,7 +63,10 @@ async function withStage<T>(run: (stage: ClientStage) => Promise<T>): Promise<T>
 }
 
 /** One client after the other: calls, then watchers over some blocks. */
-async function steadyRound(stage: ClientStage, programs: readonly Program[]): Promise<readonly Row[]> {
+async function steadyRound(
+  stage: ClientStage,
+  programs: readonly Program[],
+): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (const [n, program] of programs.entries()) {
     say(`running ${program.name}`);
@@ -71,7 +79,10 @@ async function steadyRound(stage: ClientStage, programs: readonly Program[]): Pr
 }
 
 /** All clients at once, watching only: a node is killed in the middle. */
-async function failoverRound(stage: ClientStage, programs: readonly Program[]): Promise<readonly Row[]> {
+async function failoverRound(
+  stage: ClientStage,
+  programs: readonly Program[],
+): Promise<readonly Row[]> {
   say("running all of them while a node is killed");
   const clients = programs.map((program, n) => start(program, taskOf(stage, n, true)));
   const from = await heightAt(stage, clients);
@@ -90,13 +101,22 @@ async function heightAt(stage: ClientStage, clients: readonly Running[]): Promis
 }
 
 /**
- * Calls go to nodes in order of priority: who sends a transaction and reads at once what follows from it may ask a node that is a moment behind, whichever
- * service is between. Watchers have the default strategy, or while a node is killed the one in which that node serves them.
+ * Calls go to nodes in order of priority: who sends a transaction and reads at once what follows
+ * from it may ask a node that is a moment behind, whichever service is between. Watchers have the
+ * default strategy, or while a node is killed the one in which that node serves them.
  */
 function taskOf({ url, emitter }: ClientStage, n: number, failover: boolean): Task {
   const socketUrl = `${url.replace("http", "ws")}/ws`;
-  const [path, watchPath] = ["/rpc/priority/local", failover ? "/rpc/priority/local" : "/rpc/local"];
-  const urls = { http: url + path, ws: socketUrl + path, watchHttp: url + watchPath, watchWs: socketUrl + watchPath };
+  const [path, watchPath] = [
+    "/rpc/priority/local",
+    failover ? "/rpc/priority/local" : "/rpc/local",
+  ];
+  const urls = {
+    http: url + path,
+    ws: socketUrl + path,
+    watchHttp: url + watchPath,
+    watchWs: socketUrl + watchPath,
+  };
   return { ...urls, emitter, key: KEYS[n % KEYS.length] ?? "", failover };
 }
 
@@ -140,15 +160,29 @@ function start(program: Program, task: Task): Running {
       resolve([...rows, ...untold(program.name, rows, task.failover ? WATCHED : FEATURES, code)]);
     });
   });
-  return { ready, results, check: (expected) => void child.stdin?.write(`CHECK ${JSON.stringify(expected)}\n`) };
+  return {
+    ready,
+    results,
+    check: (expected) => void child.stdin?.write(`CHECK ${JSON.stringify(expected)}\n`),
+  };
 }
 
 /** What a program that ended early did not tell of. */
-function untold(client: string, rows: readonly Row[], features: readonly Row["feature"][], code: number | null): readonly Row[] {
-  const told = (feature: string, wire: Wire): boolean => rows.some((it) => it.feature === feature && it.wire === wire);
-  const missing = features.flatMap((feature) => WIRES.filter((wire) => !told(feature, wire)).map((wire) => ({ client, feature, wire })));
+function untold(
+  client: string,
+  rows: readonly Row[],
+  features: readonly Row["feature"][],
+  code: number | null,
+): readonly Row[] {
+  const told = (feature: string, wire: Wire): boolean =>
+    rows.some((it) => it.feature === feature && it.wire === wire);
+  const missing = features.flatMap((feature) =>
+    WIRES.filter((wire) => !told(feature, wire)).map((wire) => ({ client, feature, wire })),
+  );
   return missing.map((it) =>
-    code === 0 ? { ...it, status: "not run", note: "the client has no such thing" } : { ...it, status: "fails", note: "the program broke off" },
+    code === 0
+      ? { ...it, status: "not run", note: "the client has no such thing" }
+      : { ...it, status: "fails", note: "the program broke off" },
   );
 }
 
@@ -159,9 +193,17 @@ function tableOf(title: string, features: readonly Row["feature"][], rows: reado
   const lines = clients.flatMap((client) =>
     features.map((feature) => {
       const [http, ws] = WIRES.map((wire) => of(client, feature, wire));
-      const notes = [...new Set([http?.note ?? "", ws?.note ?? ""])].filter((it) => it !== "").join(" | ");
-      return `| ${client.padEnd(9)} | ${feature.padEnd(11)} | ${(http?.status ?? "").padEnd(7)} | ${(ws?.status ?? "").padEnd(9)} | ${notes} |`;
+      const notes = [...new Set([http?.note ?? "", ws?.note ?? ""])]
+        .filter((it) => it !== "")
+        .join(" | ");
+      return (
+        `| ${client.padEnd(9)} | ${feature.padEnd(11)} | ${(http?.status ?? "").padEnd(7)} | ` +
+        `${(ws?.status ?? "").padEnd(9)} | ${notes} |`
+      );
     }),
   );
-  return `${title}\n\n| Client    | Feature     | HTTP    | WebSocket | Notes |\n| --- | --- | --- | --- | --- |\n${lines.join("\n")}\n`;
+  return (
+    `${title}\n\n| Client    | Feature     | HTTP    | WebSocket | Notes |\n| --- | --- | --- | ` +
+    `--- | --- |\n${lines.join("\n")}\n`
+  );
 }

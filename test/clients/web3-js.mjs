@@ -1,4 +1,5 @@
-// web3.js as it comes, over HTTP and a WebSocket: calls, batches, a transaction and subscriptions. It is installed where the second argument says.
+// web3.js as it comes, over HTTP and a WebSocket: calls, batches, a transaction and subscriptions.
+// It is installed where the second argument says.
 import { createRequire } from "node:module";
 import { attempt, expect, judge, task, tell, watching } from "./protocol.ts";
 
@@ -22,11 +23,20 @@ async function calls(wire) {
       await web3.eth.getCode(emitter),
     ];
     const block = await web3.eth.getBlock(height);
-    expect(id === 31_337n && balance > 0n && code !== "0x" && block.number === height, "wrong answers");
+    expect(
+      id === 31_337n && balance > 0n && code !== "0x" && block.number === height,
+      "wrong answers",
+    );
   });
-  await attempt("accounts", wire, async () => expect((await web3.eth.getAccounts()).length === 0, "not []"));
+  await attempt("accounts", wire, async () =>
+    expect((await web3.eth.getAccounts()).length === 0, "not []"),
+  );
   await attempt("transaction", wire, async () => {
-    const receipt = await web3.eth.sendTransaction({ from: account.address, to: account.address, value: 1n });
+    const receipt = await web3.eth.sendTransaction({
+      from: account.address,
+      to: account.address,
+      value: 1n,
+    });
     expect(receipt.status === 1n, "the transaction failed");
   });
   await attempt("batch", wire, async () => {
@@ -36,22 +46,42 @@ async function calls(wire) {
       batch.add({ jsonrpc: "2.0", id: n, method: "eth_getBalance", params });
     }
     const answers = await batch.execute();
-    expect(answers.length === BATCH && answers.every((it) => it.result === "0x0"), "calls are missing");
+    expect(
+      answers.length === BATCH && answers.every((it) => it.result === "0x0"),
+      "calls are missing",
+    );
     return `${BATCH} calls in one batch`;
   });
   await attempt("filters", wire, async () => {
-    const [blocks, logs] = [await send("eth_newBlockFilter", []), await send("eth_newFilter", [{ address: emitter }])];
+    const [blocks, logs] = [
+      await send("eth_newBlockFilter", []),
+      await send("eth_newFilter", [{ address: emitter }]),
+    ];
     const pending = await send("eth_newPendingTransactionFilter", []);
-    const { transactionHash, blockHash } = await web3.eth.sendTransaction({ from: account.address, to: emitter, gas: 200_000n });
+    const { transactionHash, blockHash } = await web3.eth.sendTransaction({
+      from: account.address,
+      to: emitter,
+      gas: 200_000n,
+    });
     const seen = { blocks: [], logs: [], pending: [] };
-    while (!seen.blocks.includes(blockHash) || !seen.logs.includes(transactionHash) || !seen.pending.includes(transactionHash)) {
+    while (
+      !seen.blocks.includes(blockHash) ||
+      !seen.logs.includes(transactionHash) ||
+      !seen.pending.includes(transactionHash)
+    ) {
       seen.blocks.push(...(await send("eth_getFilterChanges", [blocks])));
-      seen.logs.push(...(await send("eth_getFilterChanges", [logs])).map((it) => it.transactionHash));
+      seen.logs.push(
+        ...(await send("eth_getFilterChanges", [logs])).map((it) => it.transactionHash),
+      );
       seen.pending.push(...(await send("eth_getFilterChanges", [pending])));
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-    expect(seen.logs.filter((it) => it === transactionHash).length === 1, "the log came more than once");
-    for (const filter of [blocks, logs, pending]) expect(await send("eth_uninstallFilter", [filter]), "not uninstalled");
+    expect(
+      seen.logs.filter((it) => it === transactionHash).length === 1,
+      "the log came more than once",
+    );
+    for (const filter of [blocks, logs, pending])
+      expect(await send("eth_uninstallFilter", [filter]), "not uninstalled");
   });
 }
 
@@ -74,5 +104,6 @@ if (!failover) {
   await calls("http");
   await calls("ws");
 }
-for (const feature of ["blocks", "logs", "pending"]) tell({ feature, wire: "http", status: "not run", note: "web3.js watches over a WebSocket only" });
+for (const feature of ["blocks", "logs", "pending"])
+  tell({ feature, wire: "http", status: "not run", note: "web3.js watches over a WebSocket only" });
 await judge(await watchers());

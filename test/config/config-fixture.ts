@@ -1,4 +1,5 @@
-// Loading configurations in tests: one line for what should be accepted and one for what should not. Knows no rule of its own.
+// Loading configurations in tests: one line for what should be accepted and one for what should
+// not. Knows no rule of its own.
 import assert from "node:assert/strict";
 import { type Config, loadConfig } from "../../src/config/config.ts";
 import { type ConfigFault, formatFaults } from "../../src/config/config-fault.ts";
@@ -20,15 +21,25 @@ export function accepted(text: string | Uint8Array, env: Env = {}, flags: Env = 
 }
 
 /** The faults this text has; fails where it is accepted. */
-export function refused(text: string | Uint8Array, env: Env = {}, flags: Env = {}): readonly ConfigFault[] {
+export function refused(
+  text: string | Uint8Array,
+  env: Env = {},
+  flags: Env = {},
+): readonly ConfigFault[] {
   const result = load(text, env, flags);
   if (result.ok) assert.fail("accepted");
   return result.faults;
 }
 
 /** The providers of one set. */
-export function providers(config: Config, slug = "public", chain = "ethereum"): readonly Provider[] {
-  return config.profiles.find((profile) => profile.slug === slug)?.chains.get(chain)?.providers ?? [];
+export function providers(
+  config: Config,
+  slug = "public",
+  chain = "ethereum",
+): readonly Provider[] {
+  return (
+    config.profiles.find((profile) => profile.slug === slug)?.chains.get(chain)?.providers ?? []
+  );
 }
 
 /** A file whose providers are the given YAML lines; the first of them stands on line 8. */

@@ -1,4 +1,5 @@
-// The configuration: what is accepted and what it becomes, what never leaks, what any input leads to, and the files that ship.
+// The configuration: what is accepted and what it becomes, what never leaks, what any input leads
+// to, and the files that ship.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the files under test hold ${NAME}
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -17,7 +18,15 @@ describe("configuration: what is accepted", () => {
     const config = accepted(VALID);
     const { chains, profiles, ...rest } = config;
     assert.deepEqual(rest, {
-      server: { host: "127.0.0.1", port: 4_000, publicUrl: null, trustedProxies: [], compression: "auto", operatorToken: null, metricsListen: null },
+      server: {
+        host: "127.0.0.1",
+        port: 4_000,
+        publicUrl: null,
+        trustedProxies: [],
+        compression: "auto",
+        operatorToken: null,
+        metricsListen: null,
+      },
       dataDir: ".svc",
       storageUrl: "",
       logLevel: "info",
@@ -48,7 +57,13 @@ describe("configuration: what is accepted", () => {
         maxAttempts: 3,
         firstAttemptShare: 0.6,
       },
-      deadlines: { cheap: 2_000, standard: 5_000, default: 10_000, traceTx: 30_000, traceBlock: 45_000 },
+      deadlines: {
+        cheap: 2_000,
+        standard: 5_000,
+        default: 10_000,
+        traceTx: 30_000,
+        traceBlock: 45_000,
+      },
       methods: [],
       selection: {
         fastestMinCalls: 3,
@@ -65,7 +80,13 @@ describe("configuration: what is accepted", () => {
       secret: null,
       previousSecret: null,
     });
-    assert.deepEqual(chains[0], { chainId: 1, chainName: "ethereum", name: "ethereum", aliases: [], blockTimeMs: 12_000 });
+    assert.deepEqual(chains[0], {
+      chainId: 1,
+      chainName: "ethereum",
+      name: "ethereum",
+      aliases: [],
+      blockTimeMs: 12_000,
+    });
     const set = profiles[0]?.chains.get("ethereum");
     assert.deepEqual(
       { ...set, providers: [] },
@@ -150,7 +171,10 @@ limits: { max_attempts: 5 }
       operatorToken: "operator-operator-operator",
       metricsListen: { host: "::1", port: 9_400 },
     });
-    assert.deepEqual([config.storageUrl, config.dataDir, config.logLevel, config.limits.maxAttempts], ["postgres://u:p@db/svc", "/var/lib/svc", "warn", 5]);
+    assert.deepEqual(
+      [config.storageUrl, config.dataDir, config.logLevel, config.limits.maxAttempts],
+      ["postgres://u:p@db/svc", "/var/lib/svc", "warn", 5],
+    );
     assert.equal(config.nodeId, "n1");
     assert.deepEqual(
       config.chains.map(({ chainName, chainId }) => [chainName, chainId]),
@@ -168,11 +192,21 @@ limits: { max_attempts: 5 }
     );
     const set = config.profiles[1]?.chains.get("ethereum");
     assert.deepEqual(
-      [set?.maxLagBlocks, set?.archivalThreshold, set?.probeIntervalMs, set?.newHeadsTimeoutMs, set?.maxBackfillBlocks, set?.backfillTimeoutMs],
+      [
+        set?.maxLagBlocks,
+        set?.archivalThreshold,
+        set?.probeIntervalMs,
+        set?.newHeadsTimeoutMs,
+        set?.maxBackfillBlocks,
+        set?.backfillTimeoutMs,
+      ],
       [9, 64, 5_000, 1_000, 7, 2_000],
     );
     const [ws, full] = providers(config, "mine");
-    assert.deepEqual([ws?.index, ws?.alias, ws?.url, ws?.wsUrl], [0, "p1", null, "ws://127.0.0.1:8546"]);
+    assert.deepEqual(
+      [ws?.index, ws?.alias, ws?.url, ws?.wsUrl],
+      [0, "p1", null, "ws://127.0.0.1:8546"],
+    );
     assert.deepEqual(full, {
       index: 1,
       id: "full",
@@ -193,17 +227,28 @@ limits: { max_attempts: 5 }
     });
   });
 
-  it("accepts what only looks forbidden: own id as alias, same provider id in other sets, YAML aliases, a byte order mark", () => {
-    accepted("chains: { a: { chain_id: 7, aliases: ['7'] } }");
-    const config = accepted(`\uFEFF
+  it(
+    "accepts what only looks forbidden: own id as alias, same provider id in other sets, YAML " +
+      "aliases, a byte order mark",
+    () => {
+      accepted("chains: { a: { chain_id: 7, aliases: ['7'] } }");
+      const config = accepted(`\uFEFF
 chains: { a: { chain_id: 1 }, b: { chain_id: 2 } }
 profiles:
   p: { chains: { a: &set { providers: [ { id: x, url: "http://x" } ] }, b: *set } }
   q: { chains: { a: *set } }
 `);
-    assert.deepEqual([providers(config, "p", "a")[0]?.id, providers(config, "p", "b")[0]?.id, providers(config, "q", "a")[0]?.id], ["x", "x", "x"]);
-    accepted("devnet: true");
-  });
+      assert.deepEqual(
+        [
+          providers(config, "p", "a")[0]?.id,
+          providers(config, "p", "b")[0]?.id,
+          providers(config, "q", "a")[0]?.id,
+        ],
+        ["x", "x", "x"],
+      );
+      accepted("devnet: true");
+    },
+  );
 
   it("accepts CRLF, with the same values and the same lines in faults", () => {
     assert.deepEqual(accepted(VALID.replaceAll("\n", "\r\n")), accepted(VALID));
@@ -213,34 +258,54 @@ profiles:
 
   it("gives default aliases by order and never one that names another provider", () => {
     const aliasesOf = (...ids: readonly string[]) =>
-      providers(accepted(withProviders(...ids.map((id) => `{ id: ${id}, url: 'http://a' },`)))).map(({ alias }) => alias);
+      providers(accepted(withProviders(...ids.map((id) => `{ id: ${id}, url: 'http://a' },`)))).map(
+        ({ alias }) => alias,
+      );
     assert.deepEqual(aliasesOf("a", "b", "c"), ["p1", "p2", "p3"]);
     assert.deepEqual(aliasesOf("p1", "p2"), ["p1", "p2"]);
     fc.assert(
-      fc.property(fc.uniqueArray(fc.constantFrom("a", "b", "p1", "p2", "p3", "p4", "p5", "p6"), { minLength: 1 }), (ids) => {
-        const aliases = aliasesOf(...ids);
-        assert.equal(new Set(aliases).size, ids.length);
-        for (const [index, alias] of aliases.entries()) assert.ok(!ids.some((id) => id === alias) || ids[index] === alias, `${ids} → ${aliases}`);
-      }),
+      fc.property(
+        fc.uniqueArray(fc.constantFrom("a", "b", "p1", "p2", "p3", "p4", "p5", "p6"), {
+          minLength: 1,
+        }),
+        (ids) => {
+          const aliases = aliasesOf(...ids);
+          assert.equal(new Set(aliases).size, ids.length);
+          for (const [index, alias] of aliases.entries())
+            assert.ok(
+              !ids.some((id) => id === alias) || ids[index] === alias,
+              `${ids} → ${aliases}`,
+            );
+        },
+      ),
       { numRuns: 50 },
     );
   });
 
-  it("moves credentials of a URL into an Authorization header, decoded, and strips them from both URLs", () => {
-    const [first, second, third] = providers(
-      accepted(
-        withProviders(
-          "{ id: a, url: 'https://us%40er:p%3Ass@h.example/v1?x=1' },",
-          "{ id: b, ws_url: 'wss://u:p@h' },",
-          "{ id: c, url: 'https://u:p@h', ws_url: 'wss://u:p@h' }",
+  it(
+    "moves credentials of a URL into an Authorization header, decoded, and strips them from both " +
+      "URLs",
+    () => {
+      const [first, second, third] = providers(
+        accepted(
+          withProviders(
+            "{ id: a, url: 'https://us%40er:p%3Ass@h.example/v1?x=1' },",
+            "{ id: b, ws_url: 'wss://u:p@h' },",
+            "{ id: c, url: 'https://u:p@h', ws_url: 'wss://u:p@h' }",
+          ),
         ),
-      ),
-    );
-    assert.equal(first?.url, "https://h.example/v1?x=1");
-    assert.deepEqual(first?.headers, { Authorization: `Basic ${Buffer.from("us@er:p:ss").toString("base64")}` });
-    assert.deepEqual([second?.wsUrl, second?.headers["Authorization"]], ["wss://h/", `Basic ${Buffer.from("u:p").toString("base64")}`]);
-    assert.deepEqual([third?.url, third?.wsUrl], ["https://h/", "wss://h/"]);
-  });
+      );
+      assert.equal(first?.url, "https://h.example/v1?x=1");
+      assert.deepEqual(first?.headers, {
+        Authorization: `Basic ${Buffer.from("us@er:p:ss").toString("base64")}`,
+      });
+      assert.deepEqual(
+        [second?.wsUrl, second?.headers["Authorization"]],
+        ["wss://h/", `Basic ${Buffer.from("u:p").toString("base64")}`],
+      );
+      assert.deepEqual([third?.url, third?.wsUrl], ["https://h/", "wss://h/"]);
+    },
+  );
 
   it("freezes the whole configuration", () => {
     const config = accepted(VALID);
@@ -260,8 +325,17 @@ profiles:
   });
 
   it("prefers flag over environment over file over default", () => {
-    const file = `${VALID}\nserver: { port: 1, host: file }\nlog_level: warn\nstrategies: { lw_beta: 1, fastest_min_calls: 7 }\nstorage: { url: "postgres://file/x" }`;
-    const env = { PORT: "2", HOST: "env", LOG_LEVEL: "error", LW_BETA: "2.5", DATABASE_URL: "postgres://env/x", SVC_SECRET: "s".repeat(32) };
+    const file =
+      `${VALID}\nserver: { port: 1, host: file }\nlog_level: warn\nstrategies: { lw_beta: 1, ` +
+      `fastest_min_calls: 7 }\nstorage: { url: "postgres://file/x" }`;
+    const env = {
+      PORT: "2",
+      HOST: "env",
+      LOG_LEVEL: "error",
+      LW_BETA: "2.5",
+      DATABASE_URL: "postgres://env/x",
+      SVC_SECRET: "s".repeat(32),
+    };
     const shown = (config: Config) => [
       config.server.port,
       config.server.host,
@@ -273,7 +347,10 @@ profiles:
     assert.deepEqual(shown(accepted(VALID)), [4_000, "127.0.0.1", "info", 3, "", 3]);
     assert.deepEqual(shown(accepted(file)), [1, "file", "warn", 1, "postgres://file/x", 7]);
     assert.deepEqual(shown(accepted(file, env)), [2, "env", "error", 2.5, "postgres://env/x", 7]);
-    assert.deepEqual(shown(accepted(file, env, { port: "3", host: "flag", "log-level": "fatal" })), [3, "flag", "fatal", 2.5, "postgres://env/x", 7]);
+    assert.deepEqual(
+      shown(accepted(file, env, { port: "3", host: "flag", "log-level": "fatal" })),
+      [3, "flag", "fatal", 2.5, "postgres://env/x", 7],
+    );
     assert.deepEqual(shown(accepted(file, { PORT: "", HOST: "" })), shown(accepted(file)));
     assert.equal(accepted(VALID, env).secret, "s".repeat(32));
   });
@@ -302,11 +379,20 @@ profiles:
 
   it("is production only with NODE_ENV=production", () => {
     const text = `${VALID}\nserver: { public_url: "https://rpc.example" }`;
-    assert.deepEqual([accepted(text, { NODE_ENV: "production" }).production, accepted(VALID, { NODE_ENV: "Production" }).production], [true, false]);
+    assert.deepEqual(
+      [
+        accepted(text, { NODE_ENV: "production" }).production,
+        accepted(VALID, { NODE_ENV: "Production" }).production,
+      ],
+      [true, false],
+    );
   });
 
   it("gives every class of method its configured deadline", () => {
-    const { deadlines } = accepted(`${VALID}\ndeadlines: { cheap_ms: 1, standard_ms: 2, default_ms: 3, trace_tx_ms: 4, trace_block_ms: 5 }`);
+    const { deadlines } = accepted(
+      `${VALID}\ndeadlines: { cheap_ms: 1, standard_ms: 2, default_ms: 3, trace_tx_ms: 4, ` +
+        "trace_block_ms: 5 }",
+    );
     assert.deepEqual(deadlines, { cheap: 1, standard: 2, default: 3, traceTx: 4, traceBlock: 5 });
   });
 });
@@ -314,21 +400,38 @@ profiles:
 describe("configuration: variables and secrets", () => {
   it("fills variables into every text value, once, and leaves escaped ones alone", () => {
     const text = withProviders(
-      '{ id: "${ID}", name: "$${ID} ${ID}$", alias: "${ID}x", url: "https://${HOSTNAME_}/${ID}/${ID}", headers: { X: "${NESTED}" },',
-      'capabilities: { unsupported_methods: ["${METHOD}"], error_rules: [{ message_contains: ["${ID}"], category: "${CATEGORY}" }] } }',
+      '{ id: "${ID}", name: "$${ID} ${ID}$", alias: "${ID}x", url: ' +
+        '"https://${HOSTNAME_}/${ID}/${ID}", headers: { X: "${NESTED}" },',
+      'capabilities: { unsupported_methods: ["${METHOD}"], error_rules: [{ message_contains: ' +
+        '["${ID}"], category: "${CATEGORY}" }] } }',
     );
-    const env = { ID: "Zed", HOSTNAME_: "h.example", NESTED: "${ID}", METHOD: "eth_call", CATEGORY: "rate_limit" };
+    const env = {
+      ID: "Zed",
+      HOSTNAME_: "h.example",
+      NESTED: "${ID}",
+      METHOD: "eth_call",
+      CATEGORY: "rate_limit",
+    };
     const provider = providers(accepted(text, env))[0];
     assert.deepEqual(
       [provider?.id, provider?.name, provider?.alias, provider?.url, provider?.headers],
       ["Zed", "${ID} Zed$", "Zedx", "https://h.example/Zed/Zed", { X: "${ID}" }],
     );
     assert.deepEqual(provider?.unsupportedMethods, new Set(["eth_call"]));
-    assert.deepEqual(provider?.errorRules, [{ code: null, messageContains: ["zed"], category: "rate_limit" }]);
+    assert.deepEqual(provider?.errorRules, [
+      { code: null, messageContains: ["zed"], category: "rate_limit" },
+    ]);
   });
 
   const SECRET = "S3cr3tValue";
-  const secretEnv = { KEY: SECRET, PORT: SECRET, LOG_LEVEL: SECRET, DATABASE_URL: `mysql://${SECRET}`, LW_BETA: SECRET, SVC_SECRET: SECRET };
+  const secretEnv = {
+    KEY: SECRET,
+    PORT: SECRET,
+    LOG_LEVEL: SECRET,
+    DATABASE_URL: `mysql://${SECRET}`,
+    LW_BETA: SECRET,
+    SVC_SECRET: SECRET,
+  };
 
   it("never shows a value of a variable, URL or header in a fault, whatever is wrong", () => {
     const values = [
@@ -361,11 +464,20 @@ describe("configuration: variables and secrets", () => {
       { requiredKeys: [] },
     );
     const file = fc.record({
-      server: fc.oneof(value, fc.record({ host: value, port: value, public_url: value, trusted_proxies: value })),
+      server: fc.oneof(
+        value,
+        fc.record({ host: value, port: value, public_url: value, trusted_proxies: value }),
+      ),
       storage: fc.record({ url: value }),
       log_level: value,
       chains: fc.constant({ a: { chain_id: 1, aliases: [`\${KEY}`, `\${KEY}`] } }),
-      profiles: fc.record({ public: fc.record({ chains: fc.record({ a: fc.record({ providers: fc.array(provider, { minLength: 1, maxLength: 3 }) }) }) }) }),
+      profiles: fc.record({
+        public: fc.record({
+          chains: fc.record({
+            a: fc.record({ providers: fc.array(provider, { minLength: 1, maxLength: 3 }) }),
+          }),
+        }),
+      }),
     });
     fc.assert(
       fc.property(file, (data) => {
@@ -378,12 +490,37 @@ describe("configuration: variables and secrets", () => {
   });
 
   it("never shows a piece of the text of a file that is not valid YAML", () => {
-    const breaks = ['"', "'", "[", "{", "}", "\t", ": ", "&", "*", "!x ", "%", "|x\n", "\n- ", "\\q", "@", "`", "\n---\n"];
+    const breaks = [
+      '"',
+      "'",
+      "[",
+      "{",
+      "}",
+      "\t",
+      ": ",
+      "&",
+      "*",
+      "!x ",
+      "%",
+      "|x\n",
+      "\n- ",
+      "\\q",
+      "@",
+      "`",
+      "\n---\n",
+    ];
     fc.assert(
       fc.property(fc.constantFrom(...breaks), fc.nat(), (piece, at) => {
-        const text = `devnet: true\nserver: { host: "${SECRET}" }\ndata_dir: ${SECRET}\nstorage:\n  url: '${SECRET}'\n`;
-        const result = load(`${text.slice(0, at % text.length)}${piece}${text.slice(at % text.length)}`, secretEnv);
-        const shown = result.ok ? "" : formatFaults(result.faults).replaceAll(/ {2}[\w.[\]]* {2}/g, " ");
+        const text =
+          `devnet: true\nserver: { host: "${SECRET}" }\ndata_dir: ${SECRET}\nstorage:\n  url: ` +
+          `'${SECRET}'\n`;
+        const result = load(
+          `${text.slice(0, at % text.length)}${piece}${text.slice(at % text.length)}`,
+          secretEnv,
+        );
+        const shown = result.ok
+          ? ""
+          : formatFaults(result.faults).replaceAll(/ {2}[\w.[\]]* {2}/g, " ");
         assert.ok(!shown.includes(SECRET), shown);
       }),
       { numRuns: 300 },
@@ -394,7 +531,20 @@ describe("configuration: variables and secrets", () => {
 describe("configuration: any input", () => {
   const junk = fc.oneof(
     fc.jsonValue({ maxDepth: 2 }),
-    fc.constantFrom<unknown>("${X}", "https://x", "ws://x", -1, 0, 1e21, "p1", "a", "1", [{}], { a: {} }, null),
+    fc.constantFrom<unknown>(
+      "${X}",
+      "https://x",
+      "ws://x",
+      -1,
+      0,
+      1e21,
+      "p1",
+      "a",
+      "1",
+      [{}],
+      { a: {} },
+      null,
+    ),
   );
   const valid = {
     server: { host: "h", port: 1, trusted_proxies: ["::1"] },
@@ -404,7 +554,14 @@ describe("configuration: any input", () => {
         chains: {
           a: {
             selection: { max_lag_blocks: 1 },
-            providers: [{ id: "x", url: "http://x", headers: { X: "y" }, capabilities: { error_rules: [{ code: 1, category: "rate_limit" }] } }],
+            providers: [
+              {
+                id: "x",
+                url: "http://x",
+                headers: { X: "y" },
+                capabilities: { error_rules: [{ code: 1, category: "rate_limit" }] },
+              },
+            ],
           },
         },
       },
@@ -422,14 +579,22 @@ describe("configuration: any input", () => {
     });
     fc.assert(
       fc.property(fc.array(change, { minLength: 1, maxLength: 3 }), (changes) => {
-        const text = stringify(changes.reduce<unknown>((data, it) => changed(data, it.steps, it.how, it.key, it.junk), valid));
+        const text = stringify(
+          changes.reduce<unknown>(
+            (data, it) => changed(data, it.steps, it.how, it.key, it.junk),
+            valid,
+          ),
+        );
         const result = load(text);
         if (result.ok) return;
         refusals += 1;
         assert.ok(result.faults.length > 0);
         const lines = text.split("\n").length;
         for (const fault of result.faults)
-          assert.ok(fault.line >= 1 && fault.line <= lines && fault.column >= 1 && fault.message !== "", formatFaults([fault]));
+          assert.ok(
+            fault.line >= 1 && fault.line <= lines && fault.column >= 1 && fault.message !== "",
+            formatFaults([fault]),
+          );
       }),
       { numRuns: 400 },
     );
@@ -439,7 +604,10 @@ describe("configuration: any input", () => {
   it("gives a configuration or faults for any bytes", () => {
     fc.assert(
       fc.property(
-        fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.string({ unit: fc.constantFrom(..."{}[]:,-&*!|>'\"%@`?#\n \ta1$<"), maxLength: 60 })),
+        fc.oneof(
+          fc.uint8Array({ maxLength: 200 }),
+          fc.string({ unit: fc.constantFrom(..."{}[]:,-&*!|>'\"%@`?#\n \ta1$<"), maxLength: 60 }),
+        ),
         (text) => {
           const result = load(text);
           assert.ok(result.ok || result.faults.length > 0);
@@ -450,13 +618,21 @@ describe("configuration: any input", () => {
   });
 
   /** The data with one place changed: found by going down along `steps`. */
-  function changed(data: unknown, steps: readonly number[], how: string, key: string, value: unknown): unknown {
+  function changed(
+    data: unknown,
+    steps: readonly number[],
+    how: string,
+    key: string,
+    value: unknown,
+  ): unknown {
     const [step, ...rest] = steps;
     if (typeof data !== "object" || data === null) return value;
     const entries = Object.entries(data);
     const entry = entries[(step ?? 0) % Math.max(1, entries.length)];
     if (entry === undefined || (step === undefined && how === "insert"))
-      return Array.isArray(data) ? [...data, value] : Object.fromEntries([...entries, [key, value]]);
+      return Array.isArray(data)
+        ? [...data, value]
+        : Object.fromEntries([...entries, [key, value]]);
     const kept = entries.filter((it) => it !== entry);
     const next =
       step === undefined
@@ -482,34 +658,63 @@ describe("configuration: shipped files", () => {
       sepolia: sepolia.id,
       "base-sepolia": baseSepolia.id,
     };
-    assert.deepEqual(Object.fromEntries(config.chains.map(({ chainName, chainId }) => [chainName, chainId])), expected);
+    assert.deepEqual(
+      Object.fromEntries(config.chains.map(({ chainName, chainId }) => [chainName, chainId])),
+      expected,
+    );
     for (const { chainName } of config.chains) {
       const set = providers(config, "public", chainName);
       assert.ok(set.length >= 4, chainName);
       assert.ok(set.filter(({ wsUrl }) => wsUrl !== null).length >= 2, chainName);
       assert.ok(
-        set.every(({ url, headers }) => url?.startsWith("https://") && Object.keys(headers).length === 0),
+        set.every(
+          ({ url, headers }) => url?.startsWith("https://") && Object.keys(headers).length === 0,
+        ),
         chainName,
       );
     }
   });
 
-  it("ships a production configuration that starts with what it asks the environment for, and says what is missing", () => {
-    const text = committed("svc.production.yml");
-    const env = { NODE_ENV: "production", SVC_PUBLIC_URL: "https://rpc.example", SVC_SECRET: "s".repeat(32), SVC_OPERATOR_TOKEN: "t".repeat(24) };
-    const { server, hosted } = accepted(text, env);
-    assert.deepEqual([server.publicUrl, server.operatorToken, hosted?.keyless], ["https://rpc.example", "t".repeat(24), false]);
-    for (const name of ["SVC_PUBLIC_URL", "SVC_SECRET", "SVC_OPERATOR_TOKEN"]) {
-      const faults = refused(text, Object.fromEntries(Object.entries(env).filter(([given]) => given !== name)));
-      assert.equal(faults.length, 1, formatFaults(faults));
-      assert.match(formatFaults(faults), new RegExp(name));
-    }
-  });
+  it(
+    "ships a production configuration that starts with what it asks the environment for, and " +
+      "says what is missing",
+    () => {
+      const text = committed("svc.production.yml");
+      const env = {
+        NODE_ENV: "production",
+        SVC_PUBLIC_URL: "https://rpc.example",
+        SVC_SECRET: "s".repeat(32),
+        SVC_OPERATOR_TOKEN: "t".repeat(24),
+      };
+      const { server, hosted } = accepted(text, env);
+      assert.deepEqual(
+        [server.publicUrl, server.operatorToken, hosted?.keyless],
+        ["https://rpc.example", "t".repeat(24), false],
+      );
+      for (const name of ["SVC_PUBLIC_URL", "SVC_SECRET", "SVC_OPERATOR_TOKEN"]) {
+        const faults = refused(
+          text,
+          Object.fromEntries(Object.entries(env).filter(([given]) => given !== name)),
+        );
+        assert.equal(faults.length, 1, formatFaults(faults));
+        assert.match(formatFaults(faults), new RegExp(name));
+      }
+    },
+  );
 
   it("ships an example of an own profile that works once it is uncommented", () => {
-    const text = committed("svc.yml").replace(/(?<=# Your own profile[\s\S]*)^ {2}# ?(?=mine:| )/gm, "  ");
-    const [node, vendor] = providers(accepted(text, { VENDOR_KEY: "k", VENDOR_TOKEN: "t" }), "mine");
-    assert.deepEqual([node?.priority, vendor?.url, vendor?.headers["Authorization"]], [1, "https://eth.vendor.example/v2/k", "Bearer t"]);
+    const text = committed("svc.yml").replace(
+      /(?<=# Your own profile[\s\S]*)^ {2}# ?(?=mine:| )/gm,
+      "  ",
+    );
+    const [node, vendor] = providers(
+      accepted(text, { VENDOR_KEY: "k", VENDOR_TOKEN: "t" }),
+      "mine",
+    );
+    assert.deepEqual(
+      [node?.priority, vendor?.url, vendor?.headers["Authorization"]],
+      [1, "https://eth.vendor.example/v2/k", "Bearer t"],
+    );
   });
 
   it("ships the example of the reference as a valid file", () => {
@@ -526,7 +731,11 @@ describe("configuration: shipped files", () => {
   });
 
   it("documents the table it validates with", () => {
-    assert.equal(committed("docs/configuration.md"), configReference(), "docs/configuration.md is out of date: npm run docs");
+    assert.equal(
+      committed("docs/configuration.md"),
+      configReference(),
+      "docs/configuration.md is out of date: npm run docs",
+    );
   });
 });
 

@@ -3,11 +3,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accepted, refused, VALID } from "./config-fixture.ts";
 
-const withMethods = (...lines: readonly string[]): string => [VALID, "methods:", ...lines.map((line) => `  ${line}`)].join("\n");
+const withMethods = (...lines: readonly string[]): string =>
+  [VALID, "methods:", ...lines.map((line) => `  ${line}`)].join("\n");
 
 test("methods are read with what they leave to the built-in table", () => {
   const { methods } = accepted(
-    withMethods("foo_bar: { kind: write, block_param: 1, cu: 9, deadline: trace_block }", "eth_getLogs: { cu: 20 }", "zks_estimateFee: { deadline: cheap }"),
+    withMethods(
+      "foo_bar: { kind: write, block_param: 1, cu: 9, deadline: trace_block }",
+      "eth_getLogs: { cu: 20 }",
+      "zks_estimateFee: { deadline: cheap }",
+    ),
   );
   assert.deepEqual(methods, [
     { name: "foo_bar", kind: "write", blockAt: 1, cu: 9, deadline: "traceBlock" },
@@ -19,8 +24,16 @@ test("methods are read with what they leave to the built-in table", () => {
 
 test("a write never becomes a read, and what the service answers or refuses itself stays so", () => {
   const cases: readonly (readonly [line: string, path: string, says: RegExp])[] = [
-    ["eth_sendRawTransaction: { kind: read }", "methods.eth_sendRawTransaction.kind", /must not be `read`/],
-    ["eth_sendUserOperation: { kind: read }", "methods.eth_sendUserOperation.kind", /must not be `read`/],
+    [
+      "eth_sendRawTransaction: { kind: read }",
+      "methods.eth_sendRawTransaction.kind",
+      /must not be `read`/,
+    ],
+    [
+      "eth_sendUserOperation: { kind: read }",
+      "methods.eth_sendUserOperation.kind",
+      /must not be `read`/,
+    ],
     ["eth_sign: { kind: read }", "methods.eth_sign", /answers or refuses itself/],
     ["personal_sign: { kind: read }", "methods.personal_sign", /answers or refuses itself/],
     ["eth_chainId: { cu: 2 }", "methods.eth_chainId", /answers or refuses itself/],
@@ -33,13 +46,20 @@ test("a write never becomes a read, and what the service answers or refuses itse
   ];
   for (const [line, path, says] of cases) {
     const [fault, ...others] = refused(withMethods(line));
-    assert.deepEqual([fault?.path.replace(/[[\]"]/g, (it) => (it === "[" ? "." : "")), others], [path, []], line);
+    assert.deepEqual(
+      [fault?.path.replace(/[[\]"]/g, (it) => (it === "[" ? "." : "")), others],
+      [path, []],
+      line,
+    );
     assert.match(fault?.message ?? "", says, line);
   }
 });
 
 test("at most 64 methods may be added", () => {
   const lines = Array.from({ length: 65 }, (_, n) => `foo_m${n}: { kind: read }`);
-  assert.equal(accepted(withMethods(...lines.slice(1), "eth_getLogs: { cu: 3 }")).methods.length, 65);
+  assert.equal(
+    accepted(withMethods(...lines.slice(1), "eth_getLogs: { cu: 3 }")).methods.length,
+    65,
+  );
   assert.equal(refused(withMethods(...lines))[0]?.path, "methods.foo_m64");
 });

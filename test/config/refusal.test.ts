@@ -5,46 +5,164 @@ import { describe, it } from "node:test";
 import { formatFaults } from "../../src/config/config-fault.ts";
 import { type Env, load, refused, VALID, withProviders } from "./config-fixture.ts";
 
-type Refusal = readonly [what: string, text: string, line: number, path: string, message: RegExp, env?: Env];
+type Refusal = readonly [
+  what: string,
+  text: string,
+  line: number,
+  path: string,
+  message: RegExp,
+  env?: Env,
+];
 
 const KEY = `"0x${"11".repeat(32)}"`;
 const ADDRESS = `"0x${"22".repeat(20)}"`;
 const TEMPO = `{ kind: tempo, rpc_url: "https://a", chain_id: 5, token: ${ADDRESS}, recipient: ${ADDRESS} }`;
 const EVM_TOKEN = `token: { address: ${ADDRESS}, name: a, version: "1" }`;
-const EVM = `{ kind: evm, rpc_url: "https://a", chain_id: 5, ${EVM_TOKEN}, recipient: ${ADDRESS}, wallet_key: ${KEY} }`;
-const SESSION = `{ kind: session, rpc_url: "https://a", chain_id: 5, token: ${ADDRESS}, recipient: ${ADDRESS}, wallet_key: ${KEY} }`;
+const EVM =
+  `{ kind: evm, rpc_url: "https://a", chain_id: 5, ${EVM_TOKEN}, recipient: ${ADDRESS}, ` +
+  `wallet_key: ${KEY} }`;
+const SESSION =
+  `{ kind: session, rpc_url: "https://a", chain_id: 5, token: ${ADDRESS}, recipient: ` +
+  `${ADDRESS}, wallet_key: ${KEY} }`;
 
 /** Faults of payments: their YAML, and the path below `hosted.payments` of the fault. */
-const PAYMENT_REFUSALS: readonly (readonly [what: string, yaml: string, path: string, message: RegExp])[] = [
+const PAYMENT_REFUSALS: readonly (readonly [
+  what: string,
+  yaml: string,
+  path: string,
+  message: RegExp,
+])[] = [
   ["a rail of no kind", "{ rails: [{ kind: cash }] }", ".rails[0].kind", /one of|tempo/],
-  ["an EIP-3009 rail without a wallet", `{ rails: [${EVM.replace(`, wallet_key: ${KEY}`, "")}] }`, ".rails[0].wallet_key", /is missing/],
-  ["a recipient that is no address", `{ rails: [${TEMPO.replace(`recipient: ${ADDRESS}`, 'recipient: "0x12"')}] }`, ".rails[0].recipient", /40 hex digits/],
-  ["a wallet's key that is none", `{ rails: [${EVM.replace(KEY, '"0x12"')}] }`, ".rails[0].wallet_key", /64 hex digits/],
+  [
+    "an EIP-3009 rail without a wallet",
+    `{ rails: [${EVM.replace(`, wallet_key: ${KEY}`, "")}] }`,
+    ".rails[0].wallet_key",
+    /is missing/,
+  ],
+  [
+    "a recipient that is no address",
+    `{ rails: [${TEMPO.replace(`recipient: ${ADDRESS}`, 'recipient: "0x12"')}] }`,
+    ".rails[0].recipient",
+    /40 hex digits/,
+  ],
+  [
+    "a wallet's key that is none",
+    `{ rails: [${EVM.replace(KEY, '"0x12"')}] }`,
+    ".rails[0].wallet_key",
+    /64 hex digits/,
+  ],
   ["a rail twice for one chain", `{ rails: [${TEMPO}, ${TEMPO}] }`, ".rails", /once for a chain/],
   ["two rails with one wallet", `{ rails: [${EVM}, ${SESSION}] }`, ".rails", /a wallet of its own/],
   ["a purchase finer than a token", '{ min_usd: "0.0000001" }', ".min_usd", /six places/],
   ["a range the wrong way round", '{ min_usd: "5", max_usd: "1" }', "", /not above/],
 ];
 
-/** Faults of a provider: its YAML from line 8 on, the line and the path below `providers` of the fault. */
-const PROVIDER_REFUSALS: readonly (readonly [what: string, yaml: readonly string[], line: number, path: string, message: RegExp])[] = [
-  ["an unknown key of a provider", ["{ id: a, url: 'https://a', archive: true }"], 8, "[0].archive", /did you mean `archival`/],
-  ["the same provider id twice", ["{ id: a, url: 'http://a' },", "{ id: a, url: 'http://b' }"], 9, "[1].id", /unique per chain and profile: providers\[0\]/],
-  ["the same provider alias twice", ["{ id: a, alias: x, url: 'http://a' },", "{ id: b, alias: x, url: 'http://b' }"], 9, "[1].alias", /providers\[0\]/],
-  ["a provider alias that is another's id", ["{ id: a, alias: b, url: 'http://a' },", "{ id: b, url: 'http://b' }"], 8, "[0].alias", /providers\[1\]/],
+/**
+ * Faults of a provider: its YAML from line 8 on, the line and the path below `providers` of the
+ * fault.
+ */
+const PROVIDER_REFUSALS: readonly (readonly [
+  what: string,
+  yaml: readonly string[],
+  line: number,
+  path: string,
+  message: RegExp,
+])[] = [
+  [
+    "an unknown key of a provider",
+    ["{ id: a, url: 'https://a', archive: true }"],
+    8,
+    "[0].archive",
+    /did you mean `archival`/,
+  ],
+  [
+    "the same provider id twice",
+    ["{ id: a, url: 'http://a' },", "{ id: a, url: 'http://b' }"],
+    9,
+    "[1].id",
+    /unique per chain and profile: providers\[0\]/,
+  ],
+  [
+    "the same provider alias twice",
+    ["{ id: a, alias: x, url: 'http://a' },", "{ id: b, alias: x, url: 'http://b' }"],
+    9,
+    "[1].alias",
+    /providers\[0\]/,
+  ],
+  [
+    "a provider alias that is another's id",
+    ["{ id: a, alias: b, url: 'http://a' },", "{ id: b, url: 'http://b' }"],
+    8,
+    "[0].alias",
+    /providers\[1\]/,
+  ],
   ["a provider without id", ["{ url: 'http://a' }"], 8, "[0].id", /is missing/],
   ["a provider that is no map", ["5"], 8, "[0]", /is a number: must be a map/],
-  ["a provider without any URL", ["{ id: a }"], 8, "[0]", /`url` \(http, https\), `ws_url` \(ws, wss\) or both/],
-  ["a WebSocket URL as url", ["{ id: a, url: 'wss://a' }"], 8, "[0].url", /http:\/\/ or https:\/\//],
-  ["an HTTP URL as ws_url", ["{ id: a, ws_url: 'https://a' }"], 8, "[0].ws_url", /ws:\/\/ or wss:\/\//],
+  [
+    "a provider without any URL",
+    ["{ id: a }"],
+    8,
+    "[0]",
+    /`url` \(http, https\), `ws_url` \(ws, wss\) or both/,
+  ],
+  [
+    "a WebSocket URL as url",
+    ["{ id: a, url: 'wss://a' }"],
+    8,
+    "[0].url",
+    /http:\/\/ or https:\/\//,
+  ],
+  [
+    "an HTTP URL as ws_url",
+    ["{ id: a, ws_url: 'https://a' }"],
+    8,
+    "[0].ws_url",
+    /ws:\/\/ or wss:\/\//,
+  ],
   ["a file URL", ["{ id: a, url: 'file:///etc/passwd' }"], 8, "[0].url", /http:\/\//],
   ["text that is no URL", ["{ id: a, url: nonsense }"], 8, "[0].url", /http:\/\//],
-  ["URL credentials with broken escapes", ["{ id: a, url: 'https://u:%zz@h' }"], 8, "[0].url", /http:\/\//],
-  ["credentials in url and headers", ["{ id: a, url: 'https://u:p@h', headers: { authorization: x } }"], 8, "[0].url", /keep one of them/],
-  ["two different credentials", ["{ id: a, url: 'https://u:p@h', ws_url: 'wss://u:q@h' }"], 8, "[0].ws_url", /same credentials/],
-  ["a header with a line break", ['{ id: a, url: "http://a", headers: { X: "a\\r\\nb" } }'], 8, "[0].headers.X", /without line breaks/],
-  ["a header the HTTP client owns", ["{ id: a, url: 'http://a', headers: { Content-Length: '1' } }"], 8, "[0].headers.Content-Length", /name other than/],
-  ["a header given twice in different case", ["{ id: a, url: 'http://a', headers: { X-A: a, x-a: b } }"], 8, "[0].headers.x-a", /given twice/],
+  [
+    "URL credentials with broken escapes",
+    ["{ id: a, url: 'https://u:%zz@h' }"],
+    8,
+    "[0].url",
+    /http:\/\//,
+  ],
+  [
+    "credentials in url and headers",
+    ["{ id: a, url: 'https://u:p@h', headers: { authorization: x } }"],
+    8,
+    "[0].url",
+    /keep one of them/,
+  ],
+  [
+    "two different credentials",
+    ["{ id: a, url: 'https://u:p@h', ws_url: 'wss://u:q@h' }"],
+    8,
+    "[0].ws_url",
+    /same credentials/,
+  ],
+  [
+    "a header with a line break",
+    ['{ id: a, url: "http://a", headers: { X: "a\\r\\nb" } }'],
+    8,
+    "[0].headers.X",
+    /without line breaks/,
+  ],
+  [
+    "a header the HTTP client owns",
+    ["{ id: a, url: 'http://a', headers: { Content-Length: '1' } }"],
+    8,
+    "[0].headers.Content-Length",
+    /name other than/,
+  ],
+  [
+    "a header given twice in different case",
+    ["{ id: a, url: 'http://a', headers: { X-A: a, x-a: b } }"],
+    8,
+    "[0].headers.x-a",
+    /given twice/,
+  ],
   [
     "an unknown method category",
     ["{ id: a, url: 'http://a', capabilities: {", "unsupported_categories: [traces] } }"],
@@ -75,44 +193,174 @@ const PROVIDER_REFUSALS: readonly (readonly [what: string, yaml: readonly string
   ],
   [
     "an error rule with no message",
-    ["{ id: a, url: 'http://a', capabilities: { error_rules: [", "{ category: auth, message_contains: [] }] } }"],
+    [
+      "{ id: a, url: 'http://a', capabilities: { error_rules: [",
+      "{ category: auth, message_contains: [] }] } }",
+    ],
     9,
     "[0].capabilities.error_rules[0]",
     /or both/,
   ],
-  ["a variable that is not set", ["{ id: a,", "url: 'https://a/${NO_SUCH_KEY}' }"], 9, "[0].url", /needs the environment variable NO_SUCH_KEY/],
-  ["a variable named like an object's own method", ["{ id: a, url: 'https://a/${toString}' }"], 8, "[0].url", /toString/],
-  ["a broken variable reference", ["{ id: a, url: 'https://a/${A-B}' }"], 8, "[0].url", /does not begin a/],
-  ["an unclosed variable reference", ["{ id: a, url: 'https://a/${A' }"], 8, "[0].url", /does not begin a/],
+  [
+    "a variable that is not set",
+    ["{ id: a,", "url: 'https://a/${NO_SUCH_KEY}' }"],
+    9,
+    "[0].url",
+    /needs the environment variable NO_SUCH_KEY/,
+  ],
+  [
+    "a variable named like an object's own method",
+    ["{ id: a, url: 'https://a/${toString}' }"],
+    8,
+    "[0].url",
+    /toString/,
+  ],
+  [
+    "a broken variable reference",
+    ["{ id: a, url: 'https://a/${A-B}' }"],
+    8,
+    "[0].url",
+    /does not begin a/,
+  ],
+  [
+    "an unclosed variable reference",
+    ["{ id: a, url: 'https://a/${A' }"],
+    8,
+    "[0].url",
+    /does not begin a/,
+  ],
 ];
 
 const REFUSALS: readonly Refusal[] = [
-  ["an unknown key at the top, with the key that was meant", "devnet: true\nprofile: {}", 2, "profile", /not a known setting; did you mean `profiles`\?/],
-  ["an unknown key far from any known one, with the known ones", "devnet: true\nserver: { wombat: 1 }", 2, "server.wombat", /known here: host, port/],
-  ["text where a number belongs", "devnet: true\nserver:\n  port: '80'", 3, "server.port", /is text: must be a whole number from 0 to 65535/],
-  ["a list where a map belongs", "devnet: true\nserver: []", 2, "server", /is a list: must be a map/],
+  [
+    "an unknown key at the top, with the key that was meant",
+    "devnet: true\nprofile: {}",
+    2,
+    "profile",
+    /not a known setting; did you mean `profiles`\?/,
+  ],
+  [
+    "an unknown key far from any known one, with the known ones",
+    "devnet: true\nserver: { wombat: 1 }",
+    2,
+    "server.wombat",
+    /known here: host, port/,
+  ],
+  [
+    "text where a number belongs",
+    "devnet: true\nserver:\n  port: '80'",
+    3,
+    "server.port",
+    /is text: must be a whole number from 0 to 65535/,
+  ],
+  [
+    "a list where a map belongs",
+    "devnet: true\nserver: []",
+    2,
+    "server",
+    /is a list: must be a map/,
+  ],
   ["an empty section", "devnet: true\nserver:", 2, "server", /is empty: must be a map/],
-  ["a number where text belongs", "devnet: true\ndata_dir: 5", 2, "data_dir", /is a number: must be text/],
-  ["a fraction where a whole number belongs", "devnet: true\nserver: { port: 1.5 }", 2, "server.port", /whole number/],
+  [
+    "a number where text belongs",
+    "devnet: true\ndata_dir: 5",
+    2,
+    "data_dir",
+    /is a number: must be text/,
+  ],
+  [
+    "a fraction where a whole number belongs",
+    "devnet: true\nserver: { port: 1.5 }",
+    2,
+    "server.port",
+    /whole number/,
+  ],
   ["a file that is no map", "- 1", 1, "", /is a list: must be a map/],
-  ["a zero interval", "devnet: true\nlimits: { headers_timeout_ms: 0 }", 2, "limits.headers_timeout_ms", /from 1 to 86400000/],
-  ["a zero block time", "chains:\n  a: { chain_id: 1, block_time_ms: 0 }", 2, "chains.a.block_time_ms", /from 1 to/],
+  [
+    "a zero interval",
+    "devnet: true\nlimits: { headers_timeout_ms: 0 }",
+    2,
+    "limits.headers_timeout_ms",
+    /from 1 to 86400000/,
+  ],
+  [
+    "a zero block time",
+    "chains:\n  a: { chain_id: 1, block_time_ms: 0 }",
+    2,
+    "chains.a.block_time_ms",
+    /from 1 to/,
+  ],
   [
     "a negative probe interval",
-    "chains: { a: { chain_id: 1 } }\nprofiles: { p: { chains: { a: { monitoring: { probe_interval_ms: -1 }, providers: [{ id: a, url: 'http://a' }] } } } }",
+    "chains: { a: { chain_id: 1 } }\nprofiles: { p: { chains: { a: { monitoring: { " +
+      "probe_interval_ms: -1 }, providers: [{ id: a, url: 'http://a' }] } } } }",
     2,
     "profiles.p.chains.a.monitoring.probe_interval_ms",
     /from 1 to/,
   ],
-  ["a zero deadline", "devnet: true\ndeadlines: { cheap_ms: 0 }", 2, "deadlines.cheap_ms", /from 1 to/],
-  ["a share above one", "devnet: true\nlimits: { first_attempt_share: 1.1 }", 2, "limits.first_attempt_share", /above 0, up to 1/],
-  ["a chain without id", "chains:\n  a: {}", 2, "chains.a.chain_id", /is missing: must be a whole number/],
-  ["a chain id that is no exact integer", "chains:\n  a: { chain_id: 9007199254740993 }", 2, "chains.a.chain_id", /whole number/],
-  ["the same chain id twice", "chains:\n  a: { chain_id: 1 }\n  b: { chain_id: 1 }", 3, "chains.b.chain_id", /unique: chain `a`/],
-  ["chain names that differ in letter case only", "chains:\n  a: { chain_id: 1 }\n  A: { chain_id: 2 }", 3, "chains.A", /chain `a` has the same name/],
-  ["an alias that is another chain's name", "chains:\n  a: { chain_id: 1, aliases: [b] }\n  b: { chain_id: 2 }", 2, "chains.a.aliases[0]", /chain `b`/],
-  ["an alias of two chains", "chains:\n  a: { chain_id: 1, aliases: [x] }\n  b: { chain_id: 2, aliases: [x] }", 3, "chains.b.aliases[0]", /chain `a`/],
-  ["an alias given twice", "chains:\n  a: { chain_id: 1, aliases: [x, x] }", 2, "chains.a.aliases[1]", /given twice/],
+  [
+    "a zero deadline",
+    "devnet: true\ndeadlines: { cheap_ms: 0 }",
+    2,
+    "deadlines.cheap_ms",
+    /from 1 to/,
+  ],
+  [
+    "a share above one",
+    "devnet: true\nlimits: { first_attempt_share: 1.1 }",
+    2,
+    "limits.first_attempt_share",
+    /above 0, up to 1/,
+  ],
+  [
+    "a chain without id",
+    "chains:\n  a: {}",
+    2,
+    "chains.a.chain_id",
+    /is missing: must be a whole number/,
+  ],
+  [
+    "a chain id that is no exact integer",
+    "chains:\n  a: { chain_id: 9007199254740993 }",
+    2,
+    "chains.a.chain_id",
+    /whole number/,
+  ],
+  [
+    "the same chain id twice",
+    "chains:\n  a: { chain_id: 1 }\n  b: { chain_id: 1 }",
+    3,
+    "chains.b.chain_id",
+    /unique: chain `a`/,
+  ],
+  [
+    "chain names that differ in letter case only",
+    "chains:\n  a: { chain_id: 1 }\n  A: { chain_id: 2 }",
+    3,
+    "chains.A",
+    /chain `a` has the same name/,
+  ],
+  [
+    "an alias that is another chain's name",
+    "chains:\n  a: { chain_id: 1, aliases: [b] }\n  b: { chain_id: 2 }",
+    2,
+    "chains.a.aliases[0]",
+    /chain `b`/,
+  ],
+  [
+    "an alias of two chains",
+    "chains:\n  a: { chain_id: 1, aliases: [x] }\n  b: { chain_id: 2, aliases: [x] }",
+    3,
+    "chains.b.aliases[0]",
+    /chain `a`/,
+  ],
+  [
+    "an alias given twice",
+    "chains:\n  a: { chain_id: 1, aliases: [x, x] }",
+    2,
+    "chains.a.aliases[1]",
+    /given twice/,
+  ],
   [
     "an alias that is another chain's id",
     "chains:\n  a: { chain_id: 1, aliases: ['2'] }\n  b: { chain_id: 2 }",
@@ -127,8 +375,20 @@ const REFUSALS: readonly Refusal[] = [
     "chains.a.aliases[0]",
     /`b`/,
   ],
-  ["a name that is another chain's id", "chains:\n  2: { chain_id: 1 }\n  b: { chain_id: 2 }", 2, "chains.2", /chain id of another chain: `b`/],
-  ["a chain name with a slash", "chains:\n  a/b: { chain_id: 1 }", 2, 'chains."…"', /letters, digits/],
+  [
+    "a name that is another chain's id",
+    "chains:\n  2: { chain_id: 1 }\n  b: { chain_id: 2 }",
+    2,
+    "chains.2",
+    /chain id of another chain: `b`/,
+  ],
+  [
+    "a chain name with a slash",
+    "chains:\n  a/b: { chain_id: 1 }",
+    2,
+    'chains."…"',
+    /letters, digits/,
+  ],
   ...[
     "load-balanced",
     "round-robin",
@@ -144,13 +404,28 @@ const REFUSALS: readonly Refusal[] = [
     "rpc",
     "api",
     "FASTEST",
-  ].map((name): Refusal => [`a chain named ${name}`, `chains:\n  ${name}: { chain_id: 1 }`, 2, `chains.${name}`, /word of the URL grammar/]),
-  ["an alias that is a strategy", "chains:\n  a: { chain_id: 1, aliases: [fastest] }", 2, "chains.a.aliases[0]", /word of the URL grammar/],
+  ].map(
+    (name): Refusal => [
+      `a chain named ${name}`,
+      `chains:\n  ${name}: { chain_id: 1 }`,
+      2,
+      `chains.${name}`,
+      /word of the URL grammar/,
+    ],
+  ),
+  [
+    "an alias that is a strategy",
+    "chains:\n  a: { chain_id: 1, aliases: [fastest] }",
+    2,
+    "chains.a.aliases[0]",
+    /word of the URL grammar/,
+  ],
   ["no chain at all", "server: {}", 1, "chains", /at least one chain/],
   ["an empty file", "", 1, "chains", /at least one chain/],
   [
     "a profile that names an unknown chain",
-    "chains: { a: { chain_id: 1 } }\nprofiles:\n  p: { chains: { b: { providers: [{ id: a, url: 'http://a' }] } } }",
+    "chains: { a: { chain_id: 1 } }\nprofiles:\n  p: { chains: { b: { providers: [{ id: a, " +
+      "url: 'http://a' }] } } }",
     3,
     "profiles.p.chains.b",
     /under `chains`: `a`/,
@@ -162,14 +437,50 @@ const REFUSALS: readonly Refusal[] = [
     "profiles.p.chains.a.providers",
     /1 to 64 providers/,
   ],
-  ["a trusted proxy that is no address", "devnet: true\nserver: { trusted_proxies: [10.0.0.0/33] }", 2, "server.trusted_proxies[0]", /IP address or a range/],
-  ["hosted mode without a public profile", "chains: { a: { chain_id: 1 } }\nhosted: { enabled: true }", 2, "hosted.enabled", /without profile `public`/],
-  ["a price that is no whole number", "devnet: true\nhosted: { tariff: { cu_per_usd: 300000 } }", 2, "hosted.tariff.cu_per_usd", /whole nano-USD/],
+  [
+    "a trusted proxy that is no address",
+    "devnet: true\nserver: { trusted_proxies: [10.0.0.0/33] }",
+    2,
+    "server.trusted_proxies[0]",
+    /IP address or a range/,
+  ],
+  [
+    "hosted mode without a public profile",
+    "chains: { a: { chain_id: 1 } }\nhosted: { enabled: true }",
+    2,
+    "hosted.enabled",
+    /without profile `public`/,
+  ],
+  [
+    "a price that is no whole number",
+    "devnet: true\nhosted: { tariff: { cu_per_usd: 300000 } }",
+    2,
+    "hosted.tariff.cu_per_usd",
+    /whole nano-USD/,
+  ],
   ...PAYMENT_REFUSALS.map(
-    ([what, payments, path, message]): Refusal => [what, `devnet: true\nhosted: { payments: ${payments} }`, 2, `hosted.payments${path}`, message],
+    ([what, payments, path, message]): Refusal => [
+      what,
+      `devnet: true\nhosted: { payments: ${payments} }`,
+      2,
+      `hosted.payments${path}`,
+      message,
+    ],
   ),
-  ["a weight of a method nobody knows", "devnet: true\nhosted: { tariff: { methods: { eth_cal: 3 } } }", 2, "hosted.tariff.methods.eth_cal", /./],
-  ["clustering", "devnet: true\ncluster: { enabled: true }", 2, "cluster.enabled", /not available in this version/],
+  [
+    "a weight of a method nobody knows",
+    "devnet: true\nhosted: { tariff: { methods: { eth_cal: 3 } } }",
+    2,
+    "hosted.tariff.methods.eth_cal",
+    /./,
+  ],
+  [
+    "clustering",
+    "devnet: true\ncluster: { enabled: true }",
+    2,
+    "cluster.enabled",
+    /not available in this version/,
+  ],
   [
     "users' providers at private addresses in production",
     "\nhosted: { allow_private_providers: true }",
@@ -178,8 +489,20 @@ const REFUSALS: readonly Refusal[] = [
     /NODE_ENV=production/,
     { NODE_ENV: "production" },
   ],
-  ["a region, which does nothing yet", "devnet: true\ncluster: { region: eu }", 2, "cluster.region", /not a known setting/],
-  ["expected nodes, which do nothing yet", "devnet: true\ncluster: { expected_nodes: 3 }", 2, "cluster.expected_nodes", /not a known setting/],
+  [
+    "a region, which does nothing yet",
+    "devnet: true\ncluster: { region: eu }",
+    2,
+    "cluster.region",
+    /not a known setting/,
+  ],
+  [
+    "expected nodes, which do nothing yet",
+    "devnet: true\ncluster: { expected_nodes: 3 }",
+    2,
+    "cluster.expected_nodes",
+    /not a known setting/,
+  ],
   [
     "production without a public URL",
     "chains: { a: { chain_id: 1 } }\nserver: { port: 1 }",
@@ -190,7 +513,8 @@ const REFUSALS: readonly Refusal[] = [
   ],
   [
     "two operator tokens",
-    "server: { operator_token: operator-operator-operator }\ndevnet: true\nhosted: { operator_token: operator-operator-operator }",
+    "server: { operator_token: operator-operator-operator }\ndevnet: true\nhosted: { " +
+      "operator_token: operator-operator-operator }",
     3,
     "hosted.operator_token",
     /must not stand beside `server.operator_token`/,
@@ -202,16 +526,36 @@ const REFUSALS: readonly Refusal[] = [
     "hosted.tariff.factors.load_balanced",
     /must not stand beside/,
   ],
-  ["a metrics address without a port", "devnet: true\nserver: { metrics_listen: localhost }", 2, "server.metrics_listen", /an address and a port/],
+  [
+    "a metrics address without a port",
+    "devnet: true\nserver: { metrics_listen: localhost }",
+    2,
+    "server.metrics_listen",
+    /an address and a port/,
+  ],
   [
     "a WebSocket address under url",
-    "chains: { a: { chain_id: 1 } }\nprofiles:\n  p: { chains: { a: { providers: [{ id: x, url: 'wss://a.example' }] } } }",
+    "chains: { a: { chain_id: 1 } }\nprofiles:\n  p: { chains: { a: { providers: [{ id: x, " +
+      "url: 'wss://a.example' }] } } }",
     3,
     "profiles.p.chains.a.providers[0].url",
     /http:\/\/ or https:\/\/ URL; a WebSocket address belongs under `ws_url`/,
   ],
-  ["local nodes in production", "\ndevnet: true", 2, "devnet", /NODE_ENV=production/, { NODE_ENV: "production" }],
-  ["a chain named local beside the local chain", "devnet: true\nchains:\n  local: { chain_id: 5 }", 3, "chains.local", /taken by the local chain/],
+  [
+    "local nodes in production",
+    "\ndevnet: true",
+    2,
+    "devnet",
+    /NODE_ENV=production/,
+    { NODE_ENV: "production" },
+  ],
+  [
+    "a chain named local beside the local chain",
+    "devnet: true\nchains:\n  local: { chain_id: 5 }",
+    3,
+    "chains.local",
+    /taken by the local chain/,
+  ],
   [
     "an alias local beside the local chain",
     "devnet: true\nchains:\n  a: { chain_id: 5, aliases: [local] }",
@@ -219,28 +563,71 @@ const REFUSALS: readonly Refusal[] = [
     "chains.a.aliases[0]",
     /taken by the local chain/,
   ],
-  ["chain id 31337 beside the local chain", "devnet: true\nchains:\n  a: { chain_id: 31337 }", 3, "chains.a.chain_id", /taken by the local chain/],
+  [
+    "chain id 31337 beside the local chain",
+    "devnet: true\nchains:\n  a: { chain_id: 31337 }",
+    3,
+    "chains.a.chain_id",
+    /taken by the local chain/,
+  ],
   [
     "providers for the local chain",
-    "devnet: true\nprofiles:\n  public: { chains: { local: { providers: [{ id: a, url: 'http://a' }] } } }",
+    "devnet: true\nprofiles:\n  public: { chains: { local: { providers: [{ id: a, url: " +
+      "'http://a' }] } } }",
     3,
     "profiles.public.chains.local",
     /adds its providers itself/,
   ],
-  ["a key given twice", "devnet: true\nserver:\n  port: 1\n  port: 2", 4, "server.port", /given twice; first at line 3/],
-  ["a chain given twice", "chains:\n  a: { chain_id: 1 }\n  a: { chain_id: 2 }", 3, "chains.a", /given twice; first at line 2/],
-  ["the key __proto__", "devnet: true\nchains:\n  __proto__: { chain_id: 1 }", 3, "chains", /not allowed/],
+  [
+    "a key given twice",
+    "devnet: true\nserver:\n  port: 1\n  port: 2",
+    4,
+    "server.port",
+    /given twice; first at line 3/,
+  ],
+  [
+    "a chain given twice",
+    "chains:\n  a: { chain_id: 1 }\n  a: { chain_id: 2 }",
+    3,
+    "chains.a",
+    /given twice; first at line 2/,
+  ],
+  [
+    "the key __proto__",
+    "devnet: true\nchains:\n  __proto__: { chain_id: 1 }",
+    3,
+    "chains",
+    /not allowed/,
+  ],
   ["a key that is a list", "devnet: true\n? [a]\n: 1", 2, "", /key that is empty, not text/],
   ["a YAML merge key", "devnet: true\n<<: { server: {} }", 2, '"…"', /not a known setting/],
-  ["a bracket that is not closed", "devnet: true\nserver: { port: 1\nchains: {}", 3, "", /not valid YAML/],
+  [
+    "a bracket that is not closed",
+    "devnet: true\nserver: { port: 1\nchains: {}",
+    3,
+    "",
+    /not valid YAML/,
+  ],
   ["a tab as indentation", "devnet: true\nserver:\n\tport: 1", 3, "", /not with tabs/],
   ["two documents", "devnet: true\n---\ndevnet: true", 2, "", /only document/],
   ["a YAML tag", "devnet: true\ndata_dir: !secret x", 2, "", /YAML tags/],
   ["a binary YAML value", "devnet: true\ndata_dir: !!binary aGk=", 2, "data_dir", /YAML tags/],
-  ["an alias without anchor", "devnet: true\ndata_dir: *nowhere", 2, "data_dir", /not defined above/],
+  [
+    "an alias without anchor",
+    "devnet: true\ndata_dir: *nowhere",
+    2,
+    "data_dir",
+    /not defined above/,
+  ],
   ["an alias of itself", "devnet: true\ndata_dir: &a [*a]", 2, "data_dir[0]", /not defined above/],
   ...PROVIDER_REFUSALS.map(
-    ([what, yaml, line, path, message]): Refusal => [what, withProviders(...yaml), line, `profiles.public.chains.ethereum.providers${path}`, message],
+    ([what, yaml, line, path, message]): Refusal => [
+      what,
+      withProviders(...yaml),
+      line,
+      `profiles.public.chains.ethereum.providers${path}`,
+      message,
+    ],
   ),
 ];
 
@@ -290,7 +677,8 @@ describe("configuration: what is refused", () => {
     assert.equal(
       formatFaults(faults.slice(1, 3).concat(faults.slice(6, 7))),
       [
-        "svc.yml:2:20  hosted.enabled  must be false without profile `public`: it serves whoever has nothing left to pay with",
+        "svc.yml:2:20  hosted.enabled  must be false without profile `public`: it serves " +
+          "whoever has nothing left to pay with",
         "svc.yml:4:18  chains.a.chain_id  must be a whole number, at least 1",
         "environment  PORT  is text: must be a whole number from 0 to 65535",
       ].join("\n"),
@@ -299,15 +687,27 @@ describe("configuration: what is refused", () => {
 
   it("refuses bytes that are not UTF-8, files above 10 MB and endless nesting, without throwing", () => {
     assert.match(refused(Uint8Array.of(0x61, 0x3a, 0xff))[0]?.message ?? "", /not UTF-8/);
-    assert.match(refused(`# ${"x".repeat(10_000_000)}`)[0]?.message ?? "", /larger than 10000000 bytes/);
+    assert.match(
+      refused(`# ${"x".repeat(10_000_000)}`)[0]?.message ?? "",
+      /larger than 10000000 bytes/,
+    );
     assert.match(refused(new Uint8Array(10_000_001))[0]?.message ?? "", /larger than/);
-    assert.match(formatFaults(refused(`data_dir: ${"[".repeat(500)}${"]".repeat(500)}`)), /nested more than 32 levels/);
+    assert.match(
+      formatFaults(refused(`data_dir: ${"[".repeat(500)}${"]".repeat(500)}`)),
+      /nested more than 32 levels/,
+    );
     assert.ok(refused("[".repeat(20_000)).length > 0);
   });
 
   it("bounds a YAML alias bomb", () => {
-    const lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]", ...Array.from({ length: 12 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(10)}]`)];
-    assert.match(formatFaults(refused(lines.join("\n"))), /expands YAML aliases to more than 10000 values/);
+    const lines = [
+      "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]",
+      ...Array.from({ length: 12 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(10)}]`),
+    ];
+    assert.match(
+      formatFaults(refused(lines.join("\n"))),
+      /expands YAML aliases to more than 10000 values/,
+    );
   });
 
   it("refuses bad environment variables and flags by name", () => {
@@ -336,25 +736,55 @@ describe("configuration: what is refused", () => {
 describe("configuration: what is doubted", () => {
   const warningsOf = (provider: string): readonly string[] => {
     const result = load(withProviders(provider));
-    return result.ok ? result.warnings.map(({ line, path }) => `${line} ${path}`) : assert.fail("refused");
+    return result.ok
+      ? result.warnings.map(({ line, path }) => `${line} ${path}`)
+      : assert.fail("refused");
   };
 
   it("warns of placeholders in addresses and headers, with their place and without their text", () => {
-    const placeholders = ["YOUR_API_KEY", "your-api-key", "YOUR-PROJECT-ID", "<API_KEY>", "YourApiKey", "YOUR_INFURA_KEY", "api-key-here", "changeme"];
+    const placeholders = [
+      "YOUR_API_KEY",
+      "your-api-key",
+      "YOUR-PROJECT-ID",
+      "<API_KEY>",
+      "YourApiKey",
+      "YOUR_INFURA_KEY",
+      "api-key-here",
+      "changeme",
+    ];
     for (const word of placeholders) {
-      assert.deepEqual(warningsOf(`{ id: a, url: 'https://eth.example/v2/${word}' }`), ["8 profiles.public.chains.ethereum.providers[0].url"], word);
-      assert.equal(warningsOf(`{ id: a, url: 'https://eth.example', headers: { X-Key: '${word}' } }`).length, 1, word);
+      assert.deepEqual(
+        warningsOf(`{ id: a, url: 'https://eth.example/v2/${word}' }`),
+        ["8 profiles.public.chains.ethereum.providers[0].url"],
+        word,
+      );
+      assert.equal(
+        warningsOf(`{ id: a, url: 'https://eth.example', headers: { X-Key: '${word}' } }`).length,
+        1,
+        word,
+      );
     }
   });
 
   it("is silent about keys, ids and words that look a little alike", () => {
-    for (const word of ["a8f3e1d0yourb7c6", "tokens", "key", "monkey-island", "your-name", "v2/keys/abc", "projectId=77af"])
+    for (const word of [
+      "a8f3e1d0yourb7c6",
+      "tokens",
+      "key",
+      "monkey-island",
+      "your-name",
+      "v2/keys/abc",
+      "projectId=77af",
+    ])
       assert.deepEqual(warningsOf(`{ id: a, url: 'https://eth.example/v2/${word}' }`), [], word);
   });
 
   it("tells a short secret once", () => {
     const env = { NODE_ENV: "production", SVC_SECRET: "short" };
-    const faults = refused(`${VALID}\nserver: { public_url: 'https://rpc.example' }\nhosted: { enabled: true }`, env);
+    const faults = refused(
+      `${VALID}\nserver: { public_url: 'https://rpc.example' }\nhosted: { enabled: true }`,
+      env,
+    );
     assert.deepEqual(
       faults.map(({ path, message }) => [path, message]),
       [["SVC_SECRET", "must be at least 32 bytes"]],

@@ -1,4 +1,5 @@
-// The local chain against real anvil processes: one chain on every node, failover among them, and none left behind.
+// The local chain against real anvil processes: one chain on every node, failover among them, and
+// none left behind.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,22 +10,40 @@ import { rpcOf } from "../fakes/node-rpc.ts";
 import { until } from "../fakes/service-fixture.ts";
 
 // Well-known keys of anvil's own test accounts.
-const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
-const BOB = privateKeyToAccount("0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
+const ALICE = privateKeyToAccount(
+  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+);
+const BOB = privateKeyToAccount(
+  "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+);
 
-function ask({ url }: DevnetProvider, method: string, params: readonly unknown[] = []): Promise<unknown> {
+function ask(
+  { url }: DevnetProvider,
+  method: string,
+  params: readonly unknown[] = [],
+): Promise<unknown> {
   return rpcOf(url)(method, ...params);
 }
 
 function signed(account: typeof ALICE, nonce: number): Promise<string> {
   const fees = { gas: 21_000n, maxFeePerGas: 3_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
-  return account.signTransaction({ chainId: 31337, nonce, to: BOB.address, value: 1n, type: "eip1559", ...fees });
+  return account.signTransaction({
+    chainId: 31337,
+    nonce,
+    to: BOB.address,
+    value: 1n,
+    type: "eip1559",
+    ...fees,
+  });
 }
 
 async function blockHashOf(provider: DevnetProvider, transaction: unknown): Promise<string> {
   const receipt = await until(
     "receipt",
-    async () => (await ask(provider, "eth_getTransactionReceipt", [transaction])) as { readonly blockHash: string } | null,
+    async () =>
+      (await ask(provider, "eth_getTransactionReceipt", [transaction])) as {
+        readonly blockHash: string;
+      } | null,
   );
   return receipt.blockHash;
 }
@@ -32,13 +51,17 @@ async function blockHashOf(provider: DevnetProvider, transaction: unknown): Prom
 /** Resolves once a transaction is in the same block on every node. */
 function oneBlockOf(providers: readonly DevnetProvider[], transaction: unknown): Promise<true> {
   return until("one block", async () => {
-    const hashes = await Promise.all(providers.map((provider) => blockHashOf(provider, transaction)));
+    const hashes = await Promise.all(
+      providers.map((provider) => blockHashOf(provider, transaction)),
+    );
     return new Set(hashes).size === 1 ? true : null;
   });
 }
 
 async function headHashes(providers: readonly DevnetProvider[]): Promise<readonly string[]> {
-  const heads = await Promise.all(providers.map((provider) => ask(provider, "eth_getBlockByNumber", ["latest", false])));
+  const heads = await Promise.all(
+    providers.map((provider) => ask(provider, "eth_getBlockByNumber", ["latest", false])),
+  );
   return heads.map((head) => (head as { readonly hash: string }).hash);
 }
 
@@ -60,7 +83,10 @@ async function gone(providers: readonly DevnetProvider[]): Promise<void> {
   }
 }
 
-async function withDevnet(nodes: number, run: (devnet: Devnet, lines: readonly string[]) => Promise<void>): Promise<void> {
+async function withDevnet(
+  nodes: number,
+  run: (devnet: Devnet, lines: readonly string[]) => Promise<void>,
+): Promise<void> {
   const lines: string[] = [];
   const devnet = await startDevnet({ nodes, onProgress: (line) => lines.push(line) });
   try {
@@ -70,35 +96,58 @@ async function withDevnet(nodes: number, run: (devnet: Devnet, lines: readonly s
   }
 }
 
-test("three separate providers hold one chain, and a transaction sent to any one is found through each", async () => {
-  await withDevnet(3, async ({ chain, providers }, lines) => {
-    assert.equal(new Set(providers.map(({ pid }) => pid)).size, 3);
-    assert.deepEqual(
-      providers.map(({ url, wsUrl }) => [new URL(url).hostname, new URL(wsUrl).hostname]),
-      Array(3).fill(["127.0.0.1", "127.0.0.1"]),
-    );
-    for (const provider of providers) assert.equal(Number(await ask(provider, "eth_chainId")), chain.chainId);
-    await agree(providers);
-    for (const [nonce, provider] of providers.entries()) {
-      const transaction = await ask(provider, "eth_sendRawTransaction", [await signed(ALICE, nonce)]);
-      await oneBlockOf(providers, transaction);
-    }
-    assert.equal(lines.length, 4, `one line for the start and one for each node, not ${lines.join(" | ")}`);
-  });
-});
+test(
+  "three separate providers hold one chain, and a transaction sent to any one is found through " +
+    "each",
+  async () => {
+    await withDevnet(3, async ({ chain, providers }, lines) => {
+      assert.equal(new Set(providers.map(({ pid }) => pid)).size, 3);
+      assert.deepEqual(
+        providers.map(({ url, wsUrl }) => [new URL(url).hostname, new URL(wsUrl).hostname]),
+        Array(3).fill(["127.0.0.1", "127.0.0.1"]),
+      );
+      for (const provider of providers)
+        assert.equal(Number(await ask(provider, "eth_chainId")), chain.chainId);
+      await agree(providers);
+      for (const [nonce, provider] of providers.entries()) {
+        const transaction = await ask(provider, "eth_sendRawTransaction", [
+          await signed(ALICE, nonce),
+        ]);
+        await oneBlockOf(providers, transaction);
+      }
+      assert.equal(
+        lines.length,
+        4,
+        `one line for the start and one for each node, not ${lines.join(" | ")}`,
+      );
+    });
+  },
+);
 
-test("transactions that reach different nodes at the same moment, nonces out of order, are all mined and the nodes agree", async () => {
-  await withDevnet(3, async ({ providers: [a, b, c] }) => {
-    assert.ok(a && b && c);
-    const nonces = [3, 1, 0, 2, 5, 4];
-    const raw = await Promise.all([ALICE, BOB].flatMap((account) => nonces.map((nonce) => signed(account, nonce))));
-    const targets = [a, b, c];
-    const sent = await Promise.all(raw.map((one, at) => ask(targets[at % 3] ?? a, "eth_sendRawTransaction", [one])));
-    for (const transaction of sent) for (const node of targets) await blockHashOf(node, transaction);
-    await agree(targets);
-    assert.equal(Number(await ask(b, "eth_getTransactionCount", [ALICE.address, "latest"])), nonces.length);
-  });
-});
+test(
+  "transactions that reach different nodes at the same moment, nonces out of order, are all " +
+    "mined and the nodes agree",
+  async () => {
+    await withDevnet(3, async ({ providers: [a, b, c] }) => {
+      assert.ok(a && b && c);
+      const nonces = [3, 1, 0, 2, 5, 4];
+      const raw = await Promise.all(
+        [ALICE, BOB].flatMap((account) => nonces.map((nonce) => signed(account, nonce))),
+      );
+      const targets = [a, b, c];
+      const sent = await Promise.all(
+        raw.map((one, at) => ask(targets[at % 3] ?? a, "eth_sendRawTransaction", [one])),
+      );
+      for (const transaction of sent)
+        for (const node of targets) await blockHashOf(node, transaction);
+      await agree(targets);
+      assert.equal(
+        Number(await ask(b, "eth_getTransactionCount", [ALICE.address, "latest"])),
+        nonces.length,
+      );
+    });
+  },
+);
 
 test("a block that only one node has made is undone there, and its transactions are kept", async () => {
   await withDevnet(2, async ({ providers }) => {
@@ -112,19 +161,23 @@ test("a block that only one node has made is undone there, and its transactions 
   });
 });
 
-test("when the node that makes the blocks is killed this is said, it stays away, and the others go on", async () => {
-  await withDevnet(3, async ({ providers: [first, ...rest] }, lines) => {
-    assert.ok(first);
-    process.kill(first.pid, "SIGKILL");
-    await gone([first]);
-    for (const [at, provider] of rest.entries()) {
-      const transaction = await ask(provider, "eth_sendRawTransaction", [await signed(BOB, at)]);
-      for (const other of rest) await blockHashOf(other, transaction);
-    }
-    await agree(rest);
-    assert.match(lines.at(-1) ?? "", /^anvil-1 ended \(SIGKILL\)\. It is not restarted/);
-  });
-});
+test(
+  "when the node that makes the blocks is killed this is said, it stays away, and the others " +
+    "go on",
+  async () => {
+    await withDevnet(3, async ({ providers: [first, ...rest] }, lines) => {
+      assert.ok(first);
+      process.kill(first.pid, "SIGKILL");
+      await gone([first]);
+      for (const [at, provider] of rest.entries()) {
+        const transaction = await ask(provider, "eth_sendRawTransaction", [await signed(BOB, at)]);
+        for (const other of rest) await blockHashOf(other, transaction);
+      }
+      await agree(rest);
+      assert.match(lines.at(-1) ?? "", /^anvil-1 ended \(SIGKILL\)\. It is not restarted/);
+    });
+  },
+);
 
 test("a node that makes the blocks but hangs is replaced, and follows when it answers again", async () => {
   await withDevnet(2, async ({ providers }) => {
@@ -145,7 +198,11 @@ test("a node whose state was changed behind the others' back is left alone, and 
     await ask(second, "anvil_setBalance", [BOB.address, "0x5"]);
     const transaction = await ask(first, "eth_sendRawTransaction", [await signed(ALICE, 0)]);
     await blockHashOf(first, transaction);
-    await until("the line", async () => lines.find((line) => /^anvil-2 no longer follows the local chain/.test(line)) ?? null);
+    await until(
+      "the line",
+      async () =>
+        lines.find((line) => /^anvil-2 no longer follows the local chain/.test(line)) ?? null,
+    );
   });
 });
 
@@ -159,7 +216,9 @@ test("a service killed with SIGKILL leaves no node behind", async () => {
   const source = `import { startDevnet } from ${JSON.stringify(new URL("../../src/devnet/devnet.ts", import.meta.url).href)};
     console.log(JSON.stringify((await startDevnet({ nodes: 2, onProgress: () => {} })).providers));
     setInterval(() => {}, 1000);`;
-  const parent = spawn(process.execPath, ["--input-type=module", "-e", source], { stdio: ["ignore", "pipe", "inherit"] });
+  const parent = spawn(process.execPath, ["--input-type=module", "-e", source], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const [line] = await once(parent.stdout, "data");
   const providers = JSON.parse(String(line)) as readonly DevnetProvider[];
   await agree(providers);
@@ -168,5 +227,6 @@ test("a service killed with SIGKILL leaves no node behind", async () => {
 });
 
 test("a number of nodes that makes no chain is refused before anything starts", async () => {
-  for (const nodes of [0, -1, 1.5, 9, Number.NaN]) await assert.rejects(startDevnet({ nodes, onProgress: () => {} }), RangeError);
+  for (const nodes of [0, -1, 1.5, 9, Number.NaN])
+    await assert.rejects(startDevnet({ nodes, onProgress: () => {} }), RangeError);
 });

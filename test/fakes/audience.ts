@@ -1,6 +1,15 @@
-// A subscriber that knows the truth: checks everything it is told against the simulated chain itself. Knows no provider and no service.
+// A subscriber that knows the truth: checks everything it is told against the simulated chain
+// itself. Knows no provider and no service.
 import type { Subscription } from "../../src/core/stream/subscription.ts";
-import { type Blooms, type ChainBlock, type ChainFilter, type FakeChain, headerText, logText, wanted } from "./chain.ts";
+import {
+  type Blooms,
+  type ChainBlock,
+  type ChainFilter,
+  type FakeChain,
+  headerText,
+  logText,
+  wanted,
+} from "./chain.ts";
 
 /** Hears one subscription and complains. */
 export interface Audience {
@@ -74,23 +83,33 @@ function headEar({ chain, fail }: AudienceParts): Ear {
       startHeight = height;
     },
     hear(text) {
-      const block = chain.byHash(JSON.parse(text).hash) ?? fail(`told of a head that is no block: ${text}`);
-      if (!SHAPES.some((it) => text === headerText(block, it))) fail(`head ${block.number} is not in the live shape: ${text}`);
+      const block =
+        chain.byHash(JSON.parse(text).hash) ?? fail(`told of a head that is no block: ${text}`);
+      if (!SHAPES.some((it) => text === headerText(block, it)))
+        fail(`head ${block.number} is not in the live shape: ${text}`);
       const [first] = view;
-      if (first === undefined && block.number > startHeight + 1) fail(`begins with ${block.number} behind ${startHeight}`);
+      if (first === undefined && block.number > startHeight + 1)
+        fail(`begins with ${block.number} behind ${startHeight}`);
       if (first === undefined || block.number <= first.number) view = [];
-      else if (view[block.number - 1 - first.number]?.hash !== block.parentHash) fail(`head ${block.number} does not follow what was told`);
-      else if (view[block.number - first.number]?.hash === block.hash) fail(`head ${block.number} is told twice`);
-      view = [...view.slice(0, Math.max(0, block.number - (first?.number ?? 0))), block].slice(-500);
+      else if (view[block.number - 1 - first.number]?.hash !== block.parentHash)
+        fail(`head ${block.number} does not follow what was told`);
+      else if (view[block.number - first.number]?.hash === block.hash)
+        fail(`head ${block.number} is told twice`);
+      view = [...view.slice(0, Math.max(0, block.number - (first?.number ?? 0))), block].slice(
+        -500,
+      );
     },
     settle() {
       const tip = chain.tip();
       const last = view.at(-1);
       if (last === undefined ? tip.number > startHeight : last !== tip)
         fail(`ends at ${last?.number} ${last?.hash}, and the chain at ${tip.number} ${tip.hash}`);
-      for (const block of view) if (block.number > startHeight && chain.at(tip, block.number) !== block) fail(`block ${block.number} is not on the chain`);
+      for (const block of view)
+        if (block.number > startHeight && chain.at(tip, block.number) !== block)
+          fail(`block ${block.number} is not on the chain`);
       const [first] = view;
-      if (view.length < 500 && first !== undefined && first.number > startHeight + 1) fail(`misses blocks before ${first.number}`);
+      if (view.length < 500 && first !== undefined && first.number > startHeight + 1)
+        fail(`misses blocks before ${first.number}`);
     },
   };
 }
@@ -112,7 +131,9 @@ function logEar({ chain, subscription, fail }: AudienceParts): Ear {
     hear(text) {
       const { blockHash, logIndex, removed } = JSON.parse(text);
       const block = chain.byHash(blockHash) ?? fail(`told of a log of no block: ${text}`);
-      const log = wanted(block, filter).find((it) => it.index === Number(logIndex)) ?? fail(`told of a log that was not wanted: ${text}`);
+      const log =
+        wanted(block, filter).find((it) => it.index === Number(logIndex)) ??
+        fail(`told of a log that was not wanted: ${text}`);
       if (text !== logText(block, log, removed)) fail(`a log was changed: ${text}`);
       const key = `${block.hash} ${log.index}`;
       const known = told.some((it) => it.key === key);
@@ -125,18 +146,27 @@ function logEar({ chain, subscription, fail }: AudienceParts): Ear {
       }
       if (known) fail(`${name} is told twice`);
       const last = told.at(-1);
-      if (last !== undefined && (last.number > block.number || (last.number === block.number && last.index >= log.index)))
-        fail(`${name} is told after log ${last.index} of block ${last.number} ${last.key.slice(62, 66)}`);
+      if (
+        last !== undefined &&
+        (last.number > block.number || (last.number === block.number && last.index >= log.index))
+      )
+        fail(
+          `${name} is told after log ${last.index} of block ${last.number} ` +
+            `${last.key.slice(62, 66)}`,
+        );
       told.push({ key, number: block.number, index: log.index });
     },
     settle() {
       const tip = chain.tip();
       const keys = new Set(told.map((it) => it.key));
-      for (const it of told) if (chain.at(tip, it.number)?.hash !== it.key.split(" ")[0]) fail(`a log of block ${it.number} was never taken back`);
+      for (const it of told)
+        if (chain.at(tip, it.number)?.hash !== it.key.split(" ")[0])
+          fail(`a log of block ${it.number} was never taken back`);
       for (let number = startHeight + 1; number <= tip.number; number++) {
         const block = chain.at(tip, number) ?? fail("the chain has a hole");
         for (const log of wanted(block, filter))
-          if (!keys.has(`${block.hash} ${log.index}`)) fail(`log ${log.index} of block ${number} ${block.hash.slice(-4)} was never told`);
+          if (!keys.has(`${block.hash} ${log.index}`))
+            fail(`log ${log.index} of block ${number} ${block.hash.slice(-4)} was never told`);
       }
     },
   };

@@ -1,4 +1,5 @@
-// A real browser without a window, driven over its debugging protocol: opens pages, runs scripts in them and keeps what they log. Knows no page.
+// A real browser without a window, driven over its debugging protocol: opens pages, runs scripts in
+// them and keeps what they log. Knows no page.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -12,10 +13,13 @@ const START_MS = 60_000;
 const COMMAND_MS = 60_000;
 const WAIT_MS = 60_000;
 /** How the browser says that the document an expression ran in was replaced by the next one. */
-const DOCUMENT_REPLACED = /navigated or closed|context was destroyed|Cannot find (default execution )?context/;
+const DOCUMENT_REPLACED =
+  /navigated or closed|context was destroyed|Cannot find (default execution )?context/;
 
 /** Why no browser can be started here, as `skip` of a test takes it; false = one can. */
-export const WITHOUT_BROWSER: string | false = existsSync(BINARY) ? false : `${BINARY} is not installed`;
+export const WITHOUT_BROWSER: string | false = existsSync(BINARY)
+  ? false
+  : `${BINARY} is not installed`;
 
 /** What a page said on its console, uncaught exceptions included. */
 interface Said {
@@ -33,10 +37,16 @@ interface Sent {
 export interface Page {
   readonly said: readonly Said[];
   readonly sent: readonly Sent[];
-  /** Value of an expression; promises are waited for. Fails where the page goes on to another document meanwhile: `until` is for that. */
+  /**
+   * Value of an expression; promises are waited for. Fails where the page goes on to another
+   * document meanwhile: `until` is for that.
+   */
   // biome-ignore lint/suspicious/noExplicitAny: a script may answer anything
   run(expression: string): Promise<any>;
-  /** Resolves once a document is loaded whole in which an expression is true, this one or a later one. */
+  /**
+   * Resolves once a document is loaded whole in which an expression is true, this one or a later
+   * one.
+   */
   until(expression: string): Promise<void>;
   /** Types into what has the focus. */
   type(text: string): Promise<void>;
@@ -60,13 +70,30 @@ interface Message {
   readonly error?: { readonly message: string };
 }
 
-type Send = (method: string, params?: object, sessionId?: string) => Promise<Record<string, unknown>>;
+type Send = (
+  method: string,
+  params?: object,
+  sessionId?: string,
+) => Promise<Record<string, unknown>>;
 
 /** Starts a browser with a profile of its own. */
 export async function startBrowser(): Promise<Browser> {
   const directory = await mkdtemp(join(tmpdir(), "svc-browser-"));
-  const quiet = ["--no-first-run", "--no-default-browser-check", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"];
-  const args = ["--headless=new", "--no-sandbox", "--remote-debugging-port=0", `--user-data-dir=${directory}`, ...quiet, "about:blank"];
+  const quiet = [
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+  ];
+  const args = [
+    "--headless=new",
+    "--no-sandbox",
+    "--remote-debugging-port=0",
+    `--user-data-dir=${directory}`,
+    ...quiet,
+    "about:blank",
+  ];
   const child = spawn(BINARY, args, { stdio: ["ignore", "ignore", "pipe"] });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const end = async (): Promise<void> => {
@@ -79,7 +106,10 @@ export async function startBrowser(): Promise<Browser> {
     return {
       open: (url) => openPage(send, listeners, url),
       async close() {
-        await Promise.race([send("Browser.close").then(() => ended), new Promise((resolve) => setTimeout(resolve, 3_000).unref())]);
+        await Promise.race([
+          send("Browser.close").then(() => ended),
+          new Promise((resolve) => setTimeout(resolve, 3_000).unref()),
+        ]);
         ws.terminate();
         await end();
       },
@@ -92,7 +122,10 @@ export async function startBrowser(): Promise<Browser> {
 
 function debuggerUrl(stderr: NodeJS.ReadableStream): Promise<string> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error("the browser did not start in time")), START_MS);
+    const timer = setTimeout(
+      () => reject(new Error("the browser did not start in time")),
+      START_MS,
+    );
     createInterface({ input: stderr }).on("line", (line) => {
       const url = /DevTools listening on (ws:\S+)/.exec(line)?.[1];
       if (url === undefined) return;
@@ -129,24 +162,41 @@ async function connect(url: string) {
   return { ws, send, listeners };
 }
 
-async function openPage(sendAny: Send, listeners: Map<string, (message: Message) => void>, url: string): Promise<Page> {
+async function openPage(
+  sendAny: Send,
+  listeners: Map<string, (message: Message) => void>,
+  url: string,
+): Promise<Page> {
   const { browserContextId } = await sendAny("Target.createBrowserContext");
-  const { targetId } = await sendAny("Target.createTarget", { url: "about:blank", browserContextId });
+  const { targetId } = await sendAny("Target.createTarget", {
+    url: "about:blank",
+    browserContextId,
+  });
   const { sessionId } = await sendAny("Target.attachToTarget", { targetId, flatten: true });
   const session = String(sessionId);
   const send = (method: string, params: object = {}) => sendAny(method, params, session);
   const [said, sent]: [Said[], Sent[]] = [[], []];
   listeners.set(session, ({ method, params }) => {
-    if (method === "Network.requestWillBeSent") sent.push({ url: params.request.url, headers: params.request.headers });
-    if (method === "Log.entryAdded") said.push({ level: params.entry.level, text: `${params.entry.text} ${params.entry.url ?? ""}` });
-    if (method === "Runtime.consoleAPICalled") said.push({ level: params.type, text: JSON.stringify(params.args) });
-    if (method === "Runtime.exceptionThrown") said.push({ level: "exception", text: JSON.stringify(params.exceptionDetails) });
+    if (method === "Network.requestWillBeSent")
+      sent.push({ url: params.request.url, headers: params.request.headers });
+    if (method === "Log.entryAdded")
+      said.push({
+        level: params.entry.level,
+        text: `${params.entry.text} ${params.entry.url ?? ""}`,
+      });
+    if (method === "Runtime.consoleAPICalled")
+      said.push({ level: params.type, text: JSON.stringify(params.args) });
+    if (method === "Runtime.exceptionThrown")
+      said.push({ level: "exception", text: JSON.stringify(params.exceptionDetails) });
   });
   for (const domain of ["Page", "Runtime", "Log", "Network"]) await send(`${domain}.enable`);
   await send("Page.navigate", { url });
   const run = async (expression: string) => {
-    const { result, exceptionDetails } = parseEvaluated(await send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true }));
-    if (exceptionDetails !== undefined) throw new Error(`${expression}: ${JSON.stringify(exceptionDetails)}`);
+    const { result, exceptionDetails } = parseEvaluated(
+      await send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true }),
+    );
+    if (exceptionDetails !== undefined)
+      throw new Error(`${expression}: ${JSON.stringify(exceptionDetails)}`);
     return result.value;
   };
   const holds = (expression: string): Promise<boolean> =>
@@ -155,17 +205,29 @@ async function openPage(sendAny: Send, listeners: Map<string, (message: Message)
       throw error;
     });
   const until = async (expression: string): Promise<void> => {
-    for (const deadline = Date.now() + WAIT_MS; !(await holds(expression)); await new Promise((resolve) => setTimeout(resolve, 50)))
+    for (
+      const deadline = Date.now() + WAIT_MS;
+      !(await holds(expression));
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    )
       if (Date.now() > deadline)
-        throw new Error(`never true: ${expression}\non the page: ${await run("document.body.innerText")}\nsaid: ${JSON.stringify(said)}`);
+        throw new Error(
+          `never true: ${expression}\non the page: ` +
+            `${await run("document.body.innerText")}\nsaid: ${JSON.stringify(said)}`,
+        );
   };
-  const type = async (text: string): Promise<void> => void (await send("Input.insertText", { text }));
+  const type = async (text: string): Promise<void> =>
+    void (await send("Input.insertText", { text }));
   await until(`location.href !== "about:blank"`);
   return { said, sent, run, until, type, send };
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what a script answered
-function parseEvaluated(evaluated: Record<string, unknown>): { readonly result: { readonly value: any }; readonly exceptionDetails?: unknown } {
+// biome-ignore-start lint/suspicious/noExplicitAny: what a script answered
+function parseEvaluated(evaluated: Record<string, unknown>): {
+  readonly result: { readonly value: any };
+  // biome-ignore-end lint/suspicious/noExplicitAny: what a script answered
+  readonly exceptionDetails?: unknown;
+} {
   // biome-ignore lint/suspicious/noExplicitAny: what a script answered
   return evaluated as any;
 }

@@ -1,19 +1,34 @@
-// Between the service and the node of a payment chain: carries questions and answers, and loses, spoils or delays them as the test says. Knows no payment.
+// Between the service and the node of a payment chain: carries questions and answers, and loses,
+// spoils or delays them as the test says. Knows no payment.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
 /**
- * What becomes of a question. `drop`: it does not reach the node. `lose`: it does, and its answer does not come back. `cut`: half of the answer does. `hang`:
- * nothing happens. `late`: it reaches the node after the asker has given up. `status`, `junk`, `huge`, `limit`: the node is not asked, and the answer is HTTP
- * status 500, no JSON, too long, an error about limits.
+ * What becomes of a question. `drop`: it does not reach the node. `lose`: it does, and its answer
+ * does not come back. `cut`: half of the answer does. `hang`: nothing happens. `late`: it reaches
+ * the node after the asker has given up. `status`, `junk`, `huge`, `limit`: the node is not asked,
+ * and the answer is HTTP status 500, no JSON, too long, an error about limits.
  */
-export type ChainFault = "pass" | "drop" | "lose" | "cut" | "hang" | "late" | "status" | "junk" | "huge" | "limit";
+export type ChainFault =
+  | "pass"
+  | "drop"
+  | "lose"
+  | "cut"
+  | "hang"
+  | "late"
+  | "status"
+  | "junk"
+  | "huge"
+  | "limit";
 
 /** The proxy of one node. */
 export interface ChainProxy {
   /** Holds what could be a secret: no text may repeat it. */
   readonly url: string;
-  /** Decides about each question: its method, and of a call the function; and how many of that name there were since `asked` was emptied. */
+  /**
+   * Decides about each question: its method, and of a call the function; and how many of that name
+   * there were since `asked` was emptied.
+   */
   fault: (question: string, count: number) => ChainFault;
   /** Hears when the node has answered, before the answer is passed on or lost. */
   answered: (question: string, count: number) => void;
@@ -50,7 +65,13 @@ export async function startChainProxy(target: string): Promise<ChainProxy> {
     };
     try {
       const fault = proxy.fault(question, count);
-      if (fault !== "hang" && fault !== "late") return await carry(fault, { socket: request.socket, response, forward, id: parseQuestion(body).id });
+      if (fault !== "hang" && fault !== "late")
+        return await carry(fault, {
+          socket: request.socket,
+          response,
+          forward,
+          id: parseQuestion(body).id,
+        });
       held += 1;
       await goneAway(request.socket);
       held -= 1;
@@ -64,7 +85,8 @@ export async function startChainProxy(target: string): Promise<ChainProxy> {
       request.socket.destroy();
     }
   });
-  // After seconds in which this process did nothing else it would close the connection on which the next question is sent.
+  // After seconds in which this process did nothing else it would close the connection on which the
+  // next question is sent.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -86,10 +108,16 @@ export async function startChainProxy(target: string): Promise<ChainProxy> {
 
 function nameOf(body: string): string {
   const { method, params } = parseQuestion(body);
-  return method === "eth_call" ? `eth_call ${params[0]?.data?.slice(0, SELECTOR_CHARS) ?? ""}`.trimEnd() : method;
+  return method === "eth_call"
+    ? `eth_call ${params[0]?.data?.slice(0, SELECTOR_CHARS) ?? ""}`.trimEnd()
+    : method;
 }
 
-function parseQuestion(body: string): { readonly id: number; readonly method: string; readonly params: readonly { readonly data?: string }[] } {
+function parseQuestion(body: string): {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly { readonly data?: string }[];
+} {
   return JSON.parse(body);
 }
 
@@ -100,7 +128,10 @@ interface Carrying {
   readonly id: number;
 }
 
-async function carry(fault: Exclude<ChainFault, "hang" | "late">, { socket, response, forward, id }: Carrying): Promise<void> {
+async function carry(
+  fault: Exclude<ChainFault, "hang" | "late">,
+  { socket, response, forward, id }: Carrying,
+): Promise<void> {
   switch (fault) {
     case "drop":
       return void socket.destroy();
@@ -111,7 +142,13 @@ async function carry(fault: Exclude<ChainFault, "hang" | "late">, { socket, resp
     case "huge":
       return void response.writeHead(200).end(" ".repeat(HUGE_BYTES));
     case "limit":
-      return void response.writeHead(200, JSON_TYPE).end(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32005, message: "limit exceeded" } }));
+      return void response.writeHead(200, JSON_TYPE).end(
+        JSON.stringify({
+          jsonrpc: "2.0",
+          id,
+          error: { code: -32005, message: "limit exceeded" },
+        }),
+      );
     case "lose":
       await forward();
       return void socket.destroy();
@@ -126,5 +163,7 @@ async function carry(fault: Exclude<ChainFault, "hang" | "late">, { socket, resp
 }
 
 function goneAway(socket: Socket): Promise<void> {
-  return new Promise((resolve) => (socket.destroyed ? resolve() : void socket.once("close", () => resolve())));
+  return new Promise((resolve) =>
+    socket.destroyed ? resolve() : void socket.once("close", () => resolve()),
+  );
 }

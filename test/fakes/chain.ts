@@ -1,4 +1,5 @@
-// A simulated chain: blocks with logs, branches that replace each other, and the texts a node would show of them. Knows no node and no time.
+// A simulated chain: blocks with logs, branches that replace each other, and the texts a node would
+// show of them. Knows no node and no time.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import type { Block } from "../../src/core/stream/chain-event.ts";
 import { addTo, emptyBloom } from "../../src/core/stream/log-bloom.ts";
@@ -32,8 +33,14 @@ export interface FakeChain {
   byHash(hash: string): ChainBlock | undefined;
   /** The block of this number on the branch that ends with `tip`. */
   at(tip: ChainBlock, number: number): ChainBlock | undefined;
-  /** How one gets from one tip to another: blocks left, newest first, and blocks come to, oldest first. */
-  walk(from: ChainBlock, to: ChainBlock): { readonly left: readonly ChainBlock[]; readonly come: readonly ChainBlock[] };
+  /**
+   * How one gets from one tip to another: blocks left, newest first, and blocks come to, oldest
+   * first.
+   */
+  walk(
+    from: ChainBlock,
+    to: ChainBlock,
+  ): { readonly left: readonly ChainBlock[]; readonly come: readonly ChainBlock[] };
 }
 
 /** The addresses and topics that occur in its logs. */
@@ -52,9 +59,16 @@ export function fakeChain(random: () => number, height = 100): FakeChain {
     const logs = Array.from({ length: Math.floor(random() * 5) }, (_, at) => ({
       index: at * 2,
       address: ADDRESSES[Math.floor(random() * ADDRESSES.length)] ?? "",
-      topics: TOPICS.slice(0, 1 + Math.floor(random() * 2)).map(() => TOPICS[Math.floor(random() * TOPICS.length)] ?? ""),
+      topics: TOPICS.slice(0, 1 + Math.floor(random() * 2)).map(
+        () => TOPICS[Math.floor(random() * TOPICS.length)] ?? "",
+      ),
     }));
-    const block = { number: parent === null ? height - 64 : parent.number + 1, hash: hashOf(mined), parentHash: parent?.hash ?? hashOf(0), logs };
+    const block = {
+      number: parent === null ? height - 64 : parent.number + 1,
+      hash: hashOf(mined),
+      parentHash: parent?.hash ?? hashOf(0),
+      logs,
+    };
     blocks.set(block.hash, block);
     return block;
   }
@@ -111,7 +125,15 @@ export function headerText(block: ChainBlock, blooms: Blooms = "true"): string {
 /** A block as it is answered: the header's members, and others before, between and after them. */
 export function blockText(block: ChainBlock, blooms: Blooms = "true"): string {
   const [first = "", ...rest] = headerMembers(block, blooms);
-  const own = [`"size":"0x2a1"`, first, `"uncles":[]`, ...rest, `"totalDifficulty":"0x0"`, `"transactions":["${hashOf(block.number)}"]`, `"withdrawals":[]`];
+  const own = [
+    `"size":"0x2a1"`,
+    first,
+    `"uncles":[]`,
+    ...rest,
+    `"totalDifficulty":"0x0"`,
+    `"transactions":["${hashOf(block.number)}"]`,
+    `"withdrawals":[]`,
+  ];
   return `{${own.join(",")}}`;
 }
 
@@ -131,22 +153,45 @@ export function logText(block: ChainBlock, log: ChainLog, removed = false): stri
 }
 
 /** The logs of a block that a filter wants. */
-export function wanted(block: ChainBlock, { address, topics = [] }: ChainFilter): readonly ChainLog[] {
-  const fits = (choice: string | readonly string[] | null | undefined, value: string | undefined): boolean =>
-    choice === null || choice === undefined || (value !== undefined && [choice].flat().includes(value));
-  return block.logs.filter((log) => fits(address, log.address) && topics.every((choice, at) => fits(choice, log.topics[at])));
+export function wanted(
+  block: ChainBlock,
+  { address, topics = [] }: ChainFilter,
+): readonly ChainLog[] {
+  const fits = (
+    choice: string | readonly string[] | null | undefined,
+    value: string | undefined,
+  ): boolean =>
+    choice === null ||
+    choice === undefined ||
+    (value !== undefined && [choice].flat().includes(value));
+  return block.logs.filter(
+    (log) =>
+      fits(address, log.address) && topics.every((choice, at) => fits(choice, log.topics[at])),
+  );
 }
 
 function headerMembers(block: ChainBlock, blooms: Blooms): readonly string[] {
   const { number, hash, parentHash } = block;
-  const fill = (name: string): string => `"${name}":"0x${name.length.toString(16).padStart(64, "0")}"`;
+  const fill = (name: string): string =>
+    `"${name}":"0x${name.length.toString(16).padStart(64, "0")}"`;
   return [
     `"parentHash":"${parentHash}"`,
     ...["sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot"].map(fill),
     ...bloomMembers(block, blooms),
     `"difficulty":"0x0"`,
     `"number":"${hex(number)}"`,
-    ...["gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce", "baseFeePerGas", "withdrawalsRoot", "blobGasUsed", "excessBlobGas"].map(fill),
+    ...[
+      "gasLimit",
+      "gasUsed",
+      "timestamp",
+      "extraData",
+      "mixHash",
+      "nonce",
+      "baseFeePerGas",
+      "withdrawalsRoot",
+      "blobGasUsed",
+      "excessBlobGas",
+    ].map(fill),
     `"strange": {"n": 123456789012345678901234567890, "s":"\\u00e9\\/"}`,
     ...["parentBeaconBlockRoot", "requestsHash"].map(fill),
     `"hash":"${hash}"`,
@@ -165,7 +210,8 @@ function bloomMembers({ hash, logs }: ChainBlock, blooms: Blooms): readonly stri
       addTo(bloom, hash, keccak_256);
       break;
     case "true":
-      for (const { address, topics } of logs) for (const it of [address, ...topics]) addTo(bloom, it, keccak_256);
+      for (const { address, topics } of logs)
+        for (const it of [address, ...topics]) addTo(bloom, it, keccak_256);
       break;
     case "zero":
       break;

@@ -1,4 +1,5 @@
-// A hosted service in front of scripted providers: what the walks with keys talk to. Its data lies in a folder of its own, gone when the test ends.
+// A hosted service in front of scripted providers: what the walks with keys talk to. Its data lies
+// in a folder of its own, gone when the test ends.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +15,12 @@ export interface HostedStage {
   /** Creates an anonymous key. */
   anonymousKey(): Promise<string>;
   /** Creates an account with a key. */
-  account(): Promise<{ readonly key: string; readonly id: string; readonly token: string; readonly accountId: string }>;
+  account(): Promise<{
+    readonly key: string;
+    readonly id: string;
+    readonly token: string;
+    readonly accountId: string;
+  }>;
   /** Sends one call with a key in the path. */
   call(key: string, method?: string, path?: string): Promise<Answer>;
   /** Sends a request with a management token. */
@@ -24,18 +30,32 @@ export interface HostedStage {
 /** The operator's token of the stage. */
 export const OPERATOR_TOKEN = "operator-of-the-test-stage-0123456789";
 
-/** Starts it; `hosted` is merged into that part of the configuration, `extra` into the top level. */
-export async function hostedStage(t: TestContext, hosted: Record<string, unknown> = {}, extra: Record<string, unknown> = {}): Promise<HostedStage> {
+/**
+ * Starts it; `hosted` is merged into that part of the configuration, `extra` into the top level.
+ */
+export async function hostedStage(
+  t: TestContext,
+  hosted: Record<string, unknown> = {},
+  extra: Record<string, unknown> = {},
+): Promise<HostedStage> {
   const [premium, open] = await Promise.all([scriptedUpstream(), scriptedUpstream()]);
   const dataDir = mkdtempSync(join(tmpdir(), "svc-hosted-"));
-  const profile = (id: string, url: string) => ({ chains: { ethereum: { providers: [{ id, url }] } } });
+  const profile = (id: string, url: string) => ({
+    chains: { ethereum: { providers: [{ id, url }] } },
+  });
   const service = await startService(
     JSON.stringify({
       server: { port: 0 },
       data_dir: dataDir,
       log_level: "debug",
-      chains: { ethereum: { chain_id: 1, name: "Ethereum", aliases: ["mainnet"], block_time_ms: 12_000 } },
-      profiles: { premium: profile("paid", premium.url), public: profile("open", open.url), team: profile("own", open.url) },
+      chains: {
+        ethereum: { chain_id: 1, name: "Ethereum", aliases: ["mainnet"], block_time_ms: 12_000 },
+      },
+      profiles: {
+        premium: profile("paid", premium.url),
+        public: profile("open", open.url),
+        team: profile("own", open.url),
+      },
       hosted: { enabled: true, operator_token: OPERATOR_TOKEN, keys_per_hour: 1_000, ...hosted },
       deadlines: PATIENT,
       ...extra,
@@ -47,10 +67,22 @@ export async function hostedStage(t: TestContext, hosted: Record<string, unknown
     rmSync(dataDir, { recursive: true, force: true });
   });
   const manage: HostedStage["manage"] = async (token, method, path, body) => {
-    const headers = { "content-type": "application/json", ...(token === "" ? {} : { authorization: `Bearer ${token}` }) };
-    const response = await fetch(service.url + path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+    const headers = {
+      "content-type": "application/json",
+      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+    };
+    const response = await fetch(service.url + path, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
     const text = await response.text();
-    return { status: response.status, headers: response.headers, text, json: text === "" ? undefined : JSON.parse(text) };
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: text === "" ? undefined : JSON.parse(text),
+    };
   };
   let id = 0;
   return {
@@ -61,8 +93,14 @@ export async function hostedStage(t: TestContext, hosted: Record<string, unknown
     anonymousKey: async () => (await manage("", "POST", "/api/v1/agent/keys")).json.key,
     async account() {
       const { json } = await manage("", "POST", "/api/v1/keys", { name: "first" });
-      return { key: json.key, id: json.id, token: json.management_token, accountId: json.account_id };
+      return {
+        key: json.key,
+        id: json.id,
+        token: json.management_token,
+        accountId: json.account_id,
+      };
     },
-    call: (key, method = "eth_gasPrice", path = "ethereum") => service.post(`/rpc/k/${key}/${path}`, { jsonrpc: "2.0", id: ++id, method, params: [] }),
+    call: (key, method = "eth_gasPrice", path = "ethereum") =>
+      service.post(`/rpc/k/${key}/${path}`, { jsonrpc: "2.0", id: ++id, method, params: [] }),
   };
 }

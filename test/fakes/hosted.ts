@@ -1,4 +1,5 @@
-// The HTTP API on a real socket over any store, with a simulated clock. Every answer is checked against the contract, and that no secret is in an error or the log.
+// The HTTP API on a real socket over any store, with a simulated clock. Every answer is checked
+// against the contract, and that no secret is in an error or the log.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -72,7 +73,11 @@ const routeOf = createRoutes(OPERATIONS);
 export type Served = Partial<Omit<ApiParts, "paywall">> & { readonly payments?: Payments | null };
 
 /** Serves the API of a store until the test or suite ends. */
-export async function serveApi(t: Ending, store: Store, { payments = null, ...overrides }: Served = {}): Promise<ServedApi> {
+export async function serveApi(
+  t: Ending,
+  store: Store,
+  { payments = null, ...overrides }: Served = {},
+): Promise<ServedApi> {
   const runtime = simulatedWorld(1);
   const changed: string[] = [];
   const secrets = new Set<string>([OPERATOR_TOKEN]);
@@ -85,14 +90,26 @@ export async function serveApi(t: Ending, store: Store, { payments = null, ...ov
     store,
     log: { error: write, warn: write },
     chains: [
-      { chainId: 1, chainName: "ethereum", name: "Ethereum Mainnet", aliases: [], blockTimeMs: 12_000 },
+      {
+        chainId: 1,
+        chainName: "ethereum",
+        name: "Ethereum Mainnet",
+        aliases: [],
+        blockTimeMs: 12_000,
+      },
       { chainId: 8453, chainName: "base", name: "Base", aliases: [], blockTimeMs: 2_000 },
     ],
     profiles: () => ["premium", "public"],
     servedChains: () => ["ethereum", "base"],
     devnet: false,
     methods: () => methodTable([]),
-    settings: { startingGrantCu: 5_000, tariff: TARIFF, maxKeys: 5, freeCuPerMonth: 1_000_000, fallbackMs: 30 * 86_400_000 },
+    settings: {
+      startingGrantCu: 5_000,
+      tariff: TARIFF,
+      maxKeys: 5,
+      freeCuPerMonth: 1_000_000,
+      fallbackMs: 30 * 86_400_000,
+    },
     changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
     settle: () => Promise.resolve(false),
     custom: testCustom(),
@@ -106,8 +123,11 @@ export async function serveApi(t: Ending, store: Store, { payments = null, ...ov
     ...overrides,
   });
   let requests = 0;
-  const server = createServer((request, response) => api.handle(request, response, `req-${++requests}`));
-  // After seconds in which this process did nothing else it would close the connection on which the caller sends the next request.
+  const server = createServer((request, response) =>
+    api.handle(request, response, `req-${++requests}`),
+  );
+  // After seconds in which this process did nothing else it would close the connection on which the
+  // caller sends the next request.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(async () => {
@@ -125,7 +145,8 @@ export async function serveApi(t: Ending, store: Store, { payments = null, ...ov
     async call(what, { token, headers = {}, body, from } = {}) {
       const [method = "GET", path = "/"] = what.split(" ");
       addresses++;
-      const sender = from ?? `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`;
+      const sender =
+        from ?? `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`;
       const response = await fetch(url + path, {
         method,
         headers: {
@@ -138,7 +159,8 @@ export async function serveApi(t: Ending, store: Store, { payments = null, ...ov
       });
       const text = await response.text();
       const answer = checked(method, path, response, text);
-      for (const secret of [answer.json?.key, answer.json?.management_token]) if (typeof secret === "string") secrets.add(secret);
+      for (const secret of [answer.json?.key, answer.json?.management_token])
+        if (typeof secret === "string") secrets.add(secret);
       for (const secret of [...secrets, token]) {
         if (secret === undefined) continue;
         assert.ok(!log.includes(secret), "a secret is in the log");
@@ -158,28 +180,58 @@ function checked(method: string, path: string, response: Response, text: string)
   assert.match(headers.get("x-svc-request-id") ?? "", /^req-\d+$/);
   assert.equal(headers.get("access-control-allow-origin"), "*");
   const route = routeOf(path.split("?")[0] ?? "/");
-  const operation = [...(route?.operations.values() ?? [])].find((it) => it.method === (method === "HEAD" ? "GET" : method));
+  const operation = [...(route?.operations.values() ?? [])].find(
+    (it) => it.method === (method === "HEAD" ? "GET" : method),
+  );
   const name = operation?.id ?? "none";
-  if (status >= 400) return { status, headers, text, json, outcome: `${name} ${refusalOf(json, response, operation?.faults)}` };
-  const declared = Object.entries(operation?.answers ?? {}).find(([it]) => it === String(status))?.[1];
+  if (status >= 400)
+    return {
+      status,
+      headers,
+      text,
+      json,
+      outcome: `${name} ${refusalOf(json, response, operation?.faults)}`,
+    };
+  const declared = Object.entries(operation?.answers ?? {}).find(
+    ([it]) => it === String(status),
+  )?.[1];
   assert.ok(declared !== undefined, `${name} does not declare ${status}`);
   if (declared.schema === null) assert.equal(text, "");
-  else if (method !== "HEAD") assert.deepEqual(parsedBy(declared.schema, json), json, `${name} answers more or less than it declares`);
+  else if (method !== "HEAD")
+    assert.deepEqual(
+      parsedBy(declared.schema, json),
+      json,
+      `${name} answers more or less than it declares`,
+    );
   return { status, headers, text, json, outcome: `${name} ${status}` };
 }
 
-function refusalOf(json: unknown, response: Response, faults: readonly string[] | undefined): string {
+function refusalOf(
+  json: unknown,
+  response: Response,
+  faults: readonly string[] | undefined,
+): string {
   if (json === undefined) return String(response.status);
   const { error } = errorEnvelope.parse(json);
   assert.deepEqual(errorEnvelope.parse(json), json);
   const code = Object.keys(API_FAULTS).find((it): it is ApiFaultCode => it === error.code);
   assert.ok(code !== undefined, `${error.code} is no row of the table`);
   assert.equal(response.status, API_FAULTS[code].status);
-  if (response.status === 402) assert.match(response.headers.get("www-authenticate") ?? "", /^Payment /, "clients throw at a 402 without a challenge");
-  assert.equal(response.headers.has("retry-after"), API_FAULTS[code].retryable, "Retry-After stands on what may be retried, and on nothing else");
+  if (response.status === 402)
+    assert.match(
+      response.headers.get("www-authenticate") ?? "",
+      /^Payment /,
+      "clients throw at a 402 without a challenge",
+    );
+  assert.equal(
+    response.headers.has("retry-after"),
+    API_FAULTS[code].retryable,
+    "Retry-After stands on what may be retried, and on nothing else",
+  );
   assert.match(error.docs_url, new RegExp(`^http.*/docs/errors#${code}$`));
   assert.ok(error.message.length > 10 && error.next_action.length > 5);
-  if (faults !== undefined && code !== "method_not_allowed") assert.ok(faults.includes(code), `${code} is not declared`);
+  if (faults !== undefined && code !== "method_not_allowed")
+    assert.ok(faults.includes(code), `${code} is not declared`);
   return code;
 }
 
@@ -192,7 +244,11 @@ function parsePort(address: string | AddressInfo | null): number {
 }
 
 function parseSent(body: unknown): string | Uint8Array<ArrayBuffer> {
-  return typeof body === "string" ? body : body instanceof Uint8Array ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body);
+  return typeof body === "string"
+    ? body
+    : body instanceof Uint8Array
+      ? (body as Uint8Array<ArrayBuffer>)
+      : JSON.stringify(body);
 }
 
 /** A store that fails whenever it is asked. */
@@ -200,14 +256,21 @@ export function failingStore(error: () => Error): Store {
   const fail = (): never => {
     throw error();
   };
-  return { engine: "sqlite", db: parseDb(new Proxy({}, { get: fail })), transaction: async () => fail(), close: async () => undefined };
+  return {
+    engine: "sqlite",
+    db: parseDb(new Proxy({}, { get: fail })),
+    transaction: async () => fail(),
+    close: async () => undefined,
+  };
 }
 
 function parseDb(it: object): Store["db"] {
   return it as Store["db"];
 }
 
-/** Custom profiles whose providers are all as they should be, but for those that are called `bad`. */
+/**
+ * Custom profiles whose providers are all as they should be, but for those that are called `bad`.
+ */
 export function testCustom(overrides: Partial<CustomParts> = {}): CustomParts {
   return {
     sealer: createSealer("a secret of 32 bytes, for tests only", null),
@@ -218,7 +281,14 @@ export function testCustom(overrides: Partial<CustomParts> = {}): CustomParts {
       [...profile.chains.values()].flatMap(({ chain, providers }) =>
         providers.map(({ id }): ProviderCheck => {
           const result =
-            id === "bad" ? ({ kind: "failed", transport: "http", reason: "wrong_chain", said: "chain id 5" } as const) : ({ kind: "ok", height: 1 } as const);
+            id === "bad"
+              ? ({
+                  kind: "failed",
+                  transport: "http",
+                  reason: "wrong_chain",
+                  said: "chain id 5",
+                } as const)
+              : ({ kind: "ok", height: 1 } as const);
           return { chain: chain.chainName, provider: id, result };
         }),
       ),

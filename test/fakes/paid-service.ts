@@ -1,4 +1,5 @@
-// The real service with keys and payments: local payment chains, rails to them, and one scripted provider. Ends with the test or suite.
+// The real service with keys and payments: local payment chains, rails to them, and one scripted
+// provider. Ends with the test or suite.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,23 +22,36 @@ export interface PaidService {
   close(): Promise<void>;
 }
 
-/** Starts it with these rails; `waitMs` is how long a paying request waits for its chain. Accounts have no free allowance. */
-export async function startPaidService(railsOf: (chains: PaymentChains) => readonly RailSettings[], waitMs = 60_000): Promise<PaidService> {
+/**
+ * Starts it with these rails; `waitMs` is how long a paying request waits for its chain. Accounts
+ * have no free allowance.
+ */
+export async function startPaidService(
+  railsOf: (chains: PaymentChains) => readonly RailSettings[],
+  waitMs = 60_000,
+): Promise<PaidService> {
   const [chains, upstream] = await Promise.all([startPaymentChains(), scriptedUpstream()]);
   const dataDir = mkdtempSync(join(tmpdir(), "svc-paid-"));
   const text = configText(
     [{ id: "one", url: upstream.url }],
-    { hosted: { enabled: true, operator_token: OPERATOR_TOKEN, free_cu_per_month: 0 }, data_dir: dataDir },
+    {
+      hosted: { enabled: true, operator_token: OPERATOR_TOKEN, free_cu_per_month: 0 },
+      data_dir: dataDir,
+    },
     {},
     "public",
   );
-  const service = await startService(text, realRuntime, (config) => withRails(config, { ...PAYMENTS, waitMs, rails: railsOf(chains) }));
+  const service = await startService(text, realRuntime, (config) =>
+    withRails(config, { ...PAYMENTS, waitMs, rails: railsOf(chains) }),
+  );
   await service.probed();
   return {
     service,
     chains,
     async differences() {
-      const response = await fetch(`${service.url}/api/v1/operator/audit`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });
+      const response = await fetch(`${service.url}/api/v1/operator/audit`, {
+        headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+      });
       return parseAudit(await response.json()).differences;
     },
     async close() {
@@ -48,7 +62,13 @@ export async function startPaidService(railsOf: (chains: PaymentChains) => reado
   };
 }
 
-const PAYMENTS = { minN: 100_000_000n, maxN: 100_000_000_000n, customDayN: 1_300_000_000n, maxCustomDays: 30, offerMs: 300_000 };
+const PAYMENTS = {
+  minN: 100_000_000n,
+  maxN: 100_000_000_000n,
+  customDayN: 1_300_000_000n,
+  maxCustomDays: 30,
+  offerMs: 300_000,
+};
 
 /** Rails of a local chain can be written in no file. */
 function withRails(config: Config, payments: PaymentSettings): Config {

@@ -1,9 +1,27 @@
-// The local payment chains for tests: a Tempo chain and an EVM chain with funded wallets. The keys are anvil's development accounts: worthless.
-import type { EvmRailSettings, PaymentToken, SessionRailSettings, TempoRailSettings } from "../../src/core/billing/payment.ts";
+// The local payment chains for tests: a Tempo chain and an EVM chain with funded wallets. The keys
+// are anvil's development accounts: worthless.
+import type {
+  EvmRailSettings,
+  PaymentToken,
+  SessionRailSettings,
+  TempoRailSettings,
+} from "../../src/core/billing/payment.ts";
 import type { AnvilNode } from "../../src/devnet/anvil-process.ts";
-import { startEvmChain, startTempoChain, TEMPO_CHAIN_ID, TEMPO_TOKEN } from "../../src/devnet/payments/chains.ts";
+import {
+  startEvmChain,
+  startTempoChain,
+  TEMPO_CHAIN_ID,
+  TEMPO_TOKEN,
+} from "../../src/devnet/payments/chains.ts";
 import { deployToken } from "../../src/devnet/payments/token.ts";
-import { type LocalWallet, OTHER_PAYERS, PAYER, RECIPIENT, SESSION, SETTLEMENT } from "../../src/devnet/payments/wallets.ts";
+import {
+  type LocalWallet,
+  OTHER_PAYERS,
+  PAYER,
+  RECIPIENT,
+  SESSION,
+  SETTLEMENT,
+} from "../../src/devnet/payments/wallets.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { rpcOf } from "./node-rpc.ts";
 
@@ -15,7 +33,10 @@ export interface PaymentChain {
   readonly pid: number;
   /** A dollar with six decimals; `name` and `version` of its EIP-712 domain are empty on Tempo. */
   readonly token: PaymentToken;
-  /** Asks the node: `evm_mine`, `anvil_reorg`, `evm_increaseTime`, `anvil_setBalance`, …. Throws when it answers with an error. */
+  /**
+   * Asks the node: `evm_mine`, `anvil_reorg`, `evm_increaseTime`, `anvil_setBalance`, …. Throws
+   * when it answers with an error.
+   */
   readonly rpc: (method: string, ...params: readonly unknown[]) => Promise<unknown>;
   /** Base units of the token that an address holds. */
   readonly balanceOf: (address: string) => Promise<bigint>;
@@ -25,20 +46,30 @@ export interface PaymentChain {
 export interface PaymentChains {
   readonly tempo: PaymentChain;
   readonly evm: PaymentChain;
-  /** While held the Tempo chain makes no block: what is sent to it waits. Afterwards it makes one a second, and none in between. */
+  /**
+   * While held the Tempo chain makes no block: what is sent to it waits. Afterwards it makes one a
+   * second, and none in between.
+   */
   readonly holdTempo: (held: boolean) => Promise<void>;
   /** Holds tokens on both chains, and gas. */
   readonly payer: LocalWallet;
   /** Hold the same; for payments at the same time. */
   readonly otherPayers: readonly LocalWallet[];
-  /** Receives on both chains and sends nothing. On Tempo it holds tokens already: compare differences. */
+  /**
+   * Receives on both chains and sends nothing. On Tempo it holds tokens already: compare
+   * differences.
+   */
   readonly recipient: LocalWallet;
   /** Has gas on the EVM chain. */
   readonly settlement: LocalWallet;
   /** Recipient, settler and closer of channels on the Tempo chain. */
   readonly session: LocalWallet;
   /** Rails as a configuration would name them; both chains confirm at once. */
-  readonly rails: { readonly tempo: TempoRailSettings; readonly evm: EvmRailSettings; readonly session: SessionRailSettings };
+  readonly rails: {
+    readonly tempo: TempoRailSettings;
+    readonly evm: EvmRailSettings;
+    readonly session: SessionRailSettings;
+  };
   /** Ends both nodes. */
   close(): Promise<void>;
 }
@@ -46,7 +77,10 @@ export interface PaymentChains {
 const EVM_CHAIN_ID = 31_337;
 const BALANCE_OF = "0x70a08231";
 
-/** Starts both chains in about 0.2 seconds; the caller ends them. Nodes end with this process in any case. */
+/**
+ * Starts both chains in about 0.2 seconds; the caller ends them. Nodes end with this process in any
+ * case.
+ */
 export async function startPaymentChains(): Promise<PaymentChains> {
   const options = { runtime: realRuntime, onProgress: () => {} };
   const starting = { tempo: startTempoChain(options), evm: startEvmChain(EVM_CHAIN_ID, options) };
@@ -56,9 +90,19 @@ export async function startPaymentChains(): Promise<PaymentChains> {
   };
   try {
     const [tempoNode, evmNode] = await Promise.all([starting.tempo, starting.evm]);
-    const tempo = chainOf(tempoNode, TEMPO_CHAIN_ID, { address: TEMPO_TOKEN, name: "", version: "" });
+    const tempo = chainOf(tempoNode, TEMPO_CHAIN_ID, {
+      address: TEMPO_TOKEN,
+      name: "",
+      version: "",
+    });
     const evm = chainOf(evmNode, EVM_CHAIN_ID, await deployToken(nodeRpc(evmNode), realRuntime));
-    const wallets = { payer: PAYER, otherPayers: OTHER_PAYERS, recipient: RECIPIENT, settlement: SETTLEMENT, session: SESSION };
+    const wallets = {
+      payer: PAYER,
+      otherPayers: OTHER_PAYERS,
+      recipient: RECIPIENT,
+      settlement: SETTLEMENT,
+      session: SESSION,
+    };
     return { ...wallets, tempo, evm, holdTempo: holding(tempo), rails: railsOf(tempo, evm), close };
   } catch (error) {
     await close();
@@ -77,7 +121,15 @@ function chainOf(node: AnvilNode, chainId: number, token: PaymentToken): Payment
   const { url, wsUrl, pid } = node;
   const rpc = nodeRpc(node);
   const balanceOf = async (address: string): Promise<bigint> =>
-    BigInt(String(await rpc("eth_call", { to: token.address, data: BALANCE_OF + address.slice(2).padStart(64, "0") }, "latest")));
+    BigInt(
+      String(
+        await rpc(
+          "eth_call",
+          { to: token.address, data: BALANCE_OF + address.slice(2).padStart(64, "0") },
+          "latest",
+        ),
+      ),
+    );
   return { rpcUrl: url, wsUrl, pid, rpc, chainId, token, balanceOf };
 }
 
@@ -97,7 +149,13 @@ function railsOf(tempo: PaymentChain, evm: PaymentChain): PaymentChains["rails"]
   });
   return {
     tempo: { ...base(tempo), kind: "tempo", modes: ["pull", "push"] },
-    evm: { ...base(evm), kind: "evm", walletKey: SETTLEMENT.key, lowGasWei: 10n ** 16n, maxGasWei: 10n ** 19n },
+    evm: {
+      ...base(evm),
+      kind: "evm",
+      walletKey: SETTLEMENT.key,
+      lowGasWei: 10n ** 16n,
+      maxGasWei: 10n ** 19n,
+    },
     session: {
       ...base(tempo),
       kind: "session",

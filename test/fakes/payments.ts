@@ -1,4 +1,5 @@
-// Payments that happen at once and on no chain: the port with what it promises, over any store. A payment says itself what becomes of it.
+// Payments that happen at once and on no chain: the port with what it promises, over any store. A
+// payment says itself what becomes of it.
 import assert from "node:assert/strict";
 import type { Invalidations } from "../../src/core/billing/invalidations.ts";
 import type { PurchaseState } from "../../src/core/billing/payment.ts";
@@ -74,7 +75,11 @@ export function fakePayments({ store, changes, wallMs }: FakePaymentParts): Fake
         return { ...made, kind: "create_key", keyId: made.id, balanceN: amountN };
       }
       case "custom_access": {
-        const given = await grantCustomAccess(store, { accountId: purpose.accountId, days: purpose.days, source: `purchase:${id}` }, atMs);
+        const given = await grantCustomAccess(
+          store,
+          { accountId: purpose.accountId, days: purpose.days, source: `purchase:${id}` },
+          atMs,
+        );
         assert.equal(given.kind, "custom_time");
         await changes.account(purpose.accountId);
         return { ...purpose, ...given, kind: "custom_access" };
@@ -82,20 +87,32 @@ export function fakePayments({ store, changes, wallMs }: FakePaymentParts): Fake
       case "fund_key":
       case "credit_account": {
         await credit(purpose.accountId, amountN, id);
-        const row = await store.db.selectFrom("account").select(["balance_n", "funded_n"]).where("id", "=", purpose.accountId).executeTakeFirstOrThrow();
-        return { kind: purpose.kind, accountId: purpose.accountId, balanceN: row.balance_n, fundedN: row.funded_n };
+        const row = await store.db
+          .selectFrom("account")
+          .select(["balance_n", "funded_n"])
+          .where("id", "=", purpose.accountId)
+          .executeTakeFirstOrThrow();
+        return {
+          kind: purpose.kind,
+          accountId: purpose.accountId,
+          balanceN: row.balance_n,
+          fundedN: row.funded_n,
+        };
       }
     }
   }
 
   async function credit(accountId: string, amountN: bigint, id: string): Promise<void> {
-    await store.transaction((tx) => post(tx, { kind: "payment", idemKey: `purchase:${id}`, accountId, amountN, atMs: wallMs() }));
+    await store.transaction((tx) =>
+      post(tx, { kind: "payment", idemKey: `purchase:${id}`, accountId, amountN, atMs: wallMs() }),
+    );
     await changes.account(accountId);
   }
 
   function purchaseOf(order: Order, fate: Fate): PurchaseView {
     const atMs = wallMs();
-    const state: PurchaseState = fate === "pending" ? "submitted" : fate === "failed" ? "failed" : "settled";
+    const state: PurchaseState =
+      fate === "pending" ? "submitted" : fate === "failed" ? "failed" : "settled";
     return {
       id: newId("pur", atMs),
       state,
@@ -112,20 +129,49 @@ export function fakePayments({ store, changes, wallMs }: FakePaymentParts): Fake
     };
   }
 
-  function answerOf({ purchase, fulfilment }: Seen, repeated: boolean): PaidPurchase | PaymentDeclined {
-    if (fulfilment !== null) return { kind: "paid", purchase, fulfilment, repeated, headers: ["Payment-Receipt", receiptText(purchase.id)] };
-    const code = purchase.state === "submitted" ? "payment_pending" : purchase.state === "failed" ? "payment_failed" : "beneficiary_conflict";
-    return { kind: "unpaid", fault: apiFault(code, `the payment is ${purchase.state}`, {}), purchaseId: purchase.id, problem: code };
+  function answerOf(
+    { purchase, fulfilment }: Seen,
+    repeated: boolean,
+  ): PaidPurchase | PaymentDeclined {
+    if (fulfilment !== null)
+      return {
+        kind: "paid",
+        purchase,
+        fulfilment,
+        repeated,
+        headers: ["Payment-Receipt", receiptText(purchase.id)],
+      };
+    const code =
+      purchase.state === "submitted"
+        ? "payment_pending"
+        : purchase.state === "failed"
+          ? "payment_failed"
+          : "beneficiary_conflict";
+    return {
+      kind: "unpaid",
+      fault: apiFault(code, `the payment is ${purchase.state}`, {}),
+      purchaseId: purchase.id,
+      problem: code,
+    };
   }
 
-  async function take<F>(headers: PaymentHeaders, request: RequestMark, order: () => Promise<Order | F>): Promise<PaidPurchase | PaymentDeclined | F> {
+  async function take<F>(
+    headers: PaymentHeaders,
+    request: RequestMark,
+    order: () => Promise<Order | F>,
+  ): Promise<PaidPurchase | PaymentDeclined | F> {
     given.push(headers);
     const text = headers.text.replace(/^Payment /, "");
     const known = seen.get(text);
     if (known !== undefined)
       return known.fingerprint === request.fingerprint
         ? answerOf(known, true)
-        : { kind: "unpaid", fault: apiFault("payment_conflict", "this payment came with another request"), purchaseId: known.purchase.id, problem: "" };
+        : {
+            kind: "unpaid",
+            fault: apiFault("payment_conflict", "this payment came with another request"),
+            purchaseId: known.purchase.id,
+            problem: "",
+          };
     const fate = FATES.find((it) => text.startsWith(it)) ?? "bad";
     if (fate === "bad") return unrecorded("payment_invalid", "verification-failed");
     const wanted = await order();
@@ -134,7 +180,11 @@ export function fakePayments({ store, changes, wallMs }: FakePaymentParts): Fake
     if (fate === "down") return unrecorded("unavailable", "internal-payment-error");
     if (fate === "busy") return unrecorded("rate_limited", "internal-payment-error");
     const purchase = purchaseOf(wanted, fate);
-    const now: Seen = { fingerprint: request.fingerprint, purchase, fulfilment: fate === "good" ? await fulfil(wanted, purchase.id) : null };
+    const now: Seen = {
+      fingerprint: request.fingerprint,
+      purchase,
+      fulfilment: fate === "good" ? await fulfil(wanted, purchase.id) : null,
+    };
     seen.set(text, now);
     return answerOf(now, false);
   }
@@ -150,14 +200,28 @@ export function fakePayments({ store, changes, wallMs }: FakePaymentParts): Fake
       offered.push(order);
       if (it.closed) return null;
       const header = order.keepsAuthorization ? ', header="Payment-Authorization"' : "";
-      const mpp = `Payment id="c${offered.length}", realm="test", method="tempo", intent="charge", request="e30"${header}`;
-      return { headers: ["WWW-Authenticate", mpp, "WWW-Authenticate", mpp.replace("tempo", "evm"), "PAYMENT-REQUIRED", "e30="] };
+      const mpp =
+        `Payment id="c${offered.length}", realm="test", method="tempo", intent="charge", ` +
+        `request="e30"${header}`;
+      return {
+        headers: [
+          "WWW-Authenticate",
+          mpp,
+          "WWW-Authenticate",
+          mpp.replace("tempo", "evm"),
+          "PAYMENT-REQUIRED",
+          "e30=",
+        ],
+      };
     },
     take,
-    purchase: async (id) => [...seen.values()].find(({ purchase }) => purchase.id === id)?.purchase ?? null,
+    purchase: async (id) =>
+      [...seen.values()].find(({ purchase }) => purchase.id === id)?.purchase ?? null,
     gauges: () => ({ accepted: 0, submitted: 0, held: 0, wallets: [] }),
     forget() {
-      for (const one of seen.values()) if (one.fulfilment?.kind === "create_key") one.fulfilment = { ...one.fulfilment, secret: "" };
+      for (const one of seen.values())
+        if (one.fulfilment?.kind === "create_key")
+          one.fulfilment = { ...one.fulfilment, secret: "" };
     },
     close: async () => undefined,
   };
@@ -168,11 +232,21 @@ const FATES: readonly Fate[] = ["good", "bad", "pending", "failed", "gone", "dow
 
 /** The receipt of a purchase. */
 function receiptText(purchaseId: string): string {
-  return Buffer.from(JSON.stringify({ status: "success", externalId: purchaseId })).toString("base64url");
+  return Buffer.from(JSON.stringify({ status: "success", externalId: purchaseId })).toString(
+    "base64url",
+  );
 }
 
-function unrecorded(code: "payment_invalid" | "unavailable" | "rate_limited", problem: string): PaymentDeclined {
-  return { kind: "unpaid", fault: apiFault(code, "the payment could not be taken"), purchaseId: null, problem };
+function unrecorded(
+  code: "payment_invalid" | "unavailable" | "rate_limited",
+  problem: string,
+): PaymentDeclined {
+  return {
+    kind: "unpaid",
+    fault: apiFault(code, "the payment could not be taken"),
+    purchaseId: null,
+    problem,
+  };
 }
 
 function isOrder<F>(it: Order | F): it is Order {

@@ -1,8 +1,13 @@
-// The pages for people on a real socket over an embedded store, with a simulated clock: what walks with a browser open when time has to pass.
+// The pages for people on a real socket over an embedded store, with a simulated clock: what walks
+// with a browser open when time has to pass.
 import { createServer } from "node:http";
 import { createClaimLink } from "../../src/hosted/accounts/claim-links.ts";
 import { type NewConnection, requestConnection } from "../../src/hosted/accounts/connections.ts";
-import { createAnonymousKey, createAccount as createOwned, type NewKey } from "../../src/hosted/keys/create.ts";
+import {
+  createAnonymousKey,
+  createAccount as createOwned,
+  type NewKey,
+} from "../../src/hosted/keys/create.ts";
 import { EVERY_PROFILE } from "../../src/hosted/keys/key-profiles.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { createAccountPages } from "../../src/web/pages/account/account-pages.ts";
@@ -22,11 +27,18 @@ export interface ServedPeople {
   claimToken(accountId: string): Promise<string>;
   connection(name?: string): Promise<NewConnection>;
   /** Sends a form as a browser would from the page itself. */
-  submit(path: string, fields: Readonly<Record<string, string>>, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  submit(
+    path: string,
+    fields: Readonly<Record<string, string>>,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Response>;
 }
 
 /** Serves the pages until the test ends. */
-export async function servePeople(t: Ending, given: Partial<Parameters<typeof createAccountPages>[0]> = {}): Promise<ServedPeople> {
+export async function servePeople(
+  t: Ending,
+  given: Partial<Parameters<typeof createAccountPages>[0]> = {},
+): Promise<ServedPeople> {
   const { place, remove } = await newPlace("sqlite");
   t.after(remove);
   const store = await openStore(place);
@@ -39,13 +51,23 @@ export async function servePeople(t: Ending, given: Partial<Parameters<typeof cr
   const settings = { tariff: TARIFF, maxKeys: 5 };
   const changes = { key: () => undefined, account: () => undefined };
   const bounds = { publicUrl: null, trustedProxies: ["127.0.0.0/8"], keysPerHour: 5 };
-  const people = createAccountPages({ store, runtime, settings, changes, ...bounds, log: { error: write, warn: write }, ...given });
+  const people = createAccountPages({
+    store,
+    runtime,
+    settings,
+    changes,
+    ...bounds,
+    log: { error: write, warn: write },
+    ...given,
+  });
   let requests = 0;
   const server = createServer((request, response) => {
-    if (people.serves((request.url ?? "").split("?")[0] ?? "")) people.handle(request, response, `req-${++requests}`);
+    if (people.serves((request.url ?? "").split("?")[0] ?? ""))
+      people.handle(request, response, `req-${++requests}`);
     else response.writeHead(404).end();
   });
-  // After seconds in which this process did nothing else it would close the connection on which the caller sends the next request.
+  // After seconds in which this process did nothing else it would close the connection on which the
+  // caller sends the next request.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(async () => {
@@ -59,7 +81,8 @@ export async function servePeople(t: Ending, given: Partial<Parameters<typeof cr
     store,
     runtime,
     log: () => log,
-    anonymousKey: (name = "research agent") => createAnonymousKey(store, { name, grantN: 25_000_000n }, runtime.wallMs()),
+    anonymousKey: (name = "research agent") =>
+      createAnonymousKey(store, { name, grantN: 25_000_000n }, runtime.wallMs()),
     account: () => createOwned(store, { name: "first", profiles: EVERY_PROFILE }, runtime.wallMs()),
     async claimToken(accountId) {
       const link = await createClaimLink(store, accountId, runtime.wallMs());
@@ -72,6 +95,10 @@ export async function servePeople(t: Ending, given: Partial<Parameters<typeof cr
       return made;
     },
     submit: (path, fields, headers = {}) =>
-      fetch(url + path, { method: "POST", body: new URLSearchParams(fields), headers: { origin: url, "sec-fetch-site": "same-origin", ...headers } }),
+      fetch(url + path, {
+        method: "POST",
+        body: new URLSearchParams(fields),
+        headers: { origin: url, "sec-fetch-site": "same-origin", ...headers },
+      }),
   };
 }

@@ -1,5 +1,6 @@
-// PostgreSQL for tests: the machine's own binaries, in a directory that is thrown away. One server for all files of a test run, started by the
-// first that needs one; a test that stops or kills its server starts one of its own. Knows no table.
+// PostgreSQL for tests: the machine's own binaries, in a directory that is thrown away. One server
+// for all files of a test run, started by the first that needs one; a test that stops or kills its
+// server starts one of its own. Knows no table.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {
   accessSync,
@@ -21,7 +22,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client, Pool } from "pg";
 
 /** Whether PostgreSQL can be had here; if not, why. */
-export type Availability = { readonly kind: "yes" } | { readonly kind: "no"; readonly reason: string };
+export type Availability =
+  | { readonly kind: "yes" }
+  | { readonly kind: "no"; readonly reason: string };
 
 /** A database server of a test's own. */
 export interface Cluster {
@@ -38,7 +41,10 @@ export interface Cluster {
 }
 
 const START_MS = 60_000;
-/** Set by the test job once it has tried: the reason why there is no PostgreSQL, so that not every file tries again. */
+/**
+ * Set by the test job once it has tried: the reason why there is no PostgreSQL, so that not every
+ * file tries again.
+ */
 export const WITHOUT = "SVC_TEST_WITHOUT_POSTGRES";
 const INSTALL_MS = 100_000;
 const INSTALL_LOCK = join(tmpdir(), "svc-postgres-install.lock");
@@ -53,8 +59,14 @@ export function postgresAvailability(): Availability {
   return reason === null ? { kind: "yes" } : { kind: "no", reason };
 }
 
-/** The address of a new and empty database on the server of this test run; the returned function removes it. */
-export async function newDatabase(): Promise<{ readonly url: string; readonly drop: () => Promise<void> }> {
+/**
+ * The address of a new and empty database on the server of this test run; the returned function
+ * removes it.
+ */
+export async function newDatabase(): Promise<{
+  readonly url: string;
+  readonly drop: () => Promise<void>;
+}> {
   const server = givenUrl() ?? (await sharedServer());
   const name = `svc_test_${process.pid}_${Math.random().toString(36).slice(2)}`;
   await createDatabase(server, name);
@@ -66,17 +78,23 @@ export async function newDatabase(): Promise<{ readonly url: string; readonly dr
 const awaited = new Set<string>();
 Pool.prototype.connect = new Proxy(Pool.prototype.connect, {
   apply(connect, pool: Pool, args) {
-    if (awaited.has(pool.options.connectionString ?? "")) pool.options.connectionTimeoutMillis = START_MS;
+    if (awaited.has(pool.options.connectionString ?? ""))
+      pool.options.connectionTimeoutMillis = START_MS;
     return Reflect.apply(connect, pool, args);
   },
 });
 
-/** Lets pools on a database wait for a connection as long as it takes: a service gives up after three seconds, and a machine full of tests may be as slow. */
+/**
+ * Lets pools on a database wait for a connection as long as it takes: a service gives up after
+ * three seconds, and a machine full of tests may be as slow.
+ */
 export function waitLongFor(url: string): void {
   awaited.add(url);
 }
 
-/** A server of the caller's own; `durable` = it loses nothing when it crashes. The caller stops it. */
+/**
+ * A server of the caller's own; `durable` = it loses nothing when it crashes. The caller stops it.
+ */
 export async function startCluster({ durable }: { readonly durable: boolean }): Promise<Cluster> {
   const directory = mkdtempSync(join(tmpdir(), "svc-postgres-"));
   initialise(directory);
@@ -115,7 +133,10 @@ function givenUrl(): string | undefined {
   return url === "" ? undefined : url;
 }
 
-/** The server that the files of one test run share: whoever makes the directory starts it, the others wait until it says that it is ready. */
+/**
+ * The server that the files of one test run share: whoever makes the directory starts it, the
+ * others wait until it says that it is ready.
+ */
 async function sharedServer(): Promise<string> {
   const runner = runnerPid();
   const directory = join(tmpdir(), `svc-postgres-run-${runner}-${startOf(runner)}`);
@@ -127,17 +148,28 @@ async function sharedServer(): Promise<string> {
     renameSync(`${ready}.new`, ready);
   }
   for (const deadline = performance.now() + START_MS; !existsSync(ready); await sleep(20)) {
-    if (performance.now() > deadline) throw new Error(`the test run's PostgreSQL in ${directory} did not get ready: see ${join(directory, "log")}`);
+    if (performance.now() > deadline)
+      throw new Error(
+        `the test run's PostgreSQL in ${directory} did not get ready: see ${join(directory, "log")}`,
+      );
   }
   return urlOf(directory, "postgres");
 }
 
-/** The process whose end is the end of the test run: the runner of this file, or this process where it runs alone. */
+/**
+ * The process whose end is the end of the test run: the runner of this file, or this process where
+ * it runs alone.
+ */
 function runnerPid(): number {
-  return process.env["NODE_TEST_CONTEXT"]?.startsWith("child") === true ? process.ppid : process.pid;
+  return process.env["NODE_TEST_CONTEXT"]?.startsWith("child") === true
+    ? process.ppid
+    : process.pid;
 }
 
-/** When a process started, so that a number that is used again is told apart; "0" where that cannot be known. */
+/**
+ * When a process started, so that a number that is used again is told apart; "0" where that cannot
+ * be known.
+ */
 function startOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ")[19] ?? "0";
@@ -159,8 +191,23 @@ function makeDirectory(directory: string): boolean {
 function initialise(directory: string): void {
   const user = serverUser();
   if (user !== null) chownSync(directory, user.uid, user.gid);
-  const args = ["-D", join(directory, "data"), "--no-sync", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "postgres"];
-  const { status, stderr, stdout } = spawnSync(binary("initdb"), args, { ...user, cwd: directory, encoding: "utf8" });
+  const args = [
+    "-D",
+    join(directory, "data"),
+    "--no-sync",
+    "-A",
+    "trust",
+    "-E",
+    "UTF8",
+    "--locale=C",
+    "-U",
+    "postgres",
+  ];
+  const { status, stderr, stdout } = spawnSync(binary("initdb"), args, {
+    ...user,
+    cwd: directory,
+    encoding: "utf8",
+  });
   if (status !== 0) throw new Error(`initdb failed: ${stdout}${stderr}`);
 }
 
@@ -171,10 +218,19 @@ interface Server {
   kill(name: NodeJS.Signals): void;
 }
 
-/** Runs a server and, beside it, a shell that ends it and removes its directory when the watched process is gone. */
-async function run(it: { readonly directory: string; readonly durable: boolean; readonly watchedPid: number }): Promise<Server> {
+/**
+ * Runs a server and, beside it, a shell that ends it and removes its directory when the watched
+ * process is gone.
+ */
+async function run(it: {
+  readonly directory: string;
+  readonly durable: boolean;
+  readonly watchedPid: number;
+}): Promise<Server> {
   const { directory } = it;
-  const safety = it.durable ? [] : ["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"];
+  const safety = it.durable
+    ? []
+    : ["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"];
   const settings = [
     "listen_addresses=",
     `unix_socket_directories=${directory}`,
@@ -182,9 +238,19 @@ async function run(it: { readonly directory: string; readonly durable: boolean; 
     "shared_buffers=32MB",
     "dynamic_shared_memory_type=mmap",
   ];
-  const args = ["-D", join(directory, "data"), ...settings.flatMap((setting) => ["-c", setting]), ...safety];
+  const args = [
+    "-D",
+    join(directory, "data"),
+    ...settings.flatMap((setting) => ["-c", setting]),
+    ...safety,
+  ];
   const log = openSync(join(directory, "log"), "a");
-  const child = spawn(binary("postgres"), args, { ...serverUser(), cwd: directory, stdio: ["ignore", log, log], detached: true });
+  const child = spawn(binary("postgres"), args, {
+    ...serverUser(),
+    cwd: directory,
+    stdio: ["ignore", log, log],
+    detached: true,
+  });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   child.unref();
   watch(it.watchedPid, child, directory);
@@ -200,7 +266,9 @@ async function run(it: { readonly directory: string; readonly durable: boolean; 
 }
 
 function watch(watchedPid: number, child: ChildProcess, directory: string): void {
-  const script = `while kill -0 ${watchedPid} && kill -0 ${child.pid}; do sleep 0.5; done; kill -0 ${watchedPid} && exit; kill -CONT ${child.pid}; kill -INT ${child.pid}; sleep 2; rm -rf "$1"`;
+  const script =
+    `while kill -0 ${watchedPid} && kill -0 ${child.pid}; do sleep 0.5; done; kill -0 ` +
+    `${watchedPid} && exit; kill -CONT ${child.pid}; kill -INT ${child.pid}; sleep 2; rm -rf "$1"`;
   spawn("/bin/sh", ["-c", script, "sh", directory], { stdio: "ignore", detached: true }).unref();
 }
 
@@ -209,7 +277,8 @@ async function answering(url: string, log: string): Promise<void> {
     try {
       return await statement(url, "select 1");
     } catch (error) {
-      if (performance.now() > deadline) throw new Error(`PostgreSQL does not answer: ${String(error)}; see ${log}`);
+      if (performance.now() > deadline)
+        throw new Error(`PostgreSQL does not answer: ${String(error)}; see ${log}`);
     }
   }
 }
@@ -235,12 +304,20 @@ function withDatabase(url: string, database: string): string {
   return parsed.href;
 }
 
-/** PostgreSQL refuses to run as root: then as its own user, or as nobody. Null = as whoever runs the tests. */
+/**
+ * PostgreSQL refuses to run as root: then as its own user, or as nobody. Null = as whoever runs the
+ * tests.
+ */
 function serverUser(): { readonly uid: number; readonly gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const lines = readFileSync("/etc/passwd", "utf8").split("\n");
-  const found = ["postgres", "nobody"].map((name) => lines.find((line) => line.startsWith(`${name}:`))).find((line) => line !== undefined);
-  if (found === undefined) throw new Error("PostgreSQL does not run as root, and there is neither a user postgres nor nobody");
+  const found = ["postgres", "nobody"]
+    .map((name) => lines.find((line) => line.startsWith(`${name}:`)))
+    .find((line) => line !== undefined);
+  if (found === undefined)
+    throw new Error(
+      "PostgreSQL does not run as root, and there is neither a user postgres nor nobody",
+    );
   const [, , uid, gid] = found.split(":");
   return { uid: Number(uid), gid: Number(gid) };
 }
@@ -257,7 +334,11 @@ function binaries(): string | null {
     .map((path) => dirname(path))
     .sort((a, b) => versionOf(b) - versionOf(a));
   const directories = [...installed, ...(process.env["PATH"] ?? "").split(delimiter)];
-  return directories.find((directory) => isProgram(join(directory, "initdb")) && isProgram(join(directory, "postgres"))) ?? null;
+  return (
+    directories.find(
+      (directory) => isProgram(join(directory, "initdb")) && isProgram(join(directory, "postgres")),
+    ) ?? null
+  );
 }
 
 function versionOf(path: string): number {
@@ -273,7 +354,10 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** Whether another test run installs right now: the binaries are there before the libraries and the user that they need. */
+/**
+ * Whether another test run installs right now: the binaries are there before the libraries and the
+ * user that they need.
+ */
 function isInstalling(): boolean {
   if (process.getuid?.() !== 0 || !existsSync(INSTALL_LOCK)) return false;
   return spawnSync("flock", ["--shared", "--nonblock", INSTALL_LOCK, "true"]).status === 1;
@@ -281,15 +365,25 @@ function isInstalling(): boolean {
 
 /** Installs Debian's packages; returns why that was not possible. */
 function install(): string | null {
-  if (process.getuid?.() !== 0) return "no PostgreSQL binaries, and only root may install them (apt-get install postgresql)";
+  if (process.getuid?.() !== 0)
+    return "no PostgreSQL binaries, and only root may install them (apt-get install postgresql)";
   console.log("# installing PostgreSQL for the tests of the store (apt-get install postgresql)");
   // The lock keeps files that run at the same time from installing twice.
-  const packages = "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql";
+  const packages =
+    "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q " +
+    "--no-install-recommends postgresql";
   const once = `flock 9 && { ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { ${packages}; }; }`;
-  const { status, stderr, error } = spawnSync("/bin/sh", ["-c", `{ ${once}; } 9>"$1"`, "sh", INSTALL_LOCK], {
-    encoding: "utf8",
-    timeout: INSTALL_MS,
-  });
+  const { status, stderr, error } = spawnSync(
+    "/bin/sh",
+    ["-c", `{ ${once}; } 9>"$1"`, "sh", INSTALL_LOCK],
+    {
+      encoding: "utf8",
+      timeout: INSTALL_MS,
+    },
+  );
   if (status === 0 && binaries() !== null) return null;
-  return `no PostgreSQL binaries, and installing them failed: ${error?.message ?? stderr.trim().split("\n").at(-1) ?? "unknown"}`;
+  return (
+    "no PostgreSQL binaries, and installing them failed: " +
+    `${error?.message ?? stderr.trim().split("\n").at(-1) ?? "unknown"}`
+  );
 }

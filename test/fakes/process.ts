@@ -1,4 +1,5 @@
-// The real service as a process of its own, started from a configuration text as an operator would: what the walks of signals, drains and memory talk to.
+// The real service as a process of its own, started from a configuration text as an operator would:
+// what the walks of signals, drains and memory talk to.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -28,7 +29,11 @@ export interface Ender {
 const READY_MS = 60_000;
 
 /** Starts the service and waits until it serves; ended by `after` if it still runs. */
-export async function startProcess(t: Ender, config: string, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
+export async function startProcess(
+  t: Ender,
+  config: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<ServiceProcess> {
   const directory = await mkdtemp(join(tmpdir(), "svc-walk-"));
   const file = join(directory, "svc.yml");
   await writeFile(file, config);
@@ -37,14 +42,19 @@ export async function startProcess(t: Ender, config: string, env: Readonly<Recor
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const ended = new Promise<number | string>((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")));
+  const ended = new Promise<number | string>((resolve) =>
+    child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")),
+  );
   t.after(async () => {
     child.kill("SIGKILL");
     await ended;
     await rm(directory, { recursive: true, force: true });
   });
   const log = collect(child);
-  const port = await Promise.race([servingPort(log), ended.then((how) => Promise.reject(new Error(`ended while starting (${how}): ${log()}`)))]);
+  const port = await Promise.race([
+    servingPort(log),
+    ended.then((how) => Promise.reject(new Error(`ended while starting (${how}): ${log()}`))),
+  ]);
   const url = `http://127.0.0.1:${port}`;
   return {
     url,
@@ -55,7 +65,11 @@ export async function startProcess(t: Ender, config: string, env: Readonly<Recor
     ended,
     async post(path, body) {
       const text = typeof body === "string" ? body : JSON.stringify(body);
-      const response = await fetch(url + path, { method: "POST", headers: { "content-type": "application/json" }, body: text });
+      const response = await fetch(url + path, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: text,
+      });
       return { status: response.status, text: await response.text() };
     },
     async residentBytes() {
@@ -76,7 +90,11 @@ function collect(child: ChildProcess): () => string {
 }
 
 async function servingPort(log: () => string): Promise<string> {
-  for (const deadline = performance.now() + READY_MS; performance.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 20))) {
+  for (
+    const deadline = performance.now() + READY_MS;
+    performance.now() < deadline;
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  ) {
     const line = log()
       .split("\n")
       .find((it) => it.includes('"svc is serving"'));

@@ -1,4 +1,5 @@
-// Builders of provider sets, calls and verdicts for tests of routing: each has plain values that a test overrides where it matters.
+// Builders of provider sets, calls and verdicts for tests of routing: each has plain values that a
+// test overrides where it matters.
 import type { Effect, Step, Verdict } from "../../src/core/provider/attempt.ts";
 import type { Provider, ProviderSet } from "../../src/core/provider/profile.ts";
 import type { SelectionSettings } from "../../src/core/routing/strategy.ts";
@@ -18,7 +19,9 @@ export const SELECTION: SelectionSettings = {
   exploreShare: 0,
 };
 
-/** A provider with both transports, no archive and no declared limits; its id is `p` and its index. */
+/**
+ * A provider with both transports, no archive and no declared limits; its id is `p` and its index.
+ */
 export function fakeProvider(index: number, overrides: Partial<Provider> = {}): Provider {
   return {
     index,
@@ -42,7 +45,10 @@ export function fakeProvider(index: number, overrides: Partial<Provider> = {}): 
 }
 
 /** A set on a chain of id 1 with a block every 12 s. */
-export function fakeSet(providers: readonly Provider[], overrides: Partial<ProviderSet> = {}): ProviderSet {
+export function fakeSet(
+  providers: readonly Provider[],
+  overrides: Partial<ProviderSet> = {},
+): ProviderSet {
   return {
     chain: { chainId: 1, chainName: "test", name: "Test", aliases: [], blockTimeMs: 12_000 },
     maxLagBlocks: 5,

@@ -1,5 +1,6 @@
-// When a store is quiet: nobody waits for its database. A database takes real time; simulated time that passed meanwhile would make every bound of the
-// simulated world depend on how busy the machine is.
+// When a store is quiet: nobody waits for its database. A database takes real time; simulated time
+// that passed meanwhile would make every bound of the simulated world depend on how busy the
+// machine is.
 import { Pool } from "pg";
 
 const pools = new Set<Pool>();
@@ -11,12 +12,17 @@ Pool.prototype.connect = new Proxy(Pool.prototype.connect, {
   },
 });
 
-/** A statement that waits for longer than this waits for the simulated world, not for the database. */
+/**
+ * A statement that waits for longer than this waits for the simulated world, not for the database.
+ */
 const MOST_MS = 5_000;
 /** Whoever heard of an answer may yield before the next statement. */
 const IN_A_ROW = 2;
 
-/** Comes back when no statement is under way on any store of this process and what the answers led to has run. Lets others run once at least. */
+/**
+ * Comes back when no statement is under way on any store of this process and what the answers led
+ * to has run. Lets others run once at least.
+ */
 export async function quiet(): Promise<void> {
   const deadline = performance.now() + MOST_MS;
   for (let idle = 0; idle < IN_A_ROW && performance.now() < deadline; ) {
@@ -27,6 +33,7 @@ export async function quiet(): Promise<void> {
 }
 
 function isBusy(): boolean {
-  for (const { waitingCount, totalCount, idleCount } of pools) if (waitingCount + totalCount > idleCount) return true;
+  for (const { waitingCount, totalCount, idleCount } of pools)
+    if (waitingCount + totalCount > idleCount) return true;
   return false;
 }

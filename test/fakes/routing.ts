@@ -1,5 +1,5 @@
-// Providers behind the real router, tracker and prober, in simulated time: how long each takes for what, how many connections it has and how it fails is
-// the test's to say.
+// Providers behind the real router, tracker and prober, in simulated time: how long each takes for
+// what, how many connections it has and how it fails is the test's to say.
 import assert from "node:assert/strict";
 import type { Provider } from "../../src/core/provider/profile.ts";
 import type { Strategy } from "../../src/core/routing/strategy.ts";
@@ -79,8 +79,13 @@ export interface BenchOptions {
 /** Providers by falling priority that answer everything after 10 ms, probed every 12 s. */
 export function routingBench(count: number, options: BenchOptions = {}): RoutingBench {
   const runtime = simulatedWorld(options.seed ?? 11);
-  const providers = Array.from({ length: count }, (_, index) => fakeProvider(index, { priority: index, wsUrl: null }));
-  const tracker = createTracker(fakeSet(providers), runtime, { ...SELECTION, exploreShare: options.exploreShare ?? 0 });
+  const providers = Array.from({ length: count }, (_, index) =>
+    fakeProvider(index, { priority: index, wsUrl: null }),
+  );
+  const tracker = createTracker(fakeSet(providers), runtime, {
+    ...SELECTION,
+    exploreShare: options.exploreShare ?? 0,
+  });
   const sent: Sent[] = [];
   const connections = new Map<string, number>();
   const unreachable = new Set<string>();
@@ -98,17 +103,34 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
     failures,
     latencyOf: () => 10,
     stateOf: (index) => tracker.health(providers[index] ?? assert.fail(), "http").breaker,
-    attemptsOf: ({ route }) => route.traces.map(({ attempt }) => `${attempt.provider.id}:${attempt.verdict?.category ?? "ok"}`).join(" "),
-    ask({ caller = "caller", method = QUICK, pin, deadlineMs = 10_000, strategy = "priority" } = {}) {
+    attemptsOf: ({ route }) =>
+      route.traces
+        .map(({ attempt }) => `${attempt.provider.id}:${attempt.verdict?.category ?? "ok"}`)
+        .join(" "),
+    ask({
+      caller = "caller",
+      method = QUICK,
+      pin,
+      deadlineMs = 10_000,
+      strategy = "priority",
+    } = {}) {
       const startedAtMs = runtime.now();
       let ended: Outcome | null = null;
       let tookMs: number | null = null;
-      const call: Call = { methodName: method, method: methodOf(method), block: { kind: "none" }, ...writeRequest(method, null) };
+      const call: Call = {
+        methodName: method,
+        method: methodOf(method),
+        block: { kind: "none" },
+        ...writeRequest(method, null),
+      };
       const who = { caller: { key: caller }, pin: pin ?? null, avoid: null, transport: null };
-      const route = router.route({ call, tracker, strategy, deadlineMs, mayStream: true, ...who }, (outcome) => {
-        ended = outcome;
-        tookMs = runtime.now() - startedAtMs;
-      });
+      const route = router.route(
+        { call, tracker, strategy, deadlineMs, mayStream: true, ...who },
+        (outcome) => {
+          ended = outcome;
+          tookMs = runtime.now() - startedAtMs;
+        },
+      );
       return { route, outcome: () => ended, tookMs: () => tookMs };
     },
   };
@@ -118,9 +140,21 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
       const { id } = outgoing.provider;
       const isProbe = /eth_chainId|eth_blockNumber/.test(outgoing.body.toString());
       const free = upstream.isFree?.(outgoing.provider) === true;
-      const method = isProbe ? "probe" : (/"method":"(\w+)"/.exec(outgoing.body.toString())?.[1] ?? "");
+      const method = isProbe
+        ? "probe"
+        : (/"method":"(\w+)"/.exec(outgoing.body.toString())?.[1] ?? "");
       const connects = free && !unreachable.has(id);
-      const one: Sent = { provider: id, atMs: runtime.now(), isProbe, method, listener, cancelled: false, answered: false, sent: connects, queued: !free };
+      const one: Sent = {
+        provider: id,
+        atMs: runtime.now(),
+        isProbe,
+        method,
+        listener,
+        cancelled: false,
+        answered: false,
+        sent: connects,
+        queued: !free,
+      };
       sent.push(one);
       if (connects) use(id, 1);
       const latencyMs = it.latencyOf(id, method);
@@ -150,7 +184,13 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
     },
   };
   const timerWheel = createTimerWheel(runtime);
-  const router = createRouter({ runtime, timerWheel, upstreams: { http: upstream }, limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }) });
-  if (options.probed !== false) createProber({ runtime, timerWheel, upstreams: { http: upstream } }).watch([tracker]);
+  const router = createRouter({
+    runtime,
+    timerWheel,
+    upstreams: { http: upstream },
+    limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
+  });
+  if (options.probed !== false)
+    createProber({ runtime, timerWheel, upstreams: { http: upstream } }).watch([tracker]);
   return it;
 }

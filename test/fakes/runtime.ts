@@ -1,13 +1,20 @@
-// A simulated outside: time moves only by `advance`, chance comes from a seed, timers run in the order they are due. Knows nothing of what it drives.
+// A simulated outside: time moves only by `advance`, chance comes from a seed, timers run in the
+// order they are due. Knows nothing of what it drives.
 import { createTurnEnd, createWireIds, type Runtime } from "../../src/runtime.ts";
 
 /** A world whose time and chance the test holds in its hand. */
 export interface SimulatedWorld extends Runtime {
-  /** Moves time forward and runs every timer that falls due on the way, in order, each at its own time. */
+  /**
+   * Moves time forward and runs every timer that falls due on the way, in order, each at its own
+   * time.
+   */
   readonly advance: (ms: number) => void;
   /** Moves the clock alone, also backwards, as a broken clock would: no timer runs. */
   readonly jump: (ms: number) => void;
-  /** Moves time forward as a process that is held up sees it: what fell due meanwhile runs late, with the next `advance`. */
+  /**
+   * Moves time forward as a process that is held up sees it: what fell due meanwhile runs late,
+   * with the next `advance`.
+   */
   readonly stall: (ms: number) => void;
   /** Timers that have neither run nor been cancelled. */
   readonly pendingTimers: () => number;
@@ -45,7 +52,8 @@ export function simulatedWorld(seed: number): SimulatedWorld {
       for (let ran = 0; ; ran++) {
         const timer = nextDue(timers, endMs);
         if (timer === null) break;
-        if (ran >= MAX_TIMERS_PER_ADVANCE) throw new Error("timers keep falling due: a loop without time passing?");
+        if (ran >= MAX_TIMERS_PER_ADVANCE)
+          throw new Error("timers keep falling due: a loop without time passing?");
         timers.delete(timer);
         nowMs = Math.max(nowMs, timer.dueMs);
         timer.run();
@@ -82,7 +90,12 @@ function nextDue(timers: ReadonlySet<Timer>, endMs: number): Timer | null {
   let next: Timer | null = null;
   for (const timer of timers) {
     if (timer.dueMs > endMs) continue;
-    if (next === null || timer.dueMs < next.dueMs || (timer.dueMs === next.dueMs && timer.order < next.order)) next = timer;
+    if (
+      next === null ||
+      timer.dueMs < next.dueMs ||
+      (timer.dueMs === next.dueMs && timer.order < next.order)
+    )
+      next = timer;
   }
   return next;
 }

@@ -1,4 +1,5 @@
-// A service in front of scripted providers, taken down when the test ends: the usual set of a walk. Knows nothing of what the test is about.
+// A service in front of scripted providers, taken down when the test ends: the usual set of a walk.
+// Knows nothing of what the test is about.
 import type { TestContext } from "node:test";
 import { type Answer, configText, type Service, startService } from "./service.ts";
 import { type Script, type ScriptedUpstream, scriptedUpstream } from "./upstream.ts";
@@ -29,10 +30,21 @@ export interface StageSettings {
 }
 
 /** Starts the scripted providers and the service. */
-export async function stage(t: TestContext, scripts: readonly (Script | undefined)[], settings: StageSettings = {}): Promise<Stage> {
+export async function stage(
+  t: TestContext,
+  scripts: readonly (Script | undefined)[],
+  settings: StageSettings = {},
+): Promise<Stage> {
   const upstreams = await Promise.all(scripts.map((script) => scriptedUpstream(script)));
-  const providers = upstreams.map(({ url }, n) => ({ id: nameOf(n), url, priority: n + 1, ...settings.providers?.[n] }));
-  const service = await startService(configText(providers, settings.extra, settings.set, settings.slug));
+  const providers = upstreams.map(({ url }, n) => ({
+    id: nameOf(n),
+    url,
+    priority: n + 1,
+    ...settings.providers?.[n],
+  }));
+  const service = await startService(
+    configText(providers, settings.extra, settings.set, settings.slug),
+  );
   t.after(async () => {
     await Promise.all([service.close(), ...upstreams.map((it) => it.close())]);
   });
@@ -46,7 +58,9 @@ export async function stage(t: TestContext, scripts: readonly (Script | undefine
 }
 
 /** The evidence in an answer's header. */
-export function metaOf({ headers }: Answer): Record<string, unknown> & { readonly attempts: readonly ShownAttempt[] } {
+export function metaOf({
+  headers,
+}: Answer): Record<string, unknown> & { readonly attempts: readonly ShownAttempt[] } {
   return JSON.parse(Buffer.from(headers.get("x-svc-meta") ?? "", "base64url").toString());
 }
 
@@ -58,16 +72,32 @@ export function walked(answer: Answer): string {
 }
 
 /** The health of one provider over HTTP, as `/api/metrics` shows it. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into documents of any shape
-export async function healthOf(service: Service, provider: string, profile?: string, chain = "1"): Promise<any> {
+// biome-ignore-start lint/suspicious/noExplicitAny: tests look into documents of any shape
+export async function healthOf(
+  service: Service,
+  provider: string,
+  profile?: string,
+  chain = "1",
+): Promise<any> {
+  // biome-ignore-end lint/suspicious/noExplicitAny: tests look into documents of any shape
   const { json } = await service.get(`/api/metrics/${chain}`);
-  const of = json.profiles.find((it: { profile: string }) => profile === undefined || it.profile === profile);
+  const of = json.profiles.find(
+    (it: { profile: string }) => profile === undefined || it.profile === profile,
+  );
   return of.providers.find((it: { id: string }) => it.id === provider).transports[0];
 }
 
 /** Waits until `look` finds something, at most `withinMs`. */
-export async function until<T>(what: string, look: () => T | null | undefined | false | Promise<T | null | undefined | false>, withinMs = 60_000): Promise<T> {
-  for (const deadline = performance.now() + withinMs; ; await new Promise((resolve) => setTimeout(resolve, 10))) {
+export async function until<T>(
+  what: string,
+  look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
+  withinMs = 60_000,
+): Promise<T> {
+  for (
+    const deadline = performance.now() + withinMs;
+    ;
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  ) {
     const found = await look();
     if (found !== null && found !== undefined && found !== false) return found;
     if (performance.now() > deadline) throw new Error(`${what}: not within ${withinMs} ms`);

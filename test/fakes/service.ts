@@ -1,4 +1,5 @@
-// The real service in this process, on a free port, from a configuration text: what the walks talk to. Its log is kept for the test to read.
+// The real service in this process, on a free port, from a configuration text: what the walks talk
+// to. Its log is kept for the test to read.
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { type App, build } from "../../src/app/app.ts";
@@ -31,10 +32,16 @@ export interface Answer {
   readonly json: any;
 }
 
-/** Deadlines of calls, as `deadlines` of a configuration: nothing fails for being slow, unless its test is about that. */
+/**
+ * Deadlines of calls, as `deadlines` of a configuration: nothing fails for being slow, unless its
+ * test is about that.
+ */
 export const PATIENT = { cheap_ms: 60_000, standard_ms: 60_000, default_ms: 60_000 };
 
-/** A configuration of chain 1 (`ethereum`) with these providers; `extra` replaces what stands at the top level and `chain` inside the provider set. */
+/**
+ * A configuration of chain 1 (`ethereum`) with these providers; `extra` replaces what stands at the
+ * top level and `chain` inside the provider set.
+ */
 export function configText(
   providers: readonly ({ readonly id: string } & Record<string, unknown>)[],
   extra: Record<string, unknown> = {},
@@ -44,7 +51,14 @@ export function configText(
   return JSON.stringify({
     server: { port: 0 },
     log_level: "debug",
-    chains: { ethereum: { chain_id: 1, name: "Ethereum Mainnet", aliases: ["mainnet"], block_time_ms: 12_000 } },
+    chains: {
+      ethereum: {
+        chain_id: 1,
+        name: "Ethereum Mainnet",
+        aliases: ["mainnet"],
+        block_time_ms: 12_000,
+      },
+    },
     profiles: { [slug]: { chains: { ethereum: { ...set, providers } } } },
     deadlines: PATIENT,
     ...extra,
@@ -58,8 +72,15 @@ export function configOf(text: string): Config {
   return result.config;
 }
 
-/** Starts the service, with its configuration changed where a file cannot say it. Close it in the test's `after`. */
-export async function startService(text: string, runtime: Runtime = realRuntime, complete = (config: Config): Config => config): Promise<Service> {
+/**
+ * Starts the service, with its configuration changed where a file cannot say it. Close it in the
+ * test's `after`.
+ */
+export async function startService(
+  text: string,
+  runtime: Runtime = realRuntime,
+  complete = (config: Config): Config => config,
+): Promise<Service> {
   const config = complete(configOf(text));
   let lines = "";
   const sink = new Writable({
@@ -68,7 +89,11 @@ export async function startService(text: string, runtime: Runtime = realRuntime,
       done();
     },
   });
-  const app = await build(config, { runtime, log: pino({ level: config.logLevel }, sink), version: "0.0.0-test" });
+  const app = await build(config, {
+    runtime,
+    log: pino({ level: config.logLevel }, sink),
+    version: "0.0.0-test",
+  });
   const url = `http://127.0.0.1:${app.port}`;
   const read = async (path: string, init: RequestInit): Promise<Answer> => {
     const response = await fetch(url + path, init);
@@ -82,14 +107,24 @@ export async function startService(text: string, runtime: Runtime = realRuntime,
     config,
     log: () => lines,
     post: (path, body, headers = {}) =>
-      read(path, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: typeof body === "string" ? body : JSON.stringify(body) }),
+      read(path, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      }),
     get: (path) => read(path, {}),
     async probed() {
       const deadline = Date.now() + 60_000;
       for (;;) {
         const { json } = await read("/api/metrics/1", {});
-        const providers: { transports: { transport: string; block_height: number | null }[] }[] = json.profiles[0].providers;
-        if (providers.every((it) => it.transports.every((t) => t.transport !== "http" || t.block_height !== null))) return;
+        const providers: { transports: { transport: string; block_height: number | null }[] }[] =
+          json.profiles[0].providers;
+        if (
+          providers.every((it) =>
+            it.transports.every((t) => t.transport !== "http" || t.block_height !== null),
+          )
+        )
+          return;
         if (Date.now() > deadline) throw new Error("providers were not probed in time");
         await new Promise((resolve) => setTimeout(resolve, 10));
       }

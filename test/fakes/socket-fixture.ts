@@ -1,10 +1,20 @@
-// The service in front of scripted nodes that follow one simulated chain and can be reached by HTTP, by their own socket, or both; taken down when the
-// test ends. Knows nothing of what the test is about.
+// The service in front of scripted nodes that follow one simulated chain and can be reached by
+// HTTP, by their own socket, or both; taken down when the test ends. Knows nothing of what the test
+// is about.
 import type { TestContext } from "node:test";
 import type { WebSocket } from "ws";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
 import { type Client, call, open } from "../web/socket/socket-fixture.ts";
-import { blockText, type ChainBlock, type ChainFilter, type FakeChain, fakeChain, headerText, logText, wanted } from "./chain.ts";
+import {
+  blockText,
+  type ChainBlock,
+  type ChainFilter,
+  type FakeChain,
+  fakeChain,
+  headerText,
+  logText,
+  wanted,
+} from "./chain.ts";
 import { seededRandom } from "./runtime.ts";
 import { configText, type Service, startService } from "./service.ts";
 import { type StageSettings, until } from "./service-fixture.ts";
@@ -14,12 +24,18 @@ import { type Script, type ScriptedUpstream, scriptedUpstream } from "./upstream
 /** How a node is reached. */
 export type Reach = "ws" | "http" | "both";
 
-/** A node: `a`, `b`, `c`, … in this order of priority. What it does not know of the chain it answers with its own name: `"0xa"`. */
+/**
+ * A node: `a`, `b`, `c`, … in this order of priority. What it does not know of the chain it answers
+ * with its own name: `"0xa"`.
+ */
 export interface SocketNode {
   readonly id: string;
   readonly ws: SocketUpstream;
   readonly http: ScriptedUpstream;
-  /** What it says when it is well, over its socket and over HTTP; to be called by scripts for whatever they leave alone. */
+  /**
+   * What it says when it is well, over its socket and over HTTP; to be called by scripts for
+   * whatever they leave alone.
+   */
   readonly sane: SocketScript;
   readonly saneHttp: Script;
   /** Learns of the chain's tip, and pushes what is new. */
@@ -41,7 +57,10 @@ export interface SocketStage {
   open(path?: string, options?: WebSocket.ClientOptions): Promise<Client>;
   /** Sends one call over HTTP at priority order, with the evidence in a header. */
   call(method: string, params?: readonly unknown[]): ReturnType<Service["post"]>;
-  /** Resolves once these nodes' sockets have their heads listened to by the service, or are open where it does not listen. */
+  /**
+   * Resolves once these nodes' sockets have their heads listened to by the service, or are open
+   * where it does not listen.
+   */
   listening(count?: number): Promise<void>;
 }
 
@@ -53,11 +72,22 @@ export async function socketStage(
   runtime: Runtime = realRuntime,
 ): Promise<SocketStage> {
   const chain = fakeChain(seededRandom(5));
-  const nodes = await Promise.all(reaches.map((_, n) => startNode(String.fromCharCode(97 + n), chain)));
-  const text = (ids: readonly string[], { extra, set, providers, slug }: StageSettings = settings): string => {
+  const nodes = await Promise.all(
+    reaches.map((_, n) => startNode(String.fromCharCode(97 + n), chain)),
+  );
+  const text = (
+    ids: readonly string[],
+    { extra, set, providers, slug }: StageSettings = settings,
+  ): string => {
     const listed = nodes.map(({ id, ws, http }, n) => {
       const reach = reaches[n];
-      return { id, ...(reach === "ws" ? {} : { url: http.url }), ...(reach === "http" ? {} : { ws_url: ws.url }), priority: n + 1, ...providers?.[n] };
+      return {
+        id,
+        ...(reach === "ws" ? {} : { url: http.url }),
+        ...(reach === "http" ? {} : { ws_url: ws.url }),
+        priority: n + 1,
+        ...providers?.[n],
+      };
     });
     return configText(
       listed.filter((it) => ids.includes(it.id)),
@@ -69,10 +99,18 @@ export async function socketStage(
   const all = nodes.map(({ id }) => id);
   const service = await startService(text(all), runtime);
   t.after(async () => {
-    await Promise.all([service.close(), ...nodes.flatMap(({ ws, http }) => [ws.close(), http.close()])]);
+    await Promise.all([
+      service.close(),
+      ...nodes.flatMap(({ ws, http }) => [ws.close(), http.close()]),
+    ]);
   });
   const { monitoring } = settings.set ?? {};
-  const listens = !(typeof monitoring === "object" && monitoring !== null && "socket_heads" in monitoring && monitoring.socket_heads === false);
+  const listens = !(
+    typeof monitoring === "object" &&
+    monitoring !== null &&
+    "socket_heads" in monitoring &&
+    monitoring.socket_heads === false
+  );
   let id = 100;
   return {
     service,
@@ -85,10 +123,15 @@ export async function socketStage(
       return chain.tip();
     },
     open: (path = "/ws/rpc/priority/1", options = {}) => open(t, service.port, path, options),
-    call: (method, params = []) => service.post("/rpc/priority/1?include_meta=headers", call(++id, method, params)),
+    call: (method, params = []) =>
+      service.post("/rpc/priority/1?include_meta=headers", call(++id, method, params)),
     async listening(count = 1) {
       const reached = nodes.filter((_, n) => reaches[n] !== "http");
-      await until("the sockets", () => reached.every(({ ws }) => ws.peers().length > 0 && (!listens || ws.subscriptions("newHeads") >= count)));
+      await until("the sockets", () =>
+        reached.every(
+          ({ ws }) => ws.peers().length > 0 && (!listens || ws.subscriptions("newHeads") >= count),
+        ),
+      );
     },
   };
 }
@@ -101,21 +144,30 @@ export async function subscribe(client: Client, ...params: readonly unknown[]): 
   return result;
 }
 
-/** The results of the next notifications of one subscription, on a socket to which nothing else comes. */
+/**
+ * The results of the next notifications of one subscription, on a socket to which nothing else
+ * comes.
+ */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into events of any shape
 export async function told(client: Client, subscription: string, count: number): Promise<any[]> {
   const results = [];
   for (let n = 0; n < count; n++) {
     const { method, params } = await client.next();
-    if (method !== "eth_subscription" || params.subscription !== subscription) throw new Error(`no event of ${subscription}: ${JSON.stringify(params)}`);
+    if (method !== "eth_subscription" || params.subscription !== subscription)
+      throw new Error(`no event of ${subscription}: ${JSON.stringify(params)}`);
     results.push(params.result);
   }
   return results;
 }
 
 /** The health of one provider on one transport, as `/api/metrics` shows it. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into documents of any shape
-export async function transportOf(service: Service, provider: string, transport: "http" | "ws"): Promise<any> {
+// biome-ignore-start lint/suspicious/noExplicitAny: tests look into documents of any shape
+export async function transportOf(
+  service: Service,
+  provider: string,
+  transport: "http" | "ws",
+): Promise<any> {
+  // biome-ignore-end lint/suspicious/noExplicitAny: tests look into documents of any shape
   const { json } = await service.get("/api/metrics/1");
   const of = json.profiles[0].providers.find((it: { id: string }) => it.id === provider);
   return of.transports.find((it: { transport: string }) => it.transport === transport);
@@ -133,28 +185,41 @@ export async function startNode(id: string, chain: FakeChain): Promise<SocketNod
   let tip = chain.tip();
   const own = `"0x${id}"`;
   const sane: SocketScript = ({ method, params }, reply) => {
-    const answer = known(method, Array.isArray(params) ? params : [], (it) => (it !== undefined && it.number <= tip.number ? it : undefined));
+    const answer = known(method, Array.isArray(params) ? params : [], (it) =>
+      it !== undefined && it.number <= tip.number ? it : undefined,
+    );
     if (answer !== null) reply.result(answer);
     else if (USUAL.has(method)) reply.usual();
     else reply.result(own);
   };
-  function known(method: string, [first]: readonly unknown[], shown: (block: ChainBlock | undefined) => ChainBlock | undefined): string | null {
+  function known(
+    method: string,
+    [first]: readonly unknown[],
+    shown: (block: ChainBlock | undefined) => ChainBlock | undefined,
+  ): string | null {
     switch (method) {
       case "eth_getBlockByNumber":
         return textOf(first === "latest" ? tip : chain.at(tip, Number(first)));
       case "eth_getBlockByHash":
         return textOf(shown(chain.byHash(String(first))));
       case "eth_getLogs": {
-        const { blockHash = "", ...filter }: ChainFilter & { readonly blockHash?: string } = Object(first);
+        const { blockHash = "", ...filter }: ChainFilter & { readonly blockHash?: string } =
+          Object(first);
         const block = shown(chain.byHash(blockHash));
-        return block === undefined ? "null" : `[${wanted(block, filter).map((log) => logText(block, log))}]`;
+        return block === undefined
+          ? "null"
+          : `[${wanted(block, filter).map((log) => logText(block, log))}]`;
       }
       default:
         return null;
     }
   }
   const saneHttp: Script = ({ method, params }, reply) =>
-    reply.result(known(method, Array.isArray(params) ? params : [], (it) => (it !== undefined && it.number <= tip.number ? it : undefined)) ?? own);
+    reply.result(
+      known(method, Array.isArray(params) ? params : [], (it) =>
+        it !== undefined && it.number <= tip.number ? it : undefined,
+      ) ?? own,
+    );
   const [ws, http] = await Promise.all([socketUpstream(sane), scriptedUpstream(saneHttp)]);
   const node: SocketNode = {
     id,
@@ -170,7 +235,10 @@ export async function startNode(id: string, chain: FakeChain): Promise<SocketNod
       http.probesSay({ chainId: 1, height: tip.number });
       const tellLogs = (block: ChainBlock, removed: boolean): void => {
         if (node.leavesLogsOut) return;
-        for (const log of block.logs) ws.notify("logs", logText(block, log, removed), ([, filter]) => wanted(block, Object(filter)).includes(log));
+        for (const log of block.logs)
+          ws.notify("logs", logText(block, log, removed), ([, filter]) =>
+            wanted(block, Object(filter)).includes(log),
+          );
       };
       for (const block of left) tellLogs(block, true);
       for (const block of come) {
@@ -182,7 +250,12 @@ export async function startNode(id: string, chain: FakeChain): Promise<SocketNod
   return node;
 }
 
-const USUAL: ReadonlySet<string> = new Set(["eth_chainId", "eth_blockNumber", "eth_subscribe", "eth_unsubscribe"]);
+const USUAL: ReadonlySet<string> = new Set([
+  "eth_chainId",
+  "eth_blockNumber",
+  "eth_subscribe",
+  "eth_unsubscribe",
+]);
 
 function textOf(block: ChainBlock | undefined): string {
   return block === undefined ? "null" : blockText(block);

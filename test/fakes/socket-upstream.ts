@@ -1,5 +1,6 @@
-// A scripted provider on real WebSockets: sane until told otherwise, then wrong in any way a test wants, down to the bytes. Records every frame it got and knows
-// who is subscribed to what. Knows nothing of who connects.
+// A scripted provider on real WebSockets: sane until told otherwise, then wrong in any way a test
+// wants, down to the bytes. Records every frame it got and knows who is subscribed to what. Knows
+// nothing of who connects.
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -18,7 +19,10 @@ export interface SocketAsked {
 /** Answers one request, however badly; doing nothing never answers. */
 export type SocketScript = (asked: SocketAsked, reply: SocketReplier) => void;
 
-/** Ways of answering. Each may be used at any time, also long after the script has returned, and more than once. */
+/**
+ * Ways of answering. Each may be used at any time, also long after the script has returned, and
+ * more than once.
+ */
 export interface SocketReplier {
   /** What a sane node says. A subscription made here is known to `notify`. */
   usual(): void;
@@ -52,7 +56,13 @@ export interface SocketPeer {
 }
 
 /** What a handshake is told: a status with headers and body, or nothing at all. */
-export type Refusal = { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: string } | "silence";
+export type Refusal =
+  | {
+      readonly status: number;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly body?: string;
+    }
+  | "silence";
 
 /** A provider under the test's control. */
 export interface SocketUpstream {
@@ -70,7 +80,10 @@ export interface SocketUpstream {
   count(method: string): number;
   /** Subscriptions open now; `kind` = only those of this kind. */
   subscriptions(kind?: string): number;
-  /** Sends a notification with this raw JSON result to every subscription of a kind; tells how many. `wanted` looks at what each was subscribed with. */
+  /**
+   * Sends a notification with this raw JSON result to every subscription of a kind; tells how many.
+   * `wanted` looks at what each was subscribed with.
+   */
   notify(kind: string, result: string, wanted?: (params: readonly unknown[]) => boolean): number;
   /** Sends this frame to every connection. */
   send(frame: string | Buffer): void;
@@ -88,15 +101,33 @@ export interface SocketUpstream {
   close(): Promise<void>;
 }
 
-/** Starts a provider of chain 1 at height 100; anything it does not know it answers with `"0x1"`. `port` 0 = a free one. */
-export async function socketUpstream(first: SocketScript | null = null, port = 0): Promise<SocketUpstream> {
-  const node: Node = { script: first, chainId: 1, height: 100, pongs: true, subscriptionsMade: 0, asked: [] };
+/**
+ * Starts a provider of chain 1 at height 100; anything it does not know it answers with `"0x1"`.
+ * `port` 0 = a free one.
+ */
+export async function socketUpstream(
+  first: SocketScript | null = null,
+  port = 0,
+): Promise<SocketUpstream> {
+  const node: Node = {
+    script: first,
+    chainId: 1,
+    height: 100,
+    pongs: true,
+    subscriptionsMade: 0,
+    asked: [],
+  };
   const peers = new Set<Peer>();
   const wires = new Set<Duplex>();
   let refusal: Refusal | null = null;
   let handshakes = 0;
   let opened = 0;
-  const frames = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: 1 << 28, autoPong: false });
+  const frames = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: 1 << 28,
+    autoPong: false,
+  });
   const server = createServer((_, response) => response.writeHead(426).end());
   server.on("connection", (wire) => {
     wires.add(wire);
@@ -176,7 +207,12 @@ class Peer implements SocketPeer {
   readonly #ws: WebSocket;
   readonly #wire: Socket;
 
-  constructor(node: Node, ws: WebSocket, wire: Socket, { path, headers }: Pick<SocketPeer, "path" | "headers">) {
+  constructor(
+    node: Node,
+    ws: WebSocket,
+    wire: Socket,
+    { path, headers }: Pick<SocketPeer, "path" | "headers">,
+  ) {
     this.path = path;
     this.headers = headers;
     this.#node = node;
@@ -214,7 +250,9 @@ class Peer implements SocketPeer {
   }
 
   of(kind: string | undefined): readonly string[] {
-    return [...this.subscriptions].filter(([, params]) => kind === undefined || params[0] === kind).map(([id]) => id);
+    return [...this.subscriptions]
+      .filter(([, params]) => kind === undefined || params[0] === kind)
+      .map(([id]) => id);
   }
 
   notify(kind: string, result: string, wanted: (params: readonly unknown[]) => boolean): number {
@@ -258,9 +296,14 @@ class Peer implements SocketPeer {
   }
 }
 
-function refuseHandshake(wire: Socket, { status, headers = {}, body = "" }: Exclude<Refusal, string>): void {
-  const lines = Object.entries({ "content-length": String(Buffer.byteLength(body)), connection: "close", ...headers }).map(
-    ([name, value]) => `${name}: ${value}\r\n`,
-  );
+function refuseHandshake(
+  wire: Socket,
+  { status, headers = {}, body = "" }: Exclude<Refusal, string>,
+): void {
+  const lines = Object.entries({
+    "content-length": String(Buffer.byteLength(body)),
+    connection: "close",
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
   wire.end(`HTTP/1.1 ${status} Refused\r\n${lines.join("")}\r\n${body}`);
 }

@@ -1,10 +1,26 @@
-// Providers over WebSocket without a network: simulated nodes that follow one simulated chain, each with its own delays, manners and failures.
-// Time is the simulated world's. Knows nothing of what is tested with it.
+// Providers over WebSocket without a network: simulated nodes that follow one simulated chain, each
+// with its own delays, manners and failures. Time is the simulated world's. Knows nothing of what
+// is tested with it.
 
 import type { Provider } from "../../src/core/provider/profile.ts";
 import type { Failure } from "../../src/core/rpc/failure.ts";
-import type { AnswerListener, Dispatch, Sockets, SubscriptionListener } from "../../src/upstream/transport.ts";
-import { type Blooms, blockText, type ChainBlock, type ChainFilter, type ChainLog, type FakeChain, headerText, logText, wanted } from "./chain.ts";
+import type {
+  AnswerListener,
+  Dispatch,
+  Sockets,
+  SubscriptionListener,
+} from "../../src/upstream/transport.ts";
+import {
+  type Blooms,
+  blockText,
+  type ChainBlock,
+  type ChainFilter,
+  type ChainLog,
+  type FakeChain,
+  headerText,
+  logText,
+  wanted,
+} from "./chain.ts";
 import type { SimulatedWorld } from "./runtime.ts";
 
 /** How a node behaves; a test changes it while it runs. */
@@ -12,7 +28,10 @@ export interface Manners {
   /** Until an answer and an acknowledgement. */
   latencyMs: number;
   ackMs: number;
-  /** From following a block to pushing it, and from pushing a head to pushing its logs (negative = logs come first). */
+  /**
+   * From following a block to pushing it, and from pushing a head to pushing its logs (negative =
+   * logs come first).
+   */
   pushMs: number;
   logsAfterMs: number;
   /** How long it cannot show a block that it has announced. */
@@ -93,13 +112,20 @@ const WELL: Manners = {
 };
 
 /** What a node says when it refuses a subscription. */
-export const REFUSAL = '{"code":-32601,"message":"the method eth_subscribe does not exist/is not available"}';
+export const REFUSAL =
+  '{"code":-32601,"message":"the method eth_subscribe does not exist/is not available"}';
 
 const UNKNOWN_BLOCK = '{"code":-32000,"message":"unknown block"}';
 
 /** One simulated node for each provider. */
-export function fakeSockets(runtime: SimulatedWorld, chain: FakeChain, providers: readonly Provider[]): FakeSockets {
-  const nodes = new Map(providers.map((provider) => [provider.id, new Node(runtime, chain, provider)]));
+export function fakeSockets(
+  runtime: SimulatedWorld,
+  chain: FakeChain,
+  providers: readonly Provider[],
+): FakeSockets {
+  const nodes = new Map(
+    providers.map((provider) => [provider.id, new Node(runtime, chain, provider)]),
+  );
   const nodeOf = ({ id }: Provider): Node => {
     const node = nodes.get(id);
     if (node === undefined) throw new Error(`there is no node ${id}`);
@@ -107,11 +133,17 @@ export function fakeSockets(runtime: SimulatedWorld, chain: FakeChain, providers
   };
   return {
     node: nodeOf,
-    send: ({ provider, body }, listener) => nodeOf(provider).ask(JSON.parse(body.toString()), listener),
+    send: ({ provider, body }, listener) =>
+      nodeOf(provider).ask(JSON.parse(body.toString()), listener),
     subscribe: (provider, params, watcher) => nodeOf(provider).subscribe(params, watcher),
     keep: () => () => {},
     renew: (provider) => nodeOf(provider).drop(),
-    report: (provider) => ({ state: "open", subscriptions: nodeOf(provider).open().length, opened: 1, strayFrames: 0 }),
+    report: (provider) => ({
+      state: "open",
+      subscriptions: nodeOf(provider).open().length,
+      opened: 1,
+      strayFrames: 0,
+    }),
     retain() {},
     async close() {},
   };
@@ -172,12 +204,22 @@ class Node implements FakeNode {
     }
     const heads = come.filter(() => this.#runtime.random() >= skip);
     for (const feed of this.#feeds.values()) {
-      if (feed.name === "newHeads") for (const block of heads) this.#deliver(feed, headerText(block, this.manners.blooms), pushMs + Math.max(0, -logsAfterMs));
+      if (feed.name === "newHeads")
+        for (const block of heads)
+          this.#deliver(
+            feed,
+            headerText(block, this.manners.blooms),
+            pushMs + Math.max(0, -logsAfterMs),
+          );
       if (feed.name !== "logs") continue;
       const afterMs = pushMs + Math.max(0, logsAfterMs);
       if (saysRemoved)
-        for (const block of left) for (const log of wanted(block, feed.filter).toReversed()) this.#deliver(feed, logText(block, log, true), afterMs);
-      for (const block of come) for (const log of this.#pushedOf(block, feed.filter)) this.#deliver(feed, logText(block, log), afterMs);
+        for (const block of left)
+          for (const log of wanted(block, feed.filter).toReversed())
+            this.#deliver(feed, logText(block, log, true), afterMs);
+      for (const block of come)
+        for (const log of this.#pushedOf(block, feed.filter))
+          this.#deliver(feed, logText(block, log), afterMs);
     }
   }
 
@@ -197,12 +239,14 @@ class Node implements FakeNode {
   }
 
   push(name: string, text: string): void {
-    for (const feed of this.#feeds.values()) if (feed.name === name) this.#deliver(feed, text, this.manners.pushMs);
+    for (const feed of this.#feeds.values())
+      if (feed.name === name) this.#deliver(feed, text, this.manners.pushMs);
   }
 
   pushLog(block: ChainBlock, log: ChainLog, removed: boolean): void {
     for (const feed of this.#feeds.values())
-      if (feed.name === "logs" && wanted(block, feed.filter).includes(log)) this.#deliver(feed, logText(block, log, removed), this.manners.pushMs);
+      if (feed.name === "logs" && wanted(block, feed.filter).includes(log))
+        this.#deliver(feed, logText(block, log, removed), this.manners.pushMs);
   }
 
   open(): readonly string[] {
@@ -222,7 +266,11 @@ class Node implements FakeNode {
         if (!this.#pending.delete(listener)) return;
         if (!this.up) return listener.failed(failureOf("unsent", "no connection"), null);
         const answer = this.#answer(method, params);
-        if (answer === null) return listener.failed({ ...failureOf("error", "unknown block"), code: -32000 }, Buffer.from(UNKNOWN_BLOCK));
+        if (answer === null)
+          return listener.failed(
+            { ...failureOf("error", "unknown block"), code: -32000 },
+            Buffer.from(UNKNOWN_BLOCK),
+          );
         const result = Buffer.from(answer);
         listener.result(result, { start: 0, end: result.length, idAt: null });
       });
@@ -237,19 +285,38 @@ class Node implements FakeNode {
     if (!this.up || this.manners.refuses.has(name)) {
       this.#runtime.after(10, () => {
         if (seat.started) return;
-        if (this.up) watcher.refused({ ...failureOf("error", "the method eth_subscribe does not exist/is not available"), code: -32601 }, Buffer.from(REFUSAL));
+        if (this.up)
+          watcher.refused(
+            {
+              ...failureOf("error", "the method eth_subscribe does not exist/is not available"),
+              code: -32601,
+            },
+            Buffer.from(REFUSAL),
+          );
         else watcher.refused(failureOf("unsent", "no connection"), null);
       });
       return { sent: this.up, cancel: () => (seat.started = true) };
     }
-    const feed = known ?? { params, name, filter, openSockets: new Set(), dueMs: this.#runtime.now() + this.manners.ackMs, acknowledged: false };
+    const feed = known ?? {
+      params,
+      name,
+      filter,
+      openSockets: new Set(),
+      dueMs: this.#runtime.now() + this.manners.ackMs,
+      acknowledged: false,
+    };
     feed.openSockets.add(seat);
     if (known === undefined) this.#begin(feed);
     else if (feed.acknowledged) this.#start(seat);
     return {
       sent: true,
       cancel: () => {
-        if (feed.openSockets.delete(seat) && feed.openSockets.size === 0 && this.#feeds.get(params) === feed) this.#feeds.delete(params);
+        if (
+          feed.openSockets.delete(seat) &&
+          feed.openSockets.size === 0 &&
+          this.#feeds.get(params) === feed
+        )
+          this.#feeds.delete(params);
       },
     };
   }
@@ -261,7 +328,8 @@ class Node implements FakeNode {
     for (const feed of this.#feeds.values()) feed.openSockets.clear();
     this.#feeds.clear();
     this.#pending.clear();
-    for (const listener of pending) listener.failed(failureOf("network", "the connection broke"), null);
+    for (const listener of pending)
+      listener.failed(failureOf("network", "the connection broke"), null);
     for (const { started, watcher } of openSockets) {
       if (started) watcher.lost("the connection broke");
       else watcher.refused(failureOf("network", "the connection broke"), null);
@@ -287,23 +355,36 @@ class Node implements FakeNode {
     const times = this.#runtime.random() < this.manners.repeat ? 2 : 1;
     feed.dueMs = Math.max(feed.dueMs, this.#runtime.now() + delayMs);
     this.#runtime.after(feed.dueMs - this.#runtime.now(), () => {
-      for (let n = 0; n < times; n++) for (const seat of [...feed.openSockets]) if (feed.openSockets.has(seat)) seat.watcher.event(Buffer.from(text));
+      for (let n = 0; n < times; n++)
+        for (const seat of [...feed.openSockets])
+          if (feed.openSockets.has(seat)) seat.watcher.event(Buffer.from(text));
     });
   }
 
   #answer(method: string, [first]: readonly unknown[]): string | null {
     switch (method) {
       case "eth_getBlockByNumber":
-        return textOf(first === "latest" ? this.#newestShown() : this.#shown(this.#chain.at(this.tip, Number(first))), this.manners.blooms);
+        return textOf(
+          first === "latest"
+            ? this.#newestShown()
+            : this.#shown(this.#chain.at(this.tip, Number(first))),
+          this.manners.blooms,
+        );
       case "eth_getBlockByHash":
         return textOf(this.#shown(this.#chain.byHash(String(first))), this.manners.blooms);
       case "eth_getLogs": {
         const { blockHash, ...filter } = first as ChainFilter & { readonly blockHash: string };
         const block = this.#shown(this.#chain.byHash(blockHash));
         const { hidesLogs, unknownMs } = this.manners;
-        if (block !== undefined && this.#runtime.now() < (this.#followed.get(block.hash) ?? 0) + unknownMs) return null;
+        if (
+          block !== undefined &&
+          this.#runtime.now() < (this.#followed.get(block.hash) ?? 0) + unknownMs
+        )
+          return null;
         if (hidesLogs) return "[]";
-        return block === undefined ? "null" : `[${wanted(block, filter).map((log) => logText(block, log))}]`;
+        return block === undefined
+          ? "null"
+          : `[${wanted(block, filter).map((log) => logText(block, log))}]`;
       }
       default:
         throw new Error(`nobody asks ${method} here`);
@@ -312,12 +393,17 @@ class Node implements FakeNode {
 
   /** A node knows every block it followed, and shows it after a moment. */
   #shown(block: ChainBlock | undefined): ChainBlock | undefined {
-    return block === undefined || block.number > this.tip.number || (this.#hidden.get(block.hash) ?? 0) > this.#runtime.now() ? undefined : block;
+    return block === undefined ||
+      block.number > this.tip.number ||
+      (this.#hidden.get(block.hash) ?? 0) > this.#runtime.now()
+      ? undefined
+      : block;
   }
 
   #newestShown(): ChainBlock | undefined {
     let block: ChainBlock | undefined = this.tip;
-    while (block !== undefined && this.#shown(block) === undefined) block = this.#chain.byHash(block.parentHash);
+    while (block !== undefined && this.#shown(block) === undefined)
+      block = this.#chain.byHash(block.parentHash);
     return block;
   }
 }

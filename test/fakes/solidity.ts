@@ -1,4 +1,5 @@
-// Compiles the contracts of the local chains, so that what is committed beside each source can be compared with it and written anew.
+// Compiles the contracts of the local chains, so that what is committed beside each source can be
+// compared with it and written anew.
 import { readFileSync } from "node:fs";
 import solc from "solc";
 import { z } from "zod";
@@ -15,16 +16,28 @@ const FOLDER = new URL("../../src/devnet/payments/contracts/", import.meta.url);
 const Code = z.object({ object: z.string().regex(/^[0-9a-f]*$/) });
 const Output = z.object({
   errors: z.array(z.object({ formattedMessage: z.string() })).default([]),
-  contracts: z.record(z.string(), z.record(z.string(), z.object({ evm: z.object({ bytecode: Code, deployedBytecode: Code }) }))).default({}),
+  contracts: z
+    .record(
+      z.string(),
+      z.record(z.string(), z.object({ evm: z.object({ bytecode: Code, deployedBytecode: Code }) })),
+    )
+    .default({}),
 });
 
 /** Every contract of the local chains. */
 export const CONTRACTS: readonly Contract[] = [
   { name: "DevelopmentDollar", part: "bytecode", file: new URL("DevelopmentDollar.bin", FOLDER) },
-  { name: "ChannelReserve", part: "deployedBytecode", file: new URL("ChannelReserve.bin-runtime", FOLDER) },
+  {
+    name: "ChannelReserve",
+    part: "deployedBytecode",
+    file: new URL("ChannelReserve.bin-runtime", FOLDER),
+  },
 ];
 
-/** Its code as 0x… text with a line feed; throws with the compiler's words where it finds anything to say. */
+/**
+ * Its code as 0x… text with a line feed; throws with the compiler's words where it finds anything
+ * to say.
+ */
 export function compiled({ name, part }: Contract): string {
   const source = `${name}.sol`;
   const input = {
@@ -37,8 +50,13 @@ export function compiled({ name, part }: Contract): string {
       outputSelection: { "*": { "*": ["evm.bytecode.object", "evm.deployedBytecode.object"] } },
     },
   };
-  const { errors, contracts } = Output.parse(JSON.parse(String(solc.compile(JSON.stringify(input)))));
+  const { errors, contracts } = Output.parse(
+    JSON.parse(String(solc.compile(JSON.stringify(input)))),
+  );
   const code = contracts[source]?.[name]?.evm[part].object;
-  if (errors.length > 0 || code === undefined) throw new Error(errors.map((it) => it.formattedMessage).join("\n") || `${source} holds no ${name}`);
+  if (errors.length > 0 || code === undefined)
+    throw new Error(
+      errors.map((it) => it.formattedMessage).join("\n") || `${source} holds no ${name}`,
+    );
   return `0x${code}\n`;
 }

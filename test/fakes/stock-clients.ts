@@ -1,4 +1,5 @@
-// Stock clients of payments with wallets of the local payment chains: mppx on both rails, and @x402/fetch. They send by whatever `fetch` they are given.
+// Stock clients of payments with wallets of the local payment chains: mppx on both rails, and
+// @x402/fetch. They send by whatever `fetch` they are given.
 import { ExactEvmScheme } from "@x402/evm/exact/client";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { Mppx, tempo } from "mppx/client";
@@ -15,17 +16,34 @@ export type Paying = (url: string, init?: RequestInit) => Promise<Response>;
 const MAX_UNITS = "100000000";
 
 /** mppx with a wallet on the Tempo chain. */
-export function tempoClient({ payer, tempo: chain }: PaymentChains, mode: "pull" | "push", send: typeof fetch = fetch): Paying {
+export function tempoClient(
+  { payer, tempo: chain }: PaymentChains,
+  mode: "pull" | "push",
+  send: typeof fetch = fetch,
+): Paying {
   const account = privateKeyToAccount(payer.key);
-  const client = createClient({ chain: tempoLocalnet, transport: http(chain.rpcUrl), account, pollingInterval: 20 });
-  const mppx = Mppx.create({ methods: [tempo.charge({ account, mode, getClient: () => client })], polyfill: false, fetch: send });
+  const client = createClient({
+    chain: tempoLocalnet,
+    transport: http(chain.rpcUrl),
+    account,
+    pollingInterval: 20,
+  });
+  const mppx = Mppx.create({
+    methods: [tempo.charge({ account, mode, getClient: () => client })],
+    polyfill: false,
+    fetch: send,
+  });
   return (url, init) => mppx.fetch(url, init);
 }
 
 /** mppx with a wallet on the EVM chain. */
 export function evmClient({ payer, evm }: PaymentChains, send: typeof fetch = fetch): Paying {
   const { name, version } = evm.token;
-  const method = charge({ account: privateKeyToAccount(payer.key), authorization: { name, version }, maxAtomicAmount: MAX_UNITS });
+  const method = charge({
+    account: privateKeyToAccount(payer.key),
+    authorization: { name, version },
+    maxAtomicAmount: MAX_UNITS,
+  });
   const mppx = Mppx.create({ methods: [method], polyfill: false, fetch: send });
   return (url, init) => mppx.fetch(url, init);
 }

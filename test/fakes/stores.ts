@@ -1,4 +1,5 @@
-// Runs a suite on both engines of the store, each test on a store of its own. Where PostgreSQL cannot be had, that half is skipped loudly.
+// Runs a suite on both engines of the store, each test on a store of its own. Where PostgreSQL
+// cannot be had, that half is skipped loudly.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +12,10 @@ export interface Stage {
   readonly engine: Engine;
   /** A new and empty store, closed and removed when the test ends. */
   open(t: Ending): Promise<Store>;
-  /** A place for a store that the test opens (and closes) itself, maybe more than once; removed when the test ends. */
+  /**
+   * A place for a store that the test opens (and closes) itself, maybe more than once; removed when
+   * the test ends.
+   */
   place(t: Ending): Promise<StorePlace>;
 }
 
@@ -33,7 +37,9 @@ export function eachStore(suite: (stage: Stage) => void): void {
 }
 
 /** A place for a store of one engine, and what removes it. */
-export async function newPlace(engine: Engine): Promise<{ readonly place: StorePlace; readonly remove: () => Promise<void> }> {
+export async function newPlace(
+  engine: Engine,
+): Promise<{ readonly place: StorePlace; readonly remove: () => Promise<void> }> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-store-"));
   const database = engine === "postgres" ? await newDatabase() : null;
   const remove = async () => {

@@ -1,4 +1,5 @@
-// A scripted provider on a real socket: answers probes truthfully and everything else as the test says, down to the bytes. Counts what it was asked.
+// A scripted provider on a real socket: answers probes truthfully and everything else as the test
+// says, down to the bytes. Counts what it was asked.
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
@@ -54,8 +55,14 @@ export interface ScriptedUpstream {
 
 const PROBES = new Set(["eth_chainId", "eth_blockNumber"]);
 
-/** Starts a provider of chain 1 at height 100 that answers `"0x1"` until told otherwise. What probes ask is answered truthfully, whoever asks. */
-export async function scriptedUpstream(first: Script = (_, reply) => reply.result('"0x1"'), port = 0): Promise<ScriptedUpstream> {
+/**
+ * Starts a provider of chain 1 at height 100 that answers `"0x1"` until told otherwise. What probes
+ * ask is answered truthfully, whoever asks.
+ */
+export async function scriptedUpstream(
+  first: Script = (_, reply) => reply.result('"0x1"'),
+  port = 0,
+): Promise<ScriptedUpstream> {
   let script = first;
   let facts: { chainId: number; height: number } | null = { chainId: 1, height: 100 };
   let probes = 0;
@@ -69,9 +76,12 @@ export async function scriptedUpstream(first: Script = (_, reply) => reply.resul
       const parsed: { method: string; params: unknown } = JSON.parse(body);
       const id = /"id"\s*:\s*("(?:[^"\\]|\\.)*"|[^,}\s]+)/.exec(body)?.[1] ?? "null";
       const reply: Replier = {
-        result: (json, headers = {}) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":${json}}`, 200, headers),
-        error: (json, status = 200, headers = {}) => reply.body(`{"jsonrpc":"2.0","id":${id},"error":${json}}`, status, headers),
-        body: (text, status = 200, headers = {}) => response.writeHead(status, { "content-type": "application/json", ...headers }).end(text),
+        result: (json, headers = {}) =>
+          reply.body(`{"jsonrpc":"2.0","id":${id},"result":${json}}`, 200, headers),
+        error: (json, status = 200, headers = {}) =>
+          reply.body(`{"jsonrpc":"2.0","id":${id},"error":${json}}`, status, headers),
+        body: (text, status = 200, headers = {}) =>
+          response.writeHead(status, { "content-type": "application/json", ...headers }).end(text),
         response,
         raw: (bytes) => void request.socket.write(bytes),
         reset: () => void request.socket.resetAndDestroy(),
@@ -79,16 +89,29 @@ export async function scriptedUpstream(first: Script = (_, reply) => reply.resul
         begin(text) {
           response.writeHead(200, { "content-type": "application/json" });
           response.write(text);
-          return { write: (more) => void response.write(more), end: () => void response.end(), reset: () => void request.socket.resetAndDestroy() };
+          return {
+            write: (more) => void response.write(more),
+            end: () => void response.end(),
+            reset: () => void request.socket.resetAndDestroy(),
+          };
         },
       };
       response.on("error", () => {});
       if (facts !== null && PROBES.has(parsed.method)) {
         probes++;
-        reply.result(`"0x${(parsed.method === "eth_chainId" ? facts.chainId : facts.height).toString(16)}"`);
+        reply.result(
+          `"0x${(parsed.method === "eth_chainId" ? facts.chainId : facts.height).toString(16)}"`,
+        );
         return;
       }
-      const one: Asked = { path: request.url ?? "/", method: parsed.method, id, body, params: parsed.params, headers: request.headers };
+      const one: Asked = {
+        path: request.url ?? "/",
+        method: parsed.method,
+        id,
+        body,
+        params: parsed.params,
+        headers: request.headers,
+      };
       asked.push(one);
       script(one, reply);
     });

@@ -1,4 +1,5 @@
-// The recorded provider errors as the classifier sees them, and how much of the table is left when some of them are taken for unseen.
+// The recorded provider errors as the classifier sees them, and how much of the table is left when
+// some of them are taken for unseen.
 import { readFileSync } from "node:fs";
 import type { Verdict } from "../../src/core/provider/attempt.ts";
 import { DECISIONS, type Phrase, type Rule } from "../../src/core/provider-errors/category.ts";
@@ -32,14 +33,19 @@ export interface Score {
   readonly wrong: readonly number[];
 }
 
-/** `rule`: a rule is off when it was written from judged rows alone. `phrase`: so is a phrase of a rule that stays on. */
+/**
+ * `rule`: a rule is off when it was written from judged rows alone. `phrase`: so is a phrase of a
+ * rule that stays on.
+ */
 export type Strictness = "rule" | "phrase";
 
 /** A shape of answers to batches, which the service never sends. */
 const SHAPE_ONLY = 214;
 
 /** The corpus that vendors and nodes were watched for. */
-export const CORPUS: readonly Recorded[] = read<Recorded>("provider-errors.json").filter((row) => row.id !== SHAPE_ONLY);
+export const CORPUS: readonly Recorded[] = read<Recorded>("provider-errors.json").filter(
+  (row) => row.id !== SHAPE_ONLY,
+);
 /** Further shapes, from nodes' sources and vendors' documents. */
 export const SHAPES: readonly Shape[] = read<Shape>("error-shapes.json");
 /** Both. */
@@ -60,14 +66,23 @@ export function decidingRule(row: Recorded, rules: readonly Rule[] = RULES): Rul
 /** Judges rows as if they had never been seen. */
 export function scoreUnseen(judged: readonly Recorded[], strictness: Strictness): Score {
   const rules = tableWithout(judged, strictness);
-  const wrong = judged.filter((row) => outcome(row, rules) !== outcome(row, RULES)).map((row) => row.id);
+  const wrong = judged
+    .filter((row) => outcome(row, rules) !== outcome(row, RULES))
+    .map((row) => row.id);
   return { judged: judged.length, right: judged.length - wrong.length, wrong };
 }
 
-/** What follows: the step for this method and the effect on health. That is what a wrong category costs. */
+/**
+ * What follows: the step for this method and the effect on health. That is what a wrong category
+ * costs.
+ */
 function outcome(row: Recorded, rules: readonly Rule[]): string {
-  const [replaySafe, otherwise, effect] = DECISIONS.get(decidingRule(row, rules)?.category ?? "unknown") ?? ["next", "return", { kind: "ignored" }];
-  const step: Verdict["step"] = methodOf(row.method ?? "eth_getBalance").replaySafe ? replaySafe : otherwise;
+  const [replaySafe, otherwise, effect] = DECISIONS.get(
+    decidingRule(row, rules)?.category ?? "unknown",
+  ) ?? ["next", "return", { kind: "ignored" }];
+  const step: Verdict["step"] = methodOf(row.method ?? "eth_getBalance").replaySafe
+    ? replaySafe
+    : otherwise;
   return `${step} ${JSON.stringify(effect)}`;
 }
 
@@ -77,7 +92,9 @@ function tableWithout(judged: readonly Recorded[], strictness: Strictness): read
   return RULES.flatMap((rule) => {
     if (rule.from.length > 0 && rule.from.every((id) => ids.has(id))) return [];
     if (strictness === "rule" || rule.text === undefined) return [rule];
-    const text = rule.text.filter((phrase) => !isOwedTo(phrase, rule, judged) || isOwedTo(phrase, rule, seen));
+    const text = rule.text.filter(
+      (phrase) => !isOwedTo(phrase, rule, judged) || isOwedTo(phrase, rule, seen),
+    );
     return text.length === 0 ? [] : [{ ...rule, text }];
   });
 }

@@ -1,4 +1,5 @@
-// Ways of taking a part of the recorded errors for unseen: at random by a seed, or all of one vendor.
+// Ways of taking a part of the recorded errors for unseen: at random by a seed, or all of one
+// vendor.
 import type { Recorded } from "./recorded.ts";
 
 /** How to split at random. */
@@ -9,7 +10,10 @@ export interface RandomSplits {
 }
 
 /** Random parts; the same seed gives the same ones. */
-export function splitsOf(rows: readonly Recorded[], { count, share, seed }: RandomSplits): readonly (readonly Recorded[])[] {
+export function splitsOf(
+  rows: readonly Recorded[],
+  { count, share, seed }: RandomSplits,
+): readonly (readonly Recorded[])[] {
   const random = mulberry32(seed);
   return Array.from({ length: count }, () => rows.filter(() => random() < share));
 }
@@ -21,12 +25,17 @@ export function vendorsOf(rows: readonly Recorded[]): readonly (readonly Recorde
   return [...vendors.values()];
 }
 
-/** Where in the recorded shapes the lists of others begin, by id: each was judged once before anybody looked at it. */
+/**
+ * Where in the recorded shapes the lists of others begin, by id: each was judged once before
+ * anybody looked at it.
+ */
 const LIST_STARTS = [1833, 1937, 2039, 2155, 2269];
 
 /** Rows by list of other people. */
 export function listsOf(rows: readonly Recorded[]): readonly (readonly Recorded[])[] {
-  return LIST_STARTS.slice(1).map((end, index) => rows.filter(({ id }) => id >= (LIST_STARTS[index] ?? end) && id < end));
+  return LIST_STARTS.slice(1).map((end, index) =>
+    rows.filter(({ id }) => id >= (LIST_STARTS[index] ?? end) && id < end),
+  );
 }
 
 /** A small generator of uniform numbers in [0, 1). */

@@ -1,4 +1,5 @@
-// The log under a storm of failures: a few lines a minute for each cause and one line with the rest counted; no cause is lost, no map grows.
+// The log under a storm of failures: a few lines a minute for each cause and one line with the rest
+// counted; no cause is lost, no map grows.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRepeatLimiter } from "../../src/observe/repeat-limiter.ts";
@@ -25,7 +26,9 @@ test("made-up causes of one profile grow no memory, and cost no other profile it
   const limiter = createRepeatLimiter(runtime, (cause) => void reports.push(cause));
   for (let n = 0; n < 10_000; n++) limiter.mayLog("custom", `provider ${n} is broken`);
   assert.ok(runtime.pendingTimers() <= 101, `${runtime.pendingTimers()} minutes under way`);
-  const passed = ["one", "two", "one", "two", "one", "one", "two"].filter((cause) => limiter.mayLog("team", cause));
+  const passed = ["one", "two", "one", "two", "one", "one", "two"].filter((cause) =>
+    limiter.mayLog("team", cause),
+  );
   assert.deepEqual(passed, ["one", "two", "one", "two", "one", "two"], "three lines each");
   runtime.advance(60_000);
   assert.deepEqual(reports, ["other causes of custom", "one"]);

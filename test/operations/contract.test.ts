@@ -23,8 +23,10 @@ test("every operation says what it does, who may ask and what it answers", () =>
     assert.ok(it.auth.length > 0, it.id);
     assert.ok(it.method !== "GET" || (it.body === null && it.idempotent), it.id);
     assert.equal(new Set(it.faults).size, it.faults.length, `${it.id} names a fault twice`);
-    if (it.servedBy === "api") assert.ok(it.faults.includes("internal") && it.faults.includes("unavailable"), it.id);
-    if (it.body !== null) assert.ok(it.faults.includes("invalid_field") && it.faults.includes("body_too_large"), it.id);
+    if (it.servedBy === "api")
+      assert.ok(it.faults.includes("internal") && it.faults.includes("unavailable"), it.id);
+    if (it.body !== null)
+      assert.ok(it.faults.includes("invalid_field") && it.faults.includes("body_too_large"), it.id);
   }
   const used = new Set<string>(OPERATIONS.flatMap((it) => it.faults));
   assert.deepEqual(
@@ -37,7 +39,12 @@ test("every operation says what it does, who may ask and what it answers", () =>
 test("every schema renders as JSON Schema, and no two components share an id", () => {
   const components = new Map<string, string>();
   for (const it of OPERATIONS) {
-    const schemas = [it.params, it.query, it.body, ...Object.values(it.answers).map((answer) => answer.schema)];
+    const schemas = [
+      it.params,
+      it.query,
+      it.body,
+      ...Object.values(it.answers).map((answer) => answer.schema),
+    ];
     for (const schema of schemas) {
       if (schema === null) continue;
       const { $defs = {} } = z.toJSONSchema(schema, { io: "input" });
@@ -57,7 +64,16 @@ test("fixed segments win over parameters, and prototypes have no routes", () => 
   assert.equal(routeOf("/api/v1/keys/current/")?.operations.get("GET")?.id, "getCurrentKey");
   assert.deepEqual(routeOf("/api/v1/keys/key_1%2f2")?.params, { id: "key_1/2" });
   assert.equal(routeOf("/api/v1/keys/%ff")?.params, null);
-  for (const path of ["", "/", "//", "/api/v1/keys//", "/api/v1/keys//rotate", "/__proto__", "/constructor", "/api/v1/accounts"])
+  for (const path of [
+    "",
+    "/",
+    "//",
+    "/api/v1/keys//",
+    "/api/v1/keys//rotate",
+    "/__proto__",
+    "/constructor",
+    "/api/v1/accounts",
+  ])
     assert.equal(routeOf(path), undefined, path);
 });
 

@@ -1,4 +1,5 @@
-// The instance operations of the contract, which the pages serve: every declared status, with the declared shape.
+// The instance operations of the contract, which the pages serve: every declared status, with the
+// declared shape.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CONTRACT, OPERATIONS, type OperationId } from "../../src/web/contract/contract.ts";
@@ -21,13 +22,17 @@ test("the pages answer what the contract declares for them", async (t) => {
     shown("getChainMetrics", await service.get("/api/metrics/ethereum")),
     shown("getChainMetrics", await service.get("/api/metrics/nowhere")),
   ];
-  const declared = OPERATIONS.filter((it) => it.servedBy === "pages").flatMap((it) => Object.keys(it.answers).map((status) => `${it.id} ${status}`));
+  const declared = OPERATIONS.filter((it) => it.servedBy === "pages").flatMap((it) =>
+    Object.keys(it.answers).map((status) => `${it.id} ${status}`),
+  );
   assert.deepEqual(tried.sort(), declared.sort());
 });
 
 /** Operation and status of an answer that has its declared shape. */
 function shown(id: OperationId, { status, json }: Answer): string {
-  const answers: Readonly<Record<number, { readonly schema: { parse(json: unknown): unknown } | null }>> = CONTRACT[id].answers;
+  const answers: Readonly<
+    Record<number, { readonly schema: { parse(json: unknown): unknown } | null }>
+  > = CONTRACT[id].answers;
   const schema = answers[status]?.schema;
   assert.ok(schema != null, `${id} does not declare ${status}`);
   assert.deepEqual(schema.parse(json), json, `${id} answers more or less than it declares`);

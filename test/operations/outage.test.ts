@@ -1,4 +1,5 @@
-// The API while its store cannot work: the database is gone and comes back, the disk is full. Refusals say so, nothing is half done.
+// The API while its store cannot work: the database is gone and comes back, the disk is full.
+// Refusals say so, nothing is half done.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
@@ -11,7 +12,10 @@ import { newPlace } from "../fakes/stores.ts";
 const postgres = postgresAvailability();
 const skip = postgres.kind === "yes" ? false : postgres.reason;
 
-test("a database that is gone is told as unavailable without its address, and works again when it is back", { skip }, async (t) => {
+test("a database that is gone is told as unavailable without its address, and works again when it " +
+  "is back", {
+  skip,
+}, async (t) => {
   const cluster = await startCluster({ durable: true });
   t.after(() => cluster.stop());
   const url = cluster.urlOf("postgres");
@@ -30,9 +34,15 @@ test("a database that is gone is told as unavailable without its address, and wo
     const answer = await api.call(what, sent);
     assert.match(answer.outcome, / unavailable$/, what);
     assert.equal(answer.headers.get("retry-after"), "2");
-    assert.ok(!answer.text.includes("127.0.0.1") || answer.json.error.docs_url.includes("127.0.0.1"));
+    assert.ok(
+      !answer.text.includes("127.0.0.1") || answer.json.error.docs_url.includes("127.0.0.1"),
+    );
   }
-  assert.equal((await api.call("GET /api/v1/agent/pricing")).status, 200, "what needs no store is answered");
+  assert.equal(
+    (await api.call("GET /api/v1/agent/pricing")).status,
+    200,
+    "what needs no store is answered",
+  );
   assert.equal(api.log().split("\n").length, 2, "an outage is logged once, not once a request");
   assert.ok(!api.log().includes(url));
   await cluster.restart();
@@ -50,7 +60,9 @@ test("a full disk refuses new keys whole, and old ones go on", async (t) => {
   const api = await serveApi(t, store);
   const { json } = await api.call("POST /api/v1/keys", { body: {} });
   const { rows } = await sql<{ readonly page_count: bigint }>`pragma page_count`.execute(store.db);
-  await sql`pragma max_page_count = ${sql.lit(Number(rows[0]?.page_count ?? 0n) + 2)}`.execute(store.db);
+  await sql`pragma max_page_count = ${sql.lit(Number(rows[0]?.page_count ?? 0n) + 2)}`.execute(
+    store.db,
+  );
   let made = 0;
   let outcome = "";
   for (; made < 2_000; made++) {
@@ -58,7 +70,11 @@ test("a full disk refuses new keys whole, and old ones go on", async (t) => {
     if (!outcome.endsWith("201")) break;
   }
   assert.match(outcome, /unavailable$/);
-  const counts = await Promise.all((["account", "api_key", "key_secret"] as const).map((it) => store.db.selectFrom(it).select("created_at").execute()));
+  const counts = await Promise.all(
+    (["account", "api_key", "key_secret"] as const).map((it) =>
+      store.db.selectFrom(it).select("created_at").execute(),
+    ),
+  );
   assert.deepEqual(
     counts.map((it) => it.length),
     [made + 1, made + 1, made + 1],

@@ -1,4 +1,5 @@
-// A test for every answer and every refusal that an operation declares, over HTTP and on both engines. One that is declared and not tried fails the run.
+// A test for every answer and every refusal that an operation declares, over HTTP and on both
+// engines. One that is declared and not tried fails the run.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { claimByLink } from "../../src/hosted/accounts/claims.ts";
@@ -8,7 +9,16 @@ import { grantCustomAccess } from "../../src/hosted/profiles/custom-access.ts";
 import { newId, newSecret } from "../../src/secrets/secret.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
 import type { Operation } from "../../src/web/contract/operation.ts";
-import { type ApiAnswered, failingStore, OPERATOR_TOKEN, type Sent, type ServedApi, serveApi, TARIFF, testCustom } from "../fakes/hosted.ts";
+import {
+  type ApiAnswered,
+  failingStore,
+  OPERATOR_TOKEN,
+  type Sent,
+  type ServedApi,
+  serveApi,
+  TARIFF,
+  testCustom,
+} from "../fakes/hosted.ts";
 import { fakePayments } from "../fakes/payments.ts";
 import { eachStore } from "../fakes/stores.ts";
 
@@ -23,7 +33,12 @@ interface Scene {
   readonly full: ServedApi;
   /** Everything it does is a bug. */
   readonly broken: ServedApi;
-  readonly account: { readonly id: string; readonly token: string; readonly keyId: string; readonly key: string };
+  readonly account: {
+    readonly id: string;
+    readonly token: string;
+    readonly keyId: string;
+    readonly key: string;
+  };
   readonly anonymousKey: string;
   /** Approved by the account. */
   readonly connection: { readonly id: string; readonly token: string };
@@ -35,13 +50,25 @@ interface Scene {
 
 type Case = (scene: Scene, good: Call) => Promise<ApiAnswered>;
 
-/** A request of each operation that succeeds, or that is only refused because the operation always is. */
+/**
+ * A request of each operation that succeeds, or that is only refused because the operation always
+ * is.
+ */
 const GOOD: Readonly<Record<string, (scene: Scene) => Call>> = {
   listAgentChains: () => ({ what: "GET /api/v1/agent/chains" }),
   createAgentKey: () => ({ what: "POST /api/v1/agent/keys", body: { name: "mine" } }),
   getAgentKey: ({ anonymousKey }) => ({ what: `GET /api/v1/agent/keys/${anonymousKey}` }),
-  fundAgentKey: ({ anonymousKey, pay }) => ({ what: `POST /api/v1/agent/keys/${anonymousKey}/fund`, body: { amount_usd: "0.10" }, headers: pay() }),
-  buyCredit: ({ account, pay }) => ({ what: `POST /api/v1/accounts/${account.id}/credit`, token: account.token, body: { usd: "5" }, headers: pay() }),
+  fundAgentKey: ({ anonymousKey, pay }) => ({
+    what: `POST /api/v1/agent/keys/${anonymousKey}/fund`,
+    body: { amount_usd: "0.10" },
+    headers: pay(),
+  }),
+  buyCredit: ({ account, pay }) => ({
+    what: `POST /api/v1/accounts/${account.id}/credit`,
+    token: account.token,
+    body: { usd: "5" },
+    headers: pay(),
+  }),
   buyCustomAccess: ({ account, pay }) => ({
     what: `POST /api/v1/accounts/${account.id}/custom-access`,
     token: account.token,
@@ -54,25 +81,64 @@ const GOOD: Readonly<Record<string, (scene: Scene) => Call>> = {
   listKeys: ({ account }) => ({ what: "GET /api/v1/keys", token: account.token }),
   getCurrentKey: ({ account }) => ({ what: "GET /api/v1/keys/current", token: account.key }),
   getKey: ({ account }) => ({ what: `GET /api/v1/keys/${account.keyId}`, token: account.token }),
-  updateKey: ({ account }) => ({ what: `PATCH /api/v1/keys/${account.keyId}`, token: account.token, body: { name: "other" } }),
-  deleteKey: ({ account }) => ({ what: `DELETE /api/v1/keys/${account.keyId}`, token: account.token }),
-  rotateKey: ({ account }) => ({ what: `POST /api/v1/keys/${account.keyId}/rotate`, token: account.token, body: { grace_seconds: 60 } }),
-  getCurrentAccount: ({ account }) => ({ what: "GET /api/v1/accounts/current", token: account.token }),
-  getAccount: ({ account }) => ({ what: `GET /api/v1/accounts/${account.id}`, token: account.token }),
+  updateKey: ({ account }) => ({
+    what: `PATCH /api/v1/keys/${account.keyId}`,
+    token: account.token,
+    body: { name: "other" },
+  }),
+  deleteKey: ({ account }) => ({
+    what: `DELETE /api/v1/keys/${account.keyId}`,
+    token: account.token,
+  }),
+  rotateKey: ({ account }) => ({
+    what: `POST /api/v1/keys/${account.keyId}/rotate`,
+    token: account.token,
+    body: { grace_seconds: 60 },
+  }),
+  getCurrentAccount: ({ account }) => ({
+    what: "GET /api/v1/accounts/current",
+    token: account.token,
+  }),
+  getAccount: ({ account }) => ({
+    what: `GET /api/v1/accounts/${account.id}`,
+    token: account.token,
+  }),
   getCurrentAgent: ({ account }) => ({ what: "GET /api/v1/agents/current", token: account.token }),
-  claimAgentKey: ({ account, anonymousKey }) => ({ what: `POST /api/v1/agent/keys/${anonymousKey}/claim`, token: account.key }),
-  createAgentClaimLink: ({ anonymousKey }) => ({ what: `POST /api/v1/agent/keys/${anonymousKey}/claim-link` }),
-  createAccountClaimLink: ({ account }) => ({ what: "POST /api/v1/accounts/current/claim-link", token: account.token }),
+  claimAgentKey: ({ account, anonymousKey }) => ({
+    what: `POST /api/v1/agent/keys/${anonymousKey}/claim`,
+    token: account.key,
+  }),
+  createAgentClaimLink: ({ anonymousKey }) => ({
+    what: `POST /api/v1/agent/keys/${anonymousKey}/claim-link`,
+  }),
+  createAccountClaimLink: ({ account }) => ({
+    what: "POST /api/v1/accounts/current/claim-link",
+    token: account.token,
+  }),
   createConnection: () => ({ what: "POST /api/v1/connections", body: { name: "a program" } }),
   listConnections: ({ account }) => ({ what: "GET /api/v1/connections", token: account.token }),
-  getConnection: ({ connection }) => ({ what: `GET /api/v1/connections/${connection.id}`, token: connection.token }),
-  deleteConnection: ({ account, connection }) => ({ what: `DELETE /api/v1/connections/${connection.id}`, token: account.token }),
+  getConnection: ({ connection }) => ({
+    what: `GET /api/v1/connections/${connection.id}`,
+    token: connection.token,
+  }),
+  deleteConnection: ({ account, connection }) => ({
+    what: `DELETE /api/v1/connections/${connection.id}`,
+    token: account.token,
+  }),
   listProfiles: ({ account }) => ({ what: "GET /api/v1/profiles", token: account.token }),
   getProfile: ({ account }) => ({ what: "GET /api/v1/profiles/mine", token: account.token }),
-  putProfile: ({ account }) => ({ what: "PUT /api/v1/profiles/mine", token: account.token, body: profileWith("good") }),
+  putProfile: ({ account }) => ({
+    what: "PUT /api/v1/profiles/mine",
+    token: account.token,
+    body: profileWith("good"),
+  }),
   deleteProfile: ({ account }) => ({ what: "DELETE /api/v1/profiles/mine", token: account.token }),
   getConfigurationSchema: () => ({ what: "GET /api/v1/configuration-schema" }),
-  grantCustomAccess: ({ account }) => ({ what: `POST /api/v1/operator/accounts/${account.id}/custom-access`, token: OPERATOR_TOKEN, body: { days: 30 } }),
+  grantCustomAccess: ({ account }) => ({
+    what: `POST /api/v1/operator/accounts/${account.id}/custom-access`,
+    token: OPERATOR_TOKEN,
+    body: { days: 30 },
+  }),
   creditAccount: ({ account }) => ({
     what: `POST /api/v1/operator/accounts/${account.id}/credit`,
     token: OPERATOR_TOKEN,
@@ -80,11 +146,15 @@ const GOOD: Readonly<Record<string, (scene: Scene) => Call>> = {
   }),
   getOperatorUsage: () => ({ what: "GET /api/v1/operator/usage?hours=48", token: OPERATOR_TOKEN }),
   getOperatorAudit: () => ({ what: "GET /api/v1/operator/audit", token: OPERATOR_TOKEN }),
-  submitFeedback: () => ({ what: "POST /api/v1/feedback", body: { message: "It works.", category: "other" } }),
+  submitFeedback: () => ({
+    what: "POST /api/v1/feedback",
+    body: { message: "It works.", category: "other" },
+  }),
   listFeedback: () => ({ what: "GET /api/v1/operator/feedback?limit=5", token: OPERATOR_TOKEN }),
 };
 
-const send = (api: ServedApi, { what, ...sent }: Call): Promise<ApiAnswered> => api.call(what, sent);
+const send = (api: ServedApi, { what, ...sent }: Call): Promise<ApiAnswered> =>
+  api.call(what, sent);
 const succeeds: Case = ({ api }, good) => send(api, good);
 
 /** How an outcome comes about; a row of an operation's own goes before these. */
@@ -97,20 +167,39 @@ const CASES: Readonly<Record<string, Case>> = {
   unavailable: ({ full }, good) => send(full, good),
   unauthorized: ({ api }, good) => send(api, { ...good, token: "svc_mt_cut-off" }),
   rate_limited: async ({ api }, good) => {
-    const token = newSecret(good.token?.startsWith("svc_ak_") ? "key" : good.token?.startsWith("svc_ct_") ? "connection" : "token");
+    const token = newSecret(
+      good.token?.startsWith("svc_ak_")
+        ? "key"
+        : good.token?.startsWith("svc_ct_")
+          ? "connection"
+          : "token",
+    );
     for (let i = 0; i < 3; i++) await send(api, { ...good, token, from: "203.0.113.7" });
     const limited = await send(api, { ...good, token, from: "203.0.113.7" });
     api.runtime.advance(60_000);
     return limited;
   },
   invalid_request: ({ api }, good) => send(api, { ...good, body: '{"name":' }),
-  body_too_large: ({ api }, good) => send(api, { ...good, body: JSON.stringify({ name: "x".repeat(70_000) }) }),
-  unsupported_media_type: ({ api }, good) => send(api, { ...good, headers: { "content-encoding": "gzip" } }),
+  body_too_large: ({ api }, good) =>
+    send(api, { ...good, body: JSON.stringify({ name: "x".repeat(70_000) }) }),
+  unsupported_media_type: ({ api }, good) =>
+    send(api, { ...good, headers: { "content-encoding": "gzip" } }),
   unknown_field: ({ api }, good) => send(api, { ...good, body: { ...Object(good.body), nope: 1 } }),
-  invalid_field: ({ api }, good) => send(api, { ...good, what: good.what.replace(/\/(key|acc|con|pur)_\w+/, "/{id}") }),
-  not_found: ({ api }, good) => send(api, { ...good, what: good.what.replace(/(key|acc|con|pur)_\w+/, (_, mark) => newId(mark, 1)) }),
+  invalid_field: ({ api }, good) =>
+    send(api, { ...good, what: good.what.replace(/\/(key|acc|con|pur)_\w+/, "/{id}") }),
+  not_found: ({ api }, good) =>
+    send(api, {
+      ...good,
+      what: good.what.replace(/(key|acc|con|pur)_\w+/, (_, mark) => newId(mark, 1)),
+    }),
   forbidden: async ({ api, account }, good) => {
-    const agent = { accountId: account.id, name: "", profiles: null, readOnly: true, expiresAtMs: null };
+    const agent = {
+      accountId: account.id,
+      name: "",
+      profiles: null,
+      readOnly: true,
+      expiresAtMs: null,
+    };
     const { token } = await api.store.transaction((tx) => insertManagementToken(tx, agent, 1));
     return send(api, { ...good, token });
   },
@@ -126,7 +215,10 @@ const fated =
     send(api, { ...good, headers: pay(fate) });
 
 /** What comes of payments, where `body` has to be paid for and `other` is another such body. */
-const payingCases = (body: object, { other, beyond }: { readonly other: object; readonly beyond: object }): Readonly<Record<string, Case>> => {
+const payingCases = (
+  body: object,
+  { other, beyond }: { readonly other: object; readonly beyond: object },
+): Readonly<Record<string, Case>> => {
   const paid =
     (run: Case): Case =>
     (scene, good) =>
@@ -142,20 +234,28 @@ const payingCases = (body: object, { other, beyond }: { readonly other: object; 
       assert.match((await send(api, once)).outcome, / 20[01]$/);
       return send(api, { ...once, body: { ...Object(once.body), ...other } });
     }),
-    amount_out_of_range: paid(({ api, pay }, good) => send(api, { ...good, headers: pay(), body: { ...Object(good.body), ...beyond } })),
+    amount_out_of_range: paid(({ api, pay }, good) =>
+      send(api, { ...good, headers: pay(), body: { ...Object(good.body), ...beyond } }),
+    ),
   };
 };
 
-const unknownPathKey: Case = ({ api }, good) => send(api, { ...good, what: good.what.replace(/svc_ak_\w+/, newSecret("key")) });
+const unknownPathKey: Case = ({ api }, good) =>
+  send(api, { ...good, what: good.what.replace(/svc_ak_\w+/, newSecret("key")) });
 const wrongPathKeys: Case = async ({ api }, good) => {
-  const wrong = { ...good, what: good.what.replace(/svc_ak_\w+/, newSecret("key")), from: "203.0.113.8" };
+  const wrong = {
+    ...good,
+    what: good.what.replace(/svc_ak_\w+/, newSecret("key")),
+    from: "203.0.113.8",
+  };
   for (let i = 0; i < 3; i++) await send(api, wrong);
   const limited = await send(api, wrong);
   api.runtime.advance(60_000);
   return limited;
 };
 const manyKeys: Case = async ({ api }, good) => {
-  for (let i = 0; i < 8; i++) assert.equal((await send(api, { ...good, from: "203.0.113.9" })).status, 201);
+  for (let i = 0; i < 8; i++)
+    assert.equal((await send(api, { ...good, from: "203.0.113.9" })).status, 201);
   const limited = await send(api, { ...good, from: "203.0.113.9" });
   api.runtime.advance(3_600_000);
   return limited;
@@ -166,30 +266,53 @@ const invalidBody =
     send(api, { ...good, body });
 
 const manyConnections: Case = async ({ api }, good) => {
-  for (let i = 0; i < 20; i++) assert.equal((await send(api, { ...good, from: "203.0.113.10" })).status, 201);
+  for (let i = 0; i < 20; i++)
+    assert.equal((await send(api, { ...good, from: "203.0.113.10" })).status, 201);
   const limited = await send(api, { ...good, from: "203.0.113.10" });
   api.runtime.advance(3_600_000);
   return limited;
 };
 /** The account of the scene has become part of another one. */
 const claimed = async ({ api, account }: Scene): Promise<void> => {
-  const { json } = await api.call("POST /api/v1/accounts/current/claim-link", { token: account.token });
+  const { json } = await api.call("POST /api/v1/accounts/current/claim-link", {
+    token: account.token,
+  });
   const token = String(json.claim_url).split("/claim/")[1] ?? "";
-  const parts = { store: api.store, changes: { key: () => undefined, account: () => undefined }, maxKeys: 5, nowMs: api.runtime.wallMs() };
+  const parts = {
+    store: api.store,
+    changes: { key: () => undefined, account: () => undefined },
+    maxKeys: 5,
+    nowMs: api.runtime.wallMs(),
+  };
   assert.ok(typeof (await claimByLink(parts, token, null)) === "object");
 };
 
 /** A document of a Custom profile with one provider. */
-const profileWith = (name: string) => ({ chains: { ethereum: { providers: [{ name, url: "https://eth.example.com/key" }] } } });
+const profileWith = (name: string) => ({
+  chains: { ethereum: { providers: [{ name, url: "https://eth.example.com/key" }] } },
+});
 const withProfile = async ({ api, account }: Scene): Promise<void> => {
-  await grantCustomAccess(api.store, { accountId: account.id, days: 1, source: "test" }, api.runtime.wallMs());
-  assert.equal((await api.call("PUT /api/v1/profiles/mine", { token: account.token, body: profileWith("good") })).status, 200);
+  await grantCustomAccess(
+    api.store,
+    { accountId: account.id, days: 1, source: "test" },
+    api.runtime.wallMs(),
+  );
+  assert.equal(
+    (
+      await api.call("PUT /api/v1/profiles/mine", {
+        token: account.token,
+        body: profileWith("good"),
+      })
+    ).status,
+    200,
+  );
 };
 const afterProfile: Case = async (scene, good) => {
   await withProfile(scene);
   return send(scene.api, good);
 };
-const wrongSlug: Case = ({ api }, good) => send(api, { ...good, what: good.what.replace("/mine", "/MINE") });
+const wrongSlug: Case = ({ api }, good) =>
+  send(api, { ...good, what: good.what.replace("/mine", "/MINE") });
 const withBody =
   (body: unknown): Case =>
   async (scene, good) => {
@@ -207,7 +330,10 @@ const merged: Case = async (scene, good) => {
 
 const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   createAgentKey: {
-    ...payingCases({ initial_fund_usd: "1" }, { other: { initial_fund_usd: "2" }, beyond: { initial_fund_usd: "100.000001" } }),
+    ...payingCases(
+      { initial_fund_usd: "1" },
+      { other: { initial_fund_usd: "2" }, beyond: { initial_fund_usd: "100.000001" } },
+    ),
     rate_limited: manyKeys,
     invalid_field: invalidBody({ name: 7 }),
   },
@@ -218,12 +344,19 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     rate_limited: wrongPathKeys,
     invalid_field: invalidBody({ amount_usd: "1e3" }),
   },
-  buyCredit: { ...payingCases({}, { other: { usd: "6" }, beyond: { usd: "0" } }), already_claimed: merged },
+  buyCredit: {
+    ...payingCases({}, { other: { usd: "6" }, beyond: { usd: "0" } }),
+    already_claimed: merged,
+  },
   buyCustomAccess: {
     ...payingCases({}, { other: { days: 3 }, beyond: { days: 31 } }),
     already_claimed: merged,
     async already_subscribed({ api, account }, good) {
-      await grantCustomAccess(api.store, { accountId: account.id, days: 1, source: "operator:invoice" }, api.runtime.wallMs());
+      await grantCustomAccess(
+        api.store,
+        { accountId: account.id, days: 1, source: "operator:invoice" },
+        api.runtime.wallMs(),
+      );
       return send(api, good);
     },
   },
@@ -242,7 +375,8 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   claimAgentKey: {
     not_found: unknownPathKey,
     async key_limit({ api, account }, good) {
-      for (let i = 1; i < 5; i++) await api.call("POST /api/v1/keys", { token: account.token, body: {} });
+      for (let i = 1; i < 5; i++)
+        await api.call("POST /api/v1/keys", { token: account.token, body: {} });
       return send(api, good);
     },
   },
@@ -260,16 +394,30 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
       return send(scene.api, good);
     },
   },
-  createConnection: { rate_limited: manyConnections, invalid_field: invalidBody({ name: "line\nbreak" }) },
-  listKeys: { invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what}?limit=0` }) },
+  createConnection: {
+    rate_limited: manyConnections,
+    invalid_field: invalidBody({ name: "line\nbreak" }),
+  },
+  listKeys: {
+    invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what}?limit=0` }),
+  },
   submitFeedback: { invalid_field: invalidBody({ message: "" }) },
-  listFeedback: { invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what.split("?")[0]}?after=fbk_1` }) },
+  listFeedback: {
+    invalid_field: ({ api }, good) =>
+      send(api, { ...good, what: `${good.what.split("?")[0]}?after=fbk_1` }),
+  },
   getProfile: { 200: afterProfile, invalid_field: wrongSlug, not_found: succeeds },
-  deleteProfile: { 204: afterProfile, invalid_field: wrongSlug, not_found: succeeds, revision_conflict: wrongRevision },
+  deleteProfile: {
+    204: afterProfile,
+    invalid_field: wrongSlug,
+    not_found: succeeds,
+    revision_conflict: wrongRevision,
+  },
   putProfile: {
     200: afterProfile,
     invalid_field: wrongSlug,
-    body_too_large: ({ api }, good) => send(api, { ...good, body: JSON.stringify({ name: "x".repeat(270_000) }) }),
+    body_too_large: ({ api }, good) =>
+      send(api, { ...good, body: JSON.stringify({ name: "x".repeat(270_000) }) }),
     invalid_config: withBody({ chains: {} }),
     unknown_chain: withBody({ chains: { nowhere: profileWith("good").chains.ethereum } }),
     provider_check_failed: withBody(profileWith("bad")),
@@ -296,7 +444,10 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
       return send(api, { ...good, body: { ...Object(good.body), usd: "2" } });
     },
   },
-  getOperatorUsage: { invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what.split("?")[0]}?hours=soon` }) },
+  getOperatorUsage: {
+    invalid_field: ({ api }, good) =>
+      send(api, { ...good, what: `${good.what.split("?")[0]}?hours=soon` }),
+  },
 };
 
 eachStore(({ engine, open }) => {
@@ -312,11 +463,25 @@ eachStore(({ engine, open }) => {
       const bug = (): never => {
         throw new TypeError("a bug of this program");
       };
-      const settings = new Proxy({ startingGrantCu: 1, tariff: TARIFF, maxKeys: 1, freeCuPerMonth: 1, fallbackMs: 1 }, { get: bug });
-      const payments = fakePayments({ store, changes: { key: () => undefined, account: () => undefined }, wallMs: () => services.api.runtime.wallMs() });
+      const settings = new Proxy(
+        { startingGrantCu: 1, tariff: TARIFF, maxKeys: 1, freeCuPerMonth: 1, fallbackMs: 1 },
+        { get: bug },
+      );
+      const payments = fakePayments({
+        store,
+        changes: { key: () => undefined, account: () => undefined },
+        wallMs: () => services.api.runtime.wallMs(),
+      });
       services = {
         api: await serveApi(t, store, { payments }),
-        full: await serveApi(t, store, { limits: { maxReading: 1_024, maxUnderWay: 0, missesPerMinute: 3, writesPerMinute: 10_000 } }),
+        full: await serveApi(t, store, {
+          limits: {
+            maxReading: 1_024,
+            maxUnderWay: 0,
+            missesPerMinute: 3,
+            writesPerMinute: 10_000,
+          },
+        }),
         broken: await serveApi(
           t,
           failingStore(() => new TypeError("a bug of this program")),
@@ -343,15 +508,33 @@ eachStore(({ engine, open }) => {
         test(`${operation.id}: ${outcome}`, async () => {
           const run = OWN_CASES[operation.id]?.[outcome] ?? CASES[outcome];
           const good = GOOD[operation.id];
-          assert.ok(run !== undefined && good !== undefined, "no case shows this outcome: write one");
+          assert.ok(
+            run !== undefined && good !== undefined,
+            "no case shows this outcome: write one",
+          );
           const { json: made } = await services.api.call("POST /api/v1/keys", { body: {} });
           const { json: anonymous } = await services.api.call("POST /api/v1/agent/keys");
-          const account = { id: made.account_id, token: made.management_token, keyId: made.id, key: made.key };
+          const account = {
+            id: made.account_id,
+            token: made.management_token,
+            keyId: made.id,
+            key: made.key,
+          };
           const connection = await approvedConnection(services.api, account.id);
           const pay = (fate = "good") => ({ "payment-signature": `${fate}-${++payments}` });
           const funding = { body: { amount_usd: "0.1" }, headers: pay() };
-          const { json: funded } = await services.api.call(`POST /api/v1/agent/keys/${anonymous.key}/fund`, funding);
-          const scene = { ...services, account, connection, anonymousKey: anonymous.key, purchaseId: funded.purchase_id, pay };
+          const { json: funded } = await services.api.call(
+            `POST /api/v1/agent/keys/${anonymous.key}/fund`,
+            funding,
+          );
+          const scene = {
+            ...services,
+            account,
+            connection,
+            anonymousKey: anonymous.key,
+            purchaseId: funded.purchase_id,
+            pay,
+          };
           const answer = await run(scene, good(scene));
           assert.equal(answer.outcome, `${operation.id} ${outcome}`, answer.text);
           tried.add(answer.outcome);
@@ -360,7 +543,9 @@ eachStore(({ engine, open }) => {
     }
 
     test("nothing is declared that was not shown", () => {
-      const declared = OPERATIONS.filter((it) => it.servedBy === "api").flatMap((it) => outcomesOf(it).map((outcome) => `${it.id} ${outcome}`));
+      const declared = OPERATIONS.filter((it) => it.servedBy === "api").flatMap((it) =>
+        outcomesOf(it).map((outcome) => `${it.id} ${outcome}`),
+      );
       assert.ok(declared.length > 100);
       assert.deepEqual(
         declared.filter((it) => !tried.has(it)),
@@ -373,9 +558,23 @@ eachStore(({ engine, open }) => {
 /** A connection that the owner of an account has approved. */
 async function approvedConnection(api: ServedApi, accountId: string): Promise<Scene["connection"]> {
   const { json } = await api.call("POST /api/v1/connections", { body: { name: "approved" } });
-  const owner = { kind: "owner", accountId, profiles: null, manages: true, expiresAtMs: null } as const;
-  const decision = { kind: "approve", owner, restrictions: { profiles: null, readOnly: false, expiresAtMs: null } } as const;
-  await decideConnection(api.store, { approval: String(json.approval_url).split("/connect/")[1] ?? "", decision }, api.runtime.wallMs());
+  const owner = {
+    kind: "owner",
+    accountId,
+    profiles: null,
+    manages: true,
+    expiresAtMs: null,
+  } as const;
+  const decision = {
+    kind: "approve",
+    owner,
+    restrictions: { profiles: null, readOnly: false, expiresAtMs: null },
+  } as const;
+  await decideConnection(
+    api.store,
+    { approval: String(json.approval_url).split("/connect/")[1] ?? "", decision },
+    api.runtime.wallMs(),
+  );
   return { id: json.id, token: json.token };
 }
 

@@ -1,5 +1,6 @@
-// A payment chain of the test's own: blocks, a pool of transactions, a token with authorizations that are used once, reorgs, and everything that has moved.
-// Whoever asks it goes through `fake-rail.ts`; here nothing fails by itself.
+// A payment chain of the test's own: blocks, a pool of transactions, a token with authorizations
+// that are used once, reorgs, and everything that has moved. Whoever asks it goes through
+// `fake-rail.ts`; here nothing fails by itself.
 import { createHash } from "node:crypto";
 
 /** An authorization of a payer's, to be carried out by anybody, once. */
@@ -10,11 +11,24 @@ export interface Authorization {
   readonly validBeforeMs: number;
 }
 
-/** A transaction: of our wallet, of somebody who carries an authorization out, or of a payer's own. */
+/**
+ * A transaction: of our wallet, of somebody who carries an authorization out, or of a payer's own.
+ */
 export type FakeTx =
-  | { readonly kind: "wallet"; readonly nonce: string; readonly fee: number; readonly authorization: Authorization }
+  | {
+      readonly kind: "wallet";
+      readonly nonce: string;
+      readonly fee: number;
+      readonly authorization: Authorization;
+    }
   | { readonly kind: "stranger"; readonly authorization: Authorization; readonly salt: number }
-  | { readonly kind: "payer"; readonly from: string; readonly units: string; readonly memo: string; readonly validBeforeMs: number };
+  | {
+      readonly kind: "payer";
+      readonly from: string;
+      readonly units: string;
+      readonly memo: string;
+      readonly validBeforeMs: number;
+    };
 
 /** Money that has moved to us. */
 export interface Moved {
@@ -78,7 +92,10 @@ export class FakeChain {
   fund(from: string, units: bigint): void {
     const last = this.#blocks.at(-1);
     if (last === undefined) throw new Error("no block");
-    const balances = new Map(last.after.balances).set(from, (last.after.balances.get(from) ?? 0n) + units);
+    const balances = new Map(last.after.balances).set(
+      from,
+      (last.after.balances.get(from) ?? 0n) + units,
+    );
     this.#blocks[this.#blocks.length - 1] = { ...last, after: { ...last.after, balances } };
   }
 
@@ -105,14 +122,18 @@ export class FakeChain {
   /** The wallet's next nonce, what waits in the pool counted in. */
   pendingNonce(): bigint {
     let nonce = this.at(0).state.walletNonce;
-    const waiting = new Set([...this.#pool.values()].flatMap((it) => (it.kind === "wallet" ? [it.nonce] : [])));
+    const waiting = new Set(
+      [...this.#pool.values()].flatMap((it) => (it.kind === "wallet" ? [it.nonce] : [])),
+    );
     while (waiting.has(String(nonce))) nonce++;
     return nonce;
   }
 
   /** Whether an authorization waits in the pool, for everybody to see. */
   waiting({ nonce }: Authorization): boolean {
-    return [...this.#pool.values()].some((it) => it.kind !== "payer" && it.authorization.nonce === nonce);
+    return [...this.#pool.values()].some(
+      (it) => it.kind !== "payer" && it.authorization.nonce === nonce,
+    );
   }
 
   balance(from: string): bigint {
@@ -131,15 +152,24 @@ export class FakeChain {
       more = false;
       for (const [hash, tx] of [...this.#pool]) {
         if (txs.length >= this.perBlock) break;
-        if (tx.kind === "wallet" && (tx.fee < this.baseFee || BigInt(tx.nonce) !== state.walletNonce)) continue;
+        if (
+          tx.kind === "wallet" &&
+          (tx.fee < this.baseFee || BigInt(tx.nonce) !== state.walletNonce)
+        )
+          continue;
         this.#pool.delete(hash);
         if (tx.kind === "payer" && tx.validBeforeMs <= this.#now()) continue;
-        state = applied(state, tx, { number: this.head + 1, timeMs: this.#now(), index: txs.length });
+        state = applied(state, tx, {
+          number: this.head + 1,
+          timeMs: this.#now(),
+          index: txs.length,
+        });
         txs.push(tx);
         more = true;
       }
     }
-    for (const [hash, tx] of this.#pool) if (tx.kind === "wallet" && BigInt(tx.nonce) < state.walletNonce) this.#pool.delete(hash);
+    for (const [hash, tx] of this.#pool)
+      if (tx.kind === "wallet" && BigInt(tx.nonce) < state.walletNonce) this.#pool.delete(hash);
     this.#blocks.push({ timeMs: this.#now(), txs, after: state });
   }
 
@@ -166,7 +196,13 @@ export class FakeChain {
   }
 
   #first(): Block {
-    const after = { walletNonce: 0n, used: new Map(), balances: new Map(), moved: [], receipts: new Map() };
+    const after = {
+      walletNonce: 0n,
+      used: new Map(),
+      balances: new Map(),
+      moved: [],
+      receipts: new Map(),
+    };
     return { timeMs: this.#now(), txs: [], after };
   }
 }
@@ -176,14 +212,28 @@ export function hashOf(tx: FakeTx): string {
   return `0x${createHash("sha256").update(JSON.stringify(tx)).digest("hex")}`;
 }
 
-function applied(state: State, tx: FakeTx, at: { readonly number: number; readonly timeMs: number; readonly index: number }): State {
+function applied(
+  state: State,
+  tx: FakeTx,
+  at: { readonly number: number; readonly timeMs: number; readonly index: number },
+): State {
   const hash = hashOf(tx);
-  const given = tx.kind === "payer" ? { from: tx.from, units: BigInt(tx.units), marker: tx.memo } : moneyOf(tx.authorization);
+  const given =
+    tx.kind === "payer"
+      ? { from: tx.from, units: BigInt(tx.units), marker: tx.memo }
+      : moneyOf(tx.authorization);
   const balance = state.balances.get(given.from) ?? 0n;
-  const isDone = tx.kind !== "payer" && (state.used.has(`${given.from}:${given.marker}`) || tx.authorization.validBeforeMs <= at.timeMs);
+  const isDone =
+    tx.kind !== "payer" &&
+    (state.used.has(`${given.from}:${given.marker}`) ||
+      tx.authorization.validBeforeMs <= at.timeMs);
   const ok = !isDone && balance >= given.units;
   const receipts = new Map(state.receipts).set(hash, { block: at.number, ok });
-  const next = { ...state, receipts, walletNonce: tx.kind === "wallet" ? state.walletNonce + 1n : state.walletNonce };
+  const next = {
+    ...state,
+    receipts,
+    walletNonce: tx.kind === "wallet" ? state.walletNonce + 1n : state.walletNonce,
+  };
   if (!ok) return next;
   const moved: Moved = { txHash: hash, block: at.number, logIndex: at.index, ...given };
   return {

@@ -1,12 +1,22 @@
-// Payments with payers and nodes that mean harm, over a scripted chain: whoever pays honestly is served beside them, and what one of them does once is not
-// felt for ever.
+// Payments with payers and nodes that mean harm, over a scripted chain: whoever pays honestly is
+// served beside them, and what one of them does once is not felt for ever.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Rail } from "../../src/payments/rails/rail.ts";
 import { eachStore } from "../fakes/stores.ts";
 import { createAccount } from "../hosted/accounts/account-fixture.ts";
 import { authorizationRail, type FakeRailParts, payerRail } from "./fake-rail.ts";
-import { bring, insist, type LifeOptions, offersFor, openShop, type Shop, sign, type Wish, wordOf } from "./payment-fixture.ts";
+import {
+  bring,
+  insist,
+  type LifeOptions,
+  offersFor,
+  openShop,
+  type Shop,
+  sign,
+  type Wish,
+  wordOf,
+} from "./payment-fixture.ts";
 
 const UNITS = 1_000_000n;
 
@@ -15,17 +25,26 @@ eachStore(({ engine, open }) => {
     const shop = openShop(await open(t));
     const { wish, life } = await opened(shop);
     shop.chain.perBlock = 0;
-    const signed = async (from: string) => sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from, units: UNITS });
+    const signed = async (from: string) =>
+      sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from, units: UNITS });
     const given = await signed("0xa");
     const other = await signed("0xb");
     assert.equal(wordOf(await shop.run(bring(life, given, wish))), "payment_pending");
-    // More than payments are taken at once. On a server each also waits for one of a few connections, for seconds of real time at most.
-    const repeats = Array.from({ length: engine === "sqlite" ? 600 : 100 }, () => bring(life, given, wish));
+    // More than payments are taken at once. On a server each also waits for one of a few
+    // connections, for seconds of real time at most.
+    const repeats = Array.from({ length: engine === "sqlite" ? 600 : 100 }, () =>
+      bring(life, given, wish),
+    );
     await shop.pass(100);
     shop.chain.perBlock = 100;
     assert.equal(wordOf(await shop.run(bring(life, other, wish))), "paid");
-    for (const it of await shop.run(Promise.all(repeats))) assert.ok(["paid", "payment_pending", "unavailable"].includes(wordOf(it)), wordOf(it));
-    assert.equal(wordOf(await shop.run(bring(life, given, wish))), "paid", "its payer hears of it all the same");
+    for (const it of await shop.run(Promise.all(repeats)))
+      assert.ok(["paid", "payment_pending", "unavailable"].includes(wordOf(it)), wordOf(it));
+    assert.equal(
+      wordOf(await shop.run(bring(life, given, wish))),
+      "paid",
+      "its payer hears of it all the same",
+    );
   });
 
   test(`where all that this process drives is slow, others are sent within seconds (${engine})`, async (t) => {
@@ -36,138 +55,264 @@ eachStore(({ engine, open }) => {
     const slow: ReturnType<typeof bring>[] = [];
     for (const from of payers) {
       shop.chain.fund(from, UNITS);
-      slow.push(bring(life, sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from, units: UNITS, validMs: 600_000 }), wish));
+      slow.push(
+        bring(
+          life,
+          sign(shop, await shop.run(offersFor(life, wish)), {
+            how: "mpp",
+            from,
+            units: UNITS,
+            validMs: 600_000,
+          }),
+          wish,
+        ),
+      );
     }
-    const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "pull", from: "0xb", units: UNITS, validMs: 600_000 });
+    const given = sign(shop, await shop.run(offersFor(life, wish)), {
+      how: "pull",
+      from: "0xb",
+      units: UNITS,
+      validMs: 600_000,
+    });
     const paying = bring(life, given, wish);
-    const state = async () => (await shop.store.db.selectFrom("purchase").select("state").where("payer", "=", "0xb").executeTakeFirst())?.state;
-    for (let passed = 0; passed < 10 && (await state()) !== "submitted"; passed++) await shop.pass(1_000);
+    const state = async () =>
+      (
+        await shop.store.db
+          .selectFrom("purchase")
+          .select("state")
+          .where("payer", "=", "0xb")
+          .executeTakeFirst()
+      )?.state;
+    for (let passed = 0; passed < 10 && (await state()) !== "submitted"; passed++)
+      await shop.pass(1_000);
     assert.equal(await state(), "submitted");
     await shop.run(Promise.all([...slow, paying]));
   });
 
-  test(`a chain that does not say what became of payments holds up none on another one, nor its own for longer than that (${engine})`, async (t) => {
-    const shop = openShop(await open(t));
-    let isHanging = true;
-    const rails = (parts: FakeRailParts): readonly Rail[] => {
-      const slow = authorizationRail(parts);
-      return [{ ...slow, look: (it) => (isHanging ? new Promise(() => {}) : slow.look(it)) }, payerRail(parts)];
-    };
-    const { wish, life } = await opened(shop, { rails, waitMs: 50 });
-    const bought = async (how: "mpp" | "pull") => {
-      const given = sign(shop, await shop.run(offersFor(life, wish)), { how, from: how === "mpp" ? "0xa" : "0xb", units: UNITS, validMs: 600_000 });
-      const taken = await shop.run(bring(life, given, wish));
-      assert.equal(wordOf(taken), "payment_pending");
-      return taken.kind === "unpaid" ? (taken.purchaseId ?? "") : "";
-    };
-    const slow = [];
-    for (let index = 0; index < 12; index++) slow.push(await bought("mpp"));
-    const stateOf = async (id: string) => (await life.payments.purchase(id))?.state;
-    // Leases of requests are over, and the worker has the slow ones.
-    await shop.pass(25_000);
-    const quick = await bought("pull");
-    for (let passed = 0; passed < 10 && (await stateOf(quick)) !== "settled"; passed++) await shop.pass(1_000);
-    assert.equal(await stateOf(quick), "settled");
-    isHanging = false;
-    for (const id of slow) {
-      for (let passed = 0; passed < 200 && (await stateOf(id)) !== "settled"; passed++) await shop.pass(1_000);
-      assert.equal(await stateOf(id), "settled");
-    }
-  });
+  test(
+    "a chain that does not say what became of payments holds up none on another one, nor its own " +
+      `for longer than that (${engine})`,
+    async (t) => {
+      const shop = openShop(await open(t));
+      let isHanging = true;
+      const rails = (parts: FakeRailParts): readonly Rail[] => {
+        const slow = authorizationRail(parts);
+        return [
+          { ...slow, look: (it) => (isHanging ? new Promise(() => {}) : slow.look(it)) },
+          payerRail(parts),
+        ];
+      };
+      const { wish, life } = await opened(shop, { rails, waitMs: 50 });
+      const bought = async (how: "mpp" | "pull") => {
+        const given = sign(shop, await shop.run(offersFor(life, wish)), {
+          how,
+          from: how === "mpp" ? "0xa" : "0xb",
+          units: UNITS,
+          validMs: 600_000,
+        });
+        const taken = await shop.run(bring(life, given, wish));
+        assert.equal(wordOf(taken), "payment_pending");
+        return taken.kind === "unpaid" ? (taken.purchaseId ?? "") : "";
+      };
+      const slow = [];
+      for (let index = 0; index < 12; index++) slow.push(await bought("mpp"));
+      const stateOf = async (id: string) => (await life.payments.purchase(id))?.state;
+      // Leases of requests are over, and the worker has the slow ones.
+      await shop.pass(25_000);
+      const quick = await bought("pull");
+      for (let passed = 0; passed < 10 && (await stateOf(quick)) !== "settled"; passed++)
+        await shop.pass(1_000);
+      assert.equal(await stateOf(quick), "settled");
+      isHanging = false;
+      for (const id of slow) {
+        for (let passed = 0; passed < 200 && (await stateOf(id)) !== "settled"; passed++)
+          await shop.pass(1_000);
+        assert.equal(await stateOf(id), "settled");
+      }
+    },
+  );
 
-  test(`an instance whose rails take no purchases looks after those that are there without trouble (${engine})`, async (t) => {
-    const shop = openShop(await open(t));
-    const { wish, life } = await opened(shop, { waitMs: 50 });
-    const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "pull", from: "0xa", units: UNITS, validMs: 600_000 });
-    assert.equal(wordOf(await shop.run(bring(life, given, wish))), "payment_pending");
-    await shop.run(life.payments.close());
-    const without = await shop.start({ rails: () => [] });
-    await shop.pass(10_000);
-    assert.match(without.log(), /no such rail is configured/);
-    assert.doesNotMatch(without.log(), /store does not answer/);
-  });
+  test(
+    "an instance whose rails take no purchases looks after those that are there without trouble " +
+      `(${engine})`,
+    async (t) => {
+      const shop = openShop(await open(t));
+      const { wish, life } = await opened(shop, { waitMs: 50 });
+      const given = sign(shop, await shop.run(offersFor(life, wish)), {
+        how: "pull",
+        from: "0xa",
+        units: UNITS,
+        validMs: 600_000,
+      });
+      assert.equal(wordOf(await shop.run(bring(life, given, wish))), "payment_pending");
+      await shop.run(life.payments.close());
+      const without = await shop.start({ rails: () => [] });
+      await shop.pass(10_000);
+      assert.match(without.log(), /no such rail is configured/);
+      assert.doesNotMatch(without.log(), /store does not answer/);
+    },
+  );
 
   test(`a clock that is set back holds up no purchase (${engine})`, async (t) => {
     const shop = openShop(await open(t));
     const { wish, life } = await opened(shop, { waitMs: 500 });
-    const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "pull", from: "0xa", units: UNITS, validMs: 3_600_000 });
+    const given = sign(shop, await shop.run(offersFor(life, wish)), {
+      how: "pull",
+      from: "0xa",
+      units: UNITS,
+      validMs: 3_600_000,
+    });
     const pending = await shop.run(bring(life, given, wish));
     assert.equal(wordOf(pending), "payment_pending");
     shop.runtime.jump(-3_600_000);
     await shop.pass(30_000);
-    assert.equal(pending.kind === "unpaid" && (await life.payments.purchase(pending.purchaseId ?? ""))?.state, "settled");
+    assert.equal(
+      pending.kind === "unpaid" && (await life.payments.purchase(pending.purchaseId ?? ""))?.state,
+      "settled",
+    );
   });
 
-  test(`a node that names a nonce far ahead once stops its wallet for no longer than it lies (${engine})`, async (t) => {
-    const shop = openShop(await open(t));
-    let isLying = true;
-    const rails = (parts: FakeRailParts): readonly Rail[] => [
-      withDraft(authorizationRail(parts), (it) => (it.wallet === null || !isLying ? it : { ...it, wallet: { ...it.wallet, chainNonce: 1_000_000n } })),
-    ];
-    const { wish, life } = await opened(shop, { rails });
-    const pay = async () => {
-      const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from: "0xa", units: UNITS, validMs: 30_000 });
-      return wordOf(await insist(shop, life, { given, wish }));
-    };
-    assert.equal(await pay(), "payment_failed");
-    isLying = false;
-    for (let payments = 0; payments < 3; payments++) assert.equal(await pay(), "paid");
-    assert.equal(shop.chain.at(0).state.walletNonce, 3n);
-  });
+  test(
+    "a node that names a nonce far ahead once stops its wallet for no longer than it lies " +
+      `(${engine})`,
+    async (t) => {
+      const shop = openShop(await open(t));
+      let isLying = true;
+      const rails = (parts: FakeRailParts): readonly Rail[] => [
+        withDraft(authorizationRail(parts), (it) =>
+          it.wallet === null || !isLying
+            ? it
+            : { ...it, wallet: { ...it.wallet, chainNonce: 1_000_000n } },
+        ),
+      ];
+      const { wish, life } = await opened(shop, { rails });
+      const pay = async () => {
+        const given = sign(shop, await shop.run(offersFor(life, wish)), {
+          how: "mpp",
+          from: "0xa",
+          units: UNITS,
+          validMs: 30_000,
+        });
+        return wordOf(await insist(shop, life, { given, wish }));
+      };
+      assert.equal(await pay(), "payment_failed");
+      isLying = false;
+      for (let payments = 0; payments < 3; payments++) assert.equal(await pay(), "paid");
+      assert.equal(shop.chain.at(0).state.walletNonce, 3n);
+    },
+  );
 
   test(`many authorizations of a payer who has the money for one cost gas for one (${engine})`, async (t) => {
     const shop = openShop(await open(t));
     const rails = (parts: FakeRailParts): readonly Rail[] => [
-      withDraft(authorizationRail(parts), (it, payer) => ({ ...it, heldUnits: shop.chain.balance(payer) })),
+      withDraft(authorizationRail(parts), (it, payer) => ({
+        ...it,
+        heldUnits: shop.chain.balance(payer),
+      })),
     ];
     const { wish, life } = await opened(shop, { rails });
     shop.chain.fund("0xpoor", UNITS);
     const all: ReturnType<typeof bring>[] = [];
     for (let index = 0; index < 12; index++) {
       const offers = await shop.run(offersFor(life, wish));
-      all.push(bring(life, sign(shop, offers, { how: "x402", from: "0xpoor", units: UNITS, validMs: 20_000 }), wish));
+      all.push(
+        bring(
+          life,
+          sign(shop, offers, { how: "x402", from: "0xpoor", units: UNITS, validMs: 20_000 }),
+          wish,
+        ),
+      );
     }
     const words = (await shop.run(Promise.all(all))).map(wordOf);
     assert.equal(words.filter((it) => it === "paid").length, 1, words.join());
     await shop.pass(90_000);
     const receipts = [...shop.chain.at(0).state.receipts.values()];
     assert.equal(receipts.filter(({ ok }) => ok).length, 1);
-    assert.equal(receipts.filter(({ ok }) => !ok).length, 0, "each that reverts is paid for by the settlement wallet");
+    assert.equal(
+      receipts.filter(({ ok }) => !ok).length,
+      0,
+      "each that reverts is paid for by the settlement wallet",
+    );
     const states = await shop.store.db.selectFrom("purchase").select("state").execute();
-    assert.deepEqual(states.map(({ state }) => state).sort(), [...Array<string>(11).fill("failed"), "settled"]);
+    assert.deepEqual(states.map(({ state }) => state).sort(), [
+      ...Array<string>(11).fill("failed"),
+      "settled",
+    ]);
   });
 
-  test(`a payment whose offer is not known to be ours any more is not asked for once more (${engine})`, async (t) => {
-    const shop = openShop(await open(t));
-    const { wish, life } = await opened(shop);
-    const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "x402", from: "0xa", units: UNITS });
-    const unknown = { ...given, text: given.text.replace(/("offer":"[^"]*\.)[^".]*\.[^".]*"/, '$1ABCD.ABCD"') };
-    assert.notEqual(unknown.text, given.text);
-    assert.equal(wordOf(await shop.run(bring(life, unknown, wish))), "payment_invalid", "nothing was recorded");
-    assert.equal(wordOf(await insist(shop, life, { given, wish })), "paid");
-    const told = await shop.run(bring(life, unknown, wish));
-    assert.ok(told.kind === "unpaid");
-    assert.deepEqual([told.fault.code, told.purchaseId], ["payment_conflict", null], "and nothing is told of it");
-  });
+  test(
+    "a payment whose offer is not known to be ours any more is not asked for once more " +
+      `(${engine})`,
+    async (t) => {
+      const shop = openShop(await open(t));
+      const { wish, life } = await opened(shop);
+      const given = sign(shop, await shop.run(offersFor(life, wish)), {
+        how: "x402",
+        from: "0xa",
+        units: UNITS,
+      });
+      const unknown = {
+        ...given,
+        text: given.text.replace(/("offer":"[^"]*\.)[^".]*\.[^".]*"/, '$1ABCD.ABCD"'),
+      };
+      assert.notEqual(unknown.text, given.text);
+      assert.equal(
+        wordOf(await shop.run(bring(life, unknown, wish))),
+        "payment_invalid",
+        "nothing was recorded",
+      );
+      assert.equal(wordOf(await insist(shop, life, { given, wish })), "paid");
+      const told = await shop.run(bring(life, unknown, wish));
+      assert.ok(told.kind === "unpaid");
+      assert.deepEqual(
+        [told.fault.code, told.purchaseId],
+        ["payment_conflict", null],
+        "and nothing is told of it",
+      );
+    },
+  );
 
-  test(`payments that were sent by whoever says that it is a payer take no places of that payer (${engine})`, async (t) => {
-    const shop = openShop(await open(t));
-    const { wish, life } = await opened(shop, { waitMs: 50 });
-    shop.chain.perBlock = 0;
-    for (let index = 0; index < 18; index++) {
-      const given = sign(shop, await shop.run(offersFor(life, wish)), { how: "push", from: "0xa", units: UNITS, validMs: 600_000 });
-      assert.equal(wordOf(await shop.run(bring(life, given, wish))), "payment_pending", "its money is on the way: it is not sent away");
-    }
-    const own = sign(shop, await shop.run(offersFor(life, wish)), { how: "pull", from: "0xa", units: UNITS, validMs: 600_000 });
-    assert.equal(wordOf(await shop.run(bring(life, own, wish))), "payment_pending");
-  });
+  test(
+    "payments that were sent by whoever says that it is a payer take no places of that payer " +
+      `(${engine})`,
+    async (t) => {
+      const shop = openShop(await open(t));
+      const { wish, life } = await opened(shop, { waitMs: 50 });
+      shop.chain.perBlock = 0;
+      for (let index = 0; index < 18; index++) {
+        const given = sign(shop, await shop.run(offersFor(life, wish)), {
+          how: "push",
+          from: "0xa",
+          units: UNITS,
+          validMs: 600_000,
+        });
+        assert.equal(
+          wordOf(await shop.run(bring(life, given, wish))),
+          "payment_pending",
+          "its money is on the way: it is not sent away",
+        );
+      }
+      const own = sign(shop, await shop.run(offersFor(life, wish)), {
+        how: "pull",
+        from: "0xa",
+        units: UNITS,
+        validMs: 600_000,
+      });
+      assert.equal(wordOf(await shop.run(bring(life, own, wish))), "payment_pending");
+    },
+  );
 });
 
 async function opened(shop: Shop, options: LifeOptions = {}) {
   await createAccount(shop.store, "acc_a");
   for (const payer of ["0xa", "0xb"]) shop.chain.fund(payer, UNITS * 100n);
-  const wish: Wish = { purpose: { kind: "credit_account", accountId: "acc_a" }, units: UNITS, request: "buy" };
-  const rails = options.rails ?? ((parts: FakeRailParts) => [authorizationRail(parts), payerRail(parts)]);
+  const wish: Wish = {
+    purpose: { kind: "credit_account", accountId: "acc_a" },
+    units: UNITS,
+    request: "buy",
+  };
+  const rails =
+    options.rails ?? ((parts: FakeRailParts) => [authorizationRail(parts), payerRail(parts)]);
   return { wish, life: await shop.start({ ...options, rails }) };
 }
 

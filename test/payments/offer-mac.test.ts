@@ -1,4 +1,5 @@
-// Marks of x402 offers: an offer is known again only as it was made, for the request and the time it was made for, by whoever has the secret.
+// Marks of x402 offers: an offer is known again only as it was made, for the request and the time
+// it was made for, by whoever has the secret.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createOfferMacs } from "../../src/payments/offer-mac.ts";
@@ -18,12 +19,23 @@ const NOW_MS = 1_790_000_000_000;
 test("an offer comes back with its time and for its request, whatever the case of its addresses", () => {
   const marks = createOfferMacs("secret one", null);
   const offer = marks.marked(OFFER, "request", NOW_MS);
-  assert.deepEqual({ ...offer, extra: { ...offer.extra, offer: undefined } }, { ...OFFER, extra: { ...OFFER.extra, offer: undefined } });
-  const mark = marks.read({ ...offer, asset: offer.asset.toLowerCase(), payTo: offer.payTo.toUpperCase() });
+  assert.deepEqual(
+    { ...offer, extra: { ...offer.extra, offer: undefined } },
+    { ...OFFER, extra: { ...OFFER.extra, offer: undefined } },
+  );
+  const mark = marks.read({
+    ...offer,
+    asset: offer.asset.toLowerCase(),
+    payTo: offer.payTo.toUpperCase(),
+  });
   assert.equal(mark?.expiresAtMs, NOW_MS);
   assert.equal(mark?.isFor("request"), true);
   assert.equal(mark?.isFor("another"), false);
-  assert.notEqual(marks.read(marks.marked(OFFER, "request", NOW_MS))?.id, mark?.id, "no two offers are the same");
+  assert.notEqual(
+    marks.read(marks.marked(OFFER, "request", NOW_MS))?.id,
+    mark?.id,
+    "no two offers are the same",
+  );
 });
 
 test("a changed offer or mark is none of ours", () => {
@@ -36,13 +48,26 @@ test("a changed offer or mark is none of ours", () => {
     { ...offer, payTo: "0xAbCdef0000000000000000000000000000000003" },
     { ...offer, asset: offer.payTo },
     { ...offer, network: "eip155:1" },
-    ...[undefined, null, 5, "", "....", `${text}.`, `${id}.${expires}.${mac}`.slice(0, -1), `x${text}`, `${id}.zzzzzzzzz.${mac}.${requestMac}`].map((it) => ({
+    ...[
+      undefined,
+      null,
+      5,
+      "",
+      "....",
+      `${text}.`,
+      `${id}.${expires}.${mac}`.slice(0, -1),
+      `x${text}`,
+      `${id}.zzzzzzzzz.${mac}.${requestMac}`,
+    ].map((it) => ({
       ...offer,
       extra: { ...offer.extra, offer: it },
     })),
   ];
   for (const it of changed) assert.equal(marks.read(it), null, JSON.stringify(it));
-  assert.equal(marks.read({ ...offer, extra: { offer: `${id}.${expires}.${mac}.${mac}` } })?.isFor("request"), false);
+  assert.equal(
+    marks.read({ ...offer, extra: { offer: `${id}.${expires}.${mac}.${mac}` } })?.isFor("request"),
+    false,
+  );
 });
 
 test("offers of the secret before are known, those of other secrets are not", () => {

@@ -1,5 +1,6 @@
-// Payments as they are opened from settings, over real chains: stock clients pay each offer, the same payment shown again to another process has the same
-// result, and what has moved is what was credited.
+// Payments as they are opened from settings, over real chains: stock clients pay each offer, the
+// same payment shown again to another process has the same result, and what has moved is what was
+// credited.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -24,7 +25,11 @@ import { balanceOf, createAccount } from "../hosted/accounts/account-fixture.ts"
 import { markOf, orderOf, type Wish } from "./payment-fixture.ts";
 
 const UNITS = 750_000n;
-const WISH: Wish = { purpose: { kind: "credit_account", accountId: "acc_a" }, units: UNITS, request: "buy" };
+const WISH: Wish = {
+  purpose: { kind: "credit_account", accountId: "acc_a" },
+  units: UNITS,
+  request: "buy",
+};
 const SECRET = "a secret of the tests, long enough for it";
 
 test("stock clients pay every offer, and each repeat has its first result, also after a restart", async (t) => {
@@ -55,7 +60,9 @@ test("stock clients pay every offer, and each repeat has its first result, also 
   }
   assert.equal(await balanceOf(store, "acc_a"), UNITS * BigInt(results.length) * NANO_PER_UNIT);
   assert.deepEqual(await audit(store), []);
-  for (const { sent } of results) for (const value of Object.values(sent)) assert.ok(!log.includes(value.slice(-40)), "a payment is in the log");
+  for (const { sent } of results)
+    for (const value of Object.values(sent))
+      assert.ok(!log.includes(value.slice(-40)), "a payment is in the log");
   t.diagnostic(results.map(({ name }) => name).join(", "));
 });
 
@@ -80,7 +87,8 @@ function opened({
   readonly store: Store;
   readonly write: (line: string) => void;
 }): Promise<Payments> {
-  const say = (fields: unknown, message?: unknown): void => write(`${JSON.stringify(fields)} ${String(message)}\n`);
+  const say = (fields: unknown, message?: unknown): void =>
+    write(`${JSON.stringify(fields)} ${String(message)}\n`);
   return openPayments({
     store,
     runtime: realRuntime,
@@ -104,13 +112,18 @@ function opened({
 }
 
 /** A small server that sells one thing. */
-async function serve(t: Ending, payments: () => Payments): Promise<{ readonly url: string; readonly last: () => Sent }> {
+async function serve(
+  t: Ending,
+  payments: () => Payments,
+): Promise<{ readonly url: string; readonly last: () => Sent }> {
   let last: Sent = {};
   const server = createServer(async (request, response) => {
-    const name = request.headers["payment-signature"] === undefined ? "authorization" : "payment-signature";
+    const name =
+      request.headers["payment-signature"] === undefined ? "authorization" : "payment-signature";
     const text = request.headers[name];
     const write = (headers: readonly string[]): void => {
-      for (let at = 0; at < headers.length; at += 2) response.appendHeader(headers[at] ?? "", headers[at + 1] ?? "");
+      for (let at = 0; at < headers.length; at += 2)
+        response.appendHeader(headers[at] ?? "", headers[at + 1] ?? "");
     };
     if (typeof text !== "string") {
       write((await payments().challenge(orderOf(WISH)))?.headers ?? []);
@@ -125,9 +138,12 @@ async function serve(t: Ending, payments: () => Payments): Promise<{ readonly ur
     );
     if (taken.kind === "paid") write(taken.headers);
     const shown = taken.kind === "paid" ? { ...taken.purchase, ...taken.fulfilment } : taken;
-    response.writeHead(taken.kind === "paid" ? 200 : 503).end(JSON.stringify(shown, (_, it) => (typeof it === "bigint" ? `${it}` : it)));
+    response
+      .writeHead(taken.kind === "paid" ? 200 : 503)
+      .end(JSON.stringify(shown, (_, it) => (typeof it === "bigint" ? `${it}` : it)));
   });
-  // After seconds in which this process did nothing else it would close the connection on which a client sends the next request.
+  // After seconds in which this process did nothing else it would close the connection on which a
+  // client sends the next request.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(async () => {
@@ -142,20 +158,35 @@ async function received({ tempo: tempoChain, evm, recipient }: PaymentChains): P
 }
 
 /** Clients, each of which pays the first offer that it understands. */
-function clients({ payer, tempo: tempoChain, evm }: PaymentChains): Readonly<Record<string, (url: string) => Promise<Response>>> {
+function clients({
+  payer,
+  tempo: tempoChain,
+  evm,
+}: PaymentChains): Readonly<Record<string, (url: string) => Promise<Response>>> {
   const account = privateKeyToAccount(payer.key);
-  const client = createClient({ chain: { ...tempoLocalnet, id: tempoChain.chainId }, transport: http(tempoChain.rpcUrl), pollingInterval: 20 });
+  const client = createClient({
+    chain: { ...tempoLocalnet, id: tempoChain.chainId },
+    transport: http(tempoChain.rpcUrl),
+    pollingInterval: 20,
+  });
   const { name, version } = evm.token;
   const network = `eip155:${evm.chainId}` as const;
   const x402 = x402Client.fromConfig({
     schemes: [{ network, client: new ExactEvmScheme(account) }],
     spendControls: { allowedAssets: [{ network, asset: evm.token.address }] },
   });
-  const mppx = (methods: Parameters<typeof Mppx.create>[0]["methods"]) => (url: string) => Mppx.create({ methods, polyfill: false }).fetch(url);
+  const mppx = (methods: Parameters<typeof Mppx.create>[0]["methods"]) => (url: string) =>
+    Mppx.create({ methods, polyfill: false }).fetch(url);
   return {
-    "mppx tempo, sent by the service": mppx([tempo.charge({ account, getClient: () => client, mode: "pull" })]),
-    "mppx tempo, sent by the payer": mppx([tempo.charge({ account, getClient: () => client, mode: "push" })]),
-    "mppx evm": mppx([charge({ account, authorization: { name, version }, maxAtomicAmount: `${UNITS}` })]),
+    "mppx tempo, sent by the service": mppx([
+      tempo.charge({ account, getClient: () => client, mode: "pull" }),
+    ]),
+    "mppx tempo, sent by the payer": mppx([
+      tempo.charge({ account, getClient: () => client, mode: "push" }),
+    ]),
+    "mppx evm": mppx([
+      charge({ account, authorization: { name, version }, maxAtomicAmount: `${UNITS}` }),
+    ]),
     "@x402/fetch": (url) => wrapFetchWithPayment(fetch, x402)(url),
   };
 }

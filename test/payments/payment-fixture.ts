@@ -1,11 +1,19 @@
-// Payments over the fake chain, as one process after the other would run them on the same store; and payers. Time is simulated and moves only in `run`.
+// Payments over the fake chain, as one process after the other would run them on the same store;
+// and payers. Time is simulated and moves only in `run`.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { KyselyPlugin } from "kysely";
 import { BENEFICIARIES } from "../../src/app/beneficiaries.ts";
 import { NANO_PER_UNIT, type Purpose } from "../../src/core/billing/payment.ts";
 import { createOfferMacs } from "../../src/payments/offer-mac.ts";
-import type { Order, PaidPurchase, PaymentDeclined, PaymentHeaders, Payments, RequestMark } from "../../src/payments/payments.ts";
+import type {
+  Order,
+  PaidPurchase,
+  PaymentDeclined,
+  PaymentHeaders,
+  Payments,
+  RequestMark,
+} from "../../src/payments/payments.ts";
 import type { Rail } from "../../src/payments/rails/rail.ts";
 import { startPayments } from "../../src/payments/start.ts";
 import type { Runtime } from "../../src/runtime.ts";
@@ -23,8 +31,14 @@ export const SECRET = "a secret of 32 bytes, for tests only";
 /** Blocks that have to follow. */
 export const DEPTH = 2;
 
-/** What happens at a call that leaves the process, by its number and name: nothing, or trouble before or after the act. */
-export type Fate = (call: number, name: string) => "fine" | "lost request" | "lost answer" | "crash before" | "crash after";
+/**
+ * What happens at a call that leaves the process, by its number and name: nothing, or trouble
+ * before or after the act.
+ */
+export type Fate = (
+  call: number,
+  name: string,
+) => "fine" | "lost request" | "lost answer" | "crash before" | "crash after";
 
 /** A shop: what outlives its processes. */
 export interface Shop {
@@ -114,7 +128,10 @@ interface LifeParts extends Pick<Shop, "store" | "runtime" | "chain"> {
   readonly made: Parameters<typeof fakeProtocol>[0];
 }
 
-async function startLife({ store, runtime, chain, made }: LifeParts, options: LifeOptions): Promise<Life> {
+async function startLife(
+  { store, runtime, chain, made }: LifeParts,
+  options: LifeOptions,
+): Promise<Life> {
   const fate = options.fate ?? (() => "fine");
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => {});
@@ -134,7 +151,10 @@ async function startLife({ store, runtime, chain, made }: LifeParts, options: Li
     if (what === "crash after" || what === "lost answer") throw new Dead(what);
     return value;
   };
-  const alive: Runtime = { ...runtime, after: (ms, run) => runtime.after(ms, () => (state.isDead ? undefined : run())) };
+  const alive: Runtime = {
+    ...runtime,
+    after: (ms, run) => runtime.after(ms, () => (state.isDead ? undefined : run())),
+  };
   let log = "";
   const write = (fields: unknown, message?: unknown): void => {
     log += `${JSON.stringify(fields)} ${String(message)}\n`;
@@ -142,7 +162,13 @@ async function startLife({ store, runtime, chain, made }: LifeParts, options: Li
   const changed: string[] = [];
   const tell = (id: string): void => void changed.push(id);
   const secret = options.secret ?? SECRET;
-  const parts = { chain, outside, now: () => runtime.wallMs(), confirmations: DEPTH, local: options.local ?? false };
+  const parts = {
+    chain,
+    outside,
+    now: () => runtime.wallMs(),
+    confirmations: DEPTH,
+    local: options.local ?? false,
+  };
   const payments = await startPayments({
     store: mortal(store, state, outside),
     runtime: alive,
@@ -154,7 +180,14 @@ async function startLife({ store, runtime, chain, made }: LifeParts, options: Li
     rails: options.rails?.(parts) ?? [authorizationRail(parts), payerRail(parts)],
     protocol: fakeProtocol(made),
     marks: createOfferMacs(SECRET, null),
-    settings: { waitMs: options.waitMs ?? 5_000, offerMs: 60_000, minN: 0n, maxN: 0n, customDayN: 0n, maxCustomDays: 0 },
+    settings: {
+      waitMs: options.waitMs ?? 5_000,
+      offerMs: 60_000,
+      minN: 0n,
+      maxN: 0n,
+      customDayN: 0n,
+      maxCustomDays: 0,
+    },
   });
   return {
     payments,
@@ -167,7 +200,10 @@ async function startLife({ store, runtime, chain, made }: LifeParts, options: Li
   };
 }
 
-/** A store that a dead process cannot reach, and whose transactions are calls to the outside like all others. */
+/**
+ * A store that a dead process cannot reach, and whose transactions are calls to the outside like
+ * all others.
+ */
 function mortal(store: Store, state: { readonly isDead: boolean }, outside: Outside): Store {
   const plugin: KyselyPlugin = {
     transformQuery({ node }) {
@@ -176,8 +212,13 @@ function mortal(store: Store, state: { readonly isDead: boolean }, outside: Outs
     },
     transformResult: async ({ result }) => result,
   };
-  // A transaction that has begun goes on to its end, as in a database whose client dies while it commits.
-  return { ...store, db: store.db.withPlugin(plugin), transaction: async (run) => await outside("transaction", () => store.transaction(run)) };
+  // A transaction that has begun goes on to its end, as in a database whose client dies while it
+  // commits.
+  return {
+    ...store,
+    db: store.db.withPlugin(plugin),
+    transaction: async (run) => await outside("transaction", () => store.transaction(run)),
+  };
 }
 
 /** What somebody buys. */
@@ -191,16 +232,29 @@ export interface Wish {
 /** The mark of a request. */
 export function markOf(request: string): RequestMark {
   const hash = createHash("sha256").update(request);
-  return { fingerprint: hash.copy().digest("base64url"), digest: `sha-256=:${hash.digest("base64")}:`, resourceUrl: "https://svc.example/buy" };
+  return {
+    fingerprint: hash.copy().digest("base64url"),
+    digest: `sha-256=:${hash.digest("base64")}:`,
+    resourceUrl: "https://svc.example/buy",
+  };
 }
 
 /** The order of a wish. */
 export function orderOf({ purpose, units, request }: Wish): Order {
-  return { purpose, amountN: units * NANO_PER_UNIT, request: markOf(request), description: "something", keepsAuthorization: false };
+  return {
+    purpose,
+    amountN: units * NANO_PER_UNIT,
+    request: markOf(request),
+    description: "something",
+    keepsAuthorization: false,
+  };
 }
 
 /** Asks for offers. */
-export async function offersFor({ payments, end }: Pick<Life, "payments" | "end">, wish: Wish): Promise<FakeOffers> {
+export async function offersFor(
+  { payments, end }: Pick<Life, "payments" | "end">,
+  wish: Wish,
+): Promise<FakeOffers> {
   const challenge = await Promise.race([payments.challenge(orderOf(wish)), end]);
   assert.ok(challenge !== null, "nothing is offered");
   return parseOffers(challenge.headers[1] ?? "");
@@ -214,16 +268,28 @@ function parseOffers(text: string): FakeOffers {
 export type How = "mpp" | "x402" | "pull" | "push";
 
 /** A signed payment; for a push the money is on its way once this was called. */
-export function sign(shop: Pick<Shop, "runtime" | "chain">, offers: FakeOffers, given: Signing): PaymentHeaders {
+export function sign(
+  shop: Pick<Shop, "runtime" | "chain">,
+  offers: FakeOffers,
+  given: Signing,
+): PaymentHeaders {
   const { how, from, units, validMs = 120_000 } = given;
   const validBeforeMs = shop.runtime.wallMs() + validMs;
   const signature = given.signature ?? `signed by ${from}`;
   if (how === "mpp" || how === "x402") {
     const [accepted] = offers.x402;
     const challenge = offers.mpp["fake-auth"] ?? "";
-    const nonce = given.nonce ?? (how === "mpp" ? `for ${challenge}` : `random ${Math.floor(shop.runtime.random() * 1e12)}`);
-    const payload = { authorization: { from, nonce, units: String(units), validBeforeMs }, signature };
-    return { protocol: how, text: JSON.stringify(how === "mpp" ? { challenge, payload } : { accepted, payload }) };
+    const nonce =
+      given.nonce ??
+      (how === "mpp" ? `for ${challenge}` : `random ${Math.floor(shop.runtime.random() * 1e12)}`);
+    const payload = {
+      authorization: { from, nonce, units: String(units), validBeforeMs },
+      signature,
+    };
+    return {
+      protocol: how,
+      text: JSON.stringify(how === "mpp" ? { challenge, payload } : { accepted, payload }),
+    };
   }
   const challenge = offers.mpp["fake-tx"] ?? "";
   const tx = { kind: "payer", from, units: String(units), memo: challenge, validBeforeMs } as const;
@@ -247,13 +313,24 @@ export function bring(
   given: PaymentHeaders,
   wish: Wish,
 ): Promise<PaidPurchase | PaymentDeclined | { readonly kind: "refused" }> {
-  return Promise.race([life.payments.take<{ readonly kind: "refused" }>(given, markOf(wish.request), async () => orderOf(wish)), life.end]);
+  return Promise.race([
+    life.payments.take<{ readonly kind: "refused" }>(given, markOf(wish.request), async () =>
+      orderOf(wish),
+    ),
+    life.end,
+  ]);
 }
 
 const MAX_BRINGS = 100;
 
-/** Brings a payment again and again until it is not under way any more: however slow the store is. */
-export async function insist(shop: Shop, life: Life, { given, wish }: { readonly given: PaymentHeaders; readonly wish: Wish }) {
+/**
+ * Brings a payment again and again until it is not under way any more: however slow the store is.
+ */
+export async function insist(
+  shop: Shop,
+  life: Life,
+  { given, wish }: { readonly given: PaymentHeaders; readonly wish: Wish },
+) {
   for (let brings = 0; ; brings++) {
     const taken = await shop.run(bring(life, given, wish));
     if (wordOf(taken) !== "payment_pending" || brings >= MAX_BRINGS) return taken;
@@ -262,6 +339,8 @@ export async function insist(shop: Shop, life: Life, { given, wish }: { readonly
 }
 
 /** What a taken payment came to, in one word. */
-export function wordOf(taken: PaidPurchase | PaymentDeclined | { readonly kind: "refused" }): string {
+export function wordOf(
+  taken: PaidPurchase | PaymentDeclined | { readonly kind: "refused" },
+): string {
   return taken.kind === "unpaid" ? taken.fault.code : taken.kind;
 }

@@ -1,11 +1,21 @@
-// The protocol's headers against the stock libraries of both sides, and against whatever else a client may send.
+// The protocol's headers against the stock libraries of both sides, and against whatever else a
+// client may send.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodePaymentRequiredHeader, decodePaymentResponseHeader, encodePaymentSignatureHeader } from "@x402/core/http";
+import {
+  decodePaymentRequiredHeader,
+  decodePaymentResponseHeader,
+  encodePaymentSignatureHeader,
+} from "@x402/core/http";
 import fc from "fast-check";
 import { Challenge, Credential, Errors, Receipt } from "mppx";
 import { Fetch } from "mppx/client";
-import { type ChallengeParts, createProtocol, type Protocol, type ReadPayment } from "../../src/payments/protocol.ts";
+import {
+  type ChallengeParts,
+  createProtocol,
+  type Protocol,
+  type ReadPayment,
+} from "../../src/payments/protocol.ts";
 import { MAX_CREDENTIAL_CHARS } from "../../src/payments/protocol-credential.ts";
 import { PROBLEMS, problemDetails } from "../../src/payments/protocol-problems.ts";
 import type { BadPayment } from "../../src/payments/rails/rail.ts";
@@ -18,7 +28,12 @@ const DIGEST = "sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:";
 const FINGERPRINT = "b5Pw0Vm8Hn2gq8l2ZC9Yh8wYvZ8vVfH3m0y6v1r9a7Q";
 const EXPIRES_AT_MS = Date.parse("2099-01-01T00:00:00.000Z");
 
-const request = { amount: "100000", currency: TOKEN, recipient: RECIPIENT, methodDetails: { chainId: 1337 } };
+const request = {
+  amount: "100000",
+  currency: TOKEN,
+  recipient: RECIPIENT,
+  methodDetails: { chainId: 1337 },
+};
 const x402Offer = {
   scheme: "exact",
   network: "eip155:31337",
@@ -31,7 +46,11 @@ const x402Offer = {
 
 const protocol = protocolWith({});
 
-function protocolWith({ realm = REALM, secret = SECRET, previousSecret = null as string | null }): Protocol {
+function protocolWith({
+  realm = REALM,
+  secret = SECRET,
+  previousSecret = null as string | null,
+}): Protocol {
   return createProtocol({ realm, secret, previousSecret });
 }
 
@@ -59,7 +78,11 @@ function challengeOf(over: Partial<ChallengeParts> = {}, from = protocol) {
 }
 
 function credentialOf(over: Partial<ChallengeParts> = {}, from = protocol): string {
-  return Credential.serialize({ challenge: challengeOf(over, from), payload: { type: "hash", hash: "0x12" }, source: "did:pkh:eip155:1337:0xabc" });
+  return Credential.serialize({
+    challenge: challengeOf(over, from),
+    payload: { type: "hash", hash: "0x12" },
+    source: "did:pkh:eip155:1337:0xabc",
+  });
 }
 
 function wireOf(text: string): { challenge: Record<string, unknown>; [name: string]: unknown } {
@@ -79,54 +102,85 @@ function problemOf(text: string, from = protocol): string {
   return "kind" in answer ? answer.problem : "none";
 }
 
-test("a stock client reads every offer of a challenge, and its answer is found to be to that challenge, with what it was bound to", () => {
-  const challenges = Challenge.fromHeadersList(
-    headersOf({
-      offers: [
-        { method: "tempo", intent: "charge", request },
-        { method: "evm", intent: "charge", request: { ...request, amount: "7" } },
+test(
+  "a stock client reads every offer of a challenge, and its answer is found to be to that " +
+    "challenge, with what it was bound to",
+  () => {
+    const challenges = Challenge.fromHeadersList(
+      headersOf({
+        offers: [
+          { method: "tempo", intent: "charge", request },
+          { method: "evm", intent: "charge", request: { ...request, amount: "7" } },
+        ],
+      }),
+    );
+    assert.deepEqual(
+      challenges.map((it) => [
+        it.method,
+        it.intent,
+        it.request["amount"],
+        it.realm,
+        it.digest,
+        it.expires,
+      ]),
+      [
+        ["tempo", "charge", "100000", REALM, DIGEST, "2099-01-01T00:00:00.000Z"],
+        ["evm", "charge", "7", REALM, DIGEST, "2099-01-01T00:00:00.000Z"],
       ],
-    }),
-  );
-  assert.deepEqual(
-    challenges.map((it) => [it.method, it.intent, it.request["amount"], it.realm, it.digest, it.expires]),
-    [
-      ["tempo", "charge", "100000", REALM, DIGEST, "2099-01-01T00:00:00.000Z"],
-      ["evm", "charge", "7", REALM, DIGEST, "2099-01-01T00:00:00.000Z"],
-    ],
-  );
-  for (const challenge of challenges) {
-    const { id, realm, method, intent, expires } = challenge;
-    const given = Credential.serialize({ challenge, payload: { any: ["thing"] }, source: "did:pkh:eip155:1337:0xabc" });
-    assert.deepEqual(read(given), {
-      protocol: "mpp",
-      challenge: { id, realm, method, intent, request: challenge.request, expires },
-      payload: { any: ["thing"] },
-      source: "did:pkh:eip155:1337:0xabc",
-      bound: { digest: DIGEST, fingerprint: FINGERPRINT },
-    });
-  }
-});
+    );
+    for (const challenge of challenges) {
+      const { id, realm, method, intent, expires } = challenge;
+      const given = Credential.serialize({
+        challenge,
+        payload: { any: ["thing"] },
+        source: "did:pkh:eip155:1337:0xabc",
+      });
+      assert.deepEqual(read(given), {
+        protocol: "mpp",
+        challenge: { id, realm, method, intent, request: challenge.request, expires },
+        payload: { any: ["thing"] },
+        source: "did:pkh:eip155:1337:0xabc",
+        bound: { digest: DIGEST, fingerprint: FINGERPRINT },
+      });
+    }
+  },
+);
 
 test("no two challenges have one id, even of one offer in one moment", () => {
   assert.equal(new Set(Array.from({ length: 200 }, () => challengeOf().id)).size, 200);
 });
 
-test("a challenge of the previous secret is taken until its secret is forgotten; of another secret or realm it is not", () => {
-  const old = protocolWith({ secret: `${SECRET}, before` });
-  const given = credentialOf({}, old);
-  assert.equal(problemOf(given, protocolWith({ previousSecret: `${SECRET}, before` })), "none");
-  assert.equal(problemOf(given), "invalid-challenge");
-  assert.equal(problemOf(credentialOf({}, protocolWith({ realm: "other.example" }))), "invalid-challenge");
-});
+test(
+  "a challenge of the previous secret is taken until its secret is forgotten; of another " +
+    "secret or realm it is not",
+  () => {
+    const old = protocolWith({ secret: `${SECRET}, before` });
+    const given = credentialOf({}, old);
+    assert.equal(problemOf(given, protocolWith({ previousSecret: `${SECRET}, before` })), "none");
+    assert.equal(problemOf(given), "invalid-challenge");
+    assert.equal(
+      problemOf(credentialOf({}, protocolWith({ realm: "other.example" }))),
+      "invalid-challenge",
+    );
+  },
+);
 
 test("no part of a challenge can be changed, moved into another or left out", () => {
   const given = credentialOf({ keepsAuthorization: true });
   const { challenge } = wireOf(given);
-  const other = wireOf(credentialOf({ fingerprint: "another", digest: DIGEST.replace("RBN", "RBM"), expiresAtMs: EXPIRES_AT_MS + 1 })).challenge;
+  const other = wireOf(
+    credentialOf({
+      fingerprint: "another",
+      digest: DIGEST.replace("RBN", "RBM"),
+      expiresAtMs: EXPIRES_AT_MS + 1,
+    }),
+  ).challenge;
   const changed: Record<string, unknown>[] = [
     ...["id", "opaque", "digest", "expires"].map((name) => ({ ...challenge, [name]: other[name] })),
-    { ...challenge, request: Buffer.from(JSON.stringify({ ...request, amount: "1" })).toString("base64url") },
+    {
+      ...challenge,
+      request: Buffer.from(JSON.stringify({ ...request, amount: "1" })).toString("base64url"),
+    },
     { ...challenge, method: "evm" },
     { ...challenge, intent: "session" },
     { ...challenge, realm: "other.example" },
@@ -137,48 +191,77 @@ test("no part of a challenge can be changed, moved into another or left out", ()
     { ...challenge, header: undefined, digest: `${DIGEST}|Payment-Authorization` },
   ];
   assert.equal(problemOf(given), "none");
-  for (const it of changed) assert.notEqual(problemOf(textOf({ ...wireOf(given), challenge: it })), "none", JSON.stringify(it));
+  for (const it of changed)
+    assert.notEqual(
+      problemOf(textOf({ ...wireOf(given), challenge: it })),
+      "none",
+      JSON.stringify(it),
+    );
 });
 
-test("a stock client answers in Payment-Authorization where Authorization has to stay, and keeps what stands there", async () => {
-  const asked: Headers[] = [];
-  const paying = Fetch.from({
-    fetch: async (_, init) => {
-      const headers = new Headers(init?.headers);
-      asked.push(headers);
-      return headers.has("payment-authorization")
-        ? new Response("done")
-        : new Response(null, { status: 402, headers: headersOf({ keepsAuthorization: true }) });
-    },
-    methods: [
-      {
-        name: "tempo",
-        intent: "charge",
-        createCredential: async ({ challenge }: { challenge: Challenge.Challenge }) => Credential.serialize({ challenge, payload: {} }),
+test(
+  "a stock client answers in Payment-Authorization where Authorization has to stay, and keeps " +
+    "what stands there",
+  async () => {
+    const asked: Headers[] = [];
+    const paying = Fetch.from({
+      fetch: async (_, init) => {
+        const headers = new Headers(init?.headers);
+        asked.push(headers);
+        return headers.has("payment-authorization")
+          ? new Response("done")
+          : new Response(null, { status: 402, headers: headersOf({ keepsAuthorization: true }) });
       },
-    ] as never,
-  });
-  const answer = await paying("https://svc.example/rpc", { headers: { authorization: "Bearer svc_ak_x" } });
-  assert.equal(await answer.text(), "done");
-  const [, paid] = asked;
-  assert.equal(paid?.get("authorization"), "Bearer svc_ak_x");
-  assert.equal(problemOf(paid?.get("payment-authorization") ?? ""), "none");
-});
+      methods: [
+        {
+          name: "tempo",
+          intent: "charge",
+          createCredential: async ({ challenge }: { challenge: Challenge.Challenge }) =>
+            Credential.serialize({ challenge, payload: {} }),
+        },
+      ] as never,
+    });
+    const answer = await paying("https://svc.example/rpc", {
+      headers: { authorization: "Bearer svc_ak_x" },
+    });
+    assert.equal(await answer.text(), "done");
+    const [, paid] = asked;
+    assert.equal(paid?.get("authorization"), "Bearer svc_ak_x");
+    assert.equal(problemOf(paid?.get("payment-authorization") ?? ""), "none");
+  },
+);
 
 test("the stock x402 library reads the offers, and its payment is read back as it was written", () => {
   const header = headersOf({ offers: [], x402: [x402Offer] }).get("payment-required") ?? "";
   const required = decodePaymentRequiredHeader(header);
   assert.deepEqual(required.accepts, [x402Offer]);
-  assert.deepEqual(required.resource, { url: "https://svc.example/api/v1/agent/key/fund", description: "Fund a key", mimeType: "application/json" });
+  assert.deepEqual(required.resource, {
+    url: "https://svc.example/api/v1/agent/key/fund",
+    description: "Fund a key",
+    mimeType: "application/json",
+  });
   const payload = { signature: "0x12", authorization: { from: RECIPIENT } };
-  const text = encodePaymentSignatureHeader({ x402Version: 2, accepted: x402Offer, payload, resource: required.resource });
-  assert.deepEqual(protocol.read({ protocol: "x402", text }), { protocol: "x402", accepted: x402Offer, payload, bound: null });
+  const text = encodePaymentSignatureHeader({
+    x402Version: 2,
+    accepted: x402Offer,
+    payload,
+    resource: required.resource,
+  });
+  assert.deepEqual(protocol.read({ protocol: "x402", text }), {
+    protocol: "x402",
+    accepted: x402Offer,
+    payload,
+    bound: null,
+  });
 });
 
 test("what a credential is, is decided by what it says, not by the header that it came in", () => {
   const mpp = protocol.read({ protocol: "x402", text: credentialOf() });
   assert.ok("protocol" in mpp && mpp.protocol === "mpp");
-  assert.equal(problemOf(textOf({ ...wireOf(credentialOf()), x402Version: 2, accepted: x402Offer })), "malformed-credential");
+  assert.equal(
+    problemOf(textOf({ ...wireOf(credentialOf()), x402Version: 2, accepted: x402Offer })),
+    "malformed-credential",
+  );
   for (const accepted of [
     { ...x402Offer, scheme: "upto" },
     { ...x402Offer, network: "solana:1" },
@@ -186,39 +269,61 @@ test("what a credential is, is decided by what it says, not by the header that i
     { ...x402Offer, payTo: 5 },
     null,
   ]) {
-    assert.equal(problemOf(textOf({ x402Version: 2, accepted, payload: {} })), "malformed-credential");
+    assert.equal(
+      problemOf(textOf({ x402Version: 2, accepted, payload: {} })),
+      "malformed-credential",
+    );
   }
 });
 
-test("huge, deep, truncated, repeated and mistyped input is refused with a reason and never thrown at", () => {
-  const given = credentialOf();
-  const wire = wireOf(given);
-  const json = JSON.stringify(wire);
-  const refused = [
-    "",
-    "Payment",
-    "Payment ",
-    "Bearer abc",
-    "%%%",
-    textOf("null"),
-    textOf("[]"),
-    textOf("{"),
-    textOf('"x"'),
-    textOf({ challenge: wire.challenge, payload: "x".repeat(MAX_CREDENTIAL_CHARS) }),
-    textOf(`{"challenge":${JSON.stringify(wire.challenge)},"payload":${"[".repeat(5_000)}${"]".repeat(5_000)}}`),
-    textOf(json.replace('"payload":', '"payload":1,"payload":')),
-    textOf(json.replace('"challenge":{', '"challenge":{"realm":"svc.example",')),
-    textOf(json.replace('"payload":', '"challenge":{},"payload":')),
-    Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]).toString("base64"),
-    ...["id", "realm", "method", "intent", "request"].flatMap((name) =>
-      [null, 1, "", {}, []].map((it) => textOf({ ...wire, challenge: { ...wire.challenge, [name]: it } })),
-    ),
-    textOf({ ...wire, challenge: { ...wire.challenge, request: textOf('{"amount":"1","amount":"100000"}') } }),
-    textOf({ ...wire, source: 5 }),
-  ];
-  for (const text of refused) assert.match(problemOf(text), /^(malformed-credential|invalid-challenge)$/, text.slice(0, 80));
-  for (let end = 8; end < given.length - 1; end += 7) assert.equal(problemOf(given.slice(0, end)), "malformed-credential");
-});
+test(
+  "huge, deep, truncated, repeated and mistyped input is refused with a reason and never " +
+    "thrown at",
+  () => {
+    const given = credentialOf();
+    const wire = wireOf(given);
+    const json = JSON.stringify(wire);
+    const refused = [
+      "",
+      "Payment",
+      "Payment ",
+      "Bearer abc",
+      "%%%",
+      textOf("null"),
+      textOf("[]"),
+      textOf("{"),
+      textOf('"x"'),
+      textOf({ challenge: wire.challenge, payload: "x".repeat(MAX_CREDENTIAL_CHARS) }),
+      textOf(
+        `{"challenge":${JSON.stringify(wire.challenge)},"payload":${"[".repeat(5_000)}${"]".repeat(5_000)}}`,
+      ),
+      textOf(json.replace('"payload":', '"payload":1,"payload":')),
+      textOf(json.replace('"challenge":{', '"challenge":{"realm":"svc.example",')),
+      textOf(json.replace('"payload":', '"challenge":{},"payload":')),
+      Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]).toString(
+        "base64",
+      ),
+      ...["id", "realm", "method", "intent", "request"].flatMap((name) =>
+        [null, 1, "", {}, []].map((it) =>
+          textOf({ ...wire, challenge: { ...wire.challenge, [name]: it } }),
+        ),
+      ),
+      textOf({
+        ...wire,
+        challenge: { ...wire.challenge, request: textOf('{"amount":"1","amount":"100000"}') },
+      }),
+      textOf({ ...wire, source: 5 }),
+    ];
+    for (const text of refused)
+      assert.match(
+        problemOf(text),
+        /^(malformed-credential|invalid-challenge)$/,
+        text.slice(0, 80),
+      );
+    for (let end = 8; end < given.length - 1; end += 7)
+      assert.equal(problemOf(given.slice(0, end)), "malformed-credential");
+  },
+);
 
 test("whatever is changed in a credential, it is refused or still answers the very same challenge", () => {
   const given = credentialOf();
@@ -231,15 +336,22 @@ test("whatever is changed in a credential, it is refused or still answers the ve
   fc.assert(
     fc.property(
       fc.oneof(
-        fc.tuple(names, fc.jsonValue()).map(([name, value]) => textOf({ ...wire, challenge: { ...wire.challenge, [name]: value } })),
+        fc
+          .tuple(names, fc.jsonValue())
+          .map(([name, value]) =>
+            textOf({ ...wire, challenge: { ...wire.challenge, [name]: value } }),
+          ),
         cut.map(([at, length, text]) => textOf(json.slice(0, at) + text + json.slice(at + length))),
-        fc.tuple(fc.nat(given.length), fc.string({ maxLength: 3 })).map(([at, text]) => given.slice(0, at) + text + given.slice(at + 1)),
+        fc
+          .tuple(fc.nat(given.length), fc.string({ maxLength: 3 }))
+          .map(([at, text]) => given.slice(0, at) + text + given.slice(at + 1)),
         fc.jsonValue().map(textOf),
         fc.string({ maxLength: 200 }),
       ),
       (text) => {
         const answer = read(text);
-        if ("kind" in answer) return assert.ok(answer.reason.length > 0 && answer.problem in PROBLEMS);
+        if ("kind" in answer)
+          return assert.ok(answer.reason.length > 0 && answer.problem in PROBLEMS);
         assert.ok(answer.protocol === "mpp");
         assert.deepEqual([answer.challenge, answer.bound], [whole.challenge, whole.bound]);
       },
@@ -260,7 +372,14 @@ test("a description of any characters is a legal header that a stock client read
 
 test("receipts are those of both protocols", () => {
   const txHash = `0x${"ab".repeat(32)}`;
-  const parts = { purchaseId: "pur_1", method: "tempo", txHash, network: "eip155:1337", payer: RECIPIENT, atMs: 1_700_000_000_000 };
+  const parts = {
+    purchaseId: "pur_1",
+    method: "tempo",
+    txHash,
+    network: "eip155:1337",
+    payer: RECIPIENT,
+    atMs: 1_700_000_000_000,
+  };
   const [mppName, mpp = ""] = protocol.receipt({ ...parts, protocol: "mpp" });
   assert.equal(mppName, "Payment-Receipt");
   assert.deepEqual(Receipt.deserialize(mpp), {

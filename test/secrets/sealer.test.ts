@@ -9,17 +9,21 @@ import { createSealer, localSecret } from "../../src/secrets/sealer.ts";
 const FIRST = "first secret of at least 32 bytes!";
 const SECOND = "second secret of at least 32 bytes";
 
-test("a sealed text opens with its secret, also as the previous one, and in its own context only; twice sealed it looks different", () => {
-  const first = createSealer(FIRST, null);
-  const sealed = first.seal("a text", "here");
-  assert.equal(first.open(sealed, "here"), "a text");
-  assert.equal(first.open(sealed, "there"), null);
-  assert.notEqual(first.seal("a text", "here"), sealed);
-  assert.ok(!sealed.includes("text") && first.isCurrent(sealed));
-  const rotated = createSealer(SECOND, FIRST);
-  assert.deepEqual([rotated.open(sealed, "here"), rotated.isCurrent(sealed)], ["a text", false]);
-  assert.equal(createSealer(SECOND, null).open(sealed, "here"), null);
-});
+test(
+  "a sealed text opens with its secret, also as the previous one, and in its own context only; " +
+    "twice sealed it looks different",
+  () => {
+    const first = createSealer(FIRST, null);
+    const sealed = first.seal("a text", "here");
+    assert.equal(first.open(sealed, "here"), "a text");
+    assert.equal(first.open(sealed, "there"), null);
+    assert.notEqual(first.seal("a text", "here"), sealed);
+    assert.ok(!sealed.includes("text") && first.isCurrent(sealed));
+    const rotated = createSealer(SECOND, FIRST);
+    assert.deepEqual([rotated.open(sealed, "here"), rotated.isCurrent(sealed)], ["a text", false]);
+    assert.equal(createSealer(SECOND, null).open(sealed, "here"), null);
+  },
+);
 
 test("a text that was changed, cut off or made up opens to nothing, and never throws", () => {
   const sealer = createSealer(FIRST, null);
@@ -31,7 +35,8 @@ test("a text that was changed, cut off or made up opens to nothing, and never th
     if (at < sealed.length - 1) assert.equal(sealer.open(changed, "here"), null, `at ${at}`);
     assert.equal(sealer.open(sealed.slice(0, at), "here"), null);
   }
-  for (const text of ["", ".", "v1..", "v1.000000000000.", "v2.x.y", "\u0000"]) assert.equal(sealer.open(text, "here"), null);
+  for (const text of ["", ".", "v1..", "v1.000000000000.", "v2.x.y", "\u0000"])
+    assert.equal(sealer.open(text, "here"), null);
 });
 
 test("without SVC_SECRET the secret is made once and only its owner may read it", (t) => {

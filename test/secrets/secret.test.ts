@@ -2,7 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { hashOf, isSameSecret, newId, newSecret, prefixOf, readSecret, type SecretKind } from "../../src/secrets/secret.ts";
+import {
+  hashOf,
+  isSameSecret,
+  newId,
+  newSecret,
+  prefixOf,
+  readSecret,
+  type SecretKind,
+} from "../../src/secrets/secret.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -26,7 +34,10 @@ test("every character of every place is as likely as every other", () => {
   const counts = new Map<string, number>();
   for (const it of secrets.join("")) counts.set(it, (counts.get(it) ?? 0) + 1);
   const expected = (4_000 * 38) / 62;
-  const chiSquared = [...ALPHABET].reduce((sum, it) => sum + ((counts.get(it) ?? 0) - expected) ** 2 / expected, 0);
+  const chiSquared = [...ALPHABET].reduce(
+    (sum, it) => sum + ((counts.get(it) ?? 0) - expected) ** 2 / expected,
+    0,
+  );
   assert.ok(chiSquared < 130, `chi squared ${chiSquared} with 61 degrees of freedom`);
 });
 
@@ -34,19 +45,36 @@ test("every single wrong, missing, added or swapped character is noticed", () =>
   for (const kind of ["key", "token"] satisfies SecretKind[]) {
     const secret = newSecret(kind);
     for (let at = 0; at < secret.length; at++) {
-      for (const it of `${ALPHABET}_- `) if (it !== secret[at]) assert.equal(readSecret(secret.slice(0, at) + it + secret.slice(at + 1)), null);
+      for (const it of `${ALPHABET}_- `)
+        if (it !== secret[at])
+          assert.equal(readSecret(secret.slice(0, at) + it + secret.slice(at + 1)), null);
       assert.equal(readSecret(secret.slice(0, at) + secret.slice(at + 1)), null);
       const [a = "", b = ""] = [secret[at], secret[at + 1]];
-      if (b !== "" && a !== b) assert.equal(readSecret(secret.slice(0, at) + b + a + secret.slice(at + 2)), null);
+      if (b !== "" && a !== b)
+        assert.equal(readSecret(secret.slice(0, at) + b + a + secret.slice(at + 2)), null);
     }
-    for (const it of [`${secret}a`, ` ${secret}`, `${secret}\n`, secret.toLowerCase(), secret.toUpperCase(), encodeURIComponent(`${secret}%`)])
+    for (const it of [
+      `${secret}a`,
+      ` ${secret}`,
+      `${secret}\n`,
+      secret.toLowerCase(),
+      secret.toUpperCase(),
+      encodeURIComponent(`${secret}%`),
+    ])
       assert.equal(readSecret(it), null);
   }
 });
 
 test("no other text is taken for a secret", () => {
-  fc.assert(fc.property(fc.string({ maxLength: 80, unit: "binary" }), (text) => readSecret(text) === null));
-  fc.assert(fc.property(fc.string({ minLength: 44, maxLength: 44, unit: fc.constantFrom(...ALPHABET) }), (text) => readSecret(`svc_ak_${text}`) === null));
+  fc.assert(
+    fc.property(fc.string({ maxLength: 80, unit: "binary" }), (text) => readSecret(text) === null),
+  );
+  fc.assert(
+    fc.property(
+      fc.string({ minLength: 44, maxLength: 44, unit: fc.constantFrom(...ALPHABET) }),
+      (text) => readSecret(`svc_ak_${text}`) === null,
+    ),
+  );
 });
 
 test("a hash is SHA-256 in base64url", () => {
@@ -55,11 +83,20 @@ test("a hash is SHA-256 in base64url", () => {
 
 test("a token is compared with texts of any length", () => {
   assert.ok(isSameSecret("operator", "operator"));
-  for (const it of ["", "operato", "operator ", "Operator", "x".repeat(100_000)]) assert.ok(!isSameSecret(it, "operator"));
+  for (const it of ["", "operato", "operator ", "Operator", "x".repeat(100_000)])
+    assert.ok(!isSameSecret(it, "operator"));
 });
 
 test("ids of later moments come later in order, and none of the same moment are equal", () => {
-  const moments = [0, 1, 35, 36, Date.UTC(2026, 0, 1), Date.UTC(2026, 0, 1) + 1, Date.UTC(2900, 0, 1)];
+  const moments = [
+    0,
+    1,
+    35,
+    36,
+    Date.UTC(2026, 0, 1),
+    Date.UTC(2026, 0, 1) + 1,
+    Date.UTC(2900, 0, 1),
+  ];
   const ids = moments.map((it) => newId("key", it));
   assert.deepEqual([...ids].sort(), ids);
   for (const it of ids) assert.match(it, /^key_[0-9a-z]{20}$/);

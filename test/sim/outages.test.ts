@@ -1,5 +1,6 @@
-// A seeded simulation of bad days: nodes that hang, return, are slow or refuse, under a steady load of callers who wait or leave, with every strategy. What
-// holds on every such day is checked at every step. A failure names its seed; the same seed replays it.
+// A seeded simulation of bad days: nodes that hang, return, are slow or refuse, under a steady load
+// of callers who wait or leave, with every strategy. What holds on every such day is checked at
+// every step. A failure names its seed; the same seed replays it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Strategy } from "../../src/core/routing/strategy.ts";
@@ -8,7 +9,12 @@ import { type Routed, type RoutingBench, routingBench } from "../fakes/routing.t
 import { seededRandom } from "../fakes/runtime.ts";
 
 const CHANCE = Math.floor(Math.random() * 2 ** 31);
-const STRATEGIES: readonly Strategy[] = ["load-balanced", "latency-weighted", "fastest", "priority"];
+const STRATEGIES: readonly Strategy[] = [
+  "load-balanced",
+  "latency-weighted",
+  "fastest",
+  "priority",
+];
 const STEP_MS = 50;
 const CALLERS = 3;
 const SLOW_METHOD = "debug_traceTransaction";
@@ -24,7 +30,12 @@ interface Day {
   readonly random: () => number;
   readonly moods: Map<string, Mood>;
   readonly strategy: Strategy;
-  readonly under: { readonly routed: Routed; readonly atMs: number; readonly leaves: boolean; readonly write: boolean }[];
+  readonly under: {
+    readonly routed: Routed;
+    readonly atMs: number;
+    readonly leaves: boolean;
+    readonly write: boolean;
+  }[];
   readonly took: { readonly atMs: number; readonly tookMs: number; readonly ok: boolean }[];
   writes: number;
 }
@@ -46,17 +57,32 @@ function dayOf(seed: number, strategy: Strategy): Day {
 /** Lets time pass under load: 20 calls a second, a few of them slow ones, a few writes. */
 function live(day: Day, ms: number): void {
   const { bench, random, moods, strategy } = day;
-  for (const endMs = bench.runtime.now() + ms; bench.runtime.now() < endMs; bench.runtime.advance(STEP_MS)) {
+  for (
+    const endMs = bench.runtime.now() + ms;
+    bench.runtime.now() < endMs;
+    bench.runtime.advance(STEP_MS)
+  ) {
     for (const { id } of bench.providers) {
-      if (moods.get(id) === "refusing") bench.failures.set(id, plainFailure("network", "ECONNRESET"));
+      if (moods.get(id) === "refusing")
+        bench.failures.set(id, plainFailure("network", "ECONNRESET"));
       else bench.failures.delete(id);
     }
     const chance = random();
     const write = chance < 0.02;
     const method = write ? "eth_sendRawTransaction" : chance < 0.05 ? SLOW_METHOD : QUICK_METHOD;
     if (write) day.writes += 1;
-    const routed = bench.ask({ method, caller: `caller ${Math.floor(random() * CALLERS)}`, strategy, deadlineMs: method === SLOW_METHOD ? 30_000 : 10_000 });
-    day.under.push({ routed, atMs: bench.runtime.now(), leaves: random() < 0.5, write: method !== QUICK_METHOD });
+    const routed = bench.ask({
+      method,
+      caller: `caller ${Math.floor(random() * CALLERS)}`,
+      strategy,
+      deadlineMs: method === SLOW_METHOD ? 30_000 : 10_000,
+    });
+    day.under.push({
+      routed,
+      atMs: bench.runtime.now(),
+      leaves: random() < 0.5,
+      write: method !== QUICK_METHOD,
+    });
     for (const [at, call] of [...day.under.entries()].reverse()) {
       const tookMs = call.routed.tookMs();
       const gone = tookMs === null && call.leaves && bench.runtime.now() - call.atMs > GIVES_UP_MS;
@@ -64,7 +90,11 @@ function live(day: Day, ms: number): void {
       if (gone) call.routed.route.cancel();
       day.under.splice(at, 1);
       if (call.write) continue;
-      day.took.push({ atMs: call.atMs, tookMs: tookMs ?? GIVES_UP_MS, ok: call.routed.outcome()?.kind === "result" });
+      day.took.push({
+        atMs: call.atMs,
+        tookMs: tookMs ?? GIVES_UP_MS,
+        ok: call.routed.outcome()?.kind === "result",
+      });
     }
   }
 }
@@ -91,7 +121,8 @@ for (const seed of [301, CHANCE]) {
         day.moods.set(id, mood);
         const fromMs = bench.runtime.now();
         live(day, 40_000);
-        if (mood === "slow") assert.equal(bench.stateOf(Number(id.slice(1))), "closed", "slowness opens nothing");
+        if (mood === "slow")
+          assert.equal(bench.stateOf(Number(id.slice(1))), "closed", "slowness opens nothing");
         const during = tookBetween(day, fromMs, fromMs + 30_000);
         assert.ok(
           during.every(({ ok }) => ok),
@@ -105,7 +136,12 @@ for (const seed of [301, CHANCE]) {
         );
         day.moods.set(id, "well");
         live(day, 70_000);
-        for (const [index] of bench.providers.entries()) assert.equal(bench.stateOf(index), "closed", `p${index} is not in use again after it was ${mood}`);
+        for (const [index] of bench.providers.entries())
+          assert.equal(
+            bench.stateOf(index),
+            "closed",
+            `p${index} is not in use again after it was ${mood}`,
+          );
       }
       checkWrites(day);
     });
@@ -123,9 +159,15 @@ for (const seed of [301, CHANCE]) {
       live(day, 15_000);
       const after = tookBetween(day, backMs, backMs + 10_000);
       const first = after.find(({ ok }) => ok);
-      assert.ok(first !== undefined && first.atMs + first.tookMs <= backMs + 2_000, `the first result came ${(first?.atMs ?? Number.NaN) - backMs} ms later`);
+      assert.ok(
+        first !== undefined && first.atMs + first.tookMs <= backMs + 2_000,
+        `the first result came ${(first?.atMs ?? Number.NaN) - backMs} ms later`,
+      );
       const last = after.findLast(({ ok }) => !ok);
-      assert.ok((last?.atMs ?? 0) <= backMs + 2_000, `a call failed ${(last?.atMs ?? 0) - backMs} ms after an outage of ${outageMs} ms`);
+      assert.ok(
+        (last?.atMs ?? 0) <= backMs + 2_000,
+        `a call failed ${(last?.atMs ?? 0) - backMs} ms after an outage of ${outageMs} ms`,
+      );
     }
     checkWrites(day);
   });

@@ -1,5 +1,6 @@
-// A seeded simulation of subscriptions: providers that follow one chain badly, subscribers that come and go, and what each of them was told checked against the
-// chain itself. A failure names its seed and the simulated time; the same seed replays it.
+// A seeded simulation of subscriptions: providers that follow one chain badly, subscribers that
+// come and go, and what each of them was told checked against the chain itself. A failure names its
+// seed and the simulated time; the same seed replays it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Provider } from "../../src/core/provider/profile.ts";
@@ -7,10 +8,20 @@ import { readHead } from "../../src/core/stream/chain-event.ts";
 import { readSubscription, type Subscription } from "../../src/core/stream/subscription.ts";
 import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
 import type { Subscriber } from "../../src/upstream/stream/subscriber.ts";
-import { createSubscriptions, type Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
+import {
+  createSubscriptions,
+  type Subscriptions,
+} from "../../src/upstream/stream/subscriptions.ts";
 import { createTimerWheel, type TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
-import { ADDRESSES, type ChainBlock, type FakeChain, fakeChain, headerText, TOPICS } from "../fakes/chain.ts";
+import {
+  ADDRESSES,
+  type ChainBlock,
+  type FakeChain,
+  fakeChain,
+  headerText,
+  TOPICS,
+} from "../fakes/chain.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { type FakeNode, type FakeSockets, fakeSockets } from "../fakes/sockets.ts";
@@ -21,8 +32,9 @@ const SETTLE_MS = 45_000;
 const SLICE_MS = 10;
 const MAX_AUDIENCES = 25;
 /**
- * With fewer than these nobody leaves of their own accord. How many are there at the end of a round was chance alone (joining against leaving, and what
- * cannot be polled is refused at once), so any change of its course could leave too few to show anything, though all who were there had settled.
+ * With fewer than these nobody leaves of their own accord. How many are there at the end of a round
+ * was chance alone (joining against leaving, and what cannot be polled is refused at once), so any
+ * change of its course could leave too few to show anything, though all who were there had settled.
  */
 const LEAST_AUDIENCES = 5;
 /** Bounds of the set under test. */
@@ -60,48 +72,90 @@ interface Sim {
   places: Place[];
   /** The first complaint of an audience. */
   complaint: unknown;
-  readonly tally: { events: number; ended: number; refused: number; settled: number; joined: number };
+  readonly tally: {
+    events: number;
+    ended: number;
+    refused: number;
+    settled: number;
+    joined: number;
+  };
 }
 
 const CHANCE = Math.floor(Math.random() * 2 ** 31);
 
-/** `polled`: no provider has a socket. `mixed`: one has, and where it fails the others are polled. */
+/**
+ * `polled`: no provider has a socket. `mixed`: one has, and where it fails the others are polled.
+ */
 type Reach = "sockets" | "polled" | "mixed";
 const REACHES: readonly Reach[] = ["sockets", "polled", "mixed"];
 
-for (const [seed, reach] of [201, 203, 1_014, 1_076, 1_150, CHANCE].flatMap((it) => REACHES.map((reach) => [it, reach] as const))) {
-  test(`subscribers are told the chain, whole and in order, whatever providers do (${reach}, seed ${seed})`, async (t) => {
-    const sim = build(seed, reach);
-    for (let round = 0; round < ROUNDS; round++) {
-      for (const endMs = sim.runtime.now() + ROUND_MS; sim.runtime.now() < endMs; await pass(sim, 20 + Math.floor(sim.random() * 400))) stir(sim);
-      await settle(sim);
-    }
-    await empty(sim);
-    const counts = sim.subscriptions.counts();
-    const failovers = counts.reduce((sum, it) => sum + Object.values(it.failovers).reduce((left, right) => left + right, 0), 0);
-    const filled = counts.reduce((sum, it) => sum + it.filledBlocks, 0);
-    t.diagnostic(`${JSON.stringify(sim.tally)}, failovers ${failovers}, blocks filled ${filled}`);
-    assert.ok(seed === CHANCE || (failovers > 50 && filled > 50 && sim.tally.settled > 20), `seed ${seed} shows too little`);
-  });
+for (const [seed, reach] of [201, 203, 1_014, 1_076, 1_150, CHANCE].flatMap((it) =>
+  REACHES.map((reach) => [it, reach] as const),
+)) {
+  test(
+    `subscribers are told the chain, whole and in order, whatever providers do (${reach}, seed ` +
+      `${seed})`,
+    async (t) => {
+      const sim = build(seed, reach);
+      for (let round = 0; round < ROUNDS; round++) {
+        for (
+          const endMs = sim.runtime.now() + ROUND_MS;
+          sim.runtime.now() < endMs;
+          await pass(sim, 20 + Math.floor(sim.random() * 400))
+        )
+          stir(sim);
+        await settle(sim);
+      }
+      await empty(sim);
+      const counts = sim.subscriptions.counts();
+      const failovers = counts.reduce(
+        (sum, it) => sum + Object.values(it.failovers).reduce((left, right) => left + right, 0),
+        0,
+      );
+      const filled = counts.reduce((sum, it) => sum + it.filledBlocks, 0);
+      t.diagnostic(`${JSON.stringify(sim.tally)}, failovers ${failovers}, blocks filled ${filled}`);
+      assert.ok(
+        seed === CHANCE || (failovers > 50 && filled > 50 && sim.tally.settled > 20),
+        `seed ${seed} shows too little`,
+      );
+    },
+  );
 }
 
-for (const [seed, reach] of [7, 42, 1_002, CHANCE].flatMap((it) => REACHES.map((reach) => [it, reach] as const))) {
-  test(`under strict nothing is missing and nothing is told twice, whatever logs providers leave out (${reach}, seed ${seed})`, async (t) => {
-    const sim = build(seed, reach, true);
-    for (let round = 0; round < ROUNDS; round++) {
-      for (const endMs = sim.runtime.now() + ROUND_MS; sim.runtime.now() < endMs; await pass(sim, 20 + Math.floor(sim.random() * 400))) stir(sim);
-      await settle(sim);
-    }
-    await empty(sim);
-    const checks = sim.subscriptions.checks();
-    const sum = (of: "agreed" | "missing" | "surplus" | "unanswered" | "overBudget" | "calls"): number => checks.reduce((total, it) => total + it[of], 0);
-    const { agreed, missing } = { agreed: sum("agreed"), missing: sum("missing") };
-    t.diagnostic(
-      `${JSON.stringify(sim.tally)}, agreed ${agreed}, missing ${missing}, surplus ${sum("surplus")}, unanswered ${sum("unanswered")}, calls ${sum("calls")}`,
-    );
-    assert.equal(sum("overBudget"), 0);
-    assert.ok(seed === CHANCE || (missing > 0 && agreed > 100 && sim.tally.settled > 20), `seed ${seed} shows too little`);
-  });
+for (const [seed, reach] of [7, 42, 1_002, CHANCE].flatMap((it) =>
+  REACHES.map((reach) => [it, reach] as const),
+)) {
+  test(
+    "under strict nothing is missing and nothing is told twice, whatever logs providers leave " +
+      `out (${reach}, seed ${seed})`,
+    async (t) => {
+      const sim = build(seed, reach, true);
+      for (let round = 0; round < ROUNDS; round++) {
+        for (
+          const endMs = sim.runtime.now() + ROUND_MS;
+          sim.runtime.now() < endMs;
+          await pass(sim, 20 + Math.floor(sim.random() * 400))
+        )
+          stir(sim);
+        await settle(sim);
+      }
+      await empty(sim);
+      const checks = sim.subscriptions.checks();
+      const sum = (
+        of: "agreed" | "missing" | "surplus" | "unanswered" | "overBudget" | "calls",
+      ): number => checks.reduce((total, it) => total + it[of], 0);
+      const { agreed, missing } = { agreed: sum("agreed"), missing: sum("missing") };
+      t.diagnostic(
+        `${JSON.stringify(sim.tally)}, agreed ${agreed}, missing ${missing}, surplus ` +
+          `${sum("surplus")}, unanswered ${sum("unanswered")}, calls ${sum("calls")}`,
+      );
+      assert.equal(sum("overBudget"), 0);
+      assert.ok(
+        seed === CHANCE || (missing > 0 && agreed > 100 && sim.tally.settled > 20),
+        `seed ${seed} shows too little`,
+      );
+    },
+  );
 }
 
 function build(seed: number, reach: Reach, lies = false): Sim {
@@ -109,16 +163,27 @@ function build(seed: number, reach: Reach, lies = false): Sim {
   const runtime = simulatedWorld(seed + 1);
   const timerWheel = createTimerWheel(runtime);
   const providers = Array.from({ length: 3 + Math.floor(random() * 3) }, (_, index) => {
-    const wsUrl = reach === "polled" || (reach === "mixed" && index > 0) ? null : `ws://p${index}.test/`;
+    const wsUrl =
+      reach === "polled" || (reach === "mixed" && index > 0) ? null : `ws://p${index}.test/`;
     return fakeProvider(index, { priority: Math.floor(random() * 2), wsUrl });
   });
   const chain = fakeChain(random);
   const sockets = fakeSockets(runtime, chain, providers);
   const nodes = providers.map((it) => sockets.node(it));
   const about = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 1_000 };
-  const tracker = createTracker(fakeSet(providers, { chain: about, ...BOUNDS, ...(lies ? STRICT : {}) }), runtime, SELECTION);
+  const tracker = createTracker(
+    fakeSet(providers, { chain: about, ...BOUNDS, ...(lies ? STRICT : {}) }),
+    runtime,
+    SELECTION,
+  );
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
-  const subscriptions = createSubscriptions({ runtime, timerWheel, sockets, limits, ...(reach === "sockets" ? {} : { http: sockets }) });
+  const subscriptions = createSubscriptions({
+    runtime,
+    timerWheel,
+    sockets,
+    limits,
+    ...(reach === "sockets" ? {} : { http: sockets }),
+  });
   const delayMs = new Map(nodes.map((it) => [it, random() * (random() < 0.3 ? 3_000 : 200)]));
   for (const node of nodes) misbehave(node, random, true);
   if (lies) for (const node of nodes) lie(node, nodes, random);
@@ -192,7 +257,10 @@ function spread(sim: Sim): void {
   const { runtime, random, chain } = sim;
   const tip = chain.tip();
   for (const node of sim.nodes) {
-    const atMs = Math.max(sim.followMs.get(node) ?? 0, runtime.now() + (sim.delayMs.get(node) ?? 0) * (0.5 + random()));
+    const atMs = Math.max(
+      sim.followMs.get(node) ?? 0,
+      runtime.now() + (sim.delayMs.get(node) ?? 0) * (0.5 + random()),
+    );
     sim.followMs.set(node, atMs);
     runtime.after(atMs - runtime.now(), () => {
       if (sim.lies) show(sim, node, tip);
@@ -233,8 +301,15 @@ function misbehave({ manners }: FakeNode, random: () => number, first: boolean):
   if (first) manners.saysRemoved = random() < 0.5;
 }
 
-/** All but the first node leave out logs that they push; one of the others has none of them to show either, and the bloom may be anything. */
-function lie({ manners, provider }: FakeNode, nodes: readonly FakeNode[], random: () => number): void {
+/**
+ * All but the first node leave out logs that they push; one of the others has none of them to show
+ * either, and the bloom may be anything.
+ */
+function lie(
+  { manners, provider }: FakeNode,
+  nodes: readonly FakeNode[],
+  random: () => number,
+): void {
   if (provider.index === 0) return;
   const often = (share: number, value: number): number => (random() < share ? value : 0);
   manners.omit = often(0.6, random() < 0.3 ? 1 : random());
@@ -242,7 +317,9 @@ function lie({ manners, provider }: FakeNode, nodes: readonly FakeNode[], random
   manners.unknownMs = often(0.3, random() * 800);
   manners.hidesLogs = provider.index === nodes.length - 1 && random() < 0.6;
   const honest = nodes.length % 2 === 0;
-  manners.blooms = honest ? "true" : pick(["true", "left out", "zero", "false", "full"] as const, random);
+  manners.blooms = honest
+    ? "true"
+    : pick(["true", "left out", "zero", "false", "full"] as const, random);
 }
 
 /** Every node's heads are listened to. */
@@ -257,7 +334,8 @@ function show({ subscriptions, tracker, chain }: Sim, node: FakeNode, tip: Chain
 function chatter(sim: Sim): void {
   const { random, chain } = sim;
   const node = pick(sim.nodes, random);
-  const old = chain.at(node.pushed, node.pushed.number - 1 - Math.floor(random() * 8)) ?? node.pushed;
+  const old =
+    chain.at(node.pushed, node.pushed.number - 1 - Math.floor(random() * 8)) ?? node.pushed;
   const [log] = old.logs;
   const grandparent = chain.byHash(chain.byHash(old.parentHash)?.parentHash ?? "") ?? old;
   switch (Math.floor(random() * 6)) {
@@ -266,11 +344,30 @@ function chatter(sim: Sim): void {
     case 1:
       return log === undefined ? undefined : node.pushLog(old, log, false);
     case 2:
-      return node.push(random() < 0.5 ? "newHeads" : "logs", pick(["{", "null", '{"number":"0x1"}', "[]", '"0x12"', "\xff", '{"hash":1,"number":{}}'], random));
+      return node.push(
+        random() < 0.5 ? "newHeads" : "logs",
+        pick(
+          ["{", "null", '{"number":"0x1"}', "[]", '"0x12"', "\xff", '{"hash":1,"number":{}}'],
+          random,
+        ),
+      );
     case 3:
-      return node.push("newHeads", headerText({ ...node.tip, number: chain.tip().number + 20, hash: `0x${"c".repeat(64)}`, parentHash: grandparent.hash }));
+      return node.push(
+        "newHeads",
+        headerText({
+          ...node.tip,
+          number: chain.tip().number + 20,
+          hash: `0x${"c".repeat(64)}`,
+          parentHash: grandparent.hash,
+        }),
+      );
     default:
-      for (const it of sim.nodes) if (random() < 0.7) it.push("newPendingTransactions", `"0x${Math.floor(random() * 1e9).toString(16)}${sim.runtime.now()}"`);
+      for (const it of sim.nodes)
+        if (random() < 0.7)
+          it.push(
+            "newPendingTransactions",
+            `"0x${Math.floor(random() * 1e9).toString(16)}${sim.runtime.now()}"`,
+          );
   }
 }
 
@@ -278,8 +375,13 @@ function join(sim: Sim): void {
   if (sim.places.length >= MAX_AUDIENCES) return;
   const { tracker, subscriptions, tally, chain } = sim;
   const { profile, subscription, pin } = pick(sim.wishes, sim.random);
-  const fail = (what: string): never => assert.fail(`seed ${sim.seed}, ${Math.round(sim.runtime.now() - 1_000_000)} ms, ${subscription.params}: ${what}`);
-  const height = (): number => subscriptions.reports().find((it) => it.profile === profile)?.height ?? 0;
+  const fail = (what: string): never =>
+    assert.fail(
+      `seed ${sim.seed}, ${Math.round(sim.runtime.now() - 1_000_000)} ms, ` +
+        `${subscription.params}: ${what}`,
+    );
+  const height = (): number =>
+    subscriptions.reports().find((it) => it.profile === profile)?.height ?? 0;
   const audience = chainAudience({ chain, subscription, height, fail });
   const forget = (): void => {
     sim.places = sim.places.filter((it) => it.audience !== audience);
@@ -303,7 +405,10 @@ function join(sim: Sim): void {
   };
   tally.joined++;
   const strategy = pick(["priority", "load-balanced"] as const, sim.random);
-  const left = subscriptions.open({ profile, tracker, subscription, strategy, pin, caller: null, deadlineMs: 20_000 }, subscriber);
+  const left = subscriptions.open(
+    { profile, tracker, subscription, strategy, pin, caller: null, deadlineMs: 20_000 },
+    subscriber,
+  );
   sim.places.push({ audience, leave: left });
 }
 
@@ -347,7 +452,11 @@ async function empty(sim: Sim): Promise<void> {
   assert.deepEqual(sim.subscriptions.reports(), [], `seed ${sim.seed}: streams are left`);
   await pass(sim, 30_000, 50);
   for (const node of sim.nodes) {
-    assert.deepEqual(node.open(), [], `seed ${sim.seed}: subscriptions are left at ${node.provider.id}`);
+    assert.deepEqual(
+      node.open(),
+      [],
+      `seed ${sim.seed}: subscriptions are left at ${node.provider.id}`,
+    );
     assert.equal(node.pending(), 0, `seed ${sim.seed}: questions are left at ${node.provider.id}`);
   }
   assert.equal(sim.timerWheel.size, 0, `seed ${sim.seed}: alarms are left`);

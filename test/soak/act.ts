@@ -1,4 +1,5 @@
-// One act of the soak: an audience, a living chain with reorgs, and provider after provider forced to fail while it serves; then the reckoning against the chain.
+// One act of the soak: an audience, a living chain with reorgs, and provider after provider forced
+// to fail while it serves; then the reckoning against the chain.
 import { until } from "../fakes/service-fixture.ts";
 import { seat } from "./audience.ts";
 import type { LiveChain } from "./chain.ts";
@@ -20,18 +21,39 @@ const BLOCKS_BEFORE_REORGS = 12;
 /** Plays an act; what was started for it has ended when it resolves. */
 export async function play(chain: LiveChain, plan: ActPlan): Promise<Figures> {
   const figures = noFigures();
-  const subscriptions = { new_heads_timeout_ms: NEW_HEADS_TIMEOUT_MS, max_backfill_blocks: 100, backfill_timeout_ms: 20_000 };
+  const subscriptions = {
+    new_heads_timeout_ms: NEW_HEADS_TIMEOUT_MS,
+    max_backfill_blocks: 100,
+    backfill_timeout_ms: 20_000,
+  };
   const monitoring = { probe_interval_ms: 500, socket_heads: plan.socketHeads };
-  const site = await startSite(chain, { postsPerNode: POSTS_PER_NODE, socketsOnly: plan.socketsOnly, profiles: { team: { subscriptions, monitoring } } });
+  const site = await startSite(chain, {
+    postsPerNode: POSTS_PER_NODE,
+    socketsOnly: plan.socketsOnly,
+    profiles: { team: { subscriptions, monitoring } },
+  });
   try {
-    await until("a service that is ready", async () => (await fetch(`${site.service.url}/api/ready`)).ok);
+    await until(
+      "a service that is ready",
+      async () => (await fetch(`${site.service.url}/api/ready`)).ok,
+    );
     const pinned = chain.devnet.providers.slice(1).map(({ id }) => `${id}-${POSTS_PER_NODE}`);
-    const audience = await seat({ site, profile: "team", strategy: plan.strategy, emitters: chain.emitters, breaches: figures.breaches, pinned });
+    const audience = await seat({
+      site,
+      profile: "team",
+      strategy: plan.strategy,
+      emitters: chain.emitters,
+      breaches: figures.breaches,
+      pinned,
+    });
     try {
       const expected = audience.logs.length;
       const listening = async (): Promise<number> => {
         const { streams } = await site.subscriptions();
-        return streams.reduce((sum, it) => sum + (it.kind === "logs" && it.state === "live" ? it.subscribers : 0), 0);
+        return streams.reduce(
+          (sum, it) => sum + (it.kind === "logs" && it.state === "live" ? it.subscribers : 0),
+          0,
+        );
       };
       await until("every subscription", async () => (await listening()) === expected);
       await perform({ chain, site, audience, plan, figures, pinned });
@@ -59,13 +81,18 @@ async function perform(scene: Scene): Promise<void> {
     for (let n = 0; n < plan.failovers; n++) {
       await failOver(scene);
       if (random() < 0.2) await disturb(scene);
-      if (n === Math.floor(plan.failovers / 2)) figures.rssMiddleBytes = await site.service.residentBytes();
+      if (n === Math.floor(plan.failovers / 2))
+        figures.rssMiddleBytes = await site.service.residentBytes();
       plan.onRound(figures);
     }
     for (const { admission } of site.posts) if (!admission.whole()) admission.mend();
   } catch (cause) {
-    const streams = (await site.subscriptions()).streams.map((it) => `${it.kind} ${it.state} ${it.block_height}`).join(", ");
-    throw new Error(`${String(cause)}; nodes: ${await chain.standing()}; streams: ${streams}`, { cause });
+    const streams = (await site.subscriptions()).streams
+      .map((it) => `${it.kind} ${it.state} ${it.block_height}`)
+      .join(", ");
+    throw new Error(`${String(cause)}; nodes: ${await chain.standing()}; streams: ${streams}`, {
+      cause,
+    });
   } finally {
     figures.reorgs += await reorgs.stop();
     await questions.stop();
@@ -77,13 +104,19 @@ async function perform(scene: Scene): Promise<void> {
   figures.wrong.push(...questions.wrong, ...audience.errors);
   figures.rssEndBytes = await site.service.residentBytes();
 }
-function reorgNowAndThen(chain: LiveChain, random: () => number): { readonly stop: () => Promise<number> } {
+function reorgNowAndThen(
+  chain: LiveChain,
+  random: () => number,
+): { readonly stop: () => Promise<number> } {
   const before = chain.reorgs();
   let stopped = false;
   const run = async (): Promise<void> => {
     while (!stopped) {
       await chain.reorg(between(random, 1, DEEPEST_REORG), random() < 0.5);
-      for (const until = performance.now() + between(random, 500, 1_500); !stopped && performance.now() < until; )
+      for (
+        const until = performance.now() + between(random, 500, 1_500);
+        !stopped && performance.now() < until;
+      )
         await new Promise((resolve) => setTimeout(resolve, 20));
     }
   };
@@ -97,16 +130,24 @@ function reorgNowAndThen(chain: LiveChain, random: () => number): { readonly sto
   };
 }
 /** Compares everything that was told with the chain as it is. */
-async function reckon({ chain, site, audience, figures }: Scene, startBlocks: number): Promise<void> {
+async function reckon(
+  { chain, site, audience, figures }: Scene,
+  startBlocks: number,
+): Promise<void> {
   let blocks = await chain.blocks();
   let logs = await logsFrom(chain, startBlocks);
   // The nodes make a block now and then without being asked to.
   const settled = async (): Promise<boolean> => {
     const { hash } = await chain.newest();
-    if (hash !== blocks.at(-1)?.hash) [blocks, logs] = [await chain.blocks(), await logsFrom(chain, startBlocks)];
-    return audience.heads.every((it) => it.tip === hash) && audience.logs.every((it) => it.agrees(logs));
+    if (hash !== blocks.at(-1)?.hash)
+      [blocks, logs] = [await chain.blocks(), await logsFrom(chain, startBlocks)];
+    return (
+      audience.heads.every((it) => it.tip === hash) && audience.logs.every((it) => it.agrees(logs))
+    );
   };
-  await until("events of the last blocks", settled, SETTLE_MS).catch((error: unknown) => figures.wrong.push(String(error)));
+  await until("events of the last blocks", settled, SETTLE_MS).catch((error: unknown) =>
+    figures.wrong.push(String(error)),
+  );
   for (const ledger of audience.heads) ledger.settle(blocks);
   for (const ledger of audience.logs) ledger.settle(logs);
   figures.blocks += blocks.length - startBlocks;

@@ -1,4 +1,5 @@
-// Everybody who listens during a soak: bare sockets, viem and ethers as they come, and steady calls. Each subscription has a ledger. Knows no provider.
+// Everybody who listens during a soak: bare sockets, viem and ethers as they come, and steady
+// calls. Each subscription has a ledger. Knows no provider.
 import { WebSocketProvider } from "ethers";
 import { createPublicClient, type Hex, webSocket } from "viem";
 import { z } from "zod";
@@ -73,7 +74,11 @@ export async function seat(hall: Hall): Promise<Audience> {
     heads.push(ledger);
     return (head) => ledger.hear(RawHead.parse(head));
   };
-  const toLogs = (name: string, wanted: (log: Log) => boolean, takesBack = true): ((log: unknown) => void) => {
+  const toLogs = (
+    name: string,
+    wanted: (log: Log) => boolean,
+    takesBack = true,
+  ): ((log: unknown) => void) => {
     const ledger = new LogLedger(name, hall.breaches, { wanted, takesBack });
     logs.push(ledger);
     return (log) => ledger.hear(RawLog.parse(log));
@@ -85,7 +90,8 @@ export async function seat(hall: Hall): Promise<Audience> {
     hearFirst(head);
     audience.onHead?.();
   });
-  for (const { name, filter, wanted } of filtersOf(hall.emitters)) await (await open(path)).subscribe(["logs", filter], toLogs(name, wanted));
+  for (const { name, filter, wanted } of filtersOf(hall.emitters))
+    await (await open(path)).subscribe(["logs", filter], toLogs(name, wanted));
   const second = await open(path);
   await second.subscribe(["newHeads"], toHeads("heads, second socket"));
   await second.subscribe(
@@ -93,7 +99,10 @@ export async function seat(hall: Hall): Promise<Audience> {
     oncePending(hall.breaches, () => pending++),
   );
   for (const id of hall.pinned)
-    await (await open(`/rpc/profile/${hall.profile}/provider/${id}/local`)).subscribe(["newHeads"], toHeads(`heads pinned to ${id}`));
+    await (await open(`/rpc/profile/${hall.profile}/provider/${id}/local`)).subscribe(
+      ["newHeads"],
+      toHeads(`heads pinned to ${id}`),
+    );
   const stock = { errors, toLogs, stops };
   await seatViem(hall, stock);
   await seatEthers(hall, stock);
@@ -117,21 +126,39 @@ function filtersOf([a, b]: readonly [Hex, Hex]): readonly Filter[] {
     { name: "logs by address", filter: { address: a }, wanted: (it) => it.address === a },
     { name: "logs by topic", filter: { topics: [ping] }, wanted: (it) => it.topics[0] === ping },
     // The one that ethers has as well: here it is seen what ethers keeps to itself.
-    { name: "logs by address and topic", filter: { address: a, topics: [ping] }, wanted: (it) => it.address === a && it.topics[0] === ping },
-    { name: "logs by lists", filter: { address: [a, b], topics: [[pong]] }, wanted: (it) => it.topics[0] === pong },
+    {
+      name: "logs by address and topic",
+      filter: { address: a, topics: [ping] },
+      wanted: (it) => it.address === a && it.topics[0] === ping,
+    },
+    {
+      name: "logs by lists",
+      filter: { address: [a, b], topics: [[pong]] },
+      wanted: (it) => it.topics[0] === pong,
+    },
   ];
 }
 
 /** What a stock client is seated with. */
 interface Stock {
   readonly errors: string[];
-  readonly toLogs: (name: string, wanted: (log: Log) => boolean, takesBack?: boolean) => (log: unknown) => void;
+  readonly toLogs: (
+    name: string,
+    wanted: (log: Log) => boolean,
+    takesBack?: boolean,
+  ) => (log: unknown) => void;
   readonly stops: (() => unknown)[];
 }
 
 async function seatViem(hall: Hall, { errors, toLogs, stops }: Stock): Promise<void> {
   const [, b] = hall.emitters;
-  const client = createPublicClient({ transport: webSocket(hall.site.socketUrl(pathOf(hall)), { reconnect: false, keepAlive: false, retryCount: 0 }) });
+  const client = createPublicClient({
+    transport: webSocket(hall.site.socketUrl(pathOf(hall)), {
+      reconnect: false,
+      keepAlive: false,
+      retryCount: 0,
+    }),
+  });
   const hear = toLogs("viem's logs", (it) => it.address === b);
   const note = (error: Error): void => void errors.push(`viem: ${error.message.split("\n")[0]}`);
   client.watchBlocks({ onBlock: () => {}, onError: note });
@@ -139,7 +166,12 @@ async function seatViem(hall: Hall, { errors, toLogs, stops }: Stock): Promise<v
     address: b,
     onError: note,
     onLogs: (logs) => {
-      for (const it of logs) hear({ ...it, blockNumber: `0x${it.blockNumber?.toString(16)}`, logIndex: `0x${it.logIndex?.toString(16)}` });
+      for (const it of logs)
+        hear({
+          ...it,
+          blockNumber: `0x${it.blockNumber?.toString(16)}`,
+          logIndex: `0x${it.logIndex?.toString(16)}`,
+        });
     },
   });
   // Answered behind both subscriptions.

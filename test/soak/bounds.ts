@@ -1,5 +1,6 @@
-// What lies past the bounds of continuity: outages that are too long, chains that move on too far, pinned providers that stay away. Each ends in a close with
-// 1011 for those it concerns, and for nobody else.
+// What lies past the bounds of continuity: outages that are too long, chains that move on too far,
+// pinned providers that stay away. Each ends in a close with 1011 for those it concerns, and for
+// nobody else.
 import { until } from "../fakes/service-fixture.ts";
 import type { Caller } from "./caller.ts";
 import type { LiveChain } from "./chain.ts";
@@ -15,7 +16,11 @@ const PATIENCE_MS = 15_000;
 const SHORT_MS = 1_000;
 const NEAR_BLOCKS = 5;
 const BLOCK_EVERY_MS = 75;
-const LASTING = { new_heads_timeout_ms: 20_000, max_backfill_blocks: 100, backfill_timeout_ms: 60_000 };
+const LASTING = {
+  new_heads_timeout_ms: 20_000,
+  max_backfill_blocks: 100,
+  backfill_timeout_ms: 60_000,
+};
 const PROFILES = {
   lasting: { subscriptions: LASTING },
   late: { subscriptions: { ...LASTING, backfill_timeout_ms: SHORT_MS } },
@@ -23,17 +28,26 @@ const PROFILES = {
 };
 
 /** Tries every case; what was started for it has ended when it resolves. */
-export async function tryBounds(chain: LiveChain, random: () => number): Promise<readonly BoundsCase[]> {
+export async function tryBounds(
+  chain: LiveChain,
+  random: () => number,
+): Promise<readonly BoundsCase[]> {
   const site = await startSite(chain, { postsPerNode: 1, socketsOnly: true, profiles: PROFILES });
   const callers: Caller[] = [];
-  const listen = async (path: string, ...kinds: readonly (readonly unknown[])[]): Promise<Caller> => {
+  const listen = async (
+    path: string,
+    ...kinds: readonly (readonly unknown[])[]
+  ): Promise<Caller> => {
     const caller = await site.open(path);
     callers.push(caller);
     for (const params of kinds) await caller.subscribe(params, () => {});
     return caller;
   };
   try {
-    await until("a service that is ready", async () => (await fetch(`${site.service.url}/api/ready`)).ok);
+    await until(
+      "a service that is ready",
+      async () => (await fetch(`${site.service.url}/api/ready`)).ok,
+    );
     const [first] = site.posts;
     if (first === undefined) throw new Error("no provider");
     chain.live({ everyMs: BLOCK_EVERY_MS, random });
@@ -69,7 +83,13 @@ async function ends(name: string, callers: readonly Caller[]): Promise<BoundsCas
     Promise.all(callers.map((it) => it.closed)),
     new Promise<null>((resolve) => setTimeout(resolve, PATIENCE_MS, null).unref()),
   ]);
-  if (codes === null) return { name, wrong: `${callers.filter((it) => it.closedWith() === null).length} of ${callers.length} sockets were not closed` };
+  if (codes === null)
+    return {
+      name,
+      wrong:
+        `${callers.filter((it) => it.closedWith() === null).length} of ${callers.length} sockets ` +
+        "were not closed",
+    };
   return { name, wrong: codes.every((it) => it === 1011) ? null : `closed with ${codes.join()}` };
 }
 
@@ -81,5 +101,9 @@ function lives(name: string, callers: readonly Caller[]): BoundsCase {
 
 async function chainMovesOn(chain: LiveChain, blocks: number): Promise<void> {
   const from = Number(await chain.ask("eth_blockNumber"));
-  await until("a chain that moves on", async () => Number(await chain.ask("eth_blockNumber")) >= from + blocks, PATIENCE_MS);
+  await until(
+    "a chain that moves on",
+    async () => Number(await chain.ask("eth_blockNumber")) >= from + blocks,
+    PATIENCE_MS,
+  );
 }

@@ -1,4 +1,5 @@
-// A client's socket without any library's help: calls, subscriptions and how it ended. Knows nothing of chains.
+// A client's socket without any library's help: calls, subscriptions and how it ended. Knows
+// nothing of chains.
 import { WebSocket } from "ws";
 import { z } from "zod";
 
@@ -45,11 +46,16 @@ export async function openCaller(url: string): Promise<Caller> {
   ws.on("close", (it, why) => {
     code = it;
     reason = why.toString();
-    for (const done of open.values()) done({ error: { code: it, message: "the socket was closed" } });
+    for (const done of open.values())
+      done({ error: { code: it, message: "the socket was closed" } });
   });
   await new Promise((resolve, reject) => ws.once("open", resolve).once("error", reject));
   ws.on("error", () => {});
-  const call = (method: string, params: readonly unknown[] = [], answered: (reply: Reply) => void = () => {}): Promise<Reply> =>
+  const call = (
+    method: string,
+    params: readonly unknown[] = [],
+    answered: (reply: Reply) => void = () => {},
+  ): Promise<Reply> =>
     new Promise((resolve) => {
       if (code !== null) return resolve({ error: { code, message: "the socket is closed" } });
       const id = ++ids;
@@ -63,8 +69,13 @@ export async function openCaller(url: string): Promise<Caller> {
     call: (method, params) => call(method, params),
     async subscribe(params, hear) {
       // Known before the next message is read: events may follow the acknowledgement at once.
-      const { result, error } = await call("eth_subscribe", params, ({ result }) => hearers.set(String(result), hear));
-      if (error !== undefined) throw new Error(`eth_subscribe ${JSON.stringify(params)}: ${error.message} (${error.code})`);
+      const { result, error } = await call("eth_subscribe", params, ({ result }) =>
+        hearers.set(String(result), hear),
+      );
+      if (error !== undefined)
+        throw new Error(
+          `eth_subscribe ${JSON.stringify(params)}: ${error.message} (${error.code})`,
+        );
       return String(result);
     },
     closedWith: () => (code === null ? null : `${code} ${reason}`),

@@ -1,4 +1,5 @@
-// Choices by chance; the chance itself comes from a seed, so that a run can be had again as far as real clocks allow.
+// Choices by chance; the chance itself comes from a seed, so that a run can be had again as far as
+// real clocks allow.
 
 /** One of them. */
 export function pick<T>(random: () => number, choices: readonly T[]): T {

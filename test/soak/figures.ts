@@ -2,7 +2,10 @@
 import type { Break } from "./gate.ts";
 import { type Breaches, noBreaches } from "./ledger.ts";
 
-/** How a failover was forced. `cascade`: the replacement failed as well, at once; `blackout`: all failed together, for less than the bounds. */
+/**
+ * How a failover was forced. `cascade`: the replacement failed as well, at once; `blackout`: all
+ * failed together, for less than the bounds.
+ */
 export type Force = Break | "cascade" | "blackout";
 /** What an act came to. */
 export interface Figures {

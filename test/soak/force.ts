@@ -1,4 +1,5 @@
-// Providers are made to fail while they serve, one way or another, and everything they served is waited for. Judges no event.
+// Providers are made to fail while they serve, one way or another, and everything they served is
+// waited for. Judges no event.
 import { until } from "../fakes/service-fixture.ts";
 import type { Audience } from "./audience.ts";
 import { between, pick } from "./chance.ts";
@@ -8,13 +9,22 @@ import type { Scene } from "./scene.ts";
 import type { Post } from "./site.ts";
 
 const RECOVERY_MS = 25_000;
-/** Failures that HTTP shares: few, since each opens a circuit for half a minute, and the steady calls are to find one that is closed. */
+/**
+ * Failures that HTTP shares: few, since each opens a circuit for half a minute, and the steady
+ * calls are to find one that is closed.
+ */
 const HTTP_TOO_SHARE = 0.08;
 const SUDDEN: readonly Break[] = ["reset", "closed", "torn"];
-/** Forces the provider of some subscription to fail and waits until everything it served goes on elsewhere. */
+/**
+ * Forces the provider of some subscription to fail and waits until everything it served goes on
+ * elsewhere.
+ */
 export async function failOver(scene: Scene): Promise<void> {
   const { audience, plan, figures } = scene;
-  const force = pick(plan.random, plan.socketsOnly ? FORCES.filter((it) => it !== "blackout") : FORCES);
+  const force = pick(
+    plan.random,
+    plan.socketsOnly ? FORCES.filter((it) => it !== "blackout") : FORCES,
+  );
   const victim = await serving(scene);
   const silence = longestSilence(audience);
   if (force === "blackout") await blackOut(scene);
@@ -27,12 +37,19 @@ export async function failOver(scene: Scene): Promise<void> {
 
 const FORCES: readonly Force[] = [...SUDDEN, ...SUDDEN, ...SUDDEN, "frozen", "cascade", "blackout"];
 
-async function breakOne(scene: Scene, victim: Post, force: Exclude<Force, "blackout">): Promise<void> {
+async function breakOne(
+  scene: Scene,
+  victim: Post,
+  force: Exclude<Force, "blackout">,
+): Promise<void> {
   const { plan } = scene;
   const { random } = plan;
   const lost = servedBy(victim);
   const how = force === "cascade" ? pick(random, BREAKS) : force;
-  victim.admission.break(how, plan.socketsOnly || random() < HTTP_TOO_SHARE ? "everything" : "sockets");
+  victim.admission.break(
+    how,
+    plan.socketsOnly || random() < HTTP_TOO_SHARE ? "everything" : "sockets",
+  );
   const heir = await successor(scene, lost, victim);
   if (force === "cascade") {
     heir.admission.break(pick(random, SUDDEN), "sockets");
@@ -42,13 +59,20 @@ async function breakOne(scene: Scene, victim: Post, force: Exclude<Force, "black
   mendLater(victim, between(random, 0, 1_200));
 }
 
-/** Every socket fails for a while, which is less than the bounds allow. HTTP goes on: its circuits are no business of this test. */
+/**
+ * Every socket fails for a while, which is less than the bounds allow. HTTP goes on: its circuits
+ * are no business of this test.
+ */
 async function blackOut({ site, plan }: Scene): Promise<void> {
   const outageMs = between(plan.random, 200, 1_000);
   for (const { admission } of site.posts) admission.break(pick(plan.random, SUDDEN), "sockets");
   await new Promise((resolve) => setTimeout(resolve, outageMs));
   for (const { admission } of site.posts) admission.mend();
-  await until("a provider after a blackout", () => site.posts.some((it) => servedBy(it).length > 0), RECOVERY_MS);
+  await until(
+    "a provider after a blackout",
+    () => site.posts.some((it) => servedBy(it).length > 0),
+    RECOVERY_MS,
+  );
 }
 
 /** Loses or delays notifications of a provider that serves; it stays in service. */
@@ -64,7 +88,10 @@ export async function disturb(scene: Scene): Promise<void> {
   figures.lostNotifications += admission.lost() - before;
 }
 
-/** Subscriptions to logs through a gate: each is that of one stream. Heads may be listened to by many, and who serves only pending transactions may stop without being missed for long. */
+/**
+ * Subscriptions to logs through a gate: each is that of one stream. Heads may be listened to by
+ * many, and who serves only pending transactions may stop without being missed for long.
+ */
 function servedBy({ admission }: Post): readonly string[] {
   return admission.subscribed().filter((it) => it.startsWith('["logs"'));
 }
@@ -81,14 +108,20 @@ function serving({ site, plan }: Scene): Promise<Post> {
   );
 }
 
-/** Waits until all of `lost` is served through whole gates; resolves with the provider of one of them. */
+/**
+ * Waits until all of `lost` is served through whole gates; resolves with the provider of one of
+ * them.
+ */
 function successor({ site }: Scene, lost: readonly string[], victim: Post): Promise<Post> {
   return until(
     `successors of ${victim.id} for ${lost.join(" ")}`,
     () => {
       const others = site.posts.filter((it) => it.admission.whole());
       const served = new Set(others.flatMap(servedBy));
-      return lost.every((it) => served.has(it)) && (others.find((it) => servedBy(it).some((params) => lost.includes(params))) ?? null);
+      return (
+        lost.every((it) => served.has(it)) &&
+        (others.find((it) => servedBy(it).some((params) => lost.includes(params))) ?? null)
+      );
     },
     RECOVERY_MS,
   );
@@ -115,7 +148,11 @@ function mendLater({ admission }: Post, afterMs: number): void {
 export function headsAfter(audience: Audience, count: number): Promise<unknown> {
   const [ledger] = audience.heads;
   const from = ledger?.delivered ?? 0;
-  return until(`${count} more heads than ${from}`, () => (ledger?.delivered ?? 0) >= from + count, RECOVERY_MS);
+  return until(
+    `${count} more heads than ${from}`,
+    () => (ledger?.delivered ?? 0) >= from + count,
+    RECOVERY_MS,
+  );
 }
 
 /** Measures the longest time without a head from now on. */

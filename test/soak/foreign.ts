@@ -1,5 +1,6 @@
-// Callers of a provider that answers more, less or something else than it was asked: each waits for its own secret, and none may ever see a byte of
-// anything else. Through the real HTTP transport and the real rendering, so that what is judged is what a caller would read.
+// Callers of a provider that answers more, less or something else than it was asked: each waits for
+// its own secret, and none may ever see a byte of anything else. Through the real HTTP transport
+// and the real rendering, so that what is judged is what a caller would read.
 import { readFileSync } from "node:fs";
 import { getCACertificates, setDefaultCACertificates, type TlsOptions } from "node:tls";
 import type { Provider } from "../../src/core/provider/profile.ts";
@@ -14,7 +15,8 @@ import { resultFor, type Shape, STRANGER, startHostileProvider } from "./hostile
 
 /** The identity of a provider behind TLS; from here on this process trusts it. */
 export function trustedIdentity(): TlsOptions {
-  const read = (name: string): string => readFileSync(new URL(`../data/tls/${name}`, import.meta.url), "utf8");
+  const read = (name: string): string =>
+    readFileSync(new URL(`../data/tls/${name}`, import.meta.url), "utf8");
   const cert = read("certificate.pem");
   setDefaultCACertificates([...getCACertificates("default"), cert]);
   return { key: read("key.pem"), cert };
@@ -23,7 +25,10 @@ export function trustedIdentity(): TlsOptions {
 /** One attack. */
 export interface Attack {
   readonly shape: Shape;
-  /** Null = over plain sockets and our own client; otherwise over TLS and undici, which must trust the certificate. */
+  /**
+   * Null = over plain sockets and our own client; otherwise over TLS and undici, which must trust
+   * the certificate.
+   */
   readonly tls: TlsOptions | null;
   readonly calls: number;
   readonly connections: number;
@@ -53,8 +58,13 @@ const CALLER_IDS = ["1", "1", "1", "7", '"1"', '"a-long-id-of-a-caller"', "null"
 export async function attack({ shape, tls, calls, connections, random }: Attack): Promise<Damage> {
   const damage: Damage = { own: 0, failed: 0, played: 0, foreign: [] };
   const server = await startHostileProvider(shape, random, tls);
-  const upstream = createHttpUpstream(realRuntime, { ...HTTP_LIMITS, connectionsPerOrigin: connections });
-  const provider = fakeProvider(0, { url: `${tls === null ? "http" : "https"}://127.0.0.1:${server.port}/` });
+  const upstream = createHttpUpstream(realRuntime, {
+    ...HTTP_LIMITS,
+    connectionsPerOrigin: connections,
+  });
+  const provider = fakeProvider(0, {
+    url: `${tls === null ? "http" : "https"}://127.0.0.1:${server.port}/`,
+  });
   let begun = 0;
   const worker = async (): Promise<void> => {
     while (begun < calls) {
@@ -65,7 +75,12 @@ export async function attack({ shape, tls, calls, connections, random }: Attack)
       const id = pick(random, CALLER_IDS);
       const isLarge = random() < (shape.largeShare ?? 0);
       const read = await call({ upstream, provider, secret, id, isLarge, random });
-      judge(damage, read, secret, `{"jsonrpc":"2.0","id":${id},"result":${resultFor(secret, shape.long === true)}}`);
+      judge(
+        damage,
+        read,
+        secret,
+        `{"jsonrpc":"2.0","id":${id},"result":${resultFor(secret, shape.long === true)}}`,
+      );
     }
   };
   try {
@@ -137,7 +152,8 @@ function call({ upstream, provider, secret, id, isLarge, random }: Call): Promis
       end(false);
     };
     const patience = setTimeout(giveUp, PATIENCE_MS);
-    const leaving = random() < CANCELLED_SHARE ? setTimeout(giveUp, between(random, 0, 5)) : undefined;
+    const leaving =
+      random() < CANCELLED_SHARE ? setTimeout(giveUp, between(random, 0, 5)) : undefined;
     const padding = isLarge ? `,"${"x".repeat(LARGE_CHARS)}"` : "";
     const request = writeRequest("eth_call", Buffer.from(`["${secret}"${padding}]`));
     const dispatch = upstream.send({ provider, ...request, mayStream: random() < 0.8 }, listener);
@@ -146,8 +162,13 @@ function call({ upstream, provider, secret, id, isLarge, random }: Call): Promis
 
 function judge(damage: Damage, { text, ended }: Read, secret: string, expected: string): void {
   const marks: readonly string[] = text.match(/victim-[0-9a-f]{24}|stranger/g) ?? [];
-  const isForeign = marks.some((it) => it !== secret) || text.includes(STRANGER) || (ended && text !== expected) || !expected.startsWith(text);
-  if (isForeign && damage.foreign.length < SHOWN) damage.foreign.push(`${secret} read ${text.slice(0, 300)}`);
+  const isForeign =
+    marks.some((it) => it !== secret) ||
+    text.includes(STRANGER) ||
+    (ended && text !== expected) ||
+    !expected.startsWith(text);
+  if (isForeign && damage.foreign.length < SHOWN)
+    damage.foreign.push(`${secret} read ${text.slice(0, 300)}`);
   if (isForeign) return;
   if (ended) damage.own++;
   else damage.failed++;

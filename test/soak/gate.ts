@@ -1,12 +1,16 @@
-// A TCP door in front of one node, for HTTP and WebSocket alike, that fails on command as networks and nodes do. Looks into frames only to cut one in half,
-// to lose notifications, and to know what is subscribed through it. Knows neither the node nor who connects.
+// A TCP door in front of one node, for HTTP and WebSocket alike, that fails on command as networks
+// and nodes do. Looks into frames only to cut one in half, to lose notifications, and to know what
+// is subscribed through it. Knows neither the node nor who connects.
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { FrameCutter, GOING_AWAY, type WireFrame } from "./frames.ts";
 
 /** Ways in which everything that goes through a gate breaks. */
 export const BREAKS = ["reset", "closed", "torn", "frozen"] as const;
 
-/** One of them. `reset`: without a word; `closed`: politely; `torn`: in the middle of a frame; `frozen`: open, but nothing comes. */
+/**
+ * One of them. `reset`: without a word; `closed`: politely; `torn`: in the middle of a frame;
+ * `frozen`: open, but nothing comes.
+ */
 export type Break = (typeof BREAKS)[number];
 
 /** Ways in which a gate disturbs without breaking: notifications are lost, or come late. */
@@ -31,7 +35,14 @@ export interface Gate {
 
 /** Opens a gate to a port of this machine. */
 export async function openGate(target: number): Promise<Gate> {
-  const state: State = { target, broken: null, httpToo: true, disturbance: null, lost: 0, links: new Set() };
+  const state: State = {
+    target,
+    broken: null,
+    httpToo: true,
+    disturbance: null,
+    lost: 0,
+    links: new Set(),
+  };
   const server = createServer((client) => accept(state, client));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
@@ -77,7 +88,8 @@ function portOf(server: Server): number {
 
 function accept(state: State, client: Socket): void {
   client.on("error", nothing);
-  if (state.broken !== null && state.broken !== "frozen" && state.httpToo) return void client.resetAndDestroy();
+  if (state.broken !== null && state.broken !== "frozen" && state.httpToo)
+    return void client.resetAndDestroy();
   const link = new Link(state, client);
   state.links.add(link);
   if (state.broken === null || !state.httpToo) link.begin();
@@ -159,8 +171,10 @@ class Link {
   }
 
   #fromClient(chunk: Buffer): void {
-    if (this.#kind === "unknown") this.#kind = /^upgrade: *websocket/im.test(chunk.toString("latin1")) ? "handshake" : "http";
-    else if (this.#kind === "frames") for (const frame of this.#said.push(chunk)) this.#noteAsked(frame.text);
+    if (this.#kind === "unknown")
+      this.#kind = /^upgrade: *websocket/im.test(chunk.toString("latin1")) ? "handshake" : "http";
+    else if (this.#kind === "frames")
+      for (const frame of this.#said.push(chunk)) this.#noteAsked(frame.text);
     if (this.isSocket && this.#state.broken !== null) return this.end();
     this.#node?.write(chunk);
   }

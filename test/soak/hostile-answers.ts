@@ -1,5 +1,6 @@
-// Providers that answer more, less or something else than they were asked, as tables of shapes, and a server on bare sockets that plays one of them.
-// None of them lies under the id that a request was sent with: such an answer is the provider's own, however wrong.
+// Providers that answer more, less or something else than they were asked, as tables of shapes, and
+// a server on bare sockets that plays one of them. None of them lies under the id that a request
+// was sent with: such an answer is the provider's own, however wrong.
 import { createServer, type Socket } from "node:net";
 import { createServer as createSecureServer, type TlsOptions } from "node:tls";
 import { between } from "./chance.ts";
@@ -46,21 +47,29 @@ export const STRANGER = "stranger";
 /** Longer than any answer that is held before it is passed on. */
 const LONG_CHARS = 90_000;
 
-/** A result for a victim: its secret, for long answers again and again, so that every part of it shows whose it is. */
+/**
+ * A result for a victim: its secret, for long answers again and again, so that every part of it
+ * shows whose it is.
+ */
 export function resultFor(secret: string, long: boolean): string {
   return long ? `"${secret.repeat(Math.ceil(LONG_CHARS / secret.length))}"` : `"${secret}"`;
 }
 
-const json = (id: string, result: string): string => `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
-const failure = (id: string, text: string): string => `{"jsonrpc":"2.0","id":${id},"error":{"code":-32000,"message":"${text}"}}`;
+const json = (id: string, result: string): string =>
+  `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
+const failure = (id: string, text: string): string =>
+  `{"jsonrpc":"2.0","id":${id},"error":{"code":-32000,"message":"${text}"}}`;
 const http = (body: string, lines = "", status = "200 OK"): string =>
-  `HTTP/1.1 ${status}\r\n${lines}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+  `HTTP/1.1 ${status}\r\n${lines}Content-Type: application/json\r\nContent-Length: ` +
+  `${Buffer.byteLength(body)}\r\n\r\n${body}`;
 const chunked = (body: string, end = "0\r\n\r\n"): string =>
-  `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n${end}`;
+  `HTTP/1.1 200 OK\r\nTransfer-Encoding: ` +
+  `chunked\r\n\r\n${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n${end}`;
 const feeds = (text: string): string => text.replaceAll("\r\n", "\n");
 
 /** The answer that this request should get. */
-const own = ({ victim }: Stage, long = false): string => http(json(victim.id, resultFor(victim.secret, long)));
+const own = ({ victim }: Stage, long = false): string =>
+  http(json(victim.id, resultFor(victim.secret, long)));
 /** The answer to some earlier request, secret and all. */
 function older({ others, random, victim }: Stage, long = false): string {
   const other = others[Math.floor(random() * others.length)] ?? victim;
@@ -69,10 +78,16 @@ function older({ others, random, victim }: Stage, long = false): string {
 /** An answer that nobody asked for, under an id of the provider's choice. */
 const strange = (id: string): string => http(json(id, `"${STRANGER}"`));
 /** An id that the next request might have. */
-const guess = ({ victim, random }: Stage): string => String(Number(victim.id) + between(random, 1, 40_000));
+const guess = ({ victim, random }: Stage): string =>
+  String(Number(victim.id) + between(random, 1, 40_000));
 
 /** Answers soundly, then says something more at some time. */
-function surplus(name: string, ms: number | "same write", more: (stage: Stage) => string, long = false): Shape {
+function surplus(
+  name: string,
+  ms: number | "same write",
+  more: (stage: Stage) => string,
+  long = false,
+): Shape {
   return {
     name,
     long,
@@ -100,22 +115,44 @@ export const SHAPES: readonly Shape[] = [
   surplus("an earlier caller's answer, 20 ms later", 20, older),
   surplus("an answer under the id that all callers use, in the next turn", 0, () => strange("1")),
   surplus("an answer under the id that all callers use, 1 ms later", 1, () => strange("1")),
-  surplus("an answer under the next id, 1 ms later", 1, ({ victim }) => strange(String(Number(victim.id) + 1))),
-  surplus("forty answers under ids to come, 1 ms later", 1, (stage) => Array.from({ length: 40 }, () => strange(guess(stage))).join("")),
-  surplus("a result without an id, in the next turn", 0, () => http(`{"jsonrpc":"2.0","result":"${STRANGER}"}`)),
+  surplus("an answer under the next id, 1 ms later", 1, ({ victim }) =>
+    strange(String(Number(victim.id) + 1)),
+  ),
+  surplus("forty answers under ids to come, 1 ms later", 1, (stage) =>
+    Array.from({ length: 40 }, () => strange(guess(stage))).join(""),
+  ),
+  surplus("a result without an id, in the next turn", 0, () =>
+    http(`{"jsonrpc":"2.0","result":"${STRANGER}"}`),
+  ),
   surplus("a result with the id null, in the next turn", 0, () => strange("null")),
   surplus("an error with the id null, in the next turn", 0, () => http(failure("null", STRANGER))),
-  surplus("an error with the id null, 1 ms later", 1, () => http(failure("null", STRANGER), "", "400 Bad Request")),
-  surplus("an error under the id that all callers use, 1 ms later", 1, () => http(failure("1", STRANGER))),
-  surplus("an error under an earlier caller's id, 1 ms later", 1, ({ others, victim }) => http(failure((others[0] ?? victim).id, STRANGER))),
-  surplus("interim heads and an earlier answer, 1 ms later", 1, (stage) => `HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n${older(stage)}`),
+  surplus("an error with the id null, 1 ms later", 1, () =>
+    http(failure("null", STRANGER), "", "400 Bad Request"),
+  ),
+  surplus("an error under the id that all callers use, 1 ms later", 1, () =>
+    http(failure("1", STRANGER)),
+  ),
+  surplus("an error under an earlier caller's id, 1 ms later", 1, ({ others, victim }) =>
+    http(failure((others[0] ?? victim).id, STRANGER)),
+  ),
+  surplus(
+    "interim heads and an earlier answer, 1 ms later",
+    1,
+    (stage) => `HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n${older(stage)}`,
+  ),
   surplus(
     "a burst of six answers, in the same write",
     "same write",
-    (stage) => own(stage) + older(stage) + strange("1") + older(stage) + strange(guess(stage)) + own(stage),
+    (stage) =>
+      own(stage) + older(stage) + strange("1") + older(stage) + strange(guess(stage)) + own(stage),
   ),
   surplus("a long answer again, 1 ms later", 1, (stage) => own(stage, true), true),
-  surplus("an earlier caller's long answer in chunks, in the next turn", 0, (stage) => chunked(older(stage, true).split("\r\n\r\n")[1] ?? ""), true),
+  surplus(
+    "an earlier caller's long answer in chunks, in the next turn",
+    0,
+    (stage) => chunked(older(stage, true).split("\r\n\r\n")[1] ?? ""),
+    true,
+  ),
   surplus("the same answer with bare line feeds, 1 ms later", 1, (stage) => feeds(own(stage))),
   {
     name: "half of an earlier answer 1 ms later, the other half with the next request",
@@ -128,35 +165,65 @@ export const SHAPES: readonly Shape[] = [
   },
   {
     name: "an answer before anything was asked",
-    greeting: (stage) => stage.write(http(json(stage.others[0]?.id ?? "1", `"${stage.others[0]?.secret ?? STRANGER}"`))),
+    greeting: (stage) =>
+      stage.write(
+        http(json(stage.others[0]?.id ?? "1", `"${stage.others[0]?.secret ?? STRANGER}"`)),
+      ),
     answer: null,
   },
   {
     name: "an earlier answer while the request is still written",
     largeShare: 0.2,
-    early: (stage) => stage.write(http(json(stage.others[0]?.id ?? "1", `"${stage.others[0]?.secret ?? STRANGER}"`))),
+    early: (stage) =>
+      stage.write(
+        http(json(stage.others[0]?.id ?? "1", `"${stage.others[0]?.secret ?? STRANGER}"`)),
+      ),
     answer: null,
   },
-  instead("204 with a whole answer behind it", (stage) => stage.write(`HTTP/1.1 204 No Content\r\n\r\n${older(stage)}`)),
-  instead("304 with a length and a body", (stage) => stage.write(older(stage).replace("200 OK", "304 Not Modified"))),
-  instead("a length that is too short for two answers", (stage) => stage.write(own(stage) + json("1", `"${STRANGER}"`))),
-  instead("a last chunk with an answer behind it", (stage) => stage.write(chunked(json(stage.victim.id, `"${stage.victim.secret}"`)) + older(stage))),
-  instead("trailers that are an answer", (stage) => stage.write(chunked(json(stage.victim.id, `"${stage.victim.secret}"`), `0\r\n${older(stage)}\r\n\r\n`))),
-  instead("the answer goes to another caller's connection", (stage) => stage.writeElsewhere(own(stage))),
+  instead("204 with a whole answer behind it", (stage) =>
+    stage.write(`HTTP/1.1 204 No Content\r\n\r\n${older(stage)}`),
+  ),
+  instead("304 with a length and a body", (stage) =>
+    stage.write(older(stage).replace("200 OK", "304 Not Modified")),
+  ),
+  instead("a length that is too short for two answers", (stage) =>
+    stage.write(own(stage) + json("1", `"${STRANGER}"`)),
+  ),
+  instead("a last chunk with an answer behind it", (stage) =>
+    stage.write(chunked(json(stage.victim.id, `"${stage.victim.secret}"`)) + older(stage)),
+  ),
+  instead("trailers that are an answer", (stage) =>
+    stage.write(
+      chunked(json(stage.victim.id, `"${stage.victim.secret}"`), `0\r\n${older(stage)}\r\n\r\n`),
+    ),
+  ),
+  instead("the answer goes to another caller's connection", (stage) =>
+    stage.writeElsewhere(own(stage)),
+  ),
   instead("always the answer to an earlier request", (stage) => stage.write(older(stage))),
   instead(
     "another id behind a long result",
     ({ others, victim, write }) => {
       const other = others[0] ?? { id: "1", secret: STRANGER };
-      write(http(`{"jsonrpc":"2.0","result":${resultFor(other === victim ? STRANGER : other.secret, true)},"id":${other.id}}`));
+      write(
+        http(
+          `{"jsonrpc":"2.0","result":${resultFor(other === victim ? STRANGER : other.secret, true)},"id":${other.id}}`,
+        ),
+      );
     },
     true,
   ),
-  instead("two ids, the right one and another, around somebody else's result", ({ others, victim, write, random }) => {
-    const other = others[0] ?? { id: "1", secret: STRANGER };
-    const ids = random() < 0.5 ? `"id":${victim.id},"id":${other.id}` : `"id":${other.id},"\\u0069d":${victim.id}`;
-    write(http(`{"jsonrpc":"2.0",${ids},"result":"${other.secret}"}`));
-  }),
+  instead(
+    "two ids, the right one and another, around somebody else's result",
+    ({ others, victim, write, random }) => {
+      const other = others[0] ?? { id: "1", secret: STRANGER };
+      const ids =
+        random() < 0.5
+          ? `"id":${victim.id},"id":${other.id}`
+          : `"id":${other.id},"\\u0069d":${victim.id}`;
+      write(http(`{"jsonrpc":"2.0",${ids},"result":"${other.secret}"}`));
+    },
+  ),
 ];
 
 /** A provider that plays one shape. */
@@ -174,7 +241,11 @@ const SLOW_SHARE = 0.5;
 const SLOW_MS = 3;
 
 /** Starts a provider; `tls` null = on plain sockets. */
-export async function startHostileProvider(shape: Shape, random: () => number, tls: TlsOptions | null): Promise<HostileProvider> {
+export async function startHostileProvider(
+  shape: Shape,
+  random: () => number,
+  tls: TlsOptions | null,
+): Promise<HostileProvider> {
   const sockets = new Set<Socket>();
   const timers = new Set<() => void>();
   const others: Victim[] = [];
@@ -193,7 +264,10 @@ export async function startHostileProvider(shape: Shape, random: () => number, t
         timers.delete(cancel);
         run();
       };
-      const cancel = ms === 0 ? cancelOf(setImmediate(act), clearImmediate) : cancelOf(setTimeout(act, ms), clearTimeout);
+      const cancel =
+        ms === 0
+          ? cancelOf(setImmediate(act), clearImmediate)
+          : cancelOf(setTimeout(act, ms), clearTimeout);
       timers.add(cancel);
     },
   });
@@ -225,7 +299,10 @@ export async function startHostileProvider(shape: Shape, random: () => number, t
       (victim) => serve(socket, victim),
     );
   };
-  const server = tls === null ? createServer(accept) : createSecureServer({ ...tls, ALPNProtocols: ["http/1.1"] }, accept);
+  const server =
+    tls === null
+      ? createServer(accept)
+      : createSecureServer({ ...tls, ALPNProtocols: ["http/1.1"] }, accept);
   server.on("tlsClientError", () => {});
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
@@ -259,13 +336,17 @@ function hear(socket: Socket, begun: () => void, asked: (victim: Victim) => void
         pieces = [bytes];
         const end = bytes.indexOf("\r\n\r\n");
         if (end === -1) return;
-        wanted = end + 4 + Number(/content-length: (\d+)/i.exec(bytes.toString("latin1", 0, end))?.[1]);
+        wanted =
+          end + 4 + Number(/content-length: (\d+)/i.exec(bytes.toString("latin1", 0, end))?.[1]);
         if (size < wanted) begun();
       }
       if (size < wanted) return;
       const bytes = Buffer.concat(pieces);
       const text = bytes.toString("latin1", 0, wanted);
-      asked({ id: /"id":("[^"]*"|\d+)/.exec(text)?.[1] ?? "null", secret: /victim-[0-9a-f]{24}/.exec(text)?.[0] ?? "" });
+      asked({
+        id: /"id":("[^"]*"|\d+)/.exec(text)?.[1] ?? "null",
+        secret: /victim-[0-9a-f]{24}/.exec(text)?.[0] ?? "",
+      });
       pieces = [bytes.subarray(wanted)];
       size -= wanted;
       wanted = -1;

@@ -1,4 +1,5 @@
-// What a subscriber was told, judged event by event and at the end against the chain itself. Knows neither the service nor how the events came.
+// What a subscriber was told, judged event by event and at the end against the chain itself. Knows
+// neither the service nor how the events came.
 
 /** A block as heads tell of it. */
 export interface Block {
@@ -78,11 +79,20 @@ export class HeadLedger {
     const expected = chain.slice(Number(first.number)).map((it) => it.hash);
     const told = this.#view.map((it) => it.hash);
     if (told.join() !== expected.join())
-      this.#breach("gaps", null, `ends with ${told.length} blocks from ${first.number} on, the chain has ${expected.length}`);
+      this.#breach(
+        "gaps",
+        null,
+        `ends with ${told.length} blocks from ${first.number} on, the chain has ${expected.length}`,
+      );
   }
 
   #breach(kind: "gaps" | "duplicates" | "disorder", head: Block | null, what: string): void {
-    breach(this.#breaches, kind, `${this.#name}: ${head === null ? "the view" : `head ${Number(head.number)} ${head.hash}`} ${what}`);
+    breach(
+      this.#breaches,
+      kind,
+      `${this.#name}: ` +
+        `${head === null ? "the view" : `head ${Number(head.number)} ${head.hash}`} ${what}`,
+    );
   }
 }
 
@@ -99,7 +109,14 @@ export class LogLedger {
   readonly #standing: Log[] = [];
   readonly #keys = new Set<string>();
 
-  constructor(name: string, breaches: Breaches, { wanted, takesBack = true }: { readonly wanted: (log: Log) => boolean; readonly takesBack?: boolean }) {
+  constructor(
+    name: string,
+    breaches: Breaches,
+    {
+      wanted,
+      takesBack = true,
+    }: { readonly wanted: (log: Log) => boolean; readonly takesBack?: boolean },
+  ) {
     this.#name = name;
     this.#breaches = breaches;
     this.#wanted = wanted;
@@ -110,10 +127,13 @@ export class LogLedger {
     this.delivered++;
     if (!this.#wanted(log)) this.#breach("disorder", log, "was not asked for");
     if (log.removed === true) return this.#takeBack(log);
-    // Told again after it was taken back: only where take-backs are heard of can this be told from a repeat.
-    if (this.#keys.has(keyOf(log))) return this.#takesBack ? this.#breach("duplicates", log, "came again") : undefined;
+    // Told again after it was taken back: only where take-backs are heard of can this be told from
+    // a repeat.
+    if (this.#keys.has(keyOf(log)))
+      return this.#takesBack ? this.#breach("duplicates", log, "came again") : undefined;
     const last = this.#standing.at(-1);
-    if (last !== undefined && this.#takesBack && !follows(last, log)) this.#breach("disorder", log, `came after ${wordsFor(last)}`);
+    if (last !== undefined && this.#takesBack && !follows(last, log))
+      this.#breach("disorder", log, `came after ${wordsFor(last)}`);
     this.#standing.push(log);
     this.#keys.add(keyOf(log));
   }
@@ -128,22 +148,31 @@ export class LogLedger {
   settle(logs: readonly Log[]): void {
     if (this.agrees(logs)) return;
     const expected = new Set(logs.filter(this.#wanted).map(keyOf));
-    for (const log of logs.filter((it) => this.#wanted(it) && !this.#keys.has(keyOf(it)))) this.#breach("gaps", log, "was never told");
+    for (const log of logs.filter((it) => this.#wanted(it) && !this.#keys.has(keyOf(it))))
+      this.#breach("gaps", log, "was never told");
     if (!this.#takesBack) return;
-    for (const log of this.#standing.filter((it) => !expected.has(keyOf(it)))) this.#breach("disorder", log, "was not taken back");
-    if (expected.size === this.#keys.size) this.#breach("disorder", null, "in another order than the chain");
+    for (const log of this.#standing.filter((it) => !expected.has(keyOf(it))))
+      this.#breach("disorder", log, "was not taken back");
+    if (expected.size === this.#keys.size)
+      this.#breach("disorder", null, "in another order than the chain");
   }
 
   #takeBack(log: Log): void {
     this.takenBack++;
-    if (!this.#keys.delete(keyOf(log))) return this.#breach("disorder", log, "was taken back without having been told");
+    if (!this.#keys.delete(keyOf(log)))
+      return this.#breach("disorder", log, "was taken back without having been told");
     const at = this.#standing.findLastIndex((it) => keyOf(it) === keyOf(log));
-    if (at !== this.#standing.length - 1) this.#breach("disorder", log, "was taken back before newer ones");
+    if (at !== this.#standing.length - 1)
+      this.#breach("disorder", log, "was taken back before newer ones");
     this.#standing.splice(at, 1);
   }
 
   #breach(kind: "gaps" | "duplicates" | "disorder", log: Log | null, what: string): void {
-    breach(this.#breaches, kind, `${this.#name}: ${log === null ? "the logs are" : wordsFor(log)} ${what}`);
+    breach(
+      this.#breaches,
+      kind,
+      `${this.#name}: ${log === null ? "the logs are" : wordsFor(log)} ${what}`,
+    );
   }
 }
 
@@ -154,7 +183,12 @@ function keyOf({ blockHash, logIndex }: Log): string {
 /** Whether `next` may be told while `last` stands. */
 function follows(last: Log, next: Log): boolean {
   const blocks = Number(next.blockNumber) - Number(last.blockNumber);
-  return blocks > 0 || (blocks === 0 && next.blockHash === last.blockHash && Number(next.logIndex) > Number(last.logIndex));
+  return (
+    blocks > 0 ||
+    (blocks === 0 &&
+      next.blockHash === last.blockHash &&
+      Number(next.logIndex) > Number(last.logIndex))
+  );
 }
 
 function wordsFor({ blockNumber, blockHash, logIndex }: Log): string {

@@ -1,5 +1,5 @@
-// Bad days, for real: nodes that are stopped with SIGSTOP under a steady load, one of three or all of them, and what their callers wait for. Measures on
-// this machine, so that it is run by hand.
+// Bad days, for real: nodes that are stopped with SIGSTOP under a steady load, one of three or all
+// of them, and what their callers wait for. Measures on this machine, so that it is run by hand.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { Agent, request } from "node:http";
@@ -19,7 +19,9 @@ export interface Outage {
 /** What the callers of one run met. */
 export interface OutageFigures {
   readonly outage: Outage;
-  /** Calls begun while the nodes were stopped, and those of them that took longer than `SLOW_MS`. */
+  /**
+   * Calls begun while the nodes were stopped, and those of them that took longer than `SLOW_MS`.
+   */
   readonly calls: number;
   readonly slow: number;
   /** When the last slow one was begun, after the stop. */
@@ -29,7 +31,10 @@ export interface OutageFigures {
   readonly p99BeforeMs: number;
   /** Of the calls begun later than `SETTLED_MS` after the stop. */
   readonly p99AfterMs: number;
-  /** The same of calls that were sent to a node that is well, past the service: what this machine did meanwhile. Null = no node was well. */
+  /**
+   * The same of calls that were sent to a node that is well, past the service: what this machine
+   * did meanwhile. Null = no node was well.
+   */
   readonly p99DirectMs: number | null;
   /** From the return of the nodes until the first result, and until the last call without one. */
   readonly firstResultMs: number;
@@ -40,9 +45,21 @@ const STRATEGIES = ["load-balanced", "latency-weighted", "fastest", "priority"] 
 
 /** One stopped node of three, for every strategy and both kinds of callers, and all three. */
 export const OUTAGES: readonly Outage[] = [
-  ...STRATEGIES.map((strategy) => ({ name: "one of three stopped", strategy, stopped: 1, stopMs: 60_000, givesUpMs: null })),
+  ...STRATEGIES.map((strategy) => ({
+    name: "one of three stopped",
+    strategy,
+    stopped: 1,
+    stopMs: 60_000,
+    givesUpMs: null,
+  })),
   ...STRATEGIES.map((strategy) => {
-    return { name: "one of three stopped, callers give up", strategy, stopped: 1, stopMs: 60_000, givesUpMs: 5_000 };
+    return {
+      name: "one of three stopped, callers give up",
+      strategy,
+      stopped: 1,
+      stopMs: 60_000,
+      givesUpMs: 5_000,
+    };
   }),
   { name: "all stopped", strategy: "load-balanced", stopped: 3, stopMs: 75_000, givesUpMs: null },
 ];
@@ -68,8 +85,15 @@ export async function outageRun(outage: Outage): Promise<OutageFigures> {
   const ender: Ender = { after: (run) => void ends.push(run) };
   try {
     const nodes = await Promise.all(Array.from({ length: NODES }, () => startNode(ender)));
-    const providers = nodes.map(({ port }, n) => ({ id: `n${n}`, url: `http://127.0.0.1:${port}`, priority: n + 1 }));
-    const service = await startProcess(ender, configText(providers, { log_level: "info", deadlines: {} }));
+    const providers = nodes.map(({ port }, n) => ({
+      id: `n${n}`,
+      url: `http://127.0.0.1:${port}`,
+      priority: n + 1,
+    }));
+    const service = await startProcess(
+      ender,
+      configText(providers, { log_level: "info", deadlines: {} }),
+    );
     return await measure(outage, nodes, service);
   } finally {
     for (const end of ends.reverse()) await end();
@@ -78,9 +102,21 @@ export async function outageRun(outage: Outage): Promise<OutageFigures> {
 
 /** What breaks the promises of one run. */
 export function outageBreaches(figures: OutageFigures): readonly string[] {
-  const { outage, slow, lastSlowMs, failed, p99BeforeMs, p99AfterMs, p99DirectMs, firstResultMs, lastFailureMs } = figures;
+  const {
+    outage,
+    slow,
+    lastSlowMs,
+    failed,
+    p99BeforeMs,
+    p99AfterMs,
+    p99DirectMs,
+    firstResultMs,
+    lastFailureMs,
+  } = figures;
   if (outage.stopped === NODES) {
-    return firstResultMs <= 2_000 && lastFailureMs <= 2_000 ? [] : [`${outage.name}: back after ${firstResultMs} to ${lastFailureMs} ms`];
+    return firstResultMs <= 2_000 && lastFailureMs <= 2_000
+      ? []
+      : [`${outage.name}: back after ${firstResultMs} to ${lastFailureMs} ms`];
   }
   const name = `${outage.name}, ${outage.strategy}`;
   return [
@@ -88,12 +124,18 @@ export function outageBreaches(figures: OutageFigures): readonly string[] {
     ...(lastSlowMs > SETTLED_MS ? [`${name}: a slow call ${lastSlowMs} ms after the stop`] : []),
     ...(failed > 0 ? [`${name}: ${failed} calls without a result`] : []),
     // What calls past the service took as well is the machine's.
-    ...(p99AfterMs > 3 * Math.max(p99BeforeMs, p99DirectMs ?? 0) ? [`${name}: p99 ${p99AfterMs} ms after ${p99BeforeMs} ms, past it ${p99DirectMs} ms`] : []),
+    ...(p99AfterMs > 3 * Math.max(p99BeforeMs, p99DirectMs ?? 0)
+      ? [`${name}: p99 ${p99AfterMs} ms after ${p99BeforeMs} ms, past it ${p99DirectMs} ms`]
+      : []),
   ];
 }
 
-async function startNode(ender: Ender): Promise<{ readonly child: ChildProcess; readonly port: number }> {
-  const child = spawn(process.execPath, [new URL("./node.ts", import.meta.url).pathname], { stdio: ["ignore", "pipe", "inherit"] });
+async function startNode(
+  ender: Ender,
+): Promise<{ readonly child: ChildProcess; readonly port: number }> {
+  const child = spawn(process.execPath, [new URL("./node.ts", import.meta.url).pathname], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   ender.after(async () => {
     const gone = once(child, "exit");
     child.kill("SIGKILL");
@@ -152,13 +194,21 @@ function ask(path: string, agent: Agent, call: Call, givesUpMs: number | null): 
       call.ok = ok;
       resolve();
     };
-    const sending = request(path, { method: "POST", agent, headers: { "content-type": "application/json", "content-length": body.length } }, (response) => {
-      let text = "";
-      response.on("data", (chunk: Buffer) => {
-        text += chunk.toString();
-      });
-      response.on("end", () => end(text.includes('"result"')));
-    });
+    const sending = request(
+      path,
+      {
+        method: "POST",
+        agent,
+        headers: { "content-type": "application/json", "content-length": body.length },
+      },
+      (response) => {
+        let text = "";
+        response.on("data", (chunk: Buffer) => {
+          text += chunk.toString();
+        });
+        response.on("end", () => end(text.includes('"result"')));
+      },
+    );
     sending.on("error", () => end(false));
     if (givesUpMs !== null) sending.setTimeout(givesUpMs, () => sending.destroy());
     sending.end(body);
@@ -181,10 +231,15 @@ function figuresOf(
     slow: slow.length,
     lastSlowMs: Math.round((slow.at(-1)?.atMs ?? stopAtMs) - stopAtMs),
     failed: during.filter(({ ok }) => !ok).length,
-    p99BeforeMs: p99Of(calls.filter(({ atMs }) => atMs > stopAtMs - WARM_MS / 2 && atMs < stopAtMs - 100)),
+    p99BeforeMs: p99Of(
+      calls.filter(({ atMs }) => atMs > stopAtMs - WARM_MS / 2 && atMs < stopAtMs - 100),
+    ),
     p99AfterMs: p99Of(calls.filter(settled)),
     p99DirectMs: direct.length === 0 ? null : p99Of(direct.filter(settled)),
-    firstResultMs: first === undefined ? Number.POSITIVE_INFINITY : Math.round(first.atMs + first.tookMs - returnAtMs),
+    firstResultMs:
+      first === undefined
+        ? Number.POSITIVE_INFINITY
+        : Math.round(first.atMs + first.tookMs - returnAtMs),
     lastFailureMs: Math.round((back.findLast(({ ok }) => !ok)?.atMs ?? returnAtMs) - returnAtMs),
   };
 }

@@ -4,10 +4,15 @@ import type { BoundsCase } from "./bounds.ts";
 import type { Figures } from "./figures.ts";
 
 /** What broke a promise, one line each. */
-export function faultsOf(acts: readonly Figures[], cases: readonly BoundsCase[]): readonly string[] {
+export function faultsOf(
+  acts: readonly Figures[],
+  cases: readonly BoundsCase[],
+): readonly string[] {
   return [
     ...acts.flatMap(({ breaches: { gaps, duplicates, disorder, words }, wrong }) => [
-      ...(gaps + duplicates + disorder > 0 ? [`${gaps} gaps, ${duplicates} duplicates, ${disorder} order breaks`] : []),
+      ...(gaps + duplicates + disorder > 0
+        ? [`${gaps} gaps, ${duplicates} duplicates, ${disorder} order breaks`]
+        : []),
       ...words,
       ...wrong,
     ]),
@@ -19,28 +24,50 @@ export function faultsOf(acts: readonly Figures[], cases: readonly BoundsCase[])
 export function tableOf(acts: readonly Figures[], cases: readonly BoundsCase[]): string {
   const total = (of: (it: Figures) => number): number => acts.reduce((sum, it) => sum + of(it), 0);
   const forced = new Map<string, number>();
-  for (const { failovers } of acts) for (const [force, count] of Object.entries(failovers)) forced.set(force, (forced.get(force) ?? 0) + count);
+  for (const { failovers } of acts)
+    for (const [force, count] of Object.entries(failovers))
+      forced.set(force, (forced.get(force) ?? 0) + count);
   const silences = acts.flatMap((it) => it.silencesMs).sort((left, right) => left - right);
   const rows: readonly (readonly [string, string | number])[] = [
-    ["forced failovers", total((it) => Object.values(it.failovers).reduce((sum, count) => sum + count, 0))],
+    [
+      "forced failovers",
+      total((it) => Object.values(it.failovers).reduce((sum, count) => sum + count, 0)),
+    ],
     ...[...forced].map(([force, count]) => [`  ${force}`, count] as const),
-    ["disturbances (lost or late notifications)", `${total((it) => it.disturbances)} (${total((it) => it.lostNotifications)} lost)`],
+    [
+      "disturbances (lost or late notifications)",
+      `${total((it) => it.disturbances)} (${total((it) => it.lostNotifications)} lost)`,
+    ],
     ["reorgs", total((it) => it.reorgs)],
     ["blocks", total((it) => it.blocks)],
     ["heads delivered", total((it) => it.heads)],
-    ["logs delivered (of these taken back)", `${total((it) => it.logs)} (${total((it) => it.takenBack)})`],
+    [
+      "logs delivered (of these taken back)",
+      `${total((it) => it.logs)} (${total((it) => it.takenBack)})`,
+    ],
     ["pending transactions delivered", total((it) => it.pending)],
     ["changes of providers, counted for each subscription", total((it) => it.streamFailovers)],
     ["blocks filled", total((it) => it.filledBlocks)],
-    ["calls (of these refused: sockets only, every circuit open)", `${total((it) => it.calls)} (${total((it) => it.refused)})`],
+    [
+      "calls (of these refused: sockets only, every circuit open)",
+      `${total((it) => it.calls)} (${total((it) => it.refused)})`,
+    ],
     ["gaps", total((it) => it.breaches.gaps)],
     ["duplicates", total((it) => it.breaches.duplicates)],
     ["order breaks", total((it) => it.breaches.disorder)],
-    ["cases past the bounds that ended in 1011, or did not concern", `${cases.filter((it) => it.wrong === null).length} of ${cases.length}`],
-    ["time without heads around a failover, median / longest", `${at(silences, 0.5)} / ${at(silences, 1)} ms`],
+    [
+      "cases past the bounds that ended in 1011, or did not concern",
+      `${cases.filter((it) => it.wrong === null).length} of ${cases.length}`,
+    ],
+    [
+      "time without heads around a failover, median / longest",
+      `${at(silences, 0.5)} / ${at(silences, 1)} ms`,
+    ],
     [
       "resident memory at start, middle and end of each act",
-      acts.map((it) => `${mb(it.rssStartBytes)} → ${mb(it.rssMiddleBytes)} → ${mb(it.rssEndBytes)}`).join(", "),
+      acts
+        .map((it) => `${mb(it.rssStartBytes)} → ${mb(it.rssMiddleBytes)} → ${mb(it.rssEndBytes)}`)
+        .join(", "),
     ],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
@@ -48,7 +75,9 @@ export function tableOf(acts: readonly Figures[], cases: readonly BoundsCase[]):
 }
 
 function at(sorted: readonly number[], share: number): string {
-  return (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN).toFixed(0);
+  return (
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+  ).toFixed(0);
 }
 
 function mb(bytes: number): string {

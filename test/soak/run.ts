@@ -1,6 +1,8 @@
-// `npm run soak`: what takes long to be sure of. First hostile answers: every shape against callers who each wait for a secret of their own. Then the
-// continuity of subscriptions over real nodes: forces providers to fail during live mining with reorgs, compares with the chain, tries what lies past the
-// bounds. Either is left out with 0. With `--outage` nodes are stopped under load instead, which takes ten minutes. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
+// `npm run soak`: what takes long to be sure of. First hostile answers: every shape against callers
+// who each wait for a secret of their own. Then the continuity of subscriptions over real nodes:
+// forces providers to fail during live mining with reorgs, compares with the chain, tries what lies
+// past the bounds. Either is left out with 0. With `--outage` nodes are stopped under load instead,
+// which takes ten minutes. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
 import { play } from "./act.ts";
@@ -31,13 +33,20 @@ const { values } = parseArgs({
 const failovers = Number(values.failovers);
 const victims = Number(values.victims);
 const seed = Number(values.seed ?? Math.floor(Math.random() * MAX_SEED));
-if (![failovers, victims].every((it) => Number.isInteger(it) && it >= 0) || !Number.isInteger(seed)) {
-  process.stderr.write("usage: npm run soak -- [--failovers N] [--victims N] [--seed N] | --outage\n");
+if (
+  ![failovers, victims].every((it) => Number.isInteger(it) && it >= 0) ||
+  !Number.isInteger(seed)
+) {
+  process.stderr.write(
+    "usage: npm run soak -- [--failovers N] [--victims N] [--seed N] | --outage\n",
+  );
   process.exit(2);
 }
 const random = seededRandom(seed);
 process.stdout.write(`seed ${seed}\n`);
-process.exitCode = values.outage ? await stopNodes() : (victims === 0 ? 0 : await attackAll()) || (failovers === 0 ? 0 : await soak());
+process.exitCode = values.outage
+  ? await stopNodes()
+  : (victims === 0 ? 0 : await attackAll()) || (failovers === 0 ? 0 : await soak());
 
 /** Nodes that are stopped and come back. */
 async function stopNodes(): Promise<number> {
@@ -47,7 +56,11 @@ async function stopNodes(): Promise<number> {
     process.stdout.write(`${outage.name}, ${outage.strategy}: ${JSON.stringify(figures)}\n`);
     breaches.push(...outageBreaches({ outage, ...figures }));
   }
-  process.stdout.write(breaches.length === 0 ? "Every promise kept.\n" : breaches.map((it) => `BREACH ${it}\n`).join(""));
+  process.stdout.write(
+    breaches.length === 0
+      ? "Every promise kept.\n"
+      : breaches.map((it) => `BREACH ${it}\n`).join(""),
+  );
   return breaches.length === 0 ? 0 : 1;
 }
 
@@ -57,14 +70,26 @@ async function attackAll(): Promise<number> {
   let breaches = 0;
   for (const shape of SHAPES) {
     for (const [client, tls] of ways) {
-      const { own, failed, played, foreign } = await attack({ shape, tls, calls: victims, connections: CONNECTIONS, random });
+      const { own, failed, played, foreign } = await attack({
+        shape,
+        tls,
+        calls: victims,
+        connections: CONNECTIONS,
+        random,
+      });
       breaches += foreign.length;
-      process.stdout.write(`${client}: ${own} own answers, ${failed} failed, ${played} hostile, ${foreign.length} foreign: ${shape.name}\n`);
+      process.stdout.write(
+        `${client}: ${own} own answers, ${failed} failed, ${played} hostile, ${foreign.length} ` +
+          `foreign: ${shape.name}\n`,
+      );
       for (const it of foreign) process.stdout.write(`BREACH ${it}\n`);
     }
   }
   const verdict = breaches === 0 ? "nobody saw a byte that was not theirs" : `seed ${seed}`;
-  process.stdout.write(`${SHAPES.length} shapes × ${CONNECTIONS} connections × ${victims} calls × ${ways.length} clients: ${verdict}\n\n`);
+  process.stdout.write(
+    `${SHAPES.length} shapes × ${CONNECTIONS} connections × ${victims} calls × ${ways.length} ` +
+      `clients: ${verdict}\n\n`,
+  );
   return breaches === 0 ? 0 : 1;
 }
 
@@ -76,9 +101,21 @@ async function soak(): Promise<number> {
     const acts: Figures[] = [];
     for (let left = failovers; left > 0; left -= FAILOVERS_PER_ACT) {
       const turn = acts.length;
-      const manner = turn % 2 === 0 ? ({ strategy: "priority", socketHeads: true } as const) : ({ strategy: "load-balanced", socketHeads: false } as const);
-      const plan: ActPlan = { ...manner, failovers: Math.min(left, FAILOVERS_PER_ACT), random, socketsOnly: turn % 4 === 3, onRound: progress(turn) };
-      process.stdout.write(`act ${turn + 1}: ${plan.failovers} failovers, ${plan.strategy}${plan.socketsOnly ? ", sockets only" : ""}\n`);
+      const manner =
+        turn % 2 === 0
+          ? ({ strategy: "priority", socketHeads: true } as const)
+          : ({ strategy: "load-balanced", socketHeads: false } as const);
+      const plan: ActPlan = {
+        ...manner,
+        failovers: Math.min(left, FAILOVERS_PER_ACT),
+        random,
+        socketsOnly: turn % 4 === 3,
+        onRound: progress(turn),
+      };
+      process.stdout.write(
+        `act ${turn + 1}: ${plan.failovers} failovers, ` +
+          `${plan.strategy}${plan.socketsOnly ? ", sockets only" : ""}\n`,
+      );
       acts.push(await play(chain, plan));
     }
     const cases: readonly BoundsCase[] = await tryBounds(chain, random);
@@ -88,7 +125,9 @@ async function soak(): Promise<number> {
     );
     return faults.length === 0 ? 0 : 1;
   } catch (error) {
-    process.stdout.write(`BREACH ${error instanceof Error ? error.stack : String(error)}\nseed ${seed}\n`);
+    process.stdout.write(
+      `BREACH ${error instanceof Error ? error.stack : String(error)}\nseed ${seed}\n`,
+    );
     return 1;
   } finally {
     await chain.close();
@@ -103,7 +142,12 @@ function progress(turn: number): ActPlan["onRound"] {
     if (performance.now() - printedAt < PRINTED_EVERY_MS) return;
     printedAt = performance.now();
     const done = Object.values(forced).reduce((sum, it) => sum + it, 0);
-    const bad = `${breaches.gaps} gaps, ${breaches.duplicates} duplicates, ${breaches.disorder} order breaks`;
-    process.stdout.write(`act ${turn + 1}, ${Math.round((printedAt - startedAt) / 1_000)} s: ${done} failovers, ${bad}\n`);
+    const bad =
+      `${breaches.gaps} gaps, ${breaches.duplicates} duplicates, ${breaches.disorder} order ` +
+      "breaks";
+    process.stdout.write(
+      `act ${turn + 1}, ${Math.round((printedAt - startedAt) / 1_000)} s: ${done} failovers, ` +
+        `${bad}\n`,
+    );
   };
 }

@@ -1,4 +1,5 @@
-// What a soak runs on: a live chain, providers that reach its nodes through gates, and the service as a process of its own in front of them.
+// What a soak runs on: a live chain, providers that reach its nodes through gates, and the service
+// as a process of its own in front of them.
 import { z } from "zod";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { PATIENT } from "../fakes/service.ts";
@@ -27,9 +28,18 @@ export interface Site {
 const Subscriptions = z.object({
   failovers: z.record(z.string(), z.number()),
   blocks_filled: z.number(),
-  streams: z.array(z.object({ kind: z.string(), state: z.string(), subscribers: z.number(), block_height: z.number().nullable() })),
+  streams: z.array(
+    z.object({
+      kind: z.string(),
+      state: z.string(),
+      subscribers: z.number(),
+      block_height: z.number().nullable(),
+    }),
+  ),
 });
-const Metrics = z.object({ profiles: z.tuple([z.object({ subscriptions: Subscriptions })]).rest(z.unknown()) });
+const Metrics = z.object({
+  profiles: z.tuple([z.object({ subscriptions: Subscriptions })]).rest(z.unknown()),
+});
 
 /** How a site is built. */
 export interface SitePlan {
@@ -56,13 +66,23 @@ export async function startSite(chain: LiveChain, plan: SitePlan): Promise<Site>
         posts.push({ id: `${id}-${n + 1}`, admission });
       }
     }
-    const service = await startProcess({ after: (stop) => void stops.push(stop) }, configOf(posts, plan));
+    const service = await startProcess(
+      { after: (stop) => void stops.push(stop) },
+      configOf(posts, plan),
+    );
     const socketUrl = (path: string): string => `${service.url.replace("http", "ws")}/ws${path}`;
     const subscriptions = async () => {
       const response = await fetch(`${service.url}/api/metrics/local`);
       return Metrics.parse(await response.json()).profiles[0].subscriptions;
     };
-    return { service, posts, subscriptions, socketUrl, open: (path) => openCaller(socketUrl(path)), close };
+    return {
+      service,
+      posts,
+      subscriptions,
+      socketUrl,
+      open: (path) => openCaller(socketUrl(path)),
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
@@ -76,7 +96,10 @@ function configOf(posts: readonly Post[], { socketsOnly, profiles }: SitePlan): 
     ws_url: `ws://127.0.0.1:${port}`,
     priority: n + 1,
   }));
-  const sets = Object.entries(profiles).map(([slug, extra]) => [slug, { chains: { local: { ...extra, selection: SELECTION, providers } } }]);
+  const sets = Object.entries(profiles).map(([slug, extra]) => [
+    slug,
+    { chains: { local: { ...extra, selection: SELECTION, providers } } },
+  ]);
   return JSON.stringify({
     log_level: "info",
     deadlines: PATIENT,

@@ -1,4 +1,5 @@
-// The store on both engines: the same rows from both, transactions that nobody gets into, tables that are brought up to date, and refusals that say why.
+// The store on both engines: the same rows from both, transactions that nobody gets into, tables
+// that are brought up to date, and refusals that say why.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,27 +17,38 @@ eachStore(({ engine, open, place }) => {
     const store = await open(t);
     await createAccount(store, "acc_a", { balance_n: 9_007_199_254_740_993n });
     await createAccount(store, "acc_b", { balance_n: 1n });
-    const row = await store.db.selectFrom("account").select(["id", "balance_n", "first_paid_at"]).orderBy("id").executeTakeFirst();
+    const row = await store.db
+      .selectFrom("account")
+      .select(["id", "balance_n", "first_paid_at"])
+      .orderBy("id")
+      .executeTakeFirst();
     assert.deepEqual(row, { id: "acc_a", balance_n: 9_007_199_254_740_993n, first_paid_at: null });
-    const { rows } = await sql`select sum(balance_n) as sum, count(*) as count, 1 as one from account`.execute(store.db);
+    const { rows } =
+      await sql`select sum(balance_n) as sum, count(*) as count, 1 as one from account`.execute(
+        store.db,
+      );
     assert.deepEqual(rows, [{ sum: 9_007_199_254_740_994n, count: 2n, one: 1n }]);
   });
 
-  test(`nobody gets into a transaction of someone else, and one that fails leaves nothing (${engine})`, async (t) => {
-    const store = await open(t);
-    await createAccount(store, "acc_a");
-    const inside = Promise.withResolvers<void>();
-    const failing = store.transaction(async (tx) => {
-      await tx.updateTable("account").set({ balance_n: 5n }).execute();
-      inside.resolve();
-      await new Promise((resolve) => setTimeout(resolve, 30));
-      throw new Error("no");
-    });
-    await inside.promise;
-    assert.equal(await balanceOf(store, "acc_a"), 0n);
-    await assert.rejects(failing, /^Error: no$/);
-    assert.equal(await balanceOf(store, "acc_a"), 0n);
-  });
+  test(
+    "nobody gets into a transaction of someone else, and one that fails leaves nothing " +
+      `(${engine})`,
+    async (t) => {
+      const store = await open(t);
+      await createAccount(store, "acc_a");
+      const inside = Promise.withResolvers<void>();
+      const failing = store.transaction(async (tx) => {
+        await tx.updateTable("account").set({ balance_n: 5n }).execute();
+        inside.resolve();
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        throw new Error("no");
+      });
+      await inside.promise;
+      assert.equal(await balanceOf(store, "acc_a"), 0n);
+      await assert.rejects(failing, /^Error: no$/);
+      assert.equal(await balanceOf(store, "acc_a"), 0n);
+    },
+  );
 
   test(`a hundred transactions at once that read and write the same row all count (${engine})`, async (t) => {
     const store = await open(t);
@@ -48,9 +60,21 @@ eachStore(({ engine, open, place }) => {
   test(`bounds and references are kept by the store itself (${engine})`, async (t) => {
     const store = await open(t);
     await createAccount(store, "acc_a");
-    await store.db.insertInto("node").values({ id: "n", epoch: 1n, region: "", state: "alive", flush_seq: 0n, heartbeat_at: 0n }).execute();
+    await store.db
+      .insertInto("node")
+      .values({ id: "n", epoch: 1n, region: "", state: "alive", flush_seq: 0n, heartbeat_at: 0n })
+      .execute();
     const lease = { account_id: "acc_a", node_id: "n", epoch: 1n, granted_n: 5n, spent_n: 6n };
-    const agent = { account_id: "acc_a", name: "", token_hash: "h", profiles: null, read_only: 0n, expires_at: null, revoked_at: null, created_at: 1n };
+    const agent = {
+      account_id: "acc_a",
+      name: "",
+      token_hash: "h",
+      profiles: null,
+      read_only: 0n,
+      expires_at: null,
+      revoked_at: null,
+      created_at: 1n,
+    };
     await store.db
       .insertInto("agent")
       .values({ id: "agt_a", ...agent })
@@ -93,7 +117,9 @@ eachStore(({ engine, open, place }) => {
   test(`a store of a newer version is refused with what to do (${engine})`, async (t) => {
     const at = await place(t);
     const store = await openStore(at);
-    await sql`insert into kysely_migration (name, timestamp) values ('999_later', '2030-01-01T00:00:00.000Z')`.execute(store.db);
+    await sql`insert into kysely_migration (name, timestamp) values ('999_later', '2030-01-01T00:00:00.000Z')`.execute(
+      store.db,
+    );
     await store.close();
     await assert.rejects(openStore(at), /newer version of svc \(it has step 999_later\)/);
     await assert.rejects(openStore(at), /newer version/, "the first refusal let go of the store");
@@ -108,21 +134,27 @@ eachStore(({ engine, place }) => {
     for (const store of stores) await store.close();
   });
 
-  test("a connection that breaks inside a transaction, between two statements, fails that transaction and nothing else", async (t) => {
-    const store = await openStore(await place(t));
-    t.after(() => store.close());
-    const failing = store.transaction(async (tx) => {
-      const { rows } = await sql<{ readonly pid: bigint }>`select pg_backend_pid() as pid`.execute(tx);
-      await sql`select pg_terminate_backend(${sql.lit(Number(rows[0]?.pid))})`.execute(store.db);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      await createAccount(store, "acc_a");
-      await tx.selectFrom("account").selectAll().execute();
-    });
-    await assert.rejects(failing);
-    assert.equal(await balanceOf(store, "acc_a"), 0n);
-    await Promise.all(Array.from({ length: 20 }, () => raise(store)));
-    assert.equal(await balanceOf(store, "acc_a"), 20n);
-  });
+  test(
+    "a connection that breaks inside a transaction, between two statements, fails that " +
+      "transaction and nothing else",
+    async (t) => {
+      const store = await openStore(await place(t));
+      t.after(() => store.close());
+      const failing = store.transaction(async (tx) => {
+        const { rows } = await sql<{
+          readonly pid: bigint;
+        }>`select pg_backend_pid() as pid`.execute(tx);
+        await sql`select pg_terminate_backend(${sql.lit(Number(rows[0]?.pid))})`.execute(store.db);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        await createAccount(store, "acc_a");
+        await tx.selectFrom("account").selectAll().execute();
+      });
+      await assert.rejects(failing);
+      assert.equal(await balanceOf(store, "acc_a"), 0n);
+      await Promise.all(Array.from({ length: 20 }, () => raise(store)));
+      assert.equal(await balanceOf(store, "acc_a"), 20n);
+    },
+  );
 
   test("a deadlock between transactions is tried again and ends well", async (t) => {
     const store = await openStore(await place(t));
@@ -133,11 +165,20 @@ eachStore(({ engine, place }) => {
     const cross = (first: string, second: string, index: number) =>
       store.transaction(async (tx) => {
         both[index] = (both[index] ?? 0) + 1;
-        await tx.updateTable("account").set({ balance_n: sql<bigint>`balance_n + 1` }).where("id", "=", first).execute();
+        await tx
+          .updateTable("account")
+          .set({ balance_n: sql<bigint>`balance_n + 1` })
+          .where("id", "=", first)
+          .execute();
         entered[index]?.resolve();
-        // Each holds its first account before either asks for the second; whoever is tried again finds the other gone.
+        // Each holds its first account before either asks for the second; whoever is tried again
+        // finds the other gone.
         await entered[1 - index]?.promise;
-        await tx.updateTable("account").set({ balance_n: sql<bigint>`balance_n + 1` }).where("id", "=", second).execute();
+        await tx
+          .updateTable("account")
+          .set({ balance_n: sql<bigint>`balance_n + 1` })
+          .where("id", "=", second)
+          .execute();
       });
     await Promise.all([cross("acc_a", "acc_b", 0), cross("acc_b", "acc_a", 1)]);
     assert.deepEqual([await balanceOf(store, "acc_a"), await balanceOf(store, "acc_b")], [2n, 2n]);
@@ -146,26 +187,38 @@ eachStore(({ engine, place }) => {
   });
 });
 
-test("a data directory has one owner at a time, in this process and in others, and is free when its owner was killed", async (t) => {
-  const { place, remove } = await newPlace("sqlite");
-  t.after(remove);
-  const store = await openStore(place);
-  await assert.rejects(openStore(place), (error: Error) => error.message.includes(place.dataDir) && /Another svc/.test(error.message));
-  // It holds on to its store: one that nobody can reach any more is collected, and its lock goes with it.
-  const text = `import("${new URL("../../src/store/store.ts", import.meta.url)}").then(({ openStore }) => openStore(${JSON.stringify(place)})).then((store) => { console.log("open"); setInterval(() => store, 1e6); }, (error) => { console.log(error.message); })`;
-  const spawnOpener = () => spawn(process.execPath, ["-e", text], { stdio: ["ignore", "pipe", "inherit"] });
-  const refused = spawnOpener();
-  t.after(() => void refused.kill("SIGKILL"));
-  assert.match(String(await once(refused.stdout, "data")), /Another svc uses the data directory/);
-  await store.close();
-  const owner = spawnOpener();
-  t.after(() => void owner.kill("SIGKILL"));
-  assert.match(String(await once(owner.stdout, "data")), /^open/);
-  await assert.rejects(openStore(place), /Another svc/);
-  owner.kill("SIGKILL");
-  await once(owner, "exit");
-  await (await openStore(place)).close();
-});
+test(
+  "a data directory has one owner at a time, in this process and in others, and is free when " +
+    "its owner was killed",
+  async (t) => {
+    const { place, remove } = await newPlace("sqlite");
+    t.after(remove);
+    const store = await openStore(place);
+    await assert.rejects(
+      openStore(place),
+      (error: Error) => error.message.includes(place.dataDir) && /Another svc/.test(error.message),
+    );
+    // It holds on to its store: one that nobody can reach any more is collected, and its lock goes
+    // with it.
+    const text =
+      `import("${new URL("../../src/store/store.ts", import.meta.url)}").then(({ openStore }) => ` +
+      `openStore(${JSON.stringify(place)})).then((store) => { console.log("open"); setInterval(() ` +
+      "=> store, 1e6); }, (error) => { console.log(error.message); })";
+    const spawnOpener = () =>
+      spawn(process.execPath, ["-e", text], { stdio: ["ignore", "pipe", "inherit"] });
+    const refused = spawnOpener();
+    t.after(() => void refused.kill("SIGKILL"));
+    assert.match(String(await once(refused.stdout, "data")), /Another svc uses the data directory/);
+    await store.close();
+    const owner = spawnOpener();
+    t.after(() => void owner.kill("SIGKILL"));
+    assert.match(String(await once(owner.stdout, "data")), /^open/);
+    await assert.rejects(openStore(place), /Another svc/);
+    owner.kill("SIGKILL");
+    await once(owner, "exit");
+    await (await openStore(place)).close();
+  },
+);
 
 test("what lies in the data directory is for its owner alone", async (t) => {
   const { place, remove } = await newPlace("sqlite");
@@ -174,18 +227,28 @@ test("what lies in the data directory is for its owner alone", async (t) => {
   const store = await openStore({ url: "", dataDir });
   await createAccount(store, "acc_a");
   assert.equal(statSync(dataDir).mode & 0o777, 0o700);
-  for (const name of ["svc.db", "svc.db-wal", "svc.lock"]) assert.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, name);
+  for (const name of ["svc.db", "svc.db-wal", "svc.lock"])
+    assert.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, name);
   await store.close();
 });
 
 test("a file that is no store, and a server that is not there, are refused with what to do", async (t) => {
   const { place, remove } = await newPlace("sqlite");
   t.after(remove);
-  writeFileSync(join(place.dataDir, "svc.db"), "this is no database, whatever its name says".repeat(100));
-  await assert.rejects(openStore(place), /svc\.db cannot be opened: file is not a database\. Go back to a backup/);
+  writeFileSync(
+    join(place.dataDir, "svc.db"),
+    "this is no database, whatever its name says".repeat(100),
+  );
+  await assert.rejects(
+    openStore(place),
+    /svc\.db cannot be opened: file is not a database\. Go back to a backup/,
+  );
   rmSync(join(place.dataDir, "svc.db"));
   await (await openStore(place)).close();
-  await assert.rejects(openStore({ url: "postgres://svc@localhost:1/svc", dataDir: "" }), /cannot be opened: .*ECONNREFUSED.*Check that the server runs/);
+  await assert.rejects(
+    openStore({ url: "postgres://svc@localhost:1/svc", dataDir: "" }),
+    /cannot be opened: .*ECONNREFUSED.*Check that the server runs/,
+  );
 });
 
 test("no failure of a database address shows its password", async () => {
@@ -206,7 +269,10 @@ test("no failure of a database address shows its password", async () => {
       () => assert.fail("it opened"),
       (reason: unknown) => reason,
     );
-    assert.ok(!inspect(error, { depth: 10, showHidden: true }).includes(password), `${url}: ${inspect(error)}`);
+    assert.ok(
+      !inspect(error, { depth: 10, showHidden: true }).includes(password),
+      `${url}: ${inspect(error)}`,
+    );
   }
 });
 
@@ -214,7 +280,10 @@ test("no failure of a database address shows its password", async () => {
 function raise(store: Store): Promise<void> {
   return store.transaction(async (tx) => {
     const query = tx.selectFrom("account").select("balance_n").where("id", "=", "acc_a");
-    const { balance_n } = await (store.engine === "postgres" ? query.forUpdate() : query).executeTakeFirstOrThrow();
+    const { balance_n } = await (store.engine === "postgres"
+      ? query.forUpdate()
+      : query
+    ).executeTakeFirstOrThrow();
     await tx
       .updateTable("account")
       .set({ balance_n: balance_n + 1n })

@@ -1,4 +1,5 @@
-// Which answers to a check's question are "this block is not known yet", and so worth asking again, in simulated time.
+// Which answers to a check's question are "this block is not known yet", and so worth asking again,
+// in simulated time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Failure, plainFailure } from "../../src/core/rpc/failure.ts";
@@ -11,8 +12,13 @@ import { simulatedWorld } from "../fakes/runtime.ts";
 
 const BLOCK = { number: 7, hash: `0x${"a".repeat(64)}`, parentHash: `0x${"b".repeat(64)}` };
 
-/** What comes of asking a provider that answers the same each time: how often it was asked, and what was found. */
-async function asked(answer: Failure | string): Promise<{ readonly times: number; readonly found: unknown; readonly failed: number }> {
+/**
+ * What comes of asking a provider that answers the same each time: how often it was asked, and what
+ * was found.
+ */
+async function asked(
+  answer: Failure | string,
+): Promise<{ readonly times: number; readonly found: unknown; readonly failed: number }> {
   const runtime = simulatedWorld(3);
   const timerWheel = createTimerWheel(runtime);
   const provider = fakeProvider(0);
@@ -30,7 +36,13 @@ async function asked(answer: Failure | string): Promise<{ readonly times: number
     },
   };
   let found: unknown = "nothing yet";
-  const question = { tracker, channel: { provider, transport: "ws" as const }, block: BLOCK, params: "[]", spend: () => true };
+  const question = {
+    tracker,
+    channel: { provider, transport: "ws" as const },
+    block: BLOCK,
+    params: "[]",
+    spend: () => true,
+  };
   void queryBlockLogs({ runtime, timerWheel, ws, http: null }, question).then((it) => {
     found = it;
   });
@@ -41,17 +53,24 @@ async function asked(answer: Failure | string): Promise<{ readonly times: number
   return { times, found, failed: tracker.health(provider, "ws").outcomes.failed };
 }
 
-const saying = (code: number, message: string): Failure => ({ ...plainFailure("error", message), code });
+const saying = (code: number, message: string): Failure => ({
+  ...plainFailure("error", message),
+  code,
+});
 
 test("a block that is not known yet is asked for four times, however that is said", async () => {
   const ways = [
     saying(-32000, "unknown block"),
     saying(-32001, "block not found: 0x12ab"),
     saying(-32000, "header not found"),
-    saying(-32603, "one of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found"),
+    saying(
+      -32603,
+      "one of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found",
+    ),
     "null",
   ];
-  for (const way of ways) assert.deepEqual(await asked(way), { times: 4, found: null, failed: 0 }, JSON.stringify(way));
+  for (const way of ways)
+    assert.deepEqual(await asked(way), { times: 4, found: null, failed: 0 }, JSON.stringify(way));
 });
 
 test("any other error is no reason to ask again", async () => {
@@ -65,6 +84,7 @@ test("any other error is no reason to ask again", async () => {
     saying(-32000, "somebody was here"),
     plainFailure("network", "ECONNRESET"),
   ];
-  for (const way of ways) assert.deepEqual(await asked(way), { times: 1, found: null, failed: 0 }, JSON.stringify(way));
+  for (const way of ways)
+    assert.deepEqual(await asked(way), { times: 1, found: null, failed: 0 }, JSON.stringify(way));
   assert.deepEqual(await asked("[]"), { times: 1, found: [], failed: 0 });
 });

@@ -1,4 +1,5 @@
-// The timer wheel on a simulated clock: never early, at most two ticks late, never after it was cleared, and nothing left over.
+// The timer wheel on a simulated clock: never early, at most two ticks late, never after it was
+// cleared, and nothing left over.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -14,9 +15,15 @@ type Action =
   | { readonly kind: "wait"; readonly ms: number };
 
 const action: fc.Arbitrary<Action> = fc.oneof(
-  fc.record({ kind: fc.constant("set" as const), ms: fc.oneof(fc.nat(200), fc.nat(60_000), fc.double({ min: 0, max: 100, noNaN: true })) }),
+  fc.record({
+    kind: fc.constant("set" as const),
+    ms: fc.oneof(fc.nat(200), fc.nat(60_000), fc.double({ min: 0, max: 100, noNaN: true })),
+  }),
   fc.record({ kind: fc.constant("clear" as const), which: fc.nat(50) }),
-  fc.record({ kind: fc.constant("wait" as const), ms: fc.oneof(fc.nat(30), fc.nat(3_000), fc.double({ min: 0, max: 50, noNaN: true })) }),
+  fc.record({
+    kind: fc.constant("wait" as const),
+    ms: fc.oneof(fc.nat(30), fc.nat(3_000), fc.double({ min: 0, max: 50, noNaN: true })),
+  }),
 );
 
 interface Set {
@@ -27,50 +34,60 @@ interface Set {
   clearedAtMs: number | null;
 }
 
-test("every alarm rings once, never early, at most two ticks late, and never after it was cleared; the wheel ends empty", () => {
-  fc.assert(
-    fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
-      const runtime = simulatedWorld(1);
-      const timerWheel = createTimerWheel(runtime);
-      const sets: Set[] = [];
-      for (const it of actions) {
-        if (it.kind === "wait") runtime.advance(it.ms);
-        else if (it.kind === "clear") clear(sets[it.which]);
-        else set(it.ms);
-        assert.equal(timerWheel.size, sets.filter((one) => one.rangAtMs === null && one.clearedAtMs === null).length);
-      }
-      runtime.advance(70_000);
-      for (const { atMs, ms, rangAtMs, clearedAtMs } of sets) {
-        if (clearedAtMs !== null && rangAtMs === null) continue;
-        assert.ok(rangAtMs !== null && rangAtMs >= atMs + ms && rangAtMs <= atMs + ms + LATEST_MS, `set at ${atMs} for ${ms}, rang at ${rangAtMs}`);
-        assert.ok(clearedAtMs === null || clearedAtMs >= rangAtMs, "rang after it was cleared");
-      }
-      assert.equal(timerWheel.size, 0);
-      runtime.advance(100);
-      assert.equal(runtime.pendingTimers(), 0, "an empty wheel needs no timer");
+test(
+  "every alarm rings once, never early, at most two ticks late, and never after it was " +
+    "cleared; the wheel ends empty",
+  () => {
+    fc.assert(
+      fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
+        const runtime = simulatedWorld(1);
+        const timerWheel = createTimerWheel(runtime);
+        const sets: Set[] = [];
+        for (const it of actions) {
+          if (it.kind === "wait") runtime.advance(it.ms);
+          else if (it.kind === "clear") clear(sets[it.which]);
+          else set(it.ms);
+          assert.equal(
+            timerWheel.size,
+            sets.filter((one) => one.rangAtMs === null && one.clearedAtMs === null).length,
+          );
+        }
+        runtime.advance(70_000);
+        for (const { atMs, ms, rangAtMs, clearedAtMs } of sets) {
+          if (clearedAtMs !== null && rangAtMs === null) continue;
+          assert.ok(
+            rangAtMs !== null && rangAtMs >= atMs + ms && rangAtMs <= atMs + ms + LATEST_MS,
+            `set at ${atMs} for ${ms}, rang at ${rangAtMs}`,
+          );
+          assert.ok(clearedAtMs === null || clearedAtMs >= rangAtMs, "rang after it was cleared");
+        }
+        assert.equal(timerWheel.size, 0);
+        runtime.advance(100);
+        assert.equal(runtime.pendingTimers(), 0, "an empty wheel needs no timer");
 
-      function set(ms: number): void {
-        const one: Set = {
-          timer: timerWheel.set(ms, () => {
-            assert.equal(one.rangAtMs, null, "rang twice");
-            one.rangAtMs = runtime.now();
-          }),
-          atMs: runtime.now(),
-          ms,
-          rangAtMs: null,
-          clearedAtMs: null,
-        };
-        sets.push(one);
-      }
-      function clear(one: Set | undefined): void {
-        if (one === undefined) return;
-        one.timer.clear();
-        one.clearedAtMs ??= runtime.now();
-      }
-    }),
-    { numRuns: 400 },
-  );
-});
+        function set(ms: number): void {
+          const one: Set = {
+            timer: timerWheel.set(ms, () => {
+              assert.equal(one.rangAtMs, null, "rang twice");
+              one.rangAtMs = runtime.now();
+            }),
+            atMs: runtime.now(),
+            ms,
+            rangAtMs: null,
+            clearedAtMs: null,
+          };
+          sets.push(one);
+        }
+        function clear(one: Set | undefined): void {
+          if (one === undefined) return;
+          one.timer.clear();
+          one.clearedAtMs ??= runtime.now();
+        }
+      }),
+      { numRuns: 400 },
+    );
+  },
+);
 
 test("an alarm may set and clear others while it rings", () => {
   const runtime = simulatedWorld(1);
@@ -144,15 +161,19 @@ test("a clock that runs backwards delays alarms, and never wedges or rings them 
   assert.ok(second, "and the next alarm is on time again");
 });
 
-test("a hundred thousand alarms that are set and cleared leave nothing behind, and one real timer serves them all", () => {
-  const runtime = simulatedWorld(1);
-  const timerWheel = createTimerWheel(runtime);
-  for (let n = 0; n < 100_000; n++) timerWheel.set(10_000, () => assert.fail("cleared")).clear();
-  assert.equal(timerWheel.size, 0);
-  assert.equal(runtime.pendingTimers(), 1);
-  runtime.advance(11_000);
-  assert.equal(runtime.pendingTimers(), 0);
-});
+test(
+  "a hundred thousand alarms that are set and cleared leave nothing behind, and one real timer " +
+    "serves them all",
+  () => {
+    const runtime = simulatedWorld(1);
+    const timerWheel = createTimerWheel(runtime);
+    for (let n = 0; n < 100_000; n++) timerWheel.set(10_000, () => assert.fail("cleared")).clear();
+    assert.equal(timerWheel.size, 0);
+    assert.equal(runtime.pendingTimers(), 1);
+    runtime.advance(11_000);
+    assert.equal(runtime.pendingTimers(), 0);
+  },
+);
 
 test("an alarm set by one that rings late, after the process slept, is still never early", () => {
   const runtime = simulatedWorld(1);

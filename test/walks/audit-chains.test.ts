@@ -1,4 +1,5 @@
-// The operator's audit over HTTP and `svc audit` find the same: money that the books have and the payment chain has taken back. Real service, real local chain.
+// The operator's audit over HTTP and `svc audit` find the same: money that the books have and the
+// payment chain has taken back. Real service, real local chain.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auditMoney } from "../../src/app/audit.ts";
@@ -6,43 +7,61 @@ import { realRuntime } from "../../src/runtime.ts";
 import { OPERATOR_TOKEN, startPaidService } from "../fakes/paid-service.ts";
 import { evmClient } from "../fakes/stock-clients.ts";
 
-test("credited money that a reorganisation took back is found by the operator's endpoint as by the command; a chain that is gone is no clean report", async (t) => {
-  const stage = await startPaidService(({ rails }) => [{ ...rails.evm, local: false }]);
-  t.after(() => stage.close());
-  const { service, chains } = stage;
-  const overHttp = async () => {
-    const response = await fetch(`${service.url}/api/v1/operator/audit`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });
-    const { ok, differences, unread_chains } = JSON.parse(await response.text());
-    return { status: response.status, ok, differences, unread: unread_chains };
-  };
-  const byCommand = () => auditMoney({ config: service.config, runtime: realRuntime, localRails: [], sinceMs: null, onProgress: () => {} });
+test(
+  "credited money that a reorganisation took back is found by the operator's endpoint as by " +
+    "the command; a chain that is gone is no clean report",
+  async (t) => {
+    const stage = await startPaidService(({ rails }) => [{ ...rails.evm, local: false }]);
+    t.after(() => stage.close());
+    const { service, chains } = stage;
+    const overHttp = async () => {
+      const response = await fetch(`${service.url}/api/v1/operator/audit`, {
+        headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+      });
+      const { ok, differences, unread_chains } = JSON.parse(await response.text());
+      return { status: response.status, ok, differences, unread: unread_chains };
+    };
+    const byCommand = () =>
+      auditMoney({
+        config: service.config,
+        runtime: realRuntime,
+        localRails: [],
+        sinceMs: null,
+        onProgress: () => {},
+      });
 
-  const { key } = (await service.post("/api/v1/agent/keys", {})).json;
-  const before = await chains.evm.rpc("evm_snapshot");
-  const paid = await evmClient(chains)(`${service.url}/api/v1/agent/keys/${key}/fund`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: '{"amount_usd":"0.5"}',
-  });
-  const { receipt } = JSON.parse(await paid.text());
-  assert.equal(paid.status, 200);
-  assert.deepEqual(await overHttp(), { status: 200, ok: true, differences: [], unread: [] });
-  assert.equal((await byCommand()).clean, true);
+    const { key } = (await service.post("/api/v1/agent/keys", {})).json;
+    const before = await chains.evm.rpc("evm_snapshot");
+    const paid = await evmClient(chains)(`${service.url}/api/v1/agent/keys/${key}/fund`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"amount_usd":"0.5"}',
+    });
+    const { receipt } = JSON.parse(await paid.text());
+    assert.equal(paid.status, 200);
+    assert.deepEqual(await overHttp(), { status: 200, ok: true, differences: [], unread: [] });
+    assert.equal((await byCommand()).clean, true);
 
-  await chains.evm.rpc("evm_revert", before);
-  for (let block = 0; block < 3; block++) await chains.evm.rpc("evm_mine");
-  const found = { check: "chain", id: receipt.tx_hash, is_usd: "0.5", should_be_usd: "0" };
-  assert.deepEqual(await overHttp(), { status: 200, ok: false, differences: [found], unread: [] });
-  const command = await byCommand();
-  assert.equal(command.clean, false);
-  assert.ok(command.lines.some((line) => line.includes(receipt.tx_hash)));
+    await chains.evm.rpc("evm_revert", before);
+    for (let block = 0; block < 3; block++) await chains.evm.rpc("evm_mine");
+    const found = { check: "chain", id: receipt.tx_hash, is_usd: "0.5", should_be_usd: "0" };
+    assert.deepEqual(await overHttp(), {
+      status: 200,
+      ok: false,
+      differences: [found],
+      unread: [],
+    });
+    const command = await byCommand();
+    assert.equal(command.clean, false);
+    assert.ok(command.lines.some((line) => line.includes(receipt.tx_hash)));
 
-  process.kill(chains.evm.pid, "SIGKILL");
-  const blind = await overHttp();
-  assert.deepEqual([blind.status, blind.ok, blind.differences], [200, false, []]);
-  assert.deepEqual(
-    blind.unread.map((it: { chain_id: number }) => it.chain_id),
-    [chains.evm.chainId],
-  );
-  await assert.rejects(byCommand(), { name: "ChainTrouble" });
-});
+    process.kill(chains.evm.pid, "SIGKILL");
+    const blind = await overHttp();
+    assert.deepEqual([blind.status, blind.ok, blind.differences], [200, false, []]);
+    assert.deepEqual(
+      blind.unread.map((it: { chain_id: number }) => it.chain_id),
+      [chains.evm.chainId],
+    );
+    await assert.rejects(byCommand(), { name: "ChainTrouble" });
+  },
+);

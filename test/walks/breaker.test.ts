@@ -1,4 +1,5 @@
-// The circuit of a provider through the router and the tracker, in simulated time: it opens, keeps its trial to one call, closes and reopens.
+// The circuit of a provider through the router and the tracker, in simulated time: it opens, keeps
+// its trial to one call, closes and reopens.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Provider } from "../../src/core/provider/profile.ts";
@@ -6,10 +7,20 @@ import type { Call } from "../../src/core/rpc/call.ts";
 import type { Failure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
-import { createRouter, type Outcome, type RoutedCall, type Router } from "../../src/upstream/engine/router.ts";
+import {
+  createRouter,
+  type Outcome,
+  type RoutedCall,
+  type Router,
+} from "../../src/upstream/engine/router.ts";
 import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
-import type { AnswerListener, Dispatch, OutgoingRequest, Upstream } from "../../src/upstream/transport.ts";
+import type {
+  AnswerListener,
+  Dispatch,
+  OutgoingRequest,
+  Upstream,
+} from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 
@@ -30,18 +41,32 @@ interface Bench {
   readonly sent: Sent[];
   readonly moods: Map<string, Mood>;
   /** Routes a call and returns how it ended, or null while it has not. */
-  route(options?: { readonly pin?: Provider; readonly method?: string; readonly caller?: string; readonly deadlineMs?: number }): {
+  route(options?: {
+    readonly pin?: Provider;
+    readonly method?: string;
+    readonly caller?: string;
+    readonly deadlineMs?: number;
+  }): {
     readonly outcome: () => Outcome | null;
     readonly route: RoutedCall;
   };
 }
 
 const RESULT = Buffer.from('"0x1"');
-const BROKEN: Failure = { kind: "body", httpStatus: 500, retryAfter: null, code: null, message: "", data: null };
+const BROKEN: Failure = {
+  kind: "body",
+  httpStatus: 500,
+  retryAfter: null,
+  code: null,
+  message: "",
+  data: null,
+};
 
 function bench(count: number): Bench {
   const runtime = simulatedWorld(7);
-  const providers = Array.from({ length: count }, (_, index) => fakeProvider(index, { priority: index }));
+  const providers = Array.from({ length: count }, (_, index) =>
+    fakeProvider(index, { priority: index }),
+  );
   const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
   const sent: Sent[] = [];
   const moods = new Map<string, Mood>();
@@ -61,7 +86,12 @@ function bench(count: number): Bench {
     async close() {},
   };
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.6 });
-  const router = createRouter({ runtime, timerWheel: createTimerWheel(runtime), upstreams: { http: upstream }, limits });
+  const router = createRouter({
+    runtime,
+    timerWheel: createTimerWheel(runtime),
+    upstreams: { http: upstream },
+    limits,
+  });
   return {
     runtime,
     tracker,
@@ -71,7 +101,12 @@ function bench(count: number): Bench {
     moods,
     route({ pin, method = "eth_gasPrice", caller = "test", deadlineMs = 1_000 } = {}) {
       let ended: Outcome | null = null;
-      const call: Call = { methodName: method, method: methodOf(method), block: { kind: "none" }, ...writeRequest(method, null) };
+      const call: Call = {
+        methodName: method,
+        method: methodOf(method),
+        block: { kind: "none" },
+        ...writeRequest(method, null),
+      };
       const request = {
         call,
         tracker,
@@ -117,38 +152,46 @@ function faultOf(outcome: Outcome | null): { readonly code: string; readonly att
   return { code: outcome.fault.code, attempts: outcome.fault.details["upstream_attempts"] };
 }
 
-test("five server failures open the circuit; from then on calls go elsewhere and a pin is refused without an attempt", () => {
-  const it = bench(2);
-  openFirst(it);
-  const before = it.sent.length;
-  const { outcome, route } = it.route();
-  it.runtime.advance(20);
-  assert.equal(outcome()?.kind, "result");
-  assert.deepEqual(
-    route.traces.map(({ attempt }) => attempt.provider.id),
-    ["p1"],
-  );
-  const pinned = it.route({ pin: first(it) });
-  assert.deepEqual(faultOf(pinned.outcome()), { code: "unavailable", attempts: 0 });
-  assert.equal(it.sent.length, before + 1);
-});
-
-test("two callers who meet silence for a second open it, and their calls are asked of the next provider at once", () => {
-  const it = bench(2);
-  it.moods.set("p0", "hanging");
-  const calls = ["one", "other"].map((caller) => it.route({ caller, deadlineMs: 10_000 }));
-  it.runtime.advance(950);
-  assert.equal(stateOf(it), "closed");
-  it.runtime.advance(250);
-  assert.equal(stateOf(it), "open");
-  for (const { outcome, route } of calls) {
+test(
+  "five server failures open the circuit; from then on calls go elsewhere and a pin is refused " +
+    "without an attempt",
+  () => {
+    const it = bench(2);
+    openFirst(it);
+    const before = it.sent.length;
+    const { outcome, route } = it.route();
+    it.runtime.advance(20);
     assert.equal(outcome()?.kind, "result");
     assert.deepEqual(
       route.traces.map(({ attempt }) => attempt.provider.id),
-      ["p0", "p1"],
+      ["p1"],
     );
-  }
-});
+    const pinned = it.route({ pin: first(it) });
+    assert.deepEqual(faultOf(pinned.outcome()), { code: "unavailable", attempts: 0 });
+    assert.equal(it.sent.length, before + 1);
+  },
+);
+
+test(
+  "two callers who meet silence for a second open it, and their calls are asked of the next " +
+    "provider at once",
+  () => {
+    const it = bench(2);
+    it.moods.set("p0", "hanging");
+    const calls = ["one", "other"].map((caller) => it.route({ caller, deadlineMs: 10_000 }));
+    it.runtime.advance(950);
+    assert.equal(stateOf(it), "closed");
+    it.runtime.advance(250);
+    assert.equal(stateOf(it), "open");
+    for (const { outcome, route } of calls) {
+      assert.equal(outcome()?.kind, "result");
+      assert.deepEqual(
+        route.traces.map(({ attempt }) => attempt.provider.id),
+        ["p0", "p1"],
+      );
+    }
+  },
+);
 
 test("attempts that end at their deadline before a second has passed open nothing", () => {
   const it = bench(2);
@@ -194,40 +237,51 @@ test("a failed trial reopens it for twice as long", () => {
   assert.equal(stateOf(it), "half_open");
 });
 
-test("a trial whose caller leaves gives its permit back, whether it is waiting or was never answered", () => {
-  const it = bench(1);
-  openFirst(it);
-  it.runtime.advance(32_000);
-  it.moods.set("p0", "hanging");
-  it.route().route.cancel();
-  assert.equal(it.sent.at(-1)?.cancelled, true);
-  it.moods.set("p0", "well");
-  const { outcome } = it.route();
-  it.runtime.advance(20);
-  assert.equal(outcome()?.kind, "result");
-  assert.equal(stateOf(it), "half_open");
-});
-
-test("a call that must not be sent twice never uses a half-open provider while a closed one is there", () => {
-  const it = bench(2);
-  openFirst(it);
-  it.runtime.advance(32_000);
-  for (let n = 0; n < 50; n++) {
-    const { route } = it.route({ method: "eth_sendRawTransaction" });
+test(
+  "a trial whose caller leaves gives its permit back, whether it is waiting or was never " +
+    "answered",
+  () => {
+    const it = bench(1);
+    openFirst(it);
+    it.runtime.advance(32_000);
+    it.moods.set("p0", "hanging");
+    it.route().route.cancel();
+    assert.equal(it.sent.at(-1)?.cancelled, true);
+    it.moods.set("p0", "well");
+    const { outcome } = it.route();
     it.runtime.advance(20);
-    assert.deepEqual(
-      route.traces.map(({ attempt }) => attempt.provider.id),
-      ["p1"],
-    );
-  }
-});
+    assert.equal(outcome()?.kind, "result");
+    assert.equal(stateOf(it), "half_open");
+  },
+);
+
+test(
+  "a call that must not be sent twice never uses a half-open provider while a closed one is " +
+    "there",
+  () => {
+    const it = bench(2);
+    openFirst(it);
+    it.runtime.advance(32_000);
+    for (let n = 0; n < 50; n++) {
+      const { route } = it.route({ method: "eth_sendRawTransaction" });
+      it.runtime.advance(20);
+      assert.deepEqual(
+        route.traces.map(({ attempt }) => attempt.provider.id),
+        ["p1"],
+      );
+    }
+  },
+);
 
 test("whatever happens, every call ends by its deadline and no alarm is left behind", () => {
   const it = bench(3);
   const moods: readonly Mood[] = ["well", "broken", "hanging"];
   for (let n = 0; n < 300; n++) {
-    for (const { id } of it.providers) it.moods.set(id, moods[Math.floor(it.runtime.random() * 3)] ?? "well");
-    const { outcome, route } = it.route({ method: n % 3 === 0 ? "vendor_doSomething" : "eth_gasPrice" });
+    for (const { id } of it.providers)
+      it.moods.set(id, moods[Math.floor(it.runtime.random() * 3)] ?? "well");
+    const { outcome, route } = it.route({
+      method: n % 3 === 0 ? "vendor_doSomething" : "eth_gasPrice",
+    });
     const cancelled = n % 7 === 0 && outcome() === null;
     if (cancelled) route.cancel();
     it.runtime.advance(n % 10 === 0 ? 40_000 : 1_050);

@@ -1,4 +1,5 @@
-// What is charged when an answer does not reach its end: callers who leave, answers that the service cuts off, on every way into it. Real sockets, a real store.
+// What is charged when an answer does not reach its end: callers who leave, answers that the
+// service cuts off, on every way into it. Real sockets, a real store.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -16,16 +17,23 @@ import { scriptedUpstream } from "../fakes/upstream.ts";
 const GRANT_CU = 5_000;
 const RAW = "0x02f8";
 
-const callOf = (method: string, id: unknown = 1): string => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"${method}","params":["${RAW}"]}`;
+const callOf = (method: string, id: unknown = 1): string =>
+  `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"${method}","params":["${RAW}"]}`;
 
 /** The bytes of a POST; with `viaNode` they go on to node's HTTP server. */
 function post(path: string, body: string, viaNode: boolean): string {
   const extra = viaNode ? "TE: trailers\r\n" : "";
-  return `POST ${path} HTTP/1.1\r\nHost: svc\r\n${extra}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+  return (
+    `POST ${path} HTTP/1.1\r\nHost: svc\r\n${extra}Content-Length: ` +
+    `${Buffer.byteLength(body)}\r\n\r\n${body}`
+  );
 }
 
 /** A caller on a connection of its own, who can be made to leave. */
-function caller(t: TestContext, port: number): { readonly socket: Socket; readonly received: () => number } {
+function caller(
+  t: TestContext,
+  port: number,
+): { readonly socket: Socket; readonly received: () => number } {
   const socket = connect({ port, host: "127.0.0.1" });
   let received = 0;
   socket.on("data", (chunk) => {
@@ -63,49 +71,77 @@ for (const viaNode of [false, true]) {
     }
   });
 
-  test(`a streamed answer that its provider breaks off is free, and one that its caller leaves is not, at ${door}`, async (t) => {
-    const stage = await hostedStage(t);
-    const key = await stage.anonymousKey();
-    const long = "x".repeat(300_000);
-    const replies: (() => void)[] = [];
-    stage.premium.script(({ id }, reply) => void replies.push(reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"${long}`).reset));
-    const path = `/rpc/k/${key}/ethereum`;
+  test(
+    "a streamed answer that its provider breaks off is free, and one that its caller leaves is " +
+      `not, at ${door}`,
+    async (t) => {
+      const stage = await hostedStage(t);
+      const key = await stage.anonymousKey();
+      const long = "x".repeat(300_000);
+      const replies: (() => void)[] = [];
+      stage.premium.script(
+        ({ id }, reply) =>
+          void replies.push(reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"${long}`).reset),
+      );
+      const path = `/rpc/k/${key}/ethereum`;
 
-    const cut = caller(t, stage.service.port);
-    const closed = new Promise((resolve) => cut.socket.on("close", resolve));
-    cut.socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
-    await until("the answer begins", () => cut.received() > 100_000);
-    assert.equal(await usedCu(stage, key), 0, "nothing is charged before the answer has ended");
-    replies[0]?.();
-    await closed;
-    await until("the answer is cut off", () => /answer cut off/.test(stage.service.log()));
-    assert.equal(await usedCu(stage, key), 0);
+      const cut = caller(t, stage.service.port);
+      const closed = new Promise((resolve) => cut.socket.on("close", resolve));
+      cut.socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
+      await until("the answer begins", () => cut.received() > 100_000);
+      assert.equal(await usedCu(stage, key), 0, "nothing is charged before the answer has ended");
+      replies[0]?.();
+      await closed;
+      await until("the answer is cut off", () => /answer cut off/.test(stage.service.log()));
+      assert.equal(await usedCu(stage, key), 0);
 
-    const leaving = caller(t, stage.service.port);
-    leaving.socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
-    await until("the answer begins", () => leaving.received() > 100_000);
-    leaving.socket.destroy();
-    await until("what was left is charged", async () => (await usedCu(stage, key)) === 100);
+      const leaving = caller(t, stage.service.port);
+      leaving.socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
+      await until("the answer begins", () => leaving.received() > 100_000);
+      leaving.socket.destroy();
+      await until("what was left is charged", async () => (await usedCu(stage, key)) === 100);
 
-    stage.premium.script((_, reply) => reply.result(`"${long}"`));
-    const whole = await stage.call(key, "debug_traceBlockByNumber");
-    assert.deepEqual([whole.json.result.length, whole.headers.get("x-svc-cu"), whole.headers.get("x-svc-usd")], [300_000, "100", "0.0005"]);
-    assert.equal(await usedCu(stage, key), 200);
-  });
+      stage.premium.script((_, reply) => reply.result(`"${long}"`));
+      const whole = await stage.call(key, "debug_traceBlockByNumber");
+      assert.deepEqual(
+        [whole.json.result.length, whole.headers.get("x-svc-cu"), whole.headers.get("x-svc-usd")],
+        [300_000, "100", "0.0005"],
+      );
+      assert.equal(await usedCu(stage, key), 200);
+    },
+  );
 }
 
-test("of a batch whose caller leaves the items that were under way are charged, and those that never began are not", async (t) => {
-  const stage = await hostedStage(t, {}, { limits: { batch_concurrency: 2 } });
-  const key = await stage.anonymousKey();
-  stage.premium.script(({ method }, reply) => (method === "eth_gasPrice" ? reply.result('"0x1"') : undefined));
-  const items = ["eth_gasPrice", "eth_sendRawTransaction", "debug_traceTransaction", "debug_traceTransaction", "debug_traceTransaction"];
-  const { socket } = caller(t, stage.service.port);
-  socket.write(post(`/rpc/k/${key}/ethereum`, `[${items.map((it, n) => callOf(it, n + 1)).join(",")}]`, false));
-  await until("two items are under way", () => stage.premium.asked.length === 3);
-  socket.destroy();
-  await until("they are charged", async () => (await usedCu(stage, key)) === 3 + 5 + 50);
-  assert.equal(stage.premium.asked.length, 3);
-});
+test(
+  "of a batch whose caller leaves the items that were under way are charged, and those that " +
+    "never began are not",
+  async (t) => {
+    const stage = await hostedStage(t, {}, { limits: { batch_concurrency: 2 } });
+    const key = await stage.anonymousKey();
+    stage.premium.script(({ method }, reply) =>
+      method === "eth_gasPrice" ? reply.result('"0x1"') : undefined,
+    );
+    const items = [
+      "eth_gasPrice",
+      "eth_sendRawTransaction",
+      "debug_traceTransaction",
+      "debug_traceTransaction",
+      "debug_traceTransaction",
+    ];
+    const { socket } = caller(t, stage.service.port);
+    socket.write(
+      post(
+        `/rpc/k/${key}/ethereum`,
+        `[${items.map((it, n) => callOf(it, n + 1)).join(",")}]`,
+        false,
+      ),
+    );
+    await until("two items are under way", () => stage.premium.asked.length === 3);
+    socket.destroy();
+    await until("they are charged", async () => (await usedCu(stage, key)) === 3 + 5 + 50);
+    assert.equal(stage.premium.asked.length, 3);
+  },
+);
 
 test("a caller who closes its WebSocket pays for what a provider was asked", async (t) => {
   const stage = await hostedStage(t);
@@ -127,7 +163,11 @@ test("a caller who closes its WebSocket pays for what a provider was asked", asy
 });
 
 /** A hosted service that a test stops; `used` reads afterwards what was charged. */
-async function stoppable(t: TestContext, limits: Record<string, unknown>, runtime: Runtime = realRuntime) {
+async function stoppable(
+  t: TestContext,
+  limits: Record<string, unknown>,
+  runtime: Runtime = realRuntime,
+) {
   const upstream = await scriptedUpstream();
   const dataDir = mkdtempSync(join(tmpdir(), "svc-charging-"));
   t.after(async () => {
@@ -168,7 +208,8 @@ async function opened(t: TestContext, url: string): Promise<WebSocket> {
 test("calls that the service itself gives up when it stops are free", async (t) => {
   const { service, upstream, path, used } = await stoppable(t, {});
   upstream.script(() => {});
-  for (const viaNode of [false, true]) caller(t, service.port).socket.write(post(path, callOf("eth_sendRawTransaction"), viaNode));
+  for (const viaNode of [false, true])
+    caller(t, service.port).socket.write(post(path, callOf("eth_sendRawTransaction"), viaNode));
   const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
   ws.send(callOf("eth_sendRawTransaction"));
   await until("all are under way", () => upstream.asked.length === 3);
@@ -176,84 +217,113 @@ test("calls that the service itself gives up when it stops are free", async (t) 
   assert.deepEqual(await used(), []);
 });
 
-test("a batch that the service gives up when it stops is free, also the items that were answered by then", async (t) => {
-  const { service, upstream, path, used } = await stoppable(t, {});
-  upstream.script(({ method }, reply) => (method === "eth_gasPrice" ? reply.result('"0x1"') : undefined));
-  const batch = `[${["eth_gasPrice", "eth_gasPrice", "debug_traceTransaction"].map((it, n) => callOf(it, n + 1)).join(",")}]`;
-  for (const viaNode of [false, true]) caller(t, service.port).socket.write(post(path, batch, viaNode));
-  const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
-  ws.send(batch);
-  await until("all are under way", () => upstream.asked.length === 9);
-  // One that is answered is charged: the others differ from it by their end alone.
-  const whole = await fetch(`${service.url}${path}`, { method: "POST", body: `[${callOf("eth_gasPrice", 1)},${callOf("eth_gasPrice", 2)}]` });
-  assert.equal((await whole.text()).length > 50, true);
-  await service.close();
-  assert.deepEqual(await used(), [{ method: "eth_gasPrice", calls: 2n, cu: 6n }]);
-});
+test(
+  "a batch that the service gives up when it stops is free, also the items that were answered " +
+    "by then",
+  async (t) => {
+    const { service, upstream, path, used } = await stoppable(t, {});
+    upstream.script(({ method }, reply) =>
+      method === "eth_gasPrice" ? reply.result('"0x1"') : undefined,
+    );
+    const batch = `[${["eth_gasPrice", "eth_gasPrice", "debug_traceTransaction"].map((it, n) => callOf(it, n + 1)).join(",")}]`;
+    for (const viaNode of [false, true])
+      caller(t, service.port).socket.write(post(path, batch, viaNode));
+    const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
+    ws.send(batch);
+    await until("all are under way", () => upstream.asked.length === 9);
+    // One that is answered is charged: the others differ from it by their end alone.
+    const whole = await fetch(`${service.url}${path}`, {
+      method: "POST",
+      body: `[${callOf("eth_gasPrice", 1)},${callOf("eth_gasPrice", 2)}]`,
+    });
+    assert.equal((await whole.text()).length > 50, true);
+    await service.close();
+    assert.deepEqual(await used(), [{ method: "eth_gasPrice", calls: 2n, cu: 6n }]);
+  },
+);
 
 for (const ending of ["stops", "is left"] as const) {
   const free = ending === "stops";
-  test(`a batch's answer that lies ready unread when the service ${ending} is ${free ? "free" : "charged"}`, async (t) => {
-    const { service, upstream, path, used } = await stoppable(t, {});
-    const long = `"${"x".repeat(6_000_000)}"`;
-    upstream.script((_, reply) => reply.result(long));
-    const batch = `[${["eth_gasPrice", "eth_gasPrice", "eth_gasPrice"].map((it, n) => callOf(it, n + 1)).join(",")}]`;
-    const readers: { end(): void }[] = [];
-    for (const viaNode of [false, true]) {
-      const socket = connect({ port: service.port, host: "127.0.0.1" });
-      socket.on("error", () => {});
-      t.after(() => socket.destroy());
-      socket.write(post(path, batch, viaNode));
-      await new Promise((resolve) => socket.once("readable", resolve));
-      readers.push({ end: () => socket.destroy() });
-    }
-    const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
-    ws.pause();
-    ws.send(batch);
-    await until("all are answered", () => upstream.asked.length === 9);
-    readers.push({ end: () => ws.terminate() });
-    const waiting = async () => /svc_in_flight_bytes (\d+)/.exec((await service.get("/metrics")).text)?.[1];
-    await until("the answers wait to be read", async () => Number(await waiting()) > 30_000_000);
-    if (free) await service.close();
-    else {
-      for (const reader of readers) reader.end();
-      await until("they are gone", async () => (await waiting()) === "0");
-      await service.close();
-    }
-    assert.deepEqual(await used(), free ? [] : [{ method: "eth_gasPrice", calls: 9n, cu: 27n }]);
-  });
+  test(
+    `a batch's answer that lies ready unread when the service ${ending} is ` +
+      `${free ? "free" : "charged"}`,
+    async (t) => {
+      const { service, upstream, path, used } = await stoppable(t, {});
+      const long = `"${"x".repeat(6_000_000)}"`;
+      upstream.script((_, reply) => reply.result(long));
+      const batch = `[${["eth_gasPrice", "eth_gasPrice", "eth_gasPrice"].map((it, n) => callOf(it, n + 1)).join(",")}]`;
+      const readers: { end(): void }[] = [];
+      for (const viaNode of [false, true]) {
+        const socket = connect({ port: service.port, host: "127.0.0.1" });
+        socket.on("error", () => {});
+        t.after(() => socket.destroy());
+        socket.write(post(path, batch, viaNode));
+        await new Promise((resolve) => socket.once("readable", resolve));
+        readers.push({ end: () => socket.destroy() });
+      }
+      const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
+      ws.pause();
+      ws.send(batch);
+      await until("all are answered", () => upstream.asked.length === 9);
+      readers.push({ end: () => ws.terminate() });
+      const waiting = async () =>
+        /svc_in_flight_bytes (\d+)/.exec((await service.get("/metrics")).text)?.[1];
+      await until("the answers wait to be read", async () => Number(await waiting()) > 30_000_000);
+      if (free) await service.close();
+      else {
+        for (const reader of readers) reader.end();
+        await until("they are gone", async () => (await waiting()) === "0");
+        await service.close();
+      }
+      assert.deepEqual(await used(), free ? [] : [{ method: "eth_gasPrice", calls: 9n, cu: 27n }]);
+    },
+  );
 }
 
 for (const ending of ["stops", "waits for its reader"] as const) {
   const free = ending === "stops";
-  test(`a streamed answer that is not read any more is ${free ? "free" : "charged"} when the service ${ending}`, async (t) => {
-    let aheadMs = 0;
-    const { service, upstream, path, used } = await stoppable(t, {}, { ...realRuntime, now: () => realRuntime.now() + aheadMs });
-    const long = `"${"x".repeat(30_000_000)}"`;
-    upstream.script((_, reply) => reply.result(long));
-    for (const viaNode of [false, true]) {
-      const socket = connect({ port: service.port, host: "127.0.0.1" });
-      socket.on("error", () => {});
-      t.after(() => socket.destroy());
-      socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
-      await new Promise((resolve) => socket.once("readable", resolve));
-    }
-    if (!free) {
-      const cut = () => [...service.log().matchAll(/"answer cut off"/g)].length;
-      // Nothing moves any more once the connections are full: then the time of a reader who has left is over.
-      await until("both are cut off", () => {
-        aheadMs += 1_000;
-        return cut() === 2;
-      });
-    }
-    await service.close();
-    assert.deepEqual(await used(), free ? [] : [{ method: "debug_traceBlockByNumber", calls: 2n, cu: 200n }]);
-  });
+  test(
+    `a streamed answer that is not read any more is ${free ? "free" : "charged"} when the ` +
+      `service ${ending}`,
+    async (t) => {
+      let aheadMs = 0;
+      const { service, upstream, path, used } = await stoppable(
+        t,
+        {},
+        { ...realRuntime, now: () => realRuntime.now() + aheadMs },
+      );
+      const long = `"${"x".repeat(30_000_000)}"`;
+      upstream.script((_, reply) => reply.result(long));
+      for (const viaNode of [false, true]) {
+        const socket = connect({ port: service.port, host: "127.0.0.1" });
+        socket.on("error", () => {});
+        t.after(() => socket.destroy());
+        socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
+        await new Promise((resolve) => socket.once("readable", resolve));
+      }
+      if (!free) {
+        const cut = () => [...service.log().matchAll(/"answer cut off"/g)].length;
+        // Nothing moves any more once the connections are full: then the time of a reader who has
+        // left is over.
+        await until("both are cut off", () => {
+          aheadMs += 1_000;
+          return cut() === 2;
+        });
+      }
+      await service.close();
+      assert.deepEqual(
+        await used(),
+        free ? [] : [{ method: "debug_traceBlockByNumber", calls: 2n, cu: 200n }],
+      );
+    },
+  );
 }
 
 test("what is under way on a WebSocket that a bound of all callers together ends is free", async (t) => {
   const { service, upstream, path, used } = await stoppable(t, { max_in_flight_bytes: 200_000 });
-  upstream.script(({ method }, reply) => (method === "eth_gasPrice" ? reply.result('"0x1"') : undefined));
+  upstream.script(({ method }, reply) =>
+    method === "eth_gasPrice" ? reply.result('"0x1"') : undefined,
+  );
   const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
   ws.send(callOf("eth_sendRawTransaction"));
   ws.send(`[${callOf("eth_gasPrice", 1)},${callOf("debug_traceTransaction", 2)}]`);

@@ -1,5 +1,5 @@
-// Subscriptions over real nodes whose providers fail one after the other while blocks and reorgs come: nothing is missed, told twice or out of order.
-// The short form of `npm run soak`.
+// Subscriptions over real nodes whose providers fail one after the other while blocks and reorgs
+// come: nothing is missed, told twice or out of order. The short form of `npm run soak`.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { seededRandom } from "../fakes/runtime.ts";
@@ -20,17 +20,26 @@ describe(`continuity over three real nodes (seed ${SEED})`, () => {
   });
   after(() => chain.close());
 
-  it("no gap, no duplicate and no disorder when all subscriptions lose their one provider together, again and again", () =>
-    promised({ failovers: 14, strategy: "priority", socketHeads: true, socketsOnly: false }));
+  it(
+    "no gap, no duplicate and no disorder when all subscriptions lose their one provider " +
+      "together, again and again",
+    () => promised({ failovers: 14, strategy: "priority", socketHeads: true, socketsOnly: false }),
+  );
 
-  it("no gap, no duplicate and no disorder when subscriptions are spread over providers that have nothing but sockets", () =>
-    promised({ failovers: 10, strategy: "load-balanced", socketHeads: false, socketsOnly: true }));
+  it(
+    "no gap, no duplicate and no disorder when subscriptions are spread over providers that have " +
+      "nothing but sockets",
+    () =>
+      promised({ failovers: 10, strategy: "load-balanced", socketHeads: false, socketsOnly: true }),
+  );
 
   it("whatever lies past the bounds closes the sockets it concerns with 1011, and no others", async () => {
     assert.deepEqual(faultsOf([], await tryBounds(chain, random)), []);
   });
 
-  async function promised(plan: Pick<ActPlan, "failovers" | "strategy" | "socketHeads" | "socketsOnly">): Promise<void> {
+  async function promised(
+    plan: Pick<ActPlan, "failovers" | "strategy" | "socketHeads" | "socketsOnly">,
+  ): Promise<void> {
     const figures = await play(chain, { ...plan, random, onRound: () => {} });
     assert.deepEqual(faultsOf([figures], []), []);
     assert.ok(figures.reorgs > 0 && figures.heads > 0 && figures.logs > 0 && figures.calls > 0);

@@ -1,4 +1,5 @@
-// The recorded provider errors as walks use them: what a provider says for each row, and what that must mean for the caller and for the provider's health.
+// The recorded provider errors as walks use them: what a provider says for each row, and what that
+// must mean for the caller and for the provider's health.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { keccak256 } from "viem";
@@ -23,25 +24,41 @@ export interface Row {
   readonly health: string;
 }
 
-const RECORDED: readonly Row[] = JSON.parse(readFileSync(new URL("../data/provider-errors.json", import.meta.url), "utf8"));
+const RECORDED: readonly Row[] = JSON.parse(
+  readFileSync(new URL("../data/provider-errors.json", import.meta.url), "utf8"),
+);
 
 /** A shape of answers to batches: the service sends none. */
 const SHAPE_ONLY = 214;
-/** A node's answer to a transaction is an answer, not a broken provider (completions 10), whatever the corpus holds against it. */
+/**
+ * A node's answer to a transaction is an answer, not a broken provider (completions 10), whatever
+ * the corpus holds against it.
+ */
 const ANSWERED = 189;
 
 /** Filters are the service's own: no provider is asked for one. */
-const isServedHere = ({ method }: Row): boolean => method !== null && methodOf(method).handling === "filter";
+const isServedHere = ({ method }: Row): boolean =>
+  method !== null && methodOf(method).handling === "filter";
 
 /** All that are recorded and that a provider may say. */
-export const CORPUS: readonly Row[] = RECORDED.filter((row) => row.id !== SHAPE_ONLY && !isServedHere(row)).map((row) =>
-  row.id === ANSWERED ? { ...row, health: "none" } : row,
+export const CORPUS: readonly Row[] = RECORDED.filter(
+  (row) => row.id !== SHAPE_ONLY && !isServedHere(row),
+).map((row) => (row.id === ANSWERED ? { ...row, health: "none" } : row));
+
+const ALICE = privateKeyToAccount(
+  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
 );
 
-const ALICE = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
-
 /** A signed transaction and its hash. */
-export const RAW = await ALICE.signTransaction({ chainId: 1, nonce: 0, to: ALICE.address, value: 1n, type: "eip1559", gas: 21_000n, maxFeePerGas: 9n });
+export const RAW = await ALICE.signTransaction({
+  chainId: 1,
+  nonce: 0,
+  to: ALICE.address,
+  value: 1n,
+  type: "eip1559",
+  gas: 21_000n,
+  maxFeePerGas: 9n,
+});
 export const HASH = keccak256(RAW);
 
 export const methodNameOf = (row: Row): string => row.method ?? "eth_getBalance";
@@ -51,7 +68,9 @@ export const slugOf = (row: Row): string => `row-${row.id}`;
 export function paramsOf(name: string): readonly unknown[] {
   if (name === "eth_sendRawTransaction") return [RAW];
   if (name === "eth_getLogs") return [{ fromBlock: "0x1", toBlock: "0x40" }];
-  return name === "eth_subscribe" ? ["newPendingTransactions"] : ["0x0000000000000000000000000000000000000001", "latest"];
+  return name === "eth_subscribe"
+    ? ["newPendingTransactions"]
+    : ["0x0000000000000000000000000000000000000001", "latest"];
 }
 
 /** The error member as the provider writes it: in an order and spacing of its own. */
@@ -64,7 +83,14 @@ export function errorText(row: Row): string {
 export function verdictOf(row: Row, transport: Transport): Verdict {
   const kind = row.http === 0 ? "network" : row.code === null ? "body" : "error";
   const httpStatus = transport === "http" ? row.http : 0;
-  const failure: Failure = { kind, httpStatus, retryAfter: null, code: row.code, message: row.message, data: row.data };
+  const failure: Failure = {
+    kind,
+    httpStatus,
+    retryAfter: null,
+    code: row.code,
+    message: row.message,
+    data: row.data,
+  };
   const methodName = methodNameOf(row);
   return classify(failure, methodOf(methodName), { methodName, rules: [], wallMs: 0 });
 }
@@ -90,7 +116,8 @@ export function checkAnswer(row: Row, { step }: Verdict, text: string): void {
       break;
   }
   if (row.elsewhere === "success") assert.equal(json.result, HASH);
-  if (row.elsewhere === "no") assert.ok(step === "return" || step === "stop", `the corpus says no, the decision is ${step}`);
+  if (row.elsewhere === "no")
+    assert.ok(step === "return" || step === "stop", `the corpus says no, the decision is ${step}`);
 }
 
 /** Whether another provider is asked after it. */
@@ -98,8 +125,16 @@ export function goesOn({ step }: Verdict): boolean {
   return ["next", "next_once", "range"].includes(step);
 }
 
-/** Checks what provider `a` is held to since it was asked: not before `sinceMs` on the clock of this process. */
-export async function checkHealth(row: Row, { effect, step }: Verdict, service: Service, sinceMs: number): Promise<void> {
+/**
+ * Checks what provider `a` is held to since it was asked: not before `sinceMs` on the clock of this
+ * process.
+ */
+export async function checkHealth(
+  row: Row,
+  { effect, step }: Verdict,
+  service: Service,
+  sinceMs: number,
+): Promise<void> {
   const { json } = await service.get("/api/metrics/1");
   const { providers } = json.profiles.find((it: { profile: string }) => it.profile === slugOf(row));
   const [health] = providers.find((it: { id: string }) => it.id === "a").transports;
@@ -117,5 +152,8 @@ export async function checkHealth(row: Row, { effect, step }: Verdict, service: 
   const auth = effect.kind === "cordon" && effect.reason === "auth";
   assert.equal(health.outcomes.failed, effect.kind === "failure" || auth ? 1 : 0);
   assert.equal(health.outcomes.failed === 1, row.health === "breaker" || auth);
-  assert.equal(health.outcomes.delivered, (step === "return" && effect.kind === "ignored") || step === "verify" ? 1 : 0);
+  assert.equal(
+    health.outcomes.delivered,
+    (step === "return" && effect.kind === "ignored") || step === "verify" ? 1 : 0,
+  );
 }

@@ -1,4 +1,5 @@
-// The end of the process: every accepted request is answered, nobody new is let in, the exit code is 0, and nothing is left behind.
+// The end of the process: every accepted request is answered, nobody new is let in, the exit code
+// is 0, and nothing is left behind.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -16,7 +17,9 @@ function portOf({ url }: ServiceProcess): number {
 }
 
 /** Opens a connection that stays open, and collects what comes. */
-function openConnection(port: number): Promise<{ readonly socket: Socket; readonly text: () => string }> {
+function openConnection(
+  port: number,
+): Promise<{ readonly socket: Socket; readonly text: () => string }> {
   return new Promise((resolve, reject) => {
     let text = "";
     const socket = connect(port, "127.0.0.1", () => resolve({ socket, text: () => text }));
@@ -27,53 +30,68 @@ function openConnection(port: number): Promise<{ readonly socket: Socket; readon
 
 function rawPost(id: number): string {
   const body = `{"jsonrpc":"2.0","id":${id},"method":"eth_call","params":["${id}"]}`;
-  return `POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  return (
+    `POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ` +
+    `${body.length}\r\n\r\n${body}`
+  );
 }
 
-test("fifty requests in flight at SIGTERM are all answered, new connections are refused, the exit code is 0", async (t) => {
-  const upstream = await scriptedUpstream(slow);
-  t.after(() => upstream.close());
-  const service = await startProcess(t, configText([{ id: "a", url: upstream.url }]));
-  const calls = Array.from({ length: 50 }, (_, n) => service.post("/rpc/1", { jsonrpc: "2.0", id: n, method: "eth_call", params: [`${n}`] }));
-  await until("all of them upstream", () => upstream.asked.length === 50);
-  service.signal("SIGTERM");
-  await until("the end of listening", () =>
-    openConnection(portOf(service)).then(
-      ({ socket }) => {
-        socket.destroy();
-        return false;
-      },
-      (error: unknown) => /ECONNREFUSED/.test(String(error)),
-    ),
-  );
-  for (const [n, { status, text }] of (await Promise.all(calls)).entries()) {
-    assert.deepEqual([status, text], [200, `{"jsonrpc":"2.0","id":${n},"result":"${n}"}`]);
-  }
-  assert.equal(await service.ended, 0);
-  assert.ok(service.log().indexOf('"draining') < service.log().indexOf('"ended"'));
-});
+test(
+  "fifty requests in flight at SIGTERM are all answered, new connections are refused, the exit " +
+    "code is 0",
+  async (t) => {
+    const upstream = await scriptedUpstream(slow);
+    t.after(() => upstream.close());
+    const service = await startProcess(t, configText([{ id: "a", url: upstream.url }]));
+    const calls = Array.from({ length: 50 }, (_, n) =>
+      service.post("/rpc/1", { jsonrpc: "2.0", id: n, method: "eth_call", params: [`${n}`] }),
+    );
+    await until("all of them upstream", () => upstream.asked.length === 50);
+    service.signal("SIGTERM");
+    await until("the end of listening", () =>
+      openConnection(portOf(service)).then(
+        ({ socket }) => {
+          socket.destroy();
+          return false;
+        },
+        (error: unknown) => /ECONNREFUSED/.test(String(error)),
+      ),
+    );
+    for (const [n, { status, text }] of (await Promise.all(calls)).entries()) {
+      assert.deepEqual([status, text], [200, `{"jsonrpc":"2.0","id":${n},"result":"${n}"}`]);
+    }
+    assert.equal(await service.ended, 0);
+    assert.ok(service.log().indexOf('"draining') < service.log().indexOf('"ended"'));
+  },
+);
 
-test("a request that comes on an open connection after SIGTERM is answered, and that connection is then closed", async (t) => {
-  const answers: (() => void)[] = [];
-  const upstream = await scriptedUpstream(({ params }, reply) => void answers.push(() => reply.result(`"${params}"`)));
-  t.after(() => upstream.close());
-  const service = await startProcess(t, configText([{ id: "a", url: upstream.url }]));
-  const first = await openConnection(portOf(service));
-  const late = await openConnection(portOf(service));
-  first.socket.write(rawPost(1));
-  await until("the first request", () => upstream.asked.length === 1);
-  service.signal("SIGTERM");
-  await until("the drain", () => /draining/.test(service.log()));
-  late.socket.write(rawPost(2));
-  await until("the late request", () => upstream.asked.length === 2);
-  for (const answer of answers) answer();
-  for (const [n, { text }] of [first, late].entries()) {
-    await until("the answer", () => text().endsWith(`"result":"${n + 1}"}`));
-    assert.match(text(), /^HTTP\/1\.1 200 OK\r\n/);
-  }
-  assert.equal(await service.ended, 0);
-  assert.match(late.text(), /connection: close/i);
-});
+test(
+  "a request that comes on an open connection after SIGTERM is answered, and that connection " +
+    "is then closed",
+  async (t) => {
+    const answers: (() => void)[] = [];
+    const upstream = await scriptedUpstream(
+      ({ params }, reply) => void answers.push(() => reply.result(`"${params}"`)),
+    );
+    t.after(() => upstream.close());
+    const service = await startProcess(t, configText([{ id: "a", url: upstream.url }]));
+    const first = await openConnection(portOf(service));
+    const late = await openConnection(portOf(service));
+    first.socket.write(rawPost(1));
+    await until("the first request", () => upstream.asked.length === 1);
+    service.signal("SIGTERM");
+    await until("the drain", () => /draining/.test(service.log()));
+    late.socket.write(rawPost(2));
+    await until("the late request", () => upstream.asked.length === 2);
+    for (const answer of answers) answer();
+    for (const [n, { text }] of [first, late].entries()) {
+      await until("the answer", () => text().endsWith(`"result":"${n + 1}"}`));
+      assert.match(text(), /^HTTP\/1\.1 200 OK\r\n/);
+    }
+    assert.equal(await service.ended, 0);
+    assert.match(late.text(), /connection: close/i);
+  },
+);
 
 test("a long answer that is under way at SIGTERM arrives whole", async (t) => {
   const upstream = await scriptedUpstream(({ id }, reply) => {
@@ -96,17 +114,28 @@ test("a long answer that is under way at SIGTERM arrives whole", async (t) => {
 test("requests that outlast the drain time are given up, and the process still ends", async (t) => {
   const upstream = await scriptedUpstream(() => {});
   t.after(() => upstream.close());
-  const service = await startProcess(t, configText([{ id: "a", url: upstream.url }], { limits: { drain_timeout_ms: 400 } }));
-  const call = service.post("/rpc/1", { jsonrpc: "2.0", id: 1, method: "eth_call" }).catch(() => "given up");
+  const service = await startProcess(
+    t,
+    configText([{ id: "a", url: upstream.url }], { limits: { drain_timeout_ms: 400 } }),
+  );
+  const call = service
+    .post("/rpc/1", { jsonrpc: "2.0", id: 1, method: "eth_call" })
+    .catch(() => "given up");
   await until("the request", () => upstream.asked.length === 1);
   service.signal("SIGTERM");
   assert.equal(await call, "given up");
   assert.equal(await service.ended, 0);
 });
 
-test("with local nodes running, the end of the service is the end of every node", { skip: process.platform !== "linux" }, async (t) => {
+test("with local nodes running, the end of the service is the end of every node", {
+  skip: process.platform !== "linux",
+}, async (t) => {
   const service = await startProcess(t, JSON.stringify({ devnet: true, deadlines: PATIENT }));
-  const { text } = await service.post("/rpc/local", { jsonrpc: "2.0", id: 1, method: "eth_blockNumber" });
+  const { text } = await service.post("/rpc/local", {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "eth_blockNumber",
+  });
   assert.match(text, /"result":"0x/);
   const nodes = childrenOf(service.pid);
   assert.ok(nodes.length >= 3, `${nodes.length} children`);

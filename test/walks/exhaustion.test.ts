@@ -1,4 +1,5 @@
-// What the caller is told when no provider gave a result: the best real error as it came, or an honest refusal; never a key, never a guess.
+// What the caller is told when no provider gave a result: the best real error as it came, or an
+// honest refusal; never a key, never a guess.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { healthOf, metaOf, stage, until, walked } from "../fakes/service-fixture.ts";
@@ -16,7 +17,9 @@ function errorOf(text: string): string {
 }
 
 test("a deterministic error is the answer at once and its error member arrives byte for byte", async (t) => {
-  const revert = '{ "data" : "0x08c379a0\\u0030", "n":12345678901234567890, "code": 3 ,"message":"execution reverted: \\ud800 \\u00e4" }';
+  const revert =
+    '{ "data" : "0x08c379a0\\u0030", "n":12345678901234567890, "code": 3 ,"message":"execution ' +
+    'reverted: \\ud800 \\u00e4" }';
   const { call, upstreams } = await stage(t, [says(revert), undefined]);
   const answer = await call("eth_call", [{}, "latest"]);
   assert.equal(errorOf(answer.text), revert);
@@ -25,17 +28,27 @@ test("a deterministic error is the answer at once and its error member arrives b
   assert.equal(upstreams[1]?.asked.length, 0);
 });
 
-test("of several failures the most informative real error is told, unchanged, and its provider is named as the selected one", async (t) => {
-  const informative = '{"message":"invalid argument 0: hex string too short","code":-32000,"data":{"z":1e3,"a":-0.0}}';
-  const { call } = await stage(t, [says('{"code":-32000,"message":"something odd"}'), says('{"code":-32000,"message":"header not found"}'), fails]);
-  const first = await call("eth_getBalance", ["0x1", "0x5"]);
-  assert.equal(walked(first), "a:unknown b:block_missing c:server");
-  assert.equal(errorOf(first.text), '{"code":-32000,"message":"header not found"}');
-  assert.deepEqual(metaOf(first)["selected_provider"], { id: "b" });
-  const { call: other } = await stage(t, [fails, says(informative), undefined]);
-  const second = await other("eth_getBalance", ["0x1", "0x5"]);
-  assert.equal(errorOf(second.text), informative);
-});
+test(
+  "of several failures the most informative real error is told, unchanged, and its provider is " +
+    "named as the selected one",
+  async (t) => {
+    const informative =
+      '{"message":"invalid argument 0: hex string too ' +
+      'short","code":-32000,"data":{"z":1e3,"a":-0.0}}';
+    const { call } = await stage(t, [
+      says('{"code":-32000,"message":"something odd"}'),
+      says('{"code":-32000,"message":"header not found"}'),
+      fails,
+    ]);
+    const first = await call("eth_getBalance", ["0x1", "0x5"]);
+    assert.equal(walked(first), "a:unknown b:block_missing c:server");
+    assert.equal(errorOf(first.text), '{"code":-32000,"message":"header not found"}');
+    assert.deepEqual(metaOf(first)["selected_provider"], { id: "b" });
+    const { call: other } = await stage(t, [fails, says(informative), undefined]);
+    const second = await other("eth_getBalance", ["0x1", "0x5"]);
+    assert.equal(errorOf(second.text), informative);
+  },
+);
 
 test("method-not-found is told only when every provider said so", async (t) => {
   const missing = '{"code":-32601,"message":"the method debug_x does not exist/is not available"}';
@@ -43,76 +56,134 @@ test("method-not-found is told only when every provider said so", async (t) => {
   assert.equal(errorOf((await all.call("debug_getBadBlocks")).text), missing);
   const some = await stage(t, [says(missing), fails, says(missing)]);
   const { json } = await some.call("debug_getBadBlocks");
-  assert.deepEqual([json.error.code, json.error.data.code, json.error.data.upstream_attempts], [-32002, "unavailable", 3]);
-  const better = await stage(t, [says(missing), says('{"code":-32000,"message":"header not found"}'), says(missing)]);
+  assert.deepEqual(
+    [json.error.code, json.error.data.code, json.error.data.upstream_attempts],
+    [-32002, "unavailable", 3],
+  );
+  const better = await stage(t, [
+    says(missing),
+    says('{"code":-32000,"message":"header not found"}'),
+    says(missing),
+  ]);
   assert.equal((await better.call("debug_getBadBlocks")).json.error.message, "header not found");
 });
 
-test("a log range that everybody refuses is log_range_limit with the provider's words; one that somebody allows is answered and remembered", async (t) => {
-  const refusal = '{"code":-32701,"message":"exceed maximum block range: 5"}';
-  const filter = [{ fromBlock: "0x1", toBlock: "0x40" }];
-  const { call } = await stage(t, [says(refusal), says(refusal)]);
-  const answer = await call("eth_getLogs", filter);
-  assert.equal(answer.status, 200);
-  assert.equal(answer.json.error.code, -32005);
-  assert.equal(answer.json.error.data.code, "log_range_limit");
-  assert.equal(answer.json.error.data.retryable, false);
-  assert.deepEqual(answer.json.error.data.provider_error, { code: -32701, message: "exceed maximum block range: 5" });
-  const mixed = await stage(t, [says(refusal), (_, reply) => reply.result("[]")]);
-  assert.equal(walked(await mixed.call("eth_getLogs", filter)), "a:block_range b:ok");
-  const again = await mixed.call("eth_getLogs", filter);
-  assert.deepEqual([walked(again), again.json.result], ["b:ok", []]);
-});
+test(
+  "a log range that everybody refuses is log_range_limit with the provider's words; one that " +
+    "somebody allows is answered and remembered",
+  async (t) => {
+    const refusal = '{"code":-32701,"message":"exceed maximum block range: 5"}';
+    const filter = [{ fromBlock: "0x1", toBlock: "0x40" }];
+    const { call } = await stage(t, [says(refusal), says(refusal)]);
+    const answer = await call("eth_getLogs", filter);
+    assert.equal(answer.status, 200);
+    assert.equal(answer.json.error.code, -32005);
+    assert.equal(answer.json.error.data.code, "log_range_limit");
+    assert.equal(answer.json.error.data.retryable, false);
+    assert.deepEqual(answer.json.error.data.provider_error, {
+      code: -32701,
+      message: "exceed maximum block range: 5",
+    });
+    const mixed = await stage(t, [says(refusal), (_, reply) => reply.result("[]")]);
+    assert.equal(walked(await mixed.call("eth_getLogs", filter)), "a:block_range b:ok");
+    const again = await mixed.call("eth_getLogs", filter);
+    assert.deepEqual([walked(again), again.json.result], ["b:ok", []]);
+  },
+);
 
-test("when every circuit is open a call asks the least bad all the same, once per provider, and the evidence says panic", async (t) => {
-  const { call } = await stage(t, [undefined, undefined], { providers: [{ url: "http://127.0.0.1:1" }, { url: "http://127.0.0.1:1" }] });
-  for (let n = 0; n < 3; n++) await call("eth_gasPrice");
-  const answer = await call("eth_gasPrice");
-  const { code, data } = answer.json.error;
-  assert.deepEqual([answer.status, code, data.code, data.upstream_attempts, data.retryable], [200, -32002, "unavailable", 2, true]);
-  assert.ok(data.retry_after_ms > 5_000 && data.retry_after_ms <= 31_500, `${data.retry_after_ms}`);
-  assert.deepEqual([metaOf(answer)["panic"], metaOf(answer)["candidate_providers"]], [true, ["a", "b"]]);
-  const before = await call("eth_call", [{}, "latest"]);
-  assert.equal(metaOf(before)["panic"], true);
-});
+test(
+  "when every circuit is open a call asks the least bad all the same, once per provider, and " +
+    "the evidence says panic",
+  async (t) => {
+    const { call } = await stage(t, [undefined, undefined], {
+      providers: [{ url: "http://127.0.0.1:1" }, { url: "http://127.0.0.1:1" }],
+    });
+    for (let n = 0; n < 3; n++) await call("eth_gasPrice");
+    const answer = await call("eth_gasPrice");
+    const { code, data } = answer.json.error;
+    assert.deepEqual(
+      [answer.status, code, data.code, data.upstream_attempts, data.retryable],
+      [200, -32002, "unavailable", 2, true],
+    );
+    assert.ok(
+      data.retry_after_ms > 5_000 && data.retry_after_ms <= 31_500,
+      `${data.retry_after_ms}`,
+    );
+    assert.deepEqual(
+      [metaOf(answer)["panic"], metaOf(answer)["candidate_providers"]],
+      [true, ["a", "b"]],
+    );
+    const before = await call("eth_call", [{}, "latest"]);
+    assert.equal(metaOf(before)["panic"], true);
+  },
+);
 
-test("when no attempt is possible the answer is unavailable: HTTP 200, -32002, no attempt, the wait in header and data", async (t) => {
-  const { call, service } = await stage(t, [undefined, undefined], { providers: [{ url: "http://127.0.0.1:1" }] });
-  for (let n = 0; n < 3; n++) await call("eth_gasPrice");
-  const path = "/rpc/provider/a/ethereum?include_meta=headers";
-  const answer = await service.post(path, { jsonrpc: "2.0", id: 9, method: "eth_gasPrice" });
-  const { code, data } = answer.json.error;
-  assert.deepEqual([answer.status, code, data.code, data.upstream_attempts, data.retryable], [200, -32002, "unavailable", 0, true]);
-  assert.equal(data.reason, "circuit_open");
-  assert.ok(data.retry_after_ms > 5_000 && data.retry_after_ms <= 31_500, `${data.retry_after_ms}`);
-  assert.equal(Number(answer.headers.get("retry-after")), Math.ceil(data.retry_after_ms / 1_000));
-  const { attempts, excluded, selected_provider, panic } = metaOf(answer);
-  assert.deepEqual([attempts, selected_provider, panic], [[], null, undefined]);
-  assert.deepEqual(excluded, [{ provider: "a", reason: "circuit_open" }]);
-  assert.equal((await call("eth_gasPrice")).json.result, "0x1", "without the pin there is another");
-});
+test(
+  "when no attempt is possible the answer is unavailable: HTTP 200, -32002, no attempt, the " +
+    "wait in header and data",
+  async (t) => {
+    const { call, service } = await stage(t, [undefined, undefined], {
+      providers: [{ url: "http://127.0.0.1:1" }],
+    });
+    for (let n = 0; n < 3; n++) await call("eth_gasPrice");
+    const path = "/rpc/provider/a/ethereum?include_meta=headers";
+    const answer = await service.post(path, { jsonrpc: "2.0", id: 9, method: "eth_gasPrice" });
+    const { code, data } = answer.json.error;
+    assert.deepEqual(
+      [answer.status, code, data.code, data.upstream_attempts, data.retryable],
+      [200, -32002, "unavailable", 0, true],
+    );
+    assert.equal(data.reason, "circuit_open");
+    assert.ok(
+      data.retry_after_ms > 5_000 && data.retry_after_ms <= 31_500,
+      `${data.retry_after_ms}`,
+    );
+    assert.equal(Number(answer.headers.get("retry-after")), Math.ceil(data.retry_after_ms / 1_000));
+    const { attempts, excluded, selected_provider, panic } = metaOf(answer);
+    assert.deepEqual([attempts, selected_provider, panic], [[], null, undefined]);
+    assert.deepEqual(excluded, [{ provider: "a", reason: "circuit_open" }]);
+    assert.equal(
+      (await call("eth_gasPrice")).json.result,
+      "0x1",
+      "without the pin there is another",
+    );
+  },
+);
 
 test("where waiting cannot help the answer is not retryable and names no time", async (t) => {
   const { call } = await stage(t, [undefined, undefined]);
-  const answer = await call("eth_getBalance", ["0x0000000000000000000000000000000000000001", "earliest"]);
+  const answer = await call("eth_getBalance", [
+    "0x0000000000000000000000000000000000000001",
+    "earliest",
+  ]);
   const { code, data } = answer.json.error;
-  assert.deepEqual([answer.status, code, data.code, data.reason, data.retryable], [200, -32002, "unavailable", "archival_required ×2", false]);
+  assert.deepEqual(
+    [answer.status, code, data.code, data.reason, data.retryable],
+    [200, -32002, "unavailable", "archival_required ×2", false],
+  );
   assert.deepEqual(["retry_after_ms" in data, answer.headers.get("retry-after")], [false, null]);
   assert.match(data.next_action, /do not retry/);
 });
 
-test("errors about the provider's own credentials are never shown, and it is left out until a probe succeeds", async (t) => {
-  const denied = '{"code":-32000,"message":"invalid api key abc"}';
-  const { call, service, upstreams } = await stage(t, [says(denied, 401), says(denied)]);
-  for (const upstream of upstreams) upstream.probesSay(null);
-  const answer = await call("eth_gasPrice");
-  assert.equal(walked(answer), "a:auth b:auth");
-  assert.equal(answer.json.error.data.code, "unavailable");
-  assert.doesNotMatch(answer.text, /api key/);
-  assert.equal((await healthOf(service, "a")).cordoned, "auth");
-  const next = await call("eth_gasPrice");
-  assert.deepEqual([next.json.error.data.reason, next.json.error.data.upstream_attempts], ["cordoned ×2", 0]);
-});
+test(
+  "errors about the provider's own credentials are never shown, and it is left out until a " +
+    "probe succeeds",
+  async (t) => {
+    const denied = '{"code":-32000,"message":"invalid api key abc"}';
+    const { call, service, upstreams } = await stage(t, [says(denied, 401), says(denied)]);
+    for (const upstream of upstreams) upstream.probesSay(null);
+    const answer = await call("eth_gasPrice");
+    assert.equal(walked(answer), "a:auth b:auth");
+    assert.equal(answer.json.error.data.code, "unavailable");
+    assert.doesNotMatch(answer.text, /api key/);
+    assert.equal((await healthOf(service, "a")).cordoned, "auth");
+    const next = await call("eth_gasPrice");
+    assert.deepEqual(
+      [next.json.error.data.reason, next.json.error.data.upstream_attempts],
+      ["cordoned ×2", 0],
+    );
+  },
+);
 
 test("an error that repeats a provider's key, in plain or in disguise, is never shown", async (t) => {
   const key = "Abc-123_topSecretKey";
@@ -127,7 +198,11 @@ test("an error that repeats a provider's key, in plain or in disguise, is never 
 
 test("a pinned call asks that provider alone, whatever it answers", async (t) => {
   const { service, upstreams } = await stage(t, [fails, undefined]);
-  const { json } = await service.post("/rpc/ethereum?provider=a", { jsonrpc: "2.0", id: 9, method: "eth_gasPrice" });
+  const { json } = await service.post("/rpc/ethereum?provider=a", {
+    jsonrpc: "2.0",
+    id: 9,
+    method: "eth_gasPrice",
+  });
   assert.deepEqual([json.error.data.code, json.error.data.upstream_attempts], ["unavailable", 1]);
   assert.deepEqual(
     upstreams.map((it) => it.asked.length),
@@ -136,9 +211,14 @@ test("a pinned call asks that provider alone, whatever it answers", async (t) =>
 });
 
 test("a provider on another chain is found out by its probe and excluded until it is back", async (t) => {
-  const { call, upstreams, service } = await stage(t, [undefined, undefined], { set: { monitoring: { probe_interval_ms: 50 } } });
+  const { call, upstreams, service } = await stage(t, [undefined, undefined], {
+    set: { monitoring: { probe_interval_ms: 50 } },
+  });
   upstreams[0]?.probesSay({ chainId: 5, height: 100 });
-  await until("the exclusion", async () => (await healthOf(service, "a")).cordoned === "wrong_chain");
+  await until(
+    "the exclusion",
+    async () => (await healthOf(service, "a")).cordoned === "wrong_chain",
+  );
   const answer = await call("eth_gasPrice");
   assert.equal(walked(answer), "b:ok");
   assert.deepEqual(metaOf(answer)["excluded"], [{ provider: "a", reason: "wrong_chain" }]);

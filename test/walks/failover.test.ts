@@ -1,11 +1,17 @@
-// Every way a provider can answer badly, over real sockets: the caller gets the next provider's answer, the bad one is asked once, others notice nothing.
+// Every way a provider can answer badly, over real sockets: the caller gets the next provider's
+// answer, the bad one is asked once, others notice nothing.
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { realRuntime } from "../../src/runtime.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { healthOf, metaOf, stage, until, walked } from "../fakes/service-fixture.ts";
-import { type Asked, type Replier, type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
+import {
+  type Asked,
+  type Replier,
+  type ScriptedUpstream,
+  scriptedUpstream,
+} from "../fakes/upstream.ts";
 
 interface BadAnswer {
   readonly name: string;
@@ -16,7 +22,11 @@ interface BadAnswer {
 
 const HTML = "<html><head><title>502 Bad Gateway</title></head><body>cloud</body></html>";
 const html = { "content-type": "text/html" };
-const bad = (name: string, category: string, answer: BadAnswer["answer"]): BadAnswer => ({ name, category, answer });
+const bad = (name: string, category: string, answer: BadAnswer["answer"]): BadAnswer => ({
+  name,
+  category,
+  answer,
+});
 
 /** Writes `bytes` again and again until the caller hangs up; `wrote` counts. */
 function endless({ response }: Replier, head: string, bytes: string): void {
@@ -51,35 +61,71 @@ const BAD_ANSWERS: readonly BadAnswer[] = [
   bad("HTTP 500 with HTML", "server", (reply) => reply.body(HTML, 500, html)),
   bad("HTTP 502 with HTML", "server", (reply) => reply.body(HTML, 502, html)),
   bad("HTTP 503 without a body", "server", (reply) => reply.body("", 503, html)),
-  bad("HTTP 500 around a result", "server", (reply, { id }) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":"0xa"}`, 500)),
+  bad("HTTP 500 around a result", "server", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"2.0","id":${id},"result":"0xa"}`, 500),
+  ),
   bad("HTTP 429 with HTML", "rate_limit", (reply) => reply.body(HTML, 429, html)),
   bad("HTTP 200 with HTML", "bad_body", (reply) => reply.body(HTML, 200, html)),
   bad("HTTP 204", "bad_body", ({ response }) => void response.writeHead(204).end()),
-  bad("a redirect", "endpoint_missing", (reply) => reply.body("", 301, { location: "/redirected" })),
+  bad("a redirect", "endpoint_missing", (reply) =>
+    reply.body("", 301, { location: "/redirected" }),
+  ),
   bad("an empty body", "bad_body", (reply) => reply.body("")),
-  bad("another id", "bad_body", (reply) => reply.body('{"jsonrpc":"2.0","id":424242,"result":"0xa"}')),
+  bad("another id", "bad_body", (reply) =>
+    reply.body('{"jsonrpc":"2.0","id":424242,"result":"0xa"}'),
+  ),
   bad("no id", "bad_body", (reply) => reply.body('{"jsonrpc":"2.0","result":"0xa"}')),
-  bad("the id null", "bad_body", (reply) => reply.body('{"jsonrpc":"2.0","id":null,"result":"0xa"}')),
-  bad("the id as a string", "bad_body", (reply, { id }) => reply.body(`{"jsonrpc":"2.0","id":"${id}","result":"0xa"}`)),
-  bad("the id with a fraction", "bad_body", (reply, { id }) => reply.body(`{"jsonrpc":"2.0","id":${id}.0,"result":"0xa"}`)),
-  bad("neither result nor error", "bad_body", (reply, { id }) => reply.body(`{"jsonrpc":"2.0","id":${id}}`)),
-  bad("both result and error", "bad_body", (reply, { id }) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":"0xa","error":{"code":1,"message":"x"}}`)),
-  bad("two results", "bad_body", (reply, { id }) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":"0xa","result":"0xc"}`)),
+  bad("the id null", "bad_body", (reply) =>
+    reply.body('{"jsonrpc":"2.0","id":null,"result":"0xa"}'),
+  ),
+  bad("the id as a string", "bad_body", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"2.0","id":"${id}","result":"0xa"}`),
+  ),
+  bad("the id with a fraction", "bad_body", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"2.0","id":${id}.0,"result":"0xa"}`),
+  ),
+  bad("neither result nor error", "bad_body", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"2.0","id":${id}}`),
+  ),
+  bad("both result and error", "bad_body", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"2.0","id":${id},"result":"0xa","error":{"code":1,"message":"x"}}`),
+  ),
+  bad("two results", "bad_body", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"2.0","id":${id},"result":"0xa","result":"0xc"}`),
+  ),
   bad("no version", "bad_body", (reply, { id }) => reply.body(`{"id":${id},"result":"0xa"}`)),
-  bad("another version", "bad_body", (reply, { id }) => reply.body(`{"jsonrpc":"1.0","id":${id},"result":"0xa"}`)),
-  bad("two documents", "bad_body", (reply, { id }) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":1}{"jsonrpc":"2.0","id":${id},"result":2}`)),
-  bad("an array", "bad_body", (reply, { id }) => reply.body(`[{"jsonrpc":"2.0","id":${id},"result":"0xa"}]`)),
-  bad("a result that is not JSON", "bad_body", (reply, { id }) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":nope}`)),
-  bad("a complete HTTP answer around half a document", "bad_body", (reply, { id }) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":{"a":[1,2`)),
-  bad("nesting without end", "bad_body", (reply, { id }) => reply.body(`{"jsonrpc":"2.0","id":${id},"result":${"[".repeat(3_000)}`)),
+  bad("another version", "bad_body", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"1.0","id":${id},"result":"0xa"}`),
+  ),
+  bad("two documents", "bad_body", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"2.0","id":${id},"result":1}{"jsonrpc":"2.0","id":${id},"result":2}`),
+  ),
+  bad("an array", "bad_body", (reply, { id }) =>
+    reply.body(`[{"jsonrpc":"2.0","id":${id},"result":"0xa"}]`),
+  ),
+  bad("a result that is not JSON", "bad_body", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"2.0","id":${id},"result":nope}`),
+  ),
+  bad("a complete HTTP answer around half a document", "bad_body", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"2.0","id":${id},"result":{"a":[1,2`),
+  ),
+  bad("nesting without end", "bad_body", (reply, { id }) =>
+    reply.body(`{"jsonrpc":"2.0","id":${id},"result":${"[".repeat(3_000)}`),
+  ),
   bad("gzip that nobody asked for", "bad_body", (reply, { id }) =>
-    reply.body(gzipSync(`{"jsonrpc":"2.0","id":${id},"result":"0xa"}`), 200, { "content-encoding": "gzip" }),
+    reply.body(gzipSync(`{"jsonrpc":"2.0","id":${id},"result":"0xa"}`), 200, {
+      "content-encoding": "gzip",
+    }),
   ),
   bad("an endless body of spaces", "bad_body", (reply) => endless(reply, "", " ")),
   bad("an endless body of zeros", "bad_body", (reply) => endless(reply, "", "\0")),
   bad("an endless page", "bad_body", (reply) => endless(reply, "<html>", "<p>more</p>")),
-  bad("an endless error", "bad_body", (reply, { id }) => endless(reply, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32000,"message":"`, "x")),
-  bad("an endless member before the result", "bad_body", (reply, { id }) => endless(reply, `{"jsonrpc":"2.0","id":${id},"padding":"`, "x")),
+  bad("an endless error", "bad_body", (reply, { id }) =>
+    endless(reply, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32000,"message":"`, "x"),
+  ),
+  bad("an endless member before the result", "bad_body", (reply, { id }) =>
+    endless(reply, `{"jsonrpc":"2.0","id":${id},"padding":"`, "x"),
+  ),
   bad("an endless compressed body", "bad_body", ({ response }) => {
     response.writeHead(200, { "content-encoding": "gzip" });
     response.on("close", () => clearInterval(timer));
@@ -95,7 +141,9 @@ describe("a bad answer from the first provider ends in the second one's answer",
   let service: Service;
 
   before(async () => {
-    worst = await scriptedUpstream((asked, reply) => BAD_ANSWERS[Number(asked.path.slice(1))]?.answer(reply, asked));
+    worst = await scriptedUpstream((asked, reply) =>
+      BAD_ANSWERS[Number(asked.path.slice(1))]?.answer(reply, asked),
+    );
     sound = await scriptedUpstream((_, reply) => reply.result('"0xb"'));
     const profile = (path: string) => ({
       chains: {
@@ -107,7 +155,9 @@ describe("a bad answer from the first provider ends in the second one's answer",
         },
       },
     });
-    const profiles = Object.fromEntries(BAD_ANSWERS.map((_, index) => [slugOf(index), profile(`/${index}`)]));
+    const profiles = Object.fromEntries(
+      BAD_ANSWERS.map((_, index) => [slugOf(index), profile(`/${index}`)]),
+    );
     const bystander = { chains: { ethereum: { providers: [{ id: "b", url: sound.url }] } } };
     service = await startService(configText([], { profiles: { ...profiles, bystander } }));
   });
@@ -116,7 +166,12 @@ describe("a bad answer from the first provider ends in the second one's answer",
   for (const [index, { name, category }] of BAD_ANSWERS.entries()) {
     it(`after ${name} (${category})`, async () => {
       const path = `/rpc/profile/${slugOf(index)}/priority/1?include_meta=headers`;
-      const answer = await service.post(path, { jsonrpc: "2.0", id: 7, method: "eth_getBalance", params: [`0x${index}`] });
+      const answer = await service.post(path, {
+        jsonrpc: "2.0",
+        id: 7,
+        method: "eth_getBalance",
+        params: [`0x${index}`],
+      });
       assert.equal(answer.text, '{"jsonrpc":"2.0","id":7,"result":"0xb"}');
       assert.equal(walked(answer), `a:${category} b:ok`);
       assert.equal(worst.asked.filter((it) => it.path === `/${index}`).length, 1);
@@ -131,42 +186,63 @@ describe("a bad answer from the first provider ends in the second one's answer",
     );
   });
 
-  it("and endless answers are cut off within a few megabytes", () => assert.ok(endlessBytes < 40_000_000, `${endlessBytes} bytes were taken`));
+  it("and endless answers are cut off within a few megabytes", () =>
+    assert.ok(endlessBytes < 40_000_000, `${endlessBytes} bytes were taken`));
 
   it("and all of them at once change nothing for other requests", async () => {
-    const post = (slug: string, id: number) => service.post(`/rpc/profile/${slug}/priority/1`, { jsonrpc: "2.0", id, method: "eth_gasPrice" });
+    const post = (slug: string, id: number) =>
+      service.post(`/rpc/profile/${slug}/priority/1`, {
+        jsonrpc: "2.0",
+        id,
+        method: "eth_gasPrice",
+      });
     const trouble = BAD_ANSWERS.map((_, index) => post(slugOf(index), index));
     const calm = Array.from({ length: 60 }, (_, index) => post("bystander", 1_000 + index));
-    for (const [index, { text }] of (await Promise.all(calm)).entries()) assert.equal(text, `{"jsonrpc":"2.0","id":${1_000 + index},"result":"0xb"}`);
+    for (const [index, { text }] of (await Promise.all(calm)).entries())
+      assert.equal(text, `{"jsonrpc":"2.0","id":${1_000 + index},"result":"0xb"}`);
     for (const { json } of await Promise.all(trouble)) assert.equal(json.result, "0xb");
   });
 });
 
 test("a refused port is passed over, and three in a row open its circuit", async (t) => {
-  const { call, service } = await stage(t, [undefined, undefined], { providers: [{ url: "http://127.0.0.1:1" }] });
+  const { call, service } = await stage(t, [undefined, undefined], {
+    providers: [{ url: "http://127.0.0.1:1" }],
+  });
   for (let n = 0; n < 3; n++) assert.equal(walked(await call("eth_gasPrice")), "a:unsent b:ok");
   assert.equal(walked(await call("eth_gasPrice")), "b:ok");
   assert.equal((await healthOf(service, "a")).circuit_breaker_state, "open");
 });
 
-test("HTTP 429 with Retry-After goes on to the next provider and is seen as that long a cool-down, which does not open the circuit", async (t) => {
-  const limited = (reply: Replier): void => reply.body("slow down", 429, { "retry-after": "70" });
-  const { call, service, upstreams } = await stage(t, [(_, reply) => limited(reply), undefined]);
-  const answer = await call("eth_gasPrice");
-  assert.equal(answer.json.result, "0x1");
-  assert.equal(walked(answer), "a:rate_limit b:ok");
-  const { rate_limited_for_ms, circuit_breaker_state } = await healthOf(service, "a");
-  assert.ok(rate_limited_for_ms > 40_000 && rate_limited_for_ms <= 70_000, `${rate_limited_for_ms}`);
-  assert.equal(circuit_breaker_state, "closed");
-  assert.equal(walked(await call("eth_gasPrice")), "b:ok", "demoted while it cools down");
-  assert.equal(upstreams[0]?.asked.length, 1);
-});
+test(
+  "HTTP 429 with Retry-After goes on to the next provider and is seen as that long a " +
+    "cool-down, which does not open the circuit",
+  async (t) => {
+    const limited = (reply: Replier): void => reply.body("slow down", 429, { "retry-after": "70" });
+    const { call, service, upstreams } = await stage(t, [(_, reply) => limited(reply), undefined]);
+    const answer = await call("eth_gasPrice");
+    assert.equal(answer.json.result, "0x1");
+    assert.equal(walked(answer), "a:rate_limit b:ok");
+    const { rate_limited_for_ms, circuit_breaker_state } = await healthOf(service, "a");
+    assert.ok(
+      rate_limited_for_ms > 40_000 && rate_limited_for_ms <= 70_000,
+      `${rate_limited_for_ms}`,
+    );
+    assert.equal(circuit_breaker_state, "closed");
+    assert.equal(walked(await call("eth_gasPrice")), "b:ok", "demoted while it cools down");
+    assert.equal(upstreams[0]?.asked.length, 1);
+  },
+);
 
 const DEADLINE_MS = 600_000;
 const DEADLINE = { extra: { deadlines: { standard_ms: DEADLINE_MS } } };
 
-/** The service's clock, which runs ahead while it is waited with: a hundredth of the deadline at each look. Timers stay real. */
-function fastClock(t: TestContext): { readonly until: (what: string, look: () => boolean) => Promise<boolean> } {
+/**
+ * The service's clock, which runs ahead while it is waited with: a hundredth of the deadline at
+ * each look. Timers stay real.
+ */
+function fastClock(t: TestContext): {
+  readonly until: (what: string, look: () => boolean) => Promise<boolean>;
+} {
   const { now } = realRuntime;
   let aheadMs = 0;
   t.mock.method(realRuntime, "now", () => now() + aheadMs);
@@ -212,7 +288,10 @@ test("an answer that drips byte by byte gets 60 % of the deadline, then the next
   const answer = await answering;
   assert.equal(walked(answer), "a:timeout b:ok");
   const [first] = metaOf(answer).attempts;
-  assert.ok(first !== undefined && first.latency_ms >= 0.6 * DEADLINE_MS - 1, `${first?.latency_ms}`);
+  assert.ok(
+    first !== undefined && first.latency_ms >= 0.6 * DEADLINE_MS - 1,
+    `${first?.latency_ms}`,
+  );
 });
 
 test("when everybody hangs the caller is told at the deadline", async (t) => {
@@ -227,7 +306,10 @@ test("when everybody hangs the caller is told at the deadline", async (t) => {
   const { end_to_end_latency_ms: tookMs, attempts } = metaOf(answer);
   assert.ok(Number(tookMs) >= DEADLINE_MS, `${tookMs}`);
   assert.equal(answer.status, 200);
-  assert.deepEqual([answer.json.error.code, answer.json.error.data.code, answer.json.error.data.reason], [-32002, "unavailable", "deadline_exceeded"]);
+  assert.deepEqual(
+    [answer.json.error.code, answer.json.error.data.code, answer.json.error.data.reason],
+    [-32002, "unavailable", "deadline_exceeded"],
+  );
   assert.equal(answer.json.error.data.upstream_attempts, attempts.length);
   assert.equal(attempts.length, 3);
 });
@@ -238,7 +320,11 @@ test("a caller who hangs up ends the upstream request, and that is held against 
   upstreams[0]?.script((_, { response }) => void response.on("close", () => (hungUp = true)));
   const leaving = new AbortController();
   const body = '{"jsonrpc":"2.0","id":5,"method":"eth_gasPrice","params":[]}';
-  const gone = fetch(`${service.url}/rpc/priority/1`, { method: "POST", body, signal: leaving.signal }).catch(() => "gone");
+  const gone = fetch(`${service.url}/rpc/priority/1`, {
+    method: "POST",
+    body,
+    signal: leaving.signal,
+  }).catch(() => "gone");
   await until("the upstream request", () => upstreams[0]?.asked.length === 1);
   leaving.abort();
   assert.equal(await gone, "gone");
@@ -262,12 +348,23 @@ test("at most three providers are asked for one call", async (t) => {
 test("healthy traffic causes exactly one upstream request each, in every strategy", async (t) => {
   const { service, upstreams } = await stage(t, [undefined, undefined, undefined]);
   const strategies = ["load-balanced", "latency-weighted", "fastest", "priority"];
-  const calls = Array.from({ length: 400 }, (_, n) => ({ jsonrpc: "2.0", id: 1_000 + n, method: "eth_getBalance", params: [`0x${n}`, "latest"] }));
-  const answers = await Promise.all(calls.map((one, n) => service.post(`/rpc/${strategies[n % 4]}/1`, one)));
-  for (const [n, { json }] of answers.entries()) assert.deepEqual(json, { jsonrpc: "2.0", id: 1_000 + n, result: "0x1" });
+  const calls = Array.from({ length: 400 }, (_, n) => ({
+    jsonrpc: "2.0",
+    id: 1_000 + n,
+    method: "eth_getBalance",
+    params: [`0x${n}`, "latest"],
+  }));
+  const answers = await Promise.all(
+    calls.map((one, n) => service.post(`/rpc/${strategies[n % 4]}/1`, one)),
+  );
+  for (const [n, { json }] of answers.entries())
+    assert.deepEqual(json, { jsonrpc: "2.0", id: 1_000 + n, result: "0x1" });
   const batch = await service.post("/rpc/1", calls.slice(0, 50));
   assert.equal(batch.json.length, 50);
   const asked = upstreams.flatMap((it) => it.asked);
   assert.equal(asked.length, 450);
-  assert.deepEqual([new Set(asked.map((it) => it.id)).size, new Set(asked.map((it) => String(it.params))).size], [450, 400]);
+  assert.deepEqual(
+    [new Set(asked.map((it) => it.id)).size, new Set(asked.map((it) => String(it.params))).size],
+    [450, 400],
+  );
 });

@@ -1,4 +1,5 @@
-// A new configuration while filters are open: they go on at the providers that are configured now, with what is configured of them, and at no other one.
+// A new configuration while filters are open: they go on at the providers that are configured now,
+// with what is configured of them, and at no other one.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { configOf } from "../fakes/service.ts";
@@ -8,7 +9,11 @@ import { type SocketNode, type SocketStage, socketStage } from "../fakes/socket-
 const FAST = { extra: { chains: { ethereum: { chain_id: 1, block_time_ms: 400 } } } };
 const NEWEST = "eth_getBlockByNumber";
 
-function reload({ service, text }: SocketStage, ids: readonly string[], settings?: Parameters<SocketStage["text"]>[1]): void {
+function reload(
+  { service, text }: SocketStage,
+  ids: readonly string[],
+  settings?: Parameters<SocketStage["text"]>[1],
+): void {
   assert.equal(service.app.reload(configOf(text(ids, settings))), null);
 }
 
@@ -31,24 +36,28 @@ function askedFor(node: SocketNode | undefined, method = NEWEST) {
   return node?.http.asked.filter((it) => it.method === method) ?? [];
 }
 
-test("a filter whose provider is removed goes on at the one that has come, without a gap, and the removed one is asked nothing more", async (t) => {
-  const stage = await socketStage(t, ["http", "http"], FAST);
-  const [a, b] = stage.nodes;
-  reload(stage, ["a"]);
-  const id = (await ask(stage, "eth_newBlockFilter")).result;
-  const first = stage.mine();
-  assert.deepEqual(await changes(stage, id, 1), [first.hash]);
-  const blocks = [stage.mine("b"), stage.mine("b")];
-  reload(stage, ["b"]);
-  const asked = a?.http.asked.length;
-  blocks.push(stage.mine("b"));
-  assert.deepEqual(
-    await changes(stage, id, 3),
-    blocks.map((it) => it.hash),
-  );
-  assert.equal(a?.http.asked.length, asked);
-  assert.ok(askedFor(b).length > 0);
-});
+test(
+  "a filter whose provider is removed goes on at the one that has come, without a gap, and the " +
+    "removed one is asked nothing more",
+  async (t) => {
+    const stage = await socketStage(t, ["http", "http"], FAST);
+    const [a, b] = stage.nodes;
+    reload(stage, ["a"]);
+    const id = (await ask(stage, "eth_newBlockFilter")).result;
+    const first = stage.mine();
+    assert.deepEqual(await changes(stage, id, 1), [first.hash]);
+    const blocks = [stage.mine("b"), stage.mine("b")];
+    reload(stage, ["b"]);
+    const asked = a?.http.asked.length;
+    blocks.push(stage.mine("b"));
+    assert.deepEqual(
+      await changes(stage, id, 3),
+      blocks.map((it) => it.hash),
+    );
+    assert.equal(a?.http.asked.length, asked);
+    assert.ok(askedFor(b).length > 0);
+  },
+);
 
 test("a filter that is polled goes on with the headers that its provider has now", async (t) => {
   const withKey = (key: string) => ({ ...FAST, providers: [{ headers: { "x-key": key } }] });
@@ -64,28 +73,37 @@ test("a filter that is polled goes on with the headers that its provider has now
   assert.deepEqual([...new Set(keys().slice(before))], ["two"]);
 });
 
-test("a filter that is being created when its providers are removed is created at the one that has come, and those removed are asked no more", async (t) => {
-  const stage = await socketStage(t, ["http", "http", "http"], FAST);
-  const [a, , c] = stage.nodes;
-  reload(stage, ["a", "c"]);
-  let answerLate = (): void => {};
-  a?.http.script((asked, reply) => {
-    if (asked.method !== NEWEST) return a.saneHttp(asked, reply);
-    answerLate = () => a.saneHttp(asked, reply);
-  });
-  const creating = ask(stage, "eth_newBlockFilter");
-  await until("the first provider is asked", () => askedFor(a).length === 1);
-  reload(stage, ["b"]);
-  const id = (await creating).result;
-  answerLate();
-  const block = stage.mine("b");
-  assert.deepEqual(await changes(stage, id, 1), [block.hash]);
-  assert.deepEqual([askedFor(a).length, askedFor(c).length], [1, 0]);
-});
+test(
+  "a filter that is being created when its providers are removed is created at the one that " +
+    "has come, and those removed are asked no more",
+  async (t) => {
+    const stage = await socketStage(t, ["http", "http", "http"], FAST);
+    const [a, , c] = stage.nodes;
+    reload(stage, ["a", "c"]);
+    let answerLate = (): void => {};
+    a?.http.script((asked, reply) => {
+      if (asked.method !== NEWEST) return a.saneHttp(asked, reply);
+      answerLate = () => a.saneHttp(asked, reply);
+    });
+    const creating = ask(stage, "eth_newBlockFilter");
+    await until("the first provider is asked", () => askedFor(a).length === 1);
+    reload(stage, ["b"]);
+    const id = (await creating).result;
+    answerLate();
+    const block = stage.mine("b");
+    assert.deepEqual(await changes(stage, id, 1), [block.hash]);
+    assert.deepEqual([askedFor(a).length, askedFor(c).length], [1, 0]);
+  },
+);
 
 test("filters of a profile and of a pinned provider that go end, and say so at the next poll", async (t) => {
   const stage = await socketStage(t, ["http", "http"], FAST);
-  const pinned = await stage.service.post("/rpc/provider/a/1", { jsonrpc: "2.0", id: 1, method: "eth_newBlockFilter", params: [] });
+  const pinned = await stage.service.post("/rpc/provider/a/1", {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "eth_newBlockFilter",
+    params: [],
+  });
   assert.match(pinned.json.result, /^0x/);
   reload(stage, ["b"]);
   for (const method of ["eth_getFilterChanges", "eth_getFilterLogs"])

@@ -1,5 +1,6 @@
-// Filters over the running service: created, polled and ended as geth does it, on whatever URL and connection of one caller, through the death of providers
-// and reorganisations, by sockets and by polling; kept for a caller who did not get the answer; refused in the words of nodes.
+// Filters over the running service: created, polled and ended as geth does it, on whatever URL and
+// connection of one caller, through the death of providers and reorganisations, by sockets and by
+// polling; kept for a caller who did not get the answer; refused in the words of nodes.
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
@@ -42,7 +43,11 @@ class Filter {
   }
 }
 
-async function create(stage: SocketStage, method: string, ...params: readonly unknown[]): Promise<Filter> {
+async function create(
+  stage: SocketStage,
+  method: string,
+  ...params: readonly unknown[]
+): Promise<Filter> {
   const { json } = await stage.call(method, params);
   assert.match(json.result ?? JSON.stringify(json), /^0x[1-9a-f][0-9a-f]{33}$/);
   return new Filter(stage, json.result);
@@ -52,145 +57,251 @@ for (const reaches of [
   ["both", "both"],
   ["http", "http"],
 ] as readonly (readonly Reach[])[])
-  test(`blocks and logs since the creation, once each, through a provider's death and a reorganisation (${reaches.join(", ")})`, async (t) => {
-    const stage = await socketStage(t, reaches, FAST);
-    const { chain, nodes, mine } = stage;
+  test(
+    "blocks and logs since the creation, once each, through a provider's death and a " +
+      `reorganisation (${reaches.join(", ")})`,
+    async (t) => {
+      const stage = await socketStage(t, reaches, FAST);
+      const { chain, nodes, mine } = stage;
+      await stage.listening();
+      mine();
+      const [blocks, logs] = [
+        await create(stage, "eth_newBlockFilter"),
+        await create(stage, "eth_newFilter", {}),
+      ];
+      assert.deepEqual(
+        [await blocks.poll(), await logs.poll()],
+        [[], []],
+        "what was before is not told",
+      );
+      const began = chain.tip();
+      mine();
+      mine();
+      const first = chain.walk(began, chain.tip()).come;
+      assert.deepEqual(await blocks.changes(2), hashesOf(first));
+      assert.deepEqual(
+        namesOf(await logs.changes(first.flatMap(logsOf).length)),
+        first.flatMap(logsOf),
+      );
+      assert.deepEqual([await blocks.poll(), await logs.poll()], [[], []], "nothing is told twice");
+      nodes[0]?.ws.refuse({ status: 503 });
+      nodes[0]?.ws.drop();
+      nodes[0]?.http.script((_, reply) => reply.reset());
+      const alive = chain.tip();
+      for (let n = 0; n < 3; n++) mine();
+      const second = chain.walk(alive, chain.tip()).come;
+      assert.deepEqual(await blocks.changes(3), hashesOf(second));
+      assert.deepEqual(
+        namesOf(await logs.changes(second.flatMap(logsOf).length)),
+        second.flatMap(logsOf),
+      );
+      const tip = chain.tip();
+      chain.reorg(2, 1);
+      const { left, come } = chain.walk(tip, chain.tip());
+      for (const node of nodes) node.follow();
+      assert.deepEqual(await blocks.changes(come.length), hashesOf(come));
+      // What a provider takes back itself keeps its order; what the service takes back is the
+      // newest first.
+      const gone = left
+        .flatMap((it) => (reaches[0] === "http" ? logsOf(it).toReversed() : logsOf(it)))
+        .map((name) => `-${name}`);
+      const expected = [...gone, ...come.flatMap(logsOf)];
+      assert.deepEqual(namesOf(await logs.changes(expected.length)), expected);
+    },
+  );
+
+test(
+  "the criteria are those of geth: bounds of live logs, addresses and topics, and refusals in " +
+    "its codes",
+  async (t) => {
+    const stage = await socketStage(t, ["ws"]);
+    const { chain, mine } = stage;
     await stage.listening();
-    mine();
-    const [blocks, logs] = [await create(stage, "eth_newBlockFilter"), await create(stage, "eth_newFilter", {})];
-    assert.deepEqual([await blocks.poll(), await logs.poll()], [[], []], "what was before is not told");
-    const began = chain.tip();
-    mine();
-    mine();
-    const first = chain.walk(began, chain.tip()).come;
-    assert.deepEqual(await blocks.changes(2), hashesOf(first));
-    assert.deepEqual(namesOf(await logs.changes(first.flatMap(logsOf).length)), first.flatMap(logsOf));
-    assert.deepEqual([await blocks.poll(), await logs.poll()], [[], []], "nothing is told twice");
-    nodes[0]?.ws.refuse({ status: 503 });
-    nodes[0]?.ws.drop();
-    nodes[0]?.http.script((_, reply) => reply.reset());
-    const alive = chain.tip();
-    for (let n = 0; n < 3; n++) mine();
-    const second = chain.walk(alive, chain.tip()).come;
-    assert.deepEqual(await blocks.changes(3), hashesOf(second));
-    assert.deepEqual(namesOf(await logs.changes(second.flatMap(logsOf).length)), second.flatMap(logsOf));
-    const tip = chain.tip();
-    chain.reorg(2, 1);
-    const { left, come } = chain.walk(tip, chain.tip());
-    for (const node of nodes) node.follow();
-    assert.deepEqual(await blocks.changes(come.length), hashesOf(come));
-    // What a provider takes back itself keeps its order; what the service takes back is the newest first.
-    const gone = left.flatMap((it) => (reaches[0] === "http" ? logsOf(it).toReversed() : logsOf(it))).map((name) => `-${name}`);
-    const expected = [...gone, ...come.flatMap(logsOf)];
-    assert.deepEqual(namesOf(await logs.changes(expected.length)), expected);
-  });
-
-test("the criteria are those of geth: bounds of live logs, addresses and topics, and refusals in its codes", async (t) => {
-  const stage = await socketStage(t, ["ws"]);
-  const { chain, mine } = stage;
-  await stage.listening();
-  const next = chain.tip().number + 1;
-  const hex = (n: number): string => `0x${n.toString(16)}`;
-  const history = await create(stage, "eth_newFilter", { fromBlock: "0x1" });
-  const bounded = await create(stage, "eth_newFilter", { fromBlock: hex(next + 1), toBlock: hex(next + 2) });
-  for (let n = 0; n < 5; n++) mine();
-  const blocks = Array.from({ length: 5 }, (_, n) => chain.at(chain.tip(), next + n) ?? assert.fail("a block"));
-  assert.deepEqual(namesOf(await history.changes(blocks.flatMap(logsOf).length)), blocks.flatMap(logsOf), "changes start at the creation");
-  assert.deepEqual(namesOf(await bounded.changes(blocks.slice(1, 3).flatMap(logsOf).length)), blocks.slice(1, 3).flatMap(logsOf));
-  for (const criteria of [{ blockHash: `0x${"1".repeat(64)}` }, { fromBlock: "pending" }, { fromBlock: "0x5", toBlock: "0x4" }, { address: "0x1" }, "latest"]) {
-    const { json } = await stage.call("eth_newFilter", [criteria]);
-    assert.deepEqual([json.error.code, json.error.data.code], [-32602, "invalid_field"], JSON.stringify(criteria));
-  }
-});
-
-test("an id that is unknown, ended or another's is not found; uninstalling tells whether there was a filter", async (t) => {
-  const stage = await socketStage(t, ["ws"]);
-  await stage.listening();
-  const { id } = await create(stage, "eth_newBlockFilter");
-  for (const unknown of ["0x1", `0x1${"0".repeat(33)}`, "", 7, null]) {
-    for (const method of ["eth_getFilterChanges", "eth_getFilterLogs"]) {
-      const { json, status } = await stage.call(method, [unknown]);
-      assert.deepEqual([status, json.error.code, json.error.message], [200, -32000, "filter not found"]);
+    const next = chain.tip().number + 1;
+    const hex = (n: number): string => `0x${n.toString(16)}`;
+    const history = await create(stage, "eth_newFilter", { fromBlock: "0x1" });
+    const bounded = await create(stage, "eth_newFilter", {
+      fromBlock: hex(next + 1),
+      toBlock: hex(next + 2),
+    });
+    for (let n = 0; n < 5; n++) mine();
+    const blocks = Array.from(
+      { length: 5 },
+      (_, n) => chain.at(chain.tip(), next + n) ?? assert.fail("a block"),
+    );
+    assert.deepEqual(
+      namesOf(await history.changes(blocks.flatMap(logsOf).length)),
+      blocks.flatMap(logsOf),
+      "changes start at the creation",
+    );
+    assert.deepEqual(
+      namesOf(await bounded.changes(blocks.slice(1, 3).flatMap(logsOf).length)),
+      blocks.slice(1, 3).flatMap(logsOf),
+    );
+    for (const criteria of [
+      { blockHash: `0x${"1".repeat(64)}` },
+      { fromBlock: "pending" },
+      { fromBlock: "0x5", toBlock: "0x4" },
+      { address: "0x1" },
+      "latest",
+    ]) {
+      const { json } = await stage.call("eth_newFilter", [criteria]);
+      assert.deepEqual(
+        [json.error.code, json.error.data.code],
+        [-32602, "invalid_field"],
+        JSON.stringify(criteria),
+      );
     }
-    assert.equal((await stage.call("eth_uninstallFilter", [unknown])).json.result, false);
-  }
-  assert.equal((await stage.call("eth_getFilterLogs", [id])).json.error.message, "filter not found", "only filters of logs have logs");
-  assert.equal((await stage.call("eth_uninstallFilter", [id])).json.result, true);
-  assert.equal((await stage.call("eth_uninstallFilter", [id])).json.result, false);
-  assert.equal((await stage.call("eth_getFilterChanges", [id])).json.error.message, "filter not found");
-});
+  },
+);
 
-test("a filter is polled on any URL form and over a socket, also in batches; its logs are asked of providers as eth_getLogs", async (t) => {
-  const stage = await socketStage(t, ["both", "both"]);
-  const { chain, mine, nodes, service } = stage;
-  await stage.listening();
-  const { id } = await create(stage, "eth_newFilter", { fromBlock: "0x1", topics: [null] });
-  const poll = async (path: string): Promise<Changes> => (await service.post(path, call(1, "eth_getFilterChanges", [id]))).json.result;
-  const told: Changes = [];
-  const paths = ["/rpc/1", "/rpc/fastest/ethereum", "/rpc/profile/team/mainnet", "/rpc/profile/team/latency-weighted/1"];
-  for (const path of paths) {
-    mine();
-    mine();
-    await until("changes", async () => told.push(...(await poll(path))) > 0 && told.some((it) => it.blockHash === newestWithLogs(chain)));
-  }
-  const client = await open(t, service.port, "/ws/rpc/1");
-  const before = chain.tip();
-  for (let n = 0; n < 3; n++) mine();
-  const come = chain.walk(before, chain.tip()).come.flatMap(logsOf);
-  const socket: Changes = [];
-  await until("changes over a socket", async () => {
-    client.send([call(2, "eth_getFilterChanges", [id]), call(3, "eth_getFilterChanges", [id])]);
-    for (const { result } of await client.next()) socket.push(...result);
-    return socket.length >= come.length;
-  });
-  assert.deepEqual(namesOf(socket), come);
-  const asked = nodes[0]?.http.asked.length;
-  const logs = await stage.call("eth_getFilterLogs", [id]);
-  assert.deepEqual(metaOf(logs)["selected_provider"], { id: "a" });
-  const [request] = nodes[0]?.http.asked.slice(asked) ?? [];
-  assert.deepEqual([request?.method, request?.params], ["eth_getLogs", [{ fromBlock: "0x1", topics: [null] }]]);
-  const created = await service.post("/rpc/1?include_meta=body", call(4, "eth_newBlockFilter"));
-  assert.deepEqual(["source" in created.json.svc_meta, created.json.svc_meta.attempts.length > 0], [false, true]);
-  const polled = await service.post("/rpc/1?include_meta=body", call(5, "eth_getFilterChanges", [created.json.result]));
-  assert.deepEqual([polled.json.svc_meta.source, polled.json.svc_meta.selected_provider, polled.json.svc_meta.attempts], ["shared", null, []]);
-});
+test(
+  "an id that is unknown, ended or another's is not found; uninstalling tells whether there " +
+    "was a filter",
+  async (t) => {
+    const stage = await socketStage(t, ["ws"]);
+    await stage.listening();
+    const { id } = await create(stage, "eth_newBlockFilter");
+    for (const unknown of ["0x1", `0x1${"0".repeat(33)}`, "", 7, null]) {
+      for (const method of ["eth_getFilterChanges", "eth_getFilterLogs"]) {
+        const { json, status } = await stage.call(method, [unknown]);
+        assert.deepEqual(
+          [status, json.error.code, json.error.message],
+          [200, -32000, "filter not found"],
+        );
+      }
+      assert.equal((await stage.call("eth_uninstallFilter", [unknown])).json.result, false);
+    }
+    assert.equal(
+      (await stage.call("eth_getFilterLogs", [id])).json.error.message,
+      "filter not found",
+      "only filters of logs have logs",
+    );
+    assert.equal((await stage.call("eth_uninstallFilter", [id])).json.result, true);
+    assert.equal((await stage.call("eth_uninstallFilter", [id])).json.result, false);
+    assert.equal(
+      (await stage.call("eth_getFilterChanges", [id])).json.error.message,
+      "filter not found",
+    );
+  },
+);
+
+test(
+  "a filter is polled on any URL form and over a socket, also in batches; its logs are asked " +
+    "of providers as eth_getLogs",
+  async (t) => {
+    const stage = await socketStage(t, ["both", "both"]);
+    const { chain, mine, nodes, service } = stage;
+    await stage.listening();
+    const { id } = await create(stage, "eth_newFilter", { fromBlock: "0x1", topics: [null] });
+    const poll = async (path: string): Promise<Changes> =>
+      (await service.post(path, call(1, "eth_getFilterChanges", [id]))).json.result;
+    const told: Changes = [];
+    const paths = [
+      "/rpc/1",
+      "/rpc/fastest/ethereum",
+      "/rpc/profile/team/mainnet",
+      "/rpc/profile/team/latency-weighted/1",
+    ];
+    for (const path of paths) {
+      mine();
+      mine();
+      await until(
+        "changes",
+        async () =>
+          told.push(...(await poll(path))) > 0 &&
+          told.some((it) => it.blockHash === newestWithLogs(chain)),
+      );
+    }
+    const client = await open(t, service.port, "/ws/rpc/1");
+    const before = chain.tip();
+    for (let n = 0; n < 3; n++) mine();
+    const come = chain.walk(before, chain.tip()).come.flatMap(logsOf);
+    const socket: Changes = [];
+    await until("changes over a socket", async () => {
+      client.send([call(2, "eth_getFilterChanges", [id]), call(3, "eth_getFilterChanges", [id])]);
+      for (const { result } of await client.next()) socket.push(...result);
+      return socket.length >= come.length;
+    });
+    assert.deepEqual(namesOf(socket), come);
+    const asked = nodes[0]?.http.asked.length;
+    const logs = await stage.call("eth_getFilterLogs", [id]);
+    assert.deepEqual(metaOf(logs)["selected_provider"], { id: "a" });
+    const [request] = nodes[0]?.http.asked.slice(asked) ?? [];
+    assert.deepEqual(
+      [request?.method, request?.params],
+      ["eth_getLogs", [{ fromBlock: "0x1", topics: [null] }]],
+    );
+    const created = await service.post("/rpc/1?include_meta=body", call(4, "eth_newBlockFilter"));
+    assert.deepEqual(
+      ["source" in created.json.svc_meta, created.json.svc_meta.attempts.length > 0],
+      [false, true],
+    );
+    const polled = await service.post(
+      "/rpc/1?include_meta=body",
+      call(5, "eth_getFilterChanges", [created.json.result]),
+    );
+    assert.deepEqual(
+      [
+        polled.json.svc_meta.source,
+        polled.json.svc_meta.selected_provider,
+        polled.json.svc_meta.attempts,
+      ],
+      ["shared", null, []],
+    );
+  },
+);
 
 test("a pinned filter stays with its provider, wherever it is polled", async (t) => {
   const stage = await socketStage(t, ["both", "both"]);
   await stage.listening();
-  const { json } = await stage.service.post("/rpc/profile/team/priority/1?provider=b", call(1, "eth_newFilter", [{}]));
+  const { json } = await stage.service.post(
+    "/rpc/profile/team/priority/1?provider=b",
+    call(1, "eth_newFilter", [{}]),
+  );
   const filter = new Filter(stage, json.result);
   stage.mine("a");
   assert.deepEqual(await filter.poll(), []);
   const before = stage.nodes[1]?.http.asked.length ?? 0;
-  assert.deepEqual(metaOf(await stage.call("eth_getFilterLogs", [filter.id]))["selected_provider"], { id: "b" });
+  assert.deepEqual(
+    metaOf(await stage.call("eth_getFilterLogs", [filter.id]))["selected_provider"],
+    { id: "b" },
+  );
   assert.equal(stage.nodes[1]?.http.asked.length, before + 1);
 });
 
-test("pending transactions are told by their hashes, and a chain that nobody tells them of refuses the method", async (t) => {
-  const stage = await socketStage(t, ["ws"]);
-  await stage.listening();
-  const filter = await create(stage, "eth_newPendingTransactionFilter");
-  const hashes = ["1", "2", "3"].map((it) => `0x${it.repeat(64)}`);
-  for (const hash of [...hashes, ...hashes]) stage.nodes[0]?.ws.notify("newPendingTransactions", `"${hash}"`);
-  assert.deepEqual(await filter.changes(3), hashes);
-  const polled = await socketStage(t, ["http"]);
-  const { json } = await polled.call("eth_newPendingTransactionFilter");
-  assert.deepEqual([json.error.code, json.error.data.code], [-32601, "filter_unsupported"]);
-  const refusing = await socketStage(t, ["ws"]);
-  refusing.nodes[0]?.ws.script((asked, reply) =>
-    asked.method === "eth_subscribe" && JSON.stringify(asked.params).includes("Pending")
-      ? reply.error('{"code":-32601,"message":"no such subscription"}')
-      : (refusing.nodes[0]?.sane(asked, reply) ?? undefined),
-  );
-  assert.equal((await refusing.call("eth_newPendingTransactionFilter")).json.error.code, -32601);
-});
+test(
+  "pending transactions are told by their hashes, and a chain that nobody tells them of " +
+    "refuses the method",
+  async (t) => {
+    const stage = await socketStage(t, ["ws"]);
+    await stage.listening();
+    const filter = await create(stage, "eth_newPendingTransactionFilter");
+    const hashes = ["1", "2", "3"].map((it) => `0x${it.repeat(64)}`);
+    for (const hash of [...hashes, ...hashes])
+      stage.nodes[0]?.ws.notify("newPendingTransactions", `"${hash}"`);
+    assert.deepEqual(await filter.changes(3), hashes);
+    const polled = await socketStage(t, ["http"]);
+    const { json } = await polled.call("eth_newPendingTransactionFilter");
+    assert.deepEqual([json.error.code, json.error.data.code], [-32601, "filter_unsupported"]);
+    const refusing = await socketStage(t, ["ws"]);
+    refusing.nodes[0]?.ws.script((asked, reply) =>
+      asked.method === "eth_subscribe" && JSON.stringify(asked.params).includes("Pending")
+        ? reply.error('{"code":-32601,"message":"no such subscription"}')
+        : (refusing.nodes[0]?.sane(asked, reply) ?? undefined),
+    );
+    assert.equal((await refusing.call("eth_newPendingTransactionFilter")).json.error.code, -32601);
+  },
+);
 
 test("an answer that does not reach its caller is kept for the next poll", async (t) => {
   const stage = await socketStage(t, ["ws"]);
   const { mine, chain, service } = stage;
   await stage.listening();
-  const [filter, twin] = [await create(stage, "eth_newFilter", {}), await create(stage, "eth_newFilter", {})];
+  const [filter, twin] = [
+    await create(stage, "eth_newFilter", {}),
+    await create(stage, "eth_newFilter", {}),
+  ];
   const began = chain.tip();
   for (let n = 0; n < 3; n++) mine();
   const come = chain.walk(began, chain.tip()).come.flatMap(logsOf);
@@ -200,10 +311,17 @@ test("an answer that does not reach its caller is kept for the next poll", async
     if (asked.method === "eth_gasPrice") return reply.result(`"${"x".repeat(1_000_000)}"`);
     return stage.nodes[0]?.sane(asked, reply);
   });
-  const body = JSON.stringify(Array.from({ length: 40 }, (_, n) => (n === 0 ? call(n, "eth_getFilterChanges", [filter.id]) : call(n))));
+  const body = JSON.stringify(
+    Array.from({ length: 40 }, (_, n) =>
+      n === 0 ? call(n, "eth_getFilterChanges", [filter.id]) : call(n),
+    ),
+  );
   const socket = connect(service.port, "127.0.0.1");
   socket.pause();
-  socket.write(`POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  socket.write(
+    `POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ` +
+      `${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
   await until("the batch", () => (stage.nodes[0]?.ws.count("eth_gasPrice") ?? 0) >= 39);
   assert.deepEqual(await filter.poll(), [], "it is on its way to the first caller");
   socket.destroy();
@@ -214,10 +332,15 @@ test("a socket that goes before the answer to its batch takes no changes with it
   const stage = await socketStage(t, ["ws"]);
   const { mine, chain, service, nodes } = stage;
   await stage.listening();
-  const [filter, twin] = [await create(stage, "eth_newBlockFilter"), await create(stage, "eth_newBlockFilter")];
+  const [filter, twin] = [
+    await create(stage, "eth_newBlockFilter"),
+    await create(stage, "eth_newBlockFilter"),
+  ];
   mine();
   assert.deepEqual(await twin.changes(1), [chain.tip().hash]);
-  nodes[0]?.ws.script((asked, reply) => (asked.method === "eth_gasPrice" ? undefined : nodes[0]?.sane(asked, reply)));
+  nodes[0]?.ws.script((asked, reply) =>
+    asked.method === "eth_gasPrice" ? undefined : nodes[0]?.sane(asked, reply),
+  );
   const client = await open(t, service.port, "/ws/rpc/1");
   client.send([call(1, "eth_getFilterChanges", [filter.id]), call(2, "eth_gasPrice")]);
   await until("the batch", () => nodes[0]?.ws.count("eth_gasPrice") === 1);
@@ -226,22 +349,44 @@ test("a socket that goes before the answer to its batch takes no changes with it
   assert.deepEqual(await filter.changes(1), [chain.tip().hash]);
 });
 
-test("a reload without its profile ends a filter; /metrics tells how many there are and why they ended", async (t) => {
-  const stage = await socketStage(t, ["ws"]);
-  await stage.listening();
-  const filter = await create(stage, "eth_newBlockFilter");
-  await create(stage, "eth_newFilter", {});
-  const text = async (): Promise<string> => (await stage.service.get("/metrics")).text;
-  assert.match(await text(), /svc_filters\{profile="team",chain="ethereum",kind="blocks"\} 1\n/);
-  assert.equal(stage.service.app.reload(configOf(stage.text(["a"], { slug: "other" }))), null);
-  await until("the end", async () => /svc_filters_ended_total\{profile="team",chain="ethereum",reason="lost"\} 2\n/.test(await text()));
-  assert.match((await stage.service.post("/rpc/profile/other/1", call(1, "eth_getFilterChanges", [filter.id]))).text, /filter not found/);
-});
+test(
+  "a reload without its profile ends a filter; /metrics tells how many there are and why they " +
+    "ended",
+  async (t) => {
+    const stage = await socketStage(t, ["ws"]);
+    await stage.listening();
+    const filter = await create(stage, "eth_newBlockFilter");
+    await create(stage, "eth_newFilter", {});
+    const text = async (): Promise<string> => (await stage.service.get("/metrics")).text;
+    assert.match(await text(), /svc_filters\{profile="team",chain="ethereum",kind="blocks"\} 1\n/);
+    assert.equal(stage.service.app.reload(configOf(stage.text(["a"], { slug: "other" }))), null);
+    await until("the end", async () =>
+      /svc_filters_ended_total\{profile="team",chain="ethereum",reason="lost"\} 2\n/.test(
+        await text(),
+      ),
+    );
+    assert.match(
+      (
+        await stage.service.post(
+          "/rpc/profile/other/1",
+          call(1, "eth_getFilterChanges", [filter.id]),
+        )
+      ).text,
+      /filter not found/,
+    );
+  },
+);
 
 test("filters are bounded for each caller and in sum", async (t) => {
-  const stage = await socketStage(t, ["ws"], { extra: { limits: { max_caller_filters: 3, max_filters: 5 } } });
+  const stage = await socketStage(t, ["ws"], {
+    extra: { limits: { max_caller_filters: 3, max_filters: 5 } },
+  });
   await stage.listening();
-  const filters = [await create(stage, "eth_newBlockFilter"), await create(stage, "eth_newBlockFilter"), await create(stage, "eth_newFilter", {})];
+  const filters = [
+    await create(stage, "eth_newBlockFilter"),
+    await create(stage, "eth_newBlockFilter"),
+    await create(stage, "eth_newFilter", {}),
+  ];
   const { json } = await stage.call("eth_newBlockFilter");
   assert.deepEqual([json.error.code, json.error.data.code], [-32005, "rate_limit_exceeded"]);
   await stage.call("eth_uninstallFilter", [filters[0]?.id]);
@@ -257,7 +402,9 @@ function logsOf(block: ChainBlock): readonly string[] {
 }
 
 function namesOf(changes: Changes): readonly string[] {
-  return changes.map((it) => `${it.removed === true ? "-" : ""}${it.blockHash} ${Number(it.logIndex)}`);
+  return changes.map(
+    (it) => `${it.removed === true ? "-" : ""}${it.blockHash} ${Number(it.logIndex)}`,
+  );
 }
 
 function newestWithLogs(chain: FakeChain): string {
@@ -266,21 +413,42 @@ function newestWithLogs(chain: FakeChain): string {
   return block?.hash ?? "";
 }
 
-test("log filters count for one caller, whether it has them over a socket or over HTTP, from any address of its IPv6 network", async (t) => {
-  const set = { limits: { max_keyless_log_filters: 1 }, server: { port: 0, trusted_proxies: ["127.0.0.1"] } };
-  const stage = await socketStage(t, ["both"], { extra: { ...FAST.extra, ...set } });
-  await stage.listening();
-  const [mine, other] = [{ "x-forwarded-for": "2001:db8:7:7::1" }, { "x-forwarded-for": "2001:db8:7:8::1" }];
-  const client = await open(t, stage.service.port, "/ws/rpc/1", { headers: mine });
-  client.send(call(1, "eth_subscribe", ["logs", { address: ADDRESSES[0] }]));
-  assert.equal(typeof (await client.next()).result, "string");
-  const create = async (headers: Record<string, string>, address: string | undefined): Promise<string> => {
-    const { json } = await stage.service.post("/rpc/1", call(2, "eth_newFilter", [{ address }]), headers);
-    return json.error?.data.code ?? "created";
-  };
-  const again = { "x-forwarded-for": "2001:db8:7:7:ffff::2" };
-  assert.deepEqual(
-    [await create(again, ADDRESSES[1]), await create(again, ADDRESSES[0]), await create(other, ADDRESSES[1])],
-    ["rate_limit_exceeded", "created", "created"],
-  );
-});
+test(
+  "log filters count for one caller, whether it has them over a socket or over HTTP, from any " +
+    "address of its IPv6 network",
+  async (t) => {
+    const set = {
+      limits: { max_keyless_log_filters: 1 },
+      server: { port: 0, trusted_proxies: ["127.0.0.1"] },
+    };
+    const stage = await socketStage(t, ["both"], { extra: { ...FAST.extra, ...set } });
+    await stage.listening();
+    const [mine, other] = [
+      { "x-forwarded-for": "2001:db8:7:7::1" },
+      { "x-forwarded-for": "2001:db8:7:8::1" },
+    ];
+    const client = await open(t, stage.service.port, "/ws/rpc/1", { headers: mine });
+    client.send(call(1, "eth_subscribe", ["logs", { address: ADDRESSES[0] }]));
+    assert.equal(typeof (await client.next()).result, "string");
+    const create = async (
+      headers: Record<string, string>,
+      address: string | undefined,
+    ): Promise<string> => {
+      const { json } = await stage.service.post(
+        "/rpc/1",
+        call(2, "eth_newFilter", [{ address }]),
+        headers,
+      );
+      return json.error?.data.code ?? "created";
+    };
+    const again = { "x-forwarded-for": "2001:db8:7:7:ffff::2" };
+    assert.deepEqual(
+      [
+        await create(again, ADDRESSES[1]),
+        await create(again, ADDRESSES[0]),
+        await create(other, ADDRESSES[1]),
+      ],
+      ["rate_limit_exceeded", "created", "created"],
+    );
+  },
+);

@@ -1,4 +1,5 @@
-// Filters with keys, over the real service and a real store: whose they are, what they cost, and that they end with the key and with nothing less.
+// Filters with keys, over the real service and a real store: whose they are, what they cost, and
+// that they end with the key and with nothing less.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,76 +11,142 @@ import { type SocketStage, socketStage } from "../fakes/socket-fixture.ts";
 import { call } from "../web/socket/socket-fixture.ts";
 
 /** One node behind profile `public`, and keys. */
-async function hosted(t: TestContext, settings: Record<string, unknown> = {}): Promise<SocketStage> {
+async function hosted(
+  t: TestContext,
+  settings: Record<string, unknown> = {},
+): Promise<SocketStage> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-hosted-"));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
-  const stage = await socketStage(t, ["both"], { slug: "public", extra: { data_dir: dataDir, hosted: { enabled: true, flush_interval_ms: 50, ...settings } } });
+  const stage = await socketStage(t, ["both"], {
+    slug: "public",
+    extra: { data_dir: dataDir, hosted: { enabled: true, flush_interval_ms: 50, ...settings } },
+  });
   await stage.listening();
   return stage;
 }
 
-async function manage({ service }: SocketStage, method: string, path: string, token = "", body: unknown = {}) {
-  const headers = { "content-type": "application/json", ...(token === "" ? {} : { authorization: `Bearer ${token}` }) };
-  const response = await fetch(service.url + path, { method, headers, ...(method === "GET" ? {} : { body: JSON.stringify(body) }) });
+async function manage(
+  { service }: SocketStage,
+  method: string,
+  path: string,
+  token = "",
+  body: unknown = {},
+) {
+  const headers = {
+    "content-type": "application/json",
+    ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+  };
+  const response = await fetch(service.url + path, {
+    method,
+    headers,
+    ...(method === "GET" ? {} : { body: JSON.stringify(body) }),
+  });
   const text = await response.text();
   return text === "" ? {} : JSON.parse(text);
 }
 
-function ask({ service }: SocketStage, key: string, method: string, ...params: readonly unknown[]): Promise<Answer> {
+function ask(
+  { service }: SocketStage,
+  key: string,
+  method: string,
+  ...params: readonly unknown[]
+): Promise<Answer> {
   return service.post(`/rpc/k/${key}/1`, call(1, method, params));
 }
 
 async function ends(stage: SocketStage, reason: string): Promise<number> {
   const { text } = await stage.service.get("/metrics");
-  return Number(new RegExp(`^svc_filters_ended_total\\{[^}]*reason="${reason}"\\} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+  return Number(
+    new RegExp(`^svc_filters_ended_total\\{[^}]*reason="${reason}"\\} (\\d+)$`, "m").exec(
+      text,
+    )?.[1] ?? 0,
+  );
 }
 
-test("a filter is its key's: another key does not find it, and polls of every form of the key's URL do", async (t) => {
-  const stage = await hosted(t);
-  const [mine, other] = [(await manage(stage, "POST", "/api/v1/agent/keys")).key, (await manage(stage, "POST", "/api/v1/agent/keys")).key];
-  const id = (await ask(stage, mine, "eth_newBlockFilter")).json.result;
-  stage.mine();
-  assert.match((await ask(stage, other, "eth_getFilterChanges", id)).text, /"filter not found"/);
-  assert.equal((await ask(stage, other, "eth_uninstallFilter", id)).json.result, false);
-  const hashes: string[] = [];
-  await until("the block", async () => {
-    for (const path of [`/rpc/k/${mine}/fastest/ethereum`, `/rpc/k/${mine}/profile/public/mainnet`, `/rpc/1?key=${mine}`])
-      hashes.push(...(await stage.service.post(path, call(1, "eth_getFilterChanges", [id]))).json.result);
-    return hashes.length > 0;
-  });
-  assert.deepEqual(hashes, [stage.chain.tip().hash]);
-});
+test(
+  "a filter is its key's: another key does not find it, and polls of every form of the key's " +
+    "URL do",
+  async (t) => {
+    const stage = await hosted(t);
+    const [mine, other] = [
+      (await manage(stage, "POST", "/api/v1/agent/keys")).key,
+      (await manage(stage, "POST", "/api/v1/agent/keys")).key,
+    ];
+    const id = (await ask(stage, mine, "eth_newBlockFilter")).json.result;
+    stage.mine();
+    assert.match((await ask(stage, other, "eth_getFilterChanges", id)).text, /"filter not found"/);
+    assert.equal((await ask(stage, other, "eth_uninstallFilter", id)).json.result, false);
+    const hashes: string[] = [];
+    await until("the block", async () => {
+      for (const path of [
+        `/rpc/k/${mine}/fastest/ethereum`,
+        `/rpc/k/${mine}/profile/public/mainnet`,
+        `/rpc/1?key=${mine}`,
+      ])
+        hashes.push(
+          ...(await stage.service.post(path, call(1, "eth_getFilterChanges", [id]))).json.result,
+        );
+      return hashes.length > 0;
+    });
+    assert.deepEqual(hashes, [stage.chain.tip().hash]);
+  },
+);
 
-test("creation, polls and logs of a filter are charged by their weights, as answers are; what finds no filter costs nothing", async (t) => {
-  const stage = await hosted(t, { starting_grant_cu: 1_000 });
-  const { key } = await manage(stage, "POST", "/api/v1/agent/keys");
-  const costs = async (cu: number, method: string, ...params: readonly unknown[]) => {
-    const answer = await ask(stage, key, method, ...params);
-    assert.equal(answer.headers.get("x-svc-cu"), String(cu), method);
-    return answer.json.result;
-  };
-  const id = await costs(5, "eth_newFilter", {});
-  await costs(5, "eth_getFilterChanges", id);
-  await costs(15, "eth_getFilterLogs", id);
-  const blocks = await costs(3, "eth_newBlockFilter");
-  await costs(3, "eth_uninstallFilter", blocks);
-  for (const method of ["eth_getFilterChanges", "eth_getFilterLogs"]) {
-    const { headers, json } = await ask(stage, key, method, blocks);
-    assert.deepEqual([json.error.message, headers.get("x-svc-usd")], ["filter not found", "0"]);
-  }
-  await until("the bill", async () => (await manage(stage, "GET", `/api/v1/agent/keys/${key}`)).balance_cu === 1_000 - 5 - 5 - 15 - 3 - 3);
-});
+test(
+  "creation, polls and logs of a filter are charged by their weights, as answers are; what " +
+    "finds no filter costs nothing",
+  async (t) => {
+    const stage = await hosted(t, { starting_grant_cu: 1_000 });
+    const { key } = await manage(stage, "POST", "/api/v1/agent/keys");
+    const costs = async (cu: number, method: string, ...params: readonly unknown[]) => {
+      const answer = await ask(stage, key, method, ...params);
+      assert.equal(answer.headers.get("x-svc-cu"), String(cu), method);
+      return answer.json.result;
+    };
+    const id = await costs(5, "eth_newFilter", {});
+    await costs(5, "eth_getFilterChanges", id);
+    await costs(15, "eth_getFilterLogs", id);
+    const blocks = await costs(3, "eth_newBlockFilter");
+    await costs(3, "eth_uninstallFilter", blocks);
+    for (const method of ["eth_getFilterChanges", "eth_getFilterLogs"]) {
+      const { headers, json } = await ask(stage, key, method, blocks);
+      assert.deepEqual([json.error.message, headers.get("x-svc-usd")], ["filter not found", "0"]);
+    }
+    await until(
+      "the bill",
+      async () =>
+        (await manage(stage, "GET", `/api/v1/agent/keys/${key}`)).balance_cu ===
+        1_000 - 5 - 5 - 15 - 3 - 3,
+    );
+  },
+);
 
 test("deleting a key ends its filters; rotating it does not, and its new secret polls on", async (t) => {
   const stage = await hosted(t);
   const made = await manage(stage, "POST", "/api/v1/keys", "", { name: "one" });
-  const [kept, other] = [(await ask(stage, made.key, "eth_newBlockFilter")).json.result, (await ask(stage, made.key, "eth_newFilter", {})).json.result];
+  const [kept, other] = [
+    (await ask(stage, made.key, "eth_newBlockFilter")).json.result,
+    (await ask(stage, made.key, "eth_newFilter", {})).json.result,
+  ];
   assert.equal((await ask(stage, made.key, "eth_uninstallFilter", other)).json.result, true);
-  const next = await manage(stage, "POST", `/api/v1/keys/${made.id}/rotate`, made.management_token, { grace_seconds: 0 });
-  await until("the end of the old secret", async () => (await ask(stage, made.key, "eth_chainId")).status === 401);
+  const next = await manage(
+    stage,
+    "POST",
+    `/api/v1/keys/${made.id}/rotate`,
+    made.management_token,
+    { grace_seconds: 0 },
+  );
+  await until(
+    "the end of the old secret",
+    async () => (await ask(stage, made.key, "eth_chainId")).status === 401,
+  );
   const hashes: string[] = [];
   stage.mine();
-  await until("the block", async () => hashes.push(...(await ask(stage, next.key, "eth_getFilterChanges", kept)).json.result) > 0);
+  await until(
+    "the block",
+    async () =>
+      hashes.push(...(await ask(stage, next.key, "eth_getFilterChanges", kept)).json.result) > 0,
+  );
   assert.deepEqual([hashes, await ends(stage, "owner")], [[stage.chain.tip().hash], 0]);
   const again = (await ask(stage, next.key, "eth_newBlockFilter")).json.result;
   assert.ok(again);

@@ -1,4 +1,5 @@
-// Every ready-made URL and command names a chain that its key's profile serves: it works as it stands, whatever stands first in the configuration.
+// Every ready-made URL and command names a chain that its key's profile serves: it works as it
+// stands, whatever stands first in the configuration.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
@@ -10,14 +11,29 @@ const ASK = { jsonrpc: "2.0", id: 1, method: "eth_chainId", params: [] };
 
 function profilesOf(url: string, slugs: Readonly<Record<string, readonly string[]>>) {
   const set = { providers: [{ id: "a", url, ws_url: "ws://127.0.0.1:1" }] };
-  return Object.fromEntries(Object.entries(slugs).map(([slug, names]) => [slug, { chains: Object.fromEntries(names.map((it) => [it, set])) }]));
+  return Object.fromEntries(
+    Object.entries(slugs).map(([slug, names]) => [
+      slug,
+      { chains: Object.fromEntries(names.map((it) => [it, set])) },
+    ]),
+  );
 }
 
 /** `premium` lacks the first chain, and shares only `ethereum` with `public`. */
-async function scene(t: TestContext, slugs: Readonly<Record<string, readonly string[]>> = { premium: ["base", "ethereum"], public: ["optimism", "ethereum"] }) {
+async function scene(
+  t: TestContext,
+  slugs: Readonly<Record<string, readonly string[]>> = {
+    premium: ["base", "ethereum"],
+    public: ["optimism", "ethereum"],
+  },
+) {
   const upstream = await scriptedUpstream();
   t.after(() => upstream.close());
-  const stage = await hostedStage(t, { allow_private_providers: true }, { chains: CHAINS, profiles: profilesOf(upstream.url, slugs) });
+  const stage = await hostedStage(
+    t,
+    { allow_private_providers: true },
+    { chains: CHAINS, profiles: profilesOf(upstream.url, slugs) },
+  );
   return { stage, upstream };
 }
 
@@ -28,50 +44,99 @@ async function chainAt({ service }: HostedStage, url: string): Promise<unknown> 
   return status === 200 ? Number(json.result) : json.error.data.code;
 }
 
-test("the endpoint of an anonymous key, the URLs of a key of an account and those of a rotated one lead to a chain that they can call", async (t) => {
-  const { stage } = await scene(t);
-  const { json: anonymous } = await stage.manage("", "POST", "/api/v1/agent/keys");
-  assert.equal(await chainAt(stage, anonymous.endpoint), 1);
-  const { json: owner } = await stage.manage("", "POST", "/api/v1/keys", {});
-  for (const url of [owner.rpc_url, owner.ws_url]) assert.equal(await chainAt(stage, url), 1);
-  const called = await stage.service.post(new URL(owner.rpc_url).pathname, { ...ASK, method: "eth_gasPrice" });
-  assert.equal(called.json.result, "0x1", "also where only the free allowance pays, on public providers");
-  const token = owner.management_token;
-  const { json: open } = await stage.manage(token, "POST", "/api/v1/keys", { default_profile: "public" });
-  assert.equal(await chainAt(stage, open.rpc_url), 10);
-  const { json: rotated } = await stage.manage(token, "POST", `/api/v1/keys/${open.id}/rotate`, { grace_seconds: 0 });
-  assert.equal(await chainAt(stage, rotated.rpc_url), 10);
-});
+test(
+  "the endpoint of an anonymous key, the URLs of a key of an account and those of a rotated " +
+    "one lead to a chain that they can call",
+  async (t) => {
+    const { stage } = await scene(t);
+    const { json: anonymous } = await stage.manage("", "POST", "/api/v1/agent/keys");
+    assert.equal(await chainAt(stage, anonymous.endpoint), 1);
+    const { json: owner } = await stage.manage("", "POST", "/api/v1/keys", {});
+    for (const url of [owner.rpc_url, owner.ws_url]) assert.equal(await chainAt(stage, url), 1);
+    const called = await stage.service.post(new URL(owner.rpc_url).pathname, {
+      ...ASK,
+      method: "eth_gasPrice",
+    });
+    assert.equal(
+      called.json.result,
+      "0x1",
+      "also where only the free allowance pays, on public providers",
+    );
+    const token = owner.management_token;
+    const { json: open } = await stage.manage(token, "POST", "/api/v1/keys", {
+      default_profile: "public",
+    });
+    assert.equal(await chainAt(stage, open.rpc_url), 10);
+    const { json: rotated } = await stage.manage(token, "POST", `/api/v1/keys/${open.id}/rotate`, {
+      grace_seconds: 0,
+    });
+    assert.equal(await chainAt(stage, rotated.rpc_url), 10);
+  },
+);
 
 test("a key whose profile is a Custom one is given a chain of that profile", async (t) => {
   const { stage, upstream } = await scene(t);
   const { json: owner } = await stage.manage("", "POST", "/api/v1/keys", {});
   const { account_id, management_token: token } = owner;
-  assert.equal((await stage.manage(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${account_id}/custom-access`, { days: 1 })).status, 200);
+  assert.equal(
+    (
+      await stage.manage(
+        OPERATOR_TOKEN,
+        "POST",
+        `/api/v1/operator/accounts/${account_id}/custom-access`,
+        { days: 1 },
+      )
+    ).status,
+    200,
+  );
   upstream.probesSay({ chainId: 8453, height: 100 });
   const document = { chains: { 8453: { providers: [{ name: "mine", url: upstream.url }] } } };
   const written = await stage.manage(token, "PUT", "/api/v1/profiles/mine", document);
   assert.equal(written.status, 200, written.text);
-  const { json: made } = await stage.manage(token, "POST", "/api/v1/keys", { default_profile: "mine" });
+  const { json: made } = await stage.manage(token, "POST", "/api/v1/keys", {
+    default_profile: "mine",
+  });
   assert.equal(await chainAt(stage, made.rpc_url), 8453);
-  const { json: rotated } = await stage.manage(token, "POST", `/api/v1/keys/${made.id}/rotate`, { grace_seconds: 60 });
+  const { json: rotated } = await stage.manage(token, "POST", `/api/v1/keys/${made.id}/rotate`, {
+    grace_seconds: 60,
+  });
   assert.equal(await chainAt(stage, rotated.rpc_url), 8453);
 });
 
-test("every chain of /api/v1/agent/chains can be called with a new key, and no other is listed; a reload changes what is told", async (t) => {
-  const { stage, upstream } = await scene(t);
-  const key = await stage.anonymousKey();
-  const listed = async (): Promise<string[]> => (await stage.service.get("/api/v1/agent/chains")).json.map((it: { name: string }) => it.name);
-  assert.deepEqual(await listed(), ["base", "ethereum"]);
-  for (const name of await listed()) assert.equal(typeof (await chainAt(stage, `${stage.service.url}/rpc/k/${key}/load-balanced/${name}`)), "number");
-  assert.equal(await chainAt(stage, `${stage.service.url}/rpc/k/${key}/load-balanced/optimism`), "unknown_chain");
-  const profiles = profilesOf(upstream.url, { premium: ["optimism"], public: ["optimism"] });
-  const hosted = { enabled: true, operator_token: OPERATOR_TOKEN, keys_per_hour: 1_000, allow_private_providers: true };
-  assert.equal(stage.service.app.reload(configOf(JSON.stringify({ chains: CHAINS, profiles, hosted }))), null);
-  assert.deepEqual(await listed(), ["optimism"]);
-  const { json } = await stage.manage("", "POST", "/api/v1/agent/keys");
-  assert.equal(await chainAt(stage, json.endpoint), 10);
-});
+test(
+  "every chain of /api/v1/agent/chains can be called with a new key, and no other is listed; a " +
+    "reload changes what is told",
+  async (t) => {
+    const { stage, upstream } = await scene(t);
+    const key = await stage.anonymousKey();
+    const listed = async (): Promise<string[]> =>
+      (await stage.service.get("/api/v1/agent/chains")).json.map((it: { name: string }) => it.name);
+    assert.deepEqual(await listed(), ["base", "ethereum"]);
+    for (const name of await listed())
+      assert.equal(
+        typeof (await chainAt(stage, `${stage.service.url}/rpc/k/${key}/load-balanced/${name}`)),
+        "number",
+      );
+    assert.equal(
+      await chainAt(stage, `${stage.service.url}/rpc/k/${key}/load-balanced/optimism`),
+      "unknown_chain",
+    );
+    const profiles = profilesOf(upstream.url, { premium: ["optimism"], public: ["optimism"] });
+    const hosted = {
+      enabled: true,
+      operator_token: OPERATOR_TOKEN,
+      keys_per_hour: 1_000,
+      allow_private_providers: true,
+    };
+    assert.equal(
+      stage.service.app.reload(configOf(JSON.stringify({ chains: CHAINS, profiles, hosted }))),
+      null,
+    );
+    assert.deepEqual(await listed(), ["optimism"]);
+    const { json } = await stage.manage("", "POST", "/api/v1/agent/keys");
+    assert.equal(await chainAt(stage, json.endpoint), 10);
+  },
+);
 
 test("where premium is not configured, public serves it, and its first chain is named", async (t) => {
   const { stage } = await scene(t, { public: ["base", "ethereum"] });
@@ -79,16 +144,22 @@ test("where premium is not configured, public serves it, and its first chain is 
   assert.equal(await chainAt(stage, json.endpoint), 8453);
 });
 
-test("the commands of llms.txt and SKILL.md name chains that the key, or the caller without one, is served", async (t) => {
-  const { stage } = await scene(t);
-  const key = await stage.anonymousKey();
-  for (const path of ["/llms.txt", "/SKILL.md"]) {
-    const { text } = await stage.service.get(path);
-    const urls = [...text.matchAll(/(?:http|ws):\/\/[^\s"`]+\/rpc\/k\/\$KEY\/[^\s"`]+/g)].map(([url]) => url.replace("$KEY", key));
-    assert.ok(urls.length > 0, path);
-    for (const url of urls) assert.equal(await chainAt(stage, url), 1, url);
-  }
-  const { stage: open } = await scene(t, { public: ["ethereum"], premium: ["optimism", "base"] });
-  const { text } = await open.service.get("/llms.txt");
-  assert.match(text, /\/rpc\/k\/\$KEY\/load-balanced\/optimism/);
-});
+test(
+  "the commands of llms.txt and SKILL.md name chains that the key, or the caller without one, " +
+    "is served",
+  async (t) => {
+    const { stage } = await scene(t);
+    const key = await stage.anonymousKey();
+    for (const path of ["/llms.txt", "/SKILL.md"]) {
+      const { text } = await stage.service.get(path);
+      const urls = [...text.matchAll(/(?:http|ws):\/\/[^\s"`]+\/rpc\/k\/\$KEY\/[^\s"`]+/g)].map(
+        ([url]) => url.replace("$KEY", key),
+      );
+      assert.ok(urls.length > 0, path);
+      for (const url of urls) assert.equal(await chainAt(stage, url), 1, url);
+    }
+    const { stage: open } = await scene(t, { public: ["ethereum"], premium: ["optimism", "base"] });
+    const { text } = await open.service.get("/llms.txt");
+    assert.match(text, /\/rpc\/k\/\$KEY\/load-balanced\/optimism/);
+  },
+);

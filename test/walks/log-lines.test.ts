@@ -1,4 +1,5 @@
-// What the log tells an operator of a bad day: circuits, cordons and subscriptions that moved, one line each, and failures with their cause and a count.
+// What the log tells an operator of a bad day: circuits, cordons and subscriptions that moved, one
+// line each, and failures with their cause and a count.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Service } from "../fakes/service.ts";
@@ -24,7 +25,13 @@ test("a circuit that opens is one line with provider and cause, whatever the num
   for (let n = 0; n < 20; n++) assert.equal((await call("eth_gasPrice")).json.result, "0x1");
   const opened = linesOf(service, "circuit opened");
   assert.deepEqual(
-    opened.map(({ profile, chain, provider, transport, cause }) => ({ profile, chain, provider, transport, cause })),
+    opened.map(({ profile, chain, provider, transport, cause }) => ({
+      profile,
+      chain,
+      provider,
+      transport,
+      cause,
+    })),
     [{ profile: "team", chain: "ethereum", provider: "a", transport: "http", cause: "server" }],
   );
   const retried = linesOf(service, "request took more than one attempt");
@@ -33,7 +40,9 @@ test("a circuit that opens is one line with provider and cause, whatever the num
 });
 
 test("a provider of another chain is cordoned, and may be asked again: one line each", async (t) => {
-  const { service, upstreams } = await stage(t, [undefined], { set: { monitoring: { probe_interval_ms: 20 } } });
+  const { service, upstreams } = await stage(t, [undefined], {
+    set: { monitoring: { probe_interval_ms: 20 } },
+  });
   await service.probed();
   upstreams[0]?.probesSay({ chainId: 5, height: 100 });
   await until("the cordon", () => linesOf(service, "provider cordoned").length > 0);
@@ -58,5 +67,8 @@ test("a subscription that moved is one line with where it went and why", async (
     const lines = linesOf(service, "subscription moved to another provider");
     return lines.length > 0 ? lines : null;
   });
-  assert.deepEqual([line?.["profile"], line?.["kind"], line?.["to"], line?.["reason"]], ["team", "newHeads", "b", "lost"]);
+  assert.deepEqual(
+    [line?.["profile"], line?.["kind"], line?.["to"], line?.["reason"]],
+    ["team", "newHeads", "b", "lost"],
+  );
 });

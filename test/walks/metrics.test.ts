@@ -1,4 +1,5 @@
-// The Prometheus page: every line obeys the text format, every metric is declared once, and no caller can make it grow.
+// The Prometheus page: every line obeys the text format, every metric is declared once, and no
+// caller can make it grow.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
@@ -10,7 +11,8 @@ interface Sample {
   readonly value: number;
 }
 
-const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (\S+)$/;
+const SAMPLE =
+  /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (\S+)$/;
 
 /** A strict reader of the text format 0.0.4; throws on anything it does not allow. */
 function readExposition(text: string): readonly Sample[] {
@@ -30,14 +32,21 @@ function readExposition(text: string): readonly Sample[] {
       current = name;
       continue;
     }
-    const [, name = "", labelText = "", value = ""] = SAMPLE.exec(line) ?? assert.fail(`not a line of the format: ${line}`);
-    const family = types.get(current) === "histogram" ? name.replace(/_(bucket|sum|count)$/, "") : name;
+    const [, name = "", labelText = "", value = ""] =
+      SAMPLE.exec(line) ?? assert.fail(`not a line of the format: ${line}`);
+    const family =
+      types.get(current) === "histogram" ? name.replace(/_(bucket|sum|count)$/, "") : name;
     assert.equal(family, current, `${name} stands under ${current}`);
     assert.match(value, /^(-?\d+(\.\d+)?(e[+-]?\d+)?|[+-]Inf|NaN)$/, line);
-    if (types.get(current) === "counter") assert.ok(name.endsWith("_total") && Number(value) >= 0, line);
+    if (types.get(current) === "counter")
+      assert.ok(name.endsWith("_total") && Number(value) >= 0, line);
     assert.ok(!series.has(`${name}{${labelText}}`), `twice: ${line}`);
     series.add(`${name}{${labelText}}`);
-    const labels = Object.fromEntries([...labelText.matchAll(/([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g)].map(([, key = "", it = ""]) => [key, it]));
+    const labels = Object.fromEntries(
+      [...labelText.matchAll(/([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g)].map(
+        ([, key = "", it = ""]) => [key, it],
+      ),
+    );
     samples.push({ name, labels, value: Number(value) });
   }
   return samples;
@@ -56,8 +65,20 @@ test("every line of /metrics obeys the text format and the counts are those of t
   assert.match(page.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
   const samples = readExposition(page.text);
   const value = (name: string, labels: Record<string, string>): number | undefined =>
-    samples.find((it) => it.name === name && Object.entries(labels).every(([key, wanted]) => it.labels[key] === wanted))?.value;
-  assert.equal(value("svc_requests_total", { method: "eth_gasPrice", outcome: "success", profile: "team", chain: "ethereum" }), 11);
+    samples.find(
+      (it) =>
+        it.name === name &&
+        Object.entries(labels).every(([key, wanted]) => it.labels[key] === wanted),
+    )?.value;
+  assert.equal(
+    value("svc_requests_total", {
+      method: "eth_gasPrice",
+      outcome: "success",
+      profile: "team",
+      chain: "ethereum",
+    }),
+    11,
+  );
   assert.equal(value("svc_requests_total", { method: "eth_call", outcome: "provider_error" }), 1);
   assert.equal(value("svc_requests_total", { method: "personal", outcome: "fault" }), 1);
   assert.equal(value("svc_refusals_total", { code: "unknown_chain" }), 1);
@@ -66,51 +87,89 @@ test("every line of /metrics obeys the text format and the counts are those of t
   assert.equal(value("svc_request_duration_seconds_count", { profile: "team" }), 12);
   assert.equal(value("svc_request_duration_seconds_bucket", { le: "+Inf" }), 12);
   assert.ok((value("svc_rate_limited_seconds", { provider: "a" }) ?? 0) > 20);
-  assert.equal(value("svc_upstream_latency_seconds_count", { provider: "a" }), 11, "answers that delivered");
+  assert.equal(
+    value("svc_upstream_latency_seconds_count", { provider: "a" }),
+    11,
+    "answers that delivered",
+  );
   assert.equal(value("svc_upstream_latency_seconds_count", { provider: "b" }), 1);
-  for (const labels of [{ provider: "a" }, { provider: "b" }]) checkHistogram(samples, "svc_upstream_latency_seconds", labels);
+  for (const labels of [{ provider: "a" }, { provider: "b" }])
+    checkHistogram(samples, "svc_upstream_latency_seconds", labels);
   checkHistogram(samples, "svc_request_duration_seconds", { profile: "team" });
 });
 
-function checkHistogram(samples: readonly Sample[], name: string, labels: Readonly<Record<string, string>>): void {
-  const of = samples.filter((it) => Object.entries(labels).every(([key, wanted]) => it.labels[key] === wanted));
+function checkHistogram(
+  samples: readonly Sample[],
+  name: string,
+  labels: Readonly<Record<string, string>>,
+): void {
+  const of = samples.filter((it) =>
+    Object.entries(labels).every(([key, wanted]) => it.labels[key] === wanted),
+  );
   const buckets = of.filter((it) => it.name === `${name}_bucket`);
   assert.ok(buckets.length > 2);
-  for (const [n, { value }] of buckets.entries()) assert.ok(value >= (buckets[n - 1]?.value ?? 0), "buckets only grow");
+  for (const [n, { value }] of buckets.entries())
+    assert.ok(value >= (buckets[n - 1]?.value ?? 0), "buckets only grow");
   assert.equal(buckets.at(-1)?.value, of.find((it) => it.name === `${name}_count`)?.value);
 }
 
-const WITHOUT_PROMTOOL = spawnSync("promtool", ["--version"]).error === undefined ? false : "promtool is not installed (Debian: prometheus)";
+const WITHOUT_PROMTOOL =
+  spawnSync("promtool", ["--version"]).error === undefined
+    ? false
+    : "promtool is not installed (Debian: prometheus)";
 
 test("promtool has nothing to say against /metrics", { skip: WITHOUT_PROMTOOL }, async (t) => {
   const { call, service } = await stage(t, [undefined, undefined]);
   for (let n = 0; n < 3; n++) await call("eth_gasPrice");
   const { text } = await service.get("/metrics");
-  const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" });
+  const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], {
+    input: text,
+    encoding: "utf8",
+  });
   assert.deepEqual([status, stdout, stderr], [0, "", ""]);
 });
 
 test("names, profiles and chains that need escapes are escaped", async (t) => {
   const { call, service } = await stage(t, [undefined], { slug: "my-team_2.0" });
   await call("eth_gasPrice");
-  const labels = readExposition((await service.get("/metrics")).text).map((it) => it.labels["profile"]);
+  const labels = readExposition((await service.get("/metrics")).text).map(
+    (it) => it.labels["profile"],
+  );
   assert.ok(labels.includes("my-team_2.0"));
 });
 
 test("ten thousand made-up methods, chains, profiles and pins add no series", async (t) => {
   const { service } = await stage(t, [undefined]);
-  const warm = ["vendor_first", "eth_gasPrice"].map((method) => ({ jsonrpc: "2.0", id: 1, method }));
+  const warm = ["vendor_first", "eth_gasPrice"].map((method) => ({
+    jsonrpc: "2.0",
+    id: 1,
+    method,
+  }));
   await service.post("/rpc/1", warm);
-  for (const path of ["/rpc/nowhere", "/rpc/profile/nobody/1", "/rpc/1/nobody"]) await service.post(path, warm[0]);
+  for (const path of ["/rpc/nowhere", "/rpc/profile/nobody/1", "/rpc/1/nobody"])
+    await service.post(path, warm[0]);
   const seriesOf = async (): Promise<readonly string[]> =>
-    readExposition((await service.get("/metrics")).text).map(({ name, labels }) => `${name} ${JSON.stringify(labels)}`);
+    readExposition((await service.get("/metrics")).text).map(
+      ({ name, labels }) => `${name} ${JSON.stringify(labels)}`,
+    );
   const before = await seriesOf();
   for (let round = 0; round < 200; round++) {
-    const batch = Array.from({ length: 50 }, (_, n) => ({ jsonrpc: "2.0", id: n, method: `vendor_${round}_${n}"\n\\{}` }));
+    const batch = Array.from({ length: 50 }, (_, n) => ({
+      jsonrpc: "2.0",
+      id: n,
+      method: `vendor_${round}_${n}"\n\\{}`,
+    }));
     await service.post("/rpc/1", batch);
-    if (round % 10 === 0) for (const path of [`/rpc/x${round}`, `/rpc/profile/x${round}/1`, `/rpc/1/x${round}`]) await service.post(path, batch[0]);
+    if (round % 10 === 0)
+      for (const path of [`/rpc/x${round}`, `/rpc/profile/x${round}/1`, `/rpc/1/x${round}`])
+        await service.post(path, batch[0]);
   }
   assert.deepEqual(await seriesOf(), before);
   const { json } = await service.get("/api/metrics/1");
-  assert.deepEqual(json.profiles[0].providers[0].transports[0].methods.map((it: { method: string }) => it.method).sort(), ["eth_gasPrice", "unknown"]);
+  assert.deepEqual(
+    json.profiles[0].providers[0].transports[0].methods
+      .map((it: { method: string }) => it.method)
+      .sort(),
+    ["eth_gasPrice", "unknown"],
+  );
 });

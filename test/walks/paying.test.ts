@@ -1,5 +1,6 @@
-// Stock clients pay the running service, over real payment chains: mppx as a library and as a command, @x402/fetch, and an agent who reads SKILL.md and
-// nothing else. Money that moved is money that was credited.
+// Stock clients pay the running service, over real payment chains: mppx as a library and as a
+// command, @x402/fetch, and an agent who reads SKILL.md and nothing else. Money that moved is money
+// that was credited.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -14,7 +15,12 @@ import type { Service } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { evmClient, type Paying, tempoClient, x402Fetch } from "../fakes/stock-clients.ts";
 
-const CALL = { jsonrpc: "2.0", id: 7, method: "eth_getBalance", params: ["0x00000000000000000000000000000000000b0b01", "latest"] };
+const CALL = {
+  jsonrpc: "2.0",
+  id: 7,
+  method: "eth_getBalance",
+  params: ["0x00000000000000000000000000000000000b0b01", "latest"],
+};
 const ROOT = join(import.meta.dirname, "../..");
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of any shape
@@ -37,9 +43,17 @@ describe("stock clients pay the service", () => {
   });
   after(() => stage?.close());
 
-  const post = (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}): readonly [string, RequestInit] => [
+  const post = (
+    path: string,
+    body: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): readonly [string, RequestInit] => [
     service.url + path,
-    { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) },
+    {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    },
   ];
 
   const byTempo = (mode: "pull" | "push" = "pull"): Paying => tempoClient(stage.chains, mode);
@@ -59,7 +73,9 @@ describe("stock clients pay the service", () => {
   for (const mode of ["pull", "push"] as const)
     it(`mppx makes and funds a key on Tempo (${mode})`, async () => {
       const paying = byTempo(mode);
-      const made = await paying(...post("/api/v1/agent/keys", { name: "walk", initial_fund_usd: "0.25" }));
+      const made = await paying(
+        ...post("/api/v1/agent/keys", { name: "walk", initial_fund_usd: "0.25" }),
+      );
       const { key, balance_usd } = await jsonOf(made);
       assert.deepEqual([made.status, balance_usd], [201, "0.25"]);
       assert.match(Receipt.fromResponse(made).reference, /^0x[0-9a-f]{64}$/);
@@ -82,17 +98,28 @@ describe("stock clients pay the service", () => {
       await exhaust(json.key);
       const response = await client()(...post(path, CALL));
       assert.deepEqual([response.status, (await jsonOf(response)).result], [200, "0x1"]);
-      assert.ok(response.headers.has("payment-receipt") || response.headers.has("payment-response"));
+      assert.ok(
+        response.headers.has("payment-receipt") || response.headers.has("payment-response"),
+      );
       assert.equal(await moved(), 100_000n);
-      const account = await jsonOf(await fetch(`${service.url}/api/v1/accounts/current`, { headers: { authorization: `Bearer ${json.management_token}` } }));
+      const account = await jsonOf(
+        await fetch(`${service.url}/api/v1/accounts/current`, {
+          headers: { authorization: `Bearer ${json.management_token}` },
+        }),
+      );
       assert.equal(account.balance_usd, "0.099985");
     });
 
   it("@x402/fetch funds a key and reads where the money went", async () => {
     const { json } = await service.post("/api/v1/agent/keys", {});
-    const response = await byX402()(...post(`/api/v1/agent/keys/${json.key}/fund`, { amount_usd: "0.125" }));
+    const response = await byX402()(
+      ...post(`/api/v1/agent/keys/${json.key}/fund`, { amount_usd: "0.125" }),
+    );
     const { funded_usd, purchase_id, receipt } = await jsonOf(response);
-    assert.deepEqual([response.status, funded_usd, receipt.protocol, receipt.rail], [200, "0.125", "x402", "evm"]);
+    assert.deepEqual(
+      [response.status, funded_usd, receipt.protocol, receipt.rail],
+      [200, "0.125", "x402", "evm"],
+    );
     const settled = decodePaymentResponseHeader(response.headers.get("PAYMENT-RESPONSE") ?? "");
     assert.deepEqual([settled.success, settled.transaction], [true, receipt.tx_hash]);
     assert.equal((await service.get(`/api/v1/purchases/${purchase_id}`)).json.state, "settled");
@@ -102,9 +129,17 @@ describe("stock clients pay the service", () => {
   it("mppx credits an account beside its management token, which stays where it is", async () => {
     const { json } = await service.post("/api/v1/keys", {});
     const authorization = `Bearer ${json.management_token}`;
-    const response = await byTempo()(...post(`/api/v1/accounts/${json.account_id}/credit`, { usd: "1.5" }, { authorization }));
+    const response = await byTempo()(
+      ...post(`/api/v1/accounts/${json.account_id}/credit`, { usd: "1.5" }, { authorization }),
+    );
     assert.deepEqual([response.status, (await jsonOf(response)).balance_usd], [200, "1.5"]);
-    const days = await byEvm()(...post(`/api/v1/accounts/${json.account_id}/custom-access`, { days: 2, key_id: json.id }, { authorization }));
+    const days = await byEvm()(
+      ...post(
+        `/api/v1/accounts/${json.account_id}/custom-access`,
+        { days: 2, key_id: json.id },
+        { authorization },
+      ),
+    );
     assert.deepEqual([days.status, (await jsonOf(days)).days], [200, 2]);
     assert.equal(await moved(), 1_500_000n + 2_600_000n);
   });
@@ -121,22 +156,38 @@ describe("stock clients pay the service", () => {
     const again = sent.at(-1);
     assert.ok(again !== undefined && sent.length === 2);
     for (let i = 0; i < 3; i++) assert.deepEqual(await jsonOf(await fetch(...again)), body);
-    assert.equal((await fetch(again[0], { ...again[1], body: JSON.stringify({ initial_fund_usd: "0.2" }) })).status, 409);
-    secrets.push(new Headers(again[1].headers).get("authorization")?.slice("Payment ".length) ?? "", first.headers.get("payment-receipt") ?? "", body.key);
+    assert.equal(
+      (await fetch(again[0], { ...again[1], body: JSON.stringify({ initial_fund_usd: "0.2" }) }))
+        .status,
+      409,
+    );
+    secrets.push(
+      new Headers(again[1].headers).get("authorization")?.slice("Payment ".length) ?? "",
+      first.headers.get("payment-receipt") ?? "",
+      body.key,
+    );
     assert.equal(await moved(), 100_000n);
   });
 
-  it("the shell lines of SKILL.md work as they stand, for whoever has a wallet and has read nothing else; llms.txt has the same", async () => {
-    const lines = await shellLines(service, "/SKILL.md");
-    const [key = "", , , ...paid] = await run(lines, stage);
-    assert.match(key, /^svc_ak_\w+$/);
-    assert.equal(paid.join("\n").match(/pur_\w{20}/g)?.length, 5, paid.join("\n"));
-    assert.match(paid.join("\n"), /"result": *"0x/, "a call that was paid for by itself");
-    assert.equal(await moved(), 400_000n + 1_300_000n, "two for the key, one for another key, one for an account, and a day of Custom access");
-    const { json } = await service.get(`/api/v1/agent/keys/${key}`);
-    assert.equal(json.balance_usd, "0.224995", "the free grant, less one call, and two payments");
-    for (const it of await shellLines(service, "/llms.txt")) assert.ok(lines.includes(it), it);
-  });
+  it(
+    "the shell lines of SKILL.md work as they stand, for whoever has a wallet and has read " +
+      "nothing else; llms.txt has the same",
+    async () => {
+      const lines = await shellLines(service, "/SKILL.md");
+      const [key = "", , , ...paid] = await run(lines, stage);
+      assert.match(key, /^svc_ak_\w+$/);
+      assert.equal(paid.join("\n").match(/pur_\w{20}/g)?.length, 5, paid.join("\n"));
+      assert.match(paid.join("\n"), /"result": *"0x/, "a call that was paid for by itself");
+      assert.equal(
+        await moved(),
+        400_000n + 1_300_000n,
+        "two for the key, one for another key, one for an account, and a day of Custom access",
+      );
+      const { json } = await service.get(`/api/v1/agent/keys/${key}`);
+      assert.equal(json.balance_usd, "0.224995", "the free grant, less one call, and two payments");
+      for (const it of await shellLines(service, "/llms.txt")) assert.ok(lines.includes(it), it);
+    },
+  );
 
   it("the programs in SKILL.md work as they stand, one for each way to pay", async () => {
     const programs = await codeBlocks(service, "/SKILL.md");
@@ -157,7 +208,13 @@ describe("stock clients pay the service", () => {
   it("nothing of a payment, a receipt, a wallet or a node's address is in the log or the metrics", async () => {
     const { settlement, session, tempo, evm } = stage.chains;
     const told = service.log() + (await service.get("/metrics")).text;
-    for (const secret of [...secrets, settlement.key.slice(2), session.key.slice(2), tempo.rpcUrl, evm.rpcUrl]) {
+    for (const secret of [
+      ...secrets,
+      settlement.key.slice(2),
+      session.key.slice(2),
+      tempo.rpcUrl,
+      evm.rpcUrl,
+    ]) {
       assert.ok(secret.length > 10);
       assert.equal(told.includes(secret), false);
     }
@@ -188,7 +245,9 @@ async function runProgram(code: string, { chains }: PaidService): Promise<string
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
     const file = join(folder, "program.mts");
     writeFileSync(file, code);
-    const { stdout } = await promisify(execFile)(process.execPath, [file], { env: { PATH: process.env["PATH"], MPPX_PRIVATE_KEY: chains.payer.key } });
+    const { stdout } = await promisify(execFile)(process.execPath, [file], {
+      env: { PATH: process.env["PATH"], MPPX_PRIVATE_KEY: chains.payer.key },
+    });
     return stdout;
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -199,8 +258,19 @@ async function runProgram(code: string, { chains }: PaidService): Promise<string
 async function run(lines: readonly string[], { chains }: PaidService): Promise<readonly string[]> {
   const home = mkdtempSync(join(tmpdir(), "svc-agent-"));
   try {
-    const env = { ...process.env, HOME: home, XDG_CACHE_HOME: home, MPPX_PRIVATE_KEY: chains.payer.key, NO_UPDATE_NOTIFIER: "1", NO_COLOR: "1" };
-    const { stdout } = await promisify(execFile)("bash", ["-euo", "pipefail", "-c", lines.join("; echo;\n")], { cwd: ROOT, env });
+    const env = {
+      ...process.env,
+      HOME: home,
+      XDG_CACHE_HOME: home,
+      MPPX_PRIVATE_KEY: chains.payer.key,
+      NO_UPDATE_NOTIFIER: "1",
+      NO_COLOR: "1",
+    };
+    const { stdout } = await promisify(execFile)(
+      "bash",
+      ["-euo", "pipefail", "-c", lines.join("; echo;\n")],
+      { cwd: ROOT, env },
+    );
     return stdout.split("\n").filter((it) => it.trim() !== "");
   } finally {
     rmSync(home, { recursive: true, force: true });
@@ -233,30 +303,41 @@ describe("a payment whose chain is slow", () => {
   });
   after(() => stage?.close());
 
-  it("stops a stock client after one payment, is read at its status_url, and is credited without the client", async () => {
-    const { service, chains } = stage;
-    const sent: RequestInit[] = [];
-    const recording: typeof fetch = (input, init) => {
-      sent.push({ ...init });
-      return fetch(input, init);
-    };
-    const paying = tempoClient(chains, "pull", recording);
-    const { json } = await service.post("/api/v1/agent/keys", {});
-    const fund = `${service.url}/api/v1/agent/keys/${json.key}/fund`;
-    const had = await chains.tempo.balanceOf(chains.recipient.address);
-    await chains.holdTempo(true);
-    const pending = await paying(fund, { method: "POST", body: JSON.stringify({ amount_usd: "0.5" }) });
-    const { error } = await jsonOf(pending);
-    assert.deepEqual([pending.status, error.code, sent.length, pending.headers.has("retry-after")], [503, "payment_pending", 2, true]);
-    assert.equal((await service.get("/metrics")).text.includes("svc_purchases{state="), true);
-    const under = async (): Promise<string> => (await jsonOf(await fetch(error.status_url))).state;
-    await until("its submission", async () => (await under()) === "submitted");
-    await chains.holdTempo(false);
-    await until("its settlement", async () => (await under()) === "settled");
-    assert.equal((await service.get(`/api/v1/agent/keys/${json.key}`)).json.balance_usd, "0.525");
-    const again = await fetch(fund, sent.at(-1));
-    assert.deepEqual([again.status, (await jsonOf(again)).funded_usd], [200, "0.5"]);
-    assert.equal((await chains.tempo.balanceOf(chains.recipient.address)) - had, 500_000n);
-    assert.deepEqual(await stage.differences(), []);
-  });
+  it(
+    "stops a stock client after one payment, is read at its status_url, and is credited without " +
+      "the client",
+    async () => {
+      const { service, chains } = stage;
+      const sent: RequestInit[] = [];
+      const recording: typeof fetch = (input, init) => {
+        sent.push({ ...init });
+        return fetch(input, init);
+      };
+      const paying = tempoClient(chains, "pull", recording);
+      const { json } = await service.post("/api/v1/agent/keys", {});
+      const fund = `${service.url}/api/v1/agent/keys/${json.key}/fund`;
+      const had = await chains.tempo.balanceOf(chains.recipient.address);
+      await chains.holdTempo(true);
+      const pending = await paying(fund, {
+        method: "POST",
+        body: JSON.stringify({ amount_usd: "0.5" }),
+      });
+      const { error } = await jsonOf(pending);
+      assert.deepEqual(
+        [pending.status, error.code, sent.length, pending.headers.has("retry-after")],
+        [503, "payment_pending", 2, true],
+      );
+      assert.equal((await service.get("/metrics")).text.includes("svc_purchases{state="), true);
+      const under = async (): Promise<string> =>
+        (await jsonOf(await fetch(error.status_url))).state;
+      await until("its submission", async () => (await under()) === "submitted");
+      await chains.holdTempo(false);
+      await until("its settlement", async () => (await under()) === "settled");
+      assert.equal((await service.get(`/api/v1/agent/keys/${json.key}`)).json.balance_usd, "0.525");
+      const again = await fetch(fund, sent.at(-1));
+      assert.deepEqual([again.status, (await jsonOf(again)).funded_usd], [200, "0.5"]);
+      assert.equal((await chains.tempo.balanceOf(chains.recipient.address)) - had, 500_000n);
+      assert.deepEqual(await stage.differences(), []);
+    },
+  );
 });

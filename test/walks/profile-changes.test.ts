@@ -1,5 +1,6 @@
-// A hundred versions of one Custom profile while it is under load, over real sockets: no call fails, each is asked once, subscriptions go on without a gap,
-// providers that stay keep their health and their connections; profiles that come and go beside it disturb nobody.
+// A hundred versions of one Custom profile while it is under load, over real sockets: no call
+// fails, each is asked once, subscriptions go on without a gap, providers that stay keep their
+// health and their connections; profiles that come and go beside it disturb nobody.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Profile, Provider } from "../../src/core/provider/profile.ts";
@@ -44,7 +45,13 @@ function wing(t: TestContext, chain: Profile) {
   const subscriptions = createSubscriptions({ runtime, timerWheel, sockets: ws, limits });
   const prober = createProber({ runtime, timerWheel, upstreams });
   const headWatch = createHeadWatch({ runtime, timerWheel, sockets: ws });
-  const profileUpdater = createProfileUpdater({ directory, prober, headWatch, subscriptions, upstreams: Object.values(upstreams) });
+  const profileUpdater = createProfileUpdater({
+    directory,
+    prober,
+    headWatch,
+    subscriptions,
+    upstreams: Object.values(upstreams),
+  });
   profileUpdater.begin();
   t.after(async () => {
     prober.close();
@@ -52,11 +59,22 @@ function wing(t: TestContext, chain: Profile) {
     subscriptions.close();
     await Promise.all(Object.values(upstreams).map((it) => it.close()));
   });
-  return { directory, profileUpdater, subscriptions, ws, router: createRouter({ runtime, timerWheel, upstreams, limits }) };
+  return {
+    directory,
+    profileUpdater,
+    subscriptions,
+    ws,
+    router: createRouter({ runtime, timerWheel, upstreams, limits }),
+  };
 }
 
 function profile(owner: string | null, slug: string, providers: readonly Provider[]): Profile {
-  return { slug, owner, managed: false, chains: new Map([["test", fakeSet(providers.map((it, index) => ({ ...it, index })))]]) };
+  return {
+    slug,
+    owner,
+    managed: false,
+    chains: new Map([["test", fakeSet(providers.map((it, index) => ({ ...it, index })))]]),
+  };
 }
 
 function providerOf({ id, http, ws }: SocketNode): Provider {
@@ -67,7 +85,10 @@ test("a hundred changes of a profile under load fail no call and break no subscr
   const chain = fakeChain(seededRandom(5));
   const nodes = await Promise.all(NAMES.map((name) => startNode(name, chain)));
   t.after(() => Promise.all(nodes.flatMap(({ ws, http }) => [ws.close(), http.close()])));
-  for (const { http } of nodes) http.script(({ params }, reply) => void setTimeout(() => reply.result(JSON.stringify(params)), 3));
+  for (const { http } of nodes)
+    http.script(
+      ({ params }, reply) => void setTimeout(() => reply.result(JSON.stringify(params)), 3),
+    );
   const providers = nodes.map(providerOf);
   const of = (version: string, slug = "mine"): Profile =>
     profile(
@@ -89,11 +110,20 @@ test("a hundred changes of a profile under load fail no call and break no subscr
   assert.ok(subscription.kind === "newHeads");
   let started = false;
   subscriptions.open(
-    { profile: "acct_1/mine", tracker: trackerNow(), subscription, strategy: "priority", pin: null, caller: null, deadlineMs: 10_000 },
+    {
+      profile: "acct_1/mine",
+      tracker: trackerNow(),
+      subscription,
+      strategy: "priority",
+      pin: null,
+      caller: null,
+      deadlineMs: 10_000,
+    },
     {
       started: () => (started = true),
       refused: (outcome) => void ended.push(outcome.kind),
-      events: (results) => void heads.push(...results.map((it): ChainBlock => JSON.parse(it.toString()))),
+      events: (results) =>
+        void heads.push(...results.map((it): ChainBlock => JSON.parse(it.toString()))),
       ended: (reason) => void ended.push(reason),
     },
   );
@@ -106,7 +136,12 @@ test("a hundred changes of a profile under load fail no call and break no subscr
     for (let i = 0; running; i++) {
       const params = [`${n}-${i}`];
       const sent = writeRequest("eth_getBalance", Buffer.from(JSON.stringify(params)));
-      const call = { methodName: "eth_getBalance", method: methodOf("eth_getBalance"), block: NO_BLOCK, ...sent };
+      const call = {
+        methodName: "eth_getBalance",
+        method: methodOf("eth_getBalance"),
+        block: NO_BLOCK,
+        ...sent,
+      };
       const strategy = n % 2 === 0 ? "load-balanced" : "priority";
       const request = {
         call,
@@ -121,8 +156,12 @@ test("a hundred changes of a profile under load fail no call and break no subscr
       } as const;
       await new Promise<void>((resolve) => {
         router.route(request, (outcome, route) => {
-          const got = outcome.kind === "result" ? outcome.body.toString("utf8", outcome.start, outcome.end) : outcome.kind;
-          if (got !== JSON.stringify(params) || route.traces.length !== 1) failures.push(outcome.kind === "fault" ? outcome.fault.message : got);
+          const got =
+            outcome.kind === "result"
+              ? outcome.body.toString("utf8", outcome.start, outcome.end)
+              : outcome.kind;
+          if (got !== JSON.stringify(params) || route.traces.length !== 1)
+            failures.push(outcome.kind === "fault" ? outcome.fault.message : got);
           answered++;
           resolve();
         });
@@ -154,21 +193,45 @@ test("a hundred changes of a profile under load fail no call and break no subscr
   const [, b] = nodes;
   const stayed = trackerNow().set.providers.find((it) => it.id === "b");
   assert.ok(stayed !== undefined && b !== undefined);
-  assert.equal(trackerNow().health(stayed, "http").calls, b.http.asked.length, "who stays keeps its counts through all versions");
+  assert.equal(
+    trackerNow().health(stayed, "http").calls,
+    b.http.asked.length,
+    "who stays keeps its counts through all versions",
+  );
   assert.equal(b.ws.opened(), 1, "and its socket");
   t.diagnostic(`${CHANGES} changes, ${answered} calls, 0 failed, ${mined.length} blocks told`);
 });
 
 test("a hundred PUTs of a profile, each checked live, fail no request of the key that uses it", async (t) => {
-  const stage = await hostedStage(t, { allow_private_providers: true, free_cu_per_month: 0, buckets: { custom: { per_second: 1_000_000, burst: 1_000_000 } } });
-  const upstreams = await Promise.all(NAMES.map(() => scriptedUpstream(({ params }, reply) => void setTimeout(() => reply.result(JSON.stringify(params)), 3))));
+  const stage = await hostedStage(t, {
+    allow_private_providers: true,
+    free_cu_per_month: 0,
+    buckets: { custom: { per_second: 1_000_000, burst: 1_000_000 } },
+  });
+  const upstreams = await Promise.all(
+    NAMES.map(() =>
+      scriptedUpstream(
+        ({ params }, reply) => void setTimeout(() => reply.result(JSON.stringify(params)), 3),
+      ),
+    ),
+  );
   t.after(() => Promise.all(upstreams.map((it) => it.close())));
   const owner = await stage.account();
-  const given = await stage.manage(OPERATOR_TOKEN, "POST", `/api/v1/operator/accounts/${owner.accountId}/custom-access`, { days: 1 });
+  const given = await stage.manage(
+    OPERATOR_TOKEN,
+    "POST",
+    `/api/v1/operator/accounts/${owner.accountId}/custom-access`,
+    { days: 1 },
+  );
   assert.equal(given.status, 200, given.text);
   const put = async (version: string): Promise<void> => {
-    const providers = [...version].map((name) => ({ name, url: `${upstreams[NAMES.indexOf(name)]?.url}/` }));
-    const { status, text } = await stage.manage(owner.token, "PUT", "/api/v1/profiles/mine", { chains: { ethereum: { providers } } });
+    const providers = [...version].map((name) => ({
+      name,
+      url: `${upstreams[NAMES.indexOf(name)]?.url}/`,
+    }));
+    const { status, text } = await stage.manage(owner.token, "PUT", "/api/v1/profiles/mine", {
+      chains: { ethereum: { providers } },
+    });
     assert.equal(status, 200, text);
   };
   await put("ab");
@@ -179,8 +242,16 @@ test("a hundred PUTs of a profile, each checked live, fail no request of the key
     for (let i = 0; running; i++) {
       const params = [`${n}-${i}`];
       const path = n % 2 === 0 ? "profile/mine/1" : "profile/mine/priority/ethereum";
-      const { status, text, headers } = await stage.service.post(`/rpc/k/${owner.key}/${path}`, { jsonrpc: "2.0", id: n, method: "eth_getBalance", params });
-      const good = status === 200 && text === `{"jsonrpc":"2.0","id":${n},"result":${JSON.stringify(params)}}` && headers.get("x-svc-access") === "custom";
+      const { status, text, headers } = await stage.service.post(`/rpc/k/${owner.key}/${path}`, {
+        jsonrpc: "2.0",
+        id: n,
+        method: "eth_getBalance",
+        params,
+      });
+      const good =
+        status === 200 &&
+        text === `{"jsonrpc":"2.0","id":${n},"result":${JSON.stringify(params)}}` &&
+        headers.get("x-svc-access") === "custom";
       if (!good) failures.push(`${status} ${headers.get("x-svc-access")} ${text}`);
       answered++;
     }
@@ -194,7 +265,10 @@ test("a hundred PUTs of a profile, each checked live, fail no request of the key
   running = false;
   await Promise.all(workers);
   assert.deepEqual(failures, []);
-  const balances = upstreams.reduce((sum, { asked }) => sum + asked.filter((it) => it.method === "eth_getBalance").length, 0);
+  const balances = upstreams.reduce(
+    (sum, { asked }) => sum + asked.filter((it) => it.method === "eth_getBalance").length,
+    0,
+  );
   assert.equal(balances, answered, "each request was asked once");
   const { json } = await stage.manage(owner.token, "GET", "/api/v1/profiles/mine");
   assert.equal(json.revision, CHANGES, "the first of them changed nothing");

@@ -1,4 +1,5 @@
-// Who sees a managed pool's real provider ids: the operator, by token or on this machine's /metrics. Everybody else sees public aliases.
+// Who sees a managed pool's real provider ids: the operator, by token or on this machine's
+// /metrics. Everybody else sees public aliases.
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { test } from "node:test";
@@ -8,9 +9,16 @@ const TOKEN = "operator-operator-operator";
 const REAL = "vendor-one";
 const ALIAS = "p1";
 
-async function managed(t: Parameters<typeof stage>[0], server: Record<string, unknown> = {}): Promise<Stage> {
+async function managed(
+  t: Parameters<typeof stage>[0],
+  server: Record<string, unknown> = {},
+): Promise<Stage> {
   const extra = { server: { port: 0, operator_token: TOKEN, ...server } };
-  return stage(t, [undefined], { slug: "public", providers: [{ id: REAL, name: "Vendor One Inc", alias: ALIAS }], extra });
+  return stage(t, [undefined], {
+    slug: "public",
+    providers: [{ id: REAL, name: "Vendor One Inc", alias: ALIAS }],
+    extra,
+  });
 }
 
 /** Provider names in a text of either page. */
@@ -19,7 +27,11 @@ function namesIn(text: string): readonly string[] {
 }
 
 /** GET over node's own client: `fetch` cannot reach another port by another address family. */
-function get(port: number, path: string, headers: Record<string, string> = {}): Promise<{ readonly status: number; readonly text: string }> {
+function get(
+  port: number,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<{ readonly status: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
     request({ host: "127.0.0.1", port, path, headers }, (response) => {
       let text = "";
@@ -35,7 +47,8 @@ function get(port: number, path: string, headers: Record<string, string> = {}): 
 
 test("/api/metrics shows real ids to the operator token alone", async (t) => {
   const { service } = await managed(t);
-  const shown = async (headers: Record<string, string>): Promise<readonly string[]> => namesIn((await get(service.port, "/api/metrics/1", headers)).text);
+  const shown = async (headers: Record<string, string>): Promise<readonly string[]> =>
+    namesIn((await get(service.port, "/api/metrics/1", headers)).text);
   assert.deepEqual(await shown({}), [ALIAS]);
   assert.deepEqual(await shown({ authorization: "Bearer operator-operator-operatoR" }), [ALIAS]);
   assert.deepEqual(await shown({ authorization: `Bearer ${TOKEN}` }), [REAL, "Vendor One Inc"]);
@@ -43,11 +56,16 @@ test("/api/metrics shows real ids to the operator token alone", async (t) => {
 
 test("/metrics shows real ids to the token and to this machine, but not through a proxy on it", async (t) => {
   const { service } = await managed(t);
-  const shown = async (headers: Record<string, string>): Promise<readonly string[]> => namesIn((await get(service.port, "/metrics", headers)).text);
+  const shown = async (headers: Record<string, string>): Promise<readonly string[]> =>
+    namesIn((await get(service.port, "/metrics", headers)).text);
   assert.deepEqual(await shown({}), [REAL]);
   for (const header of ["X-Forwarded-For", "X-Real-IP", "Forwarded", "Via"]) {
     assert.deepEqual(await shown({ [header]: "127.0.0.1" }), [ALIAS], header);
-    assert.deepEqual(await shown({ [header]: "127.0.0.1", authorization: `Bearer ${TOKEN}` }), [REAL], header);
+    assert.deepEqual(
+      await shown({ [header]: "127.0.0.1", authorization: `Bearer ${TOKEN}` }),
+      [REAL],
+      header,
+    );
   }
 });
 
@@ -61,7 +79,16 @@ test("with server.metrics_listen real ids are on that address, which serves noth
 });
 
 test("without an operator token no token opens anything", async (t) => {
-  const { service } = await stage(t, [undefined], { slug: "public", providers: [{ id: REAL, alias: ALIAS }] });
-  assert.deepEqual(namesIn((await get(service.port, "/api/metrics/1", { authorization: "Bearer " })).text), [ALIAS]);
-  assert.deepEqual(namesIn((await get(service.port, "/api/metrics/1", { authorization: "Bearer null" })).text), [ALIAS]);
+  const { service } = await stage(t, [undefined], {
+    slug: "public",
+    providers: [{ id: REAL, alias: ALIAS }],
+  });
+  assert.deepEqual(
+    namesIn((await get(service.port, "/api/metrics/1", { authorization: "Bearer " })).text),
+    [ALIAS],
+  );
+  assert.deepEqual(
+    namesIn((await get(service.port, "/api/metrics/1", { authorization: "Bearer null" })).text),
+    [ALIAS],
+  );
 });

@@ -1,4 +1,5 @@
-// Pay-per-call with mppx's own command line, as a newcomer would: two calls over one channel, then its end.
+// Pay-per-call with mppx's own command line, as a newcomer would: two calls over one channel, then
+// its end.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -22,12 +23,27 @@ test("mppx on the command line pays for two calls over one channel and closes it
   const stage = await sessionStage(t, chains);
   const home = mkdtempSync(join(tmpdir(), "svc-mppx-"));
   t.after(() => rmSync(home, { recursive: true, force: true }));
-  const env = { PATH: process.env["PATH"] ?? "", HOME: home, NO_COLOR: "1", MPPX_PRIVATE_KEY: chains.payer.key };
-  const mppx = async (...args: readonly string[]) => run(process.execPath, [CLI, ...args, "-r", chains.tempo.rpcUrl], { env });
-  const call = (id: number) => mppx(stage.url(), "-X", "POST", "-J", JSON.stringify({ jsonrpc: "2.0", id, method: "eth_gasPrice", params: [] }));
+  const env = {
+    PATH: process.env["PATH"] ?? "",
+    HOME: home,
+    NO_COLOR: "1",
+    MPPX_PRIVATE_KEY: chains.payer.key,
+  };
+  const mppx = async (...args: readonly string[]) =>
+    run(process.execPath, [CLI, ...args, "-r", chains.tempo.rpcUrl], { env });
+  const call = (id: number) =>
+    mppx(
+      stage.url(),
+      "-X",
+      "POST",
+      "-J",
+      JSON.stringify({ jsonrpc: "2.0", id, method: "eth_gasPrice", params: [] }),
+    );
   assert.equal(JSON.parse((await call(1)).stdout).result, "0x1");
   assert.equal(JSON.parse((await call(2)).stdout).id, 2);
-  const [channel, ...others] = await stage.peek((store) => store.db.selectFrom("session_channel").selectAll().execute());
+  const [channel, ...others] = await stage.peek((store) =>
+    store.db.selectFrom("session_channel").selectAll().execute(),
+  );
   assert.deepEqual([others.length, channel?.spent_units, channel?.calls], [0, 30n, 2n]);
   await mppx("sessions", "close", channel?.id ?? "");
   await stage.read(async (store) => {
@@ -37,7 +53,12 @@ test("mppx on the command line pays for two calls over one channel and closes it
     const chain = createPaymentChain({ rpcUrl, chainId, runtime: realRuntime });
     const at = { token: token.address, recipient: SESSION.address };
     const records = recordsAt({ store, chainId, network: await chain.network(), ...at });
-    const report = await reconcile({ till: { chain, ...at, confirmations: 0 }, records, sinceMs: startedMs, onProgress: () => {} });
+    const report = await reconcile({
+      till: { chain, ...at, confirmations: 0 },
+      records,
+      sinceMs: startedMs,
+      onProgress: () => {},
+    });
     assert.deepEqual([report.movedUnits, report.recordedUnits, report.differences], [30n, 30n, []]);
   });
 });

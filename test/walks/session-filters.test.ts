@@ -1,10 +1,19 @@
-// Filters that are paid for call by call: what each call costs, whose the filter is, and that nothing is lost or told twice when a payment is refused midway.
+// Filters that are paid for call by call: what each call costs, whose the filter is, and that
+// nothing is lost or told twice when a payment is refused midway.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type FakeChain, fakeChain, headerText, logText, wanted } from "../fakes/chain.ts";
 import type { PaymentChains } from "../fakes/payment-chains.ts";
 import type { Script } from "../fakes/upstream.ts";
-import { callOf, paymentChains, rowOf, type SessionStage, sessionStage, stockClient, until } from "./session-fixture.ts";
+import {
+  callOf,
+  paymentChains,
+  rowOf,
+  type SessionStage,
+  sessionStage,
+  stockClient,
+  until,
+} from "./session-fixture.ts";
 
 let chains: PaymentChains;
 const endings: (() => Promise<void>)[] = [];
@@ -61,68 +70,107 @@ function payer(stage: SessionStage, wallet: PaymentChains["payer"]) {
   const { manager } = stockClient(stage.chains, wallet, { fetch: watched });
   const ask = async (method: string, ...params: readonly unknown[]) => {
     const response = await manager.fetch(stage.url(), callOf(method, 1, params));
-    return { status: response.status, cu: response.headers.get("x-svc-cu"), usd: response.headers.get("x-svc-usd"), json: JSON.parse(await response.text()) };
+    return {
+      status: response.status,
+      cu: response.headers.get("x-svc-cu"),
+      usd: response.headers.get("x-svc-usd"),
+      json: JSON.parse(await response.text()),
+    };
   };
-  const spent = async (): Promise<bigint> => (await rowOf(stage, manager.channelId ?? "")).spent_units;
+  const spent = async (): Promise<bigint> =>
+    (await rowOf(stage, manager.channelId ?? "")).spent_units;
   return { manager, statuses, ask, spent };
 }
 
 async function ended({ service }: SessionStage, reason: string): Promise<number> {
   const { text } = await service().get("/metrics");
-  return Number(new RegExp(`^svc_filters_ended_total\\{[^}]*reason="${reason}"\\} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+  return Number(
+    new RegExp(`^svc_filters_ended_total\\{[^}]*reason="${reason}"\\} (\\d+)$`, "m").exec(
+      text,
+    )?.[1] ?? 0,
+  );
 }
 
-test("each call of a filter is paid for once by its weight, an unknown filter costs nothing, and nobody gets one unpaid", async (t) => {
-  const { chain, stage } = await stageOf(t);
-  const unpaid = await fetch(stage.url(), callOf("eth_newBlockFilter"));
-  assert.equal(unpaid.status, 402);
-  const { ask, spent } = payer(stage, chains.payer);
-  let paid = 0n;
-  const costs = async (cu: number, method: string, ...params: readonly unknown[]) => {
-    const answer = await ask(method, ...params);
-    paid += BigInt(cu) * UNITS_PER_CU;
-    assert.deepEqual([answer.status, answer.cu, answer.usd], [200, String(cu), `0.${String(cu * 5).padStart(6, "0")}`.replace(/0+$/, "")], method);
-    assert.equal(await spent(), paid, method);
-    return answer.json.result;
-  };
-  const id = await costs(3, "eth_newBlockFilter");
-  chain.mine();
-  const hashes: string[] = [];
-  while (hashes.length === 0) hashes.push(...(await costs(5, "eth_getFilterChanges", id)));
-  assert.deepEqual(hashes, [chain.tip().hash]);
-  const logs = await costs(5, "eth_newFilter", {});
-  assert.equal((await costs(15, "eth_getFilterLogs", logs)).length, wanted(chain.tip(), {}).length);
-  assert.equal(await costs(3, "eth_uninstallFilter", id), true);
-  for (const method of ["eth_getFilterChanges", "eth_getFilterLogs"]) {
-    const { usd, json } = await ask(method, id);
-    assert.deepEqual([json.error.message, usd], ["filter not found", "0"]);
-  }
-  assert.equal(await spent(), paid);
-});
+test(
+  "each call of a filter is paid for once by its weight, an unknown filter costs nothing, and " +
+    "nobody gets one unpaid",
+  async (t) => {
+    const { chain, stage } = await stageOf(t);
+    const unpaid = await fetch(stage.url(), callOf("eth_newBlockFilter"));
+    assert.equal(unpaid.status, 402);
+    const { ask, spent } = payer(stage, chains.payer);
+    let paid = 0n;
+    const costs = async (cu: number, method: string, ...params: readonly unknown[]) => {
+      const answer = await ask(method, ...params);
+      paid += BigInt(cu) * UNITS_PER_CU;
+      assert.deepEqual(
+        [answer.status, answer.cu, answer.usd],
+        [200, String(cu), `0.${String(cu * 5).padStart(6, "0")}`.replace(/0+$/, "")],
+        method,
+      );
+      assert.equal(await spent(), paid, method);
+      return answer.json.result;
+    };
+    const id = await costs(3, "eth_newBlockFilter");
+    chain.mine();
+    const hashes: string[] = [];
+    while (hashes.length === 0) hashes.push(...(await costs(5, "eth_getFilterChanges", id)));
+    assert.deepEqual(hashes, [chain.tip().hash]);
+    const logs = await costs(5, "eth_newFilter", {});
+    assert.equal(
+      (await costs(15, "eth_getFilterLogs", logs)).length,
+      wanted(chain.tip(), {}).length,
+    );
+    assert.equal(await costs(3, "eth_uninstallFilter", id), true);
+    for (const method of ["eth_getFilterChanges", "eth_getFilterLogs"]) {
+      const { usd, json } = await ask(method, id);
+      assert.deepEqual([json.error.message, usd], ["filter not found", "0"]);
+    }
+    assert.equal(await spent(), paid);
+  },
+);
 
-test("where a voucher is refused after the poll, the changes stay for the next one; a filter whose creation is refused so ends", async (t) => {
-  const { chain, stage } = await stageOf(t);
-  const [one, other] = [payer(stage, chains.payer), payer(stage, chains.otherPayers[0] ?? chains.payer)];
-  const id = (await one.ask("eth_newBlockFilter")).json.result;
-  const polls = async () => (await stage.service().get("/metrics")).text;
-  chain.mine();
-  await until(async () => /^svc_filter_unread_bytes [1-9]/m.test(await polls()), "the block is in the filter");
-  // Another instance closes the channel: the voucher is found wanting only when the call is charged.
-  stage.setChannelState(one.manager.channelId ?? "", "closing");
-  const before = one.statuses.length;
-  const refused = await one.ask("eth_getFilterChanges", id).catch(() => null);
-  assert.equal(one.statuses[before], 402);
-  const told = refused?.status === 200 ? refused.json.result : (await other.ask("eth_getFilterChanges", id)).json.result;
-  assert.deepEqual(told, [chain.tip().hash]);
-  assert.deepEqual((await other.ask("eth_getFilterChanges", id)).json.result, []);
+test(
+  "where a voucher is refused after the poll, the changes stay for the next one; a filter " +
+    "whose creation is refused so ends",
+  async (t) => {
+    const { chain, stage } = await stageOf(t);
+    const [one, other] = [
+      payer(stage, chains.payer),
+      payer(stage, chains.otherPayers[0] ?? chains.payer),
+    ];
+    const id = (await one.ask("eth_newBlockFilter")).json.result;
+    const polls = async () => (await stage.service().get("/metrics")).text;
+    chain.mine();
+    await until(
+      async () => /^svc_filter_unread_bytes [1-9]/m.test(await polls()),
+      "the block is in the filter",
+    );
+    // Another instance closes the channel: the voucher is found wanting only when the call is
+    // charged.
+    stage.setChannelState(one.manager.channelId ?? "", "closing");
+    const before = one.statuses.length;
+    const refused = await one.ask("eth_getFilterChanges", id).catch(() => null);
+    assert.equal(one.statuses[before], 402);
+    const told =
+      refused?.status === 200
+        ? refused.json.result
+        : (await other.ask("eth_getFilterChanges", id)).json.result;
+    assert.deepEqual(told, [chain.tip().hash]);
+    assert.deepEqual((await other.ask("eth_getFilterChanges", id)).json.result, []);
 
-  const second = payer(stage, chains.otherPayers[1] ?? chains.payer);
-  const kept = (await second.ask("eth_newBlockFilter")).json.result;
-  stage.setChannelState(second.manager.channelId ?? "", "closing");
-  const at = second.statuses.length;
-  await second.ask("eth_newBlockFilter").catch(() => null);
-  assert.equal(second.statuses[at], 402);
-  assert.equal(await ended(stage, "unclaimed"), 1);
-  assert.deepEqual((await other.ask("eth_getFilterChanges", kept)).json.result, [], "the filters before it live on");
-  assert.equal(await one.spent(), 3n * UNITS_PER_CU, "what was refused was not charged");
-});
+    const second = payer(stage, chains.otherPayers[1] ?? chains.payer);
+    const kept = (await second.ask("eth_newBlockFilter")).json.result;
+    stage.setChannelState(second.manager.channelId ?? "", "closing");
+    const at = second.statuses.length;
+    await second.ask("eth_newBlockFilter").catch(() => null);
+    assert.equal(second.statuses[at], 402);
+    assert.equal(await ended(stage, "unclaimed"), 1);
+    assert.deepEqual(
+      (await other.ask("eth_getFilterChanges", kept)).json.result,
+      [],
+      "the filters before it live on",
+    );
+    assert.equal(await one.spent(), 3n * UNITS_PER_CU, "what was refused was not charged");
+  },
+);

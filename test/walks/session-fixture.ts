@@ -1,4 +1,5 @@
-// Pay-per-call end to end: the real service before a scripted provider or an anvil node, a local Tempo chain with the stand-in for channels, stock clients.
+// Pay-per-call end to end: the real service before a scripted provider or an anvil node, a local
+// Tempo chain with the stand-in for channels, stock clients.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -60,16 +61,28 @@ export async function paymentChains(t: Ending): Promise<PaymentChains> {
 }
 
 /** Starts it. */
-export async function sessionStage(t: Ending, chains: PaymentChains, options: SessionStageOptions = {}): Promise<SessionStage> {
+export async function sessionStage(
+  t: Ending,
+  chains: PaymentChains,
+  options: SessionStageOptions = {},
+): Promise<SessionStage> {
   const upstream = await scriptedUpstream();
   const dataDir = mkdtempSync(join(tmpdir(), "svc-session-"));
   const url = options.provider?.(chains, upstream) ?? upstream.url;
-  const profile = (id: string, at: string) => ({ chains: { ethereum: { providers: [{ id, url: at }] } } });
+  const profile = (id: string, at: string) => ({
+    chains: { ethereum: { providers: [{ id, url: at }] } },
+  });
   const text = JSON.stringify({
     server: { port: 0 },
     data_dir: dataDir,
     log_level: "debug",
-    chains: { ethereum: { chain_id: options.provider === undefined ? 1 : chains.evm.chainId, name: "Ethereum", block_time_ms: options.blockTimeMs ?? 12_000 } },
+    chains: {
+      ethereum: {
+        chain_id: options.provider === undefined ? 1 : chains.evm.chainId,
+        name: "Ethereum",
+        block_time_ms: options.blockTimeMs ?? 12_000,
+      },
+    },
     profiles: { premium: profile("paid", url), public: profile("open", url) },
     deadlines: PATIENT,
     hosted: { enabled: true, ...options.hosted },
@@ -119,7 +132,11 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
     },
     setChannelState(id, state) {
       const db = new DatabaseSync(join(dataDir, "svc.db"));
-      assert.equal(db.prepare("update session_channel set state = ? where id = ?").run(state, id.toLowerCase()).changes, 1);
+      assert.equal(
+        db.prepare("update session_channel set state = ? where id = ?").run(state, id.toLowerCase())
+          .changes,
+        1,
+      );
       db.close();
     },
     async read(run) {
@@ -136,20 +153,41 @@ export async function sessionStage(t: Ending, chains: PaymentChains, options: Se
 }
 
 /** A stock client with a wallet. */
-export function stockClient(chains: PaymentChains, wallet: LocalWallet, options: { readonly maxDeposit?: string; readonly fetch?: typeof fetch } = {}) {
+export function stockClient(
+  chains: PaymentChains,
+  wallet: LocalWallet,
+  options: { readonly maxDeposit?: string; readonly fetch?: typeof fetch } = {},
+) {
   const account = privateKeyToAccount(wallet.key);
-  const chain = { ...tempoLocalnet, id: chains.tempo.chainId, rpcUrls: { default: { http: [chains.tempo.rpcUrl] } } };
-  const client = createClient({ account, chain, transport: http(chains.tempo.rpcUrl), pollingInterval: 50 });
+  const chain = {
+    ...tempoLocalnet,
+    id: chains.tempo.chainId,
+    rpcUrls: { default: { http: [chains.tempo.rpcUrl] } },
+  };
+  const client = createClient({
+    account,
+    chain,
+    transport: http(chains.tempo.rpcUrl),
+    pollingInterval: 50,
+  });
   return { manager: tempo.session.manager({ account, client, ...options }), client, account };
 }
 
 /** A call as a client sends it. */
 export function callOf(method: string, id = 1, params: readonly unknown[] = []): RequestInit {
-  return { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ jsonrpc: "2.0", id, method, params }) };
+  return {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", id, method, params }),
+  };
 }
 
 /** That the books agree, and that what is booked for channels is what came out of them. */
-export async function assertBooked(store: Store): Promise<{ readonly bookedUnits: bigint; readonly spentUnits: bigint; readonly settledUnits: bigint }> {
+export async function assertBooked(store: Store): Promise<{
+  readonly bookedUnits: bigint;
+  readonly spentUnits: bigint;
+  readonly settledUnits: bigint;
+}> {
   assert.deepEqual(await audit(store), []);
   const channels = await store.db.selectFrom("session_channel").selectAll().execute();
   const spentUnits = channels.reduce((sum, it) => sum + it.spent_units, 0n);
@@ -176,16 +214,30 @@ export async function until(isSo: () => boolean | Promise<boolean>, what: string
 
 /** The row of a channel. */
 export function rowOf(stage: SessionStage, id: string) {
-  return stage.peek((store) => store.db.selectFrom("session_channel").selectAll().where("id", "=", id.toLowerCase()).executeTakeFirstOrThrow());
+  return stage.peek((store) =>
+    store.db
+      .selectFrom("session_channel")
+      .selectAll()
+      .where("id", "=", id.toLowerCase())
+      .executeTakeFirstOrThrow(),
+  );
 }
 
 /** Waits until nothing is on its way to the chain. */
 export async function quiet(stage: SessionStage): Promise<void> {
-  const open = (store: Store) => store.db.selectFrom("session_transaction").select("tx_hash").where("ended_at", "is", null).execute();
+  const open = (store: Store) =>
+    store.db
+      .selectFrom("session_transaction")
+      .select("tx_hash")
+      .where("ended_at", "is", null)
+      .execute();
   await until(async () => (await stage.peek(open)).length === 0, "every transaction has ended");
 }
 
-/** The outside, whose clock is ahead of the real one by as much as the test says. What waits for an answer has its real time. */
+/**
+ * The outside, whose clock is ahead of the real one by as much as the test says. What waits for an
+ * answer has its real time.
+ */
 function worldAhead(aheadMs: () => number): Runtime {
   return { ...realRuntime, wallMs: () => realRuntime.wallMs() + aheadMs() };
 }

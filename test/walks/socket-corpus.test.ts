@@ -1,17 +1,32 @@
-// Every recorded provider error that is a JSON-RPC error, once through real WebSockets: provider `a` answers with it on its socket, `b` is well. What the
-// caller gets and what `a` is held to are what they are over HTTP.
+// Every recorded provider error that is a JSON-RPC error, once through real WebSockets: provider
+// `a` answers with it on its socket, `b` is well. What the caller gets and what `a` is held to are
+// what they are over HTTP.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { metaOf, until, walked } from "../fakes/service-fixture.ts";
 import { type SocketUpstream, socketUpstream } from "../fakes/socket-upstream.ts";
-import { CORPUS, checkAnswer, checkHealth, errorText, goesOn, HASH, methodNameOf, paramsOf, type Row, slugOf, verdictOf } from "./corpus.ts";
+import {
+  CORPUS,
+  checkAnswer,
+  checkHealth,
+  errorText,
+  goesOn,
+  HASH,
+  methodNameOf,
+  paramsOf,
+  type Row,
+  slugOf,
+  verdictOf,
+} from "./corpus.ts";
 
 const ROWS = CORPUS.filter((row) => row.code !== null && row.method !== "eth_subscribe");
 const PROBES: ReadonlySet<string> = new Set(["eth_chainId", "eth_blockNumber"]);
 
 function answerAs(row: Row, method: string): string | null {
-  return method === "eth_getTransactionByHash" && row.elsewhere === "verify" ? `{"hash":"${HASH}"}` : null;
+  return method === "eth_getTransactionByHash" && row.elsewhere === "verify"
+    ? `{"hash":"${HASH}"}`
+    : null;
 }
 
 describe("every recorded provider error, served over its socket by the first provider", () => {
@@ -22,7 +37,8 @@ describe("every recorded provider error, served over its socket by the first pro
   const asked = { failing: new Map<string, number>(), sound: new Map<string, number>() };
 
   before(async () => {
-    const count = (where: Map<string, number>, key: string): void => void where.set(key, (where.get(key) ?? 0) + 1);
+    const count = (where: Map<string, number>, key: string): void =>
+      void where.set(key, (where.get(key) ?? 0) + 1);
     failing = await socketUpstream(({ method }, reply) => {
       const { path } = reply.peer;
       const row = ROWS.find((it) => path === `/${it.id}`);
@@ -42,28 +58,56 @@ describe("every recorded provider error, served over its socket by the first pro
         { id: "a", ws_url: `${failing.url}/${row.id}`, priority: 1, archival: true },
         { id: "b", ws_url: `${sound.url}/${row.id}`, priority: 2, archival: true },
       ];
-      return { chains: { ethereum: { monitoring: { socket_heads: false, probe_interval_ms: 3_600_000 }, providers } } };
+      return {
+        chains: {
+          ethereum: {
+            monitoring: { socket_heads: false, probe_interval_ms: 3_600_000 },
+            providers,
+          },
+        },
+      };
     };
-    service = await startService(configText([], { profiles: Object.fromEntries(ROWS.map((row) => [slugOf(row), profileOf(row)])) }));
+    service = await startService(
+      configText([], {
+        profiles: Object.fromEntries(ROWS.map((row) => [slugOf(row), profileOf(row)])),
+      }),
+    );
     // A probe that succeeds ends a cordon: the first round has to be over, and there is no other.
-    await until("the first probes", () => failing.count("eth_blockNumber") >= ROWS.length && sound.count("eth_blockNumber") >= ROWS.length);
+    await until(
+      "the first probes",
+      () =>
+        failing.count("eth_blockNumber") >= ROWS.length &&
+        sound.count("eth_blockNumber") >= ROWS.length,
+    );
   });
   after(() => Promise.all([service.close(), failing.close(), sound.close()]));
 
-  it("is all of the corpus that a socket can carry", () => assert.ok(ROWS.length > 145, `${ROWS.length}`));
+  it("is all of the corpus that a socket can carry", () =>
+    assert.ok(ROWS.length > 145, `${ROWS.length}`));
 
   for (const row of ROWS) {
     it(`row ${row.id} ${row.class}: ${row.message.slice(0, 50)}`, async () => {
       const method = methodNameOf(row);
       const path = `/rpc/profile/${slugOf(row)}/priority/1?include_meta=headers`;
       const sinceMs = performance.now();
-      const answer = await service.post(path, { jsonrpc: "2.0", id: 77, method, params: paramsOf(method) });
+      const answer = await service.post(path, {
+        jsonrpc: "2.0",
+        id: 77,
+        method,
+        params: paramsOf(method),
+      });
       const verdict = verdictOf(row, "ws");
-      assert.deepEqual([metaOf(answer).attempts[0]?.category, metaOf(answer)["transport"]], [verdict.category, "http"]);
+      assert.deepEqual(
+        [metaOf(answer).attempts[0]?.category, metaOf(answer)["transport"]],
+        [verdict.category, "http"],
+      );
       checkAnswer(row, verdict, answer.text);
       if (goesOn(verdict)) assert.equal(walked(answer), `a:${verdict.category} b:ok`);
       const key = `${method} /${row.id}`;
-      assert.deepEqual([asked.failing.get(key), asked.sound.get(key) ?? 0], [1, goesOn(verdict) ? 1 : 0]);
+      assert.deepEqual(
+        [asked.failing.get(key), asked.sound.get(key) ?? 0],
+        [1, goesOn(verdict) ? 1 : 0],
+      );
       await checkHealth(row, verdict, service, sinceMs);
     });
   }

@@ -1,7 +1,13 @@
-// Providers behind TLS, over HTTP/1.1 and HTTP/2: the real process with a certificate it trusts, and what it does with one it does not.
+// Providers behind TLS, over HTTP/1.1 and HTTP/2: the real process with a certificate it trusts,
+// and what it does with one it does not.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { constants, createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
+import {
+  constants,
+  createSecureServer,
+  type Http2SecureServer,
+  type ServerHttp2Session,
+} from "node:http2";
 import { createServer } from "node:https";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
@@ -11,7 +17,10 @@ import { until } from "../fakes/service-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
 const CERTIFICATE = new URL("../data/tls/certificate.pem", import.meta.url);
-const identity = { key: readFileSync(new URL("../data/tls/key.pem", import.meta.url)), cert: readFileSync(CERTIFICATE) };
+const identity = {
+  key: readFileSync(new URL("../data/tls/key.pem", import.meta.url)),
+  cert: readFileSync(CERTIFICATE),
+};
 const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE.pathname };
 
 interface Asked {
@@ -37,13 +46,21 @@ interface SecureUpstream {
   readonly connections: () => number;
 }
 
-const PROBED: Readonly<Record<string, string>> = { eth_chainId: '"0x1"', eth_blockNumber: '"0x64"' };
+const PROBED: Readonly<Record<string, string>> = {
+  eth_chainId: '"0x1"',
+  eth_blockNumber: '"0x64"',
+};
 
 /** A provider behind TLS; probes are answered truthfully, all else by `answer`. */
-async function secureUpstream(t: TestContext, http: 1 | 2, answer: (it: Exchange) => void): Promise<SecureUpstream> {
+async function secureUpstream(
+  t: TestContext,
+  http: 1 | 2,
+  answer: (it: Exchange) => void,
+): Promise<SecureUpstream> {
   const asked: Asked[] = [];
   let connections = 0;
-  const server: Server | Http2SecureServer = http === 1 ? createServer(identity) : createSecureServer({ ...identity, allowHTTP1: false });
+  const server: Server | Http2SecureServer =
+    http === 1 ? createServer(identity) : createSecureServer({ ...identity, allowHTTP1: false });
   server.on("secureConnection", () => connections++);
   server.on("request", (request, response) => {
     let body = "";
@@ -58,13 +75,15 @@ async function secureUpstream(t: TestContext, http: 1 | 2, answer: (it: Exchange
         port: request.socket.remotePort,
       };
       const result = PROBED[method];
-      if (result !== undefined) return response.end(`{"jsonrpc":"2.0","id":${one.id},"result":${result}}`);
+      if (result !== undefined)
+        return response.end(`{"jsonrpc":"2.0","id":${one.id},"result":${result}}`);
       asked.push(one);
       answer({
         asked: one,
         write: (text) => response.write(text),
         end: (text) => response.end(text),
-        cut: (code = constants.NGHTTP2_INTERNAL_ERROR) => (http === 2 ? request.stream.close(code) : request.socket.destroy()),
+        cut: (code = constants.NGHTTP2_INTERNAL_ERROR) =>
+          http === 2 ? request.stream.close(code) : request.socket.destroy(),
       });
     });
   });
@@ -76,11 +95,19 @@ async function secureUpstream(t: TestContext, http: 1 | 2, answer: (it: Exchange
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, connections: () => connections };
+  return {
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    connections: () => connections,
+  };
 }
 
 /** The service with `upstream` first and a sound plain one second. */
-async function serve(t: TestContext, upstream: SecureUpstream, env: Readonly<Record<string, string>> = TRUST): Promise<ServiceProcess> {
+async function serve(
+  t: TestContext,
+  upstream: SecureUpstream,
+  env: Readonly<Record<string, string>> = TRUST,
+): Promise<ServiceProcess> {
   const sound = await scriptedUpstream((_, reply) => reply.result('"0xb"'));
   t.after(() => sound.close());
   const providers = [
@@ -91,27 +118,40 @@ async function serve(t: TestContext, upstream: SecureUpstream, env: Readonly<Rec
   return startProcess(t, configText(providers), env);
 }
 
-const well = ({ asked, end }: Exchange): void => end(`{"jsonrpc":"2.0","id":${asked.id},"result":"0xa"}`);
-const call = (service: ServiceProcess, id = 7) => service.post("/rpc/priority/1?include_meta=body", { jsonrpc: "2.0", id, method: "eth_gasPrice" });
+const well = ({ asked, end }: Exchange): void =>
+  end(`{"jsonrpc":"2.0","id":${asked.id},"result":"0xa"}`);
+const call = (service: ServiceProcess, id = 7) =>
+  service.post("/rpc/priority/1?include_meta=body", { jsonrpc: "2.0", id, method: "eth_gasPrice" });
 
 async function walk(service: ServiceProcess): Promise<string> {
   const { result, svc_meta: meta } = JSON.parse((await call(service)).text);
-  return `${meta.attempts.map((it: { provider: string; category: string | null }) => `${it.provider}:${it.category ?? "ok"}`).join(" ")} ${result}`;
+  return (
+    `${meta.attempts.map((it: { provider: string; category: string | null }) => `${it.provider}:${it.category ?? "ok"}`).join(" ")} ` +
+    `${result}`
+  );
 }
 
 for (const http of [1, 2] as const) {
-  test(`a provider behind TLS over HTTP/${http} is served, a hundred calls at once, over connections that are kept`, async (t) => {
-    const upstream = await secureUpstream(t, http, well);
-    const service = await serve(t, upstream);
-    const answers = await Promise.all(Array.from({ length: 100 }, (_, id) => call(service, id)));
-    for (const [id, { text }] of answers.entries()) assert.deepEqual([JSON.parse(text).id, JSON.parse(text).result], [id, "0xa"]);
-    assert.equal(upstream.asked.length, 100);
-    assert.equal(upstream.asked[0]?.version, http === 1 ? "1.1" : "2.0");
-    const opened = upstream.connections();
-    for (let n = 0; n < 20; n++) assert.equal(await walk(service), "a:ok 0xa");
-    assert.ok(upstream.connections() <= opened + 1, "no new handshakes, but for one that a probe may need while all are busy");
-    t.diagnostic(`${opened} connections`);
-  });
+  test(
+    `a provider behind TLS over HTTP/${http} is served, a hundred calls at once, over ` +
+      "connections that are kept",
+    async (t) => {
+      const upstream = await secureUpstream(t, http, well);
+      const service = await serve(t, upstream);
+      const answers = await Promise.all(Array.from({ length: 100 }, (_, id) => call(service, id)));
+      for (const [id, { text }] of answers.entries())
+        assert.deepEqual([JSON.parse(text).id, JSON.parse(text).result], [id, "0xa"]);
+      assert.equal(upstream.asked.length, 100);
+      assert.equal(upstream.asked[0]?.version, http === 1 ? "1.1" : "2.0");
+      const opened = upstream.connections();
+      for (let n = 0; n < 20; n++) assert.equal(await walk(service), "a:ok 0xa");
+      assert.ok(
+        upstream.connections() <= opened + 1,
+        "no new handshakes, but for one that a probe may need while all are busy",
+      );
+      t.diagnostic(`${opened} connections`);
+    },
+  );
 
   test(`a long answer over HTTP/${http} passes whole, a cut one reaches the caller as cut`, async (t) => {
     const long = "x".repeat(3_000_000);
@@ -123,7 +163,10 @@ for (const http of [1, 2] as const) {
     });
     const service = await serve(t, upstream);
     const plain = '{"jsonrpc":"2.0","id":7,"method":"eth_gasPrice","params":[]}';
-    assert.equal((await service.post("/rpc/priority/1", plain)).text, `{"jsonrpc":"2.0","id":7,"result":"${long}"}`);
+    assert.equal(
+      (await service.post("/rpc/priority/1", plain)).text,
+      `{"jsonrpc":"2.0","id":7,"result":"${long}"}`,
+    );
     cutting = true;
     await assert.rejects(service.post("/rpc/priority/1", plain), TypeError);
   });
@@ -136,25 +179,31 @@ for (const http of [1, 2] as const) {
 }
 
 for (const http of [1, 2] as const) {
-  test(`an answer under another id over TLS and HTTP/${http} is never delivered, and no later request takes its connection`, async (t) => {
-    let isForeign = false;
-    const upstream = await secureUpstream(t, http, ({ asked, end }) => end(`{"jsonrpc":"2.0","id":${isForeign ? 1 : asked.id},"result":"0xa"}`));
-    const service = await serve(t, upstream);
-    await until("a connection to the provider", async () => (await walk(service)) === "a:ok 0xa");
-    isForeign = true;
-    assert.equal(await walk(service), "a:bad_body b:ok 0xb");
-    isForeign = false;
-    const foreign = upstream.asked.at(-1)?.port;
-    const before = upstream.asked.length;
-    await until("five answers", async () => {
-      await walk(service);
-      return upstream.asked.length >= before + 5;
-    });
-    assert.ok(
-      upstream.asked.slice(before).every((it) => it.port !== foreign),
-      "the connection was used again",
-    );
-  });
+  test(
+    `an answer under another id over TLS and HTTP/${http} is never delivered, and no later ` +
+      "request takes its connection",
+    async (t) => {
+      let isForeign = false;
+      const upstream = await secureUpstream(t, http, ({ asked, end }) =>
+        end(`{"jsonrpc":"2.0","id":${isForeign ? 1 : asked.id},"result":"0xa"}`),
+      );
+      const service = await serve(t, upstream);
+      await until("a connection to the provider", async () => (await walk(service)) === "a:ok 0xa");
+      isForeign = true;
+      assert.equal(await walk(service), "a:bad_body b:ok 0xb");
+      isForeign = false;
+      const foreign = upstream.asked.at(-1)?.port;
+      const before = upstream.asked.length;
+      await until("five answers", async () => {
+        await walk(service);
+        return upstream.asked.length >= before + 5;
+      });
+      assert.ok(
+        upstream.asked.slice(before).every((it) => it.port !== foreign),
+        "the connection was used again",
+      );
+    },
+  );
 }
 
 test("a certificate that is not trusted is a failure before anything was sent", async (t) => {
@@ -169,23 +218,31 @@ const CALMING: readonly (readonly [name: string, answer: (it: Exchange) => void]
   ["a reset of the stream", ({ cut }) => cut(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
 ];
 for (const [name, answer] of CALMING) {
-  test(`${name} that says ENHANCE_YOUR_CALM is a rate limit: the next provider answers, the circuit stays closed`, async (t) => {
-    const upstream = await secureUpstream(t, 2, answer);
-    const service = await serve(t, upstream);
-    assert.equal(await walk(service), "a:connection_rate_limit b:ok 0xb");
-    const document = JSON.parse(await (await fetch(`${service.url}/api/metrics/1`)).text());
-    const [health] = document.profiles[0].providers[0].transports;
-    assert.ok(health.rate_limited_for_ms > 5_000, `${health.rate_limited_for_ms}`);
-    assert.equal(health.circuit_breaker_state, "closed");
-  });
+  test(
+    `${name} that says ENHANCE_YOUR_CALM is a rate limit: the next provider answers, the circuit ` +
+      "stays closed",
+    async (t) => {
+      const upstream = await secureUpstream(t, 2, answer);
+      const service = await serve(t, upstream);
+      assert.equal(await walk(service), "a:connection_rate_limit b:ok 0xb");
+      const document = JSON.parse(await (await fetch(`${service.url}/api/metrics/1`)).text());
+      const [health] = document.profiles[0].providers[0].transports;
+      assert.ok(health.rate_limited_for_ms > 5_000, `${health.rate_limited_for_ms}`);
+      assert.equal(health.circuit_breaker_state, "closed");
+    },
+  );
 }
 
-test("a GOAWAY that only ends the connection loses nothing: calls under way are answered, later ones use a new connection", async (t) => {
-  const upstream = await secureUpstream(t, 2, (it) => {
-    it.asked.session?.goaway(constants.NGHTTP2_NO_ERROR);
-    setTimeout(() => well(it), 50);
-  });
-  const service = await serve(t, upstream);
-  for (let n = 0; n < 3; n++) assert.equal(await walk(service), "a:ok 0xa");
-  await until("new connections", () => upstream.connections() >= 2);
-});
+test(
+  "a GOAWAY that only ends the connection loses nothing: calls under way are answered, later " +
+    "ones use a new connection",
+  async (t) => {
+    const upstream = await secureUpstream(t, 2, (it) => {
+      it.asked.session?.goaway(constants.NGHTTP2_NO_ERROR);
+      setTimeout(() => well(it), 50);
+    });
+    const service = await serve(t, upstream);
+    for (let n = 0; n < 3; n++) assert.equal(await walk(service), "a:ok 0xa");
+    await until("new connections", () => upstream.connections() >= 2);
+  },
+);

@@ -1,4 +1,5 @@
-// How a caller with a key is served: what may pay for a call, in which order, and what follows from it. Knows no balance and no clock.
+// How a caller with a key is served: what may pay for a call, in which order, and what follows from
+// it. Knows no balance and no clock.
 
 /** Where a call is served: the managed pools or a Custom profile. */
 export type Access = "premium" | "public" | "custom";
@@ -6,7 +7,10 @@ export type Access = "premium" | "public" | "custom";
 /** Why a call is served elsewhere than where it asked to be. */
 export type Fallback = "payment" | "free" | "profile";
 
-/** What may pay for a call: credit; the time of grace after credit that had been paid for; the free allowance; the days of Custom access that were bought. */
+/**
+ * What may pay for a call: credit; the time of grace after credit that had been paid for; the free
+ * allowance; the days of Custom access that were bought.
+ */
 export type FundingSource = "balance" | "payment" | "free" | "custom";
 
 /** The rate limit that binds: whose name the caller is told, and which size it has. */
@@ -29,24 +33,47 @@ export interface ServiceTier {
 /** The managed profiles: everyone's, and so reserved. */
 export type ManagedSlug = "premium" | "public";
 
-/** How a call to a managed profile may be served, the best first. Who asks for `public` uses what is free before credit. */
+/**
+ * How a call to a managed profile may be served, the best first. Who asks for `public` uses what is
+ * free before credit.
+ */
 export function serviceTiersOf(named: ManagedSlug): readonly ServiceTier[] {
   return named === "premium" ? PREMIUM : PUBLIC;
 }
 
-/** How a call to a Custom profile is served while its account has Custom access: by nothing else, and uncharged. */
+/**
+ * How a call to a Custom profile is served while its account has Custom access: by nothing else,
+ * and uncharged.
+ */
 export function customServiceTiers(slug: string): readonly ServiceTier[] {
-  return [{ access: "custom", fallback: null, profile: slug, bucket: { name: slug, size: "custom" }, means: "custom" }];
+  return [
+    {
+      access: "custom",
+      fallback: null,
+      profile: slug,
+      bucket: { name: slug, size: "custom" },
+      means: "custom",
+    },
+  ];
 }
 
-/** How a call to a Custom profile is served that was deleted, or whose account has no Custom access any more: as `premium`, which the caller is told. */
+/**
+ * How a call to a Custom profile is served that was deleted, or whose account has no Custom access
+ * any more: as `premium`, which the caller is told.
+ */
 export function lapsedServiceTiers(): readonly ServiceTier[] {
   return LAPSED;
 }
 
 const reduced: RateLimit = { name: "managed", size: "reduced" };
 const PREMIUM: readonly ServiceTier[] = [
-  { access: "premium", fallback: null, profile: "premium", bucket: { name: "managed", size: "managed" }, means: "balance" },
+  {
+    access: "premium",
+    fallback: null,
+    profile: "premium",
+    bucket: { name: "managed", size: "managed" },
+    means: "balance",
+  },
   { access: "public", fallback: "payment", profile: "public", bucket: reduced, means: "payment" },
   { access: "public", fallback: "free", profile: "public", bucket: reduced, means: "free" },
 ];
@@ -57,4 +84,6 @@ const PUBLIC: readonly ServiceTier[] = (["free", "balance", "payment"] as const)
   bucket: { name: "public", size: "public" },
   means,
 }));
-const LAPSED: readonly ServiceTier[] = PREMIUM.map((it) => (it.fallback === null ? { ...it, fallback: "profile" } : it));
+const LAPSED: readonly ServiceTier[] = PREMIUM.map((it) =>
+  it.fallback === null ? { ...it, fallback: "profile" } : it,
+);

@@ -1,4 +1,5 @@
-// Limits by network address: how many keys one may create, how many wrong secrets it may try. Bounded: the address not seen for longest goes first.
+// Limits by network address: how many keys one may create, how many wrong secrets it may try.
+// Bounded: the address not seen for longest goes first.
 
 import { isAddress } from "../public-address.ts";
 import { type RateLimitSize, take, waitMs } from "./gcra.ts";
@@ -17,7 +18,10 @@ export interface AddressLimit {
 const MAX_ADDRESSES = 100_000;
 
 /** A limit that nobody has used. `now` is the monotonic clock. */
-export function createAddressLimit(size: RateLimitSize, maxAddresses: number = MAX_ADDRESSES): AddressLimit {
+export function createAddressLimit(
+  size: RateLimitSize,
+  maxAddresses: number = MAX_ADDRESSES,
+): AddressLimit {
   const fullAtMs = new Map<string, number>();
   return {
     take(address, nowMs) {
@@ -56,9 +60,16 @@ export function networkOf(address: string): string {
   if (!bare.includes(":") || !isAddress(bare)) return address;
   const [head = "", tail] = bare.toLowerCase().split("::");
   const groups = head === "" ? [] : head.split(":");
-  const rest = tail === undefined || tail === "" ? 0 : tail.split(":").reduce((sum, it) => sum + (it.includes(".") ? 2 : 1), 0);
+  const rest =
+    tail === undefined || tail === ""
+      ? 0
+      : tail.split(":").reduce((sum, it) => sum + (it.includes(".") ? 2 : 1), 0);
   const missing = tail === undefined ? 0 : Math.max(0, GROUPS - groups.length - rest);
-  const whole = [...groups, ...Array<string>(missing).fill("0"), ...(tail === undefined || tail === "" ? [] : tail.split(":"))];
+  const whole = [
+    ...groups,
+    ...Array<string>(missing).fill("0"),
+    ...(tail === undefined || tail === "" ? [] : tail.split(":")),
+  ];
   return `${whole
     .slice(0, NETWORK_GROUPS)
     .map((it) => Number.parseInt(it, 16).toString(16))

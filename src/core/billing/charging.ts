@@ -1,4 +1,5 @@
-// Which calls are charged: the one table, for callers with a key and for calls that are paid for one by one alike. Knows no price and no account.
+// Which calls are charged: the one table, for callers with a key and for calls that are paid for
+// one by one alike. Knows no price and no account.
 
 import type { AnswerSource } from "../rpc/answer-source.ts";
 import type { Method } from "../rpc/method.ts";
@@ -19,8 +20,15 @@ export interface Abandoned {
 /** Why a call or an answer ended early: its caller left, or the service cut it off. */
 export type Interruption = "left" | "cut";
 
-/** Whether a call is charged that was ended before its answer: never by ourselves, and where the caller left whatever may have been carried out. */
-export function isAbandonedCharged({ replaySafe }: Method, why: Interruption, { sent, countedAsTimeout }: Abandoned): boolean {
+/**
+ * Whether a call is charged that was ended before its answer: never by ourselves, and where the
+ * caller left whatever may have been carried out.
+ */
+export function isAbandonedCharged(
+  { replaySafe }: Method,
+  why: Interruption,
+  { sent, countedAsTimeout }: Abandoned,
+): boolean {
   if (why === "cut" || !sent) return false;
   return !(replaySafe && countedAsTimeout);
 }

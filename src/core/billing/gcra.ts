@@ -1,4 +1,5 @@
-// Rate limits as one number each: the time at which a bucket would be full again (GCRA). Knows no clock, and not whose bucket it is.
+// Rate limits as one number each: the time at which a bucket would be full again (GCRA). Knows no
+// clock, and not whose bucket it is.
 
 /** How much a bucket lets through. */
 export interface RateLimitSize {
@@ -10,8 +11,15 @@ export interface RateLimitSize {
 /** A bucket nothing was taken from. */
 export const FULL_MS = 0;
 
-/** Takes one request from a bucket that is full again at `fullAtMs`. Returns when it is full after that, or null when it is empty. */
-export function take(fullAtMs: number, { perSecond, burst }: RateLimitSize, nowMs: number): number | null {
+/**
+ * Takes one request from a bucket that is full again at `fullAtMs`. Returns when it is full after
+ * that, or null when it is empty.
+ */
+export function take(
+  fullAtMs: number,
+  { perSecond, burst }: RateLimitSize,
+  nowMs: number,
+): number | null {
   const stepMs = 1_000 / perSecond;
   // Further than a whole burst ahead: the clock has stepped back.
   const from = fullAtMs - nowMs > burst * stepMs + TOLERANCE_MS ? nowMs : Math.max(fullAtMs, nowMs);
@@ -20,16 +28,26 @@ export function take(fullAtMs: number, { perSecond, burst }: RateLimitSize, nowM
 }
 
 /** Requests that it would let through now. */
-export function remaining(fullAtMs: number, { perSecond, burst }: RateLimitSize, nowMs: number): number {
+export function remaining(
+  fullAtMs: number,
+  { perSecond, burst }: RateLimitSize,
+  nowMs: number,
+): number {
   const usedMs = Math.max(0, fullAtMs - nowMs);
   if (usedMs > (burst * 1_000) / perSecond + TOLERANCE_MS) return burst;
   return Math.max(0, Math.floor(burst - (usedMs * perSecond) / 1_000 + TOLERANCE_MS));
 }
 
 /** Milliseconds until it lets one through. */
-export function waitMs(fullAtMs: number, { perSecond, burst }: RateLimitSize, nowMs: number): number {
+export function waitMs(
+  fullAtMs: number,
+  { perSecond, burst }: RateLimitSize,
+  nowMs: number,
+): number {
   const usedMs = fullAtMs - nowMs;
-  return usedMs > (burst * 1_000) / perSecond + TOLERANCE_MS ? 0 : Math.max(0, usedMs - ((burst - 1) * 1_000) / perSecond);
+  return usedMs > (burst * 1_000) / perSecond + TOLERANCE_MS
+    ? 0
+    : Math.max(0, usedMs - ((burst - 1) * 1_000) / perSecond);
 }
 
 /** Sums of steps are not exact. */

@@ -1,4 +1,5 @@
-// Payments as values: what they buy, which states a purchase goes through, the units of tokens, and what the rails are told. Knows no protocol and no chain.
+// Payments as values: what they buy, which states a purchase goes through, the units of tokens, and
+// what the rails are told. Knows no protocol and no chain.
 
 /** What settled money does. Ids, never secrets. */
 export type Purpose =
@@ -9,12 +10,20 @@ export type Purpose =
   /** Credits an account. */
   | { readonly kind: "credit_account"; readonly accountId: string }
   /** Days of Custom access, asked for one key of the account. */
-  | { readonly kind: "custom_access"; readonly accountId: string; readonly keyId: string; readonly days: number };
+  | {
+      readonly kind: "custom_access";
+      readonly accountId: string;
+      readonly keyId: string;
+      readonly days: number;
+    };
 
 /** Kinds of purchases. */
 export type PurposeKind = Purpose["kind"];
 
-/** How far a purchase has come. Each is written before the act that it names: `submitted` before anything is sent to a chain. */
+/**
+ * How far a purchase has come. Each is written before the act that it names: `submitted` before
+ * anything is sent to a chain.
+ */
 export type PurchaseState = "accepted" | "submitted" | "settled" | "failed";
 
 /** Protocols that a payment arrives by. */
@@ -45,11 +54,17 @@ interface RailBase {
 /** MPP `tempo`/`charge`: the payer's wallet makes the transaction and pays its fee. */
 export interface TempoRailSettings extends RailBase {
   readonly kind: "tempo";
-  /** `pull` = the service sends what the client signed; `push` = the client sends it and shows the hash. */
+  /**
+   * `pull` = the service sends what the client signed; `push` = the client sends it and shows the
+   * hash.
+   */
   readonly modes: readonly ("pull" | "push")[];
 }
 
-/** EIP-3009 authorizations, as MPP `evm`/`charge` and x402 `exact`: a wallet of the service sends them and pays for gas. */
+/**
+ * EIP-3009 authorizations, as MPP `evm`/`charge` and x402 `exact`: a wallet of the service sends
+ * them and pays for gas.
+ */
 export interface EvmRailSettings extends RailBase {
   readonly kind: "evm";
   /** Private key of the settlement wallet, 0x and 64 hex digits. Secret. */
@@ -63,7 +78,10 @@ export interface EvmRailSettings extends RailBase {
 /** MPP `tempo`/`session`: a channel of the payer's, and a cumulative voucher with every call. */
 export interface SessionRailSettings extends RailBase {
   readonly kind: "session";
-  /** Private key of the wallet that settles and closes channels; `recipient` is its address or lets it. Secret. */
+  /**
+   * Private key of the wallet that settles and closes channels; `recipient` is its address or lets
+   * it. Secret.
+   */
   readonly walletKey: string;
   /** Address of the channel contract; null = the precompile of the chain. */
   readonly escrow: string | null;

@@ -1,10 +1,14 @@
-// What calls cost: compute units by method and strategy, and their price. Money is whole nano-USD. Knows no account.
+// What calls cost: compute units by method and strategy, and their price. Money is whole nano-USD.
+// Knows no account.
 import type { Strategy } from "../routing/strategy.ts";
 import { METHODS, type Method } from "../rpc/method.ts";
 
 /** What is charged. */
 export interface Tariff {
-  /** By method row, at factor 1: compute units in place of those of the row; null = those of the row. */
+  /**
+   * By method row, at factor 1: compute units in place of those of the row; null = those of the
+   * row.
+   */
   readonly cu: readonly (number | null)[];
   /** Of a subscription notification, at factor 1. */
   readonly notificationCu: number;
@@ -21,7 +25,10 @@ export interface EstimatedRequests {
 }
 
 /** A tariff from the method table; `weights` replaces the compute units of single methods. */
-export function tariffOf({ weights, ...rest }: Omit<Tariff, "cu"> & { readonly weights: Readonly<Partial<Record<string, number>>> }): Tariff {
+export function tariffOf({
+  weights,
+  ...rest
+}: Omit<Tariff, "cu"> & { readonly weights: Readonly<Partial<Record<string, number>>> }): Tariff {
   return { ...rest, cu: METHODS.map((it) => weights[it.name] ?? null) };
 }
 
@@ -37,7 +44,9 @@ export function notificationCuOf(tariff: Tariff, strategy: Strategy): number {
 
 /** What the cheapest call that is sent to a provider costs, nano-USD. */
 export function smallestPriceN({ cu, notificationCu, nanoPerCu }: Tariff): number {
-  const weights = METHODS.filter((it) => it.handling === "route").map((it) => cu[it.index] ?? it.cu);
+  const weights = METHODS.filter((it) => it.handling === "route").map(
+    (it) => cu[it.index] ?? it.cu,
+  );
   return Math.max(1, Math.min(notificationCu, ...weights)) * nanoPerCu;
 }
 
@@ -66,11 +75,17 @@ export function usdText(nanoUsd: bigint | number): string {
   let end = digits.length;
   const point = end - NANO_DIGITS;
   while (end > point && digits.charCodeAt(end - 1) === ZERO) end--;
-  const text = end === point ? digits.slice(0, point) : `${digits.slice(0, point)}.${digits.slice(point, end)}`;
+  const text =
+    end === point
+      ? digits.slice(0, point)
+      : `${digits.slice(0, point)}.${digits.slice(point, end)}`;
   return nanoUsd < 0 ? `-${text}` : text;
 }
 
-/** Reads a plain decimal of USD with up to nine places and nine digits before them; null = it is none. */
+/**
+ * Reads a plain decimal of USD with up to nine places and nine digits before them; null = it is
+ * none.
+ */
 export function parseUsd(text: string): bigint | null {
   const parts = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text);
   if (parts === null) return null;

@@ -1,4 +1,5 @@
-// The rate limits of an account or a channel: a token for each call from the bucket that binds it, and what is left there. Knows no price.
+// The rate limits of an account or a channel: a token for each call from the bucket that binds it,
+// and what is left there. Knows no price.
 
 import { type Fault, fault } from "../faults/rpc-fault.ts";
 import type { RateLimit } from "./access.ts";
@@ -27,7 +28,11 @@ export interface RateLimitNow {
 }
 
 /** Takes a token; a fault = there is none. */
-export function takeToken(payer: RateLimitOwner, { name }: RateLimit, { size, nowMs }: RateLimitNow): Fault | null {
+export function takeToken(
+  payer: RateLimitOwner,
+  { name }: RateLimit,
+  { size, nowMs }: RateLimitNow,
+): Fault | null {
   payer.fullAtMs ??= new Map();
   const fullAtMs = payer.fullAtMs.get(name) ?? FULL_MS;
   const next = take(fullAtMs, size, nowMs);
@@ -36,11 +41,17 @@ export function takeToken(payer: RateLimitOwner, { name }: RateLimit, { size, no
     return null;
   }
   const message = `more than ${size.perSecond} requests a second (${size.burst} at once)`;
-  return fault("rate_limit_exceeded", message, { retryAfterMs: Math.max(1, Math.ceil(waitMs(fullAtMs, size, nowMs))) });
+  return fault("rate_limit_exceeded", message, {
+    retryAfterMs: Math.max(1, Math.ceil(waitMs(fullAtMs, size, nowMs))),
+  });
 }
 
 /** What a bucket still lets through. */
-export function rateLimitStatusOf(payer: RateLimitOwner, { name }: RateLimit, { size, nowMs }: RateLimitNow): RateLimitStatus {
+export function rateLimitStatusOf(
+  payer: RateLimitOwner,
+  { name }: RateLimit,
+  { size, nowMs }: RateLimitNow,
+): RateLimitStatus {
   const fullAtMs = payer.fullAtMs?.get(name) ?? FULL_MS;
   return {
     name,

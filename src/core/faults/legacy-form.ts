@@ -1,4 +1,5 @@
-// The forms of requests from before this version that are still served, as rows of one table. Knows no URL syntax and no header: `web` does.
+// The forms of requests from before this version that are still served, as rows of one table. Knows
+// no URL syntax and no header: `web` does.
 import { type Fault, fault } from "./rpc-fault.ts";
 
 /** One old form. */
@@ -10,14 +11,24 @@ export interface LegacyFormRow {
 }
 
 const ROWS = {
-  "round-robin": { was: "strategy segment `round-robin` in the path", instead: "/rpc/load-balanced/{chain}" },
+  "round-robin": {
+    was: "strategy segment `round-robin` in the path",
+    instead: "/rpc/load-balanced/{chain}",
+  },
   "chain-provider": {
     was: "`/rpc/{chain}/{provider}` and `/rpc/profile/{profile}/{chain}/{provider}`",
-    instead: "/rpc/provider/{provider}/{chain} or /rpc/profile/{profile}/provider/{provider}/{chain}",
+    instead:
+      "/rpc/provider/{provider}/{chain} or /rpc/profile/{profile}/provider/{provider}/{chain}",
   },
   "profile-prefix": { was: "`/profile/{profile}/…`", instead: "/rpc/profile/{profile}/…" },
-  "key-query": { was: "`?key=` with the RPC key", instead: "the key in the path, /rpc/k/{key}/…, or as Authorization: Bearer" },
-  "version-header": { was: "`X-Svc-Version: 2`, which asks for the headers and errors of version 2", instead: "the request without X-Svc-Version" },
+  "key-query": {
+    was: "`?key=` with the RPC key",
+    instead: "the key in the path, /rpc/k/{key}/…, or as Authorization: Bearer",
+  },
+  "version-header": {
+    was: "`X-Svc-Version: 2`, which asks for the headers and errors of version 2",
+    instead: "the request without X-Svc-Version",
+  },
 } as const satisfies Record<string, LegacyFormRow>;
 
 /** Name of an old form. */
@@ -31,7 +42,10 @@ export const LEGACY_FORM_NAMES: readonly LegacyFormName[] = Object.keys(ROWS).ma
 
 /** The refusal of a form that is switched off. */
 export function legacyFormGone(name: LegacyFormName): Fault {
-  return fault("gone", `this form of request is not served any more: ${name}`, { nextAction: `use ${ROWS[name].instead}`, details: { form: name } });
+  return fault("gone", `this form of request is not served any more: ${name}`, {
+    nextAction: `use ${ROWS[name].instead}`,
+    details: { form: name },
+  });
 }
 
 /** A refusal as version 2 had it: with `error_type` beside the code. */

@@ -1,4 +1,5 @@
-// The error catalog: every refusal the service originates, with its codes, status and advice. Knows no transport: `web` renders it.
+// The error catalog: every refusal the service originates, with its codes, status and advice. Knows
+// no transport: `web` renders it.
 
 /** One row of the catalog. `retryable` errors carry `Retry-After`. */
 export interface FaultRow {
@@ -10,45 +11,130 @@ export interface FaultRow {
   readonly nextAction: string;
 }
 
-const row = (rpcCode: number, status: number, retryable: boolean, nextAction: string): FaultRow => ({ rpcCode, status, retryable, nextAction });
+const row = (
+  rpcCode: number,
+  status: number,
+  retryable: boolean,
+  nextAction: string,
+): FaultRow => ({ rpcCode, status, retryable, nextAction });
 
 const EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}';
 
-// Sources: the service specification's tables "JSON-RPC errors" and "Headers", its management table for payments, and JSON-RPC 2.0 for parse errors.
+// Sources: the service specification's tables "JSON-RPC errors" and "Headers", its management table
+// for payments, and JSON-RPC 2.0 for parse errors.
 const ROWS = {
   parse_error: row(-32700, 400, false, "send one valid JSON document in UTF-8"),
   invalid_request: row(-32600, 400, false, `send ${EXAMPLE}`),
   body_too_large: row(-32600, 413, false, "send a smaller body, or fewer items in a batch"),
-  method_not_allowed: row(-32600, 405, false, 'send a POST with the body {"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'),
-  unsupported_media_type: row(-32600, 415, false, "send the body as plain JSON, without content encoding"),
-  upgrade_required: row(-32600, 426, false, "open this URL as a WebSocket (ws:// or wss://), or POST to the same path without /ws"),
+  method_not_allowed: row(
+    -32600,
+    405,
+    false,
+    'send a POST with the body {"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}',
+  ),
+  unsupported_media_type: row(
+    -32600,
+    415,
+    false,
+    "send the body as plain JSON, without content encoding",
+  ),
+  upgrade_required: row(
+    -32600,
+    426,
+    false,
+    "open this URL as a WebSocket (ws:// or wss://), or POST to the same path without /ws",
+  ),
   request_timeout: row(-32600, 408, true, "send the whole request without pausing"),
   not_found: row(-32600, 404, false, "use /rpc/{chain}; GET /api/chains lists the chains"),
   gone: row(-32000, 410, false, "use a current form of the request, as /docs/api lists them"),
-  method_blocked: row(-32601, 200, false, "sign in the wallet and send the result with eth_sendRawTransaction"),
+  method_blocked: row(
+    -32601,
+    200,
+    false,
+    "sign in the wallet and send the result with eth_sendRawTransaction",
+  ),
   websocket_only: row(-32601, 200, false, "open a WebSocket at data.websocket_url"),
   unknown_chain: row(-32602, 400, false, "choose a chain from /api/chains"),
   unknown_profile: row(-32602, 404, false, "use a known profile slug"),
-  invalid_field: row(-32602, 400, false, "use the profile path form /rpc/profile/{slug}/{strategy}/{chain} or /rpc/{chain}"),
+  invalid_field: row(
+    -32602,
+    400,
+    false,
+    "use the profile path form /rpc/profile/{slug}/{strategy}/{chain} or /rpc/{chain}",
+  ),
   unauthorized: row(-32001, 401, false, "supply an enabled RPC key"),
   key_revoked: row(-32001, 401, false, "use the current key"),
   forbidden: row(-32001, 403, false, "use an allowed profile"),
   unavailable: row(-32002, 503, true, "retry shortly"),
   not_prepared: row(-32002, 503, true, "retry shortly"),
-  profile_config_unavailable: row(-32002, 503, true, "retry shortly; if it stays so, send the profile again with PUT /api/v1/profiles/{slug}"),
+  profile_config_unavailable: row(
+    -32002,
+    503,
+    true,
+    "retry shortly; if it stays so, send the profile again with PUT /api/v1/profiles/{slug}",
+  ),
   balance_exhausted: row(-32003, 402, false, "credit the account or restore its allowance"),
-  payment_required: row(-32000, 402, false, "sign one challenge of WWW-Authenticate and repeat with Authorization: Payment"),
-  payment_invalid: row(-32000, 402, false, "repeat without payment for a fresh challenge, sign it, and send the same body with the signature"),
-  payment_conflict: row(-32000, 409, false, "check the first payment at its status_url; never sign a second while one is pending"),
+  payment_required: row(
+    -32000,
+    402,
+    false,
+    "sign one challenge of WWW-Authenticate and repeat with Authorization: Payment",
+  ),
+  payment_invalid: row(
+    -32000,
+    402,
+    false,
+    "repeat without payment for a fresh challenge, sign it, and send the same body with the " +
+      "signature",
+  ),
+  payment_conflict: row(
+    -32000,
+    409,
+    false,
+    "check the first payment at its status_url; never sign a second while one is pending",
+  ),
   payment_failed: row(-32000, 409, false, "repeat without payment for a fresh challenge"),
-  beneficiary_conflict: row(-32000, 409, false, "do not pay again; keep purchase ID and signed payment, report via feedback, retry the same request"),
-  payment_pending: row(-32000, 503, true, "do not pay again; it completes in the background; check status_url"),
+  beneficiary_conflict: row(
+    -32000,
+    409,
+    false,
+    "do not pay again; keep purchase ID and signed payment, report via feedback, retry the " +
+      "same request",
+  ),
+  payment_pending: row(
+    -32000,
+    503,
+    true,
+    "do not pay again; it completes in the background; check status_url",
+  ),
   rate_limit_exceeded: row(-32005, 429, true, "retry after the indicated delay"),
   log_range_limit: row(-32005, 200, false, "split the block range and retry"),
-  subscription_not_found: row(-32000, 200, false, "use an id that eth_subscribe returned on this connection"),
-  filter_not_found: row(-32000, 200, false, "create a new filter: one ends after five minutes without a poll, and when too much of it is unread"),
-  filter_unsupported: row(-32601, 200, false, "watch blocks or logs, or choose a chain or profile with subscriptions to pending transactions"),
-  outcome_unknown: row(-32000, 200, false, "it may have been executed: look for its effect (for a transaction, by hash) before sending it again"),
+  subscription_not_found: row(
+    -32000,
+    200,
+    false,
+    "use an id that eth_subscribe returned on this connection",
+  ),
+  filter_not_found: row(
+    -32000,
+    200,
+    false,
+    "create a new filter: one ends after five minutes without a poll, and when too much of it " +
+      "is unread",
+  ),
+  filter_unsupported: row(
+    -32601,
+    200,
+    false,
+    "watch blocks or logs, or choose a chain or profile with subscriptions to pending transactions",
+  ),
+  outcome_unknown: row(
+    -32000,
+    200,
+    false,
+    "it may have been executed: look for its effect (for a transaction, by hash) before " +
+      "sending it again",
+  ),
   internal: row(-32000, 500, true, "retry; if it happens again, report the request id"),
 } as const satisfies Record<string, FaultRow>;
 

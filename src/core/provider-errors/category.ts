@@ -1,18 +1,27 @@
-// The classification of provider errors: what each category means for routing and health, and what a rule may say.
-// The rules stand in `rules.ts`; they only name a category. Knows nothing of requests under way, time or providers by name.
+// The classification of provider errors: what each category means for routing and health, and what
+// a rule may say. The rules stand in `rules.ts`; they only name a category. Knows nothing of
+// requests under way, time or providers by name.
 import type { Effect, Step } from "../provider/attempt.ts";
 import type { Failure } from "../rpc/failure.ts";
 import type { WordFamily } from "./vocabulary.ts";
 
-/** What follows from a category: the step for methods that may be replayed, the step for all others, and the health effect. */
-export type CategoryDecision = readonly [replaySafe: Step, otherwise: Step, effect: Effect | "cooldown" | "learn_range"];
+/**
+ * What follows from a category: the step for methods that may be replayed, the step for all others,
+ * and the health effect.
+ */
+export type CategoryDecision = readonly [
+  replaySafe: Step,
+  otherwise: Step,
+  effect: Effect | "cooldown" | "learn_range",
+];
 
 const IGNORED: Effect = { kind: "ignored" };
 const SERVER: Effect = { kind: "failure", cause: "server" };
 const LONG_COOLDOWN_MS = 600_000;
 
 const TABLE = {
-  // The provider is busy or will not serve us. `cooldown` takes the time the provider names, else 30 s. All were refused before they ran.
+  // The provider is busy or will not serve us. `cooldown` takes the time the provider names, else
+  // 30 s. All were refused before they ran.
   rate_limit: ["next", "next", "cooldown"],
   connection_rate_limit: ["next", "stop", "cooldown"],
   sender_rate_limit: ["return", "return", IGNORED],
@@ -24,7 +33,8 @@ const TABLE = {
   endpoint_missing: ["next", "next", SERVER],
   wrong_chain: ["next", "next", { kind: "cordon", reason: "wrong_chain" }],
 
-  // Too much asked for. `learn_range` takes the limit the provider names, else null. "unclear" teaches nothing: the text does not say which limit.
+  // Too much asked for. `learn_range` takes the limit the provider names, else null. "unclear"
+  // teaches nothing: the text does not say which limit.
   block_range: ["range", "return", "learn_range"],
   filter_unaddressed: ["range", "return", "learn_range"],
   range_unclear: ["range", "return", IGNORED],
@@ -56,7 +66,8 @@ const TABLE = {
   parse: ["return", "return", IGNORED],
   filter_lost: ["return", "return", IGNORED],
 
-  // Transactions. A replay-safe method that meets these only simulates one, so the error is its answer.
+  // Transactions. A replay-safe method that meets these only simulates one, so the error is its
+  // answer.
   tx_known: ["return", "known", IGNORED],
   nonce_low: ["return", "verify", IGNORED],
   nonce_gap: ["return", "next_once", IGNORED],
@@ -69,7 +80,8 @@ const TABLE = {
   pool_full: ["next", "next", IGNORED],
   sequencer_pool_full: ["return", "return", IGNORED],
   tx_invalid: ["return", "return", IGNORED],
-  // A node answered a raw transaction with an error of its own: an answer, and neither an unknown outcome nor a broken provider.
+  // A node answered a raw transaction with an error of its own: an answer, and neither an unknown
+  // outcome nor a broken provider.
   tx_rejected: ["return", "return", IGNORED],
 
   // The provider broke. Not replay-safe: nobody knows what happened, except when nothing was sent.
@@ -96,18 +108,38 @@ export const DECISIONS: ReadonlyMap<string, CategoryDecision> = new Map(Object.e
 export const ERROR_CATEGORIES: readonly string[] = [...DECISIONS.keys()];
 
 /**
- * Methods that read the same words differently. `send`: hands in a transaction; `other`: does not. `inert`: neither hands in nor executes. `execute`: simulates one. `logs`: searches logs by block range.
- * `traces`: any tracer; `mined`: a tracer of mined transactions. `historic`: reads state, blocks or logs.
+ * Methods that read the same words differently. `send`: hands in a transaction; `other`: does not.
+ * `inert`: neither hands in nor executes. `execute`: simulates one. `logs`: searches logs by block
+ * range. `traces`: any tracer; `mined`: a tracer of mined transactions. `historic`: reads state,
+ * blocks or logs.
  */
-export type MethodGroup = "send" | "execute" | "logs" | "traces" | "mined" | "subscriptions" | "historic" | "other" | "inert";
+export type MethodGroup =
+  | "send"
+  | "execute"
+  | "logs"
+  | "traces"
+  | "mined"
+  | "subscriptions"
+  | "historic"
+  | "other"
+  | "inert";
 
-/** A substring, or an expression, of the normalised text: lower case, quotes dropped, white space, `_` and hyphens (save minus signs) one space. */
+/**
+ * A substring, or an expression, of the normalised text: lower case, quotes dropped, white space,
+ * `_` and hyphens (save minus signs) one space.
+ */
 export type Phrase = string | RegExp;
 
-/** One shape of failure. All the members that are present must match; of several phrases or groups any one. */
+/**
+ * One shape of failure. All the members that are present must match; of several phrases or groups
+ * any one.
+ */
 export interface Rule {
   readonly category: ErrorCategory;
-  /** The recorded shapes that it was written from and decides, by id; shapes from 1001 on stand in `error-shapes.json`. */
+  /**
+   * The recorded shapes that it was written from and decides, by id; shapes from 1001 on stand in
+   * `error-shapes.json`.
+   */
   readonly from: readonly number[];
   /** Default: `error`. */
   readonly kind?: Failure["kind"];
@@ -119,7 +151,10 @@ export interface Rule {
   readonly methods?: readonly MethodGroup[];
   readonly text?: readonly Phrase[];
   readonly data?: readonly Phrase[];
-  /** Families of words, each of which the text must have one of; and families of which it must have none. */
+  /**
+   * Families of words, each of which the text must have one of; and families of which it must have
+   * none.
+   */
   readonly words?: readonly WordFamily[];
   readonly without?: readonly WordFamily[];
   /** Says little by itself: if `data` holds words that match a telling row, that row wins. */

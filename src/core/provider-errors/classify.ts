@@ -1,11 +1,19 @@
-// Judges one failure of one provider: which category it is, what routing does next, what it says about health. Applies the table in
-// category.ts; pure. Knows neither the request's other attempts nor the clock: the wall time of a `Retry-After` date is an argument.
+// Judges one failure of one provider: which category it is, what routing does next, what it says
+// about health. Applies the table in category.ts; pure. Knows neither the request's other attempts
+// nor the clock: the wall time of a `Retry-After` date is an argument.
 import type { Effect, Verdict } from "../provider/attempt.ts";
 import type { ErrorRule } from "../provider/profile.ts";
 import type { BlockRef } from "../rpc/call.ts";
 import type { Failure } from "../rpc/failure.ts";
 import type { Method } from "../rpc/method.ts";
-import { type CategoryDecision, DECISIONS, type ErrorCategory, type MethodGroup, type Phrase, type Rule } from "./category.ts";
+import {
+  type CategoryDecision,
+  DECISIONS,
+  type ErrorCategory,
+  type MethodGroup,
+  type Phrase,
+  type Rule,
+} from "./category.ts";
 import { RULES } from "./rules.ts";
 import { VOCABULARY, type WordFamily } from "./vocabulary.ts";
 
@@ -21,21 +29,45 @@ export interface ClassifyContext {
   readonly block?: BlockRef;
 }
 
-/** The category of a failure and what follows from it; never throws, and the same input always gives the same verdict. */
+/**
+ * The category of a failure and what follows from it; never throws, and the same input always gives
+ * the same verdict.
+ */
 export function classify(failure: Failure, method: Method, context: ClassifyContext): Verdict {
   const shape = shapeOf(failure, method, context);
-  const category = operatorCategory(failure, context.rules) ?? decidingRule(shape, RULES_BY_KIND)?.category ?? "unknown";
+  const category =
+    operatorCategory(failure, context.rules) ??
+    decidingRule(shape, RULES_BY_KIND)?.category ??
+    "unknown";
   const [replaySafe, otherwise, effect] = DECISIONS.get(category) ?? UNKNOWN;
-  return { category, step: method.replaySafe ? replaySafe : otherwise, effect: effectOf(effect, shape, context.wallMs) };
+  return {
+    category,
+    step: method.replaySafe ? replaySafe : otherwise,
+    effect: effectOf(effect, shape, context.wallMs),
+  };
 }
 
-/** The rule of a table that decides about a failure: how well a part of the table knows shapes that it was not written from. */
-export function ruleFor(failure: Failure, method: Method, context: ClassifyContext, rules: readonly Rule[] = RULES): Rule | undefined {
-  return decidingRule(shapeOf(failure, method, context), rules === RULES ? RULES_BY_KIND : byKind(rules));
+/**
+ * The rule of a table that decides about a failure: how well a part of the table knows shapes that
+ * it was not written from.
+ */
+export function ruleFor(
+  failure: Failure,
+  method: Method,
+  context: ClassifyContext,
+  rules: readonly Rule[] = RULES,
+): Rule | undefined {
+  return decidingRule(
+    shapeOf(failure, method, context),
+    rules === RULES ? RULES_BY_KIND : byKind(rules),
+  );
 }
 
 const UNKNOWN: CategoryDecision = ["next", "return", { kind: "ignored" }];
-/** Of a message only this much is looked at, in UTF-16 units; of `data` less, and only near its surface. */
+/**
+ * Of a message only this much is looked at, in UTF-16 units; of `data` less, and only near its
+ * surface.
+ */
 const MESSAGE_CHARS = 2_048;
 const DATA_CHARS = 512;
 const WORDING_CHARS = 512;
@@ -49,7 +81,10 @@ interface Shape {
   readonly reversed: boolean;
   readonly text: string;
   readonly dataText: string;
-  /** The text as the word families see it: the called method's own name reads "method", and names in camel case are taken apart. */
+  /**
+   * The text as the word families see it: the called method's own name reads "method", and names in
+   * camel case are taken apart.
+   */
   readonly wording: Wording;
   readonly dataWording: Wording;
 }
@@ -57,7 +92,10 @@ interface Shape {
 const INVALID_PARAMS = -32602;
 const QUOTED = /(?<=[\s([=,])(["'])(?:(?!\1)[\s\S]){1,256}\1(?=$|[\s)\],.;:])/g;
 
-/** What a judge of parameters quotes is what the caller sent. A message that is nothing but a quotation stays. */
+/**
+ * What a judge of parameters quotes is what the caller sent. A message that is nothing but a
+ * quotation stays.
+ */
 function withoutQuoted(value: unknown): string {
   const message = bounded(value, MESSAGE_CHARS);
   if (message.startsWith("{")) return message;
@@ -71,7 +109,10 @@ const REAL_NAME = /^[a-z][a-z0-9]{1,15}_[a-z]\w{2,63}$/i;
 /** Who passes an error on, in front of it. */
 const SPEAKER = /^[\w ]{1,32} (?:said|says|answered|replied): /;
 
-/** A text as the word families see it, and which of them were found in it so far; prepared when it is first asked. */
+/**
+ * A text as the word families see it, and which of them were found in it so far; prepared when it
+ * is first asked.
+ */
 interface Wording {
   readonly source: unknown;
   readonly methodName: string;
@@ -81,11 +122,13 @@ interface Wording {
 
 function shapeOf(failure: Failure, method: Method, { methodName, block }: ClassifyContext): Shape {
   const dataWords = wordsOf(failure.data, DATA_DEPTH);
-  const message = failure.code === INVALID_PARAMS ? withoutQuoted(failure.message) : failure.message;
+  const message =
+    failure.code === INVALID_PARAMS ? withoutQuoted(failure.message) : failure.message;
   return {
     failure,
     groups: groupsOf(method, methodName),
-    reversed: block?.kind === "range" && block.from !== null && block.to !== null && block.from > block.to,
+    reversed:
+      block?.kind === "range" && block.from !== null && block.to !== null && block.from > block.to,
     text: normalise(message, MESSAGE_CHARS).replace(SPEAKER, ""),
     dataText: normalise(dataWords, DATA_CHARS),
     wording: wordingOf(message, methodName),
@@ -115,13 +158,21 @@ function prepared(source: unknown, methodName: string): string {
 }
 
 function withMethod(text: string, methodName: string): string {
-  return text.replace(methodName, isPrefix(text, methodName) ? " " : " method ").replaceAll(methodName, " method ");
+  return text
+    .replace(methodName, isPrefix(text, methodName) ? " " : " method ")
+    .replaceAll(methodName, " method ");
 }
 
 /** "eth_call: ..." or "eth_call failed: ..." tells what was called, not what the error is about. */
 function isPrefix(text: string, methodName: string): boolean {
   const at = text.indexOf(methodName);
-  return at >= 0 && at < 24 && /^["'`)\]]? ?(?:failed|error)?:/.test(text.slice(at + methodName.length, at + methodName.length + 12));
+  return (
+    at >= 0 &&
+    at < 24 &&
+    /^["'`)\]]? ?(?:failed|error)?:/.test(
+      text.slice(at + methodName.length, at + methodName.length + 12),
+    )
+  );
 }
 
 function speaksOf(wording: Wording, family: WordFamily): boolean {
@@ -138,7 +189,8 @@ function operatorCategory(failure: Failure, rules: readonly ErrorRule[]): string
   const message = bounded(failure.message, MESSAGE_CHARS).toLowerCase();
   for (const { code, messageContains, category } of rules) {
     if (code !== null && code !== failure.code) continue;
-    if (messageContains.length > 0 && !messageContains.some((part) => message.includes(part))) continue;
+    if (messageContains.length > 0 && !messageContains.some((part) => message.includes(part)))
+      continue;
     if (DECISIONS.has(category)) return category;
   }
   return null;
@@ -147,8 +199,12 @@ function operatorCategory(failure: Failure, rules: readonly ErrorRule[]): string
 function decidingRule(shape: Shape, rules: RulesByKind): Rule | undefined {
   const rule = firstMatch(shape, rules);
   if (rule?.vague !== true || shape.dataText === "") return rule;
-  // The words may be in `data` instead. They may also be the caller's own, so they never cost a provider its place.
-  const second = firstMatch({ ...shape, text: shape.dataText, dataText: "", wording: shape.dataWording }, rules);
+  // The words may be in `data` instead. They may also be the caller's own, so they never cost a
+  // provider its place.
+  const second = firstMatch(
+    { ...shape, text: shape.dataText, dataText: "", wording: shape.dataWording },
+    rules,
+  );
   return second !== undefined && second.vague !== true && !cordons(second.category) ? second : rule;
 }
 
@@ -169,13 +225,21 @@ type RulesByKind = ReadonlyMap<string, readonly CompiledRule[]>;
 const RULES_BY_KIND: RulesByKind = byKind(RULES);
 
 function byKind(rules: readonly Rule[]): RulesByKind {
-  const compiled = rules.map((rule): CompiledRule => ({ rule, text: anyOf(rule.text), data: anyOf(rule.data) }));
+  const compiled = rules.map(
+    (rule): CompiledRule => ({ rule, text: anyOf(rule.text), data: anyOf(rule.data) }),
+  );
   return Map.groupBy(compiled, ({ rule }) => rule.kind ?? "error");
 }
 
 function anyOf(phrases: readonly Phrase[] | undefined): RegExp | null {
   if (phrases === undefined) return null;
-  return new RegExp(phrases.map((phrase) => (typeof phrase === "string" ? RegExp.escape(phrase) : `(?:${phrase.source})`)).join("|"));
+  return new RegExp(
+    phrases
+      .map((phrase) =>
+        typeof phrase === "string" ? RegExp.escape(phrase) : `(?:${phrase.source})`,
+      )
+      .join("|"),
+  );
 }
 
 function firstMatch(shape: Shape, rules: RulesByKind): Rule | undefined {
@@ -192,14 +256,16 @@ function matches({ rule, text, data }: CompiledRule, shape: Shape): boolean {
   if (reversed === true && !shape.reversed) return false;
   if (aheadOfExpected === true && !isAheadOfExpected(shape.text)) return false;
   if (text !== null && !text.test(shape.text)) return false;
-  if (words !== undefined && !words.every((family) => speaksOf(shape.wording, family))) return false;
+  if (words !== undefined && !words.every((family) => speaksOf(shape.wording, family)))
+    return false;
   if (without?.some((family) => speaksOf(shape.wording, family)) === true) return false;
   return data === null || data.test(shape.dataText);
 }
 
 const GOT_EXPECTED =
   /\b(?:nonce|sequence)\b.{0,48}?\b(?:got|received|actual|have|given)\b\D{0,12}(\d{1,15})\b.{0,24}?\b(?:expected|expects|want|wanted|needed)\b\D{0,12}(\d{1,15})/;
-const EXPECTED_GOT = /\b(?:expected|expects|want|wanted|needed)\b\D{0,24}(\d{1,15})\b.{0,24}?\b(?:got|received|actual|have|given|but)\b\D{0,12}(\d{1,15})/;
+const EXPECTED_GOT =
+  /\b(?:expected|expects|want|wanted|needed)\b\D{0,24}(\d{1,15})\b.{0,24}?\b(?:got|received|actual|have|given|but)\b\D{0,12}(\d{1,15})/;
 
 /** "got 9, expected 8": a nonce from the future. */
 function isAheadOfExpected(text: string): boolean {
@@ -211,12 +277,16 @@ function isAheadOfExpected(text: string): boolean {
 }
 
 const EXECUTING: ReadonlySet<string> = new Set(
-  "eth_call eth_estimateGas eth_createAccessList eth_simulateV1 eth_callMany debug_traceCall debug_traceCallMany trace_call trace_callMany trace_rawTransaction".split(
-    " ",
-  ),
+  (
+    "eth_call eth_estimateGas eth_createAccessList eth_simulateV1 eth_callMany debug_traceCall " +
+    "debug_traceCallMany trace_call trace_callMany trace_rawTransaction"
+  ).split(" "),
 );
 
-/** Hands something in that is to be executed: `eth_sendRawTransaction` and what chains and vendors have beside it. */
+/**
+ * Hands something in that is to be executed: `eth_sendRawTransaction` and what chains and vendors
+ * have beside it.
+ */
 const SENDING = /^(?:eth_send|[a-z0-9]+_send\w*(?:Transaction|UserOperation|Bundle))/;
 
 function groupsOf(method: Method, name: string): ReadonlySet<MethodGroup> {
@@ -227,11 +297,13 @@ function groupsOf(method: Method, name: string): ReadonlySet<MethodGroup> {
   groups.add(SENDING.test(name) ? "send" : "other");
   if (executes) groups.add("execute");
   else if (groups.has("other")) groups.add("inert");
-  if (category === "logs" || block?.kind === "filter" || name === "eth_getFilterLogs") groups.add("logs");
+  if (category === "logs" || block?.kind === "filter" || name === "eth_getFilterLogs")
+    groups.add("logs");
   if (traces) groups.add("traces");
   if (traces && !executes) groups.add("mined");
   if (category === "subscriptions") groups.add("subscriptions");
-  if (!groups.has("send") && (category === "state" || category === "core" || category === "logs")) groups.add("historic");
+  if (!groups.has("send") && (category === "state" || category === "core" || category === "logs"))
+    groups.add("historic");
   return groups;
 }
 
@@ -239,7 +311,10 @@ function bounded(value: unknown, chars: number): string {
   return typeof value === "string" ? value.slice(0, chars) : "";
 }
 
-/** Lower case; quotes dropped; long hex cut, so that no hash parts two words; white space, `_` and hyphens one space, except minus signs. */
+/**
+ * Lower case; quotes dropped; long hex cut, so that no hash parts two words; white space, `_` and
+ * hyphens one space, except minus signs.
+ */
 function normalise(value: unknown, chars: number): string {
   const text = bounded(value, chars);
   if (text === "") return "";
@@ -273,18 +348,30 @@ function effectOf(effect: CategoryDecision[2], shape: Shape, wallMs: number): Ef
     case "cooldown":
       return cooldown(shape, wallMs);
     case "learn_range":
-      return { kind: "learn", what: "range", maxBlockRange: rangeIn(shape.text) ?? rangeIn(shape.dataText) };
+      return {
+        kind: "learn",
+        what: "range",
+        maxBlockRange: rangeIn(shape.text) ?? rangeIn(shape.dataText),
+      };
     default:
       return effect;
   }
 }
 
 function cooldown(shape: Shape, wallMs: number): Effect {
-  const ms = Math.min(MAX_COOLDOWN_MS, Math.max(MIN_COOLDOWN_MS, Math.round(waitOf(shape, wallMs) ?? DEFAULT_COOLDOWN_MS)));
-  return OF_ONE_METHOD.test(textOf(shape.wording)) ? { kind: "cooldown", ms, scope: "method" } : { kind: "cooldown", ms };
+  const ms = Math.min(
+    MAX_COOLDOWN_MS,
+    Math.max(MIN_COOLDOWN_MS, Math.round(waitOf(shape, wallMs) ?? DEFAULT_COOLDOWN_MS)),
+  );
+  return OF_ONE_METHOD.test(textOf(shape.wording))
+    ? { kind: "cooldown", ms, scope: "method" }
+    : { kind: "cooldown", ms };
 }
 
-/** A limit that is said to be one method's, not one that a gateway names the call before: "method: rate limit exceeded". */
+/**
+ * A limit that is said to be one method's, not one that a gateway names the call before: "method:
+ * rate limit exceeded".
+ */
 const OF_ONE_METHOD =
   /\b(?:this|trac\w*|debug|heavy|expensive) methods?\b|\bmethods? (?:(?:is|are|was|calls?|requests?|has|have|been|rate|currently) )*(?:limit\w*|throttled|exceed\w*|rate limited|reached)\b|\b(?:limit\w*|rate|quota|exceed\w*|too many|many|throttled|calls?|requests?)\b (?:\w+ ){0,3}?(?:for|on|of|to|by|per|calling) (?:\w+ ){0,2}?methods?\b|\btoo many methods?\b/;
 
@@ -295,7 +382,13 @@ const MIN_COOLDOWN_MS = 1_000;
 
 /** The wait the provider names, milliseconds: header, then `data`, then the text. */
 function waitOf({ failure, text, dataText }: Shape, wallMs: number): number | null {
-  return retryAfterMs(failure.retryAfter, wallMs) ?? waitInData(failure.data) ?? waitInText(text) ?? waitInText(dataText) ?? periodInText(text);
+  return (
+    retryAfterMs(failure.retryAfter, wallMs) ??
+    waitInData(failure.data) ??
+    waitInText(text) ??
+    waitInText(dataText) ??
+    periodInText(text)
+  );
 }
 
 const HTTP_DATE = /^[a-z]{3}, (\d{2}) ([a-z]{3}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) gmt$/i;
@@ -308,14 +401,21 @@ function retryAfterMs(value: string | null, wallMs: number): number | null {
   const month = MONTHS.indexOf(monthName.toLowerCase()) / 3 + 1;
   if (day === undefined || !Number.isInteger(month) || month < 1) return null;
   const days = daysSinceEpoch(Number(year), month, Number(day));
-  return (((days * 24 + Number(hour)) * 60 + Number(minute)) * 60 + Number(second)) * 1_000 - wallMs;
+  return (
+    (((days * 24 + Number(hour)) * 60 + Number(minute)) * 60 + Number(second)) * 1_000 - wallMs
+  );
 }
 
-/** Days from 1970-01-01 to a date of the Gregorian calendar; years are counted from March, so that leap days come last. */
+/**
+ * Days from 1970-01-01 to a date of the Gregorian calendar; years are counted from March, so that
+ * leap days come last.
+ */
 function daysSinceEpoch(year: number, month: number, day: number): number {
   const y = month <= 2 ? year - 1 : year;
   const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
-  return y * 365 + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + dayOfYear - 719_468;
+  return (
+    y * 365 + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + dayOfYear - 719_468
+  );
 }
 
 const SECONDS_FIELDS = ["backoff_seconds", "retry_after_seconds", "retry_after", "retryAfter"];
@@ -333,7 +433,9 @@ function waitInData(data: unknown): number | null {
 }
 
 function field(data: unknown, name: string): unknown {
-  return typeof data === "object" && data !== null && Object.hasOwn(data, name) ? Object.getOwnPropertyDescriptor(data, name)?.value : undefined;
+  return typeof data === "object" && data !== null && Object.hasOwn(data, name)
+    ? Object.getOwnPropertyDescriptor(data, name)?.value
+    : undefined;
 }
 
 const UNIT_MS: ReadonlyMap<string, number> = new Map([
@@ -343,10 +445,12 @@ const UNIT_MS: ReadonlyMap<string, number> = new Map([
   ["h", 3_600_000],
   ["d", 86_400_000],
 ]);
-const PART = /(\d{1,9}(?:\.\d{1,9})?) ?(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h)(?![a-z])/g;
+const PART =
+  /(\d{1,9}(?:\.\d{1,9})?) ?(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h)(?![a-z])/g;
 const WAIT =
   /\b(?:retry|retrying|try again|wait|back ?off|resets?|resume|available)\b[^0-9]{0,32}((?:\d{1,9}(?:\.\d{1,9})? ?(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h)(?![a-z]) ?){1,4})/;
-const PERIOD = /\b\d[\d,]{0,11} ?(?:requests? |calls? |reqs? )?(?:\/|per |an? |in (?:an? |1 )?) ?(seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d)\b/;
+const PERIOD =
+  /\b\d[\d,]{0,11} ?(?:requests? |calls? |reqs? )?(?:\/|per |an? |in (?:an? |1 )?) ?(seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d)\b/;
 
 /** "try again in 4m40.2s", "please wait 23 seconds". */
 function waitInText(text: string): number | null {
@@ -372,7 +476,10 @@ const LIMIT =
   /\b(?:max(?:imum)?|limit(?:ed)?|up to|at most|over|exceeds?|greater than|larger than|bigger than|smaller than|less than|more than|within)\b[^0-9/.]{0,48}(?<![-\dx.])(?:0(?: ?- ?| to | ))?(\d{1,3}(?:,\d{3}){1,3}|\d{1,10})(k)?(?![\dxk]|[.,]\d)(?! ?(?:results|logs|bytes|[km]b\b|seconds|secs|s\b|ms\b|requests|addresses|topics|%))/g;
 const COMPARED = /\b\d[\d,]{0,12} ?> ?(\d[\d,]{0,12})/;
 
-/** The largest block range the text allows; null when it names none. Of several numbers the smallest: it was not too large for anybody. */
+/**
+ * The largest block range the text allows; null when it names none. Of several numbers the
+ * smallest: it was not too large for anybody.
+ */
 function rangeIn(text: string): number | null {
   const compared = COMPARED.exec(text)?.[1];
   if (compared !== undefined) return asRange(compared, undefined);

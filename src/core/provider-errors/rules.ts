@@ -1,5 +1,7 @@
-// The shapes of provider errors as data: an ordered table in which the first rule that matches names the category. Rules describe families
-// (what is said to be too large, missing, spent or broken), not single messages; words come before codes, since vendors use one code for many things.
+// The shapes of provider errors as data: an ordered table in which the first rule that matches
+// names the category. Rules describe families (what is said to be too large, missing, spent or
+// broken), not single messages; words come before codes, since vendors use one code for many
+// things.
 import type { MethodGroup, Phrase, Rule } from "./category.ts";
 import { FAMILY_RULES, WEAK_FAMILY_RULES } from "./families.ts";
 
@@ -10,15 +12,24 @@ const TRANSACTION: readonly MethodGroup[] = ["send", "execute"];
 
 /** Two of these words near each other, in either order. */
 function near(some: string, others: string, chars: number): RegExp {
-  return new RegExp(`\\b(?:${some})\\b.{0,${chars}}\\b(?:${others})|\\b(?:${others})\\b.{0,${chars}}\\b(?:${some})\\b`);
+  return new RegExp(
+    `\\b(?:${some})\\b.{0,${chars}}\\b(?:${others})|\\b(?:${others})\\b.{0,${chars}}\\b(?:${some})\\b`,
+  );
 }
 
-/** Codes under which a message may echo what the caller sent: never read as a refusal before the words were found to be about parameters. */
+/**
+ * Codes under which a message may echo what the caller sent: never read as a refusal before the
+ * words were found to be about parameters.
+ */
 const ECHOING: readonly number[] = [-32602];
 
 const QUOTA_EXHAUSTED: readonly Phrase[] = [
   /\bmonthly\b.{0,32}(?:capacity|quota|limit|request|usage|compute|credit|cu)/,
-  near("(?:this|the|for|of|per) (?:calendar )?month", "reached|exceeded|exhausted|used|spent|over", 48),
+  near(
+    "(?:this|the|for|of|per) (?:calendar )?month",
+    "reached|exceeded|exhausted|used|spent|over",
+    48,
+  ),
 ];
 const QUOTA: readonly Phrase[] = [
   /\bdaily\b.{0,24}(?:request|limit|quota|capacity|credit|cu\b|compute|included|allowance|units?)/,
@@ -33,10 +44,16 @@ const QUOTA: readonly Phrase[] = [
   /\b(?:usage|requests?|calls?) (?:limit|cap|allowance) (?:for|of|on|in) (?:your|the|this) (?:\w+ ){0,2}(?:plan|tier|package|subscription)/,
   /(?:trial|subscription|plan) (?:period )?(?:has |is )?(?:ended|expired|over)\b/,
 ];
-const TIMES = "(?:(?<!gas )\\bper |\\/ ?|\\b(?:an?|every|of|each) )(?:second|sec|s|minute|min)\\b|\\b(?:rps|qps|cups|tps)\\b";
-const TOO_MUCH = "\\b(?:limit(?:ed|s)?|exceed(?:s|ed|ing)?|reached|too (?:many|fast|high)|capacity|allowance|max(?:imum)?|higher than)\\b";
+const TIMES =
+  "(?:(?<!gas )\\bper |\\/ ?|\\b(?:an?|every|of|each) " +
+  ")(?:second|sec|s|minute|min)\\b|\\b(?:rps|qps|cups|tps)\\b";
+const TOO_MUCH =
+  "\\b(?:limit(?:ed|s)?|exceed(?:s|ed|ing)?|reached|too " +
+  "(?:many|fast|high)|capacity|allowance|max(?:imum)?|higher than)\\b";
 /** So much in a short time. */
-const PER_TIME: readonly Phrase[] = [new RegExp(`${TOO_MUCH}.{0,64}(?:${TIMES})|(?:${TIMES}).{0,48}${TOO_MUCH}`)];
+const PER_TIME: readonly Phrase[] = [
+  new RegExp(`${TOO_MUCH}.{0,64}(?:${TIMES})|(?:${TIMES}).{0,48}${TOO_MUCH}`),
+];
 /** Words that speak of a rate and of nothing else. */
 const PLAIN_RATE: readonly Phrase[] = [
   /\brate ?limit/,
@@ -71,33 +88,77 @@ const AUTH: readonly Phrase[] = [
   /\baccount (?:is |has been |was )?(?:suspended|disabled|deactivated|blocked|inactive)/,
 ];
 
-// Ordered: the first match wins. First what carries the caller's own words (a revert reason may read "invalid api key"), then what is about the
-// transaction, then refusals of the provider from the most to the least particular, then codes, then HTTP statuses.
+// Ordered: the first match wins. First what carries the caller's own words (a revert reason may
+// read "invalid api key"), then what is about the transaction, then refusals of the provider from
+// the most to the least particular, then codes, then HTTP statuses.
 const PLAIN_RULES: readonly Rule[] = [
   { kind: "network", category: "connection_rate_limit", from: [232], text: ["enhance your calm"] },
-  { kind: "network", category: "network", from: [231, 1889, 1890, 1991, 1992, 2099, 2100, 2211, 2215, 2216] },
+  {
+    kind: "network",
+    category: "network",
+    from: [231, 1889, 1890, 1991, 1992, 2099, 2100, 2211, 2215, 2216],
+  },
   { kind: "unsent", category: "unsent", from: [] },
   { kind: "timeout", category: "timeout", from: [] },
 
   // Bodies that are no JSON-RPC answer: the status speaks, and for refusals the words.
   { kind: "body", category: "rate_limit", from: [2161], status: [400, 499], text: PER_TIME },
-  { kind: "body", category: "quota_exhausted", from: [1844], status: [400, 499], text: QUOTA_EXHAUSTED },
-  { kind: "body", category: "quota", from: [71, 1948, 2051, 2052, 2053, 2168, 2171], status: [400, 499], text: QUOTA },
-  { kind: "body", category: "quota", from: [1950], status: [429, 429], text: [/^\W*(?:message\W+)?limit exceeded\W*$/] },
+  {
+    kind: "body",
+    category: "quota_exhausted",
+    from: [1844],
+    status: [400, 499],
+    text: QUOTA_EXHAUSTED,
+  },
+  {
+    kind: "body",
+    category: "quota",
+    from: [71, 1948, 2051, 2052, 2053, 2168, 2171],
+    status: [400, 499],
+    text: QUOTA,
+  },
+  {
+    kind: "body",
+    category: "quota",
+    from: [1950],
+    status: [429, 429],
+    text: [/^\W*(?:message\W+)?limit exceeded\W*$/],
+  },
   {
     kind: "body",
     category: "rate_limit",
-    from: [62, 1839, 1840, 1845, 1942, 1943, 1944, 2042, 2046, 2047, 2048, 2049, 2155, 2158, 2159, 2160, 2167],
+    from: [
+      62, 1839, 1840, 1845, 1942, 1943, 1944, 2042, 2046, 2047, 2048, 2049, 2155, 2158, 2159, 2160,
+      2167,
+    ],
     status: [400, 499],
     text: RATE,
   },
   { kind: "body", category: "rate_limit", from: [2043, 2163, 2165], status: [429, 429] },
   { kind: "body", category: "quota", from: [], status: [200, 299], text: QUOTA },
-  { kind: "body", category: "rate_limit", from: [2044, 2166], status: [200, 299], text: PLAIN_RATE },
-  { kind: "body", category: "auth", from: [1849, 1850, 1851, 1956, 2055, 2056, 2058, 2059, 2174, 2175, 2178], status: [401, 401] },
+  {
+    kind: "body",
+    category: "rate_limit",
+    from: [2044, 2166],
+    status: [200, 299],
+    text: PLAIN_RATE,
+  },
+  {
+    kind: "body",
+    category: "auth",
+    from: [1849, 1850, 1851, 1956, 2055, 2056, 2058, 2059, 2174, 2175, 2178],
+    status: [401, 401],
+  },
   { kind: "body", category: "quota", from: [], status: [402, 402] },
   { kind: "body", category: "auth", from: [1957, 2060, 2173], status: [400, 403], text: AUTH },
-  { kind: "body", category: "method_unsupported", from: [], status: [400, 499], words: ["method", "unserved"], without: ["credential", "network"] },
+  {
+    kind: "body",
+    category: "method_unsupported",
+    from: [],
+    status: [400, 499],
+    words: ["method", "unserved"],
+    without: ["credential", "network"],
+  },
   {
     kind: "body",
     category: "method_unsupported",
@@ -109,9 +170,22 @@ const PLAIN_RULES: readonly Rule[] = [
   },
   { kind: "body", category: "forbidden", from: [1854, 1955, 2057, 2176, 2177], status: [403, 403] },
   { kind: "body", category: "endpoint_missing", from: [], status: [300, 399] },
-  // Nothing but the status: the door does not take this method. With a page behind it, it is no door at all.
-  { kind: "body", category: "method_unsupported", from: [132], status: [405, 405], text: [/^\s*$|^the body is empty$/] },
-  { kind: "body", category: "method_unsupported", from: [], status: [415, 415], text: [/^\s*$|^the body is empty$/] },
+  // Nothing but the status: the door does not take this method. With a page behind it, it is no
+  // door at all.
+  {
+    kind: "body",
+    category: "method_unsupported",
+    from: [132],
+    status: [405, 405],
+    text: [/^\s*$|^the body is empty$/],
+  },
+  {
+    kind: "body",
+    category: "method_unsupported",
+    from: [],
+    status: [415, 415],
+    text: [/^\s*$|^the body is empty$/],
+  },
   { kind: "body", category: "endpoint_missing", from: [233], status: [404, 405] },
   { kind: "body", category: "endpoint_missing", from: [], status: [410, 410] },
   { kind: "body", category: "timeout", from: [2210], status: [408, 408] },
@@ -122,18 +196,26 @@ const PLAIN_RULES: readonly Rule[] = [
   {
     kind: "body",
     category: "server",
-    from: [226, 228, 1887, 1888, 1984, 1985, 1988, 1989, 1990, 2089, 2092, 2096, 2097, 2098, 2205, 2206, 2212, 2213, 2214],
+    from: [
+      226, 228, 1887, 1888, 1984, 1985, 1988, 1989, 1990, 2089, 2092, 2096, 2097, 2098, 2205, 2206,
+      2212, 2213, 2214,
+    ],
     status: [500, 599],
   },
-  { kind: "body", category: "bad_body", from: [227, 229, 230, 1891, 1892, 1993, 1994, 2101, 2102, 2217, 2218] },
+  {
+    kind: "body",
+    category: "bad_body",
+    from: [227, 229, 230, 1891, 1892, 1993, 1994, 2101, 2102, 2217, 2218],
+  },
 ];
 
 const EXECUTION_RULES: readonly Rule[] = [
   {
     category: "revert",
     from: [
-      137, 138, 139, 140, 141, 142, 145, 1331, 1332, 1333, 1334, 1335, 1337, 1338, 1510, 1511, 1512, 1513, 1514, 1655, 1768, 1769, 1812, 1813, 1815, 1914, 1915,
-      1916, 1920, 1921, 2014, 2015, 2016, 2017, 2130, 2131, 2132, 2133, 2244, 2245, 2246, 2247, 2248,
+      137, 138, 139, 140, 141, 142, 145, 1331, 1332, 1333, 1334, 1335, 1337, 1338, 1510, 1511, 1512,
+      1513, 1514, 1655, 1768, 1769, 1812, 1813, 1815, 1914, 1915, 1916, 1920, 1921, 2014, 2015,
+      2016, 2017, 2130, 2131, 2132, 2133, 2244, 2245, 2246, 2247, 2248,
     ],
     text: [
       "execution reverted",
@@ -148,10 +230,19 @@ const EXECUTION_RULES: readonly Rule[] = [
     category: "revert",
     from: [1329, 1330, 1336, 1656],
     methods: EXECUTE,
-    text: [/\brevert(?:ed)?\b/, /\bpanic(?: code)?:? ?\(?0x/, /message execution failed|validation revert/],
+    text: [
+      /\brevert(?:ed)?\b/,
+      /\bpanic(?: code)?:? ?\(?0x/,
+      /message execution failed|validation revert/,
+    ],
   },
   { category: "revert", from: [2134], methods: SEND, text: [/\breverted\b|\baa(?![23]1)\d\d\b/] },
-  { category: "revert", from: [], methods: EXECUTE, data: [/^(?:reverted |revert: )?0x(?:08c379a0|4e487b71)/] },
+  {
+    category: "revert",
+    from: [],
+    methods: EXECUTE,
+    data: [/^(?:reverted |revert: )?0x(?:08c379a0|4e487b71)/],
+  },
   { category: "block_missing", from: [86], codes: [3], text: ["unknown block"] },
   { category: "halt", from: [1347], methods: EXECUTE, text: ["error function selector"] },
   { category: "underpriced", from: [], methods: EXECUTE, codes: [3], text: ["block base fee"] },
@@ -171,8 +262,9 @@ const EXECUTION_RULES: readonly Rule[] = [
   {
     category: "halt",
     from: [
-      143, 144, 146, 147, 148, 149, 150, 151, 1339, 1340, 1341, 1342, 1344, 1349, 1515, 1516, 1518, 1519, 1658, 1770, 1771, 1918, 1919, 2018, 2019, 2020, 2021,
-      2022, 2135, 2136, 2137, 2138, 2139, 2249, 2250, 2251, 2252,
+      143, 144, 146, 147, 148, 149, 150, 151, 1339, 1340, 1341, 1342, 1344, 1349, 1515, 1516, 1518,
+      1519, 1658, 1770, 1771, 1918, 1919, 2018, 2019, 2020, 2021, 2022, 2135, 2136, 2137, 2138,
+      2139, 2249, 2250, 2251, 2252,
     ],
     text: [
       /\bevm error\b/,
@@ -207,21 +299,37 @@ const REQUEST_RULES: readonly Rule[] = [
   {
     category: "batch",
     from: [213, 1364, 1365, 1527, 2037, 2152, 2266, 2267],
-    text: ["validation errors in batch", "calls in batch request", /\bbatch (?:\w+ )?(?:size|request|limit|is|of|too)\b/],
+    text: [
+      "validation errors in batch",
+      "calls in batch request",
+      /\bbatch (?:\w+ )?(?:size|request|limit|is|of|too)\b/,
+    ],
   },
   { category: "parse", from: [208, 215], codes: [-32700, -32601, -32600], text: ["parse error"] },
   { category: "parse", from: [1928, 2028, 2145, 2260], codes: [-32700] },
-  { category: "subscription_unsupported", from: [1324, 1934, 2034], methods: ["subscriptions"], codes: [-32601, -32004] },
+  {
+    category: "subscription_unsupported",
+    from: [1324, 1934, 2034],
+    methods: ["subscriptions"],
+    codes: [-32601, -32004],
+  },
   {
     category: "method_unsupported",
-    from: [123, 124, 1320, 1321, 1323, 1441, 1444, 1583, 1707, 1713, 1930, 1933, 2031, 2032, 2038, 2146, 2147, 2150, 2261, 2263],
+    from: [
+      123, 124, 1320, 1321, 1323, 1441, 1444, 1583, 1707, 1713, 1930, 1933, 2031, 2032, 2038, 2146,
+      2147, 2150, 2261, 2263,
+    ],
     codes: [-32601],
   },
   {
     category: "subscription_unsupported",
     from: [133, 134, 1325, 1668],
     methods: ["subscriptions"],
-    text: [/not (?:supported|available|found|exist|enabled|allowed|implemented)/, "unsupported", "websocket"],
+    text: [
+      /not (?:supported|available|found|exist|enabled|allowed|implemented)/,
+      "unsupported",
+      "websocket",
+    ],
   },
   {
     category: "method_unsupported",
@@ -235,7 +343,10 @@ const REQUEST_RULES: readonly Rule[] = [
   // Names the method, so it may hold anything a caller called a method.
   {
     category: "method_unsupported",
-    from: [125, 127, 128, 1307, 1308, 1313, 1314, 1316, 1318, 1322, 1440, 1442, 1447, 1584, 1589, 1590, 1685, 1709, 1710, 1714, 1786, 1929, 1931, 2264, 2265],
+    from: [
+      125, 127, 128, 1307, 1308, 1313, 1314, 1316, 1318, 1322, 1440, 1442, 1447, 1584, 1589, 1590,
+      1685, 1709, 1710, 1714, 1786, 1929, 1931, 2264, 2265,
+    ],
     text: [
       /\bmethods?\b.{0,120}?\b(?:does not exist|not exist|is not available|not available|not found|not supported|unsupported|not whitelisted|not enabled|disabled|not allowed|not permitted|not implemented|not recogni[sz]ed|unavailable|is blocked|is restricted)\b/,
       /\b(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid|disallowed|restricted) (?:json ?rpc |rpc )?method\b/,
@@ -243,11 +354,24 @@ const REQUEST_RULES: readonly Rule[] = [
       /\b(?:not|no|isnt|doesnt)\b.{0,32}\b(?:access|call|use|invoke|execute|run)\b (?:to )?(?:the |this )?(?:rpc )?method\b/,
     ],
   },
-  { category: "tag_unsupported", from: [1831], text: [/(?:unknown|invalid) variant:? (?:finali[sz]ed|safe|pending)\b/] },
-  { category: "dialect", from: [136], text: [/invalid type: (?:map|string|struct|object|sequence|integer).{0,40}expected.{0,24}block/] },
+  {
+    category: "tag_unsupported",
+    from: [1831],
+    text: [/(?:unknown|invalid) variant:? (?:finali[sz]ed|safe|pending)\b/],
+  },
+  {
+    category: "dialect",
+    from: [136],
+    text: [
+      /invalid type: (?:map|string|struct|object|sequence|integer).{0,40}expected.{0,24}block/,
+    ],
+  },
   {
     category: "invalid_params",
-    from: [210, 211, 212, 1353, 1354, 1355, 1358, 1522, 1523, 1776, 1777, 1922, 1923, 1924, 2023, 2142, 2144, 2255, 2256, 2258],
+    from: [
+      210, 211, 212, 1353, 1354, 1355, 1358, 1522, 1523, 1776, 1777, 1922, 1923, 1924, 2023, 2142,
+      2144, 2255, 2256, 2258,
+    ],
     text: [
       /invalid (?:argument|parameter)s?\b(?! supplied)/,
       "missing value for required argument",
@@ -266,7 +390,10 @@ const REQUEST_RULES: readonly Rule[] = [
   },
 ];
 
-/** Refusals by plan that speak of time, and of money that is spent: not the node's time, and not the sender's money. */
+/**
+ * Refusals by plan that speak of time, and of money that is spent: not the node's time, and not the
+ * sender's money.
+ */
 const PLAN_RULES: readonly Rule[] = [
   {
     category: "rate_limit",
@@ -276,19 +403,46 @@ const PLAN_RULES: readonly Rule[] = [
       /\b(?:free|trial|public|lower) (?:tier|plan)\b.{0,48}(?:time ?out|timed out|time limit)/,
     ],
   },
-  { category: "rate_limit", from: [1536, 1537], methods: ["send", "execute", "logs"], except: ECHOING, text: PER_TIME },
-  { category: "quota_exhausted", from: [], methods: ["send", "execute", "logs"], except: ECHOING, text: QUOTA_EXHAUSTED },
-  { category: "quota", from: [], methods: ["send", "execute", "logs"], except: ECHOING, text: QUOTA },
+  {
+    category: "rate_limit",
+    from: [1536, 1537],
+    methods: ["send", "execute", "logs"],
+    except: ECHOING,
+    text: PER_TIME,
+  },
+  {
+    category: "quota_exhausted",
+    from: [],
+    methods: ["send", "execute", "logs"],
+    except: ECHOING,
+    text: QUOTA_EXHAUSTED,
+  },
+  {
+    category: "quota",
+    from: [],
+    methods: ["send", "execute", "logs"],
+    except: ECHOING,
+    text: QUOTA,
+  },
 ];
 
 const TRANSACTION_RULES: readonly Rule[] = [
-  // The tracer replays a mined transaction, which had its funds and nonce: the tracer lacks the state.
-  { category: "trace_state", from: [152, 1373], methods: ["mined"], text: [/insufficient ?(?:funds|balance)/, /nonce too (?:low|high)/] },
+  // The tracer replays a mined transaction, which had its funds and nonce: the tracer lacks the
+  // state.
+  {
+    category: "trace_state",
+    from: [152, 1373],
+    methods: ["mined"],
+    text: [/insufficient ?(?:funds|balance)/, /nonce too (?:low|high)/],
+  },
   { category: "execution_info", from: [], methods: SEND, text: [/was added to the mempool but/] },
   { category: "sender_rate_limit", from: [73], text: ["sender is over rate limit"] },
   {
     category: "replacement_underpriced",
-    from: [177, 178, 1047, 1048, 1049, 1050, 1051, 1052, 1053, 1054, 1055, 1374, 1641, 1642, 1755, 1756, 1804, 1906, 2115, 2116, 2231],
+    from: [
+      177, 178, 1047, 1048, 1049, 1050, 1051, 1052, 1053, 1054, 1055, 1374, 1641, 1642, 1755, 1756,
+      1804, 1906, 2115, 2116, 2231,
+    ],
     methods: SEND,
     text: [
       /replacement ?(?:not ?allowed|(?:transaction |tx )?(?:underpriced|is underpriced|fee|gas))/,
@@ -312,8 +466,9 @@ const TRANSACTION_RULES: readonly Rule[] = [
   {
     category: "tx_known",
     from: [
-      154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 166, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1377, 1378, 1627, 1628, 1629,
-      1742, 1743, 1744, 1803, 2007, 2103, 2104, 2219,
+      154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 166, 1001, 1002, 1003, 1004, 1005,
+      1006, 1007, 1008, 1009, 1010, 1377, 1378, 1627, 1628, 1629, 1742, 1743, 1744, 1803, 2007,
+      2103, 2104, 2219,
     ],
     methods: SEND,
     text: [
@@ -327,7 +482,10 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "nonce_low",
-    from: [165, 167, 168, 169, 170, 171, 174, 1011, 1012, 1013, 1014, 1015, 1016, 1631, 1745, 1747, 1802, 1808, 1893, 1894, 1895, 1996, 1997, 2220, 2222],
+    from: [
+      165, 167, 168, 169, 170, 171, 174, 1011, 1012, 1013, 1014, 1015, 1016, 1631, 1745, 1747, 1802,
+      1808, 1893, 1894, 1895, 1996, 1997, 2220, 2222,
+    ],
     methods: TRANSACTION,
     text: [
       /nonce.{0,24}too ?(?:low|small|old)/,
@@ -338,7 +496,10 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "nonce_gap",
-    from: [175, 176, 1025, 1026, 1027, 1028, 1029, 1031, 1376, 1634, 1635, 1636, 1748, 1749, 1896, 1897, 1898, 1899, 1999, 2108, 2224],
+    from: [
+      175, 176, 1025, 1026, 1027, 1028, 1029, 1031, 1376, 1634, 1635, 1636, 1748, 1749, 1896, 1897,
+      1898, 1899, 1999, 2108, 2224,
+    ],
     methods: TRANSACTION,
     text: [
       /nonce.{0,24}too ?(?:high|far|distant|big|large)/,
@@ -350,7 +511,10 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "nonce_low",
-    from: [172, 173, 1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1375, 1630, 1632, 1633, 1746, 1995, 2105, 2106, 2107, 2221],
+    from: [
+      172, 173, 1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1375, 1630, 1632, 1633, 1746, 1995,
+      2105, 2106, 2107, 2221,
+    ],
     methods: TRANSACTION,
     text: [
       /(?:invalid|incorrect|wrong|bad|stale|unexpected) (?:transaction |tx |account )?nonce/,
@@ -374,7 +538,12 @@ const TRANSACTION_RULES: readonly Rule[] = [
       /\bspammer\b/,
     ],
   },
-  { category: "fee_cap", from: [194, 1067, 1068, 2005], methods: SEND, text: ["exceeds the configured cap", "fee cap exceeded"] },
+  {
+    category: "fee_cap",
+    from: [194, 1067, 1068, 2005],
+    methods: SEND,
+    text: ["exceeds the configured cap", "fee cap exceeded"],
+  },
   {
     category: "node_policy",
     from: [1080, 1081, 1082, 1083, 1084, 1832, 2128],
@@ -389,8 +558,9 @@ const TRANSACTION_RULES: readonly Rule[] = [
   {
     category: "insufficient_funds",
     from: [
-      153, 190, 191, 192, 193, 1056, 1057, 1058, 1059, 1060, 1061, 1062, 1063, 1064, 1065, 1066, 1494, 1495, 1496, 1497, 1498, 1643, 1644, 1757, 1758, 1774,
-      1775, 1801, 1809, 1900, 1901, 1902, 1903, 2000, 2109, 2110, 2111, 2112, 2223, 2225, 2226, 2227, 2228,
+      153, 190, 191, 192, 193, 1056, 1057, 1058, 1059, 1060, 1061, 1062, 1063, 1064, 1065, 1066,
+      1494, 1495, 1496, 1497, 1498, 1643, 1644, 1757, 1758, 1774, 1775, 1801, 1809, 1900, 1901,
+      1902, 1903, 2000, 2109, 2110, 2111, 2112, 2223, 2225, 2226, 2227, 2228,
     ],
     methods: TRANSACTION,
     text: [
@@ -407,8 +577,10 @@ const TRANSACTION_RULES: readonly Rule[] = [
   {
     category: "underpriced",
     from: [
-      179, 180, 181, 182, 183, 184, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1486, 1487, 1488, 1489, 1490,
-      1491, 1492, 1493, 1637, 1638, 1639, 1640, 1750, 1751, 1752, 1753, 1754, 1800, 1807, 1904, 1905, 2001, 2002, 2003, 2113, 2114, 2117, 2230, 2234,
+      179, 180, 181, 182, 183, 184, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039, 1040, 1041,
+      1042, 1043, 1044, 1045, 1046, 1486, 1487, 1488, 1489, 1490, 1491, 1492, 1493, 1637, 1638,
+      1639, 1640, 1750, 1751, 1752, 1753, 1754, 1800, 1807, 1904, 1905, 2001, 2002, 2003, 2113,
+      2114, 2117, 2230, 2234,
     ],
     methods: TRANSACTION,
     text: [
@@ -424,12 +596,19 @@ const TRANSACTION_RULES: readonly Rule[] = [
   { category: "sequencer_pool_full", from: [197], methods: SEND, text: [/sequencer.{0,40}full\b/] },
   {
     category: "pool_full",
-    from: [195, 196, 198, 1069, 1070, 1071, 1072, 1073, 1074, 1499, 1500, 1501, 1645, 1646, 1759, 1760, 1805, 2006, 2118, 2120, 2235],
+    from: [
+      195, 196, 198, 1069, 1070, 1071, 1072, 1073, 1074, 1499, 1500, 1501, 1645, 1646, 1759, 1760,
+      1805, 2006, 2118, 2120, 2235,
+    ],
     methods: SEND,
     text: [
       /(?:pool|mempool|queue)(?: is)? ?(?:full|overflow)/,
       /(?:pool|mempool|queue)\b.{0,16}(?:reached (?:its|the) limit|because of the limit)/,
-      near("(?:tx|transaction )?pool|mem ?pool|tx ?pool|queue", "limit reached|capacity exceeded|at capacity", 12),
+      near(
+        "(?:tx|transaction )?pool|mem ?pool|tx ?pool|queue",
+        "limit reached|capacity exceeded|at capacity",
+        12,
+      ),
       /too many transactions in the (?:queue|pool|mempool)|dropped due to limit/,
     ],
   },
@@ -452,8 +631,10 @@ const TRANSACTION_RULES: readonly Rule[] = [
   {
     category: "tx_invalid",
     from: [
-      200, 201, 203, 204, 205, 206, 1087, 1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096, 1097, 1098, 1099, 1100, 1102, 1103, 1104, 1105, 1106, 1107,
-      1109, 1110, 1111, 1112, 1648, 1763, 1764, 1810, 1908, 1910, 1911, 2009, 2010, 2121, 2125, 2126, 2129, 2238, 2239, 2240, 2241,
+      200, 201, 203, 204, 205, 206, 1087, 1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096,
+      1097, 1098, 1099, 1100, 1102, 1103, 1104, 1105, 1106, 1107, 1109, 1110, 1111, 1112, 1648,
+      1763, 1764, 1810, 1908, 1910, 1911, 2009, 2010, 2121, 2125, 2126, 2129, 2238, 2239, 2240,
+      2241,
     ],
     methods: SEND,
     text: [
@@ -471,7 +652,8 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
 ];
 
-// Largest shapes first: what was found, then how many blocks were asked for, then what the filter names.
+// Largest shapes first: what was found, then how many blocks were asked for, then what the filter
+// names.
 const AHEAD: readonly Phrase[] = [
   /beyond (?:the )?(?:current |latest |chain )?(?:head|tip)/,
   "after last accepted block",
@@ -494,12 +676,17 @@ const PRUNED: readonly Phrase[] = [
   /\bpruned|\bpruning|\bpurged|cleaned up|garbage collected/,
   /\barchiv(?:e|al) (?:request|node|data|state|mode|access|plan)|(?:not|needs?|requires?) an archive/,
   "missing trie node",
-  near("historical|pre bedrock|pre nitro", "state|data|rpc|balance|blocks?|query|access|execution", 24),
+  near(
+    "historical|pre bedrock|pre nitro",
+    "state|data|rpc|balance|blocks?|query|access|execution",
+    24,
+  ),
   /version (?:\d+ )?does not exist/,
   near("state|history", "expired", 16),
   near(
     "state|history|ancient|old|blocks?|data|logs|receipts?",
-    "discarded|removed|deleted|no longer (?:available|stored|kept)|not (?:stored|kept|retained)|retention",
+    "discarded|removed|deleted|no longer (?:available|stored|kept)|not " +
+      "(?:stored|kept|retained)|retention",
     32,
   ),
   /(?:use|query|need|try|requires?) an? archiv|archive (?:endpoint|data)/,
@@ -524,7 +711,11 @@ const RANGE: readonly Phrase[] = [
   "must be smaller than size",
 ];
 
-const TIMED_OUT: readonly Phrase[] = [/\btime(?:d)? ?out\b|\betimedout\b|deadlineexceeded/, "deadline exceeded", "took too long"];
+const TIMED_OUT: readonly Phrase[] = [
+  /\btime(?:d)? ?out\b|\betimedout\b|deadlineexceeded/,
+  "deadline exceeded",
+  "took too long",
+];
 
 const LOG_RULES: readonly Rule[] = [
   {
@@ -544,13 +735,18 @@ const LOG_RULES: readonly Rule[] = [
       /(?:from|begin|start) ?block\b(?! and| to ).{0,24}(?:after|greater|higher|before|lower|less) .{0,16}(?:to|end) ?block/,
     ],
   },
-  { category: "block_ahead", from: [94, 1295, 1297, 1702, 1704, 1976, 2077], methods: LOGS, text: AHEAD },
+  {
+    category: "block_ahead",
+    from: [94, 1295, 1297, 1702, 1704, 1976, 2077],
+    methods: LOGS,
+    text: AHEAD,
+  },
   { category: "block_range", from: [15], methods: LOGS, text: ["number of requested blocks"] },
   {
     category: "result_size",
     from: [
-      1, 3, 4, 18, 19, 20, 23, 38, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 1481, 1482, 1483, 1484, 1485, 1623, 1624, 1625, 1626, 1738, 1739, 1740, 1741, 1796,
-      1861, 1964, 2067, 2068, 2183,
+      1, 3, 4, 18, 19, 20, 23, 38, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 1481, 1482, 1483, 1484,
+      1485, 1623, 1624, 1625, 1626, 1738, 1739, 1740, 1741, 1796, 1861, 1964, 2067, 2068, 2183,
     ],
     methods: LOGS,
     text: [
@@ -561,27 +757,46 @@ const LOG_RULES: readonly Rule[] = [
       /\b(?:results?|result set|logs|log count|entries|events)\b(?:(?!range).){0,16}\b(?:exceeds?|exceeded|too many|too large)|\b(?:exceeds?|exceeded|too many|too large)\b.{0,16}\b(?:results?|logs|entries|events)/,
     ],
   },
-  { category: "filter_unaddressed", from: [10], methods: LOGS, text: ["less number of addresses", "specify an address"] },
+  {
+    category: "filter_unaddressed",
+    from: [10],
+    methods: LOGS,
+    text: ["less number of addresses", "specify an address"],
+  },
   {
     category: "filter_size",
     from: [40, 41, 1259, 1260, 1261, 1825, 1966],
     methods: LOGS,
-    text: ["addresses or topics", /(?:too many|max\w*) (?:addresses|topics|filters)/, /contains [\d,]+ (?:filters|addresses|topics)/],
+    text: [
+      "addresses or topics",
+      /(?:too many|max\w*) (?:addresses|topics|filters)/,
+      /contains [\d,]+ (?:filters|addresses|topics)/,
+    ],
   },
   { category: "rate_limit", from: [2039], methods: LOGS, except: ECHOING, text: PLAIN_RATE },
-  // Above the head of the node, where it says so as a server; too many blocks, or upside down, where it says so as a judge of parameters.
-  { category: "block_missing", from: [113], methods: LOGS, codes: [-32000], text: ["invalid block range"] },
+  // Above the head of the node, where it says so as a server; too many blocks, or upside down,
+  // where it says so as a judge of parameters.
+  {
+    category: "block_missing",
+    from: [113],
+    methods: LOGS,
+    codes: [-32000],
+    text: ["invalid block range"],
+  },
   { category: "range_unclear", from: [36, 1793], methods: LOGS, text: ["invalid block range"] },
   { category: "pruned", from: [1568, 1862], methods: LOGS, text: PRUNED },
-  // A proxy of our own kind reports the limit of one of its upstreams: not its own limit, so nothing to learn.
+  // A proxy of our own kind reports the limit of one of its upstreams: not its own limit, so
+  // nothing to learn.
   { category: "range_unclear", from: [43, 2064], methods: LOGS, codes: [-32012], text: RANGE },
   {
     category: "block_range",
     from: [
-      2, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 21, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 37, 42, 45, 1232, 1233, 1234, 1235, 1236, 1237, 1238,
-      1239, 1240, 1241, 1242, 1243, 1244, 1245, 1246, 1247, 1248, 1249, 1250, 1251, 1380, 1381, 1382, 1471, 1472, 1473, 1474, 1475, 1476, 1477, 1478, 1479,
-      1480, 1613, 1614, 1615, 1616, 1617, 1618, 1619, 1620, 1621, 1622, 1730, 1731, 1732, 1733, 1734, 1735, 1736, 1737, 1783, 1826, 1827, 1828, 1829, 1855,
-      1856, 1858, 1859, 1958, 1959, 1960, 1961, 1962, 1963, 2061, 2062, 2063, 2065, 2066, 2179, 2182,
+      2, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 21, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34,
+      35, 37, 42, 45, 1232, 1233, 1234, 1235, 1236, 1237, 1238, 1239, 1240, 1241, 1242, 1243, 1244,
+      1245, 1246, 1247, 1248, 1249, 1250, 1251, 1380, 1381, 1382, 1471, 1472, 1473, 1474, 1475,
+      1476, 1477, 1478, 1479, 1480, 1613, 1614, 1615, 1616, 1617, 1618, 1619, 1620, 1621, 1622,
+      1730, 1731, 1732, 1733, 1734, 1735, 1736, 1737, 1783, 1826, 1827, 1828, 1829, 1855, 1856,
+      1858, 1859, 1958, 1959, 1960, 1961, 1962, 1963, 2061, 2062, 2063, 2065, 2066, 2179, 2182,
     ],
     methods: LOGS,
     text: RANGE,
@@ -589,16 +804,26 @@ const LOG_RULES: readonly Rule[] = [
 ];
 
 const REFUSAL_RULES: readonly Rule[] = [
-  { category: "not_indexed", from: [109, 110, 1268, 1368, 1529, 1874], text: ["fully indexed", "not indexed", "indexing is in progress", "being indexed"] },
+  {
+    category: "not_indexed",
+    from: [109, 110, 1268, 1368, 1529, 1874],
+    text: ["fully indexed", "not indexed", "indexing is in progress", "being indexed"],
+  },
   {
     category: "pruned",
     from: [104, 1274, 1691, 1791],
     methods: ["historic"],
-    text: ["archive, debug", /archiv\w* .{0,40}(?:not (?:included|available|supported|enabled)|upgrade|requires?|only)|historical data/],
+    text: [
+      "archive, debug",
+      /archiv\w* .{0,40}(?:not (?:included|available|supported|enabled)|upgrade|requires?|only)|historical data/,
+    ],
   },
   {
     category: "method_unsupported",
-    from: [126, 129, 130, 131, 1309, 1310, 1311, 1312, 1315, 1317, 1319, 1443, 1445, 1446, 1448, 1585, 1586, 1587, 1588, 1708, 1711, 1712, 2149, 2262],
+    from: [
+      126, 129, 130, 131, 1309, 1310, 1311, 1312, 1315, 1317, 1319, 1443, 1445, 1446, 1448, 1585,
+      1586, 1587, 1588, 1708, 1711, 1712, 2149, 2262,
+    ],
     text: [
       /not (?:available|supported|included|allowed|enabled) (?:on|in|for|with|under|by) (?:the |your |this )?(?:[\w-]+ )?(?:free ?tier|plan|tier|subscription|package)/,
       /\b(?:tx ?pool|transaction pool|tracing|traces?|debug|namespace|module|apis?(?! ?key)|add ?on|functionality)\b.{0,16}(?:disabled|not enabled|not supported|not available|only available|not allowed)/,
@@ -613,7 +838,10 @@ const REFUSAL_RULES: readonly Rule[] = [
   },
   {
     category: "tag_unsupported",
-    from: [114, 115, 116, 117, 118, 119, 120, 1301, 1303, 1304, 1305, 1306, 1449, 1450, 1452, 1591, 1592, 1593, 1876, 1978, 2083, 2197],
+    from: [
+      114, 115, 116, 117, 118, 119, 120, 1301, 1303, 1304, 1305, 1306, 1449, 1450, 1452, 1591, 1592,
+      1593, 1876, 1978, 2083, 2197,
+    ],
     text: [
       /invalid blockhash (?:finali[sz]ed|safe|pending|latest|earliest)/,
       /\b(?:safe|finali[sz]ed|pending)(?: (?:blocks?|state|tag|header|head|height|number))* (?:is |are )?(?:not (?:a |an )?(?:supported|available|found|enabled|known)|unsupported|unavailable|unknown)/,
@@ -624,9 +852,11 @@ const REFUSAL_RULES: readonly Rule[] = [
   {
     category: "pruned",
     from: [
-      95, 97, 98, 99, 100, 101, 102, 103, 105, 106, 1262, 1263, 1264, 1265, 1266, 1267, 1269, 1270, 1271, 1272, 1273, 1275, 1276, 1277, 1278, 1410, 1411, 1412,
-      1413, 1414, 1415, 1416, 1417, 1418, 1419, 1420, 1421, 1422, 1423, 1558, 1559, 1560, 1561, 1562, 1563, 1564, 1565, 1566, 1567, 1687, 1688, 1689, 1690,
-      1692, 1693, 1694, 1695, 1792, 1818, 1863, 1864, 1865, 1866, 1867, 1967, 1968, 1970, 1971, 1972, 2069, 2070, 2071, 2072, 2073, 2075, 2154, 2185, 2186,
+      95, 97, 98, 99, 100, 101, 102, 103, 105, 106, 1262, 1263, 1264, 1265, 1266, 1267, 1269, 1270,
+      1271, 1272, 1273, 1275, 1276, 1277, 1278, 1410, 1411, 1412, 1413, 1414, 1415, 1416, 1417,
+      1418, 1419, 1420, 1421, 1422, 1423, 1558, 1559, 1560, 1561, 1562, 1563, 1564, 1565, 1566,
+      1567, 1687, 1688, 1689, 1690, 1692, 1693, 1694, 1695, 1792, 1818, 1863, 1864, 1865, 1866,
+      1867, 1967, 1968, 1970, 1971, 1972, 2069, 2070, 2071, 2072, 2073, 2075, 2154, 2185, 2186,
       2187, 2188, 2189,
     ],
     text: PRUNED,
@@ -635,7 +865,9 @@ const REFUSAL_RULES: readonly Rule[] = [
   {
     category: "dialect",
     from: [135, 1326, 1327, 1328, 1526, 1830],
-    text: [/\b(?:tx|transaction) (?:of )?type\b.{0,16}(?:not supported|unsupported|unknown)|(?:unsupported|unknown|invalid) (?:tx|transaction) type/],
+    text: [
+      /\b(?:tx|transaction) (?:of )?type\b.{0,16}(?:not supported|unsupported|unknown)|(?:unsupported|unknown|invalid) (?:tx|transaction) type/,
+    ],
   },
   // May echo what the caller sent, so it must not reach the rows that cost a provider its place.
   {
@@ -647,37 +879,47 @@ const REFUSAL_RULES: readonly Rule[] = [
   },
   {
     category: "rate_limit",
-    from: [39, 46, 51, 59, 63, 64, 1174, 1175, 1181, 1188, 1189, 1198, 1379, 1383, 1385, 1386, 1391, 1392, 1393, 1531, 1535, 1538, 1671, 1678, 1941, 2164],
+    from: [
+      39, 46, 51, 59, 63, 64, 1174, 1175, 1181, 1188, 1189, 1198, 1379, 1383, 1385, 1386, 1391,
+      1392, 1393, 1531, 1535, 1538, 1671, 1678, 1941, 2164,
+    ],
     text: PER_TIME,
   },
   { category: "quota_exhausted", from: [48, 1212, 1213, 1548, 1949, 2169], text: QUOTA_EXHAUSTED },
   {
     category: "quota",
     from: [
-      49, 53, 65, 70, 1200, 1201, 1202, 1203, 1204, 1205, 1206, 1207, 1208, 1209, 1210, 1211, 1396, 1397, 1398, 1399, 1400, 1543, 1545, 1546, 1547, 1679, 1680,
-      1681, 1834, 1843, 2050, 2170,
+      49, 53, 65, 70, 1200, 1201, 1202, 1203, 1204, 1205, 1206, 1207, 1208, 1209, 1210, 1211, 1396,
+      1397, 1398, 1399, 1400, 1543, 1545, 1546, 1547, 1679, 1680, 1681, 1834, 1843, 2050, 2170,
     ],
     text: QUOTA,
   },
   {
     category: "rate_limit",
     from: [
-      47, 50, 52, 55, 57, 58, 61, 66, 67, 68, 69, 72, 1172, 1173, 1176, 1177, 1178, 1179, 1180, 1182, 1183, 1184, 1185, 1186, 1187, 1190, 1191, 1192, 1193,
-      1194, 1195, 1196, 1197, 1199, 1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1533, 1539, 1542, 1669, 1670, 1672, 1673, 1674, 1675, 1676, 1677, 1785,
-      1788, 1789, 1798, 1833, 1835, 1836, 1837, 1838, 1841, 1842, 1846, 1937, 1938, 1939, 1940, 1945, 2040, 2041, 2045, 2156, 2162,
+      47, 50, 52, 55, 57, 58, 61, 66, 67, 68, 69, 72, 1172, 1173, 1176, 1177, 1178, 1179, 1180,
+      1182, 1183, 1184, 1185, 1186, 1187, 1190, 1191, 1192, 1193, 1194, 1195, 1196, 1197, 1199,
+      1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1533, 1539, 1542, 1669, 1670, 1672, 1673,
+      1674, 1675, 1676, 1677, 1785, 1788, 1789, 1798, 1833, 1835, 1836, 1837, 1838, 1841, 1842,
+      1846, 1937, 1938, 1939, 1940, 1945, 2040, 2041, 2045, 2156, 2162,
     ],
     text: RATE,
   },
   {
     category: "auth",
     from: [
-      76, 77, 78, 79, 80, 81, 82, 83, 1214, 1215, 1216, 1217, 1218, 1219, 1220, 1221, 1222, 1223, 1224, 1225, 1226, 1227, 1228, 1229, 1230, 1231, 1401, 1402,
-      1403, 1404, 1405, 1406, 1407, 1409, 1549, 1550, 1551, 1552, 1553, 1554, 1556, 1557, 1682, 1683, 1684, 1784, 1790, 1847, 1848, 1852, 1853, 1951, 1952,
-      2054, 2172,
+      76, 77, 78, 79, 80, 81, 82, 83, 1214, 1215, 1216, 1217, 1218, 1219, 1220, 1221, 1222, 1223,
+      1224, 1225, 1226, 1227, 1228, 1229, 1230, 1231, 1401, 1402, 1403, 1404, 1405, 1406, 1407,
+      1409, 1549, 1550, 1551, 1552, 1553, 1554, 1556, 1557, 1682, 1683, 1684, 1784, 1790, 1847,
+      1848, 1852, 1853, 1951, 1952, 2054, 2172,
     ],
     text: AUTH,
   },
-  { category: "wrong_chain", from: [234, 1372, 1530], text: [/(?:invalid|wrong|unexpected) chain ?id,? expected/] },
+  {
+    category: "wrong_chain",
+    from: [234, 1372, 1530],
+    text: [/(?:invalid|wrong|unexpected) chain ?id,? expected/],
+  },
   { category: "tx_invalid", from: [], methods: EXECUTE, text: [/invalid chain ?id/] },
 ];
 
@@ -685,17 +927,25 @@ const BLOCK_RULES: readonly Rule[] = [
   {
     category: "filter_lost",
     from: [122, 1362, 1363, 1524, 1525, 1666, 1667, 1935, 2035, 2151],
-    text: [/\bfilter (?:with id:? \S+ )?(?:is |was )?(?:not found|does not exist|expired)|(?:unknown|no such|expired) filter\b/],
+    text: [
+      /\bfilter (?:with id:? \S+ )?(?:is |was )?(?:not found|does not exist|expired)|(?:unknown|no such|expired) filter\b/,
+    ],
   },
   { category: "execution_info", from: [90], text: ["contract could not be found"] },
   {
     category: "block_ahead",
-    from: [91, 92, 93, 96, 1282, 1293, 1294, 1296, 1298, 1299, 1300, 1432, 1433, 1434, 1435, 1575, 1576, 1577, 1578, 1703, 1871, 1975],
+    from: [
+      91, 92, 93, 96, 1282, 1293, 1294, 1296, 1298, 1299, 1300, 1432, 1433, 1434, 1435, 1575, 1576,
+      1577, 1578, 1703, 1871, 1975,
+    ],
     text: AHEAD,
   },
   {
     category: "lagging",
-    from: [121, 1121, 1122, 1123, 1124, 1125, 1126, 1127, 1436, 1437, 1438, 1439, 1579, 1580, 1581, 1582, 1705, 1706, 1816, 1872, 1977, 2082, 2196],
+    from: [
+      121, 1121, 1122, 1123, 1124, 1125, 1126, 1127, 1436, 1437, 1438, 1439, 1579, 1580, 1581, 1582,
+      1705, 1706, 1816, 1872, 1977, 2082, 2196,
+    ],
     text: [
       /\bsyncing\b|\bsync (?:is )?(?:still )?in progress|synchroni[sz](?:ing|ation is)|not caught up/,
       /not (?:fully |yet )*(?:synced|in sync)|out of sync/,
@@ -706,8 +956,10 @@ const BLOCK_RULES: readonly Rule[] = [
   {
     category: "block_missing",
     from: [
-      84, 85, 87, 88, 89, 107, 108, 111, 112, 1279, 1280, 1281, 1283, 1284, 1285, 1286, 1287, 1288, 1289, 1290, 1291, 1292, 1424, 1425, 1426, 1427, 1428, 1429,
-      1430, 1431, 1569, 1570, 1571, 1572, 1573, 1574, 1696, 1697, 1698, 1700, 1701, 1817, 1868, 1869, 1877, 1973, 1974, 2079, 2080, 2081, 2193, 2195, 2268,
+      84, 85, 87, 88, 89, 107, 108, 111, 112, 1279, 1280, 1281, 1283, 1284, 1285, 1286, 1287, 1288,
+      1289, 1290, 1291, 1292, 1424, 1425, 1426, 1427, 1428, 1429, 1430, 1431, 1569, 1570, 1571,
+      1572, 1573, 1574, 1696, 1697, 1698, 1700, 1701, 1817, 1868, 1869, 1877, 1973, 1974, 2079,
+      2080, 2081, 2193, 2195, 2268,
     ],
     text: [
       /header (?:for hash )?not found|unknown (?:block|header)/,
@@ -721,23 +973,55 @@ const BLOCK_RULES: readonly Rule[] = [
       /(?:not (?:in|within)|outside(?: of)?) (?:the )?(?:available|served|valid|known|supported) (?:block )?range/,
     ],
   },
-  { category: "response_size", from: [1366, 1367, 1528], text: [/(?:response|result) (?:body |size )?(?:is )?(?:too (?:big|large)|exceed)/] },
-  { category: "request_size", from: [], text: [/request (?:body |entity )?(?:is )?too large/, "payload too large"] },
+  {
+    category: "response_size",
+    from: [1366, 1367, 1528],
+    text: [/(?:response|result) (?:body |size )?(?:is )?(?:too (?:big|large)|exceed)/],
+  },
+  {
+    category: "request_size",
+    from: [],
+    text: [/request (?:body |entity )?(?:is )?too large/, "payload too large"],
+  },
 ];
 
 const BROKEN_RULES: readonly Rule[] = [
   { category: "timeout", from: [220, 1610], text: [/gateway time ?out/] },
-  { category: "trace_timeout", from: [222, 1370], methods: ["traces"], text: ["execution aborted", ...TIMED_OUT] },
-  { category: "execution_timeout", from: [223, 1369], methods: EXECUTE, text: ["execution aborted", "execution timeout"] },
-  { category: "cancelled", from: [224, 1371], text: [/\b(?:context|request|query|operation) (?:was |has been )?cancell?ed/] },
-  { category: "timeout", from: [1163, 1164, 1165, 1166, 1167, 1467, 1468, 1611, 1612, 1727, 1728, 1729, 1822, 1885, 1886, 1987, 2094, 2095], text: TIMED_OUT },
+  {
+    category: "trace_timeout",
+    from: [222, 1370],
+    methods: ["traces"],
+    text: ["execution aborted", ...TIMED_OUT],
+  },
+  {
+    category: "execution_timeout",
+    from: [223, 1369],
+    methods: EXECUTE,
+    text: ["execution aborted", "execution timeout"],
+  },
+  {
+    category: "cancelled",
+    from: [224, 1371],
+    text: [/\b(?:context|request|query|operation) (?:was |has been )?cancell?ed/],
+  },
+  {
+    category: "timeout",
+    from: [
+      1163, 1164, 1165, 1166, 1167, 1467, 1468, 1611, 1612, 1727, 1728, 1729, 1822, 1885, 1886,
+      1987, 2094, 2095,
+    ],
+    text: TIMED_OUT,
+  },
   {
     category: "server",
     from: [
-      74, 75, 217, 218, 219, 221, 225, 235, 1128, 1131, 1132, 1133, 1134, 1135, 1136, 1137, 1138, 1139, 1140, 1141, 1142, 1143, 1144, 1145, 1146, 1147, 1148,
-      1149, 1150, 1151, 1152, 1153, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1162, 1453, 1454, 1455, 1456, 1458, 1459, 1460, 1461, 1462, 1463, 1464,
-      1465, 1466, 1594, 1596, 1597, 1598, 1599, 1601, 1603, 1604, 1605, 1607, 1608, 1716, 1717, 1719, 1720, 1721, 1722, 1723, 1724, 1725, 1726, 1797, 1799,
-      1819, 1821, 1823, 1879, 1880, 1881, 1882, 1883, 1884, 1982, 2084, 2085, 2086, 2087, 2091, 2204,
+      74, 75, 217, 218, 219, 221, 225, 235, 1128, 1131, 1132, 1133, 1134, 1135, 1136, 1137, 1138,
+      1139, 1140, 1141, 1142, 1143, 1144, 1145, 1146, 1147, 1148, 1149, 1150, 1151, 1152, 1153,
+      1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1162, 1453, 1454, 1455, 1456, 1458, 1459,
+      1460, 1461, 1462, 1463, 1464, 1465, 1466, 1594, 1596, 1597, 1598, 1599, 1601, 1603, 1604,
+      1605, 1607, 1608, 1716, 1717, 1719, 1720, 1721, 1722, 1723, 1724, 1725, 1726, 1797, 1799,
+      1819, 1821, 1823, 1879, 1880, 1881, 1882, 1883, 1884, 1982, 2084, 2085, 2086, 2087, 2091,
+      2204,
     ],
     text: [
       /(?:cant|cannot|could not|unable to) (?:execute|complete|process|handle|serve|fulfil|route) (?:this |the |your )?request/,
@@ -749,7 +1033,8 @@ const BROKEN_RULES: readonly Rule[] = [
       /shutting down|is (?:\w+ )?(?:down|offline|stopped|stopping|restarting|starting up)\b|\bnode offline|\bmaintenance\b|\bdisconnected\b|\bnot ready\b/,
       near(
         "upstreams?|providers?|relays?|gateway|grpc|proxy",
-        "fail(?:ed|ure)?|unavailable|insufficient|find enough|not enough|closed|not respond|unreachable|error",
+        "fail(?:ed|ure)?|unavailable|insufficient|find enough|not enough|closed|not " +
+          "respond|unreachable|error",
         14,
       ),
       /(?:server|system|node|service) (?:is )?(?:too )?(?:busy|overloaded)|\boverloaded\b/,
@@ -767,18 +1052,31 @@ const CODE_RULES: readonly Rule[] = [
     category: "server",
     from: [216, 1129, 1609, 1811, 1820],
     vague: true,
-    text: [/internal (?:server |json rpc |node |service )?error(?!: \w)/, /^\W*(?:an )?unknown (?:internal )?error\W*$/],
+    text: [
+      /internal (?:server |json rpc |node |service )?error(?!: \w)/,
+      /^\W*(?:an )?unknown (?:internal )?error\W*$/,
+    ],
   },
-  { category: "rate_limit", from: [], methods: SEND, codes: [-32005], text: [/^\W*$/, "limit exceeded"] },
+  {
+    category: "rate_limit",
+    from: [],
+    methods: SEND,
+    codes: [-32005],
+    text: [/^\W*$/, "limit exceeded"],
+  },
   { category: "sender_rate_limit", from: [], methods: SEND, codes: [-32017], status: [429, 429] },
   { category: "rate_limit", from: [1534], status: [429, 429] },
   { category: "auth", from: [1686], status: [401, 401] },
   { category: "quota", from: [1544, 1947], status: [402, 402] },
   { category: "server", from: [], status: [501, 599], vague: true },
-  // Whatever the code: vendors use -32000, -32003, -32005, -32010, -32603 and many others for what a node thinks of a transaction.
+  // Whatever the code: vendors use -32000, -32003, -32005, -32010, -32603 and many others for what
+  // a node thinks of a transaction.
   {
     category: "tx_rejected",
-    from: [1114, 1116, 1117, 1118, 1119, 1120, 1502, 1503, 1506, 1508, 1509, 1652, 1653, 1654, 1766, 1806, 2011, 2013, 2122, 2124, 2236, 2237, 2243],
+    from: [
+      1114, 1116, 1117, 1118, 1119, 1120, 1502, 1503, 1506, 1508, 1509, 1652, 1653, 1654, 1766,
+      1806, 2011, 2013, 2122, 2124, 2236, 2237, 2243,
+    ],
     methods: SEND,
     vague: true,
   },
@@ -789,7 +1087,11 @@ const CODE_RULES: readonly Rule[] = [
   { category: "tx_invalid", from: [], methods: EXECUTE, codes: [-32003] },
   { category: "revert", from: [], methods: EXECUTE, codes: [-32015] },
   { category: "auth", from: [], codes: [4100] },
-  { category: "rate_limit", from: [54, 60, 1946], codes: [429, -32005, -32007, -32029, -32046, -32090, -32097, -32605] },
+  {
+    category: "rate_limit",
+    from: [54, 60, 1946],
+    codes: [429, -32005, -32007, -32029, -32046, -32090, -32097, -32605],
+  },
   { category: "rate_limit", from: [], text: ["limit exceeded"] },
 ];
 

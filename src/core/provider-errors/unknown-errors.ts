@@ -1,5 +1,7 @@
-// Provider errors that no rule knows, as samples that an operator can write an `error_rules` entry from. Texts come from providers and may repeat what
-// callers sent: samples are short and redacted, shapes are bounded, and those that were seen once go before those that come again. Knows no clock.
+// Provider errors that no rule knows, as samples that an operator can write an `error_rules` entry
+// from. Texts come from providers and may repeat what callers sent: samples are short and redacted,
+// shapes are bounded, and those that were seen once go before those that come again. Knows no
+// clock.
 
 /** A shape of errors that no rule knows. */
 export interface UnknownError {
@@ -30,7 +32,9 @@ export interface UnknownErrors {
 }
 
 const MAX_SHAPES = 64;
-/** Read of a message; more than a sample, so that no secret is cut in two before it is known as one. */
+/**
+ * Read of a message; more than a sample, so that no secret is cut in two before it is known as one.
+ */
 const READ_CHARS = 1_000;
 const SAMPLE_CHARS = 200;
 const METHOD_CHARS = 64;
@@ -41,7 +45,11 @@ export function createUnknownErrors(): UnknownErrors {
 }
 
 /** Counts an error; returns its shape where it is new. */
-export function noteUnknown(errors: UnknownErrors, { message, redact, ...about }: UnknownOccurrence, wallMs: number): UnknownError | null {
+export function noteUnknown(
+  errors: UnknownErrors,
+  { message, redact, ...about }: UnknownOccurrence,
+  wallMs: number,
+): UnknownError | null {
   errors.total++;
   const key = `${about.provider} ${about.code} ${wordsOf(message)}`;
   const known = errors.shapes.get(key);
@@ -51,7 +59,13 @@ export function noteUnknown(errors: UnknownErrors, { message, redact, ...about }
   }
   if (errors.shapes.size >= MAX_SHAPES) errors.shapes.delete(rarest(errors.shapes));
   const sample = withoutHex(redact(message.slice(0, READ_CHARS))).slice(0, SAMPLE_CHARS);
-  const shape = { ...about, method: withoutHex(redact(about.method.slice(0, METHOD_CHARS))), sample, count: 1, lastMs: wallMs };
+  const shape = {
+    ...about,
+    method: withoutHex(redact(about.method.slice(0, METHOD_CHARS))),
+    sample,
+    count: 1,
+    lastMs: wallMs,
+  };
   errors.shapes.set(key, shape);
   return shape;
 }
@@ -75,7 +89,11 @@ function rarest(shapes: ReadonlyMap<string, UnknownError>): string {
   let found = "";
   let least: UnknownError | null = null;
   for (const [key, shape] of shapes) {
-    if (least !== null && (shape.count > least.count || (shape.count === least.count && shape.lastMs >= least.lastMs))) continue;
+    if (
+      least !== null &&
+      (shape.count > least.count || (shape.count === least.count && shape.lastMs >= least.lastMs))
+    )
+      continue;
     found = key;
     least = shape;
   }

@@ -1,10 +1,13 @@
-// One try at one provider, and what the classifier made of its answer. The vocabulary that routing, health and evidence share.
+// One try at one provider, and what the classifier made of its answer. The vocabulary that routing,
+// health and evidence share.
 import type { Provider, Transport } from "./profile.ts";
 
 /**
- * What the routing does with a failure. `return`: it is the caller's answer. `next`: try the next provider. `next_once`: at most one other provider.
- * `stop`: the outcome is unknown, tell the caller. `known`: the transaction is already known, answer with its hash. `verify`: look the transaction up first.
- * `range`: too large for this provider; another may allow it, and when all refuse the answer is `log_range_limit`.
+ * What the routing does with a failure. `return`: it is the caller's answer. `next`: try the next
+ * provider. `next_once`: at most one other provider. `stop`: the outcome is unknown, tell the
+ * caller. `known`: the transaction is already known, answer with its hash. `verify`: look the
+ * transaction up first. `range`: too large for this provider; another may allow it, and when all
+ * refuse the answer is `log_range_limit`.
  */
 export type Step = "return" | "next" | "next_once" | "stop" | "known" | "verify" | "range";
 
@@ -18,7 +21,10 @@ export type Effect =
   | { readonly kind: "cooldown"; readonly ms: number; readonly scope?: "method" }
   /** Excluded until a probe succeeds: dead credentials, wrong chain. */
   | { readonly kind: "cordon"; readonly reason: "auth" | "quota" | "wrong_chain" }
-  /** The provider cannot do this; remembered for a while, never held against it. `maxBlockRange` null = the request's own range was too large. */
+  /**
+   * The provider cannot do this; remembered for a while, never held against it. `maxBlockRange`
+   * null = the request's own range was too large.
+   */
   | { readonly kind: "learn"; readonly what: "method" | "subscription" | "tag" | "pruned" }
   | { readonly kind: "learn"; readonly what: "range"; readonly maxBlockRange: number | null }
   /** The provider is behind. */
@@ -43,7 +49,9 @@ export interface Attempt extends Channel {
   readonly latencyMs: number;
   /** Null = a clean result. */
   readonly verdict: Verdict | null;
-  /** JSON-RPC error code, or the HTTP status of a body that was none; null where neither was seen. */
+  /**
+   * JSON-RPC error code, or the HTTP status of a body that was none; null where neither was seen.
+   */
   readonly code: number | null;
   /** The event that failed it, where it was not the only one. */
   readonly incident?: object;

@@ -1,4 +1,5 @@
-// Whether a provider can serve a call at all, by what is declared, learned and known of the chain. Knows neither strategies nor circuits.
+// Whether a provider can serve a call at all, by what is declared, learned and known of the chain.
+// Knows neither strategies nor circuits.
 
 import type { BlockRef, Call } from "../rpc/call.ts";
 import { isKnownByName, METHODS, type Method } from "../rpc/method.ts";
@@ -28,7 +29,10 @@ export interface Condition {
   readonly unserved: boolean;
 }
 
-/** What a provider's refusals taught about it: when each fact was learned, in arrays of fixed size. Changed in place by `learn…` and `unlearnMethod`. */
+/**
+ * What a provider's refusals taught about it: when each fact was learned, in arrays of fixed size.
+ * Changed in place by `learn…` and `unlearnMethod`.
+ */
 export interface LearnedFacts {
   /** By method index. */
   readonly methodAtMs: Float64Array;
@@ -39,7 +43,10 @@ export interface LearnedFacts {
   prunedAtMs: number;
 }
 
-/** How far a reason may be set aside when nobody else is left: `limit` = declared or learned and perhaps stale, `lag` = only after those, `never`. */
+/**
+ * How far a reason may be set aside when nobody else is left: `limit` = declared or learned and
+ * perhaps stale, `lag` = only after those, `never`.
+ */
 export type Waiver = "limit" | "lag" | "never";
 
 /** How long a learned fact holds. */
@@ -48,24 +55,35 @@ export const FACT_MS = 600_000;
 export const RANGE_FACT_MS = 3_600_000;
 
 const TAGS = ["pending", "safe", "finalized"] as const;
-/** A refusal of fewer blocks than this, without a number, speaks of the amount of logs and not of blocks. */
+/**
+ * A refusal of fewer blocks than this, without a number, speaks of the amount of logs and not of
+ * blocks.
+ */
 const LEAST_GUESSED_RANGE = 100;
 /** Rows below this are shared by many names: nothing learned of one holds for another. */
 const FIRST_NAMED_METHOD = 2;
 
 /** Why a provider cannot serve a call; null = it can. */
-export function capability(provider: Provider, call: Call, view: SetView, condition: Condition): ExclusionReason | null {
+export function capability(
+  provider: Provider,
+  call: Call,
+  view: SetView,
+  condition: Condition,
+): ExclusionReason | null {
   return (
     unreachable(provider, condition) ??
     unsupported(provider, call, view, condition) ??
     beyondLimits(provider, call, view, condition.facts) ??
-    (condition.behind || (condition.lagBlocks !== null && condition.lagBlocks > view.maxLagBlocks) ? "lagging" : null)
+    (condition.behind || (condition.lagBlocks !== null && condition.lagBlocks > view.maxLagBlocks)
+      ? "lagging"
+      : null)
   );
 }
 
 /** Why a provider must not be asked anything over a transport, pinned or not; null = it may. */
 export function unreachable(provider: Provider, condition: Condition): ExclusionReason | null {
-  if ((condition.transport === "http" ? provider.url : provider.wsUrl) === null) return "transport_missing";
+  if ((condition.transport === "http" ? provider.url : provider.wsUrl) === null)
+    return "transport_missing";
   if (condition.wrongChain) return "wrong_chain";
   return condition.cordoned ? "cordoned" : null;
 }
@@ -103,9 +121,12 @@ export function createLearnedFacts(): LearnedFacts {
   };
 }
 
-/** Learns that a method is not served; unlisted ones share a row and are learned by name elsewhere. */
+/**
+ * Learns that a method is not served; unlisted ones share a row and are learned by name elsewhere.
+ */
 export function learnMethod(facts: LearnedFacts, method: Method, nowMs: number): void {
-  if (method.index >= FIRST_NAMED_METHOD && !isKnownByName(method)) facts.methodAtMs[method.index] = nowMs;
+  if (method.index >= FIRST_NAMED_METHOD && !isKnownByName(method))
+    facts.methodAtMs[method.index] = nowMs;
 }
 
 /** Forgets that a method is not served: it just was. */
@@ -114,8 +135,14 @@ export function unlearnMethod(facts: LearnedFacts, method: Method): void {
 }
 
 /** Learns that a method does not take the tag it was called with. */
-export function learnTag(facts: LearnedFacts, method: Method, block: BlockRef, nowMs: number): void {
-  if (method.index >= FIRST_NAMED_METHOD && block.kind === "tag") facts.tagAtMs[tagCell(method, block.tag)] = nowMs;
+export function learnTag(
+  facts: LearnedFacts,
+  method: Method,
+  block: BlockRef,
+  nowMs: number,
+): void {
+  if (method.index >= FIRST_NAMED_METHOD && block.kind === "tag")
+    facts.tagAtMs[tagCell(method, block.tag)] = nowMs;
 }
 
 /** Learns that old state is gone: as if the provider had never declared an archive. */
@@ -123,8 +150,16 @@ export function learnPruned(facts: LearnedFacts, nowMs: number): void {
   facts.prunedAtMs = nowMs;
 }
 
-/** Learns the largest block range from the limit the provider named, or else from the span it refused (null = neither is known). */
-export function learnRange(facts: LearnedFacts, named: number | null, refusedSpan: number | null, nowMs: number): void {
+/**
+ * Learns the largest block range from the limit the provider named, or else from the span it
+ * refused (null = neither is known).
+ */
+export function learnRange(
+  facts: LearnedFacts,
+  named: number | null,
+  refusedSpan: number | null,
+  nowMs: number,
+): void {
   if (named !== null) {
     if (!(named >= 1)) return;
     facts.maxBlockRange = named;
@@ -137,12 +172,18 @@ export function learnRange(facts: LearnedFacts, named: number | null, refusedSpa
 
 /** The largest block range that was learned and still holds; null = none. */
 export function learnedRange(facts: LearnedFacts | null, nowMs: number): number | null {
-  return facts !== null && holds(facts.rangeAtMs, RANGE_FACT_MS, nowMs) ? facts.maxBlockRange : null;
+  return facts !== null && holds(facts.rangeAtMs, RANGE_FACT_MS, nowMs)
+    ? facts.maxBlockRange
+    : null;
 }
 
 /** Names of the methods that were learned not to be served. */
 export function learnedMethods(facts: LearnedFacts | null, nowMs: number): readonly string[] {
-  return facts === null ? [] : METHODS.filter((method) => holds(facts.methodAtMs[method.index], FACT_MS, nowMs)).map((method) => method.name);
+  return facts === null
+    ? []
+    : METHODS.filter((method) => holds(facts.methodAtMs[method.index], FACT_MS, nowMs)).map(
+        (method) => method.name,
+      );
 }
 
 /** Whether old state was learned to be gone. */
@@ -165,38 +206,63 @@ export function blockSpan(method: Method, block: BlockRef, head: number | null):
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-function unsupported(provider: Provider, call: Call, { nowMs }: SetView, { facts, unserved }: Condition): ExclusionReason | null {
+function unsupported(
+  provider: Provider,
+  call: Call,
+  { nowMs }: SetView,
+  { facts, unserved }: Condition,
+): ExclusionReason | null {
   if (unserved || provider.unsupportedMethods.has(call.methodName)) return "method_unsupported";
   if (provider.unsupportedCategories.has(call.method.category)) return "category_unsupported";
   if (facts === null) return null;
   if (holds(facts.methodAtMs[call.method.index], FACT_MS, nowMs)) return "method_unsupported";
-  return call.block.kind === "tag" && holds(facts.tagAtMs[tagCell(call.method, call.block.tag)], FACT_MS, nowMs) ? "tag_unsupported" : null;
+  return call.block.kind === "tag" &&
+    holds(facts.tagAtMs[tagCell(call.method, call.block.tag)], FACT_MS, nowMs)
+    ? "tag_unsupported"
+    : null;
 }
 
-function beyondLimits(provider: Provider, call: Call, view: SetView, facts: LearnedFacts | null): ExclusionReason | null {
+function beyondLimits(
+  provider: Provider,
+  call: Call,
+  view: SetView,
+  facts: LearnedFacts | null,
+): ExclusionReason | null {
   if (call.block.kind === "none" || call.block.kind === "tag") return null;
   if (call.block.kind === "range") {
     const span = blockSpan(call.method, call.block, view.head);
-    const limit = Math.min(provider.maxBlockRange ?? Number.POSITIVE_INFINITY, learnedRange(facts, view.nowMs) ?? Number.POSITIVE_INFINITY);
+    const limit = Math.min(
+      provider.maxBlockRange ?? Number.POSITIVE_INFINITY,
+      learnedRange(facts, view.nowMs) ?? Number.POSITIVE_INFINITY,
+    );
     if (span !== null && span > limit) return "block_range_limit";
   }
   const hasArchive = provider.archival && !isPruned(facts, view.nowMs);
   if (!hasArchive && needsArchive(call, view)) return "archival_required";
   const age = blockAge(call.block, view.head);
-  const bound = provider.blockAgeMethods.size === 0 || provider.blockAgeMethods.has(call.methodName);
-  return provider.maxBlockAge !== null && bound && age !== null && age > provider.maxBlockAge ? "block_age_limit" : null;
+  const bound =
+    provider.blockAgeMethods.size === 0 || provider.blockAgeMethods.has(call.methodName);
+  return provider.maxBlockAge !== null && bound && age !== null && age > provider.maxBlockAge
+    ? "block_age_limit"
+    : null;
 }
 
 /** The earliest block always; old blocks and state by block hash where the head is known. */
 function needsArchive({ method, block }: Call, { head, archivalThreshold }: SetView): boolean {
   if (block.kind === "earliest") return true;
   if (head === null) return block.kind === "range" && block.from === 0;
-  if (block.kind === "hash") return method.category === "state" || method.category === "debug" || method.category === "trace";
+  if (block.kind === "hash")
+    return (
+      method.category === "state" || method.category === "debug" || method.category === "trace"
+    );
   const age = blockAge(block, head);
   return age !== null && age > archivalThreshold;
 }
 
-/** Blocks between the oldest block a call reads and the head; null where that is unknown or near the head. */
+/**
+ * Blocks between the oldest block a call reads and the head; null where that is unknown or near the
+ * head.
+ */
 function blockAge(block: BlockRef, head: number | null): number | null {
   if (head === null) return null;
   switch (block.kind) {

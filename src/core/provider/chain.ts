@@ -12,5 +12,14 @@ export interface Chain {
   readonly blockTimeMs: number;
 }
 
-/** The chain of the local nodes. A transaction gets a block at once, else there is one every twelve seconds. */
-export const DEVNET_CHAIN: Chain = { chainId: 31_337, chainName: "local", name: "Local devnet (anvil)", aliases: [], blockTimeMs: 12_000 };
+/**
+ * The chain of the local nodes. A transaction gets a block at once, else there is one every twelve
+ * seconds.
+ */
+export const DEVNET_CHAIN: Chain = {
+  chainId: 31_337,
+  chainName: "local",
+  name: "Local devnet (anvil)",
+  aliases: [],
+  blockTimeMs: 12_000,
+};

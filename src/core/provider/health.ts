@@ -1,11 +1,22 @@
-// The health of one provider on one transport: circuit, rate limit, cordon, learned facts, speed. The one place where an attempt changes it.
-// Knows no clock, no other provider and no error: it hears verdicts.
+// The health of one provider on one transport: circuit, rate limit, cordon, learned facts, speed.
+// The one place where an attempt changes it. Knows no clock, no other provider and no error: it
+// hears verdicts.
 
 import type { BlockRef } from "../rpc/call.ts";
 import { METHODS, type Method } from "../rpc/method.ts";
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
 import { type Breaker, type Cause, CLOSED, next, probed, type Signal } from "./breaker.ts";
-import { bindsRange, blockSpan, createLearnedFacts, type LearnedFacts, learnMethod, learnPruned, learnRange, learnTag, unlearnMethod } from "./capability.ts";
+import {
+  bindsRange,
+  blockSpan,
+  createLearnedFacts,
+  type LearnedFacts,
+  learnMethod,
+  learnPruned,
+  learnRange,
+  learnTag,
+  unlearnMethod,
+} from "./capability.ts";
 import { HEAD_FRESH_MS } from "./head.ts";
 import { createLatencyRecord, type LatencyRecord, observe, observeAtLeast } from "./latency.ts";
 import { takeCount } from "./silence.ts";
@@ -28,7 +39,10 @@ export interface Outcomes {
 /** By what a circuit was opened: failures of a kind, or by being silent. */
 export type OpenedBy = Cause | "silence";
 
-/** The health of one provider on one transport; changed in place, and only by `recordAttempt`, by probes and by taking a permit. */
+/**
+ * The health of one provider on one transport; changed in place, and only by `recordAttempt`, by
+ * probes and by taking a permit.
+ */
 export interface Health {
   breaker: Breaker;
   throttle: Throttle | null;
@@ -92,7 +106,12 @@ export function createHealth(): Health {
 }
 
 /** Takes an attempt into account and gives its trial permit back. */
-export function recordAttempt(health: Health, method: Method, attempt: Attempt, ending: AttemptEnding): void {
+export function recordAttempt(
+  health: Health,
+  method: Method,
+  attempt: Attempt,
+  ending: AttemptEnding,
+): void {
   const { verdict, latencyMs } = attempt;
   if (verdict === null) {
     health.heardAtMs = ending.nowMs;
@@ -102,11 +121,21 @@ export function recordAttempt(health: Health, method: Method, attempt: Attempt, 
     observe(health.latency, method, latencyMs, ending.nowMs);
     return;
   }
-  recordVerdict(health, method, attempt.incident === undefined ? { verdict, latencyMs } : { verdict, latencyMs, incident: attempt.incident }, ending);
+  recordVerdict(
+    health,
+    method,
+    attempt.incident === undefined
+      ? { verdict, latencyMs }
+      : { verdict, latencyMs, incident: attempt.incident },
+    ending,
+  );
   count(health, method, attempt, ending.nowMs);
 }
 
-/** An attempt that we ended ourselves: at its deadline, for its caller, or because another provider was faster. */
+/**
+ * An attempt that we ended ourselves: at its deadline, for its caller, or because another provider
+ * was faster.
+ */
 export interface CutAttempt extends Pick<Attempt, "latencyMs"> {
   readonly verdict: Verdict;
   /** Its provider was silent, or it counted as that before. */
@@ -114,10 +143,16 @@ export interface CutAttempt extends Pick<Attempt, "latencyMs"> {
 }
 
 /**
- * Takes an attempt into account that we ended ourselves, and gives its trial permit back. Moves no circuit: where its provider was silent that is
- * `recordSilence`, else it is no more than a reading of its latency.
+ * Takes an attempt into account that we ended ourselves, and gives its trial permit back. Moves no
+ * circuit: where its provider was silent that is `recordSilence`, else it is no more than a reading
+ * of its latency.
  */
-export function recordCut(health: Health, method: Method, { verdict, latencyMs, silent }: CutAttempt, ending: AttemptEnding): void {
+export function recordCut(
+  health: Health,
+  method: Method,
+  { verdict, latencyMs, silent }: CutAttempt,
+  ending: AttemptEnding,
+): void {
   signal(health, "ignored", latencyMs, ending);
   if (!silent) observeAtLeast(health.latency, method, latencyMs, ending.nowMs);
   if (verdict.effect.kind === "ignored") health.outcomes.cancelled += 1;
@@ -127,18 +162,32 @@ export function recordCut(health: Health, method: Method, { verdict, latencyMs, 
   }
 }
 
-/** Counts a silent attempt of a caller as a timeout, unless one of the same caller counted a short while ago: then false. */
-export function recordSilence(health: Health, caller: string, latencyMs: number, ending: AttemptEnding): boolean {
+/**
+ * Counts a silent attempt of a caller as a timeout, unless one of the same caller counted a short
+ * while ago: then false.
+ */
+export function recordSilence(
+  health: Health,
+  caller: string,
+  latencyMs: number,
+  ending: AttemptEnding,
+): boolean {
   if (!takeCount(health.silences, caller, ending.nowMs)) return false;
   signal(health, "silence", latencyMs, ending);
   return true;
 }
 
-/** Takes a verdict into account that is about no call: what became of a connection. Counts nothing. */
+/**
+ * Takes a verdict into account that is about no call: what became of a connection. Counts nothing.
+ */
 export function recordVerdict(
   health: Health,
   method: Method,
-  { verdict, latencyMs, incident = null }: { readonly verdict: Verdict; readonly latencyMs: number; readonly incident?: object | null },
+  {
+    verdict,
+    latencyMs,
+    incident = null,
+  }: { readonly verdict: Verdict; readonly latencyMs: number; readonly incident?: object | null },
   ending: AttemptEnding,
 ): void {
   const known = incident !== null && incident === health.incident;
@@ -147,20 +196,31 @@ export function recordVerdict(
   apply(health, method, verdict.effect, ending);
 }
 
-/** Takes a probe into account that was answered well after `latencyMs`: an open circuit becomes half-open. */
+/**
+ * Takes a probe into account that was answered well after `latencyMs`: an open circuit becomes
+ * half-open.
+ */
 export function recordGoodProbe(health: Health, latencyMs: number, nowMs: number): void {
   health.breaker = probed(health.breaker, { startedAtMs: nowMs - latencyMs, nowMs });
 }
 
 /** Milliseconds for which calls of a method are still rate-limited, 0 = they are not. */
-export function methodLimitedForMs({ throttle, methodThrottles }: Health, method: Method, nowMs: number): number {
+export function methodLimitedForMs(
+  { throttle, methodThrottles }: Health,
+  method: Method,
+  nowMs: number,
+): number {
   const forMs = limitedForMs(throttle, nowMs);
-  return methodThrottles.size === 0 ? forMs : Math.max(forMs, limitedForMs(methodThrottles.get(method.index) ?? null, nowMs));
+  return methodThrottles.size === 0
+    ? forMs
+    : Math.max(forMs, limitedForMs(methodThrottles.get(method.index) ?? null, nowMs));
 }
 
 /** Methods with a rate limit of their own, by name. */
 export function limitedMethods({ methodThrottles }: Health, nowMs: number): readonly string[] {
-  return [...methodThrottles].flatMap(([index, throttle]) => (limitedForMs(throttle, nowMs) > 0 ? [METHODS[index]?.name ?? "added"] : []));
+  return [...methodThrottles].flatMap(([index, throttle]) =>
+    limitedForMs(throttle, nowMs) > 0 ? [METHODS[index]?.name ?? "added"] : [],
+  );
 }
 
 /** Whether it said within the last 30 s, and after the latest head sample, that it is behind. */
@@ -174,11 +234,22 @@ function signalOf(effect: Effect): Signal {
   return effect.kind === "cordon" && effect.reason === "auth" ? "auth" : "ignored";
 }
 
-function signal(health: Health, heard: Signal | "silence", latencyMs: number, { nowMs, random }: AttemptEnding): void {
+function signal(
+  health: Health,
+  heard: Signal | "silence",
+  latencyMs: number,
+  { nowMs, random }: AttemptEnding,
+): void {
   const before = health.breaker.kind;
   const moment = { startedAtMs: nowMs - latencyMs, nowMs, chance: random() };
   health.breaker = next(health.breaker, heard === "silence" ? "timeout" : heard, moment);
-  if (health.breaker.kind !== "open" || before === "open" || heard === "success" || heard === "ignored") return;
+  if (
+    health.breaker.kind !== "open" ||
+    before === "open" ||
+    heard === "success" ||
+    heard === "ignored"
+  )
+    return;
   health.openings[heard] += 1;
 }
 
@@ -202,12 +273,26 @@ function apply(health: Health, method: Method, effect: Effect, ending: AttemptEn
   }
 }
 
-function limit(health: Health, { index }: Method, { ms, scope }: Extract<Effect, { kind: "cooldown" }>, nowMs: number): void {
-  if (scope === "method") health.methodThrottles.set(index, throttled(health.methodThrottles.get(index) ?? null, ms, nowMs));
+function limit(
+  health: Health,
+  { index }: Method,
+  { ms, scope }: Extract<Effect, { kind: "cooldown" }>,
+  nowMs: number,
+): void {
+  if (scope === "method")
+    health.methodThrottles.set(
+      index,
+      throttled(health.methodThrottles.get(index) ?? null, ms, nowMs),
+    );
   else health.throttle = throttled(health.throttle, ms, nowMs);
 }
 
-function learn(facts: LearnedFacts, method: Method, effect: Extract<Effect, { kind: "learn" }>, { block, head, nowMs }: AttemptEnding): void {
+function learn(
+  facts: LearnedFacts,
+  method: Method,
+  effect: Extract<Effect, { kind: "learn" }>,
+  { block, head, nowMs }: AttemptEnding,
+): void {
   switch (effect.what) {
     case "method":
       return learnMethod(facts, method, nowMs);
@@ -216,14 +301,21 @@ function learn(facts: LearnedFacts, method: Method, effect: Extract<Effect, { ki
     case "pruned":
       return learnPruned(facts, nowMs);
     case "range":
-      return bindsRange(method) ? learnRange(facts, effect.maxBlockRange, blockSpan(method, block, head), nowMs) : undefined;
+      return bindsRange(method)
+        ? learnRange(facts, effect.maxBlockRange, blockSpan(method, block, head), nowMs)
+        : undefined;
     // One refused kind of subscription says nothing about the others.
     case "subscription":
       return;
   }
 }
 
-function count({ latency, outcomes }: Health, method: Method, { verdict, latencyMs }: Attempt, nowMs: number): void {
+function count(
+  { latency, outcomes }: Health,
+  method: Method,
+  { verdict, latencyMs }: Attempt,
+  nowMs: number,
+): void {
   if (verdict === null || verdict.category === "cancelled") outcomes.cancelled += 1;
   else if (hasDelivered(verdict)) {
     outcomes.delivered += 1;

@@ -1,13 +1,23 @@
-// How fast and how reliably one provider answered on one transport: decayed averages per method, category and provider, and latency histograms, one of
-// all calls and one for each class of deadline.
-// Everything lies in arrays of fixed size; a method name that is not in the table has no cell of its own. Knows no clock and no reason of a failure.
-import { CATEGORIES, type DeadlineClass, METHOD_SLOTS, METHODS, type Method } from "../rpc/method.ts";
+// How fast and how reliably one provider answered on one transport: decayed averages per method,
+// category and provider, and latency histograms, one of all calls and one for each class of
+// deadline. Everything lies in arrays of fixed size; a method name that is not in the table has no
+// cell of its own. Knows no clock and no reason of a failure.
+import {
+  CATEGORIES,
+  type DeadlineClass,
+  METHOD_SLOTS,
+  METHODS,
+  type Method,
+} from "../rpc/method.ts";
 
 /** The record of one provider on one transport; changed in place by `observe`. */
 export interface LatencyRecord {
   /** `CELL` numbers for each method, then each category, then the provider. */
   readonly cells: Float64Array;
-  /** Counts of delivered answers by latency: of all, then of each class of deadline; they forget, so that percentiles follow the present. */
+  /**
+   * Counts of delivered answers by latency: of all, then of each class of deadline; they forget, so
+   * that percentiles follow the present.
+   */
   readonly buckets: Uint32Array;
   /** The same since the start. */
   readonly histogram: Histogram;
@@ -21,7 +31,9 @@ export interface Histogram {
 }
 
 /** Upper bounds of a histogram's buckets, in milliseconds; a last bucket takes the rest. */
-export const HISTOGRAM_BOUNDS_MS: readonly number[] = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000];
+export const HISTOGRAM_BOUNDS_MS: readonly number[] = [
+  1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
+];
 
 /** What is known of a provider for one kind of call. */
 export interface Reading {
@@ -63,14 +75,19 @@ const CATEGORY_CELLS: readonly number[] = Array.from(
   (_, index) => CATEGORY_START + CATEGORIES.indexOf(METHODS[index]?.category ?? "unknown") * CELL,
 );
 
-/** Weight of a new observation once there are enough: speed changes faster than reliability should. */
+/**
+ * Weight of a new observation once there are enough: speed changes faster than reliability should.
+ */
 const LATENCY_WEIGHT = 0.1;
 const SUCCESS_WEIGHT = 0.05;
 
 const BUCKETS = 64;
 const BUCKETS_PER_DOUBLING = 4;
 const FIRST_BUCKET_MS = 0.5;
-/** The histogram forgets half of what it holds when it holds this many, so that it follows the present. */
+/**
+ * The histogram forgets half of what it holds when it holds this many, so that it follows the
+ * present.
+ */
 const HISTOGRAM_HALVES_AT = 4_096;
 
 /** Answers of a class that its own percentiles need; with fewer, those of all calls are used. */
@@ -83,7 +100,11 @@ const COUNTS = BUCKETS + 1;
 export function createLatencyRecord(): LatencyRecord {
   const cells = new Float64Array(PROVIDER_CELL + CELL);
   for (let at = LAST_MS; at < cells.length; at += CELL) cells[at] = Number.NEGATIVE_INFINITY;
-  return { cells, buckets: new Uint32Array(COUNTS * (1 + CLASSES.length)), histogram: createHistogram() };
+  return {
+    cells,
+    buckets: new Uint32Array(COUNTS * (1 + CLASSES.length)),
+    histogram: createHistogram(),
+  };
 }
 
 /** An empty histogram. */
@@ -100,7 +121,12 @@ export function addTo(histogram: Histogram, ms: number): void {
 }
 
 /** Counts one call that ended at `nowMs`: delivered after `latencyMs`, or failed (null). */
-export function observe(record: LatencyRecord, method: Method, latencyMs: number | null, nowMs: number): void {
+export function observe(
+  record: LatencyRecord,
+  method: Method,
+  latencyMs: number | null,
+  nowMs: number,
+): void {
   const delivered = latencyMs === null ? null : Math.max(0, latencyMs);
   observeCell(record.cells, method.index * CELL, delivered, nowMs);
   observeCell(record.cells, CATEGORY_CELLS[method.index] ?? PROVIDER_CELL, delivered, nowMs);
@@ -112,42 +138,74 @@ export function observe(record: LatencyRecord, method: Method, latencyMs: number
   addTo(record.histogram, delivered);
 }
 
-/** A call that was given up after `latencyMs`, so that it would have taken longer: raises averages, never lowers them, and counts as no call. */
-export function observeAtLeast(record: LatencyRecord, method: Method, latencyMs: number, nowMs: number): void {
-  for (const at of [method.index * CELL, CATEGORY_CELLS[method.index] ?? PROVIDER_CELL, PROVIDER_CELL]) {
+/**
+ * A call that was given up after `latencyMs`, so that it would have taken longer: raises averages,
+ * never lowers them, and counts as no call.
+ */
+export function observeAtLeast(
+  record: LatencyRecord,
+  method: Method,
+  latencyMs: number,
+  nowMs: number,
+): void {
+  for (const at of [
+    method.index * CELL,
+    CATEGORY_CELLS[method.index] ?? PROVIDER_CELL,
+    PROVIDER_CELL,
+  ]) {
     const { cells } = record;
     const delivered = numberAt(cells, at + DELIVERED);
     const average = numberAt(cells, at + LATENCY);
     if (delivered === 0 || latencyMs <= average || !isFresh(cells, at, nowMs)) continue;
-    cells[at + LATENCY] = average + (latencyMs - average) * Math.max(1 / (delivered + 1), LATENCY_WEIGHT);
+    cells[at + LATENCY] =
+      average + (latencyMs - average) * Math.max(1 / (delivered + 1), LATENCY_WEIGHT);
   }
 }
 
-/** The finest fresh reading with at least `minCalls`: of the method, else of its category, else whatever the provider has; null = nothing fresh. */
-export function reading(record: LatencyRecord, method: Method, minCalls: number, nowMs: number): Reading | null {
+/**
+ * The finest fresh reading with at least `minCalls`: of the method, else of its category, else
+ * whatever the provider has; null = nothing fresh.
+ */
+export function reading(
+  record: LatencyRecord,
+  method: Method,
+  minCalls: number,
+  nowMs: number,
+): Reading | null {
   const { cells } = record;
-  if (hasCalls(cells, method.index * CELL, minCalls, nowMs)) return readCell(cells, method.index * CELL, nowMs);
+  if (hasCalls(cells, method.index * CELL, minCalls, nowMs))
+    return readCell(cells, method.index * CELL, nowMs);
   const category = CATEGORY_CELLS[method.index] ?? PROVIDER_CELL;
-  return hasCalls(cells, category, minCalls, nowMs) ? readCell(cells, category, nowMs) : providerReading(record, nowMs);
+  return hasCalls(cells, category, minCalls, nowMs)
+    ? readCell(cells, category, nowMs)
+    : providerReading(record, nowMs);
 }
 
 /** The reading of the provider over all methods; null = nothing fresh. */
 export function providerReading(record: LatencyRecord, nowMs: number): Reading | null {
-  return hasCalls(record.cells, PROVIDER_CELL, 1, nowMs) ? readCell(record.cells, PROVIDER_CELL, nowMs) : null;
+  return hasCalls(record.cells, PROVIDER_CELL, 1, nowMs)
+    ? readCell(record.cells, PROVIDER_CELL, nowMs)
+    : null;
 }
 
 /** A fresh reading of every method that has one. */
 export function methodReadings(record: LatencyRecord, nowMs: number): readonly MethodReport[] {
-  return METHODS.filter((method) => hasCalls(record.cells, method.index * CELL, 1, nowMs)).map((method) => ({
-    method,
-    ...readCell(record.cells, method.index * CELL, nowMs),
-  }));
+  return METHODS.filter((method) => hasCalls(record.cells, method.index * CELL, 1, nowMs)).map(
+    (method) => ({
+      method,
+      ...readCell(record.cells, method.index * CELL, nowMs),
+    }),
+  );
 }
 
 /** Percentiles over the latest few thousand delivered answers, exact to a fifth. */
 export function percentiles(record: LatencyRecord): Percentiles {
   const { buckets } = record;
-  return { p50Ms: percentile(buckets, 0, 0.5), p95Ms: percentile(buckets, 0, 0.95), p99Ms: percentile(buckets, 0, 0.99) };
+  return {
+    p50Ms: percentile(buckets, 0, 0.5),
+    p95Ms: percentile(buckets, 0, 0.95),
+    p99Ms: percentile(buckets, 0, 0.99),
+  };
 }
 
 /** What share of the answers to calls like this one came within; null = nothing is known. */
@@ -156,12 +214,18 @@ export function usualMs({ buckets }: LatencyRecord, method: Method, share: numbe
   return percentile(buckets, numberAt(buckets, own + BUCKETS) >= LEAST_OF_CLASS ? own : 0, share);
 }
 
-function observeCell(cells: Float64Array, at: number, latencyMs: number | null, nowMs: number): void {
+function observeCell(
+  cells: Float64Array,
+  at: number,
+  latencyMs: number | null,
+  nowMs: number,
+): void {
   if (!isFresh(cells, at, nowMs)) cells.fill(0, at, at + CELL);
   const calls = numberAt(cells, at + CALLS) + 1;
   const success = numberAt(cells, at + SUCCESS);
   cells[at + CALLS] = calls;
-  cells[at + SUCCESS] = success + ((latencyMs === null ? 0 : 1) - success) * Math.max(1 / calls, SUCCESS_WEIGHT);
+  cells[at + SUCCESS] =
+    success + ((latencyMs === null ? 0 : 1) - success) * Math.max(1 / calls, SUCCESS_WEIGHT);
   cells[at + LAST_MS] = nowMs;
   if (latencyMs === null) return;
   const delivered = numberAt(cells, at + DELIVERED) + 1;

@@ -1,4 +1,5 @@
-// Providers, and the named sets of them that have a health of their own. Values only: nothing here changes while a profile serves.
+// Providers, and the named sets of them that have a health of their own. Values only: nothing here
+// changes while a profile serves.
 
 import type { Category } from "../rpc/method.ts";
 import type { LogVerification } from "../stream/log-verification.ts";
@@ -7,7 +8,10 @@ import type { Chain } from "./chain.ts";
 /** How a provider is reached. Breakers, rate-limit state and latency are kept per transport. */
 export type Transport = "http" | "ws";
 
-/** One operator rule that runs before the built-in classification; at least one of `code` and `messageContains` is set. */
+/**
+ * One operator rule that runs before the built-in classification; at least one of `code` and
+ * `messageContains` is set.
+ */
 export interface ErrorRule {
   readonly code: number | null;
   /** Lower-cased substrings; any one of them matches. Empty = any message. */
@@ -68,13 +72,17 @@ export interface Profile {
   readonly slug: string;
   /** The account of a Custom profile; null = configured by the operator. */
   readonly owner: string | null;
-  /** Managed pools (`public`, `premium`) show provider aliases, all others show ids and exclusions. */
+  /**
+   * Managed pools (`public`, `premium`) show provider aliases, all others show ids and exclusions.
+   */
   readonly managed: boolean;
   /** By chain name. */
   readonly chains: ReadonlyMap<string, ProviderSet>;
 }
 
-/** What a profile is found by inside the service, unique among all owners; never shown to callers. */
+/**
+ * What a profile is found by inside the service, unique among all owners; never shown to callers.
+ */
 export function profileId({ owner, slug }: Pick<Profile, "owner" | "slug">): string {
   return owner === null ? slug : `${owner}/${slug}`;
 }
@@ -84,13 +92,18 @@ export function publicLabel(id: string): string {
   return id.includes("/") ? "custom" : id;
 }
 
-/** Strings of a provider's address and headers that may be keys: nothing that contains one may reach a caller or a log. */
+/**
+ * Strings of a provider's address and headers that may be keys: nothing that contains one may reach
+ * a caller or a log.
+ */
 export function secretsOf(provider: Provider): readonly string[] {
   const addresses = [provider.url, provider.wsUrl].filter((it) => it !== null);
   const parts = addresses.flatMap((it) => it.replace(/^\w+:\/\/[^/]*/, "").split(/[/?&=#]/));
   const values = Object.values(provider.headers).flatMap((it) => it.split(" "));
   const decoded = values.flatMap((it) => Buffer.from(it, "base64").toString("latin1").split(":"));
-  const hosts = addresses.flatMap((it) => (/^\w+:\/\/([^/:]*)/.exec(it)?.[1] ?? "").split(".")).filter((it) => it.length >= KEY_LIKE_HOST);
+  const hosts = addresses
+    .flatMap((it) => (/^\w+:\/\/([^/:]*)/.exec(it)?.[1] ?? "").split("."))
+    .filter((it) => it.length >= KEY_LIKE_HOST);
   return [...parts, ...values, ...decoded, ...hosts].filter((it) => it.length >= SHORTEST_SECRET);
 }
 

@@ -1,9 +1,13 @@
-// Whether a provider that does not answer is silent or merely slow. Silence is evidence against it, slowness is not: otherwise any caller could open a
-// circuit by asking for slow things. Knows no clock, no connection and no caller but by an opaque key.
+// Whether a provider that does not answer is silent or merely slow. Silence is evidence against it,
+// slowness is not: otherwise any caller could open a circuit by asking for slow things. Knows no
+// clock, no connection and no caller but by an opaque key.
 
 /** An attempt that has not been answered. */
 export interface Unanswered {
-  /** When it was sent, or while it is not: when its connection was begun. Null = the provider has not been asked for anything. */
+  /**
+   * When it was sent, or while it is not: when its connection was begun. Null = the provider has
+   * not been asked for anything.
+   */
   readonly askedAtMs: number | null;
   /** When the provider last answered anything at all on this transport. */
   readonly heardAtMs: number;
@@ -12,14 +16,18 @@ export interface Unanswered {
 }
 
 /**
- * `heard`: the provider has answered something since, so it is there. `early`: nothing can be said yet. `quiet`: long enough to ask whether it is there.
- * `silent`: longer than usual, and not a word about anything.
+ * `heard`: the provider has answered something since, so it is there. `early`: nothing can be said
+ * yet. `quiet`: long enough to ask whether it is there. `silent`: longer than usual, and not a word
+ * about anything.
  */
 export type Silence = "heard" | "early" | "quiet" | "silent";
 
 /** Whose attempt it is. */
 export interface CallerIdentity {
-  /** Opaque, never empty: the same for all calls of one account, or of one address where there is no account. */
+  /**
+   * Opaque, never empty: the same for all calls of one account, or of one address where there is no
+   * account.
+   */
   readonly key: string;
 }
 
@@ -46,7 +54,10 @@ export function silenceOf({ askedAtMs, heardAtMs, usualMs }: Unanswered, nowMs: 
   return outMs > Math.max(LEAST_QUIET_MS, usualMs ?? DEFAULT_QUIET_MS) ? "quiet" : "early";
 }
 
-/** Whether a caller's silent attempt counts toward a circuit, which it then has. `counted` holds when each caller's last one did. */
+/**
+ * Whether a caller's silent attempt counts toward a circuit, which it then has. `counted` holds
+ * when each caller's last one did.
+ */
 export function takeCount(counted: Map<string, number>, caller: string, nowMs: number): boolean {
   const ageMs = nowMs - (counted.get(caller) ?? Number.NEGATIVE_INFINITY);
   if (ageMs >= 0 && ageMs < COUNT_EVERY_MS) return false;

@@ -1,4 +1,5 @@
-// The rate-limit state of one provider on one transport: limited until a time. It demotes and never excludes; it does not know who set it or why.
+// The rate-limit state of one provider on one transport: limited until a time. It demotes and never
+// excludes; it does not know who set it or why.
 
 /** A rate limit that was announced or assumed; null where there is none. */
 export interface Throttle {
@@ -14,10 +15,15 @@ export const MAX_COOLDOWN_MS = 600_000;
 /** The state after a rate limit of `ms` was met; of two limits the one that ends later stays. */
 export function throttled(throttle: Throttle | null, ms: number, nowMs: number): Throttle {
   const forMs = Number.isNaN(ms) ? DEFAULT_COOLDOWN_MS : Math.min(MAX_COOLDOWN_MS, Math.max(0, ms));
-  return throttle !== null && limitedForMs(throttle, nowMs) > forMs ? throttle : { sinceMs: nowMs, forMs };
+  return throttle !== null && limitedForMs(throttle, nowMs) > forMs
+    ? throttle
+    : { sinceMs: nowMs, forMs };
 }
 
-/** Milliseconds the limit still lasts, 0 = not limited. A limit set in the future (the clock jumped back) is over. */
+/**
+ * Milliseconds the limit still lasts, 0 = not limited. A limit set in the future (the clock jumped
+ * back) is over.
+ */
 export function limitedForMs(throttle: Throttle | null, nowMs: number): number {
   if (throttle === null) return 0;
   const elapsedMs = nowMs - throttle.sinceMs;

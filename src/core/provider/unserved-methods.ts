@@ -1,8 +1,12 @@
-// Methods outside the table that a provider said it does not serve, by their real names. Names come from callers, so both maps are bounded: a name
-// that no provider ever served is only remembered among a few, and never drives out one that some provider serves. Knows no clock.
+// Methods outside the table that a provider said it does not serve, by their real names. Names come
+// from callers, so both maps are bounded: a name that no provider ever served is only remembered
+// among a few, and never drives out one that some provider serves. Knows no clock.
 import { FACT_MS } from "./capability.ts";
 
-/** What one provider does not serve, by name, and when it last said so; changed in place by the functions below. */
+/**
+ * What one provider does not serve, by name, and when it last said so; changed in place by the
+ * functions below.
+ */
 export interface UnservedMethods {
   /** Names that another provider serves: worth remembering. */
   readonly real: Map<string, number>;
@@ -25,7 +29,12 @@ export function createUnserved(): UnservedMethods {
 }
 
 /** Learns that a provider does not serve a method. */
-export function learnUnserved(unserved: UnservedMethods, served: ServedNames, name: string, nowMs: number): void {
+export function learnUnserved(
+  unserved: UnservedMethods,
+  served: ServedNames,
+  name: string,
+  nowMs: number,
+): void {
   if (name.length > MAX_NAME_CHARS) return;
   if (served.has(name)) put(unserved.real, name, nowMs, MAX_REAL);
   else put(unserved.doubtful, name, nowMs, MAX_DOUBTFUL);
@@ -54,7 +63,11 @@ export function confirmUnserved({ real, doubtful }: UnservedMethods, name: strin
 }
 
 /** Whether a provider said within the last ten minutes that it does not serve a method. */
-export function isUnserved({ real, doubtful }: UnservedMethods, name: string, nowMs: number): boolean {
+export function isUnserved(
+  { real, doubtful }: UnservedMethods,
+  name: string,
+  nowMs: number,
+): boolean {
   return isFresh(real.get(name) ?? doubtful.get(name), nowMs);
 }
 

@@ -1,5 +1,5 @@
-// Tells private keys and hex tokens from addresses, hashes and call data. A hash and a private key look the same: what stands before them decides,
-// and where nothing does they count as a key.
+// Tells private keys and hex tokens from addresses, hashes and call data. A hash and a private key
+// look the same: what stands before them decides, and where nothing does they count as a key.
 
 const HASH_CHARS = 64;
 const ADDRESS_CHARS = 40;
@@ -7,9 +7,13 @@ const CONTEXT_CHARS = 60;
 /** Numbers and addresses that are padded to a word begin so. */
 const PADDED = /^0{16}/;
 const HASH_WORD = /\b(?:tx|txn|txs|txid)\b|hash|transaction|block|receipt|topic|root|commit/i;
-const SECRET_WORD = /priv|secret|seed|\bpk\b|\bsign|mnemonic|key|(?:api|auth|access)[_ -]?token|password/i;
+const SECRET_WORD =
+  /priv|secret|seed|\bpk\b|\bsign|mnemonic|key|(?:api|auth|access)[_ -]?token|password/i;
 
-/** Whether a run of hex digits (32 or more, perhaps behind `0x`) may open something; `before` is the text in front of it. */
+/**
+ * Whether a run of hex digits (32 or more, perhaps behind `0x`) may open something; `before` is the
+ * text in front of it.
+ */
 export function isSecretHex(hex: string, before: string): boolean {
   const prefixed = /^0x/i.test(hex);
   const digits = prefixed ? hex.slice(2) : hex;

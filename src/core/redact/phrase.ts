@@ -1,5 +1,6 @@
-// Takes out seed phrases: 12 or more words in a row that could all be of the BIP-39 list. Knows no list: the words of that are 3 to 8 letters long,
-// and prose hardly goes twelve words without one of those that are not.
+// Takes out seed phrases: 12 or more words in a row that could all be of the BIP-39 list. Knows no
+// list: the words of that are 3 to 8 letters long, and prose hardly goes twelve words without one
+// of those that are not.
 
 const LEAST_WORDS = 12;
 const WORD = /^[a-z]{3,8}$/i;
@@ -8,9 +9,13 @@ const BETWEEN = /^(?=.{1,12}$)[\s,;|"'`·]*(?:\d{1,2}\s*[.):-]?)?[\s,;|"'`·]*$/
 /** Common words that BIP-39 does not have. */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   (
-    "the and for with from but was were are not has had his her its our your their them these those been than which would could should did does done how who " +
-    "why while being here get got gets send sent see seen says said calls called request requests errors returned via per let works worked failed " +
-    "fails after without through both every some many most provider gateway endpoint chain server polygon arbitrum optimism linea zkevm mainnet testnet ethereum binance gnosis mantle taiko"
+    "the and for with from but was were are not has had his her its our your their them these " +
+    "those been than which would could should did does done how who " +
+    "why while being here get got gets send sent see seen says said calls called request " +
+    "requests errors returned via per let works worked failed " +
+    "fails after without through both every some many most provider gateway endpoint chain " +
+    "server polygon arbitrum optimism linea zkevm mainnet testnet ethereum binance gnosis " +
+    "mantle taiko"
   ).split(" "),
 );
 

@@ -1,5 +1,6 @@
-// Takes out of a text what may open something: keys, tokens, credentials in URLs, private keys, seed phrases. Knows shapes only and asks nobody;
-// where a secret and a harmless text look alike it takes out both, but for the cases that its rows name.
+// Takes out of a text what may open something: keys, tokens, credentials in URLs, private keys,
+// seed phrases. Knows shapes only and asks nobody; where a secret and a harmless text look alike it
+// takes out both, but for the cases that its rows name.
 import { isSecretHex } from "./hex.ts";
 import { withoutPhrases } from "./phrase.ts";
 import { withoutUrlSecrets } from "./url.ts";
@@ -28,13 +29,17 @@ function before(found: readonly unknown[]): string {
   const [whole, ...rest] = found;
   const groups = rest.slice(0, -2);
   const secret = groups.at(-1);
-  return typeof whole === "string" && typeof secret === "string" ? whole.slice(0, whole.length - secret.length) : "";
+  return typeof whole === "string" && typeof secret === "string"
+    ? whole.slice(0, whole.length - secret.length)
+    : "";
 }
 
 /** Words that stand for a value, and values that were taken out already. */
 const NO_PLACEHOLDER = "(?=[^\\s\"'\\\\])(?!(?:(?:bearer|basic|payment)\\s+)?[<[{$])";
 const SECRET_NAME =
-  "api[_ -]?key|access[_ -]?(?:token|key)|(?:auth|refresh|id|bearer)[_-]?token|client[_-]?secret|priv(?:ate)?[_ -]?key|secret(?:[_ -]?(?:key|access[_-]?key))?|" +
+  "api[_ -]?key|access[_ " +
+  "-]?(?:token|key)|(?:auth|refresh|id|bearer)[_-]?token|client[_-]?secret|priv(?:ate)?[_ " +
+  "-]?key|secret(?:[_ -]?(?:key|access[_-]?key))?|" +
   "passw(?:or)?d|passphrase|pwd|mnemonic|seed(?:[_ -]?phrase)?|dkey|credentials?|jwt";
 const QUOTED_SIGN = "\\\\?[\"']?\\s*[:=]\\s*\\\\?[\"']?";
 const VALUE = "[^\\s\"',;}\\\\]";
@@ -53,14 +58,32 @@ const PASSES: readonly Pass[] = [
       "gi",
     ),
   ),
-  taking(new RegExp(`\\b[\\w-]{0,40}(?:${SECRET_NAME})${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}${VALUE}{4,})`, "gi")),
-  taking(new RegExp(`\\b(?:${SECRET_NAME})\\s+(?:is|was)\\s+(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{4,})`, "gi")),
-  taking(new RegExp(`\\b(?:token|key|auth|session|signature)${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{12,})`, "gi")),
+  taking(
+    new RegExp(
+      `\\b[\\w-]{0,40}(?:${SECRET_NAME})${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}${VALUE}{4,})`,
+      "gi",
+    ),
+  ),
+  taking(
+    new RegExp(
+      `\\b(?:${SECRET_NAME})\\s+(?:is|was)\\s+(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{4,})`,
+      "gi",
+    ),
+  ),
+  taking(
+    new RegExp(
+      `\\b(?:token|key|auth|session|signature)${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{12,})`,
+      "gi",
+    ),
+  ),
   taking(/\b(?:bearer|basic)\s+((?=[\w.~+/=-]*\d)[\w.~+/=-]{8,}|[\w.~+/=-]{20,})/gi),
   taking(
     /\b(?:[spr]k[-_](?:live|test|proj|ant)?[-_]?|gh[oprsu]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|npm_|hf_|SG\.|ya29\.|[txyz]prv)[\w-]{12,}(?:\.[\w-]+)*/g,
   ),
-  (text) => text.replace(/(?<![0-9a-z])(?:0x)?[0-9a-f]{32,}(?![0-9a-z])/gi, (hex, at: number) => (isSecretHex(hex, text.slice(0, at)) ? REDACTED : hex)),
+  (text) =>
+    text.replace(/(?<![0-9a-z])(?:0x)?[0-9a-f]{32,}(?![0-9a-z])/gi, (hex, at: number) =>
+      isSecretHex(hex, text.slice(0, at)) ? REDACTED : hex,
+    ),
   taking(/(?<![\w+/-])(?=[\w/-]*[+=])(?=\S*[A-Z])(?=\S*[a-z])(?=\S*\d)[\w+/-]{24,}={0,2}/g),
   (text) => text.replace(/[\w-]{20,}/g, (word) => (isSecretWord(word) ? REDACTED : word)),
 ];

@@ -1,27 +1,47 @@
-// Tells a word that was drawn by chance (a key, a token) from names, ids and slugs by how often it changes between letters of both cases and digits.
+// Tells a word that was drawn by chance (a key, a token) from names, ids and slugs by how often it
+// changes between letters of both cases and digits.
 import { methodOf } from "../rpc/method.ts";
 
 const SHORT_PIECE_CHARS = 4;
-/** Changes a character: chance gives about 0.62 with both cases and digits, 0.4 with digits and one case, 0.5 with letters of both cases. */
+/**
+ * Changes a character: chance gives about 0.62 with both cases and digits, 0.4 with digits and one
+ * case, 0.5 with letters of both cases.
+ */
 const LEAST_MIXED = 0.38;
 const LEAST_ONE_CASE = 0.2;
 const LEAST_LETTERS = 0.3;
 
-/** Whether a word of 20 characters or more looks drawn by chance. UUIDs do not count, most of them are ids; nor does long hex, which is another file's. */
+/**
+ * Whether a word of 20 characters or more looks drawn by chance. UUIDs do not count, most of them
+ * are ids; nor does long hex, which is another file's.
+ */
 export function isSecretWord(word: string): boolean {
-  if (isKnownId(word) || methodOf(word).name === word || HEX.test(word) || UUID.test(word)) return false;
-  if (!isSlug(word)) return changes(word) >= (/[A-Z]/.test(word) && /[a-z]/.test(word) ? LEAST_MIXED : LEAST_ONE_CASE);
+  if (isKnownId(word) || methodOf(word).name === word || HEX.test(word) || UUID.test(word))
+    return false;
+  if (!isSlug(word))
+    return (
+      changes(word) >= (/[A-Z]/.test(word) && /[a-z]/.test(word) ? LEAST_MIXED : LEAST_ONE_CASE)
+    );
   return !/\d/.test(word) && !isCamelCase(word) && changes(word) > LEAST_LETTERS;
 }
 
 /** Whether a word is an id that this service tells everyone: of a resource or a request. */
 export function isKnownId(word: string): boolean {
-  return /^[a-z]{3}_[0-9a-z]{20}$/.test(word) || /^req-[0-9a-z]{4,13}(?:-[0-9a-z]{1,8}){0,2}$/.test(word);
+  return (
+    /^[a-z]{3}_[0-9a-z]{20}$/.test(word) || /^req-[0-9a-z]{4,13}(?:-[0-9a-z]{1,8}){0,2}$/.test(word)
+  );
 }
 
-/** Whether every part between hyphens, underscores and dots is letters, digits, as short as `v2` or like `base64`. */
+/**
+ * Whether every part between hyphens, underscores and dots is letters, digits, as short as `v2` or
+ * like `base64`.
+ */
 export function isSlug(word: string): boolean {
-  return word.split(/[-_.~]/).every((it) => it.length <= SHORT_PIECE_CHARS || /^(?:[A-Za-z]*|\d*|[a-z]{2,12}\d{1,3})$/.test(it));
+  return word
+    .split(/[-_.~]/)
+    .every(
+      (it) => it.length <= SHORT_PIECE_CHARS || /^(?:[A-Za-z]*|\d*|[a-z]{2,12}\d{1,3})$/.test(it),
+    );
 }
 
 /** Whether every capital begins a word. */

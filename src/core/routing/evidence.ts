@@ -1,4 +1,5 @@
-// Evidence: what a caller may know of how a request was routed (`svc_meta`). Managed pools show aliases and no exclusions; nobody sees addresses.
+// Evidence: what a caller may know of how a request was routed (`svc_meta`). Managed pools show
+// aliases and no exclusions; nobody sees addresses.
 import type { Attempt } from "../provider/attempt.ts";
 import type { Chain } from "../provider/chain.ts";
 import type { Profile, Provider, Transport } from "../provider/profile.ts";
@@ -43,7 +44,10 @@ export interface Evidence {
   readonly panic?: true;
   readonly circuit_breaker_state: "closed" | "half_open" | "open" | null;
   readonly attempts: readonly EvidenceAttempt[];
-  /** Only where no provider was asked for this very call: its answer came from a filter, or from a subscription that was there already. */
+  /**
+   * Only where no provider was asked for this very call: its answer came from a filter, or from a
+   * subscription that was there already.
+   */
   readonly source?: "shared";
   readonly excluded?: readonly { readonly provider: string; readonly reason: string }[];
 }
@@ -88,7 +92,9 @@ export function evidenceOf(input: EvidenceInput): Evidence {
       latency_ms: round(it.latencyMs),
     })),
     ...(input.source === "shared" ? { source: input.source } : {}),
-    ...(profile.managed ? {} : { excluded: plan.excluded.map((it) => ({ provider: it.provider.id, reason: it.reason })) }),
+    ...(profile.managed
+      ? {}
+      : { excluded: plan.excluded.map((it) => ({ provider: it.provider.id, reason: it.reason })) }),
   };
 }
 

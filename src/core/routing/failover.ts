@@ -1,4 +1,5 @@
-// What to do after a failed attempt, and which error to tell when nobody could answer. Decides; never waits, sends or counts.
+// What to do after a failed attempt, and which error to tell when nobody could answer. Decides;
+// never waits, sends or counts.
 import type { Attempt, Step, Verdict } from "../provider/attempt.ts";
 import type { Failure } from "../rpc/failure.ts";
 import type { Method } from "../rpc/method.ts";
@@ -19,7 +20,10 @@ export interface FailoverState {
   readonly failed: readonly FailedAttempt[];
 }
 
-/** The next move: answer with the last error, try another provider, give up, or one of the transaction steps. */
+/**
+ * The next move: answer with the last error, try another provider, give up, or one of the
+ * transaction steps.
+ */
 export type Move = "return" | "next" | "exhausted" | "stop" | "known" | "verify";
 
 /** Decides after the last failure of `standing`. */
@@ -34,7 +38,9 @@ export function nextMove(standing: FailoverState): Move {
     case "verify":
       return step;
     case "next_once":
-      return standing.failed.some((it) => it !== last && it.verdict.step === "next_once") ? "return" : budget(standing);
+      return standing.failed.some((it) => it !== last && it.verdict.step === "next_once")
+        ? "return"
+        : budget(standing);
     case "next":
     case "range":
       return budget(standing);
@@ -46,8 +52,9 @@ function budget(standing: FailoverState): Move {
 }
 
 /**
- * What follows from an error that does not carry the id of its request. It says how the provider is; what it says of a request may be about another
- * one, so it never is the answer: a read goes on, and of a write nobody knows what became of it.
+ * What follows from an error that does not carry the id of its request. It says how the provider
+ * is; what it says of a request may be about another one, so it never is the answer: a read goes
+ * on, and of a write nobody knows what became of it.
  */
 export function unownedVerdict(verdict: Verdict, method: Method): Verdict {
   const saysNothingOfRequest = verdict.step === "next" || verdict.step === "stop";
@@ -67,7 +74,8 @@ export type Verdicts =
 export function bestError(failed: readonly FailedAttempt[]): Verdicts {
   const real = failed.filter((it) => it.raw !== null);
   const last = real.at(-1);
-  if (last !== undefined && failed.every((it) => it.verdict.step === "range")) return { kind: "range", worst: last };
+  if (last !== undefined && failed.every((it) => it.verdict.step === "range"))
+    return { kind: "range", worst: last };
   const all601 = failed.every((it) => it.failure.code === METHOD_NOT_FOUND);
   const shown = all601 ? real : real.filter((it) => it.failure.code !== METHOD_NOT_FOUND);
   let best: FailedAttempt | undefined;
@@ -77,7 +85,10 @@ export function bestError(failed: readonly FailedAttempt[]): Verdicts {
 
 const METHOD_NOT_FOUND = -32601;
 
-/** Higher says more to the caller: what is wrong with the request, then what the node lacks, then that it is busy, broken, or refuses us. */
+/**
+ * Higher says more to the caller: what is wrong with the request, then what the node lacks, then
+ * that it is busy, broken, or refuses us.
+ */
 function informative(it: FailedAttempt): number {
   const { effect, step } = it.verdict;
   if (step === "range") return 6;

@@ -1,4 +1,5 @@
-// From what is known of each provider to a plan: who is left out and why, the strategy's order, then the health tiers. Knows no clock and keeps nothing.
+// From what is known of each provider to a plan: who is left out and why, the strategy's order,
+// then the health tiers. Knows no clock and keeps nothing.
 import type { Channel } from "../provider/attempt.ts";
 import type { Breaker } from "../provider/breaker.ts";
 import { waiverOf } from "../provider/capability.ts";
@@ -24,11 +25,17 @@ export interface Awaited extends Pick<Considered, "reason"> {
 }
 
 /**
- * Who may be asked, in order. Tiers: closed, closed and limited, half-open, half-open and limited; open ones are left out.
- * A provider is never asked twice in a plan. A small share of replay-safe calls asks a half-open provider first: without it, one whose
- * neighbours are well would never be asked again.
+ * Who may be asked, in order. Tiers: closed, closed and limited, half-open, half-open and limited;
+ * open ones are left out. A provider is never asked twice in a plan. A small share of replay-safe
+ * calls asks a half-open provider first: without it, one whose neighbours are well would never be
+ * asked again.
  */
-export function planOf(considered: readonly Considered[], call: Call, strategy: Strategy, draw: Draw): Plan {
+export function planOf(
+  considered: readonly Considered[],
+  call: Call,
+  strategy: Strategy,
+  draw: Draw,
+): Plan {
   const excluded: Exclusion[] = [];
   const capable = capableOf(considered, call, excluded);
   order(capable, strategy, draw);
@@ -42,19 +49,29 @@ export function planOf(considered: readonly Considered[], call: Call, strategy: 
   return { candidates, excluded };
 }
 
-/** Whom to ask when every circuit of the set is open: those who could serve the call, the one that answered last first. Null = nobody could. */
+/**
+ * Whom to ask when every circuit of the set is open: those who could serve the call, the one that
+ * answered last first. Null = nobody could.
+ */
 export function panicPlanOf(considered: readonly Considered[], call: Call): Plan | null {
   const excluded: Exclusion[] = [];
   const candidates = capableOf(considered, call, excluded);
   if (candidates.length === 0) return null;
-  candidates.sort((left, right) => Number(left.limited) - Number(right.limited) || right.heardAtMs - left.heardAtMs || 0);
+  candidates.sort(
+    (left, right) =>
+      Number(left.limited) - Number(right.limited) || right.heardAtMs - left.heardAtMs || 0,
+  );
   return { candidates, excluded, panic: true };
 }
 
 /** How long until one of those who could serve a call may be asked; null = waiting cannot help. */
 export function waitOf(channels: readonly Awaited[], call: Call): number | null {
   for (const waiver of [null, "limit", "lag"] as const) {
-    const able = channels.filter(({ reason }) => (reason === null ? waiver === null : waiver !== null && waiverOf(reason, call.block) === waiver));
+    const able = channels.filter(({ reason }) =>
+      reason === null
+        ? waiver === null
+        : waiver !== null && waiverOf(reason, call.block) === waiver,
+    );
     if (able.length > 0) return Math.min(...able.map((it) => it.waitMs));
   }
   return null;
@@ -77,20 +94,37 @@ export function betterOf(first: Considered, second: Considered, call: Call): Con
   return rankOf(second, call) < rankOf(first, call) ? second : first;
 }
 
-/** Tier of one that can serve the call; behind them those whose reason may be set aside, then the rest. */
+/**
+ * Tier of one that can serve the call; behind them those whose reason may be set aside, then the
+ * rest.
+ */
 function rankOf({ reason, breaker, limited }: Considered, call: Call): number {
   if (reason === null) return tierOf(breaker, limited);
   return waiverOf(reason, call.block) === "never" ? 20 : 10;
 }
 
-/** Those without a reason against them; if that is nobody, those whose limits may be stale; if that is nobody, those that lag. */
-function capableOf(considered: readonly Considered[], call: Call, excluded: Exclusion[]): Considered[] {
+/**
+ * Those without a reason against them; if that is nobody, those whose limits may be stale; if that
+ * is nobody, those that lag.
+ */
+function capableOf(
+  considered: readonly Considered[],
+  call: Call,
+  excluded: Exclusion[],
+): Considered[] {
   let capable = considered.filter((it) => it.reason === null);
-  if (capable.length === 0) capable = considered.filter((it) => it.reason !== null && waiverOf(it.reason, call.block) === "limit");
-  if (capable.length === 0) capable = considered.filter((it) => it.reason !== null && waiverOf(it.reason, call.block) === "lag");
+  if (capable.length === 0)
+    capable = considered.filter(
+      (it) => it.reason !== null && waiverOf(it.reason, call.block) === "limit",
+    );
+  if (capable.length === 0)
+    capable = considered.filter(
+      (it) => it.reason !== null && waiverOf(it.reason, call.block) === "lag",
+    );
   if (capable.length === considered.length) return capable;
   for (const it of considered) {
-    if (it.reason !== null && !capable.includes(it)) excluded.push({ provider: it.provider, reason: it.reason });
+    if (it.reason !== null && !capable.includes(it))
+      excluded.push({ provider: it.provider, reason: it.reason });
   }
   return capable;
 }
@@ -125,6 +159,9 @@ function exploreHalfOpen(candidates: Considered[], { settings, random }: Draw): 
 export interface Plan {
   readonly candidates: readonly Channel[];
   readonly excluded: readonly Exclusion[];
-  /** Every circuit of the set is open: the candidates are the least bad, and only a few calls at once may ask them. */
+  /**
+   * Every circuit of the set is open: the candidates are the least bad, and only a few calls at
+   * once may ask them.
+   */
   readonly panic?: true;
 }

@@ -1,4 +1,5 @@
-// In which order a strategy would ask providers. Knows what was measured, not who is healthy: the health tiers come after it.
+// In which order a strategy would ask providers. Knows what was measured, not who is healthy: the
+// health tiers come after it.
 
 import type { Reading } from "../provider/latency.ts";
 import type { Provider } from "../provider/profile.ts";
@@ -63,18 +64,26 @@ export function order(entrants: Entrant[], strategy: Strategy, draw: Draw): void
   }
 }
 
-/** The weights of `latency-weighted`, in the order given: relative to the best latency among the reliable, or to the floor where that is slower. */
-export function weightsOf(readings: readonly (Reading | null)[], settings: SelectionSettings): readonly number[] {
+/**
+ * The weights of `latency-weighted`, in the order given: relative to the best latency among the
+ * reliable, or to the floor where that is slower.
+ */
+export function weightsOf(
+  readings: readonly (Reading | null)[],
+  settings: SelectionSettings,
+): readonly number[] {
   let bestMs = Number.POSITIVE_INFINITY;
   for (const it of readings) {
-    if (it !== null && it.latencyMs !== null && it.successRate >= settings.lwMinSuccessRate) bestMs = Math.min(bestMs, it.latencyMs);
+    if (it !== null && it.latencyMs !== null && it.successRate >= settings.lwMinSuccessRate)
+      bestMs = Math.min(bestMs, it.latencyMs);
   }
   const unitMs = Math.max(bestMs, settings.lwMsFloor);
   return readings.map((it) => weightOf(it, unitMs, settings));
 }
 
 function shuffle(entrants: Entrant[], random: () => number): void {
-  for (let last = entrants.length - 1; last > 0; last--) swap(entrants, last, Math.floor(random() * (last + 1)));
+  for (let last = entrants.length - 1; last > 0; last--)
+    swap(entrants, last, Math.floor(random() * (last + 1)));
 }
 
 function swap(entrants: Entrant[], left: number, right: number): void {
@@ -85,7 +94,10 @@ function swap(entrants: Entrant[], left: number, right: number): void {
   entrants[right] = a;
 }
 
-/** Warm ones by latency, then cold ones by probe latency, then the rest as shuffled; now and then an under-observed one first. */
+/**
+ * Warm ones by latency, then cold ones by probe latency, then the rest as shuffled; now and then an
+ * under-observed one first.
+ */
 function orderByLatency(entrants: Entrant[], draw: Draw): void {
   const { settings } = draw;
   const explored =
@@ -103,7 +115,12 @@ function orderByLatency(entrants: Entrant[], draw: Draw): void {
 }
 
 function warmMs({ reading }: Entrant, settings: SelectionSettings): number | null {
-  if (reading === null || reading.calls < settings.fastestMinCalls || reading.successRate < settings.fastestMinSuccessRate) return null;
+  if (
+    reading === null ||
+    reading.calls < settings.fastestMinCalls ||
+    reading.successRate < settings.fastestMinSuccessRate
+  )
+    return null;
   return reading.latencyMs;
 }
 
@@ -128,11 +145,19 @@ function orderByWeight(entrants: Entrant[], { settings, random }: Draw): void {
 }
 
 function weightOf(reading: Reading | null, unitMs: number, settings: SelectionSettings): number {
-  if (reading === null || reading.latencyMs === null || reading.successRate < settings.lwMinSuccessRate) return settings.lwExploreFloor;
+  if (
+    reading === null ||
+    reading.latencyMs === null ||
+    reading.successRate < settings.lwMinSuccessRate
+  )
+    return settings.lwExploreFloor;
   const relative = Math.max(reading.latencyMs, unitMs) / unitMs;
   const confidence = 0.5 + 0.5 * Math.min(1, Math.log10(Math.max(1, reading.calls)) / 3);
   const callsScale = Math.min(1, reading.calls / Math.max(1, settings.lwMinCalls));
-  return Math.max(settings.lwExploreFloor, relative ** -settings.lwBeta * reading.successRate * confidence * callsScale);
+  return Math.max(
+    settings.lwExploreFloor,
+    relative ** -settings.lwBeta * reading.successRate * confidence * callsScale,
+  );
 }
 
 /** The strategies that order providers. */

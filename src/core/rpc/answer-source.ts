@@ -4,7 +4,10 @@
 export type AnswerSource =
   /** Of a provider, a result or an error. */
   | "provider"
-  /** Of a provider, but for another call or subscription first: kept, joined, or served from a filter of ours. */
+  /**
+   * Of a provider, but for another call or subscription first: kept, joined, or served from a
+   * filter of ours.
+   */
   | "shared"
   /** Of the configuration. */
   | "local"

@@ -1,11 +1,28 @@
-// JSON-RPC 2.0 answers as bytes: is it one, is it the one to our request, does it hold a result or an error. The result itself is never looked into:
-// a long one is judged by its head and its tail, so that it can be passed on while it arrives. An answer under another id is nobody's.
+// JSON-RPC 2.0 answers as bytes: is it one, is it the one to our request, does it hold a result or
+// an error. The result itself is never looked into: a long one is judged by its head and its tail,
+// so that it can be passed on while it arrives. An answer under another id is nobody's.
 
 import { ERROR, ID, isVersion, memberOf, RESULT, VERSION } from "./envelope.ts";
 import type { Failure } from "./failure.ts";
-import { CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, LETTER_N, OPEN_ARRAY, OPEN_OBJECT, QUOTE, skipSpace, skipString, skipValue, startsWith } from "./json.ts";
+import {
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  LETTER_N,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  skipSpace,
+  skipString,
+  skipValue,
+  startsWith,
+} from "./json.ts";
 
-/** A complete result that carries the id of its request. `start` and `end` are those of the raw value, `idAt` is where the id begins. */
+/**
+ * A complete result that carries the id of its request. `start` and `end` are those of the raw
+ * value, `idAt` is where the id begins.
+ */
 export interface ResultAnswer {
   readonly kind: "result";
   readonly start: number;
@@ -16,13 +33,24 @@ export interface ResultAnswer {
 /** What a complete answer holds. */
 export type Answer =
   | ResultAnswer
-  /** Offsets are of the raw `error` value. `owned`: it carries the id of its request; otherwise it carries none, as when the provider could not read one. */
-  | { readonly kind: "error"; readonly start: number; readonly end: number; readonly owned: boolean }
+  /**
+   * Offsets are of the raw `error` value. `owned`: it carries the id of its request; otherwise it
+   * carries none, as when the provider could not read one.
+   */
+  | {
+      readonly kind: "error";
+      readonly start: number;
+      readonly end: number;
+      readonly owned: boolean;
+    }
   /** It carries another id, or it is a result without one: an answer to something else. */
   | { readonly kind: "foreign" }
   | { readonly kind: "bad"; readonly message: string };
 
-/** Checks a complete answer: one object, `jsonrpc` 2.0, exactly one of result and error. `"error": null` beside a result counts as absent. */
+/**
+ * Checks a complete answer: one object, `jsonrpc` 2.0, exactly one of result and error.
+ * `"error": null` beside a result counts as absent.
+ */
 export function readAnswer(bytes: Buffer, wireId: string): Answer {
   const end = bytes.length;
   const usual = usualResultStart(bytes, wireId);
@@ -46,7 +74,10 @@ export function readAnswer(bytes: Buffer, wireId: string): Answer {
     const keyEnd = skipString(bytes, at, end);
     const colon = keyEnd === -1 ? end : skipSpace(bytes, keyEnd, end);
     const valueStart = skipSpace(bytes, colon + 1, end);
-    const valueEnd = bytes[colon] === COLON && valueStart < end ? skipValue(bytes, valueStart, end, MAX_ANSWER_DEPTH) : -1;
+    const valueEnd =
+      bytes[colon] === COLON && valueStart < end
+        ? skipValue(bytes, valueStart, end, MAX_ANSWER_DEPTH)
+        : -1;
     if (valueEnd === -1) return bad("the body is not valid JSON");
     const member = memberOf(bytes, at, keyEnd);
     if (seen & member) return bad("a member appears twice");
@@ -67,8 +98,10 @@ export function readAnswer(bytes: Buffer, wireId: string): Answer {
     at = skipSpace(bytes, at + 1, end);
     if (bytes[at] !== QUOTE) return bad("the body is not valid JSON");
   }
-  if (bytes[at] !== CLOSE_OBJECT || skipSpace(bytes, at + 1, end) !== end) return bad("the body is not one JSON object");
-  if (errorStart === -1 && resultStart === -1) return bad("the answer has neither a result nor an error");
+  if (bytes[at] !== CLOSE_OBJECT || skipSpace(bytes, at + 1, end) !== end)
+    return bad("the body is not one JSON object");
+  if (errorStart === -1 && resultStart === -1)
+    return bad("the answer has neither a result nor an error");
   if (owner === "other") return FOREIGN;
   if (errorStart !== -1 && (resultStart === -1 || bytes[resultStart] === LETTER_N))
     return { kind: "error", start: errorStart, end: errorEnd, owned: owner === "ours" };
@@ -81,36 +114,62 @@ const USUAL_START = '{"jsonrpc":"2.0","id":';
 const USUAL_RESULT = ',"result":';
 const FOREIGN = { kind: "foreign" } as const;
 
-/** Where the result of an answer starts that begins as nearly all do; -1 = this one begins otherwise. */
+/**
+ * Where the result of an answer starts that begins as nearly all do; -1 = this one begins
+ * otherwise.
+ */
 function usualResultStart(bytes: Buffer, wireId: string): number {
   const idEnd = USUAL_START.length + wireId.length;
   const start = idEnd + USUAL_RESULT.length;
   const isUsual =
-    bytes.length > start && startsWith(bytes, 0, USUAL_START) && startsWith(bytes, USUAL_START.length, wireId) && startsWith(bytes, idEnd, USUAL_RESULT);
+    bytes.length > start &&
+    startsWith(bytes, 0, USUAL_START) &&
+    startsWith(bytes, USUAL_START.length, wireId) &&
+    startsWith(bytes, idEnd, USUAL_RESULT);
   return isUsual ? start : -1;
 }
 
-/** Whose the id between `start` and `end` is. Only the very bytes that were sent are ours: no other way of writing the number. */
-function ownerOf(bytes: Buffer, start: number, end: number, wireId: string): "ours" | "other" | "nobody" {
+/**
+ * Whose the id between `start` and `end` is. Only the very bytes that were sent are ours: no other
+ * way of writing the number.
+ */
+function ownerOf(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  wireId: string,
+): "ours" | "other" | "nobody" {
   if (end - start === wireId.length && startsWith(bytes, start, wireId)) return "ours";
   return bytes[start] === LETTER_N ? "nobody" : "other";
 }
 
 /** How an answer begins, when only its first bytes are here. */
 export type AnswerHead =
-  /** `idAt`: where the id begins that stood before the result and matched; null = the tail must carry it, and nobody knows yet whose this is. */
-  | { readonly kind: "result"; readonly start: number; readonly idAt: number | null; readonly hasVersion: boolean }
+  /**
+   * `idAt`: where the id begins that stood before the result and matched; null = the tail must
+   * carry it, and nobody knows yet whose this is.
+   */
+  | {
+      readonly kind: "result";
+      readonly start: number;
+      readonly idAt: number | null;
+      readonly hasVersion: boolean;
+    }
   /** An error, or an order of members that can only be judged when all is here. */
   | { readonly kind: "whole" }
   /** It carries another id: an answer to something else. */
   | { readonly kind: "foreign" }
   | { readonly kind: "bad"; readonly message: string };
 
-/** Judges a long answer by its first bytes, so that its result can be passed on while it still arrives. */
+/**
+ * Judges a long answer by its first bytes, so that its result can be passed on while it still
+ * arrives.
+ */
 export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
   const end = bytes.length;
   const usual = usualResultStart(bytes, wireId);
-  if (usual !== -1) return { kind: "result", start: usual, idAt: USUAL_START.length, hasVersion: true };
+  if (usual !== -1)
+    return { kind: "result", start: usual, idAt: USUAL_START.length, hasVersion: true };
   let at = skipSpace(bytes, 0, end);
   if (at < end && bytes[at] !== OPEN_OBJECT) return bad("the body is not a JSON object");
   let idAt: number | null = null;
@@ -142,7 +201,10 @@ export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
   return { kind: "whole" };
 }
 
-/** Bytes held back at the end of a long answer, so that its tail can be judged before the caller sees the end of it. */
+/**
+ * Bytes held back at the end of a long answer, so that its tail can be judged before the caller
+ * sees the end of it.
+ */
 export const TAIL_BYTES = 256;
 
 /** What the head of a long answer has said already. */
@@ -156,8 +218,16 @@ export interface AnswerTail {
   readonly idAt: number | null;
 }
 
-/** Judges the end of a long answer by its last bytes; null when it does not end as an answer to this request does. `opening` is the first byte of the result. */
-export function readAnswerTail(tail: Buffer, head: HeadFacts, wireId: string, opening: number): AnswerTail | null {
+/**
+ * Judges the end of a long answer by its last bytes; null when it does not end as an answer to this
+ * request does. `opening` is the first byte of the result.
+ */
+export function readAnswerTail(
+  tail: Buffer,
+  head: HeadFacts,
+  wireId: string,
+  opening: number,
+): AnswerTail | null {
   const text = tail.toString("latin1");
   const [rest = ""] = endingAfter(head).exec(text) ?? [];
   const resultEnd = text.length - rest.length;
@@ -173,13 +243,19 @@ export function readAnswerTail(tail: Buffer, head: HeadFacts, wireId: string, op
 
 const TAIL_ID = /"id"[ \t\r\n]*:[ \t\r\n]*("[^"]*"|-?\d+|null)/;
 
-/** Whether the end of an answer names a member at most once, or exactly once where it must. No string in it holds a quote. */
+/**
+ * Whether the end of an answer names a member at most once, or exactly once where it must. No
+ * string in it holds a quote.
+ */
 function namesOnce(rest: string, name: string, must = false): boolean {
   const first = rest.indexOf(`"${name}"`);
   return first === -1 ? !must : rest.indexOf(`"${name}"`, first + 1) === -1;
 }
 
-/** What may stand behind a result, to the end of the answer: the members that did not stand before it, an absent error, and white space. */
+/**
+ * What may stand behind a result, to the end of the answer: the members that did not stand before
+ * it, an absent error, and white space.
+ */
 function endingAfter({ idAt, hasVersion }: HeadFacts): RegExp {
   if (idAt !== null) return hasVersion ? ENDING : VERSION_ENDING;
   return hasVersion ? ID_ENDING : FULL_ENDING;
@@ -198,7 +274,10 @@ function endingWith(...members: readonly string[]): RegExp {
   return new RegExp(`(?: , (?:${member}))* \\} $`.replaceAll(" ", "[ \\t\\r\\n]*"));
 }
 
-/** The result of a long complete body by its head and tail; null where it is short or must be read whole. */
+/**
+ * The result of a long complete body by its head and tail; null where it is short or must be read
+ * whole.
+ */
 export function readLongResult(body: Buffer, wireId: string): ResultAnswer | null {
   if (body.length <= READ_WHOLE_BYTES) return null;
   const usual = usualResultStart(body, wireId);
@@ -211,25 +290,39 @@ export function readLongResult(body: Buffer, wireId: string): ResultAnswer | nul
   const tailAt = Math.max(head.start, body.length - TAIL_BYTES);
   const tail = readAnswerTail(body.subarray(tailAt), head, wireId, body[head.start] ?? 0);
   if (tail === null) return null;
-  return { kind: "result", start: head.start, end: tailAt + tail.resultEnd, idAt: head.idAt ?? tailAt + (tail.idAt ?? 0) };
+  return {
+    kind: "result",
+    start: head.start,
+    end: tailAt + tail.resultEnd,
+    idAt: head.idAt ?? tailAt + (tail.idAt ?? 0),
+  };
 }
 
 /** Answers up to this size are read to the last byte. */
 const READ_WHOLE_BYTES = 1_024;
 
-/** What an error member says; `raw` is known to be valid JSON. A bare string counts as the message. */
+/**
+ * What an error member says; `raw` is known to be valid JSON. A bare string counts as the message.
+ */
 export function readError(raw: Buffer): Pick<Failure, "code" | "message" | "data"> {
   const value: unknown = JSON.parse(raw.toString("utf8"));
   if (typeof value === "string") return { code: null, message: value, data: null };
   if (typeof value !== "object" || value === null) return { code: null, message: "", data: null };
   const { code, message, data }: { code?: unknown; message?: unknown; data?: unknown } = value;
-  return { code: typeof code === "number" ? code : null, message: typeof message === "string" ? message : "", data: data ?? null };
+  return {
+    code: typeof code === "number" ? code : null,
+    message: typeof message === "string" ? message : "",
+    data: data ?? null,
+  };
 }
 
 /** Whether a value that may hold others, or text, and opens with one byte ends with another. */
 function isClosing(opening: number | undefined, closing: number | undefined): boolean {
   if (opening === QUOTE) return closing === QUOTE;
-  return (opening === OPEN_OBJECT && closing === CLOSE_OBJECT) || (opening === OPEN_ARRAY && closing === CLOSE_ARRAY);
+  return (
+    (opening === OPEN_OBJECT && closing === CLOSE_OBJECT) ||
+    (opening === OPEN_ARRAY && closing === CLOSE_ARRAY)
+  );
 }
 
 function closingOf(opening: number, last: string): string {

@@ -1,9 +1,13 @@
-// A call: one JSON-RPC request bound for one chain, as the router sees it. Knows neither HTTP nor the caller's envelope beyond the bytes to forward.
+// A call: one JSON-RPC request bound for one chain, as the router sees it. Knows neither HTTP nor
+// the caller's envelope beyond the bytes to forward.
 import { elements, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
 import type { Method } from "./method.ts";
 import type { WireRequest } from "./wire-request.ts";
 
-/** Which blocks a call reads, as far as its parameters say. `none`: no block parameter, a tag near the head, or one that cannot be read. */
+/**
+ * Which blocks a call reads, as far as its parameters say. `none`: no block parameter, a tag near
+ * the head, or one that cannot be read.
+ */
 export type BlockRef =
   | { readonly kind: "none" }
   | { readonly kind: "tag"; readonly tag: "pending" | "safe" | "finalized" }
@@ -24,14 +28,19 @@ export interface Call extends WireRequest {
 /** No block parameter, or one near the head. */
 export const NO_BLOCK: BlockRef = { kind: "none" };
 
-/** Reads which blocks a request asks for. Anything malformed reads as `none`: judging parameters is the provider's business. */
+/**
+ * Reads which blocks a request asks for. Anything malformed reads as `none`: judging parameters is
+ * the provider's business.
+ */
 export function readBlockRef(bytes: Buffer, params: Span, method: Method): BlockRef {
-  if (method.block === null || params.start === -1 || bytes[params.start] !== OPEN_ARRAY) return NO_BLOCK;
+  if (method.block === null || params.start === -1 || bytes[params.start] !== OPEN_ARRAY)
+    return NO_BLOCK;
   const { kind, at } = method.block;
   const span = elements(bytes, params.start, params.end, at + 1)[at];
   if (span === undefined) return NO_BLOCK;
   const c = bytes[span.start];
-  if (kind === "block" && c === QUOTE) return readTag(bytes.toString("latin1", span.start + 1, span.end - 1));
+  if (kind === "block" && c === QUOTE)
+    return readTag(bytes.toString("latin1", span.start + 1, span.end - 1));
   if (c !== OPEN_OBJECT || span.end - span.start > MAX_OBJECT_BYTES) return NO_BLOCK;
   const value = parseObject(bytes, span);
   if (kind === "block") {
@@ -53,7 +62,9 @@ function parseObject(bytes: Buffer, span: Span): Record<string, unknown> {
 function readTag(text: string): BlockRef {
   if (HEX.test(text)) return { kind: "number", number: Number(text) };
   if (text === "earliest") return { kind: "earliest" };
-  return text === "pending" || text === "safe" || text === "finalized" ? { kind: "tag", tag: text } : NO_BLOCK;
+  return text === "pending" || text === "safe" || text === "finalized"
+    ? { kind: "tag", tag: text }
+    : NO_BLOCK;
 }
 
 /** A bound of a log filter; null = near the head, 0 = `earliest`. */

@@ -1,6 +1,19 @@
-// JSON-RPC 2.0 requests as bytes: finds the members without building a value, so that whatever a caller wrote (big integers, key order,
-// escapes) stays as written. Knows nothing of methods, transports or who is asking.
-import { BACKSLASH, COMMA, LETTER_N, MAX_DEPTH, OPEN_ARRAY, OPEN_OBJECT, QUOTE, skipSpace, skipString, skipValue, startsWith } from "./json.ts";
+// JSON-RPC 2.0 requests as bytes: finds the members without building a value, so that whatever a
+// caller wrote (big integers, key order, escapes) stays as written. Knows nothing of methods,
+// transports or who is asking.
+import {
+  BACKSLASH,
+  COMMA,
+  LETTER_N,
+  MAX_DEPTH,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  skipSpace,
+  skipString,
+  skipValue,
+  startsWith,
+} from "./json.ts";
 
 /** Where the members of one request object are. */
 export interface Envelope {
@@ -14,13 +27,19 @@ export interface Envelope {
   /** Byte offsets of `params`; -1 when absent or null. */
   readonly paramsStart: number;
   readonly paramsEnd: number;
-  /** True when the bytes can go upstream as they are but for the id: only the four members, each once, all of them present. */
+  /**
+   * True when the bytes can go upstream as they are but for the id: only the four members, each
+   * once, all of them present.
+   */
   readonly plain: boolean;
   /** True when it asks for its evidence in a message of its own: `"svc_meta":"notify"`. */
   readonly notify: boolean;
 }
 
-/** A request that is valid JSON but no valid request, with the id to answer to (`null` where it has none that can be used). */
+/**
+ * A request that is valid JSON but no valid request, with the id to answer to (`null` where it has
+ * none that can be used).
+ */
 export interface InvalidRequest {
   readonly kind: "invalid";
   readonly id: string;
@@ -29,7 +48,8 @@ export interface InvalidRequest {
 
 /** Reads one request that is known to be valid JSON between `start` and `end`. */
 export function readRequest(bytes: Buffer, start: number, end: number): Envelope | InvalidRequest {
-  if (bytes[start] !== OPEN_OBJECT) return { kind: "invalid", id: "null", message: "a request is a JSON object" };
+  if (bytes[start] !== OPEN_OBJECT)
+    return { kind: "invalid", id: "null", message: "a request is a JSON object" };
   let id: string | null = null;
   let idStart = -1;
   let idEnd = -1;
@@ -73,15 +93,27 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
   }
   if (method === null) problem ||= "method must be a string of 1 to 128 characters";
   if (!version) problem ||= 'jsonrpc must be "2.0"';
-  if (problem !== "" || method === null) return { kind: "invalid", id: id || "null", message: problem };
-  return { kind: "request", id, idStart, idEnd, method, paramsStart, paramsEnd, plain: plain && id !== null && paramsStart !== -1, notify };
+  if (problem !== "" || method === null)
+    return { kind: "invalid", id: id || "null", message: problem };
+  return {
+    kind: "request",
+    id,
+    idStart,
+    idEnd,
+    method,
+    paramsStart,
+    paramsEnd,
+    plain: plain && id !== null && paramsStart !== -1,
+    notify,
+  };
 }
 
 const META = '"svc_meta"';
 const NOTIFY = '"notify"';
 const MAX_METHOD_CHARS = 128;
 
-// Members as bits, so that "seen twice" is one test. OTHER has no bit: repeating an unknown member harms nobody.
+// Members as bits, so that "seen twice" is one test. OTHER has no bit: repeating an unknown member
+// harms nobody.
 const OTHER = 0;
 export const ID = 1;
 const METHOD = 2;
@@ -98,9 +130,13 @@ const MEMBERS: readonly (readonly [name: string, bit: number])[] = [
   ["jsonrpc", VERSION],
 ];
 
-/** Which member the key between `quote` and `keyEnd` names; a key written with escapes counts as what it means. */
+/**
+ * Which member the key between `quote` and `keyEnd` names; a key written with escapes counts as
+ * what it means.
+ */
 export function memberOf(bytes: Buffer, quote: number, keyEnd: number): number {
-  for (const [name, bit] of MEMBERS) if (keyEnd - quote - 2 === name.length && startsWith(bytes, quote + 1, name)) return bit;
+  for (const [name, bit] of MEMBERS)
+    if (keyEnd - quote - 2 === name.length && startsWith(bytes, quote + 1, name)) return bit;
   if (keyEnd - quote > 64 || bytes.subarray(quote, keyEnd).indexOf(BACKSLASH) === -1) return OTHER;
   const meant = String(JSON.parse(bytes.toString("utf8", quote, keyEnd)));
   return MEMBERS.find(([name]) => name === meant)?.[1] ?? OTHER;

@@ -1,11 +1,14 @@
-// What came back from a provider when it was not a clean result. Knows no provider and judges nothing.
+// What came back from a provider when it was not a clean result. Knows no provider and judges
+// nothing.
 
 /** What came back when it was not a clean result. */
 export interface Failure {
   /**
-   * `error`: a JSON-RPC error object. `body`: an HTTP answer whose body is not a usable JSON-RPC answer. `timeout`: no full answer in time.
-   * `unsent`: it certainly never left this machine. `network`: the connection failed after the request may have left.
-   * `no_room`: the answer came, and there was no memory to gather it in: the caller's or our own limit, nothing that the provider did.
+   * `error`: a JSON-RPC error object. `body`: an HTTP answer whose body is not a usable JSON-RPC
+   * answer. `timeout`: no full answer in time. `unsent`: it certainly never left this machine.
+   * `network`: the connection failed after the request may have left. `no_room`: the answer came,
+   * and there was no memory to gather it in: the caller's or our own limit, nothing that the
+   * provider did.
    */
   readonly kind: "error" | "body" | "timeout" | "unsent" | "network" | "no_room";
   /** 0 = no HTTP answer. */
@@ -18,7 +21,10 @@ export interface Failure {
   readonly message: string;
   /** JSON-RPC error data. */
   readonly data: unknown;
-  /** The one event that failed this request and perhaps others with it: the end of a connection they shared. */
+  /**
+   * The one event that failed this request and perhaps others with it: the end of a connection they
+   * shared.
+   */
   readonly incident?: object;
   /** It failed for want of a free connection here, which says nothing about the provider. */
   readonly crowded?: true;

@@ -1,4 +1,5 @@
-// The grammar of JSON over bytes: where a value ends, and whether it is one. Builds no values, keeps no state, knows nothing of JSON-RPC.
+// The grammar of JSON over bytes: where a value ends, and whether it is one. Builds no values,
+// keeps no state, knows nothing of JSON-RPC.
 
 /** Deepest nesting accepted in a request; common node implementations refuse more. */
 export const MAX_DEPTH = 128;
@@ -20,7 +21,10 @@ export function skipSpace(bytes: Buffer, from: number, end: number): number {
   return at;
 }
 
-/** Offset after the JSON value that starts at `at`, or -1 when it is malformed, cut short or nested deeper than `depth`. */
+/**
+ * Offset after the JSON value that starts at `at`, or -1 when it is malformed, cut short or nested
+ * deeper than `depth`.
+ */
 export function skipValue(bytes: Buffer, at: number, end: number, depth: number): number {
   switch (bytes[at]) {
     case QUOTE:
@@ -110,10 +114,21 @@ export function skipString(bytes: Buffer, quote: number, end: number): number {
 /** Length of the escape at `at`, or 0 when there is none of that form. */
 function escapeLength(bytes: Buffer, at: number): number {
   const c = bytes[at + 1];
-  if (c !== 0x75) return c === QUOTE || c === BACKSLASH || c === 0x2f || c === 0x62 || c === 0x66 || c === LETTER_N || c === 0x72 || c === LETTER_T ? 2 : 0;
+  if (c !== 0x75)
+    return c === QUOTE ||
+      c === BACKSLASH ||
+      c === 0x2f ||
+      c === 0x62 ||
+      c === 0x66 ||
+      c === LETTER_N ||
+      c === 0x72 ||
+      c === LETTER_T
+      ? 2
+      : 0;
   for (let i = at + 2; i < at + 6; i++) {
     const h = bytes[i] as number;
-    if (!((h >= 0x30 && h <= 0x39) || (h >= 0x41 && h <= 0x46) || (h >= 0x61 && h <= 0x66))) return 0;
+    if (!((h >= 0x30 && h <= 0x39) || (h >= 0x41 && h <= 0x46) || (h >= 0x61 && h <= 0x66)))
+      return 0;
   }
   return 6;
 }

@@ -1,4 +1,5 @@
-// The method table: the one source of what a JSON-RPC method costs, may be sent to, waits for and reads. Unlisted methods get one default row.
+// The method table: the one source of what a JSON-RPC method costs, may be sent to, waits for and
+// reads. Unlisted methods get one default row.
 
 /** What kind of call it is; providers may declare whole categories unsupported. */
 export type Category =
@@ -36,21 +37,40 @@ export const CATEGORIES: readonly Category[] = [
   "unknown",
 ];
 
-/** Where a method names the block it reads: a parameter holding a tag, number or EIP-1898 object, or a log filter object. */
+/**
+ * Where a method names the block it reads: a parameter holding a tag, number or EIP-1898 object, or
+ * a log filter object.
+ */
 export interface BlockParam {
   readonly kind: "block" | "filter";
   /** Index in `params`. */
   readonly at: number;
 }
 
-/** How the service treats the method: routed to a provider, answered here, refused everywhere, only served on a socket, or served from filters of ours. */
+/**
+ * How the service treats the method: routed to a provider, answered here, refused everywhere, only
+ * served on a socket, or served from filters of ours.
+ */
 export type Handling = "route" | "local" | "blocked" | "socket_only" | "filter";
 
-/** Classes of methods by how long a call may take; the configuration gives each its milliseconds. */
+/**
+ * Classes of methods by how long a call may take; the configuration gives each its milliseconds.
+ */
 export type DeadlineClass = "cheap" | "standard" | "default" | "traceTx" | "traceBlock";
 
 /** Where a method comes from: what a chain or a vendor adds to the standard. */
-export type Family = "standard" | "op_stack" | "arbitrum" | "zksync" | "linea" | "polygon" | "otterscan" | "erc4337" | "vendor" | "configured" | "unlisted";
+export type Family =
+  | "standard"
+  | "op_stack"
+  | "arbitrum"
+  | "zksync"
+  | "linea"
+  | "polygon"
+  | "otterscan"
+  | "erc4337"
+  | "vendor"
+  | "configured"
+  | "unlisted";
 
 /** One row of the method table. */
 export interface Method {
@@ -74,15 +94,22 @@ type Row = readonly [
   category: Category,
   cu: number,
   deadline: DeadlineClass,
-  options?: { readonly block?: BlockParam; readonly replaySafe?: false; readonly handling?: Handling },
+  options?: {
+    readonly block?: BlockParam;
+    readonly replaySafe?: false;
+    readonly handling?: Handling;
+  },
 ];
 
 const blockAt = (at: number): { readonly block: BlockParam } => ({ block: { kind: "block", at } });
-const filterAt = (at: number): { readonly block: BlockParam } => ({ block: { kind: "filter", at } });
+const filterAt = (at: number): { readonly block: BlockParam } => ({
+  block: { kind: "filter", at },
+});
 
 const write = { replaySafe: false } as const;
 
-// Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*), OpenEthereum/Erigon/Nethermind (trace_*).
+// Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*),
+// OpenEthereum/Erigon/Nethermind (trace_*).
 const STANDARD: readonly Row[] = [
   ["eth_blockNumber eth_syncing", "core", 1, "cheap"],
   ["eth_chainId", "core", 1, "cheap", { handling: "local" }],
@@ -95,27 +122,78 @@ const STANDARD: readonly Row[] = [
   ["eth_blobBaseFee", "eip4844", 3, "cheap"],
   ["eth_getBlockByNumber", "core", 5, "standard", blockAt(0)],
   ["eth_getBlockByHash", "core", 5, "standard"],
-  ["eth_getBlockTransactionCountByNumber eth_getUncleCountByBlockNumber eth_getHeaderByNumber", "core", 3, "standard", blockAt(0)],
-  ["eth_getTransactionByBlockNumberAndIndex eth_getUncleByBlockNumberAndIndex", "core", 3, "standard", blockAt(0)],
+  [
+    "eth_getBlockTransactionCountByNumber eth_getUncleCountByBlockNumber eth_getHeaderByNumber",
+    "core",
+    3,
+    "standard",
+    blockAt(0),
+  ],
+  [
+    "eth_getTransactionByBlockNumberAndIndex eth_getUncleByBlockNumberAndIndex",
+    "core",
+    3,
+    "standard",
+    blockAt(0),
+  ],
   ["eth_getRawTransactionByBlockNumberAndIndex", "core", 3, "standard", blockAt(0)],
-  ["eth_getBlockTransactionCountByHash eth_getUncleCountByBlockHash eth_getHeaderByHash", "core", 3, "standard"],
-  ["eth_getTransactionByBlockHashAndIndex eth_getUncleByBlockHashAndIndex eth_getRawTransactionByHash", "core", 3, "standard"],
-  ["eth_getTransactionByHash eth_getTransactionReceipt eth_getTransactionBySenderAndNonce", "core", 3, "standard"],
-  ["eth_getRawTransactionByBlockHashAndIndex eth_getBlockAccessListByBlockHash", "core", 3, "standard"],
+  [
+    "eth_getBlockTransactionCountByHash eth_getUncleCountByBlockHash eth_getHeaderByHash",
+    "core",
+    3,
+    "standard",
+  ],
+  [
+    "eth_getTransactionByBlockHashAndIndex eth_getUncleByBlockHashAndIndex " +
+      "eth_getRawTransactionByHash",
+    "core",
+    3,
+    "standard",
+  ],
+  [
+    "eth_getTransactionByHash eth_getTransactionReceipt eth_getTransactionBySenderAndNonce",
+    "core",
+    3,
+    "standard",
+  ],
+  [
+    "eth_getRawTransactionByBlockHashAndIndex eth_getBlockAccessListByBlockHash",
+    "core",
+    3,
+    "standard",
+  ],
   ["eth_getBlockAccessListByBlockNumber", "core", 3, "standard", blockAt(0)],
   ["eth_config eth_capabilities eth_mining eth_hashrate", "core", 3, "cheap"],
   ["eth_getBlockReceipts", "core", 15, "default", blockAt(0)],
   ["eth_getBalance eth_getCode eth_getTransactionCount", "state", 3, "standard", blockAt(1)],
   ["eth_getStorageAt eth_getProof", "state", 3, "standard", blockAt(2)],
   ["eth_getStorageValues eth_getAccount eth_getAccountInfo", "state", 3, "standard", blockAt(1)],
-  ["eth_call eth_estimateGas eth_createAccessList eth_simulateV1 eth_callMany", "state", 3, "default", blockAt(1)],
+  [
+    "eth_call eth_estimateGas eth_createAccessList eth_simulateV1 eth_callMany",
+    "state",
+    3,
+    "default",
+    blockAt(1),
+  ],
   ["eth_fillTransaction", "state", 3, "default"],
   ["eth_sendRawTransaction", "core", 5, "default", write],
   // EIP-7966 waits for the receipt.
   ["eth_sendRawTransactionSync", "core", 3, "traceTx", write],
   ["eth_getLogs", "logs", 15, "default", filterAt(0)],
-  ["eth_newFilter", "filters", 5, "default", { ...filterAt(0), replaySafe: false, handling: "filter" }],
-  ["eth_newBlockFilter eth_newPendingTransactionFilter eth_uninstallFilter", "filters", 3, "default", { replaySafe: false, handling: "filter" }],
+  [
+    "eth_newFilter",
+    "filters",
+    5,
+    "default",
+    { ...filterAt(0), replaySafe: false, handling: "filter" },
+  ],
+  [
+    "eth_newBlockFilter eth_newPendingTransactionFilter eth_uninstallFilter",
+    "filters",
+    3,
+    "default",
+    { replaySafe: false, handling: "filter" },
+  ],
   ["eth_getFilterChanges", "filters", 5, "default", { replaySafe: false, handling: "filter" }],
   ["eth_getFilterLogs", "filters", 15, "default", { handling: "filter" }],
   ["eth_subscribe eth_unsubscribe", "subscriptions", 3, "default", { handling: "socket_only" }],
@@ -127,25 +205,56 @@ const STANDARD: readonly Row[] = [
   ["debug_traceBlockByNumber", "debug", 100, "traceBlock", blockAt(0)],
   ["debug_traceBlockByHash debug_traceBlock", "debug", 100, "traceBlock"],
   ["debug_getRawBlock debug_getRawHeader debug_getRawReceipts", "debug", 3, "traceTx", blockAt(0)],
-  ["debug_getRawTransaction debug_getBadBlocks debug_getModifiedAccountsByHash debug_getModifiedAccountsByNumber", "debug", 3, "traceTx"],
+  [
+    "debug_getRawTransaction debug_getBadBlocks debug_getModifiedAccountsByHash " +
+      "debug_getModifiedAccountsByNumber",
+    "debug",
+    3,
+    "traceTx",
+  ],
   ["trace_call", "trace", 50, "traceTx", blockAt(2)],
   ["trace_callMany", "trace", 50, "traceTx", blockAt(1)],
-  ["trace_rawTransaction trace_replayTransaction trace_transaction trace_get", "trace", 50, "traceTx"],
+  [
+    "trace_rawTransaction trace_replayTransaction trace_transaction trace_get",
+    "trace",
+    50,
+    "traceTx",
+  ],
   ["trace_block trace_replayBlockTransactions", "trace", 100, "traceBlock", blockAt(0)],
   ["trace_filter", "trace", 100, "traceBlock", filterAt(0)],
   ["eth_accounts", "local_only", 3, "cheap", { replaySafe: false, handling: "local" }],
-  ["eth_coinbase eth_sign eth_signTransaction eth_sendTransaction", "local_only", 3, "cheap", { replaySafe: false, handling: "blocked" }],
-  ["eth_signTypedData eth_signTypedData_v3 eth_signTypedData_v4", "local_only", 3, "cheap", { replaySafe: false, handling: "blocked" }],
+  [
+    "eth_coinbase eth_sign eth_signTransaction eth_sendTransaction",
+    "local_only",
+    3,
+    "cheap",
+    { replaySafe: false, handling: "blocked" },
+  ],
+  [
+    "eth_signTypedData eth_signTypedData_v3 eth_signTypedData_v4",
+    "local_only",
+    3,
+    "cheap",
+    { replaySafe: false, handling: "blocked" },
+  ],
 ];
 
-/** What chains and vendors add, where it may be sent to several providers or reads a block. Categories stay `unknown` where no provider declares any. */
+/**
+ * What chains and vendors add, where it may be sent to several providers or reads a block.
+ * Categories stay `unknown` where no provider declares any.
+ */
 const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly Row[]>([
   ["standard", STANDARD],
   [
     "op_stack",
     [
       ["optimism_outputAtBlock", "unknown", 3, "standard", blockAt(0)],
-      ["optimism_syncStatus optimism_rollupConfig optimism_version rollup_gasPrices rollup_getInfo", "unknown", 3, "standard"],
+      [
+        "optimism_syncStatus optimism_rollupConfig optimism_version rollup_gasPrices rollup_getInfo",
+        "unknown",
+        3,
+        "standard",
+      ],
       ["eth_sendRawTransactionConditional", "core", 3, "default", write],
     ],
   ],
@@ -165,11 +274,29 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
     "zksync",
     [
       ["zks_estimateFee zks_estimateGasL1ToL2", "unknown", 3, "default"],
-      ["zks_getAllAccountBalances zks_getBlockDetails zks_getRawBlockTransactions zks_getBytecodeByHash zks_getTransactionDetails", "unknown", 3, "standard"],
-      ["zks_getBridgeContracts zks_getBridgehubContract zks_getMainContract zks_getTestnetPaymaster zks_getBaseTokenL1Address", "unknown", 3, "cheap"],
-      ["zks_getFeeParams zks_getL1GasPrice zks_getProtocolVersion zks_L1BatchNumber zks_L1ChainId", "unknown", 3, "cheap"],
       [
-        "zks_getL1BatchBlockRange zks_getL1BatchDetails zks_getL2ToL1LogProof zks_getL2ToL1MsgProof zks_getProof zks_getConfirmedTokens",
+        "zks_getAllAccountBalances zks_getBlockDetails zks_getRawBlockTransactions " +
+          "zks_getBytecodeByHash zks_getTransactionDetails",
+        "unknown",
+        3,
+        "standard",
+      ],
+      [
+        "zks_getBridgeContracts zks_getBridgehubContract zks_getMainContract " +
+          "zks_getTestnetPaymaster zks_getBaseTokenL1Address",
+        "unknown",
+        3,
+        "cheap",
+      ],
+      [
+        "zks_getFeeParams zks_getL1GasPrice zks_getProtocolVersion zks_L1BatchNumber zks_L1ChainId",
+        "unknown",
+        3,
+        "cheap",
+      ],
+      [
+        "zks_getL1BatchBlockRange zks_getL1BatchDetails zks_getL2ToL1LogProof " +
+          "zks_getL2ToL1MsgProof zks_getProof zks_getConfirmedTokens",
         "unknown",
         3,
         "standard",
@@ -188,11 +315,41 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
   [
     "polygon",
     [
-      ["bor_getAuthor bor_getSnapshot bor_getSnapshotProposerSequence", "unknown", 3, "standard", blockAt(0)],
-      ["bor_getCurrentProposer bor_getCurrentValidators bor_getRootHash bor_getSignersAtHash bor_getSnapshotAtHash eth_getRootHash", "unknown", 3, "standard"],
-      ["zkevm_batchNumber zkevm_consolidatedBlockNumber zkevm_verifiedBatchNumber zkevm_virtualBatchNumber", "unknown", 3, "cheap"],
-      ["zkevm_batchNumberByBlockNumber zkevm_isBlockConsolidated zkevm_isBlockVirtualized zkevm_getBatchByNumber", "unknown", 3, "standard"],
-      ["zkevm_getFullBlockByHash zkevm_getFullBlockByNumber zkevm_getTransactionByL2Hash zkevm_getTransactionReceiptByL2Hash", "unknown", 3, "standard"],
+      [
+        "bor_getAuthor bor_getSnapshot bor_getSnapshotProposerSequence",
+        "unknown",
+        3,
+        "standard",
+        blockAt(0),
+      ],
+      [
+        "bor_getCurrentProposer bor_getCurrentValidators bor_getRootHash bor_getSignersAtHash " +
+          "bor_getSnapshotAtHash eth_getRootHash",
+        "unknown",
+        3,
+        "standard",
+      ],
+      [
+        "zkevm_batchNumber zkevm_consolidatedBlockNumber zkevm_verifiedBatchNumber " +
+          "zkevm_virtualBatchNumber",
+        "unknown",
+        3,
+        "cheap",
+      ],
+      [
+        "zkevm_batchNumberByBlockNumber zkevm_isBlockConsolidated zkevm_isBlockVirtualized " +
+          "zkevm_getBatchByNumber",
+        "unknown",
+        3,
+        "standard",
+      ],
+      [
+        "zkevm_getFullBlockByHash zkevm_getFullBlockByNumber zkevm_getTransactionByL2Hash " +
+          "zkevm_getTransactionReceiptByL2Hash",
+        "unknown",
+        3,
+        "standard",
+      ],
       ["zkevm_estimateCounters zkevm_estimateFee", "unknown", 3, "default", blockAt(1)],
     ],
   ],
@@ -202,36 +359,96 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
       ["ots_getApiLevel", "unknown", 3, "cheap"],
       ["ots_getBlockDetails ots_getBlockTransactions", "unknown", 3, "standard", blockAt(0)],
       ["ots_hasCode", "unknown", 3, "standard", blockAt(1)],
-      ["ots_getBlockDetailsByHash ots_getContractCreator ots_getTransactionBySenderAndNonce", "unknown", 3, "standard"],
+      [
+        "ots_getBlockDetailsByHash ots_getContractCreator ots_getTransactionBySenderAndNonce",
+        "unknown",
+        3,
+        "standard",
+      ],
       ["ots_searchTransactionsBefore ots_searchTransactionsAfter", "unknown", 3, "default"],
-      ["ots_getInternalOperations ots_traceTransaction ots_getTransactionError", "trace", 50, "traceTx"],
+      [
+        "ots_getInternalOperations ots_traceTransaction ots_getTransactionError",
+        "trace",
+        50,
+        "traceTx",
+      ],
       ["erigon_blockNumber erigon_forks", "unknown", 3, "cheap"],
       ["erigon_getHeaderByNumber", "unknown", 3, "standard", blockAt(0)],
-      ["erigon_getBlockByTimestamp erigon_getHeaderByHash erigon_getBlockReceiptsByBlockHash erigon_getLogsByHash", "unknown", 3, "standard"],
+      [
+        "erigon_getBlockByTimestamp erigon_getHeaderByHash erigon_getBlockReceiptsByBlockHash " +
+          "erigon_getLogsByHash",
+        "unknown",
+        3,
+        "standard",
+      ],
       ["erigon_getLogs erigon_getLatestLogs", "logs", 15, "default", filterAt(0)],
     ],
   ],
   [
     "erc4337",
     [
-      ["eth_sendUserOperation pimlico_sendCompressedUserOperation pm_sponsorUserOperation", "unknown", 3, "default", write],
-      ["eth_estimateUserOperationGas pm_getPaymasterData pm_getPaymasterStubData", "unknown", 3, "default"],
+      [
+        "eth_sendUserOperation pimlico_sendCompressedUserOperation pm_sponsorUserOperation",
+        "unknown",
+        3,
+        "default",
+        write,
+      ],
+      [
+        "eth_estimateUserOperationGas pm_getPaymasterData pm_getPaymasterStubData",
+        "unknown",
+        3,
+        "default",
+      ],
       ["eth_getUserOperationByHash eth_getUserOperationReceipt", "unknown", 3, "standard"],
-      ["eth_supportedEntryPoints pm_supportedEntryPoints rundler_maxPriorityFeePerGas pimlico_getUserOperationGasPrice", "unknown", 3, "cheap"],
+      [
+        "eth_supportedEntryPoints pm_supportedEntryPoints rundler_maxPriorityFeePerGas " +
+          "pimlico_getUserOperationGasPrice",
+        "unknown",
+        3,
+        "cheap",
+      ],
     ],
   ],
   [
     "vendor",
     [
-      ["eth_sendPrivateTransaction eth_sendPrivateRawTransaction eth_sendBundle", "core", 3, "traceTx", write],
-      ["eth_cancelPrivateTransaction eth_cancelBundle mev_sendBundle", "unknown", 3, "default", write],
+      [
+        "eth_sendPrivateTransaction eth_sendPrivateRawTransaction eth_sendBundle",
+        "core",
+        3,
+        "traceTx",
+        write,
+      ],
+      [
+        "eth_cancelPrivateTransaction eth_cancelBundle mev_sendBundle",
+        "unknown",
+        3,
+        "default",
+        write,
+      ],
       ["eth_callBundle mev_simBundle", "unknown", 3, "default"],
       ["alchemy_getAssetTransfers alchemy_getTransactionReceipts", "unknown", 3, "default"],
-      ["alchemy_getTokenAllowance alchemy_getTokenBalances alchemy_getTokenMetadata", "unknown", 3, "standard"],
-      ["alchemy_simulateAssetChanges alchemy_simulateExecution tenderly_estimateGas", "unknown", 3, "default"],
+      [
+        "alchemy_getTokenAllowance alchemy_getTokenBalances alchemy_getTokenMetadata",
+        "unknown",
+        3,
+        "standard",
+      ],
+      [
+        "alchemy_simulateAssetChanges alchemy_simulateExecution tenderly_estimateGas",
+        "unknown",
+        3,
+        "default",
+      ],
       ["tenderly_simulateTransaction tenderly_simulateBundle", "unknown", 3, "default", blockAt(1)],
       ["tenderly_traceTransaction", "trace", 50, "traceTx"],
-      ["eth_getFinalizedHeader eth_getFinalizedBlock eth_baseFee eth_getChainConfig", "unknown", 3, "standard"],
+      [
+        "eth_getFinalizedHeader eth_getFinalizedBlock eth_baseFee eth_getChainConfig",
+        "unknown",
+        3,
+        "standard",
+      ],
       ["eth_getBlobSidecars", "eip4844", 3, "standard", blockAt(0)],
       ["eth_getBlobSidecarByTxHash", "eip4844", 3, "standard"],
     ],
@@ -272,7 +489,9 @@ export const MAX_ADDED_METHODS = 64;
 /** Length of every per-method array: the built-in rows and those that configurations may add. */
 export const METHOD_SLOTS = METHODS.length + MAX_ADDED_METHODS;
 
-const BY_NAME: ReadonlyMap<string, Method> = new Map(METHODS.slice(2).map((method) => [method.name, method]));
+const BY_NAME: ReadonlyMap<string, Method> = new Map(
+  METHODS.slice(2).map((method) => [method.name, method]),
+);
 
 /** The built-in row of a method name; unlisted names share the default row. */
 export function methodOf(name: string): Method {
@@ -290,7 +509,17 @@ function builtInRows(): readonly Method[] {
     rows.flatMap(([names, category, cu, deadline, options = {}]) =>
       names.split(" ").map((name): Method => {
         const { replaySafe = true, block = null, handling = "route" } = options;
-        return { name, index: index++, family, category, cu, deadline, replaySafe, block, handling };
+        return {
+          name,
+          index: index++,
+          family,
+          category,
+          cu,
+          deadline,
+          replaySafe,
+          block,
+          handling,
+        };
       }),
     ),
   );

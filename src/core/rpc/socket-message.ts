@@ -1,34 +1,65 @@
-// What a provider sends over its socket, as bytes: an answer to a request, a notification of a subscription, or neither. Says only whose it is:
-// an answer is judged by `answer.ts`, and what is notified is never looked into.
-import { BACKSLASH, CLOSE_OBJECT, COLON, COMMA, OPEN_OBJECT, QUOTE, type Span, skipSpace, skipString, skipValue, startsWith } from "./json.ts";
+// What a provider sends over its socket, as bytes: an answer to a request, a notification of a
+// subscription, or neither. Says only whose it is: an answer is judged by `answer.ts`, and what is
+// notified is never looked into.
+import {
+  BACKSLASH,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  OPEN_OBJECT,
+  QUOTE,
+  type Span,
+  skipSpace,
+  skipString,
+  skipValue,
+  startsWith,
+} from "./json.ts";
 
 /** Whose a frame is. */
 export type SocketMessage =
-  /** Carries an id that may be one of ours (a plain integer) and a result or an error; what stands behind that is not checked. */
+  /**
+   * Carries an id that may be one of ours (a plain integer) and a result or an error; what stands
+   * behind that is not checked.
+   */
   | { readonly kind: "answer"; readonly id: string }
   /** A notification of `eth_subscription`. Offsets are of `params.result`, which is valid JSON. */
-  | { readonly kind: "notification"; readonly subscription: string; readonly start: number; readonly end: number }
+  | {
+      readonly kind: "notification";
+      readonly subscription: string;
+      readonly start: number;
+      readonly end: number;
+    }
   /** Belongs to nothing: no JSON, no object, no id, nothing that was asked for. */
   | { readonly kind: "stray" };
 
 /** Reads one frame. A result or an error that stands behind the id is not looked at. */
 export function readSocketMessage(bytes: Buffer): SocketMessage {
-  const usualId = startsWith(bytes, 0, USUAL_ANSWER) ? readId(bytes, USUAL_ANSWER.length, bytes.length) : null;
-  if (usualId !== null && startsWith(bytes, USUAL_ANSWER.length + usualId.length, USUAL_RESULT)) return { kind: "answer", id: usualId };
+  const usualId = startsWith(bytes, 0, USUAL_ANSWER)
+    ? readId(bytes, USUAL_ANSWER.length, bytes.length)
+    : null;
+  if (usualId !== null && startsWith(bytes, USUAL_ANSWER.length + usualId.length, USUAL_RESULT))
+    return { kind: "answer", id: usualId };
   const start = skipSpace(bytes, 0, bytes.length);
   const members = readMembers(bytes, start, true);
   if (members === null) return STRAY;
   const { id, answers, end, method, params } = members;
   if (id !== null && answers) return { kind: "answer", id };
-  if (skipSpace(bytes, end, bytes.length) !== bytes.length || params === null || method === null) return STRAY;
-  return bytes.toString("latin1", method.start, method.end) === NOTIFICATION ? readNotification(bytes, params.start) : STRAY;
+  if (skipSpace(bytes, end, bytes.length) !== bytes.length || params === null || method === null)
+    return STRAY;
+  return bytes.toString("latin1", method.start, method.end) === NOTIFICATION
+    ? readNotification(bytes, params.start)
+    : STRAY;
 }
 
-/** The id of a subscription as a text, whether it was written as a string or as a number; null where it is neither, or too long. */
+/**
+ * The id of a subscription as a text, whether it was written as a string or as a number; null where
+ * it is neither, or too long.
+ */
 export function readSubscriptionId(bytes: Buffer, start: number, end: number): string | null {
   if (end - start > MAX_SUBSCRIPTION_ID_BYTES) return null;
   const text = bytes.toString("utf8", start, end);
-  if (bytes[start] === QUOTE) return text.includes("\\") ? String(JSON.parse(text)) : text.slice(1, -1);
+  if (bytes[start] === QUOTE)
+    return text.includes("\\") ? String(JSON.parse(text)) : text.slice(1, -1);
   return /^-?\d/.test(text) ? text : null;
 }
 
@@ -41,7 +72,10 @@ const MAX_ID_DIGITS = 16;
 const MAX_KEY_BYTES = 96;
 const MAX_SUBSCRIPTION_ID_BYTES = 256;
 
-/** What the objects of a frame may hold that is of interest: the members of the frame itself and those of `params`. */
+/**
+ * What the objects of a frame may hold that is of interest: the members of the frame itself and
+ * those of `params`.
+ */
 interface Members {
   /** Null also where it is no plain integer. */
   id: string | null;
@@ -55,10 +89,21 @@ interface Members {
   end: number;
 }
 
-/** The members of the object at `open`; null when it is none, malformed, or names one of them twice. `outer` = it is the frame itself. */
+/**
+ * The members of the object at `open`; null when it is none, malformed, or names one of them twice.
+ * `outer` = it is the frame itself.
+ */
 function readMembers(bytes: Buffer, open: number, outer: boolean): Members | null {
   const end = bytes.length;
-  const members: Members = { id: null, answers: false, method: null, params: null, subscription: null, result: null, end: -1 };
+  const members: Members = {
+    id: null,
+    answers: false,
+    method: null,
+    params: null,
+    subscription: null,
+    result: null,
+    end: -1,
+  };
   const seen: string[] = [];
   if (bytes[open] !== OPEN_OBJECT) return null;
   let at = skipSpace(bytes, open + 1, end);
@@ -112,7 +157,9 @@ function note(members: Members, key: string, bytes: Buffer, value: Span): boolea
 function readNotification(bytes: Buffer, paramsStart: number): SocketMessage {
   const { subscription: id = null, result = null } = readMembers(bytes, paramsStart, false) ?? {};
   const subscription = id === null ? null : readSubscriptionId(bytes, id.start, id.end);
-  return subscription === null || result === null ? STRAY : { kind: "notification", subscription, start: result.start, end: result.end };
+  return subscription === null || result === null
+    ? STRAY
+    : { kind: "notification", subscription, start: result.start, end: result.end };
 }
 
 /** The digits at `at`; null where there are none or too many. */
@@ -130,5 +177,7 @@ function isDigit(c: number | undefined): boolean {
 function keyOf(bytes: Buffer, quote: number, keyEnd: number): string {
   if (keyEnd - quote > MAX_KEY_BYTES) return "";
   const escaped = bytes.subarray(quote, keyEnd).includes(BACKSLASH);
-  return escaped ? String(JSON.parse(bytes.toString("utf8", quote, keyEnd))) : bytes.toString("latin1", quote + 1, keyEnd - 1);
+  return escaped
+    ? String(JSON.parse(bytes.toString("utf8", quote, keyEnd)))
+    : bytes.toString("latin1", quote + 1, keyEnd - 1);
 }

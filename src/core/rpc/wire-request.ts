@@ -1,20 +1,31 @@
-// A JSON-RPC request as it goes to a provider: its bytes, and where its id stands. On the wire every dispatch has an id of its own there, so that no
-// answer can be taken for another one's. Knows neither where ids come from nor how bytes travel.
+// A JSON-RPC request as it goes to a provider: its bytes, and where its id stands. On the wire
+// every dispatch has an id of its own there, so that no answer can be taken for another one's.
+// Knows neither where ids come from nor how bytes travel.
 
-/** One request. `body` is a JSON object; what stands from `idStart` to `idEnd` is replaced by an id of ours whenever it is sent. */
+/**
+ * One request. `body` is a JSON object; what stands from `idStart` to `idEnd` is replaced by an id
+ * of ours whenever it is sent.
+ */
 export interface WireRequest {
   readonly body: Buffer;
   readonly idStart: number;
   readonly idEnd: number;
 }
 
-/** Length of every id of ours: a fixed width, so that it can be exchanged for the caller's without reading the answer again. */
+/**
+ * Length of every id of ours: a fixed width, so that it can be exchanged for the caller's without
+ * reading the answer again.
+ */
 export const WIRE_ID_BYTES = 16;
 
 /** A request in its plainest form, with `params` as the caller wrote them; null = `[]`. */
 export function writeRequest(method: string, params: Buffer | null): WireRequest {
   const head = Buffer.from(`${BEFORE_ID}${NO_ID},"method":${JSON.stringify(method)},"params":`);
-  return { body: Buffer.concat([head, params ?? EMPTY_PARAMS, CLOSE]), idStart: BEFORE_ID.length, idEnd: BEFORE_ID.length + NO_ID.length };
+  return {
+    body: Buffer.concat([head, params ?? EMPTY_PARAMS, CLOSE]),
+    idStart: BEFORE_ID.length,
+    idEnd: BEFORE_ID.length + NO_ID.length,
+  };
 }
 
 /** The bytes to send under this id. */

@@ -1,4 +1,5 @@
-// Whether the blooms of a chain may be believed when they say that a block holds nothing: earned block by block, lost at once. A value; knows no clock.
+// Whether the blooms of a chain may be believed when they say that a block holds nothing: earned
+// block by block, lost at once. A value; knows no clock.
 
 /** What is known of the blooms of one chain. */
 export type BloomTrust =
@@ -22,7 +23,9 @@ export function trustAt(trust: BloomTrust, nowMs: number): BloomTrust {
 /** One more block was right. */
 export function proven(trust: BloomTrust): BloomTrust {
   if (trust.kind !== "learning") return trust;
-  return trust.proven + 1 >= BLOCKS_TO_TRUST ? { kind: "trusted" } : { kind: "learning", proven: trust.proven + 1 };
+  return trust.proven + 1 >= BLOCKS_TO_TRUST
+    ? { kind: "trusted" }
+    : { kind: "learning", proven: trust.proven + 1 };
 }
 
 /** A bloom was wrong. */

@@ -1,6 +1,17 @@
-// Heads and logs as nodes send them: what of them decides about order, and their text in the shapes that subscribers get. The rest is never looked at.
+// Heads and logs as nodes send them: what of them decides about order, and their text in the shapes
+// that subscribers get. The rest is never looked at.
 import { isHeight } from "../rpc/block-height.ts";
-import { CLOSE_OBJECT, COLON, COMMA, OPEN_OBJECT, QUOTE, type Span, skipSpace, skipString, skipValue } from "../rpc/json.ts";
+import {
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  OPEN_OBJECT,
+  QUOTE,
+  type Span,
+  skipSpace,
+  skipString,
+  skipValue,
+} from "../rpc/json.ts";
 
 /** A block's place in its chain. */
 export interface Block {
@@ -9,7 +20,10 @@ export interface Block {
   readonly parentHash: string;
 }
 
-/** A block with the text that says so: a header as subscriptions push it, or a whole block that was asked for. */
+/**
+ * A block with the text that says so: a header as subscriptions push it, or a whole block that was
+ * asked for.
+ */
 export interface Head extends Block {
   readonly raw: Buffer;
 }
@@ -42,30 +56,52 @@ export function readLog(raw: Buffer): Log | null {
   const blockNumber = quantity(value["blockNumber"]);
   const logIndex = quantity(value["logIndex"]);
   const { blockHash, removed = false } = value;
-  if (blockNumber === null || logIndex === null || !isHash(blockHash) || typeof removed !== "boolean") return null;
+  if (
+    blockNumber === null ||
+    logIndex === null ||
+    !isHash(blockHash) ||
+    typeof removed !== "boolean"
+  )
+    return null;
   return { blockNumber, blockHash: blockHash.toLowerCase(), logIndex, removed, raw };
 }
 
 /** What a log is found by, in lower case; null when it does not say. */
-export function readLogKeys({ raw }: Log): { readonly address: string; readonly topics: readonly string[] } | null {
+export function readLogKeys({
+  raw,
+}: Log): { readonly address: string; readonly topics: readonly string[] } | null {
   const { address, topics } = recordIn(raw) ?? {};
   if (typeof address !== "string" || !Array.isArray(topics)) return null;
   const texts = topics.filter((it): it is string => typeof it === "string");
-  return texts.length < topics.length ? null : { address: address.toLowerCase(), topics: texts.map((it) => it.toLowerCase()) };
+  return texts.length < topics.length
+    ? null
+    : { address: address.toLowerCase(), topics: texts.map((it) => it.toLowerCase()) };
 }
 
 /** The members of a block that pushed headers carry, where no pushed one has shown it. */
-const NOT_IN_HEADERS: ReadonlySet<string> = new Set(["transactions", "uncles", "withdrawals", "size", "totalDifficulty"]);
+const NOT_IN_HEADERS: ReadonlySet<string> = new Set([
+  "transactions",
+  "uncles",
+  "withdrawals",
+  "size",
+  "totalDifficulty",
+]);
 
 /** The names of the members of a JSON object, in order. */
 export function memberNames(raw: Buffer): readonly string[] {
   return members(raw).map((it) => it.name);
 }
 
-/** A block in the shape of pushed headers: the members in `names`, in that order; null = those that headers usually have. */
+/**
+ * A block in the shape of pushed headers: the members in `names`, in that order; null = those that
+ * headers usually have.
+ */
 export function inLiveShape(block: Buffer, names: readonly string[] | null): Buffer {
   const all = members(block);
-  const wanted = names === null ? all.filter((it) => !NOT_IN_HEADERS.has(it.name)) : names.flatMap((name) => all.find((it) => it.name === name) ?? []);
+  const wanted =
+    names === null
+      ? all.filter((it) => !NOT_IN_HEADERS.has(it.name))
+      : names.flatMap((name) => all.find((it) => it.name === name) ?? []);
   const text = wanted.map((it) => block.toString("latin1", it.start, it.end)).join(",");
   return Buffer.from(`{${text}}`, "latin1");
 }
@@ -73,7 +109,9 @@ export function inLiveShape(block: Buffer, names: readonly string[] | null): Buf
 /** The text of a log that says that its block has left the chain. */
 export function asRemoved(raw: Buffer): Buffer {
   const all = members(raw);
-  const kept = all.filter((it) => it.name !== "removed").map((it) => raw.toString("latin1", it.start, it.end));
+  const kept = all
+    .filter((it) => it.name !== "removed")
+    .map((it) => raw.toString("latin1", it.start, it.end));
   return Buffer.from(`{${[...kept, '"removed":true'].join(",")}}`, "latin1");
 }
 
@@ -103,7 +141,10 @@ function members(raw: Buffer): readonly Member[] {
 
 const MAX_DEPTH = 64;
 
-/** From this size on only the short members are looked at: the data of a log may be as long as a message. */
+/**
+ * From this size on only the short members are looked at: the data of a log may be as long as a
+ * message.
+ */
 const LONG_EVENT_BYTES = 65_536;
 const SHORT_MEMBER_BYTES = 8_192;
 
@@ -117,7 +158,8 @@ function shortMembersOf(raw: Buffer): Readonly<Record<string, unknown>> | null {
   const all = members(raw);
   const end = skipSpace(raw, all.at(-1)?.end ?? raw.length, raw.length);
   const isWhole = raw[end] === CLOSE_OBJECT && skipSpace(raw, end + 1, raw.length) === raw.length;
-  if (!isWhole || !all.every((it, at) => isSeparated(raw, all[at - 1]?.end ?? null, it))) return null;
+  if (!isWhole || !all.every((it, at) => isSeparated(raw, all[at - 1]?.end ?? null, it)))
+    return null;
   const short = all.filter((it) => it.end - it.start <= SHORT_MEMBER_BYTES);
   return parseRecord(`{${short.map((it) => raw.toString("utf8", it.start, it.end)).join(",")}}`);
 }

@@ -1,5 +1,6 @@
-// What one subscription to heads or logs has been told, and what a further head or log means for it: to be told, to wait, or to be dropped. Pure but for
-// the record it changes. Asks nobody: a head whose parent is unknown is the caller's to trace.
+// What one subscription to heads or logs has been told, and what a further head or log means for
+// it: to be told, to wait, or to be dropped. Pure but for the record it changes. Asks nobody: a
+// head whose parent is unknown is the caller's to trace.
 import { asRemoved, type Head, inLiveShape, type Log, memberNames } from "./chain-event.ts";
 import {
   createDeliveredLogs,
@@ -34,21 +35,41 @@ const MAX_BOOK_BYTES = 8_388_608;
 export const MAX_HELD_LOGS = 10_000;
 
 /** A subscription that begins behind `head`. `window` is how many blocks are remembered. */
-export function createDeliveryState(kind: "newHeads" | "logs", head: Head, window: number): DeliveryState {
+export function createDeliveryState(
+  kind: "newHeads" | "logs",
+  head: Head,
+  window: number,
+): DeliveryState {
   const view = createRecentBlocks(window);
   adopt(view, head);
-  return { view, book: kind === "logs" ? createDeliveredLogs() : null, startHash: head.hash, sample: null, held: [] };
+  return {
+    view,
+    book: kind === "logs" ? createDeliveredLogs() : null,
+    startHash: head.hash,
+    sample: null,
+    held: [],
+  };
 }
 
 /**
- * Takes in a head whose parent is known. Returns what the subscriber is told; null = it would have to be told of logs that are no longer held.
- * `pushed` = in the shape of subscriptions, otherwise a block that was asked for.
+ * Takes in a head whose parent is known. Returns what the subscriber is told; null = it would have
+ * to be told of logs that are no longer held. `pushed` = in the shape of subscriptions, otherwise a
+ * block that was asked for.
  */
-export function takeHead(track: DeliveryState, head: Head, pushed: boolean): readonly Buffer[] | null {
+export function takeHead(
+  track: DeliveryState,
+  head: Head,
+  pushed: boolean,
+): readonly Buffer[] | null {
   const left = adopt(track.view, head);
   if (pushed) track.sample = head.raw;
   const { book } = track;
-  if (book === null) return [pushed ? head.raw : inLiveShape(head.raw, track.sample === null ? null : memberNames(track.sample))];
+  if (book === null)
+    return [
+      pushed
+        ? head.raw
+        : inLiveShape(head.raw, track.sample === null ? null : memberNames(track.sample)),
+    ];
   const told: Buffer[] = [];
   for (const block of left) {
     const texts = takeBack(book, block);
@@ -62,12 +83,17 @@ export function takeHead(track: DeliveryState, head: Head, pushed: boolean): rea
   return told;
 }
 
-/** Takes in a log. Returns what the subscriber is told; null = it waits for its block, as does everything that is told of that block. */
+/**
+ * Takes in a log. Returns what the subscriber is told; null = it waits for its block, as does
+ * everything that is told of that block.
+ */
 export function takeLog(track: DeliveryState, log: Log): readonly Buffer[] | null {
   const { book, view, held } = track;
   if (book === null || log.blockHash === track.startHash) return [];
   if (log.removed) {
-    track.held = held.filter((it) => it.blockHash !== log.blockHash || it.logIndex !== log.logIndex);
+    track.held = held.filter(
+      (it) => it.blockHash !== log.blockHash || it.logIndex !== log.logIndex,
+    );
     return noteRemoved(book, log) ? [log.raw] : [];
   }
   if (holds(view, log.blockNumber, log.blockHash)) return note(book, log) ? [log.raw] : [];
@@ -77,20 +103,31 @@ export function takeLog(track: DeliveryState, log: Log): readonly Buffer[] | nul
 }
 
 /**
- * Takes in logs of blocks in the view in their place: what was told behind the first of them is taken back, and told again after them. Returns what the
- * subscriber is told; null = the texts of those are no longer held.
+ * Takes in logs of blocks in the view in their place: what was told behind the first of them is
+ * taken back, and told again after them. Returns what the subscriber is told; null = the texts of
+ * those are no longer held.
  */
 export function insertLogs(track: DeliveryState, logs: readonly Log[]): readonly Buffer[] | null {
   const { book, view, startHash } = track;
   if (book === null) return [];
-  const fresh = logs.filter((it) => it.blockHash !== startHash && !isDelivered(book, it) && holds(view, it.blockNumber, it.blockHash));
-  fresh.sort((left, right) => left.blockNumber - right.blockNumber || left.logIndex - right.logIndex);
+  const fresh = logs.filter(
+    (it) =>
+      it.blockHash !== startHash &&
+      !isDelivered(book, it) &&
+      holds(view, it.blockNumber, it.blockHash),
+  );
+  fresh.sort(
+    (left, right) => left.blockNumber - right.blockNumber || left.logIndex - right.logIndex,
+  );
   const [first] = fresh;
   if (first === undefined) return [];
   const behind = deliveredBehind(book, view.blocks, first);
   if (behind === null) return null;
   for (const log of fresh) note(book, log);
-  const again = behind.length === 0 ? fresh.map((it) => it.raw) : (deliveredBehind(book, view.blocks, { ...first, logIndex: first.logIndex - 1 }) ?? []);
+  const again =
+    behind.length === 0
+      ? fresh.map((it) => it.raw)
+      : (deliveredBehind(book, view.blocks, { ...first, logIndex: first.logIndex - 1 }) ?? []);
   return [...behind.toReversed().map(asRemoved), ...again];
 }
 

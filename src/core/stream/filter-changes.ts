@@ -1,5 +1,6 @@
-// What a filter has still to tell its caller: everything since the last answer that was written, in order, within bounds. Nothing is ever dropped from it:
-// past its bounds it is full, and the filter ends. Pure but for the record it changes.
+// What a filter has still to tell its caller: everything since the last answer that was written, in
+// order, within bounds. Nothing is ever dropped from it: past its bounds it is full, and the filter
+// ends. Pure but for the record it changes.
 
 /** Unread changes of one filter; changed in place, and only by the functions of this file. */
 export interface FilterChanges {
@@ -31,9 +32,13 @@ export function createChanges(): FilterChanges {
   return { texts: [], returned: [], count: 0, bytes: 0, taken: 0 };
 }
 
-/** Adds a change: JSON text, one character per byte. False = there is no room for it, and the filter has to end. */
+/**
+ * Adds a change: JSON text, one character per byte. False = there is no room for it, and the filter
+ * has to end.
+ */
 export function addChange(changes: FilterChanges, text: string): boolean {
-  if (changes.count + 1 > MAX_UNREAD_CHANGES || changes.bytes + text.length > MAX_UNREAD_BYTES) return false;
+  if (changes.count + 1 > MAX_UNREAD_CHANGES || changes.bytes + text.length > MAX_UNREAD_BYTES)
+    return false;
   changes.texts.push(text);
   changes.count++;
   changes.bytes += text.length;
@@ -44,7 +49,8 @@ export function addChange(changes: FilterChanges, text: string): boolean {
 export function takeChanges(changes: FilterChanges): TakenChanges {
   const { returned, texts } = changes;
   const first = returned[0]?.first ?? changes.taken;
-  const all = returned.length === 0 ? texts : [...returned.flatMap((batch) => batch.texts), ...texts];
+  const all =
+    returned.length === 0 ? texts : [...returned.flatMap((batch) => batch.texts), ...texts];
   changes.taken += texts.length;
   changes.texts = [];
   changes.returned = [];

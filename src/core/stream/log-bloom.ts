@@ -1,5 +1,5 @@
-// The logs bloom of a block header (2,048 bits): whether a block may hold logs that a filter wants, and whether it says so of logs that are there.
-// Judges no provider; the hash function is given.
+// The logs bloom of a block header (2,048 bits): whether a block may hold logs that a filter wants,
+// and whether it says so of logs that are there. Judges no provider; the hash function is given.
 import type { LogFilter } from "./subscription.ts";
 
 /** Keccak-256. */
@@ -8,7 +8,9 @@ export type Keccak = (bytes: Uint8Array) => Uint8Array;
 /** The bits of one address or topic. */
 type Bits = readonly [number, number, number];
 
-/** A filter as bits: one of each list must be in the bloom. A list too long to say much is left out. */
+/**
+ * A filter as bits: one of each list must be in the bloom. A list too long to say much is left out.
+ */
 export interface FilterBits {
   readonly lists: readonly (readonly Bits[])[];
 }
@@ -20,7 +22,9 @@ export interface LogKeys {
 }
 
 /** What a header says of its logs: `unknown` = it has no bloom, or one that its gas contradicts. */
-export type HeaderBloom = { readonly kind: "unknown" } | { readonly kind: "bloom"; readonly bytes: Buffer };
+export type HeaderBloom =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "bloom"; readonly bytes: Buffer };
 
 const BLOOM_BYTES = 256;
 const BLOOM = /^0x[0-9a-fA-F]{512}$/;
@@ -58,7 +62,8 @@ export function covers(bloom: Buffer, { address, topics }: LogKeys, keccak: Kecc
 
 /** Adds an address or topic to a bloom. */
 export function addTo(bloom: Buffer, text: string, keccak: Keccak): void {
-  for (const bit of bitsOf(text, keccak)) bloom[byteOf(bit)] = (bloom[byteOf(bit)] ?? 0) | maskOf(bit);
+  for (const bit of bitsOf(text, keccak))
+    bloom[byteOf(bit)] = (bloom[byteOf(bit)] ?? 0) | maskOf(bit);
 }
 
 /** A bloom without anything. */

@@ -1,4 +1,5 @@
-// Which blocks have their logs checked with another provider, and what a check finds. Decides only; asks nobody and draws no chance.
+// Which blocks have their logs checked with another provider, and what a check finds. Decides only;
+// asks nobody and draws no chance.
 import type { Log } from "./chain-event.ts";
 import type { LogKeys } from "./log-bloom.ts";
 import type { LogFilter } from "./subscription.ts";
@@ -25,7 +26,10 @@ export interface BlockEvidence {
   readonly brought: boolean;
   /** Logs were left out a short while ago. */
   readonly alarmed: boolean;
-  /** At least half of the budget is there: otherwise `strict` takes a sample of what need not be checked. */
+  /**
+   * At least half of the budget is there: otherwise `strict` takes a sample of what need not be
+   * checked.
+   */
   readonly roomy: boolean;
   /** Uniform in [0, 1). */
   readonly chance: number;
@@ -37,7 +41,10 @@ export type Need = "none" | "routine" | "needed";
 const SAMPLE = 1 / 16;
 
 /** Whether a block has its logs checked. */
-export function needOf(mode: LogVerification, { mayHold, brought, alarmed, roomy, chance }: BlockEvidence): Need {
+export function needOf(
+  mode: LogVerification,
+  { mayHold, brought, alarmed, roomy, chance }: BlockEvidence,
+): Need {
   switch (mode) {
     case "off":
       return "none";
@@ -59,11 +66,16 @@ export interface LogDifference {
 /** What a source told of a block, against what was answered for it. */
 export function differenceOf(told: ReadonlySet<number>, answered: readonly Log[]): LogDifference {
   const indexes = new Set(answered.map((it) => it.logIndex));
-  return { missing: answered.filter((it) => !told.has(it.logIndex)), surplus: [...told].filter((it) => !indexes.has(it)).length };
+  return {
+    missing: answered.filter((it) => !told.has(it.logIndex)),
+    surplus: [...told].filter((it) => !indexes.has(it)).length,
+  };
 }
 
 /** Whether a filter wants a log. */
 export function wants({ addresses, topics }: LogFilter, log: LogKeys): boolean {
   if (addresses.length > 0 && !addresses.includes(log.address)) return false;
-  return topics.every((choices, at) => choices.length === 0 || choices.includes(log.topics[at] ?? ""));
+  return topics.every(
+    (choices, at) => choices.length === 0 || choices.includes(log.topics[at] ?? ""),
+  );
 }

@@ -1,7 +1,11 @@
-// The last blocks of a chain as a subscriber has been told of them: each the parent of the next. Says where a further block belongs. Knows no provider.
+// The last blocks of a chain as a subscriber has been told of them: each the parent of the next.
+// Says where a further block belongs. Knows no provider.
 import type { Block } from "./chain-event.ts";
 
-/** The blocks a subscriber knows, oldest first, without holes; changed in place, and only by `adopt`. */
+/**
+ * The blocks a subscriber knows, oldest first, without holes; changed in place, and only by
+ * `adopt`.
+ */
 export interface RecentBlocks {
   readonly blocks: Block[];
   /** How many are kept. */
@@ -11,8 +15,9 @@ export interface RecentBlocks {
 }
 
 /**
- * Where a block belongs. `known`: it is in the view. `next`: its parent is in the view, or it takes the place of the very first block.
- * `unlinked`: its parent must be found first. `old`: it lies before everything known. `far`: too far ahead to be reached by asking block by block.
+ * Where a block belongs. `known`: it is in the view. `next`: its parent is in the view, or it takes
+ * the place of the very first block. `unlinked`: its parent must be found first. `old`: it lies
+ * before everything known. `far`: too far ahead to be reached by asking block by block.
  */
 export type Placement = "known" | "next" | "unlinked" | "old" | "far";
 
@@ -45,7 +50,11 @@ export function place(view: RecentBlocks, block: Block, reach: number): Placemen
   const tip = tipOf(view);
   if (first === undefined || tip === null) return "next";
   if (holds(view, block.number, block.hash)) return "known";
-  if (holds(view, block.number - 1, block.parentHash) || (view.rooted && block.number === first.number)) return "next";
+  if (
+    holds(view, block.number - 1, block.parentHash) ||
+    (view.rooted && block.number === first.number)
+  )
+    return "next";
   if (block.number <= first.number) return "old";
   return block.number - tip.number - 1 > reach ? "far" : "unlinked";
 }
@@ -54,7 +63,11 @@ export function place(view: RecentBlocks, block: Block, reach: number): Placemen
 export function adopt(view: RecentBlocks, block: Block): readonly Block[] {
   const { blocks, window } = view;
   const left: Block[] = [];
-  for (let last = blocks.at(-1); last !== undefined && last.number >= block.number; last = blocks.at(-1)) {
+  for (
+    let last = blocks.at(-1);
+    last !== undefined && last.number >= block.number;
+    last = blocks.at(-1)
+  ) {
     left.push(last);
     blocks.pop();
   }

@@ -1,7 +1,13 @@
-// What a caller subscribes to: kind and filter, checked and brought into one form, so that equal subscriptions are equal texts. Pure.
+// What a caller subscribes to: kind and filter, checked and brought into one form, so that equal
+// subscriptions are equal texts. Pure.
 
 /** The kinds of subscription that are served. */
-export const SUBSCRIPTION_KINDS = ["newHeads", "logs", "newPendingTransactions", "syncing"] as const;
+export const SUBSCRIPTION_KINDS = [
+  "newHeads",
+  "logs",
+  "newPendingTransactions",
+  "syncing",
+] as const;
 
 /** One of the kinds. */
 export type SubscriptionKind = (typeof SUBSCRIPTION_KINDS)[number];
@@ -9,7 +15,10 @@ export type SubscriptionKind = (typeof SUBSCRIPTION_KINDS)[number];
 /** The kinds that are served over HTTP too, by polling, where no provider has a socket. */
 export const POLLED_KINDS: readonly SubscriptionKind[] = ["newHeads", "logs"];
 
-/** Which logs a `logs` subscription wants, normalised: lower case, lists sorted and without repeats, no trailing empty topics. */
+/**
+ * Which logs a `logs` subscription wants, normalised: lower case, lists sorted and without repeats,
+ * no trailing empty topics.
+ */
 export interface LogFilter {
   /** Empty = any. */
   readonly addresses: readonly string[];
@@ -26,11 +35,17 @@ export interface BlockBounds {
 /** A subscription in its one form. */
 export interface Subscription {
   readonly kind: SubscriptionKind;
-  /** The normalised JSON array of `eth_subscribe`: what is sent upstream, and the key by which equal ones are shared. */
+  /**
+   * The normalised JSON array of `eth_subscribe`: what is sent upstream, and the key by which equal
+   * ones are shared.
+   */
   readonly params: string;
   /** Only for `logs`. */
   readonly filter: LogFilter | null;
-  /** Only for `logs` whose caller bounds the blocks. Never sent upstream, so that such a caller shares the upstream of others. */
+  /**
+   * Only for `logs` whose caller bounds the blocks. Never sent upstream, so that such a caller
+   * shares the upstream of others.
+   */
   readonly bounds: BlockBounds | null;
 }
 
@@ -54,20 +69,34 @@ const MAX_TOPIC_CHOICES = 1_000;
 
 /** Reads the parameters of `eth_subscribe`. */
 export function readSubscription(params: unknown): Subscription | InvalidSubscription {
-  if (!Array.isArray(params) || params.length === 0) return invalid(`params must be an array that begins with one of ${SUBSCRIPTION_KINDS.join(", ")}`);
+  if (!Array.isArray(params) || params.length === 0)
+    return invalid(
+      `params must be an array that begins with one of ${SUBSCRIPTION_KINDS.join(", ")}`,
+    );
   const [name, option, ...rest]: unknown[] = params;
   const kind = SUBSCRIPTION_KINDS.find((it) => it === name);
-  if (kind === undefined) return invalid(`there is no such subscription; use one of ${SUBSCRIPTION_KINDS.join(", ")}`);
+  if (kind === undefined)
+    return invalid(`there is no such subscription; use one of ${SUBSCRIPTION_KINDS.join(", ")}`);
   if (rest.length > 0) return invalid(`${kind} takes at most one option`);
   switch (kind) {
     case "logs":
       return readLogs(option ?? {});
     case "newPendingTransactions":
-      if (!isAbsent(option) && typeof option !== "boolean") return invalid("the option of newPendingTransactions is true for whole transactions, or false");
-      return { kind, params: option === true ? '["newPendingTransactions",true]' : '["newPendingTransactions"]', filter: null, bounds: null };
+      if (!isAbsent(option) && typeof option !== "boolean")
+        return invalid(
+          "the option of newPendingTransactions is true for whole transactions, or false",
+        );
+      return {
+        kind,
+        params: option === true ? '["newPendingTransactions",true]' : '["newPendingTransactions"]',
+        filter: null,
+        bounds: null,
+      };
     case "newHeads":
     case "syncing":
-      return isAbsent(option) ? { kind, params: `["${kind}"]`, filter: null, bounds: null } : invalid(`${kind} takes no option`);
+      return isAbsent(option)
+        ? { kind, params: `["${kind}"]`, filter: null, bounds: null }
+        : invalid(`${kind} takes no option`);
   }
 }
 
@@ -78,13 +107,19 @@ export function logsOfBlock(filter: LogFilter, blockHash: string): string {
 
 /** Reads the parameters of `eth_newFilter`. */
 export function readCriteria(params: unknown): LogCriteria | InvalidSubscription {
-  if (!Array.isArray(params) || params.length > 1) return invalid("params must be an array with one object of criteria");
+  if (!Array.isArray(params) || params.length > 1)
+    return invalid("params must be an array with one object of criteria");
   const [given]: unknown[] = params;
   const option = given ?? {};
   const subscription = readLogs(option);
-  if (subscription.kind === "invalid" || !isRecord(option)) return invalid(subscription.kind === "invalid" ? subscription.message : NO_OBJECT);
+  if (subscription.kind === "invalid" || !isRecord(option))
+    return invalid(subscription.kind === "invalid" ? subscription.message : NO_OBJECT);
   const { fromBlock, toBlock, address, topics } = option;
-  return { kind: "criteria", subscription, query: JSON.stringify([{ fromBlock, toBlock, address, topics }]) };
+  return {
+    kind: "criteria",
+    subscription,
+    query: JSON.stringify([{ fromBlock, toBlock, address, topics }]),
+  };
 }
 
 /** Whether logs of a block are wanted. */
@@ -100,11 +135,19 @@ function readLogs(option: unknown): Subscription | InvalidSubscription {
   const { address = null, topics = null, fromBlock, toBlock } = option;
   const other = Object.keys(option).find((name) => !MEMBERS.has(name) && option[name] !== null);
   if (other !== undefined)
-    return invalid(`logs are told as blocks come, by address, topics, fromBlock and toBlock: leave ${other.slice(0, 40)} out, or use eth_getLogs`);
+    return invalid(
+      "logs are told as blocks come, by address, topics, fromBlock and toBlock: leave " +
+        `${other.slice(0, 40)} out, or use eth_getLogs`,
+    );
   const addresses = address === null ? [] : choices(address, ADDRESS, MAX_ADDRESSES);
-  if (addresses === null) return invalid(`address must be an address of 20 bytes, or a list of at most ${MAX_ADDRESSES}`);
+  if (addresses === null)
+    return invalid(`address must be an address of 20 bytes, or a list of at most ${MAX_ADDRESSES}`);
   const positions = topics === null ? [] : readTopics(topics);
-  if (positions === null) return invalid(`topics must be a list of at most ${MAX_TOPICS}: null, a topic of 32 bytes, or a list of topics`);
+  if (positions === null)
+    return invalid(
+      `topics must be a list of at most ${MAX_TOPICS}: null, a topic of 32 bytes, or a list of ` +
+        "topics",
+    );
   const bounds = readBounds(fromBlock, toBlock);
   if (typeof bounds === "string") return invalid(bounds);
   const filter = { addresses, topics: positions };
@@ -116,14 +159,22 @@ const TOPIC = /^0x[0-9a-fA-F]{64}$/;
 /** Up to 64 bits: many clients write the largest number for "no end". */
 const BLOCK_NUMBER = /^0x[0-9a-fA-F]{1,16}$/;
 
-/** The bounds of live logs as geth reads them; a text says why there are none. Sources: geth `eth/filters`, `SubscribeLogs` and `filterLogs`. */
+/**
+ * The bounds of live logs as geth reads them; a text says why there are none. Sources: geth
+ * `eth/filters`, `SubscribeLogs` and `filterLogs`.
+ */
 function readBounds(fromBlock: unknown, toBlock: unknown): BlockBounds | string | null {
   const from = fromBlock === "earliest" ? 0 : readBound(fromBlock);
   const to = readBound(toBlock);
   if (from === undefined || to === undefined)
-    return "fromBlock and toBlock must be block numbers as hex quantities, or latest: pending, safe and finalized blocks bring no live logs";
-  if (to !== null && from === null) return "a toBlock that is a number needs a fromBlock that is one";
-  if (from !== null && to !== null && from > to) return "fromBlock must not be greater than toBlock";
+    return (
+      "fromBlock and toBlock must be block numbers as hex quantities, or latest: pending, safe " +
+      "and finalized blocks bring no live logs"
+    );
+  if (to !== null && from === null)
+    return "a toBlock that is a number needs a fromBlock that is one";
+  if (from !== null && to !== null && from > to)
+    return "fromBlock must not be greater than toBlock";
   return (from ?? 0) === 0 && to === null ? null : { from, to };
 }
 
@@ -135,7 +186,9 @@ function readBound(value: unknown): number | null | undefined {
 
 function readTopics(value: unknown): string[][] | null {
   if (!Array.isArray(value) || value.length > MAX_TOPICS) return null;
-  const positions = value.map((it: unknown) => (it === null ? [] : choices(it, TOPIC, MAX_TOPIC_CHOICES)));
+  const positions = value.map((it: unknown) =>
+    it === null ? [] : choices(it, TOPIC, MAX_TOPIC_CHOICES),
+  );
   const known = positions.filter((it) => it !== null);
   if (known.length < positions.length) return null;
   while (known.at(-1)?.length === 0) known.pop();
@@ -148,14 +201,21 @@ function choices(value: unknown, shape: RegExp, most: number): string[] | null {
   if (list.length > most) return null;
   if (shape === TOPIC && list.includes(null)) return [];
   const texts = list.filter((it): it is string => typeof it === "string" && shape.test(it));
-  return texts.length < list.length ? null : [...new Set(texts.map((it) => it.toLowerCase()))].sort();
+  return texts.length < list.length
+    ? null
+    : [...new Set(texts.map((it) => it.toLowerCase()))].sort();
 }
 
 /** A filter as nodes read it. */
-function shown({ addresses, topics }: LogFilter): { readonly address?: unknown; readonly topics?: unknown } {
+function shown({ addresses, topics }: LogFilter): {
+  readonly address?: unknown;
+  readonly topics?: unknown;
+} {
   return {
     ...(addresses.length === 0 ? {} : { address: oneOrMore(addresses) }),
-    ...(topics.length === 0 ? {} : { topics: topics.map((it) => (it.length === 0 ? null : oneOrMore(it))) }),
+    ...(topics.length === 0
+      ? {}
+      : { topics: topics.map((it) => (it.length === 0 ? null : oneOrMore(it))) }),
   };
 }
 
@@ -164,7 +224,9 @@ function oneOrMore(list: readonly string[]): string | readonly string[] {
 }
 
 function isAbsent(value: unknown): boolean {
-  return value === undefined || value === null || (isRecord(value) && Object.keys(value).length === 0);
+  return (
+    value === undefined || value === null || (isRecord(value) && Object.keys(value).length === 0)
+  );
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

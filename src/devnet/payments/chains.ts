@@ -1,5 +1,6 @@
-// The local payment chains: a Tempo node of its own, and an EVM node for tests. Both end with this process, listen on 127.0.0.1 only, and hold worthless money.
-// Knows nothing of rails and of who pays.
+// The local payment chains: a Tempo node of its own, and an EVM node for tests. Both end with this
+// process, listen on 127.0.0.1 only, and hold worthless money. Knows nothing of rails and of who
+// pays.
 import type { Runtime } from "../../runtime.ts";
 import { type AnvilNode, startAnvil } from "../anvil-process.ts";
 import { placeStandIn } from "./channel-reserve.ts";
@@ -12,7 +13,10 @@ export interface PaymentChainOptions {
   readonly onProgress: (line: string) => void;
 }
 
-/** The running Tempo chain. `url` is that of its front, `rpc` asks the node itself, and `end` ends everything that belongs to it. */
+/**
+ * The running Tempo chain. `url` is that of its front, `rpc` asks the node itself, and `end` ends
+ * everything that belongs to it.
+ */
 export interface TempoChain extends AnvilNode {
   /** True = its channel reserve is the stand-in for development, not Tempo's. */
   readonly standIn: boolean;
@@ -25,13 +29,19 @@ export const TEMPO_TOKEN = "0x20c0000000000000000000000000000000000000";
 
 /** The newest fork that the node knows. */
 const TEMPO = ["--network", "tempo", "--hardfork", "T4", "--chain-id", `${TEMPO_CHAIN_ID}`];
-/** A block a second, and one at once for each transaction: without blocks the chain's clock stands still, and wallets sign for the next 25 seconds. */
+/**
+ * A block a second, and one at once for each transaction: without blocks the chain's clock stands
+ * still, and wallets sign for the next 25 seconds.
+ */
 const MINING = ["--block-time", "1", "--mixed-mining"];
 /** Blocks of state that a node keeps; without the bound it writes each to the home directory. */
 const HISTORY_BLOCKS = 64;
 
 /** Starts the Tempo chain; rejects, leaving nothing behind, when it does not start. */
-export async function startTempoChain({ runtime, onProgress }: PaymentChainOptions): Promise<TempoChain> {
+export async function startTempoChain({
+  runtime,
+  onProgress,
+}: PaymentChainOptions): Promise<TempoChain> {
   const node = await startChain("tempo", TEMPO, { runtime, onProgress });
   try {
     const standIn = await placeStandIn(node.rpc, TEMPO_TOKEN);
@@ -49,12 +59,30 @@ export async function startTempoChain({ runtime, onProgress }: PaymentChainOptio
   }
 }
 
-/** Starts an EVM chain of one node, for tests: `npm start` uses the local chain that is there anyway. */
-export async function startEvmChain(chainId: number, options: PaymentChainOptions): Promise<AnvilNode> {
+/**
+ * Starts an EVM chain of one node, for tests: `npm start` uses the local chain that is there
+ * anyway.
+ */
+export async function startEvmChain(
+  chainId: number,
+  options: PaymentChainOptions,
+): Promise<AnvilNode> {
   return startChain("evm-payments", ["--chain-id", `${chainId}`], options);
 }
 
-function startChain(id: string, args: readonly string[], { runtime, onProgress }: PaymentChainOptions): Promise<AnvilNode> {
-  const onCrash = (how: string): void => onProgress(`${id}, a local payment chain, ended (${how}): payments by it fail until svc is started again`);
-  return startAnvil({ id, args: [...args, ...MINING, "--prune-history", `${HISTORY_BLOCKS}`], runtime, onCrash });
+function startChain(
+  id: string,
+  args: readonly string[],
+  { runtime, onProgress }: PaymentChainOptions,
+): Promise<AnvilNode> {
+  const onCrash = (how: string): void =>
+    onProgress(
+      `${id}, a local payment chain, ended (${how}): payments by it fail until svc is started again`,
+    );
+  return startAnvil({
+    id,
+    args: [...args, ...MINING, "--prune-history", `${HISTORY_BLOCKS}`],
+    runtime,
+    onCrash,
+  });
 }

@@ -1,11 +1,25 @@
-// The stand-in for Tempo's channel reserve (TIP-1034) on a chain that ends before the fork that has it. FOR DEVELOPMENT ONLY: a contract of ours, not Tempo's.
-// Knows what the stand-in needs that only a node can tell it; knows nothing of vouchers and of who is paid.
+// The stand-in for Tempo's channel reserve (TIP-1034) on a chain that ends before the fork that has
+// it. FOR DEVELOPMENT ONLY: a contract of ours, not Tempo's. Knows what the stand-in needs that
+// only a node can tell it; knows nothing of vouchers and of who is paid.
 import type { Hex } from "viem";
-import { concatHex, decodeFunctionData, encodeAbiParameters, fromRlp, isHex, keccak256, pad, parseAbi, toRlp } from "viem/utils";
+import {
+  concatHex,
+  decodeFunctionData,
+  encodeAbiParameters,
+  fromRlp,
+  isHex,
+  keccak256,
+  pad,
+  parseAbi,
+  toRlp,
+} from "viem/utils";
 import { z } from "zod";
 import { codeOf, type NodeCall } from "./token.ts";
 
-/** A channel that a transaction opens: whose, by which salt, and the hash of the transaction that belongs into its identifier. */
+/**
+ * A channel that a transaction opens: whose, by which salt, and the hash of the transaction that
+ * belongs into its identifier.
+ */
 export interface Opening {
   readonly payer: Hex;
   readonly salt: Hex;
@@ -30,21 +44,33 @@ const SPONSORED: Hex = "0x00";
 
 const Accounts = z.array(z.string());
 const hex = z.custom<Hex>((it) => isHex(it));
-const Sent = z.object({ from: hex, calls: z.array(z.object({ to: hex.optional(), data: hex.optional() })) });
+const Sent = z.object({
+  from: hex,
+  calls: z.array(z.object({ to: hex.optional(), data: hex.optional() })),
+});
 
-/** Places the stand-in, and has every development account approve it, as the real one needs no approval. False = the node has the real one: nothing was done. */
+/**
+ * Places the stand-in, and has every development account approve it, as the real one needs no
+ * approval. False = the node has the real one: nothing was done.
+ */
 export async function placeStandIn(ask: NodeCall, token: string): Promise<boolean> {
   if ((await ask("eth_getCode", CHANNEL_RESERVE, "latest")) !== NOTHING) return false;
   await ask("anvil_setCode", CHANNEL_RESERVE, codeOf("ChannelReserve.bin-runtime"));
   const data = `${APPROVE}${pad(CHANNEL_RESERVE).slice(2)}${ANYTHING}`;
   const accounts = Accounts.parse(await ask("eth_accounts"));
-  await Promise.all(accounts.map((from) => ask("eth_sendTransaction", { from, to: token, data, gas: GAS })));
+  await Promise.all(
+    accounts.map((from) => ask("eth_sendTransaction", { from, to: token, data, gas: GAS })),
+  );
   return true;
 }
 
-/** The channels that a raw transaction opens; most open none, and none is found in what cannot be read. */
+/**
+ * The channels that a raw transaction opens; most open none, and none is found in what cannot be
+ * read.
+ */
 export async function openingsOf(raw: Hex): Promise<readonly Opening[]> {
-  if (!raw.startsWith(TEMPO_TYPE) || !raw.toLowerCase().includes(CHANNEL_RESERVE.slice(2))) return [];
+  if (!raw.startsWith(TEMPO_TYPE) || !raw.toLowerCase().includes(CHANNEL_RESERVE.slice(2)))
+    return [];
   // Loaded by the first channel that is opened: it takes a third of a second.
   const { Transaction } = await import("viem/tempo");
   try {
@@ -53,7 +79,8 @@ export async function openingsOf(raw: Hex): Promise<readonly Opening[]> {
     if (!Array.isArray(fields)) return [];
     const context = keccak256(concatHex([signedPart(fields), from]));
     return calls.flatMap(({ to, data }) => {
-      const salt = to?.toLowerCase() === CHANNEL_RESERVE && data !== undefined ? saltOf(data) : null;
+      const salt =
+        to?.toLowerCase() === CHANNEL_RESERVE && data !== undefined ? saltOf(data) : null;
       return salt === null ? [] : [{ payer: from, salt, context }];
     });
   } catch {
@@ -63,15 +90,26 @@ export async function openingsOf(raw: Hex): Promise<readonly Opening[]> {
 
 /** Tells the stand-in the context of a channel before the block that opens it. */
 export async function setContext(ask: NodeCall, { payer, salt, context }: Opening): Promise<void> {
-  const ofPayer = keccak256(encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [payer, 0n]));
+  const ofPayer = keccak256(
+    encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [payer, 0n]),
+  );
   await ask("anvil_setStorageAt", CHANNEL_RESERVE, keccak256(concatHex([salt, ofPayer])), context);
 }
 
-/** What the payer signed: everything but its signature, and of a sponsored transaction also not who pays the fee and in what. */
+/**
+ * What the payer signed: everything but its signature, and of a sponsored transaction also not who
+ * pays the fee and in what.
+ */
 function signedPart(fields: readonly RlpItem[]): Hex {
   const signed = fields.slice(0, -1);
   const sponsored = fields[FIELD.feePayer] !== NOTHING;
-  const normal = signed.map((field, at) => (sponsored && at === FIELD.feePayer ? SPONSORED : sponsored && at === FIELD.feeToken ? NOTHING : field));
+  const normal = signed.map((field, at) =>
+    sponsored && at === FIELD.feePayer
+      ? SPONSORED
+      : sponsored && at === FIELD.feeToken
+        ? NOTHING
+        : field,
+  );
   return concatHex([TEMPO_TYPE, toRlp(normal)]);
 }
 

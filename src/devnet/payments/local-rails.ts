@@ -1,11 +1,15 @@
-// Where the local payment chains of a running service are, left in its data directory for `svc audit`. No secret stands in it.
+// Where the local payment chains of a running service are, left in its data directory for
+// `svc audit`. No secret stands in it.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { RailSettings } from "../../core/billing/payment.ts";
 
 /** What it takes to look at what a rail has received. */
-export type LocalRail = Pick<RailSettings, "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local">;
+export type LocalRail = Pick<
+  RailSettings,
+  "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local"
+>;
 
 const token = z.object({ address: z.string(), name: z.string(), version: z.string() });
 const rails = z

@@ -1,4 +1,5 @@
-// What a server asks to be paid by EIP-3009, and the token that it names: read and bounded before anything is signed. Knows no key.
+// What a server asks to be paid by EIP-3009, and the token that it names: read and bounded before
+// anything is signed. Knows no key.
 import { Challenge } from "mppx";
 import type { charge } from "mppx/evm/client";
 import { createClient, getAddress, type Hex, http, isAddress, parseAbi } from "viem";
@@ -27,7 +28,11 @@ export interface TokenFacts {
 }
 
 const RPC_TIMEOUT_MS = 10_000;
-const ABI = parseAbi(["function name() view returns (string)", "function version() view returns (string)", "function decimals() view returns (uint8)"]);
+const ABI = parseAbi([
+  "function name() view returns (string)",
+  "function version() view returns (string)",
+  "function decimals() view returns (uint8)",
+]);
 
 const address = z
   .string()
@@ -52,13 +57,25 @@ export function offerIn(headers: Headers): Offer | readonly string[] {
   return challenges.map(({ method, intent }) => `${method}/${intent}`);
 }
 
-/** Asks the chain of an offer for its token; of the local chain it is known. Null = there is nobody to ask. Throws with a text where the chain does not answer. */
-export async function tokenOf({ chainId, currency }: Offer, rpcUrl: string | null): Promise<TokenFacts | null> {
-  if (rpcUrl === null) return chainId === DEVNET_CHAIN.chainId ? { ...LOCAL_TOKEN, decimals: 6 } : null;
-  const client = createClient({ transport: http(rpcUrl, { timeout: RPC_TIMEOUT_MS, retryCount: 1 }) });
+/**
+ * Asks the chain of an offer for its token; of the local chain it is known. Null = there is nobody
+ * to ask. Throws with a text where the chain does not answer.
+ */
+export async function tokenOf(
+  { chainId, currency }: Offer,
+  rpcUrl: string | null,
+): Promise<TokenFacts | null> {
+  if (rpcUrl === null)
+    return chainId === DEVNET_CHAIN.chainId ? { ...LOCAL_TOKEN, decimals: 6 } : null;
+  const client = createClient({
+    transport: http(rpcUrl, { timeout: RPC_TIMEOUT_MS, retryCount: 1 }),
+  });
   try {
     const found = await getChainId(client);
-    if (found !== chainId) throw new Error(`the node given by --rpc is on chain ${found}, and the offer is for chain ${chainId}`);
+    if (found !== chainId)
+      throw new Error(
+        `the node given by --rpc is on chain ${found}, and the offer is for chain ${chainId}`,
+      );
     const [name, version, decimals] = await Promise.all([
       readContract(client, { address: currency, abi: ABI, functionName: "name" }),
       readContract(client, { address: currency, abi: ABI, functionName: "version" }),
@@ -68,16 +85,27 @@ export async function tokenOf({ chainId, currency }: Offer, rpcUrl: string | nul
   } catch (error) {
     if (error instanceof Error && error.message.startsWith("the node given")) throw error;
     // The library's own text repeats the node's address, which may hold a secret.
-    throw new Error(`the node given by --rpc does not tell name, version and decimals of the token ${currency}`);
+    throw new Error(
+      `the node given by --rpc does not tell name, version and decimals of the token ${currency}`,
+    );
   }
 }
 
 function parseOffer(challenge: Challenge.Challenge): Offer | null {
-  const asked = challenge.method === "evm" && challenge.intent === "charge" ? Asked.safeParse(challenge.request).data : undefined;
+  const asked =
+    challenge.method === "evm" && challenge.intent === "charge"
+      ? Asked.safeParse(challenge.request).data
+      : undefined;
   if (asked === undefined) return null;
   const { amount, currency, recipient, methodDetails } = asked;
   // The challenge goes back to the server as it came, with fields that are unknown here.
-  return { challenge: challenge as EvmChallenge, amount: BigInt(amount), currency, recipient, chainId: methodDetails.chainId };
+  return {
+    challenge: challenge as EvmChallenge,
+    amount: BigInt(amount),
+    currency,
+    recipient,
+    chainId: methodDetails.chainId,
+  };
 }
 
 function challengesIn(headers: Headers): readonly Challenge.Challenge[] {

@@ -1,5 +1,6 @@
-// `svc pay`: pays an offer by MPP `evm` (EIP-3009), which the stock command line refuses on the local chain. Signs once, after it has said what; repeats the same
-// payment where the answer is late. Never prints a key or a signature.
+// `svc pay`: pays an offer by MPP `evm` (EIP-3009), which the stock command line refuses on the
+// local chain. Signs once, after it has said what; repeats the same payment where the answer is
+// late. Never prints a key or a signature.
 import { Receipt } from "mppx";
 import { charge } from "mppx/evm/client";
 import { formatUnits, type Hex } from "viem";
@@ -48,21 +49,40 @@ export async function pay(options: PayOptions): Promise<boolean> {
   }
   const offer = offerIn(first.headers);
   await first.body?.cancel();
-  if (!("challenge" in offer)) return fail(options, `no offer by MPP evm: ${offer.join(", ") || "none at all"}. mppx pays other ones`);
+  if (!("challenge" in offer))
+    return fail(
+      options,
+      `no offer by MPP evm: ${offer.join(", ") || "none at all"}. mppx pays other ones`,
+    );
   const token = await tokenOf(offer, options.rpcUrl).catch((error: Error) => error.message);
-  if (token === null) return fail(options, `name a node of chain ${offer.chainId} with --rpc: what is signed has to be asked there`);
+  if (token === null)
+    return fail(
+      options,
+      `name a node of chain ${offer.chainId} with --rpc: what is signed has to be asked there`,
+    );
   if (typeof token === "string") return fail(options, token);
   const key = options.key ?? (offer.chainId === DEVNET_CHAIN.chainId ? PAYER.key : null);
-  if (key === null) return fail(options, `the offer is for chain ${offer.chainId}: give the wallet's key in SVC_PAY_KEY or in a file named by --key-file`);
+  if (key === null)
+    return fail(
+      options,
+      `the offer is for chain ${offer.chainId}: give the wallet's key in SVC_PAY_KEY or in a ` +
+        "file named by --key-file",
+    );
   const account = accountOf(key);
   if (account === null) return fail(options, "the wallet's key is no private key");
   const tooMuch = refusalOf(offer, token, options.maxUsd);
   if (tooMuch !== null) return fail(options, tooMuch);
-  say(`paying ${formatUnits(offer.amount, token.decimals)} ${JSON.stringify(token.name)} to ${offer.recipient} on chain ${offer.chainId}`);
+  say(
+    `paying ${formatUnits(offer.amount, token.decimals)} ${JSON.stringify(token.name)} to ` +
+      `${offer.recipient} on chain ${offer.chainId}`,
+  );
   return settle(options, await credentialFor(offer, token, account));
 }
 
-/** Sends the signed payment; the same one again while the server says that it is under way, or its answer is lost. */
+/**
+ * Sends the signed payment; the same one again while the server says that it is under way, or its
+ * answer is lost.
+ */
 async function settle(options: PayOptions, credential: string): Promise<boolean> {
   const { say, print, pause } = options;
   for (let tries = 1; ; tries++) {
@@ -74,7 +94,12 @@ async function settle(options: PayOptions, credential: string): Promise<boolean>
       return true;
     }
     await response?.body?.cancel();
-    if (tries === MAX_TRIES) return fail(options, "the server does not answer any more. The payment may be under way: do not sign another one before you know");
+    if (tries === MAX_TRIES)
+      return fail(
+        options,
+        "the server does not answer any more. The payment may be under way: do not sign " +
+          "another one before you know",
+      );
     say("the payment is under way: asking again with the same one");
     const seconds = Number(response?.headers.get("retry-after") ?? 0);
     await pause(Math.min(MAX_RETRY_MS, seconds > 0 ? seconds * 1_000 : RETRY_MS));
@@ -82,14 +107,29 @@ async function settle(options: PayOptions, credential: string): Promise<boolean>
 }
 
 /** Null = no answer came. */
-async function send({ url, method, data }: PayOptions, credential: string | null): Promise<Response | null> {
-  const headers = { ...(data === null ? {} : { "content-type": "application/json" }), ...(credential === null ? {} : { authorization: credential }) };
+async function send(
+  { url, method, data }: PayOptions,
+  credential: string | null,
+): Promise<Response | null> {
+  const headers = {
+    ...(data === null ? {} : { "content-type": "application/json" }),
+    ...(credential === null ? {} : { authorization: credential }),
+  };
   const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
   return fetch(url, { method, headers, body: data, redirect: "manual", signal }).catch(() => null);
 }
 
-async function credentialFor(offer: Offer, { name, version }: TokenFacts, account: PrivateKeyAccount): Promise<string> {
-  const method = charge({ account, networks: [offer.chainId], currencies: [offer.currency], authorization: { name, version } });
+async function credentialFor(
+  offer: Offer,
+  { name, version }: TokenFacts,
+  account: PrivateKeyAccount,
+): Promise<string> {
+  const method = charge({
+    account,
+    networks: [offer.chainId],
+    currencies: [offer.currency],
+    authorization: { name, version },
+  });
   return method.createCredential({ challenge: offer.challenge, context: {} });
 }
 
@@ -107,7 +147,10 @@ function refusalOf({ amount }: Offer, { decimals }: TokenFacts, maxUsd: string):
   const max = parseUsd(maxUsd);
   if (max === null) return `--max-usd ${maxUsd} is no amount, like 1.50`;
   const asked = amount * 10n ** BigInt(NANO_DECIMALS);
-  return asked <= max * 10n ** BigInt(decimals) ? null : `the offer is for ${formatUnits(amount, decimals)}, more than ${maxUsd}: allow it with --max-usd`;
+  return asked <= max * 10n ** BigInt(decimals)
+    ? null
+    : `the offer is for ${formatUnits(amount, decimals)}, more than ${maxUsd}: allow it with ` +
+        "--max-usd";
 }
 
 function referenceIn(response: Response): string {

@@ -1,5 +1,6 @@
-// Stands before the node of the local Tempo chain, for what that node lacks: the channel reserve has to be told of a transaction before the block that holds
-// it, and calls that are reverted have to be answered as such. Passes everything else on. Knows nothing of payments.
+// Stands before the node of the local Tempo chain, for what that node lacks: the channel reserve
+// has to be told of a transaction before the block that holds it, and calls that are reverted have
+// to be answered as such. Passes everything else on. Knows nothing of payments.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Hex } from "viem";
@@ -23,8 +24,15 @@ const TEMPO_GAS = 30_000n;
 const HEADERS = { "content-type": "application/json" };
 
 const hex = z.custom<Hex>((it) => typeof it === "string" && /^0x[0-9a-f]*$/i.test(it));
-const Request = z.looseObject({ id: z.unknown().optional(), method: z.string(), params: z.array(z.unknown()).default([]) });
-const Call = z.object({ from: hex, calls: z.array(z.object({ to: hex, data: hex.optional(), input: hex.optional() })).length(1) });
+const Request = z.looseObject({
+  id: z.unknown().optional(),
+  method: z.string(),
+  params: z.array(z.unknown()).default([]),
+});
+const Call = z.object({
+  from: hex,
+  calls: z.array(z.object({ to: hex, data: hex.optional(), input: hex.optional() })).length(1),
+});
 const Answer = z.looseObject({ result: z.unknown().optional(), error: z.unknown().optional() });
 const Fields = z.record(z.string(), z.unknown());
 /** Of an estimate, or of a transaction that was filled in. */
@@ -59,16 +67,19 @@ async function serve(request: IncomingMessage, nodeUrl: string, ask: NodeCall): 
   const text = await bodyOf(request);
   const requests = z.union([Request, z.array(Request)]).safeParse(JSON.parse(text));
   if (!requests.success) return pass(nodeUrl, text);
-  if (!Array.isArray(requests.data)) return JSON.stringify(await answer(requests.data, nodeUrl, ask));
+  if (!Array.isArray(requests.data))
+    return JSON.stringify(await answer(requests.data, nodeUrl, ask));
   return JSON.stringify(await Promise.all(requests.data.map((it) => answer(it, nodeUrl, ask))));
 }
 
 async function answer(request: Request, nodeUrl: string, ask: NodeCall): Promise<unknown> {
-  const forward: Forward = async (it) => Answer.parse(JSON.parse(await pass(nodeUrl, JSON.stringify(it))));
+  const forward: Forward = async (it) =>
+    Answer.parse(JSON.parse(await pass(nodeUrl, JSON.stringify(it))));
   switch (request.method) {
     case "eth_sendRawTransaction":
     case "eth_sendRawTransactionSync":
-      for (const opening of await openingsOf(hex.catch("0x").parse(request.params[0]))) await setContext(ask, opening);
+      for (const opening of await openingsOf(hex.catch("0x").parse(request.params[0])))
+        await setContext(ask, opening);
       return forward(request);
     case "eth_call":
     case "eth_estimateGas":
@@ -82,23 +93,41 @@ async function answer(request: Request, nodeUrl: string, ask: NodeCall): Promise
   }
 }
 
-/** The node says of every Tempo call that all is well, and counts its gas accordingly; of the same call in the plain form it tells the truth. */
-async function faithful(request: Request, { from, calls }: z.infer<typeof Call>, forward: Forward): Promise<unknown> {
+/**
+ * The node says of every Tempo call that all is well, and counts its gas accordingly; of the same
+ * call in the plain form it tells the truth.
+ */
+async function faithful(
+  request: Request,
+  { from, calls }: z.infer<typeof Call>,
+  forward: Forward,
+): Promise<unknown> {
   const [call] = calls;
   const method = request.method === "eth_call" ? "eth_call" : "eth_estimateGas";
   const [asked, ...rest] = request.params;
-  const plain = await forward({ ...request, method, params: [{ from, to: call?.to, data: call?.data ?? call?.input ?? "0x" }, ...rest] });
+  const plain = await forward({
+    ...request,
+    method,
+    params: [{ from, to: call?.to, data: call?.data ?? call?.input ?? "0x" }, ...rest],
+  });
   if (plain.error !== undefined || method === "eth_call") return plain;
   const answered = await forward(request);
   const needed = BigInt(hex.parse(plain.result)) + TEMPO_GAS;
   const counted = Gas.safeParse(answered.result).data;
   if (counted === undefined || BigInt(counted) >= needed) return answered;
   const gas: Hex = `0x${needed.toString(16)}`;
-  return request.method === "eth_estimateGas" ? { ...answered, result: gas } : forward({ ...request, params: [{ ...Fields.parse(asked), gas }, ...rest] });
+  return request.method === "eth_estimateGas"
+    ? { ...answered, result: gas }
+    : forward({ ...request, params: [{ ...Fields.parse(asked), gas }, ...rest] });
 }
 
 async function pass(nodeUrl: string, body: string): Promise<string> {
-  const response = await fetch(nodeUrl, { method: "POST", headers: HEADERS, body, signal: AbortSignal.timeout(NODE_TIMEOUT_MS) });
+  const response = await fetch(nodeUrl, {
+    method: "POST",
+    headers: HEADERS,
+    body,
+    signal: AbortSignal.timeout(NODE_TIMEOUT_MS),
+  });
   return response.text();
 }
 

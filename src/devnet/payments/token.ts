@@ -1,4 +1,5 @@
-// Puts the token with EIP-3009 onto an EVM chain whose node holds the development accounts, by an ordinary transaction. Knows nothing of rails.
+// Puts the token with EIP-3009 onto an EVM chain whose node holds the development accounts, by an
+// ordinary transaction. Knows nothing of rails.
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { PaymentToken } from "../../core/billing/payment.ts";
@@ -21,18 +22,28 @@ const POLL_MS = 20;
 const Hash = z.string().regex(/^0x[0-9a-f]{64}$/);
 const Receipt = z.object({ status: z.string(), contractAddress: z.string() }).nullable();
 
-/** Deploys the token, with funds for every payer; rejects when the chain does not take it within thirty seconds. */
+/**
+ * Deploys the token, with funds for every payer; rejects when the chain does not take it within
+ * thirty seconds.
+ */
 export async function deployToken(ask: NodeCall, runtime: Runtime): Promise<PaymentToken> {
   const keyCache = [PAYER, ...OTHER_PAYERS].map(({ address }) => word(BigInt(address)));
   const data = `${codeOf("DevelopmentDollar.bin")}${word(64n)}${word(FUNDS_UNITS)}${word(BigInt(keyCache.length))}${keyCache.join("")}`;
-  const hash = Hash.parse(await ask("eth_sendTransaction", { from: MINTER.address, data, gas: GAS }));
+  const hash = Hash.parse(
+    await ask("eth_sendTransaction", { from: MINTER.address, data, gas: GAS }),
+  );
   for (const deadline = runtime.now() + WAIT_MS; runtime.now() < deadline; await pause(runtime)) {
     const receipt = Receipt.parse(await ask("eth_getTransactionReceipt", hash));
     if (receipt === null) continue;
-    if (receipt.status !== "0x1") throw new Error("the token of the local payment chain was not deployed: its transaction was reverted");
+    if (receipt.status !== "0x1")
+      throw new Error(
+        "the token of the local payment chain was not deployed: its transaction was reverted",
+      );
     return { address: receipt.contractAddress, ...LOCAL_TOKEN };
   }
-  throw new Error(`the token of the local payment chain was not deployed within ${WAIT_MS / 1000} s`);
+  throw new Error(
+    `the token of the local payment chain was not deployed within ${WAIT_MS / 1000} s`,
+  );
 }
 
 /** Code of a contract as it lies beside its source, 0x…. */

@@ -1,5 +1,6 @@
-// Wallets of the local payment chains: anvil's development accounts, whose keys everybody knows. They are worthless: nothing may ever be sent to them on a
-// real chain, where whoever reads this can take it. Knows no chain.
+// Wallets of the local payment chains: anvil's development accounts, whose keys everybody knows.
+// They are worthless: nothing may ever be sent to them on a real chain, where whoever reads this
+// can take it. Knows no chain.
 
 /** A wallet with a key that everybody knows. */
 export interface LocalWallet {
@@ -15,8 +16,14 @@ export const PAYER: LocalWallet = {
 
 /** Others that hold tokens on both chains. */
 export const OTHER_PAYERS: readonly LocalWallet[] = [
-  { address: "0x90F79bf6EB2c4f870365E785982E1f101E93b906", key: "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6" },
-  { address: "0x15d34AAf54267DB7D7c367839AAf71A00a2C6A65", key: "0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a" },
+  {
+    address: "0x90F79bf6EB2c4f870365E785982E1f101E93b906",
+    key: "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+  },
+  {
+    address: "0x15d34AAf54267DB7D7c367839AAf71A00a2C6A65",
+    key: "0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
+  },
 ];
 
 /** Receives payments on both chains; sends nothing. */

@@ -1,4 +1,5 @@
-// Accounts as they are read: what is left, what is included, and what serves them. Knows no key's secret and changes nothing.
+// Accounts as they are read: what is left, what is included, and what serves them. Knows no key's
+// secret and changes nothing.
 
 import { smallestPriceN, type Tariff } from "../../core/billing/price.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
@@ -22,11 +23,27 @@ export interface AccountRecord {
 }
 
 /** An account by its id; null = there is none. */
-export async function accountById(store: Store, id: string, nowMs: number): Promise<AccountRecord | null> {
+export async function accountById(
+  store: Store,
+  id: string,
+  nowMs: number,
+): Promise<AccountRecord | null> {
   const row = await store.db
     .selectFrom("account")
-    .leftJoin("allowance_month", (join) => join.onRef("allowance_month.account_id", "=", "account.id").on("month", "=", BigInt(monthOf(nowMs))))
-    .select(["account.id", "kind", "balance_n", "first_paid_at", "exhausted_at", "created_at", "used_cu"])
+    .leftJoin("allowance_month", (join) =>
+      join
+        .onRef("allowance_month.account_id", "=", "account.id")
+        .on("month", "=", BigInt(monthOf(nowMs))),
+    )
+    .select([
+      "account.id",
+      "kind",
+      "balance_n",
+      "first_paid_at",
+      "exhausted_at",
+      "created_at",
+      "used_cu",
+    ])
     .select(leasedN.as("leased_n"))
     .where("account.id", "=", id)
     .executeTakeFirst();
@@ -61,17 +78,32 @@ export interface AccountView {
   readonly resetsAtMs: number;
 }
 
-/** How an account is served now, by what it has left: as its calls are. Accounts of anonymous keys have no free allowance. */
-export function accountViewOf(account: AccountRecord, { freeCuPerMonth, fallbackMs, tariff }: AccountTerms, nowMs: number): AccountView {
+/**
+ * How an account is served now, by what it has left: as its calls are. Accounts of anonymous keys
+ * have no free allowance.
+ */
+export function accountViewOf(
+  account: AccountRecord,
+  { freeCuPerMonth, fallbackMs, tariff }: AccountTerms,
+  nowMs: number,
+): AccountView {
   const { balanceN, firstPaidAtMs } = account;
-  // What was spent a moment ago may not be noted yet: then it has run out just now. A rest that did not pay for a call counts as nothing.
-  const exhaustedAtMs = account.exhaustedAtMs ?? (balanceN < BigInt(smallestPriceN(tariff)) ? nowMs : null);
-  const untilMs = firstPaidAtMs === null || exhaustedAtMs === null ? null : exhaustedAtMs + fallbackMs;
+  // What was spent a moment ago may not be noted yet: then it has run out just now. A rest that did
+  // not pay for a call counts as nothing.
+  const exhaustedAtMs =
+    account.exhaustedAtMs ?? (balanceN < BigInt(smallestPriceN(tariff)) ? nowMs : null);
+  const untilMs =
+    firstPaidAtMs === null || exhaustedAtMs === null ? null : exhaustedAtMs + fallbackMs;
   const fallbackUntilMs = untilMs !== null && untilMs > nowMs ? untilMs : null;
   const allowanceCu = account.kind === "anonymous" ? 0 : freeCuPerMonth;
   const resetsAtMs = monthStartMs(monthOf(nowMs) + 1);
   const isFree = fallbackUntilMs !== null || account.usedCu < allowanceCu;
-  return { access: exhaustedAtMs === null ? "premium" : isFree ? "public" : "none", fallbackUntilMs, allowanceCu, resetsAtMs };
+  return {
+    access: exhaustedAtMs === null ? "premium" : isFree ? "public" : "none",
+    fallbackUntilMs,
+    allowanceCu,
+    resetsAtMs,
+  };
 }
 
 const FIRST_YEAR = 1970;

@@ -1,4 +1,5 @@
-// Claim links: made for an account, shown, taken once. One link of an account is open at a time. Knows who may claim nothing, only that a token does.
+// Claim links: made for an account, shown, taken once. One link of an account is open at a time.
+// Knows who may claim nothing, only that a token does.
 import { sql } from "kysely";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
@@ -10,7 +11,10 @@ import type { AccountKind, ClaimLinkTable } from "../../store/tables.ts";
 /** For how long a link is open. */
 export const CLAIM_LINK_MS = 600_000;
 
-/** A clock that stepped back by more than this ends what is open for a while only: it may not be open for longer. */
+/**
+ * A clock that stepped back by more than this ends what is open for a while only: it may not be
+ * open for longer.
+ */
 const CLOCK_STEP_MS = 60_000;
 
 /** Whether something that is open from one time until another is open now. */
@@ -28,18 +32,34 @@ export interface NewClaimLink {
 }
 
 /** Makes the link of an account, shown under its oldest key that works; the one before ends. */
-export function createClaimLink(store: Store, accountId: string, nowMs: number): Promise<NewClaimLink | ApiFault<"already_claimed" | "key_revoked">> {
+export function createClaimLink(
+  store: Store,
+  accountId: string,
+  nowMs: number,
+): Promise<NewClaimLink | ApiFault<"already_claimed" | "key_revoked">> {
   return store.transaction(async (tx) => {
     const account = await lockedAccount(tx, accountId);
     if (account.merged_into !== null)
-      return apiFault("already_claimed", "this account has been claimed: its keys and its balance belong to another account now", {
-        nextAction: "manage with a token from the owning account",
-      });
+      return apiFault(
+        "already_claimed",
+        "this account has been claimed: its keys and its balance belong to another account now",
+        {
+          nextAction: "manage with a token from the owning account",
+        },
+      );
     const key = await oldestKey(tx, accountId);
-    if (key === undefined) return apiFault("key_revoked", "every key of the account has been deleted");
+    if (key === undefined)
+      return apiFault("key_revoked", "every key of the account has been deleted");
     const links = tx.deleteFrom("claim_link").where("account_id", "=", accountId);
-    await links.where((it) => it.or([it("ended", "is not", null), it("expires_at", "<=", BigInt(nowMs))])).execute();
-    await tx.updateTable("claim_link").set({ ended: "cancelled" }).where("account_id", "=", accountId).where("ended", "is", null).execute();
+    await links
+      .where((it) => it.or([it("ended", "is not", null), it("expires_at", "<=", BigInt(nowMs))]))
+      .execute();
+    await tx
+      .updateTable("claim_link")
+      .set({ ended: "cancelled" })
+      .where("account_id", "=", accountId)
+      .where("ended", "is", null)
+      .execute();
     const token = newSecret("claim");
     await tx
       .insertInto("claim_link")
@@ -52,7 +72,12 @@ export function createClaimLink(store: Store, accountId: string, nowMs: number):
         ended: null,
       })
       .execute();
-    return { kind: "claim_link", token, keyPrefix: key.prefix, balanceN: account.balance_n + account.leased_n };
+    return {
+      kind: "claim_link",
+      token,
+      keyPrefix: key.prefix,
+      balanceN: account.balance_n + account.leased_n,
+    };
   });
 }
 
@@ -66,7 +91,11 @@ async function lockedAccount(tx: Tx, accountId: string) {
 }
 
 function oldestKey(tx: Tx, accountId: string) {
-  const keys = tx.selectFrom("api_key").select(["id", "prefix"]).where("account_id", "=", accountId).where("revoked_at", "is", null);
+  const keys = tx
+    .selectFrom("api_key")
+    .select(["id", "prefix"])
+    .where("account_id", "=", accountId)
+    .where("revoked_at", "is", null);
   return keys.orderBy("id").limit(1).executeTakeFirst();
 }
 
@@ -88,15 +117,30 @@ export interface ClaimLink {
 }
 
 /** The link of a token; null = there is none, or none any more. */
-export async function claimLinkOf({ db }: Pick<Store, "db">, token: string, nowMs: number): Promise<ClaimLink | null> {
+export async function claimLinkOf(
+  { db }: Pick<Store, "db">,
+  token: string,
+  nowMs: number,
+): Promise<ClaimLink | null> {
   if (readSecret(token) !== "claim") return null;
   const row = await db
     .selectFrom("claim_link")
     .innerJoin("account", "account.id", "claim_link.account_id")
     .innerJoin("api_key", "api_key.id", "claim_link.key_id")
-    .select(["claim_link.created_at", "claim_link.expires_at", "claim_link.ended", "account.id", "account.kind", "account.balance_n"])
+    .select([
+      "claim_link.created_at",
+      "claim_link.expires_at",
+      "claim_link.ended",
+      "account.id",
+      "account.kind",
+      "account.balance_n",
+    ])
     .select(["api_key.prefix", "api_key.name", "account.merged_into", leasedN.as("leased_n")])
-    .select(sql<bigint>`(select count(*) from api_key as live_key where live_key.account_id = account.id and live_key.revoked_at is null)`.as("keys"))
+    .select(
+      sql<bigint>`(select count(*) from api_key as live_key where live_key.account_id = account.id and live_key.revoked_at is null)`.as(
+        "keys",
+      ),
+    )
     .where("claim_link.token_hash", "=", hashOf(token))
     .executeTakeFirst();
   if (row === undefined) return null;
@@ -113,9 +157,16 @@ export async function claimLinkOf({ db }: Pick<Store, "db">, token: string, nowM
   };
 }
 
-/** Takes a link: of all who try, one gets the account; the others hear why not. The account has to be locked. */
+/**
+ * Takes a link: of all who try, one gets the account; the others hear why not. The account has to
+ * be locked.
+ */
 export async function takeClaimLink(tx: Tx, token: string, nowMs: number): Promise<LinkEnd | null> {
-  const row = await tx.selectFrom("claim_link").selectAll().where("token_hash", "=", hashOf(token)).executeTakeFirst();
+  const row = await tx
+    .selectFrom("claim_link")
+    .selectAll()
+    .where("token_hash", "=", hashOf(token))
+    .executeTakeFirst();
   const end = row === undefined ? "cancelled" : endOf(row, nowMs);
   if (end !== null) return end;
   const { numUpdatedRows } = await tx
@@ -127,6 +178,9 @@ export async function takeClaimLink(tx: Tx, token: string, nowMs: number): Promi
   return numUpdatedRows === 1n ? null : "used";
 }
 
-function endOf({ ended, created_at, expires_at }: Pick<ClaimLinkTable, "ended" | "created_at" | "expires_at">, nowMs: number): LinkEnd | null {
+function endOf(
+  { ended, created_at, expires_at }: Pick<ClaimLinkTable, "ended" | "created_at" | "expires_at">,
+  nowMs: number,
+): LinkEnd | null {
   return ended ?? (isOpen(created_at, expires_at, nowMs) ? null : "expired");
 }

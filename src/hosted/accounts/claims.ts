@@ -1,5 +1,5 @@
-// Claims: an account that only its keys know becomes part of the account of a person, by a key of that account or by a claim link.
-// Knows no URL and no page.
+// Claims: an account that only its keys know becomes part of the account of a person, by a key of
+// that account or by a claim link. Knows no URL and no page.
 
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { lockAccounts } from "../../ledger/ledger.ts";
@@ -30,40 +30,64 @@ export interface Claimed {
 }
 
 /** Claims an anonymous key by its secret. */
-export async function claimKey(parts: ClaimParts, secret: string, owner: Owner): Promise<Claimed | MergeRefusal | "unknown"> {
+export async function claimKey(
+  parts: ClaimParts,
+  secret: string,
+  owner: Owner,
+): Promise<Claimed | MergeRefusal | "unknown"> {
   const { store, nowMs } = parts;
   const key = await keyBySecret(store, secret, nowMs);
   if (key === null) return "unknown";
   if (key.type !== "anonymous") return "claimed";
   const { accountId: targetId, profiles } = owner;
-  const outcome = await store.transaction((tx) => merge(tx, { ...parts, sourceId: key.accountId, targetId, profiles }));
+  const outcome = await store.transaction((tx) =>
+    merge(tx, { ...parts, sourceId: key.accountId, targetId, profiles }),
+  );
   if (outcome !== "merged") return outcome;
   await tell(parts, key.accountId, targetId);
   return { kind: "claimed", accountId: targetId, keyPrefix: key.prefix, token: null };
 }
 
-/** Claims what a link hands over: into the account of somebody, or (null) into one that is made for it. */
-export async function claimByLink(parts: ClaimParts, token: string, owner: Owner | null): Promise<Claimed | MergeRefusal | LinkEnd | "unknown"> {
+/**
+ * Claims what a link hands over: into the account of somebody, or (null) into one that is made for
+ * it.
+ */
+export async function claimByLink(
+  parts: ClaimParts,
+  token: string,
+  owner: Owner | null,
+): Promise<Claimed | MergeRefusal | LinkEnd | "unknown"> {
   const { store, nowMs } = parts;
   const link = await claimLinkOf(store, token, nowMs);
   if (link === null) return "unknown";
   const done = await store
-    .transaction(async (tx): Promise<Omit<Claimed, "keyPrefix" | "kind"> | MergeRefusal | LinkEnd> => {
-      const made = owner === null ? await insertOwner() : null;
-      const targetId = owner?.accountId ?? made?.accountId ?? "";
-      await lockAccounts(tx, [link.accountId, targetId]);
-      const end = await takeClaimLink(tx, token, nowMs);
-      if (end !== null) throw new Refused(end);
-      const outcome = await merge(tx, { ...parts, sourceId: link.accountId, targetId, profiles: owner?.profiles ?? null });
-      if (outcome !== "merged") throw new Refused(outcome);
-      return { accountId: targetId, token: made?.token ?? null };
+    .transaction(
+      async (tx): Promise<Omit<Claimed, "keyPrefix" | "kind"> | MergeRefusal | LinkEnd> => {
+        const made = owner === null ? await insertOwner() : null;
+        const targetId = owner?.accountId ?? made?.accountId ?? "";
+        await lockAccounts(tx, [link.accountId, targetId]);
+        const end = await takeClaimLink(tx, token, nowMs);
+        if (end !== null) throw new Refused(end);
+        const outcome = await merge(tx, {
+          ...parts,
+          sourceId: link.accountId,
+          targetId,
+          profiles: owner?.profiles ?? null,
+        });
+        if (outcome !== "merged") throw new Refused(outcome);
+        return { accountId: targetId, token: made?.token ?? null };
 
-      async function insertOwner() {
-        const accountId = await insertAccount(tx, "account", nowMs);
-        const agent = await insertManagementToken(tx, { accountId, name: "owner", profiles: null, readOnly: false, expiresAtMs: null }, nowMs);
-        return { accountId, token: agent.token };
-      }
-    })
+        async function insertOwner() {
+          const accountId = await insertAccount(tx, "account", nowMs);
+          const agent = await insertManagementToken(
+            tx,
+            { accountId, name: "owner", profiles: null, readOnly: false, expiresAtMs: null },
+            nowMs,
+          );
+          return { accountId, token: agent.token };
+        }
+      },
+    )
     .catch(refusalOf);
   if (typeof done === "string") return done;
   await tell(parts, link.accountId, done.accountId);

@@ -1,5 +1,6 @@
-// Connections: someone asks for a management token, the owner of an account decides on a page, and the asker fetches the token, once.
-// Knows no URL. The agent is made when its token is fetched: a token is kept nowhere.
+// Connections: someone asks for a management token, the owner of an account decides on a page, and
+// the asker fetches the token, once. Knows no URL. The agent is made when its token is fetched: a
+// token is kept nowhere.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { isEmbedded, lockAccount, type Tx } from "../../ledger/ledger.ts";
 import { hashOf, newId, newSecret, readSecret } from "../../secrets/secret.ts";
@@ -49,18 +50,42 @@ export interface NewConnection {
 }
 
 /** Asks for a connection. */
-export function requestConnection(store: Store, name: string, nowMs: number): Promise<NewConnection | ApiFault<"unavailable">> {
+export function requestConnection(
+  store: Store,
+  name: string,
+  nowMs: number,
+): Promise<NewConnection | ApiFault<"unavailable">> {
   return store.transaction(async (tx) => {
     await tx
       .deleteFrom("connection")
       .where("state", "in", ["pending", "denied", "revoked"])
       .where("expires_at", "<", BigInt(nowMs - KEPT_MS))
       .execute();
-    const pending = tx.selectFrom("connection").where("state", "=", "pending").where("expires_at", ">", BigInt(nowMs));
-    const { count } = await pending.select((it) => it.fn.countAll<bigint>().as("count")).executeTakeFirstOrThrow();
-    if (count >= BigInt(MAX_PENDING)) return apiFault("unavailable", "too many connections wait to be approved", { retryAfterMs: 60_000 });
-    const made = { kind: "new_connection", id: newId("con", nowMs), token: newSecret("connection"), approval: newSecret("approval") } as const;
-    const undecided = { state: "pending", account_id: null, agent_id: null, profiles: null, read_only: 0n, agent_expires_at: null } as const;
+    const pending = tx
+      .selectFrom("connection")
+      .where("state", "=", "pending")
+      .where("expires_at", ">", BigInt(nowMs));
+    const { count } = await pending
+      .select((it) => it.fn.countAll<bigint>().as("count"))
+      .executeTakeFirstOrThrow();
+    if (count >= BigInt(MAX_PENDING))
+      return apiFault("unavailable", "too many connections wait to be approved", {
+        retryAfterMs: 60_000,
+      });
+    const made = {
+      kind: "new_connection",
+      id: newId("con", nowMs),
+      token: newSecret("connection"),
+      approval: newSecret("approval"),
+    } as const;
+    const undecided = {
+      state: "pending",
+      account_id: null,
+      agent_id: null,
+      profiles: null,
+      read_only: 0n,
+      agent_expires_at: null,
+    } as const;
     await tx
       .insertInto("connection")
       .values({
@@ -80,28 +105,51 @@ export function requestConnection(store: Store, name: string, nowMs: number): Pr
 }
 
 /** The connection of the secret that its page carries; null = there is none. */
-export async function connectionToDecide({ db }: Pick<Store, "db">, approval: string, nowMs: number): Promise<ConnectionRecord | null> {
+export async function connectionToDecide(
+  { db }: Pick<Store, "db">,
+  approval: string,
+  nowMs: number,
+): Promise<ConnectionRecord | null> {
   if (readSecret(approval) !== "approval") return null;
-  const row = await db.selectFrom("connection").selectAll().where("approval_hash", "=", hashOf(approval)).executeTakeFirst();
+  const row = await db
+    .selectFrom("connection")
+    .selectAll()
+    .where("approval_hash", "=", hashOf(approval))
+    .executeTakeFirst();
   return row === undefined ? null : recordOf(row, nowMs);
 }
 
 /** Whose connection a poll is about; null = nobody's. */
-export async function connectionByToken({ db }: Pick<Store, "db">, token: string, nowMs: number): Promise<ConnectionRecord | null> {
-  const row = await db.selectFrom("connection").selectAll().where("token_hash", "=", hashOf(token)).executeTakeFirst();
+export async function connectionByToken(
+  { db }: Pick<Store, "db">,
+  token: string,
+  nowMs: number,
+): Promise<ConnectionRecord | null> {
+  const row = await db
+    .selectFrom("connection")
+    .selectAll()
+    .where("token_hash", "=", hashOf(token))
+    .executeTakeFirst();
   return row === undefined ? null : recordOf(row, nowMs);
 }
 
 /** What the owner of an account decides. */
-export type Decision = { readonly kind: "deny" } | { readonly kind: "approve"; readonly owner: Owner; readonly restrictions: Restrictions };
+export type Decision =
+  | { readonly kind: "deny" }
+  | { readonly kind: "approve"; readonly owner: Owner; readonly restrictions: Restrictions };
 
 /** Decides, once; returns what became of the connection, or why nothing was decided. */
-export function decideConnection(store: Store, { approval, decision }: Deciding, nowMs: number): Promise<ConnectionRecord | "unknown" | "decided" | "full"> {
+export function decideConnection(
+  store: Store,
+  { approval, decision }: Deciding,
+  nowMs: number,
+): Promise<ConnectionRecord | "unknown" | "decided" | "full"> {
   return store.transaction(async (tx) => {
     const row = await lockedRow(tx, "approval_hash", hashOf(approval));
     if (row === undefined) return "unknown";
     if (recordOf(row, nowMs).status !== "pending") return "decided";
-    if (decision.kind === "deny") return save(tx, { ...row, state: "denied", decided_at: BigInt(nowMs) }, nowMs);
+    if (decision.kind === "deny")
+      return save(tx, { ...row, state: "denied", decided_at: BigInt(nowMs) }, nowMs);
     const { owner, restrictions } = decision;
     await lockAccount(tx, owner.accountId);
     if ((await listed(tx, owner.accountId, nowMs)).length >= MAX_CONNECTIONS) return "full";
@@ -125,47 +173,93 @@ export interface Deciding {
   readonly decision: Decision;
 }
 
-/** Restrictions that reach no further than those of whoever approves: a key cannot give what it does not have, the management of its account. */
-export function narrowed({ profiles, readOnly, expiresAtMs }: Restrictions, owner: Owner): Restrictions {
-  const shared = profiles === null || owner.profiles === null ? (profiles ?? owner.profiles) : profiles.filter((it) => owner.profiles?.includes(it));
+/**
+ * Restrictions that reach no further than those of whoever approves: a key cannot give what it does
+ * not have, the management of its account.
+ */
+export function narrowed(
+  { profiles, readOnly, expiresAtMs }: Restrictions,
+  owner: Owner,
+): Restrictions {
+  const shared =
+    profiles === null || owner.profiles === null
+      ? (profiles ?? owner.profiles)
+      : profiles.filter((it) => owner.profiles?.includes(it));
   const ends = [expiresAtMs, owner.expiresAtMs].filter((it) => it !== null);
-  return { profiles: shared, readOnly: readOnly || !owner.manages, expiresAtMs: ends.length === 0 ? null : Math.min(...ends) };
+  return {
+    profiles: shared,
+    readOnly: readOnly || !owner.manages,
+    expiresAtMs: ends.length === 0 ? null : Math.min(...ends),
+  };
 }
 
 /** Whether the token of an agent was lent by a connection, and so is not its account's own. */
 export async function cameByConnection({ db }: Store, agentId: string): Promise<boolean> {
-  return (await db.selectFrom("connection").select("id").where("agent_id", "=", agentId).limit(1).executeTakeFirst()) !== undefined;
+  return (
+    (await db
+      .selectFrom("connection")
+      .select("id")
+      .where("agent_id", "=", agentId)
+      .limit(1)
+      .executeTakeFirst()) !== undefined
+  );
 }
 
 /** What a poll is told. */
 export type Polled =
-  | { readonly kind: "polled"; readonly status: ConnectionRecord["status"]; readonly token: string | null }
+  | {
+      readonly kind: "polled";
+      readonly status: ConnectionRecord["status"];
+      readonly token: string | null;
+    }
   | ApiFault<"not_found" | "rate_limited">;
 
-/** Answers the asker. The token of an approved connection is made and given away at the first poll that finds it so. */
-export function pollConnection(store: Store, { id, token }: { readonly id: string; readonly token: string }, nowMs: number): Promise<Polled> {
+/**
+ * Answers the asker. The token of an approved connection is made and given away at the first poll
+ * that finds it so.
+ */
+export function pollConnection(
+  store: Store,
+  { id, token }: { readonly id: string; readonly token: string },
+  nowMs: number,
+): Promise<Polled> {
   return store.transaction(async (tx) => {
     const row = await lockedRow(tx, "token_hash", hashOf(token));
-    if (row === undefined || row.id !== id) return apiFault("not_found", "the token is not of the connection with this id");
+    if (row === undefined || row.id !== id)
+      return apiFault("not_found", "the token is not of the connection with this id");
     const sinceMs = row.polled_at === null ? POLL_MS : nowMs - Number(row.polled_at);
     // A clock that stepped back does not make anybody wait.
     if (sinceMs >= 0 && sinceMs < POLL_MS)
-      return apiFault("rate_limited", "a connection may be asked for every 5 seconds", { retryAfterMs: POLL_MS - sinceMs });
+      return apiFault("rate_limited", "a connection may be asked for every 5 seconds", {
+        retryAfterMs: POLL_MS - sinceMs,
+      });
     const polled = { ...row, polled_at: BigInt(nowMs) };
     const { status, ...record } = recordOf(row, nowMs);
     if (status !== "approved" || row.agent_id !== null || row.account_id === null) {
       await save(tx, polled, nowMs);
       return { kind: "polled", status, token: null };
     }
-    const restrictions = { profiles: record.profiles, readOnly: record.readOnly, expiresAtMs: record.expiresAtMs };
-    const made = await insertManagementToken(tx, { accountId: row.account_id, name: row.name, ...restrictions }, nowMs);
+    const restrictions = {
+      profiles: record.profiles,
+      readOnly: record.readOnly,
+      expiresAtMs: record.expiresAtMs,
+    };
+    const made = await insertManagementToken(
+      tx,
+      { accountId: row.account_id, name: row.name, ...restrictions },
+      nowMs,
+    );
     await save(tx, { ...polled, agent_id: made.agent.id }, nowMs);
     return { kind: "polled", status, token: made.token };
   });
 }
 
 /** Approved connections of an account, oldest first. */
-export async function listConnections({ db }: Pick<Store, "db">, accountId: string, nowMs: number): Promise<readonly ConnectionRecord[]> {
+export async function listConnections(
+  { db }: Pick<Store, "db">,
+  accountId: string,
+  nowMs: number,
+): Promise<readonly ConnectionRecord[]> {
   return (await listed(db, accountId, nowMs)).map((it) => recordOf(it, nowMs));
 }
 
@@ -175,8 +269,14 @@ export interface ConnectionRef {
   readonly accountId: string;
 }
 
-/** Ends a connection of an account and the agent that it became; does nothing to one that has ended. */
-export function revokeConnection(store: Store, { id, accountId }: ConnectionRef, nowMs: number): Promise<"revoked" | "unknown"> {
+/**
+ * Ends a connection of an account and the agent that it became; does nothing to one that has ended.
+ */
+export function revokeConnection(
+  store: Store,
+  { id, accountId }: ConnectionRef,
+  nowMs: number,
+): Promise<"revoked" | "unknown"> {
   return store.transaction(async (tx) => {
     const row = await lockedRow(tx, "id", id);
     if (row === undefined || row.account_id !== accountId) return "unknown";
@@ -194,14 +294,24 @@ export function revokeConnection(store: Store, { id, accountId }: ConnectionRef,
 }
 
 /** Those that are worth something: their token works, or may still be fetched. */
-function listed(db: Store["db"], accountId: string, nowMs: number): Promise<readonly ConnectionTable[]> {
+function listed(
+  db: Store["db"],
+  accountId: string,
+  nowMs: number,
+): Promise<readonly ConnectionTable[]> {
   const now = BigInt(nowMs);
-  const rows = db.selectFrom("connection").selectAll().where("account_id", "=", accountId).where("state", "=", "approved");
+  const rows = db
+    .selectFrom("connection")
+    .selectAll()
+    .where("account_id", "=", accountId)
+    .where("state", "=", "approved");
   return rows
     .where((it) =>
       it.or([
         it("agent_id", "is", null).and("expires_at", ">", now),
-        it("agent_id", "is not", null).and(it.or([it("agent_expires_at", "is", null), it("agent_expires_at", ">", now)])),
+        it("agent_id", "is not", null).and(
+          it.or([it("agent_expires_at", "is", null), it("agent_expires_at", ">", now)]),
+        ),
       ]),
     )
     .orderBy("id")
@@ -240,7 +350,10 @@ function statusOf(row: ConnectionTable, nowMs: number): ConnectionRecord["status
     case "pending":
       return isOpen(row.created_at, row.expires_at, nowMs) ? "pending" : "expired";
     case "approved":
-      return row.agent_id !== null || isOpen(row.decided_at ?? row.created_at, row.expires_at, nowMs) ? "approved" : "expired";
+      return row.agent_id !== null ||
+        isOpen(row.decided_at ?? row.created_at, row.expires_at, nowMs)
+        ? "approved"
+        : "expired";
     case "denied":
     case "revoked":
       return "denied";

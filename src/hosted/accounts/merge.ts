@@ -1,5 +1,5 @@
-// One account becomes part of another: its keys and its money move, once. What nodes still hold of it follows when they return it.
-// Knows accounts and keys, not who asks.
+// One account becomes part of another: its keys and its money move, once. What nodes still hold of
+// it follows when they return it. Knows accounts and keys, not who asks.
 
 import { lockAccounts, post, type Tx } from "../../ledger/ledger.ts";
 import { type KeyProfiles, parseSlugs, slugsText } from "../keys/key-profiles.ts";
@@ -16,37 +16,63 @@ export interface Merge {
   readonly nowMs: number;
 }
 
-/** Why nothing was merged: the source is part of an account already; the target is no account of somebody, or not any more; it would have too many keys; the source has Custom
- * profiles, which do not move; both are the same. */
+/**
+ * Why nothing was merged: the source is part of an account already; the target is no account of
+ * somebody, or not any more; it would have too many keys; the source has Custom profiles, which do
+ * not move; both are the same.
+ */
 export type MergeRefusal = "claimed" | "no_account" | "full" | "profiles" | "same";
 
 /** Makes an account part of another one. */
-export async function merge(tx: Tx, { sourceId, targetId, profiles, maxKeys, nowMs }: Merge): Promise<"merged" | MergeRefusal> {
+export async function merge(
+  tx: Tx,
+  { sourceId, targetId, profiles, maxKeys, nowMs }: Merge,
+): Promise<"merged" | MergeRefusal> {
   if (sourceId === targetId) return "same";
   await lockAccounts(tx, [sourceId, targetId]);
-  const rows = await tx.selectFrom("account").selectAll().where("id", "in", [sourceId, targetId]).execute();
+  const rows = await tx
+    .selectFrom("account")
+    .selectAll()
+    .where("id", "in", [sourceId, targetId])
+    .execute();
   const source = rows.find((it) => it.id === sourceId);
   const target = rows.find((it) => it.id === targetId);
   if (source === undefined || source.merged_into !== null) return "claimed";
-  if (target === undefined || target.merged_into !== null || target.kind !== "account") return "no_account";
+  if (target === undefined || target.merged_into !== null || target.kind !== "account")
+    return "no_account";
   if ((await liveKeys(tx, sourceId)) + (await liveKeys(tx, targetId)) > maxKeys) return "full";
   if (await hasProfiles(tx, sourceId)) return "profiles";
   if (source.balance_n > 0n)
-    await post(tx, { kind: "move", idemKey: `claim:${sourceId}`, fromId: sourceId, toId: targetId, amountN: source.balance_n, atMs: nowMs });
-  const paidAt = [source.first_paid_at, target.first_paid_at].filter((it) => it !== null).sort((a, b) => Number(a - b))[0] ?? null;
+    await post(tx, {
+      kind: "move",
+      idemKey: `claim:${sourceId}`,
+      fromId: sourceId,
+      toId: targetId,
+      amountN: source.balance_n,
+      atMs: nowMs,
+    });
+  const paidAt =
+    [source.first_paid_at, target.first_paid_at]
+      .filter((it) => it !== null)
+      .sort((a, b) => Number(a - b))[0] ?? null;
   await tx
     .updateTable("account")
     .set((it) => ({
       funded_n: it("funded_n", "+", source.funded_n),
       first_paid_at: paidAt,
-      // Grace that has begun goes on where it was; it does not begin anew because the account changes.
-      exhausted_at: source.balance_n > 0n ? null : (target.exhausted_at ?? (target.first_paid_at === null ? source.exhausted_at : null)),
+      // Grace that has begun goes on where it was; it does not begin anew because the account
+      // changes.
+      exhausted_at:
+        source.balance_n > 0n
+          ? null
+          : (target.exhausted_at ?? (target.first_paid_at === null ? source.exhausted_at : null)),
     }))
     .where("id", "=", targetId)
     .execute();
   await moveKeys(tx, { sourceId, targetId, profiles });
   await moveCustomAccess(tx, { sourceId, targetId, nowMs });
-  // Those that became part of the source before are part of the target now: nobody has to follow a chain.
+  // Those that became part of the source before are part of the target now: nobody has to follow a
+  // chain.
   await tx
     .updateTable("account")
     .set({ merged_into: targetId })
@@ -55,10 +81,21 @@ export async function merge(tx: Tx, { sourceId, targetId, profiles, maxKeys, now
   return "merged";
 }
 
-async function moveKeys(tx: Tx, { sourceId, targetId, profiles }: Pick<Merge, "sourceId" | "targetId" | "profiles">): Promise<void> {
-  const keys = await tx.selectFrom("api_key").select(["id", "default_profile", "allowed_profiles"]).where("account_id", "=", sourceId).orderBy("id").execute();
+async function moveKeys(
+  tx: Tx,
+  { sourceId, targetId, profiles }: Pick<Merge, "sourceId" | "targetId" | "profiles">,
+): Promise<void> {
+  const keys = await tx
+    .selectFrom("api_key")
+    .select(["id", "default_profile", "allowed_profiles"])
+    .where("account_id", "=", sourceId)
+    .orderBy("id")
+    .execute();
   for (const key of keys) {
-    const own = { defaultProfile: key.default_profile, allowedProfiles: parseSlugs(key.allowed_profiles) };
+    const own = {
+      defaultProfile: key.default_profile,
+      allowedProfiles: parseSlugs(key.allowed_profiles),
+    };
     const { defaultProfile, allowedProfiles } = withinReach(own, profiles);
     await tx
       .updateTable("api_key")
@@ -75,12 +112,21 @@ async function moveKeys(tx: Tx, { sourceId, targetId, profiles }: Pick<Merge, "s
 }
 
 async function hasProfiles(tx: Tx, accountId: string): Promise<boolean> {
-  const row = await tx.selectFrom("profile").select("id").where("account_id", "=", accountId).where("sealed", "is not", null).limit(1).executeTakeFirst();
+  const row = await tx
+    .selectFrom("profile")
+    .select("id")
+    .where("account_id", "=", accountId)
+    .where("sealed", "is not", null)
+    .limit(1)
+    .executeTakeFirst();
   return row !== undefined;
 }
 
 /** Days that are left are added behind those of the other account. */
-async function moveCustomAccess(tx: Tx, { sourceId, targetId, nowMs }: Pick<Merge, "sourceId" | "targetId"> & { readonly nowMs: number }): Promise<void> {
+async function moveCustomAccess(
+  tx: Tx,
+  { sourceId, targetId, nowMs }: Pick<Merge, "sourceId" | "targetId"> & { readonly nowMs: number },
+): Promise<void> {
   const now = BigInt(nowMs);
   const endOf = async (id: string): Promise<bigint> => {
     const row = await tx
@@ -95,7 +141,12 @@ async function moveCustomAccess(tx: Tx, { sourceId, targetId, nowMs }: Pick<Merg
   const from = await endOf(targetId);
   await tx
     .insertInto("custom_access")
-    .values({ account_id: targetId, source: `claim:${sourceId}`, from_at: from, until_at: from + leftMs })
+    .values({
+      account_id: targetId,
+      source: `claim:${sourceId}`,
+      from_at: from,
+      until_at: from + leftMs,
+    })
     .execute();
 }
 
@@ -104,5 +155,10 @@ function withinReach(key: KeyProfiles, reach: readonly string[] | null): KeyProf
   if (reach === null) return key;
   const shared = (key.allowedProfiles ?? reach).filter((it) => reach.includes(it));
   const allowedProfiles = shared.length === 0 ? reach : shared;
-  return { allowedProfiles, defaultProfile: allowedProfiles.includes(key.defaultProfile ?? "premium") ? key.defaultProfile : (allowedProfiles[0] ?? null) };
+  return {
+    allowedProfiles,
+    defaultProfile: allowedProfiles.includes(key.defaultProfile ?? "premium")
+      ? key.defaultProfile
+      : (allowedProfiles[0] ?? null),
+  };
 }

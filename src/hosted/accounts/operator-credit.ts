@@ -1,4 +1,5 @@
-// Credit that the operator gives an account for money that came in elsewhere: once for each reference. Knows no operation of the API.
+// Credit that the operator gives an account for money that came in elsewhere: once for each
+// reference. Knows no operation of the API.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { lockAccount, post } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
@@ -12,13 +13,23 @@ export interface ReceivedCredit {
 }
 
 /** Credits an account once; false = that had happened before. */
-export function creditAccountOnce(store: Store, payment: ReceivedCredit): Promise<boolean | ApiFault<"not_found" | "account_merged" | "invalid_field">> {
+export function creditAccountOnce(
+  store: Store,
+  payment: ReceivedCredit,
+): Promise<boolean | ApiFault<"not_found" | "account_merged" | "invalid_field">> {
   return store.transaction(async (tx) => {
     // A claim at the same time waits, or is seen here.
     await lockAccount(tx, payment.accountId);
-    const account = await tx.selectFrom("account").select("merged_into").where("id", "=", payment.accountId).executeTakeFirst();
+    const account = await tx
+      .selectFrom("account")
+      .select("merged_into")
+      .where("id", "=", payment.accountId)
+      .executeTakeFirst();
     if (account === undefined) return apiFault("not_found", "no account has this id");
-    if (account.merged_into !== null) return apiFault("account_merged", "the account was merged into another one", { nextAction: "credit that one" });
+    if (account.merged_into !== null)
+      return apiFault("account_merged", "the account was merged into another one", {
+        nextAction: "credit that one",
+      });
     if (await post(tx, { kind: "payment", ...payment })) return true;
     const before = await tx
       .selectFrom("ledger_tx")
@@ -27,7 +38,11 @@ export function creditAccountOnce(store: Store, payment: ReceivedCredit): Promis
       .where("idem_key", "=", payment.idemKey)
       .where("book", "=", "account")
       .executeTakeFirst();
-    if (before?.account_id === payment.accountId && before.amount_n === payment.amountN) return false;
-    return apiFault("invalid_field", "this reference was used for another account or amount", { details: ["reference"], nextAction: "use another reference" });
+    if (before?.account_id === payment.accountId && before.amount_n === payment.amountN)
+      return false;
+    return apiFault("invalid_field", "this reference was used for another account or amount", {
+      details: ["reference"],
+      nextAction: "use another reference",
+    });
   });
 }

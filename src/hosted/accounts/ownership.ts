@@ -1,5 +1,5 @@
-// Who shows an account to be theirs by a secret that they type or send: the holder of a management token, or of a key of the account.
-// Knows what each of the two may decide, not what is decided.
+// Who shows an account to be theirs by a secret that they type or send: the holder of a management
+// token, or of a key of the account. Knows what each of the two may decide, not what is decided.
 
 import { readSecret } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
@@ -18,21 +18,37 @@ export interface Owner {
   readonly expiresAtMs: number | null;
 }
 
-/** Why a secret shows nothing: no secret of ours; nobody's; over; of an account that belongs to nobody or has become part of another; one that may only read. */
+/**
+ * Why a secret shows nothing: no secret of ours; nobody's; over; of an account that belongs to
+ * nobody or has become part of another; one that may only read.
+ */
 export type NoOwner = "malformed" | "unknown" | "ended" | "no_account" | "read_only";
 
-/** A key may be in more hands than its account: what it gives leave to ends soon, whatever becomes of the key. */
+/**
+ * A key may be in more hands than its account: what it gives leave to ends soon, whatever becomes
+ * of the key.
+ */
 const KEY_LENDS_MS = 86_400_000;
 
 /** Whose account a management token or RPC key shows. */
-export async function ownerOf(store: Store, secret: string, nowMs: number): Promise<Owner | NoOwner> {
+export async function ownerOf(
+  store: Store,
+  secret: string,
+  nowMs: number,
+): Promise<Owner | NoOwner> {
   const kind = readSecret(secret);
   if (kind === "token") return agentOwner(store, secret, nowMs);
   if (kind !== "key") return "malformed";
   const key = await keyBySecret(store, secret, nowMs);
   if (key === null) return "unknown";
   if (key.type !== "account") return "no_account";
-  return { kind: "owner", accountId: key.accountId, profiles: key.allowedProfiles, manages: false, expiresAtMs: nowMs + KEY_LENDS_MS };
+  return {
+    kind: "owner",
+    accountId: key.accountId,
+    profiles: key.allowedProfiles,
+    manages: false,
+    expiresAtMs: nowMs + KEY_LENDS_MS,
+  };
 }
 
 async function agentOwner(store: Store, token: string, nowMs: number): Promise<Owner | NoOwner> {
@@ -40,7 +56,17 @@ async function agentOwner(store: Store, token: string, nowMs: number): Promise<O
   if (agent === null) return "unknown";
   if (managementTokenEnd(agent, nowMs) !== null) return "ended";
   if (agent.readOnly) return "read_only";
-  const account = await store.db.selectFrom("account").select("merged_into").where("id", "=", agent.accountId).executeTakeFirst();
+  const account = await store.db
+    .selectFrom("account")
+    .select("merged_into")
+    .where("id", "=", agent.accountId)
+    .executeTakeFirst();
   if (account === undefined || account.merged_into !== null) return "no_account";
-  return { kind: "owner", accountId: agent.accountId, profiles: agent.profiles, manages: true, expiresAtMs: agent.expiresAtMs };
+  return {
+    kind: "owner",
+    accountId: agent.accountId,
+    profiles: agent.profiles,
+    manages: true,
+    expiresAtMs: agent.expiresAtMs,
+  };
 }

@@ -1,4 +1,5 @@
-// What was used, for the operator: calls, compute units and money by method, by key and by hour. Reads what has been written down; knows no price.
+// What was used, for the operator: calls, compute units and money by method, by key and by hour.
+// Reads what has been written down; knows no price.
 import { sql } from "kysely";
 import type { Store } from "../../store/store.ts";
 
@@ -14,7 +15,12 @@ export interface UsageReport {
   readonly fromMs: number;
   readonly toMs: number;
   readonly byMethod: readonly (Used & { readonly method: string })[];
-  readonly byKey: readonly (Used & { readonly keyId: string; readonly accountId: string; readonly name: string; readonly prefix: string })[];
+  readonly byKey: readonly (Used & {
+    readonly keyId: string;
+    readonly accountId: string;
+    readonly name: string;
+    readonly prefix: string;
+  })[];
   readonly byHour: readonly (Used & { readonly hourMs: number })[];
 }
 
@@ -32,7 +38,10 @@ const MAX_METHODS = 500;
 const MAX_KEYS = 500;
 
 /** What was used in the last hours. */
-export async function usageReport({ db }: Store, { hours, accountId, nowMs }: UsageQuery): Promise<UsageReport> {
+export async function usageReport(
+  { db }: Store,
+  { hours, accountId, nowMs }: UsageQuery,
+): Promise<UsageReport> {
   const lastHour = Math.floor(nowMs / HOUR_MS);
   const firstHour = lastHour - hours + 1;
   const rows = db
@@ -49,7 +58,13 @@ export async function usageReport({ db }: Store, { hours, accountId, nowMs }: Us
     .execute();
   const byKey = await rows
     .innerJoin("api_key", "api_key.id", "usage_hour.key_id")
-    .select(["usage_hour.key_id", "usage_hour.account_id", "api_key.name", "api_key.prefix", ...sums])
+    .select([
+      "usage_hour.key_id",
+      "usage_hour.account_id",
+      "api_key.name",
+      "api_key.prefix",
+      ...sums,
+    ])
     .groupBy(["usage_hour.key_id", "usage_hour.account_id", "api_key.name", "api_key.prefix"])
     .orderBy("cu", "desc")
     .orderBy("usage_hour.key_id")
@@ -65,14 +80,26 @@ export async function usageReport({ db }: Store, { hours, accountId, nowMs }: Us
     fromMs: firstHour * HOUR_MS,
     toMs: (lastHour + 1) * HOUR_MS,
     byMethod: byMethod.map((it) => ({ ...usedOf(it), method: it.method })),
-    byKey: byKey.map((it) => ({ ...usedOf(it), keyId: it.key_id, accountId: it.account_id, name: it.name, prefix: it.prefix })),
+    byKey: byKey.map((it) => ({
+      ...usedOf(it),
+      keyId: it.key_id,
+      accountId: it.account_id,
+      name: it.name,
+      prefix: it.prefix,
+    })),
     byHour: byHour.map((it) => ({ ...usedOf(it), hourMs: Number(it.hour) * HOUR_MS })),
   };
 }
 
 /** Sums as integers: a server would make them decimals. */
-const sums = (["calls", "cu", "charge_n"] as const).map((column) => sql<bigint>`cast(sum(${sql.ref(`usage_hour.${column}`)}) as bigint)`.as(column));
+const sums = (["calls", "cu", "charge_n"] as const).map((column) =>
+  sql<bigint>`cast(sum(${sql.ref(`usage_hour.${column}`)}) as bigint)`.as(column),
+);
 
-function usedOf(row: { readonly calls: bigint; readonly cu: bigint; readonly charge_n: bigint }): Used {
+function usedOf(row: {
+  readonly calls: bigint;
+  readonly cu: bigint;
+  readonly charge_n: bigint;
+}): Used {
   return { calls: Number(row.calls), cu: Number(row.cu), chargeN: row.charge_n };
 }

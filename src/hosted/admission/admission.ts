@@ -1,15 +1,26 @@
-// The gate: whether a caller's call is served, how, and who pays; afterwards, what it cost. Asks what is in memory only; knows no URL and no provider.
+// The gate: whether a caller's call is served, how, and who pays; afterwards, what it cost. Asks
+// what is in memory only; knows no URL and no provider.
 import { type RateLimit, type ServiceTier, serviceTiersOf } from "../../core/billing/access.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { cuOf, notificationCuOf, type Tariff } from "../../core/billing/price.ts";
-import { type RateLimitStatus, rateLimitStatusOf, takeToken } from "../../core/billing/rate-limit.ts";
+import {
+  type RateLimitStatus,
+  rateLimitStatusOf,
+  takeToken,
+} from "../../core/billing/rate-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Credit, Wallet } from "../credit/credit.ts";
 import type { KeyCache } from "../keys/key-cache.ts";
-import { type AccountState, endOf, type KeyContext, type OpenSocket, type SocketEnd } from "../keys/key-context.ts";
+import {
+  type AccountState,
+  endOf,
+  type KeyContext,
+  type OpenSocket,
+  type SocketEnd,
+} from "../keys/key-context.ts";
 import type { ProfileLoader } from "../profiles/profile-loader.ts";
 import { isCustom, mayName, serviceTiersFor } from "./profile-access.ts";
 import { createWaitingBatches, type WaitingBatches } from "./waiting-batches.ts";
@@ -70,17 +81,27 @@ export interface Admission {
   readonly batches: WaitingBatches;
   /** Asks leave for one call. `final` = it has waited already, and has to be answered now. */
   admit(keyContext: KeyContext, want: AdmissionRequest, final: boolean): Grant | Refusal | Wait;
-  /** Calls back once, when what a `Wait` waits for has come or not; the returned function cancels. */
+  /**
+   * Calls back once, when what a `Wait` waits for has come or not; the returned function cancels.
+   */
   waitFor(wait: Wait, run: () => void): () => void;
   /** Charges a call if a provider delivered, and gives the hold back otherwise. */
   settle(grant: Grant, delivered: boolean): CallCharge;
-  /** Whether a caller could be served at all now; null = it could. For the handshake of a socket. */
+  /**
+   * Whether a caller could be served at all now; null = it could. For the handshake of a socket.
+   */
   refusal(keyContext: KeyContext, profile: string): Fault | null;
-  /** Gets a Custom profile of the caller ready to serve. Calls back once with why not, or null; the returned function cancels. */
+  /**
+   * Gets a Custom profile of the caller ready to serve. Calls back once with why not, or null; the
+   * returned function cancels.
+   */
   prepare(keyContext: KeyContext, profile: string, done: (why: Fault | null) => void): () => void;
   /** Keeps an open socket that asked for a profile; the returned function forgets it. */
   seat(keyContext: KeyContext, profile: string, close: (reason: SocketEnd) => void): () => void;
-  /** Charges notifications of a subscription that was granted. Returns why its socket has to be closed: nothing pays any more, or that cannot be said for too long. */
+  /**
+   * Charges notifications of a subscription that was granted. Returns why its socket has to be
+   * closed: nothing pays any more, or that cannot be said for too long.
+   */
   meter(grant: Grant, notifications: number): "balance_exhausted" | "unavailable" | null;
   quota(keyContext: KeyContext, bucket: RateLimit): RateLimitStatus;
   /** Milliseconds in which a bucket gets a token. */
@@ -149,8 +170,19 @@ class TheGate implements Admission {
         return { kind: "refusal", fault: BALANCE_UNKNOWN_FAULT, keyContext, bucket: null };
       }
       const refused = this.#takeToken(keyContext, service.bucket);
-      if (refused === null && service.access === "custom") this.#parts.profiles.touch({ accountId: keyContext.payer.id, slug: service.profile });
-      if (refused === null) return { kind: "grant", keyContext, service, strategy, method: want.method, wallet, cu, heldN };
+      if (refused === null && service.access === "custom")
+        this.#parts.profiles.touch({ accountId: keyContext.payer.id, slug: service.profile });
+      if (refused === null)
+        return {
+          kind: "grant",
+          keyContext,
+          service,
+          strategy,
+          method: want.method,
+          wallet,
+          cu,
+          heldN,
+        };
       this.#parts.credit.release(wallet, heldN, freeCuOf(service, cu));
       return refused;
     }
@@ -168,12 +200,23 @@ class TheGate implements Admission {
       this.#parts.credit.release(wallet, heldN, freeCu);
       return { grant, chargeN: 0 };
     }
-    this.#parts.credit.settle(wallet, { keyId: keyContext.keyId, method: method.name, cu, heldN, chargeN: heldN, freeCu });
+    this.#parts.credit.settle(wallet, {
+      keyId: keyContext.keyId,
+      method: method.name,
+      cu,
+      heldN,
+      chargeN: heldN,
+      freeCu,
+    });
     return { grant, chargeN: heldN };
   }
 
   refusal(keyContext: KeyContext, profile: string): Fault | null {
-    return endOf(keyContext, this.#parts.runtime.wallMs()) ?? mayName(keyContext, profile) ?? (this.#isServed(keyContext, profile) ? null : EXHAUSTED);
+    return (
+      endOf(keyContext, this.#parts.runtime.wallMs()) ??
+      mayName(keyContext, profile) ??
+      (this.#isServed(keyContext, profile) ? null : EXHAUSTED)
+    );
   }
 
   prepare({ payer }: KeyContext, profile: string, done: (why: Fault | null) => void): () => void {
@@ -181,31 +224,51 @@ class TheGate implements Admission {
   }
 
   seat(keyContext: KeyContext, profile: string, close: (reason: SocketEnd) => void): () => void {
-    return this.keyCache.seat(keyContext, { profile, custom: isCustom(keyContext.payer, profile), close });
+    return this.keyCache.seat(keyContext, {
+      profile,
+      custom: isCustom(keyContext.payer, profile),
+      close,
+    });
   }
 
-  meter({ keyContext, service, strategy }: Grant, notifications: number): "balance_exhausted" | "unavailable" | null {
+  meter(
+    { keyContext, service, strategy }: Grant,
+    notifications: number,
+  ): "balance_exhausted" | "unavailable" | null {
     const { credit, settings } = this.#parts;
     const { payer, keyId } = keyContext;
     const wallet = this.#walletOf(payer);
-    const cu = notificationCuOf(settings.tariff, strategy) * notifications + (this.#owedCu.get(payer) ?? 0);
+    const cu =
+      notificationCuOf(settings.tariff, strategy) * notifications + (this.#owedCu.get(payer) ?? 0);
     this.#owedCu.delete(payer);
     // Custom access that ends between two looks at the sockets stays uncharged until then.
-    for (const it of service.access === "custom" ? [service] : serviceTiersOf(service.profile === "public" ? "public" : "premium")) {
+    for (const it of service.access === "custom"
+      ? [service]
+      : serviceTiersOf(service.profile === "public" ? "public" : "premium")) {
       const heldN = this.#pays(payer, wallet, it, cu);
       if (heldN === null) continue;
       if (heldN === BALANCE_UNKNOWN) {
         this.#owedCu.set(payer, cu);
         return cu > MOST_OWED_CU ? "unavailable" : null;
       }
-      credit.settle(wallet, { keyId, method: "notification", cu, heldN, chargeN: heldN, freeCu: freeCuOf(it, cu) });
+      credit.settle(wallet, {
+        keyId,
+        method: "notification",
+        cu,
+        heldN,
+        chargeN: heldN,
+        freeCu: freeCuOf(it, cu),
+      });
       return null;
     }
     return "balance_exhausted";
   }
 
   quota({ payer }: KeyContext, bucket: RateLimit): RateLimitStatus {
-    return rateLimitStatusOf(payer, bucket, { size: this.#parts.settings.buckets[bucket.size], nowMs: this.#parts.runtime.now() });
+    return rateLimitStatusOf(payer, bucket, {
+      size: this.#parts.settings.buckets[bucket.size],
+      nowMs: this.#parts.runtime.now(),
+    });
   }
 
   tokenMs({ size }: RateLimit): number {
@@ -224,7 +287,10 @@ class TheGate implements Admission {
     return this.#parts.credit.wallet(payer.id);
   }
 
-  /** Holds the price if this service is open to the account. Returns the nano-USD held, `BALANCE_UNKNOWN` when that cannot be said yet, or null. */
+  /**
+   * Holds the price if this service is open to the account. Returns the nano-USD held,
+   * `BALANCE_UNKNOWN` when that cannot be said yet, or null.
+   */
   #pays(payer: AccountState, wallet: Wallet, { means }: ServiceTier, cu: number): number | null {
     const { credit, settings, runtime } = this.#parts;
     switch (means) {
@@ -232,12 +298,18 @@ class TheGate implements Admission {
         const priceN = cu * settings.tariff.nanoPerCu;
         if (credit.hold(wallet, priceN)) return priceN;
         if (wallet.state !== "empty") return BALANCE_UNKNOWN;
-        // The store says when it ran out; until it has, and while another node has the rest, it is as if it had just now.
-        if (payer.paid !== null) payer.paid.exhaustedAtMs = wallet.exhaustedAtMs ?? payer.paid.exhaustedAtMs ?? runtime.wallMs();
+        // The store says when it ran out; until it has, and while another node has the rest, it is
+        // as if it had just now.
+        if (payer.paid !== null)
+          payer.paid.exhaustedAtMs =
+            wallet.exhaustedAtMs ?? payer.paid.exhaustedAtMs ?? runtime.wallMs();
         return null;
       }
       case "payment":
-        return runtime.wallMs() < (payer.paid?.exhaustedAtMs ?? Number.NEGATIVE_INFINITY) + settings.fallbackMs ? 0 : null;
+        return runtime.wallMs() <
+          (payer.paid?.exhaustedAtMs ?? Number.NEGATIVE_INFINITY) + settings.fallbackMs
+          ? 0
+          : null;
       case "free": {
         if (payer.kind !== "account") return null;
         const used = credit.freeUsedCu(wallet);
@@ -252,7 +324,10 @@ class TheGate implements Admission {
   }
 
   #takeToken(keyContext: KeyContext, bucket: RateLimit): Refusal | null {
-    const why = takeToken(keyContext.payer, bucket, { size: this.#parts.settings.buckets[bucket.size], nowMs: this.#parts.runtime.now() });
+    const why = takeToken(keyContext.payer, bucket, {
+      size: this.#parts.settings.buckets[bucket.size],
+      nowMs: this.#parts.runtime.now(),
+    });
     return why === null ? null : { kind: "refusal", fault: why, keyContext, bucket };
   }
 
@@ -262,7 +337,8 @@ class TheGate implements Admission {
     const wallet = this.#walletOf(payer);
     return serviceTiersOf("premium").some((service) => {
       const heldN = this.#pays(payer, wallet, service, 1);
-      if (heldN !== null && heldN !== BALANCE_UNKNOWN) this.#parts.credit.release(wallet, heldN, freeCuOf(service, 1));
+      if (heldN !== null && heldN !== BALANCE_UNKNOWN)
+        this.#parts.credit.release(wallet, heldN, freeCuOf(service, 1));
       return heldN !== null;
     });
   }
@@ -305,6 +381,9 @@ const BALANCE_UNKNOWN = -1;
 
 const EXHAUSTED = fault("balance_exhausted", "nothing is left to pay for this call", {
   nextAction:
-    "fund the key (POST /api/v1/agent/keys/{key}/fund) or credit its account; with the key, GET /api/v1/keys/current tells what it has, and POST /api/v1/agent/keys/{key}/claim-link makes a link by which a person takes it over; the account itself (GET /api/v1/accounts/current) is read with its management token",
+    "fund the key (POST /api/v1/agent/keys/{key}/fund) or credit its account; with the key, " +
+    "GET /api/v1/keys/current tells what it has, and POST /api/v1/agent/keys/{key}/claim-link " +
+    "makes a link by which a person takes it over; the account itself (GET " +
+    "/api/v1/accounts/current) is read with its management token",
 });
 const BALANCE_UNKNOWN_FAULT = fault("unavailable", "the balance cannot be read right now");

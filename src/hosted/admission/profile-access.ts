@@ -18,9 +18,13 @@ export function mayName({ bounds, payer }: KeyContext, profile: string): Fault |
   const { allowed } = bounds;
   const known = NAMES.has(profile) || payer.own?.servicesOf(profile) !== undefined;
   if (!known)
-    return fault("forbidden", "this profile is not one of the account's", { nextAction: nextProfiles(["premium", "public", ...(payer.own?.slugs ?? [])]) });
+    return fault("forbidden", "this profile is not one of the account's", {
+      nextAction: nextProfiles(["premium", "public", ...(payer.own?.slugs ?? [])]),
+    });
   if (allowed === null || allowed.includes(profile)) return null;
-  return fault("forbidden", "this key may not use this profile", { nextAction: nextProfiles(allowed) });
+  return fault("forbidden", "this key may not use this profile", {
+    nextAction: nextProfiles(allowed),
+  });
 }
 
 const NAMES: ReadonlySet<string> = new Set<ManagedSlug>(["premium", "public"]);

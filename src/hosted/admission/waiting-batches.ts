@@ -1,35 +1,45 @@
-// The batches of each account that wait for its rate limit: bounds them, and says when one is expected to be through. Knows no rate and no clock.
+// The batches of each account that wait for its rate limit: bounds them, and says when one is
+// expected to be through. Knows no rate and no clock.
 import type { AccountState } from "../keys/key-context.ts";
 
 /** Batches of one account that may wait at one time. */
 const MAX_WAITING = 2;
 
 /** A batch that waits. */
-export interface WaitingBatch {
-  /** Milliseconds until it waits no more: if it got every token of its account, and at the latest. */
+export interface PacedBatch {
+  /**
+   * Milliseconds until it waits no more: if it got every token of its account, and at the latest.
+   */
   readonly aloneMs: () => number;
   readonly latestMs: () => number;
 }
 
 /** The batches that wait. */
 export interface WaitingBatches {
-  /** Milliseconds until one of an account's is expected to wait no more; null = another one may wait now. */
+  /**
+   * Milliseconds until one of an account's is expected to wait no more; null = another one may wait
+   * now.
+   */
   fullForMs(payer: AccountState): number | null;
   /** Counts one; the returned function ends that. Null = there are as many as there may be. */
-  enter(payer: AccountState, batch: WaitingBatch): (() => void) | null;
+  enter(payer: AccountState, batch: PacedBatch): (() => void) | null;
   /** Accounts with waiting batches. */
   readonly size: number;
 }
 
 /** No batch waits yet. */
 export function createWaitingBatches(): WaitingBatches {
-  const waiting = new Map<string, Set<WaitingBatch>>();
+  const waiting = new Map<string, Set<PacedBatch>>();
   return {
     fullForMs({ id }) {
       const batches = waiting.get(id);
       if (batches === undefined || batches.size < MAX_WAITING) return null;
       // They share the tokens as they come.
-      return Math.min(...[...batches].map(({ aloneMs, latestMs }) => Math.min(latestMs(), aloneMs() * batches.size)));
+      return Math.min(
+        ...[...batches].map(({ aloneMs, latestMs }) =>
+          Math.min(latestMs(), aloneMs() * batches.size),
+        ),
+      );
     },
     enter({ id }, batch) {
       const batches = waiting.get(id) ?? new Set();

@@ -1,14 +1,22 @@
-// The audit: whether the books agree with each other, to the unit. Reads only, and in pages: however much the ledger holds, nobody waits for the whole of it.
-// Knows nothing of what to do about a difference.
+// The audit: whether the books agree with each other, to the unit. Reads only, and in pages:
+// however much the ledger holds, nobody waits for the whole of it. Knows nothing of what to do
+// about a difference.
 import { type Kysely, sql } from "kysely";
 import { type IdColumn, type IdRange, isWithin, rangesOf, rowsOf } from "../../store/scan.ts";
 import type { Store } from "../../store/store.ts";
 import type { Tables } from "../../store/tables.ts";
 import { ACCOUNT_IDS, type Books, booksOf, type Excess, excesses, unequalBooks } from "./books.ts";
-import { PURCHASE_IDS, strayPayments, type UnequalPurchase, unequalPurchases } from "./purchases.ts";
+import {
+  PURCHASE_IDS,
+  strayPayments,
+  type UnequalPurchase,
+  unequalPurchases,
+} from "./purchases.ts";
 import { CHANNEL_IDS, straySettlements, type UnequalChannel, unequalChannels } from "./sessions.ts";
 
-/** Something that does not add up, or money in the name of an event or account that does not exist. */
+/**
+ * Something that does not add up, or money in the name of an event or account that does not exist.
+ */
 export interface BookDifference {
   readonly check: "event" | "balance" | "usage" | "lease" | "purchase" | "channel";
   /** Id of the ledger event, account, purchase or channel. */
@@ -18,7 +26,10 @@ export interface BookDifference {
   readonly shouldN: bigint;
 }
 
-/** Money of a transaction on a payment chain that differs from what is recorded for it, in base units. */
+/**
+ * Money of a transaction on a payment chain that differs from what is recorded for it, in base
+ * units.
+ */
 export interface TransferDifference {
   readonly chainId: number;
   readonly txHash: string;
@@ -42,12 +53,23 @@ export interface AuditFindings {
 /** Differences that one check lists at most. */
 export const DIFFERENCES_PER_CHECK = 250;
 
-/** Adds everything up; an empty list = the books agree. What is posted meanwhile makes no difference: whatever is compared was read at one moment. */
+/**
+ * Adds everything up; an empty list = the books agree. What is posted meanwhile makes no
+ * difference: whatever is compared was read at one moment.
+ */
 export async function audit(store: Store): Promise<readonly BookDifference[]> {
-  const found: Record<BookDifference["check"], BookDifference[]> = { event: [], balance: [], usage: [], lease: [], purchase: [], channel: [] };
+  const found: Record<BookDifference["check"], BookDifference[]> = {
+    event: [],
+    balance: [],
+    usage: [],
+    lease: [],
+    purchase: [],
+    channel: [],
+  };
   const isFull = (check: BookDifference["check"]) => found[check].length >= DIFFERENCES_PER_CHECK;
   const add = (differences: readonly BookDifference[]) => {
-    for (const difference of differences) if (!isFull(difference.check)) found[difference.check].push(difference);
+    for (const difference of differences)
+      if (!isFull(difference.check)) found[difference.check].push(difference);
   };
   for await (const range of rangesOf(store.db, EVENT_IDS)) {
     add(await events(store.db, range));
@@ -68,7 +90,14 @@ export async function audit(store: Store): Promise<readonly BookDifference[]> {
     add((await unequalChannels(store.db, range)).map(channelOf));
     if (isFull("channel")) break;
   }
-  return [...found.event, ...found.balance, ...found.usage, ...found.lease, ...found.purchase, ...found.channel];
+  return [
+    ...found.event,
+    ...found.balance,
+    ...found.usage,
+    ...found.lease,
+    ...found.purchase,
+    ...found.channel,
+  ];
 }
 
 const EVENT_IDS: readonly IdColumn[] = [
@@ -76,11 +105,17 @@ const EVENT_IDS: readonly IdColumn[] = [
   { table: "ledger_entry", column: "tx_id" },
 ];
 
-/** The lines of an event sum to zero, there are some, and there is an event; the end of the range included, since an event has few lines. */
+/**
+ * The lines of an event sum to zero, there are some, and there is an event; the end of the range
+ * included, since an event has few lines.
+ */
 async function events(db: Kysely<Tables>, range: IdRange): Promise<readonly BookDifference[]> {
   const rows = await rowsOf(
     db,
-    sql<{ readonly id: string; readonly total: bigint }>`select id, cast(sum(amount_n) as bigint) as total from (
+    sql<{
+      readonly id: string;
+      readonly total: bigint;
+    }>`select id, cast(sum(amount_n) as bigint) as total from (
       select id, 1 as events, 0 as lines, 0 as amount_n from ledger_tx where ${isWithin("id", range)}
       union all select tx_id, 0, 1, amount_n from ledger_entry where ${isWithin("tx_id", range)}
     ) parts group by id having sum(events) = 0 or sum(lines) < 2 or sum(amount_n) <> 0 order by id`,
@@ -95,12 +130,16 @@ async function accounts(db: Kysely<Tables>, range: IdRange): Promise<readonly Bo
   return [...books.flatMap(differencesOf), ...over.map(excessOf)];
 }
 
-/** One account with any number of rows. It is read in passing first; only what seems wrong then is read again, at one moment, which on the embedded engine others wait for. */
+/**
+ * One account with any number of rows. It is read in passing first; only what seems wrong then is
+ * read again, at one moment, which on the embedded engine others wait for.
+ */
 async function account(store: Store, id: string): Promise<readonly BookDifference[]> {
   const seen = await accountIn(store.db, id);
   if (seen.length === 0) return seen;
   return store.transaction(async (tx) => {
-    if (store.engine === "postgres") await sql`set transaction isolation level repeatable read, read only`.execute(tx);
+    if (store.engine === "postgres")
+      await sql`set transaction isolation level repeatable read, read only`.execute(tx);
     return accountIn(tx, id);
   });
 }
@@ -110,11 +149,24 @@ async function accountIn(db: Kysely<Tables>, id: string): Promise<readonly BookD
   return [...differencesOf(books), ...over.map(excessOf)];
 }
 
-/** What the ledger says of an account is its balance and what nodes hold of it; what was counted as charged is what was taken. */
-function differencesOf({ id, accounts, claims, held_n, booked_n, counted_n, taken_n }: Books): readonly BookDifference[] {
+/**
+ * What the ledger says of an account is its balance and what nodes hold of it; what was counted as
+ * charged is what was taken.
+ */
+function differencesOf({
+  id,
+  accounts,
+  claims,
+  held_n,
+  booked_n,
+  counted_n,
+  taken_n,
+}: Books): readonly BookDifference[] {
   const differences: BookDifference[] = [];
-  if (held_n !== booked_n || (accounts === 0n && claims > 0n)) differences.push({ check: "balance", id, isN: held_n, shouldN: booked_n });
-  if (counted_n !== taken_n) differences.push({ check: "usage", id, isN: counted_n, shouldN: taken_n });
+  if (held_n !== booked_n || (accounts === 0n && claims > 0n))
+    differences.push({ check: "balance", id, isN: held_n, shouldN: booked_n });
+  if (counted_n !== taken_n)
+    differences.push({ check: "usage", id, isN: counted_n, shouldN: taken_n });
   return differences;
 }
 

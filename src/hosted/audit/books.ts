@@ -1,7 +1,22 @@
-// What the tables say of the money of accounts, side by side. Adds up only, a bounded number of rows in a statement; never says what is right.
+// What the tables say of the money of accounts, side by side. Adds up only, a bounded number of
+// rows in a statement; never says what is right.
 import { type Kysely, sql } from "kysely";
-import { type IdColumn, type IdRange, isBetween, pagesOf, ROWS_PER_PAGE, rowsOf } from "../../store/scan.ts";
-import type { AccountTable, CreditLeaseTable, LedgerEntryTable, LedgerTxTable, Tables, UsageHourTable } from "../../store/tables.ts";
+import {
+  type IdColumn,
+  type IdRange,
+  isBetween,
+  pagesOf,
+  ROWS_PER_PAGE,
+  rowsOf,
+} from "../../store/scan.ts";
+import type {
+  AccountTable,
+  CreditLeaseTable,
+  LedgerEntryTable,
+  LedgerTxTable,
+  Tables,
+  UsageHourTable,
+} from "../../store/tables.ts";
 
 /** Where ids of accounts stand. */
 export const ACCOUNT_IDS: readonly IdColumn[] = [
@@ -64,19 +79,37 @@ export function excesses(db: Kysely<Tables>, range: IdRange): Promise<readonly E
   );
 }
 
-/** The books of one account however many rows it has, and its excesses. Several statements: `db` shows one moment only if it is a transaction that does. */
-export async function booksOf(db: Kysely<Tables>, id: string): Promise<{ readonly books: Books; readonly over: readonly Excess[] }> {
-  const books = { id, accounts: 0n, claims: 0n, held_n: 0n, booked_n: 0n, counted_n: 0n, taken_n: 0n };
+/**
+ * The books of one account however many rows it has, and its excesses. Several statements: `db`
+ * shows one moment only if it is a transaction that does.
+ */
+export async function booksOf(
+  db: Kysely<Tables>,
+  id: string,
+): Promise<{ readonly books: Books; readonly over: readonly Excess[] }> {
+  const books = {
+    id,
+    accounts: 0n,
+    claims: 0n,
+    held_n: 0n,
+    booked_n: 0n,
+    counted_n: 0n,
+    taken_n: 0n,
+  };
   const over: Excess[] = [];
   for await (const leases of pagesOf(db, (last: LeaseRow | null) => leasesAfter(id, last))) {
     for (const { granted_n, spent_n } of leases) {
       books.claims += 1n;
       books.held_n += granted_n;
       books.taken_n += spent_n;
-      if (spent_n < 0n || spent_n > granted_n) over.push({ id, is_n: spent_n, should_n: granted_n });
+      if (spent_n < 0n || spent_n > granted_n)
+        over.push({ id, is_n: spent_n, should_n: granted_n });
     }
   }
-  for (const { balance_n } of await rowsOf(db, sql<Pick<AccountTable, "balance_n">>`select balance_n from account where id = ${id}`)) {
+  for (const { balance_n } of await rowsOf(
+    db,
+    sql<Pick<AccountTable, "balance_n">>`select balance_n from account where id = ${id}`,
+  )) {
     books.accounts += 1n;
     books.held_n += balance_n;
     if (balance_n < 0n) over.push({ id, is_n: balance_n, should_n: 0n });
@@ -96,22 +129,29 @@ export async function booksOf(db: Kysely<Tables>, id: string): Promise<{ readonl
 
 type LeaseRow = Omit<CreditLeaseTable, "account_id">;
 type HourRow = Pick<UsageHourTable, "hour" | "key_id" | "method" | "charge_n">;
-type EntryRow = Pick<LedgerEntryTable, "tx_id" | "position" | "amount_n"> & { readonly kind: LedgerTxTable["kind"] | null };
+type EntryRow = Pick<LedgerEntryTable, "tx_id" | "position" | "amount_n"> & {
+  readonly kind: LedgerTxTable["kind"] | null;
+};
 
 function leasesAfter(id: string, last: LeaseRow | null) {
-  const after = last === null ? sql`` : sql`and (node_id, epoch) > (${last.node_id}, ${last.epoch})`;
+  const after =
+    last === null ? sql`` : sql`and (node_id, epoch) > (${last.node_id}, ${last.epoch})`;
   return sql<LeaseRow>`select node_id, epoch, granted_n, spent_n from credit_lease
     where account_id = ${id} ${after} order by node_id, epoch limit ${ROWS_PER_PAGE}`;
 }
 
 function hoursAfter(id: string, last: HourRow | null) {
-  const after = last === null ? sql`` : sql`and (hour, key_id, method) > (${last.hour}, ${last.key_id}, ${last.method})`;
+  const after =
+    last === null
+      ? sql``
+      : sql`and (hour, key_id, method) > (${last.hour}, ${last.key_id}, ${last.method})`;
   return sql<HourRow>`select hour, key_id, method, charge_n from usage_hour
     where account_id = ${id} ${after} order by hour, key_id, method limit ${ROWS_PER_PAGE}`;
 }
 
 function entriesAfter(id: string, last: EntryRow | null) {
-  const after = last === null ? sql`` : sql`and (tx_id, position) > (${last.tx_id}, ${last.position})`;
+  const after =
+    last === null ? sql`` : sql`and (tx_id, position) > (${last.tx_id}, ${last.position})`;
   return sql<EntryRow>`select tx_id, position, amount_n, (select kind from ledger_tx where ledger_tx.id = ledger_entry.tx_id) as kind from ledger_entry
     where account_id = ${id} ${after} order by tx_id, position limit ${ROWS_PER_PAGE}`;
 }

@@ -1,5 +1,6 @@
-// The move of an embedded store into a PostgreSQL server: every row, in one transaction there, and audited. Changes nothing in the embedded store
-// but that leases of processes which are gone are settled first.
+// The move of an embedded store into a PostgreSQL server: every row, in one transaction there, and
+// audited. Changes nothing in the embedded store but that leases of processes which are gone are
+// settled first.
 import { sql } from "kysely";
 import { ROWS_PER_STATEMENT, type Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
@@ -36,9 +37,13 @@ const TABLES: readonly (keyof Tables)[] = Object.keys({
   session_call: true,
 } satisfies Record<keyof Tables, true>).map(parseTable);
 
-/** Copies a store into an empty one. Throws, and leaves the target as it was, when the target holds accounts or anything does not add up. */
+/**
+ * Copies a store into an empty one. Throws, and leaves the target as it was, when the target holds
+ * accounts or anything does not add up.
+ */
 export async function exportStore(from: Store, to: Store, wallMs: number): Promise<ExportCounts> {
-  if (from.engine !== "sqlite" || to.engine !== "postgres") throw new Error("The export goes from the embedded store into a PostgreSQL server.");
+  if (from.engine !== "sqlite" || to.engine !== "postgres")
+    throw new Error("The export goes from the embedded store into a PostgreSQL server.");
   // The lock on the data directory says that no other process lives.
   await from.db.updateTable("node").set({ state: "dead" }).where("state", "=", "alive").execute();
   await closeEnded(from, wallMs);
@@ -55,7 +60,11 @@ export async function exportStore(from: Store, to: Store, wallMs: number): Promi
 
 async function refuseFull(tx: Tx): Promise<void> {
   const account = await tx.selectFrom("account").select("id").limit(1).executeTakeFirst();
-  if (account !== undefined) throw new Error("The PostgreSQL database holds accounts already. Export into an empty one: nothing was changed.");
+  if (account !== undefined)
+    throw new Error(
+      "The PostgreSQL database holds accounts already. Export into an empty one: nothing was " +
+        "changed.",
+    );
   for (const table of TABLES.toReversed()) await sql`delete from ${sql.table(table)}`.execute(tx);
 }
 
@@ -66,21 +75,33 @@ async function copyTable(from: Store, tx: Tx, table: keyof Tables): Promise<bigi
   for (const total = await countRows(from.db, table); copied < total; ) {
     const { rows } = await sql<
       Readonly<Record<string, unknown>>
-    >`select rowid as page_row, * from ${sql.table(table)} where rowid > ${afterRow} order by rowid limit ${ROWS_PER_STATEMENT}`.execute(from.db);
-    if (rows.length === 0) throw new Error(`Table ${table} has fewer rows than it counts. Nothing was copied: check the disk.`);
+    >`select rowid as page_row, * from ${sql.table(table)} where rowid > ${afterRow} order by rowid limit ${ROWS_PER_STATEMENT}`.execute(
+      from.db,
+    );
+    if (rows.length === 0)
+      throw new Error(
+        `Table ${table} has fewer rows than it counts. Nothing was copied: check the disk.`,
+      );
     const columns = Object.keys(rows[0] ?? {}).filter((name) => name !== "page_row");
     const lines = rows.map((row) => sql`(${sql.join(columns.map((name) => row[name]))})`);
-    await sql`insert into ${sql.table(table)} (${sql.join(columns.map((name) => sql.ref(name)))}) values ${sql.join(lines)}`.execute(tx);
+    await sql`insert into ${sql.table(table)} (${sql.join(columns.map((name) => sql.ref(name)))}) values ${sql.join(lines)}`.execute(
+      tx,
+    );
     copied += BigInt(rows.length);
     afterRow = parseRow(rows.at(-1)?.["page_row"]);
   }
   const arrived = await countRows(tx, table);
-  if (arrived !== copied) throw new Error(`Table ${table} has ${copied} rows, but ${arrived} arrived. Nothing was copied: try again.`);
+  if (arrived !== copied)
+    throw new Error(
+      `Table ${table} has ${copied} rows, but ${arrived} arrived. Nothing was copied: try again.`,
+    );
   return copied;
 }
 
 async function countRows(db: Store["db"], table: keyof Tables): Promise<bigint> {
-  const { rows } = await sql<{ readonly count: bigint }>`select count(*) as count from ${sql.table(table)}`.execute(db);
+  const { rows } = await sql<{
+    readonly count: bigint;
+  }>`select count(*) as count from ${sql.table(table)}`.execute(db);
   return rows[0]?.count ?? 0n;
 }
 
@@ -88,7 +109,10 @@ async function refuseFaults(store: Store, name: string): Promise<void> {
   const [first, ...rest] = await audit(store);
   if (first === undefined) return;
   const more = rest.length === 0 ? "" : `, and ${rest.length} more`;
-  throw new Error(`${name} does not add up: ${first.check} of ${first.id} is ${first.isN}, should be ${first.shouldN} nano-USD${more}.`);
+  throw new Error(
+    `${name} does not add up: ${first.check} of ${first.id} is ${first.isN}, should be ` +
+      `${first.shouldN} nano-USD${more}.`,
+  );
 }
 
 function parseTable(name: string): keyof Tables {

@@ -1,4 +1,5 @@
-// Purchases against the ledger: what has settled came in once, and went where its purchase says. Adds up only, a bounded number of rows in a statement.
+// Purchases against the ledger: what has settled came in once, and went where its purchase says.
+// Adds up only, a bounded number of rows in a statement.
 import { type Kysely, sql } from "kysely";
 import { type IdColumn, type IdRange, isWithin, rowsOf } from "../../store/scan.ts";
 import type { Tables } from "../../store/tables.ts";
@@ -6,7 +7,10 @@ import type { Tables } from "../../store/tables.ts";
 /** Where ids of purchases stand. */
 export const PURCHASE_IDS: readonly IdColumn[] = [{ table: "purchase", column: "id" }];
 
-/** A purchase that the ledger tells otherwise than its row, or an event of the ledger in the name of a purchase that has not settled. Nano-USD. */
+/**
+ * A purchase that the ledger tells otherwise than its row, or an event of the ledger in the name of
+ * a purchase that has not settled. Nano-USD.
+ */
 export interface UnequalPurchase {
   readonly id: string;
   readonly is_n: bigint;
@@ -14,10 +18,14 @@ export interface UnequalPurchase {
 }
 
 /**
- * The purchases of a range, its end included, whose money differs. Of a settled one the whole amount came in; it was given (to an account, or as revenue) if
- * there is a fulfilment, and is held if not. What is told is what came in, or (where that is right) what was given.
+ * The purchases of a range, its end included, whose money differs. Of a settled one the whole
+ * amount came in; it was given (to an account, or as revenue) if there is a fulfilment, and is held
+ * if not. What is told is what came in, or (where that is right) what was given.
  */
-export function unequalPurchases(db: Kysely<Tables>, range: IdRange): Promise<readonly UnequalPurchase[]> {
+export function unequalPurchases(
+  db: Kysely<Tables>,
+  range: IdRange,
+): Promise<readonly UnequalPurchase[]> {
   return rowsOf(
     db,
     sql<UnequalPurchase>`select id,
@@ -42,8 +50,14 @@ export function unequalPurchases(db: Kysely<Tables>, range: IdRange): Promise<re
   );
 }
 
-/** The events of a range of the ledger, its end included, that are in the name of a purchase which has not settled or does not exist. */
-export function strayPayments(db: Kysely<Tables>, range: IdRange): Promise<readonly UnequalPurchase[]> {
+/**
+ * The events of a range of the ledger, its end included, that are in the name of a purchase which
+ * has not settled or does not exist.
+ */
+export function strayPayments(
+  db: Kysely<Tables>,
+  range: IdRange,
+): Promise<readonly UnequalPurchase[]> {
   return rowsOf(
     db,
     sql<UnequalPurchase>`select ledger_tx.id as id, cast(coalesce((

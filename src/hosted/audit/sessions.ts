@@ -1,4 +1,5 @@
-// Channels of pay-per-call against the ledger: what came out of each is booked once, and nothing else is. Adds up only, a bounded number of rows in a statement.
+// Channels of pay-per-call against the ledger: what came out of each is booked once, and nothing
+// else is. Adds up only, a bounded number of rows in a statement.
 import { type Kysely, sql } from "kysely";
 import { type IdColumn, type IdRange, isWithin, rowsOf } from "../../store/scan.ts";
 import type { Tables } from "../../store/tables.ts";
@@ -6,7 +7,10 @@ import type { Tables } from "../../store/tables.ts";
 /** Where ids of channels stand. */
 export const CHANNEL_IDS: readonly IdColumn[] = [{ table: "session_channel", column: "id" }];
 
-/** A channel that the ledger tells otherwise than its row, or an event of the ledger in the name of a channel that does not exist. Nano-USD. */
+/**
+ * A channel that the ledger tells otherwise than its row, or an event of the ledger in the name of
+ * a channel that does not exist. Nano-USD.
+ */
 export interface UnequalChannel {
   readonly id: string;
   readonly is_n: bigint;
@@ -14,7 +18,10 @@ export interface UnequalChannel {
 }
 
 /** The channels of a range, its end included, whose booked money is not what came out of them. */
-export function unequalChannels(db: Kysely<Tables>, range: IdRange): Promise<readonly UnequalChannel[]> {
+export function unequalChannels(
+  db: Kysely<Tables>,
+  range: IdRange,
+): Promise<readonly UnequalChannel[]> {
   return rowsOf(
     db,
     sql<UnequalChannel>`select id, cast(booked_n as bigint) as is_n, cast(settled_units * 1000 as bigint) as should_n from (
@@ -28,8 +35,14 @@ export function unequalChannels(db: Kysely<Tables>, range: IdRange): Promise<rea
   );
 }
 
-/** The events of a range of the ledger, its end included, that are in the name of a channel which does not exist. */
-export function straySettlements(db: Kysely<Tables>, range: IdRange): Promise<readonly UnequalChannel[]> {
+/**
+ * The events of a range of the ledger, its end included, that are in the name of a channel which
+ * does not exist.
+ */
+export function straySettlements(
+  db: Kysely<Tables>,
+  range: IdRange,
+): Promise<readonly UnequalChannel[]> {
   return rowsOf(
     db,
     sql<UnequalChannel>`select ledger_tx.id as id, cast(coalesce((

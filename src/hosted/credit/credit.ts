@@ -1,5 +1,6 @@
-// Credit in memory: what each account may spend here without asking, leased from the store ahead of need. The calls on the way of a request do
-// no I/O and make no promise. Knows accounts, keys and methods as names only.
+// Credit in memory: what each account may spend here without asking, leased from the store ahead of
+// need. The calls on the way of a request do no I/O and make no promise. Knows accounts, keys and
+// methods as names only.
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
 import { FlushLoop } from "./flush-loop.ts";
@@ -7,7 +8,14 @@ import { type Epoch, lease } from "./lease.ts";
 import { join, type NodeIdentity } from "./node.ts";
 import { createRefillBatcher, type RefillBatcher } from "./refill-batcher.ts";
 import { type Counted, UsageBuffer } from "./usage-buffer.ts";
-import { leaseRequestOf, OpenWallet, parseWallet, receive, takeBack, type Wallet } from "./wallet.ts";
+import {
+  leaseRequestOf,
+  OpenWallet,
+  parseWallet,
+  receive,
+  takeBack,
+  type Wallet,
+} from "./wallet.ts";
 
 export type { Wallet } from "./wallet.ts";
 
@@ -19,27 +27,48 @@ export interface CreditUse extends Counted {
 
 /** The leased credit of this node. */
 export interface Credit {
-  /** The wallet of an account; no I/O. Ask for it at each call: one that nobody uses is returned and forgotten. */
+  /**
+   * The wallet of an account; no I/O. Ask for it at each call: one that nobody uses is returned and
+   * forgotten.
+   */
   wallet(accountId: string): Wallet;
   /** Takes a hold; false = not enough here now (a refill has been asked for). */
   hold(wallet: Wallet, amountN: number): boolean;
-  /** Holds compute units of the month's free allowance; the caller has compared `freeUsedCu` with it. */
+  /**
+   * Holds compute units of the month's free allowance; the caller has compared `freeUsedCu` with
+   * it.
+   */
   holdFree(wallet: Wallet, cu: number): void;
   /** Gives a hold back unspent; `freeCu` was held of the free allowance. */
   release(wallet: Wallet, amountN: number, freeCu?: number): void;
-  /** Says what a hold became. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` was held of the month's free allowance, and is used now. */
+  /**
+   * Says what a hold became. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` was held of the
+   * month's free allowance, and is used now.
+   */
   settle(wallet: Wallet, use: CreditUse): void;
-  /** Calls back once when the next refill of the wallet was answered or failed, after 2 s at the latest; the returned function cancels. */
+  /**
+   * Calls back once when the next refill of the wallet was answered or failed, after 2 s at the
+   * latest; the returned function cancels.
+   */
   refilled(wallet: Wallet, run: () => void): () => void;
   /** The account was credited: an empty wallet asks again. */
   refresh(accountId: string): void;
   /** Nobody asks for this account any more: its lease is returned with the next cycle. */
   evict(accountId: string): void;
-  /** Estimate of what the account has left in all: what is here and what no node holds. Null = unknown. */
+  /**
+   * Estimate of what the account has left in all: what is here and what no node holds. Null =
+   * unknown.
+   */
   estimateN(wallet: Wallet): number | null;
-  /** Free compute units that the account used this month, held ones included, as far as this node knows. Null = not known yet; it is being asked for. */
+  /**
+   * Free compute units that the account used this month, held ones included, as far as this node
+   * knows. Null = not known yet; it is being asked for.
+   */
   freeUsedCu(wallet: Wallet): number | null;
-  /** Writes what was used. Throws when the store cannot be written; the next time writes it then, and nothing twice. */
+  /**
+   * Writes what was used. Throws when the store cannot be written; the next time writes it then,
+   * and nothing twice.
+   */
   flush(): Promise<void>;
   /** Whether an account (null = any) used something that is not written yet. */
   isUnwritten(accountId: string | null): boolean;
@@ -70,13 +99,18 @@ export interface CreditParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly node: NodeIdentity;
-  readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> & Partial<CreditSettings>;
+  readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> &
+    Partial<CreditSettings>;
   /** Told of what fails in the background, and of usage that is lost. */
   readonly onError: (error: unknown) => void;
 }
 
 /** The bounds of whoever names none. */
-const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets" | "smallestN"> = { idleMs: 60_000, maxWallets: 100_000, smallestN: 1 };
+const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets" | "smallestN"> = {
+  idleMs: 60_000,
+  maxWallets: 100_000,
+  smallestN: 1,
+};
 
 /** Joins the store as a node and begins to lease. */
 export async function openCredit(parts: CreditParts): Promise<Credit> {
@@ -94,7 +128,10 @@ class LeasedCredit implements Credit {
   readonly #refills: RefillBatcher;
   readonly #cycle: FlushLoop;
 
-  constructor({ store, runtime, node, settings, onError }: CreditParts, start: { readonly epoch: Epoch; readonly startedAtMs: number }) {
+  constructor(
+    { store, runtime, node, settings, onError }: CreditParts,
+    start: { readonly epoch: Epoch; readonly startedAtMs: number },
+  ) {
     this.#runtime = runtime;
     this.#store = store;
     this.#settings = { ...DEFAULT_BOUNDS, ...settings };
@@ -105,7 +142,16 @@ class LeasedCredit implements Credit {
       failed: (wallets, error) => this.#refillFailed(wallets, error),
       onError,
     });
-    const parts = { store, runtime, node, settings: this.#settings, wallets: this.#wallets, book: this.#book, refills: this.#refills, onError };
+    const parts = {
+      store,
+      runtime,
+      node,
+      settings: this.#settings,
+      wallets: this.#wallets,
+      book: this.#book,
+      refills: this.#refills,
+      onError,
+    };
     this.#cycle = new FlushLoop(parts, start);
   }
 
@@ -121,7 +167,8 @@ class LeasedCredit implements Credit {
     const wallet = parseWallet(given);
     const nowMs = this.#runtime.now();
     wallet.usedAtMs = nowMs;
-    if (wallet.availableN < amountN || nowMs >= this.#cycle.stopAtMs) return this.#holdNothing(wallet, { amountN, nowMs });
+    if (wallet.availableN < amountN || nowMs >= this.#cycle.stopAtMs)
+      return this.#holdNothing(wallet, { amountN, nowMs });
     wallet.availableN -= amountN;
     wallet.heldN += amountN;
     if (wallet.availableN < wallet.lowWaterN && !wallet.isAsking) this.#refills.ask(wallet);
@@ -207,15 +254,20 @@ class LeasedCredit implements Credit {
   }
 
   /** A hold that fails; says so to the next ask. */
-  #holdNothing(wallet: OpenWallet, { amountN, nowMs }: { readonly amountN: number; readonly nowMs: number }): false {
+  #holdNothing(
+    wallet: OpenWallet,
+    { amountN, nowMs }: { readonly amountN: number; readonly nowMs: number },
+  ): false {
     if (nowMs >= this.#cycle.stopAtMs) {
       wallet.state = "unreachable";
       return false;
     }
     wallet.shortN += amountN;
     wallet.needN = Math.max(wallet.needN, amountN);
-    if (wallet.state === "empty" && wallet.hasToldShort && nowMs < wallet.askAgainAtMs) return false;
-    // The first call that finds too little is told at once: from then on its account counts as run out, whether or not another call follows.
+    if (wallet.state === "empty" && wallet.hasToldShort && nowMs < wallet.askAgainAtMs)
+      return false;
+    // The first call that finds too little is told at once: from then on its account counts as run
+    // out, whether or not another call follows.
     wallet.hasToldShort = !wallet.isAsking;
     this.#refills.ask(wallet);
     return false;
@@ -224,13 +276,15 @@ class LeasedCredit implements Credit {
   async #refill(wallets: readonly OpenWallet[]): Promise<void> {
     const nowMs = this.#runtime.now();
     const { epoch } = this.#cycle;
-    if (epoch === null || nowMs >= this.#cycle.stopAtMs) throw new Error("the store has not been reached for too long: nothing is leased");
+    if (epoch === null || nowMs >= this.#cycle.stopAtMs)
+      throw new Error("the store has not been reached for too long: nothing is leased");
     const { minSliceN, smallestN } = this.#settings;
     const asks = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, minSliceN));
     const terms = { minSliceN, smallestN, atMs: this.#runtime.wallMs(), month: this.#book.month };
     const answers = await this.#store.transaction((tx) => lease(tx, epoch, { asks, terms }));
     if (answers === null) this.#cycle.fence(epoch);
-    if (answers === null || this.#cycle.epoch !== epoch) throw new Error("this node's epoch is over: it joins again");
+    if (answers === null || this.#cycle.epoch !== epoch)
+      throw new Error("this node's epoch is over: it joins again");
     const at = { nowMs: this.#runtime.now(), month: terms.month };
     for (const [index, wallet] of wallets.entries()) {
       const answer = answers[index];

@@ -1,11 +1,22 @@
-// What a node does with the store all the time: it writes what was spent, returns what lies idle, looks whether the others live, and begins anew
-// when it was taken for dead. Knows nothing of calls.
+// What a node does with the store all the time: it writes what was spent, returns what lies idle,
+// looks whether the others live, and begins anew when it was taken for dead. Knows nothing of
+// calls.
 
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
 import { closeLeases, type Epoch } from "./lease.ts";
-import { closeEnded, type FlushBatch, flush, join, leave, markDead, type NodeHeartbeat, type NodeIdentity, othersAlive } from "./node.ts";
+import {
+  closeEnded,
+  type FlushBatch,
+  flush,
+  join,
+  leave,
+  markDead,
+  type NodeHeartbeat,
+  type NodeIdentity,
+  othersAlive,
+} from "./node.ts";
 import type { RefillBatcher } from "./refill-batcher.ts";
 import { forgetCounters, type UsageBuffer } from "./usage-buffer.ts";
 import { mayHaveRunOut, type OpenWallet, orphan } from "./wallet.ts";
@@ -28,7 +39,10 @@ export interface FlushLoopParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** A batch that is being written: never changed once it was tried, so that it is clear what a try with a lost answer wrote. */
+/**
+ * A batch that is being written: never changed once it was tried, so that it is clear what a try
+ * with a lost answer wrote.
+ */
 interface Frozen extends FlushBatch {
   readonly firstTriedAtMs: number;
 }
@@ -72,7 +86,10 @@ export class FlushLoop {
   #lookedAtMs: number;
   #looks = 0;
 
-  constructor(parts: FlushLoopParts, { epoch, startedAtMs }: { readonly epoch: Epoch; readonly startedAtMs: number }) {
+  constructor(
+    parts: FlushLoopParts,
+    { epoch, startedAtMs }: { readonly epoch: Epoch; readonly startedAtMs: number },
+  ) {
     this.#parts = parts;
     this.epoch = epoch;
     this.stopAtMs = startedAtMs + parts.settings.nodeTimeoutMs / 2;
@@ -96,7 +113,10 @@ export class FlushLoop {
     if (!this.#isClosed) this.#parts.onError(error);
   }
 
-  /** Writes what was used since the last batch; one at a time. Whoever asks while one is under way shares the next one. */
+  /**
+   * Writes what was used since the last batch; one at a time. Whoever asks while one is under way
+   * shares the next one.
+   */
   flush(): Promise<void> {
     this.#next ??= this.#running.then(() => {
       this.#next = null;
@@ -120,7 +140,10 @@ export class FlushLoop {
     return sumN;
   }
 
-  /** This epoch is over: whatever it held belongs to others, and what it spent since the last batch is lost. */
+  /**
+   * This epoch is over: whatever it held belongs to others, and what it spent since the last batch
+   * is lost.
+   */
   fence(epoch: Epoch): void {
     if (this.epoch !== epoch) return;
     this.epoch = null;
@@ -190,19 +213,36 @@ export class FlushLoop {
   #freeze(nowMs: number): Frozen {
     const { settings, runtime, book } = this.#parts;
     const { smallestN } = settings;
-    const spent = this.#spending.map(({ accountId, spentN }) => ({ accountId, amountN: BigInt(spentN) }));
-    const accountIds = this.#spending.filter((wallet) => mayHaveRunOut(wallet, smallestN)).map((wallet) => wallet.accountId);
+    const spent = this.#spending.map(({ accountId, spentN }) => ({
+      accountId,
+      amountN: BigInt(spentN),
+    }));
+    const accountIds = this.#spending
+      .filter((wallet) => mayHaveRunOut(wallet, smallestN))
+      .map((wallet) => wallet.accountId);
     for (const wallet of this.#spending) {
       wallet.spentN = 0;
       wallet.isSpending = false;
     }
     this.#spending = [];
-    return { seq: this.#seq + 1n, spent, runningOut: { accountIds, smallestN, atMs: runtime.wallMs() }, ...book.drain(), firstTriedAtMs: nowMs };
+    return {
+      seq: this.#seq + 1n,
+      spent,
+      runningOut: { accountIds, smallestN, atMs: runtime.wallMs() },
+      ...book.drain(),
+      firstTriedAtMs: nowMs,
+    };
   }
 
   #tellLost(): void {
     const { node, onError } = this.#parts;
-    if (this.#lostN > 0) onError(new Error(`node ${node.id} was taken for dead: ${this.#lostN} nano-USD that it served after its last write are not billed`));
+    if (this.#lostN > 0)
+      onError(
+        new Error(
+          `node ${node.id} was taken for dead: ${this.#lostN} nano-USD that it served after ` +
+            "its last write are not billed",
+        ),
+      );
     this.#lostN = 0;
   }
 
@@ -222,7 +262,12 @@ export class FlushLoop {
     for (const part of chunks(this.#returning)) {
       const { epoch } = this;
       if (epoch === null) return;
-      const closing = { kind: "idle", epoch, accountIds: part.map((wallet) => wallet.accountId), seq: this.#seq } as const;
+      const closing = {
+        kind: "idle",
+        epoch,
+        accountIds: part.map((wallet) => wallet.accountId),
+        seq: this.#seq,
+      } as const;
       await store.transaction((tx) => closeLeases(tx, closing, runtime.wallMs()));
       for (const wallet of part) {
         wallet.isClosing = false;
@@ -235,7 +280,9 @@ export class FlushLoop {
     this.#returning = [];
   }
 
-  /** The next wallets whose leases are to be returned; those without one are forgotten on the way. */
+  /**
+   * The next wallets whose leases are to be returned; those without one are forgotten on the way.
+   */
   #idle(): readonly OpenWallet[] {
     const { wallets } = this.#parts;
     const idle: OpenWallet[] = [];
@@ -262,9 +309,20 @@ export class FlushLoop {
 
   #isIdle(wallet: OpenWallet): boolean {
     const { runtime, settings, wallets } = this.#parts;
-    const idleMs = wallets.size > settings.maxWallets * CROWDED ? settings.idleMs / SOONER : settings.idleMs;
-    const isFree = wallet.heldN === 0 && wallet.orphanN === 0 && wallet.spentN === 0 && wallet.freeNewCu === 0 && wallet.freeHeldCu === 0;
-    return isFree && !wallet.isAsking && wallet.waiters === null && runtime.now() - wallet.usedAtMs >= idleMs;
+    const idleMs =
+      wallets.size > settings.maxWallets * CROWDED ? settings.idleMs / SOONER : settings.idleMs;
+    const isFree =
+      wallet.heldN === 0 &&
+      wallet.orphanN === 0 &&
+      wallet.spentN === 0 &&
+      wallet.freeNewCu === 0 &&
+      wallet.freeHeldCu === 0;
+    return (
+      isFree &&
+      !wallet.isAsking &&
+      wallet.waiters === null &&
+      runtime.now() - wallet.usedAtMs >= idleMs
+    );
   }
 
   #forget(wallet: OpenWallet): void {
@@ -272,7 +330,10 @@ export class FlushLoop {
     this.#parts.wallets.delete(wallet.accountId);
   }
 
-  /** Finds nodes that are silent for too long, by what was seen of them here: no clock of another machine counts. */
+  /**
+   * Finds nodes that are silent for too long, by what was seen of them here: no clock of another
+   * machine counts.
+   */
   async #lookAtOthers(): Promise<void> {
     const { store, runtime, node, settings } = this.#parts;
     const everyMs = settings.nodeTimeoutMs / LOOKS;
@@ -280,12 +341,16 @@ export class FlushLoop {
     if (sinceMs < everyMs) return;
     const alive = await othersAlive(store, node.id);
     this.#lookedAtMs = runtime.now();
-    const seen = [...alive].map(([id, now]) => [id, seenAgain(this.#seen.get(id), now, Math.min(sinceMs, 2 * everyMs))] as const);
+    const seen = [...alive].map(
+      ([id, now]) =>
+        [id, seenAgain(this.#seen.get(id), now, Math.min(sinceMs, 2 * everyMs))] as const,
+    );
     this.#seen = new Map(seen);
     const silent = seen.filter(([, it]) => it.silentMs >= settings.nodeTimeoutMs);
     for (const [id, sighting] of silent) await markDead(store, id, sighting);
     this.#looks += 1;
-    if (silent.length > 0 || this.#looks % THOROUGH === 0) await closeEnded(store, runtime.wallMs());
+    if (silent.length > 0 || this.#looks % THOROUGH === 0)
+      await closeEnded(store, runtime.wallMs());
   }
 }
 

@@ -1,7 +1,14 @@
-// The statements that move money between an account and the lease of a node, both ways. Always in this order: accounts, then leases.
-// Knows no memory of a node.
+// The statements that move money between an account and the lease of a node, both ways. Always in
+// this order: accounts, then leases. Knows no memory of a node.
 import { sql } from "kysely";
-import { chunks, isEmbedded, type LedgerEvent, lockAccounts, postAll, type Tx } from "../../ledger/ledger.ts";
+import {
+  chunks,
+  isEmbedded,
+  type LedgerEvent,
+  lockAccounts,
+  postAll,
+  type Tx,
+} from "../../ledger/ledger.ts";
 import { moveOn, withTargets } from "../../ledger/merged-accounts.ts";
 
 /** One start of a node: whose leases they are. */
@@ -33,7 +40,10 @@ export interface LeaseGrant {
   readonly leftN: number;
   /** Free compute units used this month. */
   readonly usedCu: number;
-  /** Since when nothing is left that pays for a call, on any node; null = something is, or nobody ever paid for the account. */
+  /**
+   * Since when nothing is left that pays for a call, on any node; null = something is, or nobody
+   * ever paid for the account.
+   */
   readonly exhaustedAtMs: number | null;
 }
 
@@ -51,13 +61,29 @@ const SCARCE_SLICES = 4;
 
 type Asking = { readonly asks: readonly LeaseRequest[]; readonly terms: LeaseTerms };
 
-/** Leases what is asked for, as far as the balances go. The answers stand in the order of the asks; null = this epoch may lease nothing any more. */
-export async function lease(tx: Tx, epoch: Epoch, { asks, terms }: Asking): Promise<readonly LeaseGrant[] | null> {
-  const node = await tx.selectFrom("node").select(["epoch", "state"]).where("id", "=", epoch.nodeId).executeTakeFirst();
+/**
+ * Leases what is asked for, as far as the balances go. The answers stand in the order of the asks;
+ * null = this epoch may lease nothing any more.
+ */
+export async function lease(
+  tx: Tx,
+  epoch: Epoch,
+  { asks, terms }: Asking,
+): Promise<readonly LeaseGrant[] | null> {
+  const node = await tx
+    .selectFrom("node")
+    .select(["epoch", "state"])
+    .where("id", "=", epoch.nodeId)
+    .executeTakeFirst();
   if (node?.epoch !== epoch.epoch || node.state !== "alive") return null;
   const ids = asks.map((ask) => ask.accountId);
   const accounts = await accountsOf(tx, ids);
-  const grants = new Map(asks.map((ask) => [ask.accountId, grantOf(accounts.get(ask.accountId)?.balanceN ?? 0, ask, terms.minSliceN)]));
+  const grants = new Map(
+    asks.map((ask) => [
+      ask.accountId,
+      grantOf(accounts.get(ask.accountId)?.balanceN ?? 0, ask, terms.minSliceN),
+    ]),
+  );
   await move(tx, epoch, grants);
   const granted = await grantedTo(tx, epoch, ids);
   const used = await usedCu(tx, ids, terms.month);
@@ -70,7 +96,9 @@ export async function lease(tx: Tx, epoch: Epoch, { asks, terms }: Asking): Prom
     const hereN = ask.hereN + grantedN - ask.grantedN;
     const needN = Math.max(ask.needN, terms.smallestN);
     const runsOut = leftN === 0 && hereN < needN && account?.mayRunOut === true;
-    const isOut = runsOut && (await markExhausted(tx, epoch, { accountId, shortN: needN - hereN, atMs: terms.atMs }));
+    const isOut =
+      runsOut &&
+      (await markExhausted(tx, epoch, { accountId, shortN: needN - hereN, atMs: terms.atMs }));
     const exhaustedAtMs = isOut ? Math.floor(terms.atMs) : (account?.exhaustedAtMs ?? null);
     answers.push({ grantedN, leftN, usedCu: used.get(accountId) ?? 0, exhaustedAtMs });
   }
@@ -85,38 +113,76 @@ interface AccountNow {
 }
 
 /** Locks the rows, in one order; what is read is what stands after the lock was taken. */
-async function accountsOf(tx: Tx, ids: readonly string[]): Promise<ReadonlyMap<string, AccountNow>> {
-  const query = tx.selectFrom("account").select(["id", "balance_n", "first_paid_at", "exhausted_at"]).where("id", "in", ids).orderBy("id");
+async function accountsOf(
+  tx: Tx,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, AccountNow>> {
+  const query = tx
+    .selectFrom("account")
+    .select(["id", "balance_n", "first_paid_at", "exhausted_at"])
+    .where("id", "in", ids)
+    .orderBy("id");
   const rows = await (isEmbedded(tx) ? query : query.forNoKeyUpdate()).execute();
   return new Map(
     rows.map(({ id, balance_n, first_paid_at, exhausted_at }) => {
       const balanceN = Math.min(Number(balance_n), Number.MAX_SAFE_INTEGER);
       const exhaustedAtMs = exhausted_at === null ? null : Number(exhausted_at);
-      return [id, { balanceN, exhaustedAtMs, mayRunOut: first_paid_at !== null && exhausted_at === null }];
+      return [
+        id,
+        { balanceN, exhaustedAtMs, mayRunOut: first_paid_at !== null && exhausted_at === null },
+      ];
     }),
   );
 }
 
-/** What of a balance goes to a node: what it needs now, and of the rest what it wants, but no more than half where there is some to share. */
-export function grantOf(balanceN: number, { shortN, wantN }: Pick<LeaseRequest, "shortN" | "wantN">, minSliceN: number): number {
+/**
+ * What of a balance goes to a node: what it needs now, and of the rest what it wants, but no more
+ * than half where there is some to share.
+ */
+export function grantOf(
+  balanceN: number,
+  { shortN, wantN }: Pick<LeaseRequest, "shortN" | "wantN">,
+  minSliceN: number,
+): number {
   if (wantN <= 0 && shortN <= 0) return 0;
-  const ahead = balanceN > SCARCE_SLICES * minSliceN ? Math.min(Math.max(wantN, minSliceN), Math.floor(balanceN / 2)) : minSliceN;
+  const ahead =
+    balanceN > SCARCE_SLICES * minSliceN
+      ? Math.min(Math.max(wantN, minSliceN), Math.floor(balanceN / 2))
+      : minSliceN;
   return Math.min(balanceN, Math.max(shortN, ahead));
 }
 
-async function usedCu(tx: Tx, ids: readonly string[], month: number): Promise<ReadonlyMap<string, number>> {
-  const query = tx.selectFrom("allowance_month").select(["account_id", "used_cu"]).where("account_id", "in", ids);
+async function usedCu(
+  tx: Tx,
+  ids: readonly string[],
+  month: number,
+): Promise<ReadonlyMap<string, number>> {
+  const query = tx
+    .selectFrom("allowance_month")
+    .select(["account_id", "used_cu"])
+    .where("account_id", "in", ids);
   const rows = await query.where("month", "=", BigInt(month)).execute();
   return new Map(rows.map((row) => [row.account_id, Number(row.used_cu)]));
 }
 
-async function grantedTo(tx: Tx, { nodeId, epoch }: Epoch, ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
-  const query = tx.selectFrom("credit_lease").select(["account_id", "granted_n"]).where("account_id", "in", ids);
+async function grantedTo(
+  tx: Tx,
+  { nodeId, epoch }: Epoch,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const query = tx
+    .selectFrom("credit_lease")
+    .select(["account_id", "granted_n"])
+    .where("account_id", "in", ids);
   const rows = await query.where("node_id", "=", nodeId).where("epoch", "=", epoch).execute();
   return new Map(rows.map((row) => [row.account_id, Number(row.granted_n)]));
 }
 
-async function move(tx: Tx, { nodeId, epoch }: Epoch, grants: ReadonlyMap<string, number>): Promise<void> {
+async function move(
+  tx: Tx,
+  { nodeId, epoch }: Epoch,
+  grants: ReadonlyMap<string, number>,
+): Promise<void> {
   for (const part of chunks([...grants].filter(([, amountN]) => amountN > 0))) {
     await addToBalances(
       tx,
@@ -124,24 +190,51 @@ async function move(tx: Tx, { nodeId, epoch }: Epoch, grants: ReadonlyMap<string
     );
     await tx
       .insertInto("credit_lease")
-      .values(part.map(([account_id, amountN]) => ({ account_id, node_id: nodeId, epoch, granted_n: BigInt(amountN), spent_n: 0n })))
-      .onConflict((it) => it.columns(["account_id", "node_id", "epoch"]).doUpdateSet({ granted_n: sql<bigint>`credit_lease.granted_n + excluded.granted_n` }))
+      .values(
+        part.map(([account_id, amountN]) => ({
+          account_id,
+          node_id: nodeId,
+          epoch,
+          granted_n: BigInt(amountN),
+          spent_n: 0n,
+        })),
+      )
+      .onConflict((it) =>
+        it
+          .columns(["account_id", "node_id", "epoch"])
+          .doUpdateSet({ granted_n: sql<bigint>`credit_lease.granted_n + excluded.granted_n` }),
+      )
       .execute();
   }
 }
 
-async function addToBalances(tx: Tx, changes: readonly (readonly [string, bigint])[]): Promise<void> {
-  const rows = changes.map(([accountId, amountN]) => sql`(cast(${accountId} as text), cast(${amountN} as bigint))`);
-  await sql`update account set balance_n = balance_n + change.column2 from (values ${sql.join(rows)}) as change where id = change.column1`.execute(tx);
+async function addToBalances(
+  tx: Tx,
+  changes: readonly (readonly [string, bigint])[],
+): Promise<void> {
+  const rows = changes.map(
+    ([accountId, amountN]) => sql`(cast(${accountId} as text), cast(${amountN} as bigint))`,
+  );
+  await sql`update account set balance_n = balance_n + change.column2 from (values ${sql.join(rows)}) as change where id = change.column1`.execute(
+    tx,
+  );
 }
 
-/** Notes that from now on nothing pays for what is asked of an account, unless another node has the `shortN` that are short here. Returns whether that is so. */
+/**
+ * Notes that from now on nothing pays for what is asked of an account, unless another node has the
+ * `shortN` that are short here. Returns whether that is so.
+ */
 async function markExhausted(
   tx: Tx,
   { nodeId, epoch }: Epoch,
-  { accountId, shortN, atMs }: { readonly accountId: string; readonly shortN: number; readonly atMs: number },
+  {
+    accountId,
+    shortN,
+    atMs,
+  }: { readonly accountId: string; readonly shortN: number; readonly atMs: number },
 ): Promise<boolean> {
-  const { numAffectedRows } = await sql`update account set exhausted_at = ${BigInt(Math.floor(atMs))}
+  const { numAffectedRows } =
+    await sql`update account set exhausted_at = ${BigInt(Math.floor(atMs))}
     where id = ${accountId} and (
       select coalesce(sum(granted_n - spent_n), 0) from credit_lease
       where account_id = ${accountId} and not (node_id = ${nodeId} and epoch = ${epoch})
@@ -149,7 +242,10 @@ async function markExhausted(
   return numAffectedRows !== 0n;
 }
 
-/** Accounts that may have run out with what a node has spent of them, and when it spent the last of it. */
+/**
+ * Accounts that may have run out with what a node has spent of them, and when it spent the last of
+ * it.
+ */
 export interface RunningOut {
   readonly accountIds: readonly string[];
   /** What the cheapest call costs. */
@@ -157,8 +253,14 @@ export interface RunningOut {
   readonly atMs: number;
 }
 
-/** Notes which accounts have less left than any call costs, in the balance and in leases, once what was spent of them is written. Their rows are locked already. */
-export async function noteExhausted(tx: Tx, { accountIds, smallestN, atMs }: RunningOut): Promise<void> {
+/**
+ * Notes which accounts have less left than any call costs, in the balance and in leases, once what
+ * was spent of them is written. Their rows are locked already.
+ */
+export async function noteExhausted(
+  tx: Tx,
+  { accountIds, smallestN, atMs }: RunningOut,
+): Promise<void> {
   for (const part of chunks(accountIds)) {
     await sql`update account set exhausted_at = ${BigInt(Math.floor(atMs))}
       where id in (${sql.join(part)}) and first_paid_at is not null and exhausted_at is null and balance_n + (
@@ -170,11 +272,19 @@ export async function noteExhausted(tx: Tx, { accountIds, smallestN, atMs }: Run
 /** Which leases are closed. */
 export type LeaseClosing =
   /** Those of some accounts, by a node that goes on; `seq` tells apart when. */
-  | { readonly kind: "idle"; readonly epoch: Epoch; readonly accountIds: readonly string[]; readonly seq: bigint }
+  | {
+      readonly kind: "idle";
+      readonly epoch: Epoch;
+      readonly accountIds: readonly string[];
+      readonly seq: bigint;
+    }
   /** Those of starts that are over. */
   | { readonly kind: "ended" };
 
-/** Closes up to one statement's worth of leases: what is unspent returns to the balance, what was spent goes to the ledger. Returns how many it found. */
+/**
+ * Closes up to one statement's worth of leases: what is unspent returns to the balance, what was
+ * spent goes to the ledger. Returns how many it found.
+ */
 export async function closeLeases(tx: Tx, closing: LeaseClosing, atMs: number): Promise<number> {
   const found = await leasesOf(tx, closing).execute();
   if (found.length === 0) return 0;
@@ -183,17 +293,35 @@ export async function closeLeases(tx: Tx, closing: LeaseClosing, atMs: number): 
   const wanted = leasesOf(tx, closing).where("account_id", "in", accountIds);
   const rows = await (isEmbedded(tx) ? wanted : wanted.forNoKeyUpdate()).execute();
   const totals = new Map<string, bigint>();
-  for (const row of rows) totals.set(row.account_id, (totals.get(row.account_id) ?? 0n) + row.granted_n);
+  for (const row of rows)
+    totals.set(row.account_id, (totals.get(row.account_id) ?? 0n) + row.granted_n);
   if (totals.size > 0) await addToBalances(tx, [...totals]);
   const end = closing.kind === "idle" ? `:${closing.seq}` : "";
-  const nameOf = (row: (typeof rows)[number]): string => `lease:${row.account_id}:${row.node_id}:${row.epoch}${end}`;
+  const nameOf = (row: (typeof rows)[number]): string =>
+    `lease:${row.account_id}:${row.node_id}:${row.epoch}${end}`;
   const events = rows.flatMap((row): LedgerEvent[] =>
-    row.spent_n === 0n ? [] : [{ kind: "usage", idemKey: nameOf(row), accountId: row.account_id, amountN: row.spent_n, atMs }],
+    row.spent_n === 0n
+      ? []
+      : [
+          {
+            kind: "usage",
+            idemKey: nameOf(row),
+            accountId: row.account_id,
+            amountN: row.spent_n,
+            atMs,
+          },
+        ],
   );
-  if ((await postAll(tx, events)) !== events.length) throw new Error("a lease was closed before: its usage is in the ledger already");
+  if ((await postAll(tx, events)) !== events.length)
+    throw new Error("a lease was closed before: its usage is in the ledger already");
   await moveOn(tx, new Map(rows.map((row) => [row.account_id, nameOf(row)])), atMs);
   for (const row of rows) {
-    await tx.deleteFrom("credit_lease").where("account_id", "=", row.account_id).where("node_id", "=", row.node_id).where("epoch", "=", row.epoch).execute();
+    await tx
+      .deleteFrom("credit_lease")
+      .where("account_id", "=", row.account_id)
+      .where("node_id", "=", row.node_id)
+      .where("epoch", "=", row.epoch)
+      .execute();
   }
   return found.length;
 }
@@ -201,10 +329,19 @@ export async function closeLeases(tx: Tx, closing: LeaseClosing, atMs: number): 
 const LEASES_PER_STEP = 200;
 
 function leasesOf(tx: Tx, closing: LeaseClosing) {
-  const leases = tx.selectFrom("credit_lease").selectAll().orderBy("account_id").orderBy("node_id").orderBy("epoch").limit(LEASES_PER_STEP);
+  const leases = tx
+    .selectFrom("credit_lease")
+    .selectAll()
+    .orderBy("account_id")
+    .orderBy("node_id")
+    .orderBy("epoch")
+    .limit(LEASES_PER_STEP);
   switch (closing.kind) {
     case "idle":
-      return leases.where("node_id", "=", closing.epoch.nodeId).where("epoch", "=", closing.epoch.epoch).where("account_id", "in", closing.accountIds);
+      return leases
+        .where("node_id", "=", closing.epoch.nodeId)
+        .where("epoch", "=", closing.epoch.epoch)
+        .where("account_id", "in", closing.accountIds);
     case "ended":
       return leases.where(({ not, exists, selectFrom }) =>
         not(

@@ -1,5 +1,5 @@
-// The life of a node in the store: it joins, says what it spent (which is also how it says that it lives), leaves, or is found dead by the others.
-// Knows no wallet.
+// The life of a node in the store: it joins, says what it spent (which is also how it says that it
+// lives), leaves, or is found dead by the others. Knows no wallet.
 import { sql } from "kysely";
 import { inParts, lockAccount, lockAccounts, type Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
@@ -24,14 +24,20 @@ export interface FlushBatch {
 }
 
 /** Starts a new epoch of a node, and closes the leases of those that are over. */
-export async function join(store: Store, { id, region }: NodeIdentity, wallMs: number): Promise<Epoch> {
+export async function join(
+  store: Store,
+  { id, region }: NodeIdentity,
+  wallMs: number,
+): Promise<Epoch> {
   const at = BigInt(Math.floor(wallMs));
   const fresh = { region, state: "alive", flush_seq: 0n, heartbeat_at: at } as const;
   const { epoch } = await store.transaction((tx) =>
     tx
       .insertInto("node")
       .values({ id, epoch: 1n, ...fresh })
-      .onConflict((it) => it.column("id").doUpdateSet({ epoch: sql<bigint>`node.epoch + 1`, ...fresh }))
+      .onConflict((it) =>
+        it.column("id").doUpdateSet({ epoch: sql<bigint>`node.epoch + 1`, ...fresh }),
+      )
       .returning("epoch")
       .executeTakeFirstOrThrow(),
   );
@@ -39,7 +45,10 @@ export async function join(store: Store, { id, region }: NodeIdentity, wallMs: n
   return { nodeId: id, epoch };
 }
 
-/** Writes a batch, or finds it written already by a try whose answer was lost; "fenced" = this epoch is over, and nothing is written. */
+/**
+ * Writes a batch, or finds it written already by a try whose answer was lost; "fenced" = this epoch
+ * is over, and nothing is written.
+ */
 export async function flush(
   store: Store,
   epoch: Epoch,
@@ -54,7 +63,8 @@ export async function flush(
       .where("state", "=", "alive")
       .where("flush_seq", "=", batch.seq - 1n)
       .executeTakeFirstOrThrow();
-    if (numUpdatedRows === 0n) return (await isWritten(tx, epoch, batch.seq)) ? "written" : "fenced";
+    if (numUpdatedRows === 0n)
+      return (await isWritten(tx, epoch, batch.seq)) ? "written" : "fenced";
     const { accountIds } = batch.runningOut;
     if (accountIds.length === 1) await lockAccount(tx, accountIds[0] ?? "");
     else await lockAccounts(tx, accountIds);
@@ -71,14 +81,21 @@ async function isWritten(tx: Tx, { nodeId, epoch }: Epoch, seq: bigint): Promise
   return node?.epoch === epoch && node.state === "alive" && node.flush_seq === seq;
 }
 
-async function writeSpent(tx: Tx, { nodeId, epoch }: Epoch, spent: FlushBatch["spent"]): Promise<void> {
+async function writeSpent(
+  tx: Tx,
+  { nodeId, epoch }: Epoch,
+  spent: FlushBatch["spent"],
+): Promise<void> {
   await inParts(spent, async (part) => {
-    const rows = part.map((it) => sql`(cast(${it.accountId} as text), cast(${it.amountN} as bigint))`);
+    const rows = part.map(
+      (it) => sql`(cast(${it.accountId} as text), cast(${it.amountN} as bigint))`,
+    );
     const { numAffectedRows } = await sql`
       update credit_lease set spent_n = spent_n + change.column2
       from (values ${sql.join(rows)}) as change
       where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}`.execute(tx);
-    if (numAffectedRows !== BigInt(part.length)) throw new Error(`node ${nodeId} spent of leases that the store does not have`);
+    if (numAffectedRows !== BigInt(part.length))
+      throw new Error(`node ${nodeId} spent of leases that the store does not have`);
   });
 }
 
@@ -100,13 +117,22 @@ async function addFree(tx: Tx, rows: readonly AllowanceMonthTable[]): Promise<vo
   await tx
     .insertInto("allowance_month")
     .values(rows)
-    .onConflict((it) => it.columns(["account_id", "month"]).doUpdateSet({ used_cu: sql<bigint>`allowance_month.used_cu + excluded.used_cu` }))
+    .onConflict((it) =>
+      it
+        .columns(["account_id", "month"])
+        .doUpdateSet({ used_cu: sql<bigint>`allowance_month.used_cu + excluded.used_cu` }),
+    )
     .execute();
 }
 
 /** Says that a node is gone; its leases are closed by then, or will be by whoever sweeps. */
 export async function leave(store: Store, { nodeId, epoch }: Epoch): Promise<void> {
-  await store.db.updateTable("node").set({ state: "left" }).where("id", "=", nodeId).where("epoch", "=", epoch).execute();
+  await store.db
+    .updateTable("node")
+    .set({ state: "left" })
+    .where("id", "=", nodeId)
+    .where("epoch", "=", epoch)
+    .execute();
 }
 
 /** What was seen of another node. */
@@ -116,13 +142,25 @@ export interface NodeHeartbeat {
 }
 
 /** The nodes that count as alive, but one. */
-export async function othersAlive(store: Store, nodeId: string): Promise<ReadonlyMap<string, NodeHeartbeat>> {
-  const rows = await store.db.selectFrom("node").selectAll().where("state", "=", "alive").where("id", "!=", nodeId).execute();
+export async function othersAlive(
+  store: Store,
+  nodeId: string,
+): Promise<ReadonlyMap<string, NodeHeartbeat>> {
+  const rows = await store.db
+    .selectFrom("node")
+    .selectAll()
+    .where("state", "=", "alive")
+    .where("id", "!=", nodeId)
+    .execute();
   return new Map(rows.map((row) => [row.id, { epoch: row.epoch, flushSeq: row.flush_seq }]));
 }
 
 /** Marks a node as dead, unless it was heard of since it was seen last. */
-export async function markDead(store: Store, nodeId: string, { epoch, flushSeq }: NodeHeartbeat): Promise<void> {
+export async function markDead(
+  store: Store,
+  nodeId: string,
+  { epoch, flushSeq }: NodeHeartbeat,
+): Promise<void> {
   await store.db
     .updateTable("node")
     .set({ state: "dead" })

@@ -1,5 +1,5 @@
-// Asks of many wallets gathered into few transactions: one at a time, no more than fifty a second. Knows when to ask; what an answer means to a
-// wallet it is told.
+// Asks of many wallets gathered into few transactions: one at a time, no more than fifty a second.
+// Knows when to ask; what an answer means to a wallet it is told.
 import type { Runtime } from "../../runtime.ts";
 import type { OpenWallet, Waiter } from "./wallet.ts";
 
@@ -7,16 +7,24 @@ import type { OpenWallet, Waiter } from "./wallet.ts";
 export interface RefillBatcher {
   /** Puts a wallet into the next round; once is enough. */
   ask(wallet: OpenWallet): void;
-  /** Calls back once after the next round that has this wallet in it, or when the wait has lasted too long. */
+  /**
+   * Calls back once after the next round that has this wallet in it, or when the wait has lasted
+   * too long.
+   */
   wait(wallet: OpenWallet, run: () => void): () => void;
-  /** Ends: nobody is asked any more, and whoever waits is called. Resolves when a round under way is over. */
+  /**
+   * Ends: nobody is asked any more, and whoever waits is called. Resolves when a round under way is
+   * over.
+   */
   close(): Promise<void>;
 }
 
 /** What the rounds are made of. */
 export interface RefillBatcherParts {
   readonly runtime: Runtime;
-  /** Asks the store for these wallets and changes them by its answer; throws when there was none. */
+  /**
+   * Asks the store for these wallets and changes them by its answer; throws when there was none.
+   */
   readonly run: (wallets: readonly OpenWallet[]) => Promise<void>;
   /** There was no answer. */
   readonly failed: (wallets: readonly OpenWallet[], error: unknown) => void;
@@ -86,7 +94,13 @@ class Rounds implements RefillBatcher {
   }
 
   #schedule(): void {
-    if (this.#running !== null || this.#cancelTimer !== null || this.#queue.length === 0 || this.#isClosed) return;
+    if (
+      this.#running !== null ||
+      this.#cancelTimer !== null ||
+      this.#queue.length === 0 ||
+      this.#isClosed
+    )
+      return;
     const waitMs = this.#nextAtMs - this.#parts.runtime.now();
     if (waitMs <= 0) {
       this.#start();

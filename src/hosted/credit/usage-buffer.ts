@@ -1,4 +1,5 @@
-// What was used since the last batch: counters by key, method and hour, and free compute units by month. Counts; knows no price and no store.
+// What was used since the last batch: counters by key, method and hour, and free compute units by
+// month. Counts; knows no price and no store.
 
 import type { AllowanceMonthTable, UsageHourTable } from "../../store/tables.ts";
 import type { OpenWallet, UsageCounter } from "./wallet.ts";
@@ -20,7 +21,9 @@ export interface UsageRows {
 
 /** Keys that a wallet keeps counters for; keys come and go. */
 const MAX_KEYS = 1_000;
-/** Rows of hours gone by that wait for the store; beyond, an hour's calls count for the next one. */
+/**
+ * Rows of hours gone by that wait for the store; beyond, an hour's calls count for the next one.
+ */
 const MAX_WAITING = 500_000;
 const HOUR_MS = 3_600_000;
 
@@ -58,7 +61,10 @@ export class UsageBuffer {
   /** Counts a call of a wallet's account, of which so much was charged. */
   count(wallet: OpenWallet, call: Counted, chargedN: number): void {
     const last = wallet.lastCounter;
-    const counter = last !== null && last.keyId === call.keyId && last.method === call.method ? last : counterOf(wallet, call);
+    const counter =
+      last !== null && last.keyId === call.keyId && last.method === call.method
+        ? last
+        : counterOf(wallet, call);
     if (counter.calls === 0) this.#counters.push(counter);
     counter.calls += 1;
     counter.cu += call.cu;
@@ -88,7 +94,11 @@ export class UsageBuffer {
       counter.chargeN = 0;
     }
     for (const wallet of this.#free) {
-      this.#pastFree.push({ account_id: wallet.accountId, month: BigInt(this.#month), used_cu: BigInt(wallet.freeNewCu) });
+      this.#pastFree.push({
+        account_id: wallet.accountId,
+        month: BigInt(this.#month),
+        used_cu: BigInt(wallet.freeNewCu),
+      });
       wallet.freeNewCu = 0;
     }
     this.#counters = [];
@@ -132,7 +142,11 @@ function rowOf(it: UsageCounter, hour: number): UsageHourTable {
 }
 
 /** Adds up neighbours that are the same row: no row stands twice in a batch. */
-function merged<Row>(rows: readonly Row[], order: (a: Row, b: Row) => number, add: (a: Row, b: Row) => Row): readonly Row[] {
+function merged<Row>(
+  rows: readonly Row[],
+  order: (a: Row, b: Row) => number,
+  add: (a: Row, b: Row) => Row,
+): readonly Row[] {
   const out: Row[] = [];
   for (const row of rows) {
     const last = out.at(-1);
@@ -144,7 +158,12 @@ function merged<Row>(rows: readonly Row[], order: (a: Row, b: Row) => number, ad
 
 /** The order in which every node writes, so that no two wait for each other. */
 function usageOrder(a: UsageHourTable, b: UsageHourTable): number {
-  return compare(a.account_id, b.account_id) || compare(a.hour, b.hour) || compare(a.key_id, b.key_id) || compare(a.method, b.method);
+  return (
+    compare(a.account_id, b.account_id) ||
+    compare(a.hour, b.hour) ||
+    compare(a.key_id, b.key_id) ||
+    compare(a.method, b.method)
+  );
 }
 
 function addUsage(a: UsageHourTable, b: UsageHourTable): UsageHourTable {

@@ -1,5 +1,5 @@
-// The wallet of one account on this node: what is here, what is held for calls under way, what was spent and not written yet. Pure arithmetic on
-// one record: no clock, no store.
+// The wallet of one account on this node: what is here, what is held for calls under way, what was
+// spent and not written yet. Pure arithmetic on one record: no clock, no store.
 import type { LeaseGrant, LeaseRequest } from "./lease.ts";
 
 /** Money of one account that this node may spend without asking; nano-USD as safe integers. */
@@ -8,7 +8,10 @@ export interface Wallet {
   readonly availableN: number;
   /** What the last answer of the store said. */
   readonly state: "unknown" | "open" | "empty" | "unreachable";
-  /** Since when nothing is left of the account anywhere, on the wall clock, as that answer said; null = something was. */
+  /**
+   * Since when nothing is left of the account anywhere, on the wall clock, as that answer said;
+   * null = something was.
+   */
   readonly exhaustedAtMs: number | null;
 }
 
@@ -27,7 +30,10 @@ export interface Waiter {
   readonly run: () => void;
 }
 
-/** A wallet with its insides. A class because it has an identity, and because there may be very many. */
+/**
+ * A wallet with its insides. A class because it has an identity, and because there may be very
+ * many.
+ */
 export class OpenWallet implements Wallet {
   readonly accountId: string;
   state: Wallet["state"] = "unknown";
@@ -55,7 +61,10 @@ export class OpenWallet implements Wallet {
   /** What the calls that found too little since the last ask cost: together, and the largest. */
   shortN = 0;
   needN = 0;
-  /** The store has been told that what is left here is too little for a call, since something was left here for the last time. */
+  /**
+   * The store has been told that what is left here is too little for a call, since something was
+   * left here for the last time.
+   */
   hasToldShort = false;
   /** When an empty wallet may ask again. */
   askAgainAtMs = 0;
@@ -77,7 +86,10 @@ export class OpenWallet implements Wallet {
   counters: Map<string, Map<string, UsageCounter>> | null = null;
   lastCounter: UsageCounter | null = null;
 
-  constructor(accountId: string, { nowMs, isKept }: { readonly nowMs: number; readonly isKept: boolean }) {
+  constructor(
+    accountId: string,
+    { nowMs, isKept }: { readonly nowMs: number; readonly isKept: boolean },
+  ) {
     this.accountId = accountId;
     this.usedAtMs = nowMs;
     this.isKept = isKept;
@@ -98,7 +110,8 @@ export function takeBack(wallet: OpenWallet, heldN: number, chargeN: number): nu
     ownN = Math.max(0, heldN - wallet.orphanN);
     wallet.orphanN -= heldN - ownN;
   }
-  if (ownN > wallet.heldN || chargeN > heldN) throw new RangeError(`a call of ${wallet.accountId} gives back or costs more than it held`);
+  if (ownN > wallet.heldN || chargeN > heldN)
+    throw new RangeError(`a call of ${wallet.accountId} gives back or costs more than it held`);
   const chargedN = Math.min(chargeN, ownN);
   wallet.heldN -= ownN;
   wallet.availableN += ownN - chargedN;
@@ -120,16 +133,29 @@ export function leaseRequestOf(wallet: OpenWallet, nowMs: number, minSliceN: num
   if (wallet.grantedAtMs > 0) {
     const usedN = Math.max(0, wallet.topN - wallet.availableN);
     const rateN = usedN / Math.max(SHORTEST_MS, nowMs - wallet.grantedAtMs);
-    wallet.wantN = Math.ceil(Math.min(rateN * LEASED_MS, Math.max(minSliceN, wallet.wantN) * MAX_GROWTH));
+    wallet.wantN = Math.ceil(
+      Math.min(rateN * LEASED_MS, Math.max(minSliceN, wallet.wantN) * MAX_GROWTH),
+    );
   }
   const asksMoney = shortN > 0 || wallet.availableN < wallet.lowWaterN;
   wallet.shortN = 0;
   wallet.needN = 0;
-  return { accountId, shortN, needN, wantN: asksMoney ? Math.max(minSliceN, wallet.wantN) : 0, hereN: wallet.availableN + wallet.heldN, grantedN };
+  return {
+    accountId,
+    shortN,
+    needN,
+    wantN: asksMoney ? Math.max(minSliceN, wallet.wantN) : 0,
+    hereN: wallet.availableN + wallet.heldN,
+    grantedN,
+  };
 }
 
 /** Puts into a wallet what the store answered. */
-export function receive(wallet: OpenWallet, answer: LeaseGrant, { nowMs, month }: { readonly nowMs: number; readonly month: number }): void {
+export function receive(
+  wallet: OpenWallet,
+  answer: LeaseGrant,
+  { nowMs, month }: { readonly nowMs: number; readonly month: number },
+): void {
   const receivedN = answer.grantedN - wallet.grantedN;
   wallet.grantedN = answer.grantedN;
   wallet.isInDoubt = false;
@@ -142,13 +168,25 @@ export function receive(wallet: OpenWallet, answer: LeaseGrant, { nowMs, month }
     wallet.topN = wallet.availableN;
     wallet.grantedAtMs = nowMs;
   }
-  wallet.lowWaterN = answer.leftN > 0 ? Math.floor(Math.min(Math.max(wallet.wantN, receivedN), wallet.availableN) * LOW_WATER) : 0;
-  wallet.freeCu = wallet.freeMonth === month ? Math.max(wallet.freeCu, answer.usedCu) : answer.usedCu + wallet.freeNewCu;
+  wallet.lowWaterN =
+    answer.leftN > 0
+      ? Math.floor(Math.min(Math.max(wallet.wantN, receivedN), wallet.availableN) * LOW_WATER)
+      : 0;
+  wallet.freeCu =
+    wallet.freeMonth === month
+      ? Math.max(wallet.freeCu, answer.usedCu)
+      : answer.usedCu + wallet.freeNewCu;
   wallet.freeMonth = month;
 }
 
-/** Whether less than any call costs is here, and was in the store when it was last asked: then the account may have run out. */
-export function mayHaveRunOut({ availableN, heldN, storeN }: OpenWallet, smallestN: number): boolean {
+/**
+ * Whether less than any call costs is here, and was in the store when it was last asked: then the
+ * account may have run out.
+ */
+export function mayHaveRunOut(
+  { availableN, heldN, storeN }: OpenWallet,
+  smallestN: number,
+): boolean {
   return availableN + heldN < smallestN && storeN < smallestN;
 }
 

@@ -1,5 +1,5 @@
-// Changes of keys that exist: other profiles or another name, another secret, the end. Each is one transaction and is told after it.
-// Changes of one key wait for each other.
+// Changes of keys that exist: other profiles or another name, another secret, the end. Each is one
+// transaction and is told after it. Changes of one key wait for each other.
 import type { Transaction } from "kysely";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
@@ -34,12 +34,19 @@ export interface KeyPatch extends ProfileChoice {
 export type KeyRefusal = ApiFault<"not_found" | "key_revoked">;
 
 /** Changes name and profiles; what is as it should be already is no change. */
-export async function patchKey(parts: ChangeParts, ref: KeyRef, patch: KeyPatch): Promise<KeyRecord | KeyRefusal | ApiFault<"invalid_field">> {
+export async function patchKey(
+  parts: ChangeParts,
+  ref: KeyRef,
+  patch: KeyPatch,
+): Promise<KeyRecord | KeyRefusal | ApiFault<"invalid_field">> {
   const { nowMs } = parts;
   return changed(parts, ref, async (tx) => {
     const key = await lockedKey(parts, tx, ref);
     if ("kind" in key) return key;
-    const profiles = chosenProfiles(key, patch, { known: patch.known, restriction: ref.scope.profiles });
+    const profiles = chosenProfiles(key, patch, {
+      known: patch.known,
+      restriction: ref.scope.profiles,
+    });
     if ("kind" in profiles) return profiles;
     const name = patch.name ?? key.name;
     if (isSame(key, { ...profiles, name })) return key;
@@ -57,20 +64,38 @@ export async function patchKey(parts: ChangeParts, ref: KeyRef, patch: KeyPatch)
   });
 }
 
-/** Changes a key in one transaction, and tells of it unless it was refused: the answer to a commit can be lost, and its repetition changes nothing. */
-async function changed<T>({ store, changes }: ChangeParts, { id }: KeyRef, run: (tx: Transaction<Tables>) => Promise<T>): Promise<T> {
+/**
+ * Changes a key in one transaction, and tells of it unless it was refused: the answer to a commit
+ * can be lost, and its repetition changes nothing.
+ */
+async function changed<T>(
+  { store, changes }: ChangeParts,
+  { id }: KeyRef,
+  run: (tx: Transaction<Tables>) => Promise<T>,
+): Promise<T> {
   let isRefused = false;
   try {
     const result = await store.transaction(run);
-    isRefused = typeof result === "object" && result !== null && "kind" in result && result.kind === "api_fault";
+    isRefused =
+      typeof result === "object" &&
+      result !== null &&
+      "kind" in result &&
+      result.kind === "api_fault";
     return result;
   } finally {
     if (!isRefused) await changes.key(id);
   }
 }
 
-function isSame(key: KeyRecord, { name, defaultProfile, allowedProfiles }: KeyProfiles & { readonly name: string }): boolean {
-  return key.name === name && key.defaultProfile === defaultProfile && slugsText(key.allowedProfiles) === slugsText(allowedProfiles);
+function isSame(
+  key: KeyRecord,
+  { name, defaultProfile, allowedProfiles }: KeyProfiles & { readonly name: string },
+): boolean {
+  return (
+    key.name === name &&
+    key.defaultProfile === defaultProfile &&
+    slugsText(key.allowedProfiles) === slugsText(allowedProfiles)
+  );
 }
 
 /** A secret that was just made. */
@@ -81,8 +106,15 @@ export interface Rotated {
   readonly previousValidUntilMs: number;
 }
 
-/** Gives a key a new secret. The present one works for `graceMs` more; one from the rotation before ends at once. */
-export async function rotateKey(parts: ChangeParts, ref: KeyRef, graceMs: number): Promise<Rotated | KeyRefusal> {
+/**
+ * Gives a key a new secret. The present one works for `graceMs` more; one from the rotation before
+ * ends at once.
+ */
+export async function rotateKey(
+  parts: ChangeParts,
+  ref: KeyRef,
+  graceMs: number,
+): Promise<Rotated | KeyRefusal> {
   const { nowMs } = parts;
   const secret = newSecret("key");
   const prefix = prefixOf(secret);
@@ -90,7 +122,10 @@ export async function rotateKey(parts: ChangeParts, ref: KeyRef, graceMs: number
   return changed(parts, ref, async (tx) => {
     const key = await lockedKey(parts, tx, ref);
     if ("kind" in key) return key;
-    await endSecrets(tx, ref.id, { nowMs, validUntil: graceMs === 0 ? ENDED : BigInt(previousValidUntilMs) });
+    await endSecrets(tx, ref.id, {
+      nowMs,
+      validUntil: graceMs === 0 ? ENDED : BigInt(previousValidUntilMs),
+    });
     await insertSecret(tx, ref.id, secret, nowMs);
     await tx
       .updateTable("api_key")
@@ -102,7 +137,10 @@ export async function rotateKey(parts: ChangeParts, ref: KeyRef, graceMs: number
 }
 
 /** Ends a key for good; does nothing to one that has ended. */
-export async function deleteKey(parts: ChangeParts, ref: KeyRef): Promise<"deleted" | ApiFault<"not_found">> {
+export async function deleteKey(
+  parts: ChangeParts,
+  ref: KeyRef,
+): Promise<"deleted" | ApiFault<"not_found">> {
   return changed(parts, ref, async (tx) => {
     const key = await lockedKey(parts, tx, ref);
     if ("kind" in key) return key.code === "not_found" ? notFound() : "deleted";
@@ -118,19 +156,40 @@ export async function deleteKey(parts: ChangeParts, ref: KeyRef): Promise<"delet
 /** In the past by every clock. */
 const ENDED = 0n;
 
-/** Secrets that have ended are forgotten, one still valid from the rotation before ends, the present one ends at `validUntil`. */
+/**
+ * Secrets that have ended are forgotten, one still valid from the rotation before ends, the present
+ * one ends at `validUntil`.
+ */
 async function endSecrets(
   tx: Transaction<Tables>,
   keyId: string,
   { nowMs, validUntil }: { readonly nowMs: number; readonly validUntil: bigint },
 ): Promise<void> {
-  await tx.deleteFrom("key_secret").where("key_id", "=", keyId).where("valid_until", "<=", BigInt(nowMs)).execute();
-  await tx.updateTable("key_secret").set({ valid_until: ENDED }).where("key_id", "=", keyId).where("valid_until", "is not", null).execute();
-  await tx.updateTable("key_secret").set({ valid_until: validUntil }).where("key_id", "=", keyId).where("valid_until", "is", null).execute();
+  await tx
+    .deleteFrom("key_secret")
+    .where("key_id", "=", keyId)
+    .where("valid_until", "<=", BigInt(nowMs))
+    .execute();
+  await tx
+    .updateTable("key_secret")
+    .set({ valid_until: ENDED })
+    .where("key_id", "=", keyId)
+    .where("valid_until", "is not", null)
+    .execute();
+  await tx
+    .updateTable("key_secret")
+    .set({ valid_until: validUntil })
+    .where("key_id", "=", keyId)
+    .where("valid_until", "is", null)
+    .execute();
 }
 
 /** A key that works, and that nobody else changes until the transaction ends. */
-async function lockedKey({ store, nowMs }: ChangeParts, tx: Transaction<Tables>, { id, scope }: KeyRef): Promise<KeyRecord | KeyRefusal> {
+async function lockedKey(
+  { store, nowMs }: ChangeParts,
+  tx: Transaction<Tables>,
+  { id, scope }: KeyRef,
+): Promise<KeyRecord | KeyRefusal> {
   await tx
     .selectFrom("api_key")
     .select("id")
@@ -144,5 +203,7 @@ async function lockedKey({ store, nowMs }: ChangeParts, tx: Transaction<Tables>,
 }
 
 function notFound(): ApiFault<"not_found"> {
-  return apiFault("not_found", "no key of the account has this id", { nextAction: "GET /api/v1/keys lists the keys with their ids" });
+  return apiFault("not_found", "no key of the account has this id", {
+    nextAction: "GET /api/v1/keys lists the keys with their ids",
+  });
 }

@@ -1,4 +1,5 @@
-// New keys: anonymous ones with a grant, ones with a new account, and more for an account. Knows no limit but the number of keys.
+// New keys: anonymous ones with a grant, ones with a new account, and more for an account. Knows no
+// limit but the number of keys.
 import type { Transaction } from "kysely";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { lockAccount, post } from "../../ledger/ledger.ts";
@@ -21,26 +22,51 @@ export interface NewKey {
 }
 
 /** Makes an anonymous key: an account of its own with a starting grant in nano-USD. */
-export function createAnonymousKey(store: Store, { name, grantN }: { readonly name: string; readonly grantN: bigint }, nowMs: number): Promise<NewKey> {
+export function createAnonymousKey(
+  store: Store,
+  { name, grantN }: { readonly name: string; readonly grantN: bigint },
+  nowMs: number,
+): Promise<NewKey> {
   return store.transaction(async (tx) => {
     const key = await insertAnonymousKey(tx, name, nowMs);
     const { accountId } = key;
-    if (grantN > 0n) await post(tx, { kind: "grant", idemKey: `grant:${accountId}`, accountId, amountN: grantN, atMs: nowMs });
+    if (grantN > 0n)
+      await post(tx, {
+        kind: "grant",
+        idemKey: `grant:${accountId}`,
+        accountId,
+        amountN: grantN,
+        atMs: nowMs,
+      });
     return key;
   });
 }
 
-/** Makes an anonymous key and its account with nothing in it, within a transaction that does more. */
-export async function insertAnonymousKey(tx: Transaction<Tables>, name: string, nowMs: number): Promise<NewKey> {
+/**
+ * Makes an anonymous key and its account with nothing in it, within a transaction that does more.
+ */
+export async function insertAnonymousKey(
+  tx: Transaction<Tables>,
+  name: string,
+  nowMs: number,
+): Promise<NewKey> {
   const accountId = await insertAccount(tx, "anonymous", nowMs);
   return insertKey(tx, { accountId, agentId: null, name, profiles: EVERY_PROFILE }, nowMs);
 }
 
 /** Makes an account with nothing in it, its agent and its first key. */
-export function createAccount(store: Store, { name, profiles }: { readonly name: string; readonly profiles: KeyProfiles }, nowMs: number): Promise<NewKey> {
+export function createAccount(
+  store: Store,
+  { name, profiles }: { readonly name: string; readonly profiles: KeyProfiles },
+  nowMs: number,
+): Promise<NewKey> {
   return store.transaction(async (tx) => {
     const accountId = await insertAccount(tx, "account", nowMs);
-    const made = await insertManagementToken(tx, { accountId, name, profiles: null, readOnly: false, expiresAtMs: null }, nowMs);
+    const made = await insertManagementToken(
+      tx,
+      { accountId, name, profiles: null, readOnly: false, expiresAtMs: null },
+      nowMs,
+    );
     const key = await insertKey(tx, { accountId, agentId: made.agent.id, name, profiles }, nowMs);
     return { ...key, token: made.token };
   });
@@ -55,9 +81,21 @@ export function addKey(
   return store.transaction(async (tx) => {
     // Two that are added at once wait for each other here, so that both are counted.
     await lockAccount(tx, key.accountId);
-    const account = await tx.selectFrom("account").select("merged_into").where("id", "=", key.accountId).executeTakeFirst();
-    if (account?.merged_into != null) return apiFault("already_claimed", "the account has been claimed: it has no keys of its own any more");
-    if ((await liveKeys(tx, key.accountId)) >= key.maxKeys) return apiFault("key_limit", `the account has ${key.maxKeys} keys, which is the most it may have`);
+    const account = await tx
+      .selectFrom("account")
+      .select("merged_into")
+      .where("id", "=", key.accountId)
+      .executeTakeFirst();
+    if (account?.merged_into != null)
+      return apiFault(
+        "already_claimed",
+        "the account has been claimed: it has no keys of its own any more",
+      );
+    if ((await liveKeys(tx, key.accountId)) >= key.maxKeys)
+      return apiFault(
+        "key_limit",
+        `the account has ${key.maxKeys} keys, which is the most it may have`,
+      );
     return insertKey(tx, key, nowMs);
   });
 }
@@ -72,9 +110,19 @@ export interface NewKeyRow {
 }
 
 /** Makes an account with nothing in it; returns its id. */
-export async function insertAccount(tx: Transaction<Tables>, kind: AccountKind, nowMs: number): Promise<string> {
+export async function insertAccount(
+  tx: Transaction<Tables>,
+  kind: AccountKind,
+  nowMs: number,
+): Promise<string> {
   const id = newId("acc", nowMs);
-  const nothing = { balance_n: 0n, funded_n: 0n, first_paid_at: null, exhausted_at: null, merged_into: null };
+  const nothing = {
+    balance_n: 0n,
+    funded_n: 0n,
+    first_paid_at: null,
+    exhausted_at: null,
+    merged_into: null,
+  };
   await tx
     .insertInto("account")
     .values({ ...nothing, id, kind, created_at: BigInt(nowMs) })
@@ -82,9 +130,20 @@ export async function insertAccount(tx: Transaction<Tables>, kind: AccountKind, 
   return id;
 }
 
-async function insertKey(tx: Transaction<Tables>, { accountId, agentId, name, profiles }: NewKeyRow, nowMs: number): Promise<NewKey> {
+async function insertKey(
+  tx: Transaction<Tables>,
+  { accountId, agentId, name, profiles }: NewKeyRow,
+  nowMs: number,
+): Promise<NewKey> {
   const secret = newSecret("key");
-  const key = { kind: "new_key", id: newId("key", nowMs), accountId, secret, prefix: prefixOf(secret), token: null } as const;
+  const key = {
+    kind: "new_key",
+    id: newId("key", nowMs),
+    accountId,
+    secret,
+    prefix: prefixOf(secret),
+    token: null,
+  } as const;
   await tx
     .insertInto("api_key")
     .values({
@@ -105,9 +164,19 @@ async function insertKey(tx: Transaction<Tables>, { accountId, agentId, name, pr
 }
 
 /** Makes a key answer to one more secret. */
-export async function insertSecret(tx: Transaction<Tables>, keyId: string, secret: string, nowMs: number): Promise<void> {
+export async function insertSecret(
+  tx: Transaction<Tables>,
+  keyId: string,
+  secret: string,
+  nowMs: number,
+): Promise<void> {
   await tx
     .insertInto("key_secret")
-    .values({ secret_hash: hashOf(secret), key_id: keyId, valid_until: null, created_at: BigInt(nowMs) })
+    .values({
+      secret_hash: hashOf(secret),
+      key_id: keyId,
+      valid_until: null,
+      created_at: BigInt(nowMs),
+    })
     .execute();
 }

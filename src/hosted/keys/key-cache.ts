@@ -1,4 +1,5 @@
-// Who the secrets belong to, in memory: looked up once, forgotten when they change. Knows keys and accounts, and nothing of what they ask for.
+// Who the secrets belong to, in memory: looked up once, forgotten when they change. Knows keys and
+// accounts, and nothing of what they ask for.
 
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
@@ -25,7 +26,10 @@ import {
 export interface KeyCache {
   /** Whose secret it is; null = that has to be looked up. `digest` is the secret's. */
   identify(secret: string, digest: string): KeyContext | Fault | null;
-  /** Looks a secret up, by its digest, for a caller at an IP address. Calls back once, unless the returned function was called before. */
+  /**
+   * Looks a secret up, by its digest, for a caller at an IP address. Calls back once, unless the
+   * returned function was called before.
+   */
   find(digest: string, address: string, done: (found: KeyContext | Fault) => void): () => void;
   /** A key has changed: reads it again, and closes its sockets if they may not stay. */
   keyChanged(keyId: string): Promise<void>;
@@ -48,7 +52,12 @@ export interface KeyCacheLimits {
 }
 
 /** The bounds used unless a test tightens them. */
-export const KEY_CACHE_LIMITS: KeyCacheLimits = { maxHolders: 250_000, maxUnknown: 10_000, unknownMs: 10_000, maxLookups: 256 };
+export const KEY_CACHE_LIMITS: KeyCacheLimits = {
+  maxHolders: 250_000,
+  maxUnknown: 10_000,
+  unknownMs: 10_000,
+  maxLookups: 256,
+};
 
 /** What holders are kept with. */
 export interface KeyCacheParts {
@@ -80,7 +89,10 @@ type Found = (found: KeyContext | Fault) => void;
 class HolderCache implements KeyCache {
   readonly #parts: KeyCacheParts;
   readonly #keyCache = new Map<string, KeyContext>();
-  /** Accounts that may have several keys, with how many of them are here. An anonymous one has a single key. */
+  /**
+   * Accounts that may have several keys, with how many of them are here. An anonymous one has a
+   * single key.
+   */
   readonly #payers = new Map<string, { readonly payer: AccountState; keyCache: number }>();
   /** When a secret was found to be nobody's. */
   readonly #unknown = new Map<string, number>();
@@ -102,13 +114,15 @@ class HolderCache implements KeyCache {
   identify(secret: string, digest: string): KeyContext | Fault | null {
     const keyContext = this.#keyCache.get(digest);
     if (keyContext?.bounds.doubtful === true) return null;
-    if (keyContext !== undefined) return endOf(keyContext, this.#parts.runtime.wallMs()) ?? keyContext;
+    if (keyContext !== undefined)
+      return endOf(keyContext, this.#parts.runtime.wallMs()) ?? keyContext;
     const kind = readSecret(secret);
     if (kind === null) return KEY_REFUSALS.malformed;
     if (kind !== "key") return kind === "token" ? KEY_REFUSALS.notAKey : KEY_REFUSALS.malformed;
     const atMs = this.#unknown.get(digest);
     if (atMs === undefined) return null;
-    if (this.#parts.runtime.now() - atMs < this.#parts.limits.unknownMs) return KEY_REFUSALS.unknown;
+    if (this.#parts.runtime.now() - atMs < this.#parts.limits.unknownMs)
+      return KEY_REFUSALS.unknown;
     this.#unknown.delete(digest);
     return null;
   }
@@ -155,11 +169,19 @@ class HolderCache implements KeyCache {
   #mayLookUp(address: string): Fault | null {
     if (this.#waiting.size >= this.#parts.limits.maxLookups) return KEY_REFUSALS.busy;
     const retryAfterMs = this.#parts.misses.waitMs(address, this.#parts.runtime.now());
-    return retryAfterMs === 0 ? null : fault("rate_limit_exceeded", "too many keys that do not exist were tried from this address", { retryAfterMs });
+    return retryAfterMs === 0
+      ? null
+      : fault(
+          "rate_limit_exceeded",
+          "too many keys that do not exist were tried from this address",
+          { retryAfterMs },
+        );
   }
 
   async #lookUp(digest: string, address: string): Promise<void> {
-    const tooLate = this.#parts.runtime.after(LONGEST_WAIT_MS, () => this.#answer(digest, KEY_REFUSALS.unreachable));
+    const tooLate = this.#parts.runtime.after(LONGEST_WAIT_MS, () =>
+      this.#answer(digest, KEY_REFUSALS.unreachable),
+    );
     let found: KeyContext | Fault;
     try {
       found = await this.#read(digest);
@@ -187,7 +209,10 @@ class HolderCache implements KeyCache {
     }
   }
 
-  /** What the store says of a secret; remembered either way. What was read while this key or its account changed is read again. */
+  /**
+   * What the store says of a secret; remembered either way. What was read while this key or its
+   * account changed is read again.
+   */
   async #read(digest: string): Promise<KeyContext | Fault> {
     this.#reading++;
     try {
@@ -195,8 +220,15 @@ class HolderCache implements KeyCache {
         const since = this.#changes;
         const row = await keyRow(this.#parts.store, digest);
         if (row === undefined) return this.#nobody(digest);
-        const own = row.kind === "account" ? await ownProfiles(this.#parts.store, row.account_id, this.#parts.runtime.wallMs) : null;
-        if ((this.#changedAt.get(row.key_id) ?? 0) <= since && (this.#changedAt.get(row.account_id) ?? 0) <= since) return this.#holderOf(digest, row, own);
+        const own =
+          row.kind === "account"
+            ? await ownProfiles(this.#parts.store, row.account_id, this.#parts.runtime.wallMs)
+            : null;
+        if (
+          (this.#changedAt.get(row.key_id) ?? 0) <= since &&
+          (this.#changedAt.get(row.account_id) ?? 0) <= since
+        )
+          return this.#holderOf(digest, row, own);
       }
       throw new Error("a key changes faster than it can be read");
     } finally {
@@ -223,7 +255,10 @@ class HolderCache implements KeyCache {
     return end ?? keyContext;
   }
 
-  /** The key of a caller has come to another account: who paid until now gives back what is leased. The caller is kept anew after this. */
+  /**
+   * The key of a caller has come to another account: who paid until now gives back what is leased.
+   * The caller is kept anew after this.
+   */
   #changePayer(digest: string, keyContext: KeyContext, payer: AccountState): void {
     this.#parts.credit.evict(keyContext.payer.id);
     this.#forget(digest, keyContext);
@@ -251,7 +286,10 @@ class HolderCache implements KeyCache {
     if (shared !== undefined && --shared.keyCache === 0) this.#payers.delete(keyContext.payer.id);
   }
 
-  /** Reads those in memory again that a change is about. Whatever cannot be read opens nothing until it can. */
+  /**
+   * Reads those in memory again that a change is about. Whatever cannot be read opens nothing until
+   * it can.
+   */
   async #readAgain(id: string, concerns: (keyContext: KeyContext) => boolean): Promise<void> {
     this.#changes++;
     if (this.#reading > 0) this.#changedAt.set(id, this.#changes);
@@ -269,7 +307,8 @@ class HolderCache implements KeyCache {
     } catch (error) {
       this.#parts.onError(error);
       keyContext.bounds = { ...keyContext.bounds, doubtful: true };
-      if (keyContext.openSockets !== null) this.#parts.runtime.after(DOUBT_MS, () => void this.#refresh(digest, keyContext));
+      if (keyContext.openSockets !== null)
+        this.#parts.runtime.after(DOUBT_MS, () => void this.#refresh(digest, keyContext));
     }
   }
 

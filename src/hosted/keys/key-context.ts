@@ -1,4 +1,5 @@
-// A caller with a key and the account that pays: what is kept of them in memory, how they are read from the store, and why a secret opens nothing.
+// A caller with a key and the account that pays: what is kept of them in memory, how they are read
+// from the store, and why a secret opens nothing.
 import type { ManagedSlug } from "../../core/billing/access.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { hashOfDigest } from "../../secrets/secret.ts";
@@ -60,10 +61,20 @@ export interface KeyBounds {
 }
 
 /** The bounds of most secrets; one record for all of them, since there are many. */
-export const UNBOUND: KeyBounds = { allowed: null, validUntilMs: null, revoked: false, doubtful: false };
+export const UNBOUND: KeyBounds = {
+  allowed: null,
+  validUntilMs: null,
+  revoked: false,
+  doubtful: false,
+};
 
 /** Why a socket is closed for a reason of its key. */
-export type SocketEnd = "key_revoked" | "balance_exhausted" | "default_profile_changed" | "custom_access_expired" | "forbidden";
+export type SocketEnd =
+  | "key_revoked"
+  | "balance_exhausted"
+  | "default_profile_changed"
+  | "custom_access_expired"
+  | "forbidden";
 
 /** Why a secret does not open anything any more; null = it does. */
 export function endOf({ bounds }: KeyContext, wallMs: number): Fault | null {
@@ -73,12 +84,18 @@ export function endOf({ bounds }: KeyContext, wallMs: number): Fault | null {
   return validUntilMs !== null && wallMs >= validUntilMs ? KEY_REFUSALS.replaced : null;
 }
 
-const SUPPLY = "create a key with POST /api/v1/agent/keys and send it in the path (/rpc/k/{key}/…), as Authorization: Bearer or as X-Svc-Api-Key";
+const SUPPLY =
+  "create a key with POST /api/v1/agent/keys and send it in the path (/rpc/k/{key}/…), as " +
+  "Authorization: Bearer or as X-Svc-Api-Key";
 
 /** Why a secret opens nothing. */
 export const KEY_REFUSALS = {
-  malformed: fault("unauthorized", "this is not an RPC key: it is cut off or mistyped", { nextAction: SUPPLY }),
-  notAKey: fault("unauthorized", "this is a management token, and RPC needs a key", { nextAction: SUPPLY }),
+  malformed: fault("unauthorized", "this is not an RPC key: it is cut off or mistyped", {
+    nextAction: SUPPLY,
+  }),
+  notAKey: fault("unauthorized", "this is a management token, and RPC needs a key", {
+    nextAction: SUPPLY,
+  }),
   unknown: fault("unauthorized", "no RPC key is like this one", { nextAction: SUPPLY }),
   revoked: fault("key_revoked", "this RPC key has been revoked"),
   replaced: fault("key_revoked", "this RPC key was replaced when it was rotated"),
@@ -95,15 +112,29 @@ export function keyRow({ db }: Pick<Store, "db">, digest: string) {
     .selectFrom("key_secret")
     .innerJoin("api_key", "api_key.id", "key_secret.key_id")
     .innerJoin("account", "account.id", "api_key.account_id")
-    .select(["api_key.id as key_id", "api_key.account_id", "api_key.default_profile", "api_key.allowed_profiles", "api_key.revoked_at"])
-    .select(["key_secret.valid_until", "account.kind", "account.first_paid_at", "account.exhausted_at", "account.funded_n"])
+    .select([
+      "api_key.id as key_id",
+      "api_key.account_id",
+      "api_key.default_profile",
+      "api_key.allowed_profiles",
+      "api_key.revoked_at",
+    ])
+    .select([
+      "key_secret.valid_until",
+      "account.kind",
+      "account.first_paid_at",
+      "account.exhausted_at",
+      "account.funded_n",
+    ])
     .where("key_secret.secret_hash", "=", hashOfDigest(digest))
     .executeTakeFirst();
 }
 
 /** An account nothing is known of yet. */
 export function accountStateOf(row: KeyContextRow): AccountState {
-  return row.kind === "account" ? new AccountPayer(row.account_id) : new AnonymousPayer(row.account_id);
+  return row.kind === "account"
+    ? new AccountPayer(row.account_id)
+    : new AnonymousPayer(row.account_id);
 }
 
 /** Classes only so that what all have in common is not stored with each: there are many. */
@@ -157,7 +188,10 @@ export function update(keyContext: KeyContext, row: KeyContextRow, own: OwnProfi
   keyContext.bounds = boundsOf(row);
   payer.own = own;
   if (payer.fullAtMs !== null) dropBuckets(payer.fullAtMs, own);
-  payer.paid = row.first_paid_at === null ? null : { exhaustedAtMs: msOf(row.exhausted_at), fundedN: Number(row.funded_n) };
+  payer.paid =
+    row.first_paid_at === null
+      ? null
+      : { exhaustedAtMs: msOf(row.exhausted_at), fundedN: Number(row.funded_n) };
 }
 
 /** Drops the buckets of profiles that are gone. */
@@ -167,9 +201,15 @@ function dropBuckets(fullAtMs: Map<string, number>, own: OwnProfiles | null): vo
 }
 
 function boundsOf(row: KeyContextRow): KeyBounds {
-  if (row.allowed_profiles === null && row.valid_until === null && row.revoked_at === null) return UNBOUND;
+  if (row.allowed_profiles === null && row.valid_until === null && row.revoked_at === null)
+    return UNBOUND;
   const allowed = row.allowed_profiles === null ? null : parseSlugs(row.allowed_profiles);
-  return { allowed, validUntilMs: msOf(row.valid_until), revoked: row.revoked_at !== null, doubtful: false };
+  return {
+    allowed,
+    validUntilMs: msOf(row.valid_until),
+    revoked: row.revoked_at !== null,
+    doubtful: false,
+  };
 }
 
 function msOf(at: bigint | null): number | null {

@@ -1,4 +1,5 @@
-// Which profiles a key is given: what was asked for, within what its account and the token that asks can reach. Pure; knows no table.
+// Which profiles a key is given: what was asked for, within what its account and the token that
+// asks can reach. Pure; knows no table.
 import type { ManagedSlug } from "../../core/billing/access.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 
@@ -28,25 +29,50 @@ export interface ProfileScope {
 export const EVERY_PROFILE: KeyProfiles = { defaultProfile: null, allowedProfiles: null };
 
 /** The profiles of a key after a choice, or what is wrong with it. */
-export function chosenProfiles(current: KeyProfiles, choice: ProfileChoice, { known, restriction }: ProfileScope): KeyProfiles | ApiFault<"invalid_field"> {
+export function chosenProfiles(
+  current: KeyProfiles,
+  choice: ProfileChoice,
+  { known, restriction }: ProfileScope,
+): KeyProfiles | ApiFault<"invalid_field"> {
   const reach = restriction === null ? known : known.filter((it) => restriction.includes(it));
-  const unknown = (choice.allowedProfiles ?? []).flatMap((it, i) => (reach.includes(it) ? [] : [`allowed_profiles[${i}]`]));
-  if (choice.defaultProfile != null && !reach.includes(choice.defaultProfile)) unknown.push("default_profile");
-  if (unknown.length > 0) return apiFault("invalid_field", `no profile of the account has this slug: ${unknown.join(", ")}`, advice(unknown, reach));
-  const wanted = choice.allowedProfiles === undefined ? current.allowedProfiles : choice.allowedProfiles;
-  const allowedProfiles = wanted === null ? (restriction === null ? null : reach) : [...new Set(wanted)];
-  const asked = choice.defaultProfile === undefined ? current.defaultProfile : choice.defaultProfile;
-  if (allowedProfiles === null || allowedProfiles.includes(asked ?? DEFAULT_PROFILE)) return { defaultProfile: asked, allowedProfiles };
+  const unknown = (choice.allowedProfiles ?? []).flatMap((it, i) =>
+    reach.includes(it) ? [] : [`allowed_profiles[${i}]`],
+  );
+  if (choice.defaultProfile != null && !reach.includes(choice.defaultProfile))
+    unknown.push("default_profile");
+  if (unknown.length > 0)
+    return apiFault(
+      "invalid_field",
+      `no profile of the account has this slug: ${unknown.join(", ")}`,
+      advice(unknown, reach),
+    );
+  const wanted =
+    choice.allowedProfiles === undefined ? current.allowedProfiles : choice.allowedProfiles;
+  const allowedProfiles =
+    wanted === null ? (restriction === null ? null : reach) : [...new Set(wanted)];
+  const asked =
+    choice.defaultProfile === undefined ? current.defaultProfile : choice.defaultProfile;
+  if (allowedProfiles === null || allowedProfiles.includes(asked ?? DEFAULT_PROFILE))
+    return { defaultProfile: asked, allowedProfiles };
   if (choice.defaultProfile != null)
-    return apiFault("invalid_field", "default_profile is not one of allowed_profiles", advice(["default_profile"], allowedProfiles));
+    return apiFault(
+      "invalid_field",
+      "default_profile is not one of allowed_profiles",
+      advice(["default_profile"], allowedProfiles),
+    );
   return { defaultProfile: allowedProfiles[0] ?? null, allowedProfiles };
 }
 
 /** Whether a token may see a key: everything that the key reaches is within its restriction. */
-export function isWithin({ defaultProfile, allowedProfiles }: KeyProfiles, restriction: readonly string[] | null): boolean {
+export function isWithin(
+  { defaultProfile, allowedProfiles }: KeyProfiles,
+  restriction: readonly string[] | null,
+): boolean {
   if (restriction === null) return true;
   if (allowedProfiles === null) return false;
-  return [defaultProfile ?? DEFAULT_PROFILE, ...allowedProfiles].every((it) => restriction.includes(it));
+  return [defaultProfile ?? DEFAULT_PROFILE, ...allowedProfiles].every((it) =>
+    restriction.includes(it),
+  );
 }
 
 /** A list of slugs as a column keeps it. */
@@ -60,5 +86,8 @@ export function parseSlugs(text: string | null): readonly string[] | null {
 }
 
 function advice(details: readonly string[], allowed: readonly string[]) {
-  return { details, nextAction: allowed.length === 0 ? "leave the field out" : `use one of: ${allowed.join(", ")}` };
+  return {
+    details,
+    nextAction: allowed.length === 0 ? "leave the field out" : `use one of: ${allowed.join(", ")}`,
+  };
 }

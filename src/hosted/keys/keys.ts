@@ -1,4 +1,5 @@
-// Keys as they are read: by id, by secret, by account. Knows what a key is and who pays, not who may ask; changes stand in `change.ts`.
+// Keys as they are read: by id, by secret, by account. Knows what a key is and who pays, not who
+// may ask; changes stand in `change.ts`.
 import { type Kysely, sql } from "kysely";
 import { leasedN } from "../../ledger/leased-credit.ts";
 import { hashOf } from "../../secrets/secret.ts";
@@ -31,25 +32,49 @@ export interface KeyScope {
 }
 
 /** A key by its id, also a deleted one; null = there is none within the scope. */
-export async function keyById(db: Kysely<Tables>, id: string, scope: KeyScope, nowMs: number): Promise<KeyRecord | null> {
-  const row = await keyRows(db, nowMs).where("api_key.id", "=", id).where("api_key.account_id", "=", scope.accountId).executeTakeFirst();
+export async function keyById(
+  db: Kysely<Tables>,
+  id: string,
+  scope: KeyScope,
+  nowMs: number,
+): Promise<KeyRecord | null> {
+  const row = await keyRows(db, nowMs)
+    .where("api_key.id", "=", id)
+    .where("api_key.account_id", "=", scope.accountId)
+    .executeTakeFirst();
   const key = row === undefined ? null : keyOf(row);
   return key !== null && isWithin(key, scope.profiles) ? key : null;
 }
 
 /** The key of a secret; null = it opens nothing (any more). */
-export async function keyBySecret(store: Store, secret: string, nowMs: number): Promise<KeyRecord | null> {
+export async function keyBySecret(
+  store: Store,
+  secret: string,
+  nowMs: number,
+): Promise<KeyRecord | null> {
   const row = await keyRows(store.db, nowMs)
     .innerJoin("key_secret", "key_secret.key_id", "api_key.id")
     .where("key_secret.secret_hash", "=", hashOf(secret))
     .where("api_key.revoked_at", "is", null)
-    .where(({ eb, or }) => or([eb("key_secret.valid_until", "is", null), eb("key_secret.valid_until", ">", BigInt(nowMs))]))
+    .where(({ eb, or }) =>
+      or([
+        eb("key_secret.valid_until", "is", null),
+        eb("key_secret.valid_until", ">", BigInt(nowMs)),
+      ]),
+    )
     .executeTakeFirst();
   return row === undefined ? null : keyOf(row);
 }
 
-/** The same of a secret that may have ended, or whose key was deleted: for money that was paid for it. */
-export async function endedKeyBySecret(store: Pick<Store, "db">, secret: string, nowMs: number): Promise<KeyRecord | null> {
+/**
+ * The same of a secret that may have ended, or whose key was deleted: for money that was paid for
+ * it.
+ */
+export async function endedKeyBySecret(
+  store: Pick<Store, "db">,
+  secret: string,
+  nowMs: number,
+): Promise<KeyRecord | null> {
   const row = await keyRows(store.db, nowMs)
     .innerJoin("key_secret", "key_secret.key_id", "api_key.id")
     .where("key_secret.secret_hash", "=", hashOf(secret))
@@ -101,8 +126,22 @@ function keyRows(db: Kysely<Tables>, nowMs: number) {
   return db
     .selectFrom("api_key")
     .innerJoin("account", "account.id", "api_key.account_id")
-    .select(["api_key.id", "api_key.account_id", "api_key.name", "api_key.prefix", "api_key.default_profile", "api_key.allowed_profiles"])
-    .select(["api_key.revision", "api_key.created_at", "api_key.revoked_at", "account.kind", "account.balance_n", "account.funded_n"])
+    .select([
+      "api_key.id",
+      "api_key.account_id",
+      "api_key.name",
+      "api_key.prefix",
+      "api_key.default_profile",
+      "api_key.allowed_profiles",
+    ])
+    .select([
+      "api_key.revision",
+      "api_key.created_at",
+      "api_key.revoked_at",
+      "account.kind",
+      "account.balance_n",
+      "account.funded_n",
+    ])
     .select([leasedN.as("leased_n"), previous.as("previous_valid_until")]);
 }
 
@@ -120,7 +159,10 @@ function keyOf(row: KeyRow): KeyRecord {
     revision: Number(row.revision),
     createdAtMs: Number(row.created_at),
     revokedAtMs: row.revoked_at === null ? null : Number(row.revoked_at),
-    previousValidUntilMs: row.revoked_at !== null || row.previous_valid_until === null ? null : Number(row.previous_valid_until),
+    previousValidUntilMs:
+      row.revoked_at !== null || row.previous_valid_until === null
+        ? null
+        : Number(row.previous_valid_until),
     balanceN: row.balance_n + row.leased_n,
     fundedN: row.funded_n,
   };

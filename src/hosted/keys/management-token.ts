@@ -1,4 +1,5 @@
-// Agents: who manages an account, by management token. Knows their restrictions, not what they manage.
+// Agents: who manages an account, by management token. Knows their restrictions, not what they
+// manage.
 import type { Selectable, Transaction } from "kysely";
 import { hashOf, newId, newSecret } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
@@ -52,19 +53,33 @@ export async function insertManagementToken(
 }
 
 /** The agent of a token, also one that has ended; null = nobody's. */
-export async function managementTokenBySecret(store: Store, token: string): Promise<ManagementToken | null> {
-  const row = await store.db.selectFrom("agent").selectAll().where("token_hash", "=", hashOf(token)).executeTakeFirst();
+export async function managementTokenBySecret(
+  store: Store,
+  token: string,
+): Promise<ManagementToken | null> {
+  const row = await store.db
+    .selectFrom("agent")
+    .selectAll()
+    .where("token_hash", "=", hashOf(token))
+    .executeTakeFirst();
   return row === undefined ? null : agentOf(row);
 }
 
 /** Whether an agent's token still works. */
-export async function isManagementTokenValid({ db }: Store, id: string, nowMs: number): Promise<boolean> {
+export async function isManagementTokenValid(
+  { db }: Store,
+  id: string,
+  nowMs: number,
+): Promise<boolean> {
   const row = await db.selectFrom("agent").selectAll().where("id", "=", id).executeTakeFirst();
   return row !== undefined && managementTokenEnd(agentOf(row), nowMs) === null;
 }
 
 /** Why an agent's token opens nothing any more; null = it does. */
-export function managementTokenEnd({ revokedAtMs, expiresAtMs }: ManagementToken, nowMs: number): "revoked" | "expired" | null {
+export function managementTokenEnd(
+  { revokedAtMs, expiresAtMs }: ManagementToken,
+  nowMs: number,
+): "revoked" | "expired" | null {
   if (revokedAtMs !== null) return "revoked";
   return expiresAtMs !== null && nowMs >= expiresAtMs ? "expired" : null;
 }

@@ -1,7 +1,11 @@
-// What an account has of its own: Custom profiles by name, and until when it may use them. Read from the store for the hot path; days are added here.
-// Knows no document of a profile.
+// What an account has of its own: Custom profiles by name, and until when it may use them. Read
+// from the store for the hot path; days are added here. Knows no document of a profile.
 
-import { customServiceTiers, lapsedServiceTiers, type ServiceTier } from "../../core/billing/access.ts";
+import {
+  customServiceTiers,
+  lapsedServiceTiers,
+  type ServiceTier,
+} from "../../core/billing/access.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { lockAccount, type Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
@@ -18,22 +22,40 @@ export interface OwnProfiles {
 export const MAX_DELETED = 100;
 
 /** Reads what an account has; null = it never had a Custom profile. `wallMs` = the clock. */
-export async function ownProfiles({ db }: Pick<Store, "db">, accountId: string, wallMs: () => number): Promise<OwnProfiles | null> {
-  const rows = await db.selectFrom("profile").select(["slug", "sealed"]).where("account_id", "=", accountId).limit(MAX_ROWS).execute();
+export async function ownProfiles(
+  { db }: Pick<Store, "db">,
+  accountId: string,
+  wallMs: () => number,
+): Promise<OwnProfiles | null> {
+  const rows = await db
+    .selectFrom("profile")
+    .select(["slug", "sealed"])
+    .where("account_id", "=", accountId)
+    .limit(MAX_ROWS)
+    .execute();
   if (rows.length === 0) return null;
   const untilMs = await customUntilMs(db, accountId);
-  const services = new Map(rows.map(({ slug, sealed }) => [slug, sealed === null ? null : customServiceTiers(slug)]));
+  const services = new Map(
+    rows.map(({ slug, sealed }) => [slug, sealed === null ? null : customServiceTiers(slug)]),
+  );
   return {
     slugs: rows.flatMap(({ slug, sealed }) => (sealed === null ? [] : [slug])),
     servicesOf(slug) {
       const own = services.get(slug);
-      return own === undefined ? undefined : own === null || wallMs() >= untilMs ? lapsedServiceTiers() : own;
+      return own === undefined
+        ? undefined
+        : own === null || wallMs() >= untilMs
+          ? lapsedServiceTiers()
+          : own;
     },
   };
 }
 
 /** Until when an account has Custom access, on the wall clock; 0 = it never had. */
-export async function customUntilMs(db: Pick<Store["db"], "selectFrom">, accountId: string): Promise<number> {
+export async function customUntilMs(
+  db: Pick<Store["db"], "selectFrom">,
+  accountId: string,
+): Promise<number> {
   const row = await db
     .selectFrom("custom_access")
     .select((it) => it.fn.max("until_at").as("until_at"))
@@ -42,8 +64,15 @@ export async function customUntilMs(db: Pick<Store["db"], "selectFrom">, account
   return Number(row?.until_at ?? 0n);
 }
 
-/** Whether the operator has given an account Custom access that covers this moment: it need not buy days. */
-export async function isSubscribed(db: Pick<Store["db"], "selectFrom">, accountId: string, nowMs: number): Promise<boolean> {
+/**
+ * Whether the operator has given an account Custom access that covers this moment: it need not buy
+ * days.
+ */
+export async function isSubscribed(
+  db: Pick<Store["db"], "selectFrom">,
+  accountId: string,
+  nowMs: number,
+): Promise<boolean> {
   const now = BigInt(Math.floor(nowMs));
   const row = await db
     .selectFrom("custom_access")
@@ -73,7 +102,11 @@ export interface CustomTime {
 }
 
 /** Gives an account days of Custom access, from now or after those that it has. */
-export function grantCustomAccess(store: Store, days: CustomDays, nowMs: number): Promise<CustomTime | ApiFault<"not_found" | "account_merged">> {
+export function grantCustomAccess(
+  store: Store,
+  days: CustomDays,
+  nowMs: number,
+): Promise<CustomTime | ApiFault<"not_found" | "account_merged">> {
   return store.transaction((tx) => grantCustomAccessIn(tx, days, nowMs));
 }
 
@@ -85,11 +118,26 @@ export async function grantCustomAccessIn(
 ): Promise<CustomTime | ApiFault<"not_found" | "account_merged">> {
   // Two that are given at once wait for each other here, so that they follow each other.
   await lockAccount(tx, accountId);
-  const account = await tx.selectFrom("account").select("merged_into").where("id", "=", accountId).executeTakeFirst();
+  const account = await tx
+    .selectFrom("account")
+    .select("merged_into")
+    .where("id", "=", accountId)
+    .executeTakeFirst();
   if (account === undefined) return apiFault("not_found", "no account has this id");
-  if (account.merged_into !== null) return apiFault("account_merged", "the account was merged into another one");
-  const before = await tx.selectFrom("custom_access").selectAll().where("account_id", "=", accountId).where("source", "=", source).executeTakeFirst();
-  if (before !== undefined) return { kind: "custom_time", fromMs: Number(before.from_at), untilMs: Number(before.until_at) };
+  if (account.merged_into !== null)
+    return apiFault("account_merged", "the account was merged into another one");
+  const before = await tx
+    .selectFrom("custom_access")
+    .selectAll()
+    .where("account_id", "=", accountId)
+    .where("source", "=", source)
+    .executeTakeFirst();
+  if (before !== undefined)
+    return {
+      kind: "custom_time",
+      fromMs: Number(before.from_at),
+      untilMs: Number(before.until_at),
+    };
   const fromMs = Math.max(Math.floor(nowMs), await customUntilMs(tx, accountId));
   const untilMs = fromMs + days * DAY_MS;
   await tx

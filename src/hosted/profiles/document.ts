@@ -1,4 +1,5 @@
-// What the owner of a Custom profile writes down, and the provider sets that follow from it. Pure; knows no table, and shows no address.
+// What the owner of a Custom profile writes down, and the provider sets that follow from it. Pure;
+// knows no table, and shows no address.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import type { Profile, Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
@@ -45,7 +46,10 @@ export interface ProfileName {
   readonly slug: string;
 }
 
-/** Words that no Custom profile may be called: managed profiles, strategies, words of the URL grammar, and names of our own in headers and metrics. */
+/**
+ * Words that no Custom profile may be called: managed profiles, strategies, words of the URL
+ * grammar, and names of our own in headers and metrics.
+ */
 export const RESERVED_SLUGS: ReadonlySet<string> = new Set(
   [
     "public premium managed free payment custom default none all operator",
@@ -68,13 +72,28 @@ const BACKFILL_MS = 30_000;
 /** Why a document is no profile. */
 export type ProfileDocumentFault = ApiFault<"invalid_config" | "unknown_chain">;
 
-/** The profile that a document describes, chains by their own names; or all that is wrong with it. */
-export function readDocument(parts: DocumentParts, { accountId, slug }: ProfileName, document: ProfileDocument): Profile | ProfileDocumentFault {
-  const entries = Object.entries(document.chains).map(([name, chain]) => ({ name, chain, known: chainOf(parts.chains, name) }));
+/**
+ * The profile that a document describes, chains by their own names; or all that is wrong with it.
+ */
+export function readDocument(
+  parts: DocumentParts,
+  { accountId, slug }: ProfileName,
+  document: ProfileDocument,
+): Profile | ProfileDocumentFault {
+  const entries = Object.entries(document.chains).map(([name, chain]) => ({
+    name,
+    chain,
+    known: chainOf(parts.chains, name),
+  }));
   const unknown = entries.filter((it) => it.known === undefined).map((it) => `chains.${it.name}`);
   if (unknown.length > 0) {
-    const nextAction = `use a name or decimal id of: ${parts.chains.map((it) => `${it.chainName} (${it.chainId})`).join(", ")}`;
-    return apiFault("unknown_chain", `no chain of this service is called so: ${listed(unknown)}`, { details: unknown.slice(0, MAX_NAMED), nextAction });
+    const nextAction =
+      "use a name or decimal id of: " +
+      `${parts.chains.map((it) => `${it.chainName} (${it.chainId})`).join(", ")}`;
+    return apiFault("unknown_chain", `no chain of this service is called so: ${listed(unknown)}`, {
+      details: unknown.slice(0, MAX_NAMED),
+      nextAction,
+    });
   }
   const problems: Problem[] = [];
   const sets = new Map<string, ProviderSet>();
@@ -86,45 +105,70 @@ export function readDocument(parts: DocumentParts, { accountId, slug }: ProfileN
     sets.set(known.chainName, setOf(known, chain, parts.rules));
   }
   const providers = [...sets.values()].reduce((sum, it) => sum + it.providers.length, 0);
-  if (providers > MAX_PROVIDERS) problems.push(["chains", `must not have more than ${MAX_PROVIDERS} providers in all`]);
+  if (providers > MAX_PROVIDERS)
+    problems.push(["chains", `must not have more than ${MAX_PROVIDERS} providers in all`]);
   if (problems.length > 0) return invalid(problems);
   return { slug, owner: accountId, managed: false, chains: sets };
 }
 
 /** A document that calls every chain by its own name. */
 export function namedByChain(chains: readonly Chain[], document: ProfileDocument): ProfileDocument {
-  const entries = Object.entries(document.chains).map(([name, chain]) => [chainOf(chains, name)?.chainName ?? name, chain] as const);
+  const entries = Object.entries(document.chains).map(
+    ([name, chain]) => [chainOf(chains, name)?.chainName ?? name, chain] as const,
+  );
   return { ...document, chains: Object.fromEntries(entries) };
 }
 
 /** A document without the chains that this service had when it was written and has no more. */
 export function servedPart(document: ProfileDocument, chains: readonly Chain[]): ProfileDocument {
-  const entries = Object.entries(document.chains).filter(([name]) => chainOf(chains, name) !== undefined);
+  const entries = Object.entries(document.chains).filter(
+    ([name]) => chainOf(chains, name) !== undefined,
+  );
   return { ...document, chains: Object.fromEntries(entries) };
 }
 
 type Problem = readonly [path: string, message: string];
 
-function problemsOf({ providers }: ChainDocument, at: string, rules: AddressRules): readonly Problem[] {
+function problemsOf(
+  { providers }: ChainDocument,
+  at: string,
+  rules: AddressRules,
+): readonly Problem[] {
   const names = new Set<string>();
   return providers.flatMap((provider, i) => {
     const path = `${at}.providers[${i}]`;
     const found: Problem[] = [];
-    if (names.has(provider.name)) found.push([`${path}.name`, "must not be the name of another provider of the chain"]);
+    if (names.has(provider.name))
+      found.push([`${path}.name`, "must not be the name of another provider of the chain"]);
     names.add(provider.name);
-    if (provider.url === undefined && provider.ws_url === undefined) found.push([`${path}.url`, "must be given, or ws_url must"]);
+    if (provider.url === undefined && provider.ws_url === undefined)
+      found.push([`${path}.url`, "must be given, or ws_url must"]);
     found.push(...urlProblem(`${path}.url`, provider.url, { transport: "http", rules }));
     found.push(...urlProblem(`${path}.ws_url`, provider.ws_url, { transport: "ws", rules }));
     return found;
   });
 }
 
-function urlProblem(path: string, text: string | undefined, { transport, rules }: UrlKind): readonly Problem[] {
+function urlProblem(
+  path: string,
+  text: string | undefined,
+  { transport, rules }: UrlKind,
+): readonly Problem[] {
   if (text === undefined) return [];
-  if (text.includes(HIDDEN)) return [[path, "must not be the shortened form that is shown; send the whole address again"]];
+  if (text.includes(HIDDEN))
+    return [[path, "must not be the shortened form that is shown; send the whole address again"]];
   const read = readUserUrl(text, rules);
   if (read.kind === "refused") return [[path, read.reason]];
-  return read.transport === transport ? [] : [[path, transport === "http" ? "must begin with https:// or http://" : "must begin with wss:// or ws://"]];
+  return read.transport === transport
+    ? []
+    : [
+        [
+          path,
+          transport === "http"
+            ? "must begin with https:// or http://"
+            : "must begin with wss:// or ws://",
+        ],
+      ];
 }
 
 interface UrlKind {
@@ -145,10 +189,16 @@ export function shownUrl(text: string): string {
 const VERIFICATION_BUDGET = 5;
 
 function chainOf(chains: readonly Chain[], name: string): Chain | undefined {
-  return chains.find((it) => it.chainName === name || String(it.chainId) === name || it.aliases.includes(name));
+  return chains.find(
+    (it) => it.chainName === name || String(it.chainId) === name || it.aliases.includes(name),
+  );
 }
 
-function setOf(chain: Chain, { providers, max_lag_blocks, block_protection }: ChainDocument, rules: AddressRules): ProviderSet {
+function setOf(
+  chain: Chain,
+  { providers, max_lag_blocks, block_protection }: ChainDocument,
+  rules: AddressRules,
+): ProviderSet {
   const { blockTimeMs } = chain;
   return {
     chain,
@@ -165,7 +215,11 @@ function setOf(chain: Chain, { providers, max_lag_blocks, block_protection }: Ch
   };
 }
 
-function providerOf({ name, url, ws_url, headers, limits }: ProviderDocument, index: number, rules: AddressRules): Provider {
+function providerOf(
+  { name, url, ws_url, headers, limits }: ProviderDocument,
+  index: number,
+  rules: AddressRules,
+): Provider {
   const read = (text: string | undefined): string | null => {
     const it = text === undefined ? null : readUserUrl(text, rules);
     return it?.kind === "url" ? it.url : null;
@@ -194,7 +248,10 @@ function invalid(problems: readonly Problem[]): ApiFault<"invalid_config"> {
   const named = problems.slice(0, MAX_NAMED);
   const paths = [...new Set(named.map(([path]) => path))];
   const nextAction = named.map(([path, message]) => `${path} ${message}`).join("; ");
-  return apiFault("invalid_config", `the profile is not right: ${listed(paths)}`, { details: paths, nextAction });
+  return apiFault("invalid_config", `the profile is not right: ${listed(paths)}`, {
+    details: paths,
+    nextAction,
+  });
 }
 
 const MAX_NAMED = 20;

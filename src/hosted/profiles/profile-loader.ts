@@ -1,5 +1,6 @@
-// Custom profiles on their way into memory and out of it: loaded when first asked for, renewed when they change, gone after idle minutes.
-// Bounded in number; knows no provider: whoever serves them stands behind a port.
+// Custom profiles on their way into memory and out of it: loaded when first asked for, renewed when
+// they change, gone after idle minutes. Bounded in number; knows no provider: whoever serves them
+// stands behind a port.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Chain } from "../../core/provider/chain.ts";
@@ -21,7 +22,10 @@ export interface ServedProfiles {
 
 /** Gets Custom profiles ready and keeps them so. */
 export interface ProfileLoader {
-  /** Gets a profile ready to serve. Calls back once with why not, or null; the returned function cancels. */
+  /**
+   * Gets a profile ready to serve. Calls back once with why not, or null; the returned function
+   * cancels.
+   */
   prepare(ref: ProfileRef, done: (why: Fault | null) => void): () => void;
   /** It is being used. */
   touch(ref: ProfileRef): void;
@@ -44,7 +48,12 @@ export interface ProfileLoaderLimits {
 }
 
 /** The bounds used unless a test tightens them. */
-export const PROFILE_LOADER_LIMITS: ProfileLoaderLimits = { maxLoaded: 500, idleMs: 600_000, waitMs: 2_000, failedMs: 5_000 };
+export const PROFILE_LOADER_LIMITS: ProfileLoaderLimits = {
+  maxLoaded: 500,
+  idleMs: 600_000,
+  waitMs: 2_000,
+  failedMs: 5_000,
+};
 
 /** What profiles are loaded with. */
 export interface ProfileLoaderParts {
@@ -143,7 +152,9 @@ class MemoryProfileLoader implements ProfileLoader {
   #settled({ id, loading, why, failedAtMs }: Entry): Fault | null | "unknown" {
     const { shelf, runtime, limits } = this.#parts;
     if (shelf.has(id)) return null;
-    return loading === null && why !== null && runtime.now() - failedAtMs < limits.failedMs ? why : "unknown";
+    return loading === null && why !== null && runtime.now() - failedAtMs < limits.failedMs
+      ? why
+      : "unknown";
   }
 
   /** The entry of a profile, as the one used last. */
@@ -166,7 +177,15 @@ class MemoryProfileLoader implements ProfileLoader {
       if (nowMs - oldest.usedAtMs < SWEEP_MS || oldest.loading !== null) return null;
       this.#forget(oldest);
     }
-    const entry: Entry = { id: idOf(ref), ref, usedAtMs: nowMs, loading: null, stale: false, why: null, failedAtMs: 0 };
+    const entry: Entry = {
+      id: idOf(ref),
+      ref,
+      usedAtMs: nowMs,
+      loading: null,
+      stale: false,
+      why: null,
+      failedAtMs: 0,
+    };
     this.#entries.set(entry.id, entry);
     return entry;
   }
@@ -188,12 +207,18 @@ class MemoryProfileLoader implements ProfileLoader {
     entry.loading = null;
   }
 
-  /** Reads a profile and hands it over. What cannot be read is not served any more; a store that fails changes nothing. */
+  /**
+   * Reads a profile and hands it over. What cannot be read is not served any more; a store that
+   * fails changes nothing.
+   */
   async #loadOnce({ id, ref }: Entry): Promise<Fault | null> {
     const { shelf } = this.#parts;
     const record = await profileBySlug(this.#parts, ref);
     if (this.#entries.get(id) === undefined) return NOT_PREPARED;
-    const profile = record?.document == null ? null : readDocument(this.#parts, ref, servedPart(record.document, this.#parts.chains));
+    const profile =
+      record?.document == null
+        ? null
+        : readDocument(this.#parts, ref, servedPart(record.document, this.#parts.chains));
     if (profile === null || "kind" in profile) {
       shelf.remove(id);
       if (record === null) this.#entries.delete(id);
@@ -217,7 +242,8 @@ class MemoryProfileLoader implements ProfileLoader {
         this.#entries.delete(entry.id);
         idle.push(entry.id);
       }
-      // What serves is older than what is written down: the store failed when it should have been read.
+      // What serves is older than what is written down: the store failed when it should have been
+      // read.
       else if (entry.why !== null && shelf.has(entry.id)) void this.#load(entry);
     }
     this.#cancelSweep = runtime.after(SWEEP_MS, () => this.#sweep());
@@ -230,6 +256,8 @@ function idOf({ accountId, slug }: ProfileRef): string {
   return profileId({ owner: accountId, slug });
 }
 
-const CROWDED = fault("not_prepared", "too many Custom profiles are in use", { retryAfterMs: SWEEP_MS });
+const CROWDED = fault("not_prepared", "too many Custom profiles are in use", {
+  retryAfterMs: SWEEP_MS,
+});
 const NOT_PREPARED = fault("not_prepared", "the profile is being loaded");
 const UNREADABLE = fault("profile_config_unavailable", "the profile cannot be read right now");

@@ -1,5 +1,6 @@
-// The Custom profiles of accounts in the store: read, written, deleted; each change one transaction, told after it. What stands in them is sealed.
-// Asks no provider: whoever writes has checked them.
+// The Custom profiles of accounts in the store: read, written, deleted; each change one
+// transaction, told after it. What stands in them is sealed. Asks no provider: whoever writes has
+// checked them.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
@@ -34,17 +35,26 @@ export interface ProfileRef {
   readonly slug: string;
 }
 
-/** Which revision a change is meant for: a number, any that exists, none in particular, or one that cannot be. */
+/**
+ * Which revision a change is meant for: a number, any that exists, none in particular, or one that
+ * cannot be.
+ */
 export type ExpectedRevision = number | "any" | "none_named" | "no_such";
 
 /** A profile by its name; null = there is none. */
-export async function profileBySlug({ store, sealer }: Pick<ProfileParts, "store" | "sealer">, ref: ProfileRef): Promise<ProfileRecord | null> {
+export async function profileBySlug(
+  { store, sealer }: Pick<ProfileParts, "store" | "sealer">,
+  ref: ProfileRef,
+): Promise<ProfileRecord | null> {
   const row = await rowOf(store.db, ref);
   return row === undefined || row.sealed === null ? null : recordOf(sealer, row);
 }
 
 /** The profiles of an account, by name. */
-export async function listProfiles({ store, sealer }: ProfileParts, accountId: string): Promise<readonly ProfileRecord[]> {
+export async function listProfiles(
+  { store, sealer }: ProfileParts,
+  accountId: string,
+): Promise<readonly ProfileRecord[]> {
   const rows = await store.db
     .selectFrom("profile")
     .selectAll()
@@ -57,13 +67,28 @@ export async function listProfiles({ store, sealer }: ProfileParts, accountId: s
 }
 
 /** The names of an account's profiles. */
-export async function profileSlugs(db: Pick<Store["db"], "selectFrom">, accountId: string): Promise<readonly string[]> {
-  const rows = await db.selectFrom("profile").select("slug").where("account_id", "=", accountId).where("sealed", "is not", null).orderBy("slug").execute();
+export async function profileSlugs(
+  db: Pick<Store["db"], "selectFrom">,
+  accountId: string,
+): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom("profile")
+    .select("slug")
+    .where("account_id", "=", accountId)
+    .where("sealed", "is not", null)
+    .orderBy("slug")
+    .execute();
   return rows.map(({ slug }) => slug);
 }
 
 /** Why a profile is not written. */
-export type ProfileRefusal = ApiFault<"custom_access_required" | "profile_suspended" | "profile_limit" | "revision_conflict" | "account_merged">;
+export type ProfileRefusal = ApiFault<
+  | "custom_access_required"
+  | "profile_suspended"
+  | "profile_limit"
+  | "revision_conflict"
+  | "account_merged"
+>;
 
 /** A change of a profile. */
 export interface ProfileChange extends ProfileRef {
@@ -72,38 +97,67 @@ export interface ProfileChange extends ProfileRef {
 }
 
 /** Why a profile may not be written now; null = it may. */
-export function writeRefusal({ store, maxProfiles }: ProfileParts, change: ProfileChange): Promise<ProfileRefusal | null> {
+export function writeRefusal(
+  { store, maxProfiles }: ProfileParts,
+  change: ProfileChange,
+): Promise<ProfileRefusal | null> {
   return store.transaction((tx) => refusalOf(tx, maxProfiles, change));
 }
 
 /** Writes a profile. What stands there already is no new revision. */
-export function saveProfile(parts: ProfileParts, change: ProfileChange, document: ProfileDocument): Promise<ProfileRecord | ProfileRefusal> {
+export function saveProfile(
+  parts: ProfileParts,
+  change: ProfileChange,
+  document: ProfileDocument,
+): Promise<ProfileRecord | ProfileRefusal> {
   const { store, sealer, maxProfiles } = parts;
   return store.transaction(async (tx) => {
     await lockAccount(store, tx, change.accountId);
     const refusal = await refusalOf(tx, maxProfiles, change);
     if (refusal !== null) return refusal;
     const before = await rowOf(tx, change);
-    if (before !== undefined && before.sealed !== null && textOf(recordOf(sealer, before).document) === textOf(document)) return recordOf(sealer, before);
+    if (
+      before !== undefined &&
+      before.sealed !== null &&
+      textOf(recordOf(sealer, before).document) === textOf(document)
+    )
+      return recordOf(sealer, before);
     const row = rowAfter(sealer, before, change, document);
     await tx
       .insertInto("profile")
       .values(row)
-      .onConflict((it) => it.column("id").doUpdateSet({ revision: row.revision, sealed: row.sealed, created_at: row.created_at, updated_at: row.updated_at }))
+      .onConflict((it) =>
+        it.column("id").doUpdateSet({
+          revision: row.revision,
+          sealed: row.sealed,
+          created_at: row.created_at,
+          updated_at: row.updated_at,
+        }),
+      )
       .execute();
     return recordOf(sealer, row);
   });
 }
 
-/** Deletes a profile; does nothing where there is none. Its name stays known, so that callers are served elsewhere; `false` = there never was one. */
-export function deleteProfile({ store }: ProfileParts, change: ProfileChange): Promise<boolean | ApiFault<"revision_conflict">> {
+/**
+ * Deletes a profile; does nothing where there is none. Its name stays known, so that callers are
+ * served elsewhere; `false` = there never was one.
+ */
+export function deleteProfile(
+  { store }: ProfileParts,
+  change: ProfileChange,
+): Promise<boolean | ApiFault<"revision_conflict">> {
   return store.transaction(async (tx) => {
     await lockAccount(store, tx, change.accountId);
     const row = await rowOf(tx, change);
     const conflict = conflictOf(change.expected, row);
     if (row === undefined || row.sealed === null) return conflict ?? row !== undefined;
     if (conflict !== null) return conflict;
-    const deleted = { sealed: null, revision: row.revision + 1n, updated_at: BigInt(Math.floor(change.nowMs)) };
+    const deleted = {
+      sealed: null,
+      revision: row.revision + 1n,
+      updated_at: BigInt(Math.floor(change.nowMs)),
+    };
     await tx.updateTable("profile").set(deleted).where("id", "=", row.id).execute();
     await forgetOldest(tx, change.accountId);
     return true;
@@ -111,16 +165,31 @@ export function deleteProfile({ store }: ProfileParts, change: ProfileChange): P
 }
 
 /** Seals again what was sealed with a secret from before, in parts; returns how many. */
-export async function resealProfiles({ store, sealer }: Pick<ProfileParts, "store" | "sealer">): Promise<number> {
+export async function resealProfiles({
+  store,
+  sealer,
+}: Pick<ProfileParts, "store" | "sealer">): Promise<number> {
   let resealed = 0;
   for (let after = ""; ; ) {
-    const rows = await store.db.selectFrom("profile").selectAll().where("id", ">", after).where("sealed", "is not", null).orderBy("id").limit(PAGE).execute();
+    const rows = await store.db
+      .selectFrom("profile")
+      .selectAll()
+      .where("id", ">", after)
+      .where("sealed", "is not", null)
+      .orderBy("id")
+      .limit(PAGE)
+      .execute();
     for (const row of rows) {
       if (row.sealed === null || sealer.isCurrent(row.sealed)) continue;
       const text = sealer.open(row.sealed, contextOf(row.id));
       if (text === null) continue;
       const sealed = sealer.seal(text, contextOf(row.id));
-      await store.db.updateTable("profile").set({ sealed }).where("id", "=", row.id).where("sealed", "=", row.sealed).execute();
+      await store.db
+        .updateTable("profile")
+        .set({ sealed })
+        .where("id", "=", row.id)
+        .where("sealed", "=", row.sealed)
+        .execute();
       resealed++;
     }
     if (rows.length < PAGE) return resealed;
@@ -131,11 +200,24 @@ export async function resealProfiles({ store, sealer }: Pick<ProfileParts, "stor
 const MAX_LISTED = 1_000;
 const PAGE = 100;
 
-function rowOf(db: Pick<Store["db"], "selectFrom">, { accountId, slug }: ProfileRef): Promise<ProfileTable | undefined> {
-  return db.selectFrom("profile").selectAll().where("account_id", "=", accountId).where("slug", "=", slug).executeTakeFirst();
+function rowOf(
+  db: Pick<Store["db"], "selectFrom">,
+  { accountId, slug }: ProfileRef,
+): Promise<ProfileTable | undefined> {
+  return db
+    .selectFrom("profile")
+    .selectAll()
+    .where("account_id", "=", accountId)
+    .where("slug", "=", slug)
+    .executeTakeFirst();
 }
 
-function rowAfter(sealer: Sealer, before: ProfileTable | undefined, { accountId, slug, nowMs }: ProfileChange, document: ProfileDocument): ProfileTable {
+function rowAfter(
+  sealer: Sealer,
+  before: ProfileTable | undefined,
+  { accountId, slug, nowMs }: ProfileChange,
+  document: ProfileDocument,
+): ProfileTable {
   const id = before?.id ?? newId("prf", nowMs);
   const at = BigInt(Math.floor(nowMs));
   const isNew = before === undefined || before.sealed === null;
@@ -180,25 +262,54 @@ function parseDocument(text: string): ProfileDocument {
   return JSON.parse(text) as ProfileDocument;
 }
 
-async function refusalOf(tx: Tx, maxProfiles: number, change: ProfileChange): Promise<ProfileRefusal | null> {
-  const account = await tx.selectFrom("account").select("merged_into").where("id", "=", change.accountId).executeTakeFirst();
-  if (account?.merged_into != null) return apiFault("account_merged", "the account of this token was merged into another one");
+async function refusalOf(
+  tx: Tx,
+  maxProfiles: number,
+  change: ProfileChange,
+): Promise<ProfileRefusal | null> {
+  const account = await tx
+    .selectFrom("account")
+    .select("merged_into")
+    .where("id", "=", change.accountId)
+    .executeTakeFirst();
+  if (account?.merged_into != null)
+    return apiFault("account_merged", "the account of this token was merged into another one");
   const row = await rowOf(tx, change);
   const exists = row !== undefined && row.sealed !== null;
   if ((await customUntilMs(tx, change.accountId)) <= change.nowMs) {
-    if (exists) return apiFault("profile_suspended", "the Custom access of the account has ended, and the profile rests");
+    if (exists)
+      return apiFault(
+        "profile_suspended",
+        "the Custom access of the account has ended, and the profile rests",
+      );
     return apiFault("custom_access_required", "the account has no Custom access");
   }
   const conflict = conflictOf(change.expected, row);
   if (conflict !== null || exists) return conflict;
   const has = (await profileSlugs(tx, change.accountId)).length;
-  return has < maxProfiles ? null : apiFault("profile_limit", `the account has ${has} profiles, and ${maxProfiles} is the most it may have`);
+  return has < maxProfiles
+    ? null
+    : apiFault(
+        "profile_limit",
+        `the account has ${has} profiles, and ${maxProfiles} is the most it may have`,
+      );
 }
 
-function conflictOf(expected: ExpectedRevision, row: ProfileTable | undefined): ApiFault<"revision_conflict"> | null {
+function conflictOf(
+  expected: ExpectedRevision,
+  row: ProfileTable | undefined,
+): ApiFault<"revision_conflict"> | null {
   const revision = row === undefined || row.sealed === null ? null : Number(row.revision);
-  if (expected === "none_named" || (expected === "any" && revision !== null) || expected === revision) return null;
-  return apiFault("revision_conflict", revision === null ? "the profile does not exist" : `the profile is at revision ${revision}`);
+  if (
+    expected === "none_named" ||
+    (expected === "any" && revision !== null) ||
+    expected === revision
+  )
+    return null;
+  return apiFault(
+    "revision_conflict",
+    revision === null ? "the profile does not exist" : `the profile is at revision ${revision}`,
+  );
 }
 
 /** Two changes of profiles of one account wait for each other here. */

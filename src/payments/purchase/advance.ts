@@ -1,5 +1,6 @@
-// One step of a purchase's walk: ask its chain what is true, and act on it. Everything is written before it is done; whoever comes later, after a crash too,
-// goes on from what is written. Leases nothing and waits for nothing.
+// One step of a purchase's walk: ask its chain what is true, and act on it. Everything is written
+// before it is done; whoever comes later, after a crash too, goes on from what is written. Leases
+// nothing and waits for nothing.
 import type { Logger } from "pino";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -17,7 +18,9 @@ export interface AdvanceParts extends SettleParts {
   readonly rails: readonly Rail[];
   readonly asks: RailCalls;
   readonly changes: Invalidations;
-  /** Says something once that the operator has to act on; the first argument tells occasions apart. */
+  /**
+   * Says something once that the operator has to act on; the first argument tells occasions apart.
+   */
   readonly notice: (occasion: string, text: string) => void;
 }
 
@@ -29,14 +32,18 @@ interface OpenPurchase {
   readonly rows: readonly SubmissionRow[];
 }
 
-/** Goes one step on with a purchase; returns its row as it is then. Throws only where the store does. */
+/**
+ * Goes one step on with a purchase; returns its row as it is then. Throws only where the store
+ * does.
+ */
 export async function advance(parts: AdvanceParts, row: PurchaseRow): Promise<PurchaseRow> {
   const { store, sealer, asks, rails, runtime, notice } = parts;
   const rail = rails.find((it) => isRailOf(it, row));
   if (rail === undefined) {
     notice(
       `rail ${row.rail} ${row.chain_id}`,
-      `purchases by ${row.rail} on chain ${row.chain_id} to ${row.recipient} are under way, and no such rail is configured: configure it again until they have ended`,
+      `purchases by ${row.rail} on chain ${row.chain_id} to ${row.recipient} are under way, ` +
+        "and no such rail is configured: configure it again until they have ended",
     );
     return row;
   }
@@ -46,16 +53,23 @@ export async function advance(parts: AdvanceParts, row: PurchaseRow): Promise<Pu
   const rows = await submissionsOf(store.db, row.id);
   const purchase = railPurchaseOf(sealer, row, rows);
   if (purchase === null) {
-    notice("sealed", "purchases are under way that were sealed with a secret which is not known any more: start with it as SVC_SECRET_PREVIOUS");
+    notice(
+      "sealed",
+      "purchases are under way that were sealed with a secret which is not known any more: " +
+        "start with it as SVC_SECRET_PREVIOUS",
+    );
     return row;
   }
   const truth = await look(parts, rail, purchase);
-  return truth.kind === "trouble" ? row : act(parts, { rail, row, purchase, rows }, { truth: truth.value, nowMs: runtime.wallMs() });
+  return truth.kind === "trouble"
+    ? row
+    : act(parts, { rail, row, purchase, rows }, { truth: truth.value, nowMs: runtime.wallMs() });
 }
 
 /**
- * Looks once more at a purchase that has failed. Some failures are impatience: a transaction that nothing but its nonce ends may get into a block later, and
- * the money has moved then. Sends nothing; returns the row as it is then. Throws only where the store does.
+ * Looks once more at a purchase that has failed. Some failures are impatience: a transaction that
+ * nothing but its nonce ends may get into a block later, and the money has moved then. Sends
+ * nothing; returns the row as it is then. Throws only where the store does.
  */
 export async function recheck(parts: AdvanceParts, row: PurchaseRow): Promise<PurchaseRow> {
   const { store, sealer, asks, rails, runtime } = parts;
@@ -74,12 +88,21 @@ export async function recheck(parts: AdvanceParts, row: PurchaseRow): Promise<Pu
 /** A look may be many questions; all of them together end before the lease of the purchase does. */
 const MAX_LOOK_MS = (LEASE_MS * 2) / 3;
 
-function look({ asks, runtime }: AdvanceParts, rail: Rail, purchase: RailPurchase): Promise<RailResult<ChainStatus>> {
+function look(
+  { asks, runtime }: AdvanceParts,
+  rail: Rail,
+  purchase: RailPurchase,
+): Promise<RailResult<ChainStatus>> {
   return asks.ask(
     rail,
     () =>
       new Promise<ChainStatus>((resolve, reject) => {
-        const late = () => reject(new ChainFailure(`The payment chain did not say within ${MAX_LOOK_MS} ms what became of a payment`));
+        const late = () =>
+          reject(
+            new ChainFailure(
+              `The payment chain did not say within ${MAX_LOOK_MS} ms what became of a payment`,
+            ),
+          );
         const cancel = runtime.after(MAX_LOOK_MS, late);
         void rail.look(purchase).then(resolve, reject).finally(cancel);
       }),
@@ -89,14 +112,28 @@ function look({ asks, runtime }: AdvanceParts, rail: Rail, purchase: RailPurchas
 /** Whether a rail is the one that a purchase came by, with the same token and recipient. */
 export function isRailOf(rail: Rail, row: PurchaseRow): boolean {
   const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
-  return rail.method === row.rail && BigInt(rail.chainId) === row.chain_id && isSame(rail.token, row.token) && isSame(rail.recipient, row.recipient);
+  return (
+    rail.method === row.rail &&
+    BigInt(rail.chainId) === row.chain_id &&
+    isSame(rail.token, row.token) &&
+    isSame(rail.recipient, row.recipient)
+  );
 }
 
-async function onOtherNetwork(parts: AdvanceParts, rail: Rail, row: PurchaseRow): Promise<PurchaseRow> {
-  if (rail.local) return fail(parts, row.id, { reason: "the local chain that it was paid on is gone: it was started anew", nowMs: parts.runtime.wallMs() });
+async function onOtherNetwork(
+  parts: AdvanceParts,
+  rail: Rail,
+  row: PurchaseRow,
+): Promise<PurchaseRow> {
+  if (rail.local)
+    return fail(parts, row.id, {
+      reason: "the local chain that it was paid on is gone: it was started anew",
+      nowMs: parts.runtime.wallMs(),
+    });
   parts.notice(
     `network ${rail.method} ${rail.chainId}`,
-    `purchases by ${rail.method} are under way on another chain ${rail.chainId} than the one that is reached now: check rpc_url`,
+    `purchases by ${rail.method} are under way on another chain ${rail.chainId} than the one ` +
+      "that is reached now: check rpc_url",
   );
   return row;
 }
@@ -125,31 +162,50 @@ async function act(
   }
 }
 
-/** Lets memory hear of money or days that an account was given; what fails there is read again sooner or later. */
-export async function announce({ sealer, changes, log }: Pick<AdvanceParts, "sealer" | "changes" | "log">, row: PurchaseRow): Promise<void> {
+/**
+ * Lets memory hear of money or days that an account was given; what fails there is read again
+ * sooner or later.
+ */
+export async function announce(
+  { sealer, changes, log }: Pick<AdvanceParts, "sealer" | "changes" | "log">,
+  row: PurchaseRow,
+): Promise<void> {
   const given = row.fulfilment === null ? null : openFulfilment(sealer, row.id, row.fulfilment);
   if (given === null || given.kind === "create_key") return;
   try {
     await changes.account(given.accountId);
   } catch (error) {
-    log.warn({ purchase: row.id, problem: error instanceof Error ? error.name : "unknown" }, "an account was credited, and its callers feel it later");
+    log.warn(
+      { purchase: row.id, problem: error instanceof Error ? error.name : "unknown" },
+      "an account was credited, and its callers feel it later",
+    );
   }
 }
 
-/** Sends the newest submission again, or a new one where its nonce was used up by something else. */
-async function resend(parts: AdvanceParts, standing: OpenPurchase, newest: SubmissionRow): Promise<void> {
+/**
+ * Sends the newest submission again, or a new one where its nonce was used up by something else.
+ */
+async function resend(
+  parts: AdvanceParts,
+  standing: OpenPurchase,
+  newest: SubmissionRow,
+): Promise<void> {
   const { rail, purchase } = standing;
   const last = purchase.submissions.at(-1);
   if (last === undefined || last.raw === null) return;
   if (newest.nonce !== null) {
     const wallet = await parts.asks.ask(rail, () => rail.wallet());
     if (wallet.kind === "trouble") return;
-    if (wallet.value !== null && wallet.value.nonce > newest.nonce) return sendAnew(parts, standing);
+    if (wallet.value !== null && wallet.value.nonce > newest.nonce)
+      return sendAnew(parts, standing);
   }
   await send(parts, rail, last);
 }
 
-/** The nonce is used up for good. If the payment was still not carried out it is sent once more, where it could be by now. */
+/**
+ * The nonce is used up for good. If the payment was still not carried out it is sent once more,
+ * where it could be by now.
+ */
 async function sendAnew(parts: AdvanceParts, standing: OpenPurchase): Promise<void> {
   const { rail, purchase } = standing;
   const truth = await look(parts, rail, purchase);
@@ -159,16 +215,30 @@ async function sendAnew(parts: AdvanceParts, standing: OpenPurchase): Promise<vo
 }
 
 /** Drafts, writes down and sends; `replaces` = with the nonce of that one. */
-export async function sendNext(parts: AdvanceParts, { rail, row, purchase, rows }: OpenPurchase, replaces: SubmissionRow | null): Promise<void> {
+export async function sendNext(
+  parts: AdvanceParts,
+  { rail, row, purchase, rows }: OpenPurchase,
+  replaces: SubmissionRow | null,
+): Promise<void> {
   if (rows.length >= MAX_SUBMISSIONS) return;
   const draft = await parts.asks.ask(rail, () => rail.draft(purchase));
   if (draft.kind === "trouble" || draft.value === null) return;
-  const next = { id: row.id, position: rows.length, draft: draft.value, replaces, nowMs: parts.runtime.wallMs() };
+  const next = {
+    id: row.id,
+    position: rows.length,
+    draft: draft.value,
+    replaces,
+    nowMs: parts.runtime.wallMs(),
+  };
   const submission = await submit(parts, next);
   if (submission !== null) await send(parts, rail, submission);
 }
 
 /** Sends what was written down; whether it arrived shows when the chain is looked at. */
-export async function send({ asks }: Pick<AdvanceParts, "asks">, rail: Rail, submission: Submission): Promise<void> {
+export async function send(
+  { asks }: Pick<AdvanceParts, "asks">,
+  rail: Rail,
+  submission: Submission,
+): Promise<void> {
   if (submission.raw !== null) await asks.ask(rail, () => rail.send(submission));
 }

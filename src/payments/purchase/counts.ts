@@ -1,4 +1,5 @@
-// How payments stand, counted in the store from time to time and kept for whoever asks. Knows no format of metrics.
+// How payments stand, counted in the store from time to time and kept for whoever asks. Knows no
+// format of metrics.
 import type { Store } from "../../store/store.ts";
 import type { PaymentGauges } from "../payments.ts";
 

@@ -1,5 +1,6 @@
-// What settled money does, within the transaction that says that it has settled: credit, a new key, days of Custom access. Where its beneficiary is gone the
-// money is held for it. Knows no chain and no rail.
+// What settled money does, within the transaction that says that it has settled: credit, a new key,
+// days of Custom access. Where its beneficiary is gone the money is held for it. Knows no chain and
+// no rail.
 import type { Purpose } from "../../core/billing/payment.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
 import { type LedgerEvent, lockAccount, post, type Tx } from "../../ledger/ledger.ts";
@@ -20,13 +21,26 @@ export interface SettledMoney {
 const MAX_MERGES = 3;
 
 /** Gives money to whom it is for; null = that one is gone, and the money is held (still). */
-export async function fulfil(tx: Tx, money: SettledMoney, to: Beneficiaries): Promise<Fulfilment | null> {
+export async function fulfil(
+  tx: Tx,
+  money: SettledMoney,
+  to: Beneficiaries,
+): Promise<Fulfilment | null> {
   const done = await give(tx, money, to);
-  if (done === null && money.from === "chain") await postOnce(tx, { kind: "hold", idemKey: ledgerKey(money), amountN: money.amountN, atMs: money.atMs });
+  if (done === null && money.from === "chain")
+    await postOnce(tx, {
+      kind: "hold",
+      idemKey: ledgerKey(money),
+      amountN: money.amountN,
+      atMs: money.atMs,
+    });
   return done;
 }
 
-/** The event of a purchase in the ledger: its money comes in under the first name, and leaves the held book under the second one. */
+/**
+ * The event of a purchase in the ledger: its money comes in under the first name, and leaves the
+ * held book under the second one.
+ */
 function ledgerKey({ purchaseId, from }: Pick<SettledMoney, "purchaseId" | "from">): string {
   return from === "chain" ? `purchase:${purchaseId}` : `purchase:${purchaseId}:released`;
 }
@@ -36,14 +50,23 @@ async function give(tx: Tx, money: SettledMoney, to: Beneficiaries): Promise<Ful
   switch (purpose.kind) {
     case "fund_key": {
       const accountId = await accountOfKey(tx, purpose.keyId);
-      return accountId === null ? null : { kind: "fund_key", accountId, ...(await credit(tx, money, accountId)) };
+      return accountId === null
+        ? null
+        : { kind: "fund_key", accountId, ...(await credit(tx, money, accountId)) };
     }
     case "credit_account": {
       const accountId = await livingAccount(tx, purpose.accountId);
-      return accountId === null ? null : { kind: "credit_account", accountId, ...(await credit(tx, money, accountId)) };
+      return accountId === null
+        ? null
+        : { kind: "credit_account", accountId, ...(await credit(tx, money, accountId)) };
     }
     case "create_key": {
-      const { id: keyId, accountId, secret, prefix } = await to.createKey(tx, purpose.name, money.atMs);
+      const {
+        id: keyId,
+        accountId,
+        secret,
+        prefix,
+      } = await to.createKey(tx, purpose.name, money.atMs);
       const { balanceN } = await credit(tx, money, accountId);
       return { kind: "create_key", accountId, keyId, secret, prefix, balanceN };
     }
@@ -61,15 +84,41 @@ interface AccessGift {
 async function giveAccess(tx: Tx, { money, purpose, to }: AccessGift): Promise<Fulfilment | null> {
   const accountId = await livingAccount(tx, purpose.accountId);
   if (accountId === null) return null;
-  const given = await to.grantAccess(tx, { accountId, days: purpose.days, source: `purchase:${money.purchaseId}` }, money.atMs);
+  const given = await to.grantAccess(
+    tx,
+    { accountId, days: purpose.days, source: `purchase:${money.purchaseId}` },
+    money.atMs,
+  );
   const { amountN, atMs, from } = money;
-  await postOnce(tx, { kind: from === "chain" ? "access" : "release_access", idemKey: ledgerKey(money), amountN, atMs });
-  return { kind: "custom_access", accountId, keyId: purpose.keyId, days: purpose.days, fromMs: given.fromMs, untilMs: given.untilMs };
+  await postOnce(tx, {
+    kind: from === "chain" ? "access" : "release_access",
+    idemKey: ledgerKey(money),
+    amountN,
+    atMs,
+  });
+  return {
+    kind: "custom_access",
+    accountId,
+    keyId: purpose.keyId,
+    days: purpose.days,
+    fromMs: given.fromMs,
+    untilMs: given.untilMs,
+  };
 }
 
-async function credit(tx: Tx, money: SettledMoney, accountId: string): Promise<{ readonly balanceN: bigint; readonly fundedN: bigint }> {
+async function credit(
+  tx: Tx,
+  money: SettledMoney,
+  accountId: string,
+): Promise<{ readonly balanceN: bigint; readonly fundedN: bigint }> {
   const { amountN, atMs, from } = money;
-  await postOnce(tx, { kind: from === "chain" ? "payment" : "release", idemKey: ledgerKey(money), accountId, amountN, atMs });
+  await postOnce(tx, {
+    kind: from === "chain" ? "payment" : "release",
+    idemKey: ledgerKey(money),
+    accountId,
+    amountN,
+    atMs,
+  });
   const row = await tx
     .selectFrom("account")
     .select(["balance_n", "funded_n"])
@@ -80,16 +129,28 @@ async function credit(tx: Tx, money: SettledMoney, accountId: string): Promise<{
 }
 
 async function postOnce(tx: Tx, event: LedgerEvent): Promise<void> {
-  if (!(await post(tx, event))) throw new Error(`${event.idemKey} is in the ledger, and its purchase does not say so`);
+  if (!(await post(tx, event)))
+    throw new Error(`${event.idemKey} is in the ledger, and its purchase does not say so`);
 }
 
-/** The account that a key belongs to now, taken for this transaction; null = the key is gone, and nobody else manages its account. */
+/**
+ * The account that a key belongs to now, taken for this transaction; null = the key is gone, and
+ * nobody else manages its account.
+ */
 async function accountOfKey(tx: Tx, keyId: string): Promise<string | null> {
-  const key = await tx.selectFrom("api_key").select(["account_id", "revoked_at"]).where("id", "=", keyId).executeTakeFirst();
+  const key = await tx
+    .selectFrom("api_key")
+    .select(["account_id", "revoked_at"])
+    .where("id", "=", keyId)
+    .executeTakeFirst();
   if (key === undefined) return null;
   const accountId = await livingAccount(tx, key.account_id);
   if (accountId === null || key.revoked_at === null) return accountId;
-  const account = await tx.selectFrom("account").select("kind").where("id", "=", accountId).executeTakeFirst();
+  const account = await tx
+    .selectFrom("account")
+    .select("kind")
+    .where("id", "=", accountId)
+    .executeTakeFirst();
   return account?.kind === "account" ? accountId : null;
 }
 
@@ -98,7 +159,11 @@ async function livingAccount(tx: Tx, accountId: string): Promise<string | null> 
   let id = accountId;
   for (let merges = 0; merges <= MAX_MERGES; merges++) {
     await lockAccount(tx, id);
-    const row = await tx.selectFrom("account").select("merged_into").where("id", "=", id).executeTakeFirst();
+    const row = await tx
+      .selectFrom("account")
+      .select("merged_into")
+      .where("id", "=", id)
+      .executeTakeFirst();
     if (row === undefined) return null;
     if (row.merged_into === null) return id;
     id = row.merged_into;

@@ -1,4 +1,5 @@
-// The record of a purchase as values: what stands in its row, what of it is sealed, what may be shown. Changes nothing.
+// The record of a purchase as values: what stands in its row, what of it is sealed, what may be
+// shown. Changes nothing.
 import type { Selectable } from "kysely";
 import { z } from "zod";
 import type { Purpose } from "../../core/billing/payment.ts";
@@ -22,11 +23,21 @@ const purpose = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("fund_key"), accountId: z.string(), keyId: z.string() }),
   z.strictObject({ kind: z.literal("create_key"), name: z.string() }),
   z.strictObject({ kind: z.literal("credit_account"), accountId: z.string() }),
-  z.strictObject({ kind: z.literal("custom_access"), accountId: z.string(), keyId: z.string(), days: z.int().positive() }),
+  z.strictObject({
+    kind: z.literal("custom_access"),
+    accountId: z.string(),
+    keyId: z.string(),
+    days: z.int().positive(),
+  }),
 ]);
 
 const fulfilment = z.discriminatedUnion("kind", [
-  z.strictObject({ kind: z.enum(["fund_key", "credit_account"]), accountId: z.string(), balanceN: digits, fundedN: digits }),
+  z.strictObject({
+    kind: z.enum(["fund_key", "credit_account"]),
+    accountId: z.string(),
+    balanceN: digits,
+    fundedN: digits,
+  }),
   z.strictObject({
     kind: z.literal("create_key"),
     accountId: z.string(),
@@ -63,7 +74,9 @@ export function sealFulfilment(sealer: Sealer, id: string, it: Fulfilment): stri
   );
 }
 
-/** What a row says that money did; null = it was sealed with a secret that is not known any more. */
+/**
+ * What a row says that money did; null = it was sealed with a secret that is not known any more.
+ */
 export function openFulfilment(sealer: Sealer, id: string, sealed: string): Fulfilment | null {
   const text = sealer.open(sealed, contextOf("fulfilment", id));
   return text === null ? null : fulfilment.parse(JSON.parse(text));
@@ -74,8 +87,14 @@ export function contextOf(what: "material" | "raw" | "fulfilment", id: string): 
   return `purchase ${what}:${id}`;
 }
 
-/** A purchase as its rail sees it; null = it was sealed with a secret that is not known any more. */
-export function railPurchaseOf(sealer: Sealer, row: PurchaseRow, rows: readonly SubmissionRow[]): RailPurchase | null {
+/**
+ * A purchase as its rail sees it; null = it was sealed with a secret that is not known any more.
+ */
+export function railPurchaseOf(
+  sealer: Sealer,
+  row: PurchaseRow,
+  rows: readonly SubmissionRow[],
+): RailPurchase | null {
   const material = sealer.open(row.material, contextOf("material", row.id));
   const submissions = rows.map((it) => submissionOf(sealer, it));
   if (material === null || submissions.includes(null)) return null;

@@ -1,5 +1,5 @@
-// What is kept in sealed fields of purchases: secrets of keys are taken out of them after a time, and all is sealed anew after the service was given another
-// secret. Changes no state and no money.
+// What is kept in sealed fields of purchases: secrets of keys are taken out of them after a time,
+// and all is sealed anew after the service was given another secret. Changes no state and no money.
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
 import { contextOf, openFulfilment, sealFulfilment } from "./record.ts";
@@ -12,15 +12,23 @@ export interface RetentionParts {
 
 const PAGE = 100;
 
-/** Takes the secrets of keys out of purchases that settled long enough ago; at most a page of them. */
-export async function blankSecrets({ store, sealer }: RetentionParts, nowMs: number): Promise<void> {
+/**
+ * Takes the secrets of keys out of purchases that settled long enough ago; at most a page of them.
+ */
+export async function blankSecrets(
+  { store, sealer }: RetentionParts,
+  nowMs: number,
+): Promise<void> {
   const query = store.db
     .selectFrom("purchase")
     .select(["id", "fulfilment"])
     .where("blank_at", "<=", BigInt(Math.floor(nowMs)));
   for (const { id, fulfilment } of await query.orderBy("blank_at").limit(PAGE).execute()) {
     const given = fulfilment === null ? null : openFulfilment(sealer, id, fulfilment);
-    const blank = given?.kind === "create_key" ? { fulfilment: sealFulfilment(sealer, id, { ...given, secret: "" }) } : {};
+    const blank =
+      given?.kind === "create_key"
+        ? { fulfilment: sealFulfilment(sealer, id, { ...given, secret: "" }) }
+        : {};
     await store.db
       .updateTable("purchase")
       .set({ ...blank, blank_at: null })
@@ -29,11 +37,20 @@ export async function blankSecrets({ store, sealer }: RetentionParts, nowMs: num
   }
 }
 
-/** Seals with the present secret what was sealed with the one before. Returns how many purchases had something of that. */
+/**
+ * Seals with the present secret what was sealed with the one before. Returns how many purchases had
+ * something of that.
+ */
 export async function resealPurchases({ store, sealer }: RetentionParts): Promise<number> {
   let resealed = 0;
   for (let after = ""; ; ) {
-    const rows = await store.db.selectFrom("purchase").select(["id", "material", "fulfilment"]).where("id", ">", after).orderBy("id").limit(PAGE).execute();
+    const rows = await store.db
+      .selectFrom("purchase")
+      .select(["id", "material", "fulfilment"])
+      .where("id", ">", after)
+      .orderBy("id")
+      .limit(PAGE)
+      .execute();
     for (const row of rows) if (await resealPurchase({ store, sealer }, row)) resealed++;
     if (rows.length < PAGE) return resealed;
     after = rows.at(-1)?.id ?? after;
@@ -42,7 +59,11 @@ export async function resealPurchases({ store, sealer }: RetentionParts): Promis
 
 async function resealPurchase(
   { store, sealer }: RetentionParts,
-  { id, material, fulfilment }: { readonly id: string; readonly material: string; readonly fulfilment: string | null },
+  {
+    id,
+    material,
+    fulfilment,
+  }: { readonly id: string; readonly material: string; readonly fulfilment: string | null },
 ): Promise<boolean> {
   const again = (sealed: string, context: string): string | null => {
     const text = sealer.isCurrent(sealed) ? null : sealer.open(sealed, context);
@@ -51,16 +72,36 @@ async function resealPurchase(
   const newMaterial = again(material, contextOf("material", id));
   const newFulfilment = fulfilment === null ? null : again(fulfilment, contextOf("fulfilment", id));
   if (newMaterial === null && newFulfilment === null) return false;
-  const sent = await store.db.selectFrom("purchase_submission").select(["position", "raw"]).where("purchase_id", "=", id).execute();
+  const sent = await store.db
+    .selectFrom("purchase_submission")
+    .select(["position", "raw"])
+    .where("purchase_id", "=", id)
+    .execute();
   await store.transaction(async (tx) => {
     for (const { position, raw } of sent) {
       const newRaw = raw === null ? null : again(raw, contextOf("raw", id));
       if (newRaw !== null)
-        await tx.updateTable("purchase_submission").set({ raw: newRaw }).where("purchase_id", "=", id).where("position", "=", position).execute();
+        await tx
+          .updateTable("purchase_submission")
+          .set({ raw: newRaw })
+          .where("purchase_id", "=", id)
+          .where("position", "=", position)
+          .execute();
     }
-    if (newMaterial !== null) await tx.updateTable("purchase").set({ material: newMaterial }).where("id", "=", id).where("material", "=", material).execute();
+    if (newMaterial !== null)
+      await tx
+        .updateTable("purchase")
+        .set({ material: newMaterial })
+        .where("id", "=", id)
+        .where("material", "=", material)
+        .execute();
     if (newFulfilment !== null)
-      await tx.updateTable("purchase").set({ fulfilment: newFulfilment }).where("id", "=", id).where("fulfilment", "=", fulfilment).execute();
+      await tx
+        .updateTable("purchase")
+        .set({ fulfilment: newFulfilment })
+        .where("id", "=", id)
+        .where("fulfilment", "=", fulfilment)
+        .execute();
   });
   return true;
 }

@@ -1,5 +1,5 @@
-// Rows of purchases: found, written for the first time, and leased, so that one node at a time looks after each. What becomes of them stands in
-// `transitions.ts`.
+// Rows of purchases: found, written for the first time, and leased, so that one node at a time
+// looks after each. What becomes of them stands in `transitions.ts`.
 import type { ExpressionBuilder } from "kysely";
 import type { Purpose } from "../../core/billing/payment.ts";
 import { isEmbedded, type Tx } from "../../ledger/ledger.ts";
@@ -30,31 +30,55 @@ export interface NewPurchase {
   readonly amountN: bigint;
 }
 
-/** How the recording of a payment ended: it is new; it was there; another payment has used its offer up; its payer has too many under way. */
+/**
+ * How the recording of a payment ended: it is new; it was there; another payment has used its offer
+ * up; its payer has too many under way.
+ */
 export type Recorded =
   | { readonly kind: "new"; readonly row: PurchaseRow }
   | { readonly kind: "there"; readonly row: PurchaseRow }
   | { readonly kind: "offer_used"; readonly id: string }
   | { readonly kind: "too_many" };
 
-/** Purchases of one payer that may be under way. What a payer says to have sent itself is not counted: nothing proves who that is, and its money moves. */
+/**
+ * Purchases of one payer that may be under way. What a payer says to have sent itself is not
+ * counted: nothing proves who that is, and its money moves.
+ */
 const MAX_OPEN_OF_PAYER = 16;
 
-/** How long a node has a purchase for itself without saying so again: longer than any question to a chain. */
+/**
+ * How long a node has a purchase for itself without saying so again: longer than any question to a
+ * chain.
+ */
 export const LEASE_MS = 30_000;
 
-/** Times that are further ahead were written by a clock that was set back since: they count as past. Every purchase is looked at more often than this. */
+/**
+ * Times that are further ahead were written by a clock that was set back since: they count as past.
+ * Every purchase is looked at more often than this.
+ */
 const MAX_AHEAD_MS = 120_000n;
 
-/** Writes a payment down before anything is done with it, leased to this node; of two that are the same one is written. */
-export function record({ store, sealer, node }: RowParts, purchase: NewPurchase, nowMs: number): Promise<Recorded> {
+/**
+ * Writes a payment down before anything is done with it, leased to this node; of two that are the
+ * same one is written.
+ */
+export function record(
+  { store, sealer, node }: RowParts,
+  purchase: NewPurchase,
+  nowMs: number,
+): Promise<Recorded> {
   const { payment, offerId } = purchase;
   return store.transaction(async (tx) => {
-    const there = await tx.selectFrom("purchase").selectAll().where("payment_key", "=", payment.key).executeTakeFirst();
+    const there = await tx
+      .selectFrom("purchase")
+      .selectAll()
+      .where("payment_key", "=", payment.key)
+      .executeTakeFirst();
     if (there !== undefined) return { kind: "there", row: there };
     const used = await usedOffer({ db: tx }, offerId);
     if (used !== null && !payment.isSent) return { kind: "offer_used", id: used };
-    if (!payment.isSent && (await openOf(tx, payment.payer)) >= MAX_OPEN_OF_PAYER) return { kind: "too_many" };
+    if (!payment.isSent && (await openOf(tx, payment.payer)) >= MAX_OPEN_OF_PAYER)
+      return { kind: "too_many" };
     const row = await tx
       .insertInto("purchase")
       .values(rowOf(purchase, { sealer, node, nowMs }))
@@ -62,7 +86,11 @@ export function record({ store, sealer, node }: RowParts, purchase: NewPurchase,
       .returningAll()
       .executeTakeFirst();
     if (row !== undefined) return { kind: "new", row };
-    const first = await tx.selectFrom("purchase").selectAll().where("payment_key", "=", payment.key).executeTakeFirst();
+    const first = await tx
+      .selectFrom("purchase")
+      .selectAll()
+      .where("payment_key", "=", payment.key)
+      .executeTakeFirst();
     if (first !== undefined) return { kind: "there", row: first };
     const taken = await usedOffer({ db: tx }, offerId);
     if (taken === null) throw new Error("a purchase was neither written nor there");
@@ -70,7 +98,10 @@ export function record({ store, sealer, node }: RowParts, purchase: NewPurchase,
   });
 }
 
-function rowOf(purchase: NewPurchase, { sealer, node, nowMs }: Pick<RowParts, "sealer" | "node"> & { readonly nowMs: number }): PurchaseRow {
+function rowOf(
+  purchase: NewPurchase,
+  { sealer, node, nowMs }: Pick<RowParts, "sealer" | "node"> & { readonly nowMs: number },
+): PurchaseRow {
   const { payment, rail, offerId } = purchase;
   const id = newId("pur", nowMs);
   const now = BigInt(Math.floor(nowMs));
@@ -109,7 +140,10 @@ function rowOf(purchase: NewPurchase, { sealer, node, nowMs }: Pick<RowParts, "s
 }
 
 /** The purchase that has used an offer up; null = none has. */
-export async function usedOffer({ db }: { readonly db: Pick<Store["db"], "selectFrom"> }, offerId: string): Promise<string | null> {
+export async function usedOffer(
+  { db }: { readonly db: Pick<Store["db"], "selectFrom"> },
+  offerId: string,
+): Promise<string | null> {
   const row = await db
     .selectFrom("purchase")
     .select("id")
@@ -133,33 +167,57 @@ async function openOf(tx: Tx, payer: string): Promise<bigint> {
 }
 
 /** The purchase of one of some payment keys; null = there is none. */
-export async function byKeys({ db }: Pick<Store, "db">, keys: readonly string[]): Promise<PurchaseRow | null> {
+export async function byKeys(
+  { db }: Pick<Store, "db">,
+  keys: readonly string[],
+): Promise<PurchaseRow | null> {
   if (keys.length === 0) return null;
-  return (await db.selectFrom("purchase").selectAll().where("payment_key", "in", keys).orderBy("id").limit(1).executeTakeFirst()) ?? null;
+  return (
+    (await db
+      .selectFrom("purchase")
+      .selectAll()
+      .where("payment_key", "in", keys)
+      .orderBy("id")
+      .limit(1)
+      .executeTakeFirst()) ?? null
+  );
 }
 
 /** A purchase by its id; null = there is none. */
 export async function byId({ db }: Pick<Store, "db">, id: string): Promise<PurchaseRow | null> {
-  return (await db.selectFrom("purchase").selectAll().where("id", "=", id).executeTakeFirst()) ?? null;
+  return (
+    (await db.selectFrom("purchase").selectAll().where("id", "=", id).executeTakeFirst()) ?? null
+  );
 }
 
 /** A rail by its name and chain. */
 type RailName = Pick<Rail, "method" | "chainId">;
 
 /** Purchases by one rail, or by none of some. */
-export type DueRails = { readonly kind: "of"; readonly rail: RailName } | { readonly kind: "of_none"; readonly rails: readonly RailName[] };
+export type DueRails =
+  | { readonly kind: "of"; readonly rail: RailName }
+  | { readonly kind: "of_none"; readonly rails: readonly RailName[] };
 
 /** Which purchases are looked for. */
 export interface DueQuery {
   readonly which: DueRails;
   readonly limit: number;
   readonly nowMs: number;
-  /** Those that this process looks after right now. What else is leased to its node it has left behind: an answer of the store was lost. */
+  /**
+   * Those that this process looks after right now. What else is leased to its node it has left
+   * behind: an answer of the store was lost.
+   */
   readonly except: Iterable<string>;
 }
 
-/** Purchases that are to be looked at and that nobody looks after, those first that have waited for longest. */
-export async function due({ store, node }: Pick<RowParts, "store" | "node">, { which, limit, nowMs, except }: DueQuery): Promise<readonly string[]> {
+/**
+ * Purchases that are to be looked at and that nobody looks after, those first that have waited for
+ * longest.
+ */
+export async function due(
+  { store, node }: Pick<RowParts, "store" | "node">,
+  { which, limit, nowMs, except }: DueQuery,
+): Promise<readonly string[]> {
   const now = BigInt(Math.floor(nowMs));
   const own = [...except];
   const rows = await store.db
@@ -178,17 +236,28 @@ export async function due({ store, node }: Pick<RowParts, "store" | "node">, { w
 }
 
 function isOf(it: ExpressionBuilder<Tables, "purchase">, which: DueRails) {
-  const isBy = ({ method, chainId }: RailName) => it.and([it("rail", "=", method), it("chain_id", "=", BigInt(chainId))]);
+  const isBy = ({ method, chainId }: RailName) =>
+    it.and([it("rail", "=", method), it("chain_id", "=", BigInt(chainId))]);
   return which.kind === "of" ? isBy(which.rail) : it.not(it.or(which.rails.map(isBy)));
 }
 
 /** When nobody has a purchase, be it that the one who had it has ended. */
 function isFree(it: ExpressionBuilder<Tables, "purchase">, now: bigint) {
-  return [it("lease_until", "is", null), it("lease_until", "<=", now), it("lease_until", ">", now + MAX_AHEAD_MS)];
+  return [
+    it("lease_until", "is", null),
+    it("lease_until", "<=", now),
+    it("lease_until", ">", now + MAX_AHEAD_MS),
+  ];
 }
 
-/** Takes a purchase for this node, or goes on having it; null = another one has it, or it has ended. */
-export async function lease({ store, node }: RowParts, id: string, nowMs: number): Promise<PurchaseRow | null> {
+/**
+ * Takes a purchase for this node, or goes on having it; null = another one has it, or it has ended.
+ */
+export async function lease(
+  { store, node }: RowParts,
+  id: string,
+  nowMs: number,
+): Promise<PurchaseRow | null> {
   const now = BigInt(Math.floor(nowMs));
   const row = await store.db
     .updateTable("purchase")
@@ -209,21 +278,35 @@ export async function giveBack(
 ): Promise<void> {
   await store.db
     .updateTable("purchase")
-    .set({ lease_node: null, lease_until: null, look_at: BigInt(Math.floor(lookAtMs)), looks: BigInt(looks) })
+    .set({
+      lease_node: null,
+      lease_until: null,
+      look_at: BigInt(Math.floor(lookAtMs)),
+      looks: BigInt(looks),
+    })
     .where("id", "=", id)
     .where("lease_node", "=", node)
     .where("ended_at", "is", null)
     .execute();
 }
 
-/** Makes every purchase due that no other node looks after; what an earlier start of this node had is given back, since that is over. */
+/**
+ * Makes every purchase due that no other node looks after; what an earlier start of this node had
+ * is given back, since that is over.
+ */
 export async function resumeAll({ store, node }: RowParts, nowMs: number): Promise<void> {
   const now = BigInt(Math.floor(nowMs));
   await store.db
     .updateTable("purchase")
     .set({ lease_node: null, lease_until: null, look_at: now, looks: 0n })
     .where("ended_at", "is", null)
-    .where((it) => it.or([it("lease_until", "is", null), it("lease_until", "<=", now), it("lease_node", "=", node)]))
+    .where((it) =>
+      it.or([
+        it("lease_until", "is", null),
+        it("lease_until", "<=", now),
+        it("lease_node", "=", node),
+      ]),
+    )
     .execute();
 }
 
@@ -238,6 +321,14 @@ export async function locked(tx: Tx, id: string): Promise<PurchaseRow> {
 }
 
 /** What was sent for a purchase, the newest last. */
-export function submissionsOf(db: Pick<Store["db"], "selectFrom">, id: string): Promise<readonly SubmissionRow[]> {
-  return db.selectFrom("purchase_submission").selectAll().where("purchase_id", "=", id).orderBy("position").execute();
+export function submissionsOf(
+  db: Pick<Store["db"], "selectFrom">,
+  id: string,
+): Promise<readonly SubmissionRow[]> {
+  return db
+    .selectFrom("purchase_submission")
+    .selectAll()
+    .where("purchase_id", "=", id)
+    .orderBy("position")
+    .execute();
 }

@@ -1,5 +1,6 @@
-// Who goes on with purchases, and when: a request that waits for its own, and a worker that comes back to every open one. Each is driven by one at a time:
-// in this process by a map, among processes by leases. Bounds how many are driven at once.
+// Who goes on with purchases, and when: a request that waits for its own, and a worker that comes
+// back to every open one. Each is driven by one at a time: in this process by a map, among
+// processes by leases. Bounds how many are driven at once.
 
 import { type AdvanceParts, advance, isRailOf } from "./advance.ts";
 import type { PurchaseRow } from "./record.ts";
@@ -7,11 +8,15 @@ import { byId, type DueRails, due, giveBack, lease } from "./rows.ts";
 
 /** What drives purchases. */
 export interface PurchaseScheduler {
-  /** Waits for the end of a purchase, and goes on with it meanwhile; returns its row when it has ended or the time is over. Throws where the store does. */
+  /**
+   * Waits for the end of a purchase, and goes on with it meanwhile; returns its row when it has
+   * ended or the time is over. Throws where the store does.
+   */
   follow(row: PurchaseRow, waitMs: number): Promise<PurchaseRow>;
   /**
-   * One for each rail, and one for purchases whose rail is not there: takes a step with those that are due, as far as bounds allow. A slow chain holds up
-   * nothing but its own. Each throws where the store does.
+   * One for each rail, and one for purchases whose rail is not there: takes a step with those that
+   * are due, as far as bounds allow. A slow chain holds up nothing but its own. Each throws where
+   * the store does.
    */
   readonly ticks: readonly (() => Promise<void>)[];
   /** Begins nothing any more, and waits for the steps that are under way. */
@@ -25,7 +30,9 @@ export interface PurchaseSchedulerParts extends AdvanceParts {
 
 /** Purchases that requests of this process drive at once. */
 const MAX_DRIVEN = 64;
-/** Purchases of a rail that the worker takes a step with at once, and those that it finds at a time. */
+/**
+ * Purchases of a rail that the worker takes a step with at once, and those that it finds at a time.
+ */
 const MAX_STEPS = 8;
 const MAX_DUE = 64;
 /** Between two looks of a request that waits. */
@@ -72,20 +79,33 @@ export function createPurchaseScheduler(parts: PurchaseSchedulerParts): Purchase
     if (row === null) return;
     const looks = Number(row.looks);
     const rail = parts.rails.find((it) => isRailOf(it, row));
-    // A chain that does not answer is not asked for each of its purchases: others would wait for all these answers.
-    const after = rail !== undefined && parts.asks.isTroubled(rail) ? row : await advance(parts, row);
+    // A chain that does not answer is not asked for each of its purchases: others would wait for
+    // all these answers.
+    const after =
+      rail !== undefined && parts.asks.isTroubled(rail) ? row : await advance(parts, row);
     const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(looks, 10), LONGEST_BACKOFF_MS);
-    if (after.ended_at === null) await giveBack(parts, id, { lookAtMs: runtime.wallMs() + backoffMs, looks: looks + 1 });
+    if (after.ended_at === null)
+      await giveBack(parts, id, { lookAtMs: runtime.wallMs() + backoffMs, looks: looks + 1 });
   }
 
   async function tick(which: DueRails): Promise<void> {
-    const ids = await due(parts, { which, limit: MAX_DUE, nowMs: runtime.wallMs(), except: underWay.keys() });
+    const ids = await due(parts, {
+      which,
+      limit: MAX_DUE,
+      nowMs: runtime.wallMs(),
+      except: underWay.keys(),
+    });
     for (let from = 0; from < ids.length && !isClosed; from += MAX_STEPS) {
-      await Promise.all(ids.slice(from, from + MAX_STEPS).map((id) => underWay.get(id) ?? start(id, () => stepOnce(id))));
+      await Promise.all(
+        ids
+          .slice(from, from + MAX_STEPS)
+          .map((id) => underWay.get(id) ?? start(id, () => stepOnce(id))),
+      );
     }
   }
 
-  const pause = (ms: number): Promise<void> => new Promise((resolve) => void runtime.after(Math.max(1, ms), resolve));
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => void runtime.after(Math.max(1, ms), resolve));
 
   /** Resolves when `work` has ended, or the time is over. */
   const within = (work: Promise<void>, ms: number): Promise<void> => {
@@ -114,7 +134,10 @@ export function createPurchaseScheduler(parts: PurchaseSchedulerParts): Purchase
         if (row.ended_at === null) await pause(Math.min(pauseMs, untilMs - runtime.now()));
       }
     },
-    ticks: [...parts.rails.map((it) => () => tick({ kind: "of", rail: it })), () => tick({ kind: "of_none", rails: parts.rails })],
+    ticks: [
+      ...parts.rails.map((it) => () => tick({ kind: "of", rail: it })),
+      () => tick({ kind: "of_none", rails: parts.rails }),
+    ],
     async close() {
       isClosed = true;
       await Promise.all(underWay.values());

@@ -1,5 +1,7 @@
-// A node of a payment chain, asked over HTTP: every question with a deadline, every answer bounded, nothing sent twice. Tells trouble on the way, which is
-// thrown, from what the node answered, which is a value. Knows no token and no rail; the node's URL may be a secret and stands in no text of its own.
+// A node of a payment chain, asked over HTTP: every question with a deadline, every answer bounded,
+// nothing sent twice. Tells trouble on the way, which is thrown, from what the node answered, which
+// is a value. Knows no token and no rail; the node's URL may be a secret and stands in no text of
+// its own.
 import { z } from "zod";
 import type { Runtime } from "../../runtime.ts";
 
@@ -11,7 +13,10 @@ export interface NodeError {
   readonly message: string;
   /** What a reverted call left, 0x…; null = nothing. */
   readonly data: string | null;
-  /** True when the node says that the transaction itself cannot be carried out: it has tried, and it reverts. */
+  /**
+   * True when the node says that the transaction itself cannot be carried out: it has tried, and it
+   * reverts.
+   */
   readonly reverted: boolean;
 }
 
@@ -21,7 +26,10 @@ export interface NodeResult<T> {
   readonly value: T;
 }
 
-/** Trouble on the way to the chain, or a node that cannot do its work now: it says nothing about any payment. */
+/**
+ * Trouble on the way to the chain, or a node that cannot do its work now: it says nothing about any
+ * payment.
+ */
 export class ChainFailure extends Error {
   override readonly name = "ChainTrouble";
 }
@@ -42,17 +50,25 @@ export interface PaymentChainParts {
 export interface PaymentChain {
   readonly chainId: number;
   /** `read` may throw: an answer that it cannot read is trouble. */
-  ask<T>(method: string, params: readonly unknown[], read: (result: unknown) => T): Promise<NodeResult<T> | NodeError>;
+  ask<T>(
+    method: string,
+    params: readonly unknown[],
+    read: (result: unknown) => T,
+  ): Promise<NodeResult<T> | NodeError>;
   /** As `ask`, where a node that works has nothing but a result: its errors are trouble. */
   get<T>(method: string, params: readonly unknown[], read: (result: unknown) => T): Promise<T>;
-  /** Tells this chain from another one with the same number: its first block's hash, shortened. Throws too when the node serves another number. */
+  /**
+   * Tells this chain from another one with the same number: its first block's hash, shortened.
+   * Throws too when the node serves another number.
+   */
   network(): Promise<string>;
 }
 
 /** The same node, asked nothing more from a time on the monotonic clock: that is trouble then. */
 export function endingAt(chain: PaymentChain, runtime: Runtime, untilMs: number): PaymentChain {
   const orEnd = (): void => {
-    if (runtime.now() >= untilMs) throw new ChainFailure("The payment chain could not be read in the time there is");
+    if (runtime.now() >= untilMs)
+      throw new ChainFailure("The payment chain could not be read in the time there is");
   };
   return {
     chainId: chain.chainId,
@@ -86,7 +102,9 @@ export function createPaymentChain(parts: PaymentChainParts): PaymentChain {
     try {
       return { kind: "result", value: read(answer.value) };
     } catch {
-      throw new ChainFailure(`The payment chain's node answered ${method} with something else than it should`);
+      throw new ChainFailure(
+        `The payment chain's node answered ${method} with something else than it should`,
+      );
     }
   };
   const get: PaymentChain["get"] = async (method, params, read) => {
@@ -102,7 +120,10 @@ export function createPaymentChain(parts: PaymentChainParts): PaymentChain {
     async network() {
       if (network !== null) return network;
       const chainId = await get("eth_chainId", [], parseQuantity);
-      if (chainId !== BigInt(parts.chainId)) throw new ChainFailure(`The payment chain's node serves chain ${chainId}, but ${parts.chainId} is configured`);
+      if (chainId !== BigInt(parts.chainId))
+        throw new ChainFailure(
+          `The payment chain's node serves chain ${chainId}, but ${parts.chainId} is configured`,
+        );
       const first = await get("eth_getBlockByNumber", ["0x0", false], parseHashed);
       network = first.slice(0, NETWORK_CHARS);
       return network;
@@ -110,7 +131,10 @@ export function createPaymentChain(parts: PaymentChainParts): PaymentChain {
   };
 }
 
-/** An answer of the node that is no answer to the question: rate limits, missing state, methods that it does not have. */
+/**
+ * An answer of the node that is no answer to the question: rate limits, missing state, methods that
+ * it does not have.
+ */
 export function chainFailureOf(error: NodeError, method: string): ChainFailure {
   return new ChainFailure(`The payment chain's node answered ${method} with error ${error.code}`);
 }
@@ -133,7 +157,10 @@ interface Request {
   readonly params: readonly unknown[];
 }
 
-async function exchanged({ rpcUrl, runtime, timeoutMs = TIMEOUT_MS, maxAnswerBytes = MAX_ANSWER_BYTES }: PaymentChainParts, { id, method, params }: Request) {
+async function exchanged(
+  { rpcUrl, runtime, timeoutMs = TIMEOUT_MS, maxAnswerBytes = MAX_ANSWER_BYTES }: PaymentChainParts,
+  { id, method, params }: Request,
+) {
   const end = new AbortController();
   const cancel = runtime.after(timeoutMs, () => end.abort());
   try {
@@ -146,8 +173,14 @@ async function exchanged({ rpcUrl, runtime, timeoutMs = TIMEOUT_MS, maxAnswerByt
       signal: end.signal,
     });
     const text = await bodyOf(response, maxAnswerBytes);
-    if (text === null) throw new ChainFailure(`The payment chain's node answered ${method} with more than ${maxAnswerBytes} bytes`);
-    if (response.status !== 200) throw new ChainFailure(`The payment chain's node answered ${method} with HTTP status ${response.status}`);
+    if (text === null)
+      throw new ChainFailure(
+        `The payment chain's node answered ${method} with more than ${maxAnswerBytes} bytes`,
+      );
+    if (response.status !== 200)
+      throw new ChainFailure(
+        `The payment chain's node answered ${method} with HTTP status ${response.status}`,
+      );
     return text;
   } catch (error) {
     if (error instanceof ChainFailure) throw error;
@@ -162,13 +195,19 @@ async function exchanged({ rpcUrl, runtime, timeoutMs = TIMEOUT_MS, maxAnswerByt
 }
 
 /** `fetch` takes no URL with a password. */
-function targetOf(rpcUrl: string): { readonly url: string; readonly authorization: Readonly<Record<string, string>> } {
+function targetOf(rpcUrl: string): {
+  readonly url: string;
+  readonly authorization: Readonly<Record<string, string>>;
+} {
   const url = new URL(rpcUrl);
   if (url.username === "" && url.password === "") return { url: rpcUrl, authorization: {} };
   const login = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
   url.username = "";
   url.password = "";
-  return { url: url.href, authorization: { authorization: `Basic ${Buffer.from(login).toString("base64")}` } };
+  return {
+    url: url.href,
+    authorization: { authorization: `Basic ${Buffer.from(login).toString("base64")}` },
+  };
 }
 
 /** Null = it is longer than `maxBytes`, and was not read to its end. */
@@ -183,19 +222,38 @@ async function bodyOf(response: Response, maxBytes: number): Promise<string | nu
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** An answer under another id may be that to another question, and money would follow it: it is trouble, and nothing of it is believed. */
-function parseAnswer(text: string, { id, method }: Pick<Request, "id" | "method">): NodeResult<unknown> | NodeError {
+/**
+ * An answer under another id may be that to another question, and money would follow it: it is
+ * trouble, and nothing of it is believed.
+ */
+function parseAnswer(
+  text: string,
+  { id, method }: Pick<Request, "id" | "method">,
+): NodeResult<unknown> | NodeError {
   const answer = answerShape.safeParse(jsonOf(text));
-  if (!answer.success) throw new ChainFailure(`The payment chain's node answered ${method} with something else than JSON-RPC`);
-  if (answer.data.id !== id) throw new ChainFailure(`The payment chain's node answered ${method} under another id`);
+  if (!answer.success)
+    throw new ChainFailure(
+      `The payment chain's node answered ${method} with something else than JSON-RPC`,
+    );
+  if (answer.data.id !== id)
+    throw new ChainFailure(`The payment chain's node answered ${method} under another id`);
   const { error } = answer.data;
   if (error === undefined) return { kind: "result", value: answer.data.result };
   const message = error.message.slice(0, MAX_MESSAGE_CHARS);
-  return { kind: "node_error", code: error.code, message, data: revertData(error.data), reverted: error.code === REVERTED || /\brevert/i.test(message) };
+  return {
+    kind: "node_error",
+    code: error.code,
+    message,
+    data: revertData(error.data),
+    reverted: error.code === REVERTED || /\brevert/i.test(message),
+  };
 }
 
 const answerShape = z.union([
-  z.object({ id: z.unknown().optional(), error: z.object({ code: z.int(), message: z.string().catch(""), data: z.unknown().optional() }) }),
+  z.object({
+    id: z.unknown().optional(),
+    error: z.object({ code: z.int(), message: z.string().catch(""), data: z.unknown().optional() }),
+  }),
   z
     .object({
       id: z.unknown().optional(),

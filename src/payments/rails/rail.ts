@@ -1,7 +1,11 @@
-// The port of a rail: one way in which money arrives. A rail knows its protocol and its chain; it writes nothing to the store and credits nobody.
-// Expected failure is a returned value; what throws is trouble on the way to the chain, and says nothing about the payment.
+// The port of a rail: one way in which money arrives. A rail knows its protocol and its chain; it
+// writes nothing to the store and credits nobody. Expected failure is a returned value; what throws
+// is trouble on the way to the chain, and says nothing about the payment.
 
-/** What a rail offers for an amount; the fields of a challenge's `request`, as MPP's method of this name defines them. */
+/**
+ * What a rail offers for an amount; the fields of a challenge's `request`, as MPP's method of this
+ * name defines them.
+ */
 export interface RailOffer {
   /** MPP method and intent. */
   readonly method: string;
@@ -22,7 +26,9 @@ export interface X402Offer {
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
-/** What a client sent to pay, after its challenge was found to be ours (MPP), or as it came (x402). */
+/**
+ * What a client sent to pay, after its challenge was found to be ours (MPP), or as it came (x402).
+ */
 export type PaymentCredential =
   | {
       readonly protocol: "mpp";
@@ -46,17 +52,28 @@ export interface MppChallenge {
   readonly expires: string | null;
 }
 
-/** A payment as it was read: everything that is needed to settle it, whatever becomes of the request that brought it. */
+/**
+ * A payment as it was read: everything that is needed to settle it, whatever becomes of the request
+ * that brought it.
+ */
 export interface Payment {
-  /** The same for the same payment, however often and by whomever it is sent. Unique over all rails. */
+  /**
+   * The same for the same payment, however often and by whomever it is sent. Unique over all rails.
+   */
   readonly key: string;
   /** Address that pays; as given, on the chain's authority only once settled. */
   readonly payer: string;
   /** Base units that it moves. */
   readonly units: bigint;
-  /** From when on the chain cannot carry it out any more, on the chain's clock, milliseconds; null = never. */
+  /**
+   * From when on the chain cannot carry it out any more, on the chain's clock, milliseconds; null =
+   * never.
+   */
   readonly validUntilMs: number | null;
-  /** True where the client has sent the money itself: it has moved, or will, whether the payment is taken or not. */
+  /**
+   * True where the client has sent the money itself: it has moved, or will, whether the payment is
+   * taken or not.
+   */
   readonly isSent: boolean;
   /** What the rail needs of it later, as JSON text. May hold signatures: never log or show it. */
   readonly material: string;
@@ -65,10 +82,16 @@ export interface Payment {
 /** Why a payment cannot be taken. The text is for the payer, and names what to change. */
 export interface BadPayment {
   readonly kind: "bad_payment";
-  /** The last part of MPP's problem type: `verification-failed`, `payment-expired`, `malformed-credential`, … */
+  /**
+   * The last part of MPP's problem type: `verification-failed`, `payment-expired`,
+   * `malformed-credential`, …
+   */
   readonly problem: string;
   readonly reason: string;
-  /** Of the offer that it says to answer, where that is not known to be ours (any more): checked by nobody. */
+  /**
+   * Of the offer that it says to answer, where that is not known to be ours (any more): checked by
+   * nobody.
+   */
   readonly offerId?: string;
 }
 
@@ -92,11 +115,14 @@ export interface Submission {
 
 /** A transaction that is ready but for the nonce of our wallet. */
 export interface Draft {
-  /** Wallet whose nonce it takes, by `<chain id>:<address>`, and what the chain says is its next one; null = it takes none. */
+  /**
+   * Wallet whose nonce it takes, by `<chain id>:<address>`, and what the chain says is its next
+   * one; null = it takes none.
+   */
   readonly wallet: { readonly id: string; readonly chainNonce: bigint } | null;
   /**
-   * Base units that the payer holds, where what is sent for it at once has to fit into that: what reverts is paid for by our wallet. Absent = it is the payer's
-   * own to pay.
+   * Base units that the payer holds, where what is sent for it at once has to fit into that: what
+   * reverts is paid for by our wallet. Absent = it is the payer's own to pay.
    */
   readonly heldUnits?: bigint;
   /** Signs it; asks nobody. `nonce` is null exactly where `wallet` is. */
@@ -113,8 +139,8 @@ export type ChainStatus =
       readonly logIndex: number;
     }
   /**
-   * Not there yet, or not deep enough. `resend`: nothing of what was sent waits for a block any more, or the chain does not know it. `replace`: what was
-   * sent pays too little to be taken.
+   * Not there yet, or not deep enough. `resend`: nothing of what was sent waits for a block any
+   * more, or the chain does not know it. `replace`: what was sent pays too little to be taken.
    */
   | { readonly kind: "open"; readonly resend: boolean; readonly replace: boolean }
   /** It will never settle. */
@@ -130,7 +156,10 @@ export interface WalletState {
   readonly empty: boolean;
   /** True where a settlement would cost more gas at the present fees than it may. */
   readonly dear: boolean;
-  /** Its next nonce as of the block at the configured depth: lower ones are used up, by whatever transaction. */
+  /**
+   * Its next nonce as of the block at the configured depth: lower ones are used up, by whatever
+   * transaction.
+   */
   readonly nonce: bigint;
 }
 
@@ -143,7 +172,10 @@ export interface Rail {
   readonly token: string;
   readonly recipient: string;
   readonly local: boolean;
-  /** Tells this chain from another one with the same number: its first block's hash, shortened. Throws while the chain is not reached. */
+  /**
+   * Tells this chain from another one with the same number: its first block's hash, shortened.
+   * Throws while the chain is not reached.
+   */
   network(): Promise<string>;
   /** Asks the chain for something that any node knows at once. Throws while it is not reached. */
   reach(): Promise<void>;
@@ -152,18 +184,29 @@ export interface Rail {
   x402Offer(units: bigint, validMs: number): X402Offer | null;
   /** Whether an x402 payment is meant for this rail. */
   takesX402(accepted: X402Offer): boolean;
-  /** Reads a payment, checks signatures and what it says against the offer it answers; asks no chain. `units` = what has to be paid. */
+  /**
+   * Reads a payment, checks signatures and what it says against the offer it answers; asks no
+   * chain. `units` = what has to be paid.
+   */
   read(presented: PaymentCredential, units: bigint): Promise<Payment | BadPayment>;
   /** The key of a payment without any check, to find it again; null = it has none. */
   keyOf(presented: PaymentCredential): string | null;
-  /** Asks the chain whether it would carry the payment out now. Throws where the chain cannot be asked. */
+  /**
+   * Asks the chain whether it would carry the payment out now. Throws where the chain cannot be
+   * asked.
+   */
   check(payment: Payment): Promise<BadPayment | null>;
   /**
-   * Makes the next transaction for a purchase: the first one, or one that may replace the newest submission (same nonce, higher fee) or follow it. Null = the
-   * chain would not carry it out at present, or the wallet cannot pay for it: there is nothing to send now. Throws where the chain cannot be asked.
+   * Makes the next transaction for a purchase: the first one, or one that may replace the newest
+   * submission (same nonce, higher fee) or follow it. Null = the chain would not carry it out at
+   * present, or the wallet cannot pay for it: there is nothing to send now. Throws where the chain
+   * cannot be asked.
    */
   draft(purchase: RailPurchase): Promise<Draft | null>;
-  /** Sends what was written; harmless when it was sent before, and whatever the chain says of it. Throws where the chain cannot be reached. */
+  /**
+   * Sends what was written; harmless when it was sent before, and whatever the chain says of it.
+   * Throws where the chain cannot be reached.
+   */
   send(submission: Submission): Promise<void>;
   /** What the chain says. Throws where it cannot be asked. */
   look(purchase: RailPurchase): Promise<ChainStatus>;

@@ -1,4 +1,5 @@
-// What purchases say has arrived at one till: settled ones by the transaction that paid, open ones as under way. Reads only.
+// What purchases say has arrived at one till: settled ones by the transaction that paid, open ones
+// as under way. Reads only.
 import { sql } from "kysely";
 import { chunks } from "../../ledger/ledger.ts";
 import { pagesOf, ROWS_PER_PAGE } from "../../store/scan.ts";
@@ -32,32 +33,48 @@ export function purchaseRecords(at: PurchasesAt): Records {
       for (const some of chunks(txHashes)) {
         const { rows } = await sql<{ readonly tx_hash: string; readonly units: bigint }>`
           select lower(tx_hash) as tx_hash, cast(sum(units) as bigint) as units from purchase
-          where lower(tx_hash) in (${sql.join(some)}) and state = 'settled' and ${isHere} group by lower(tx_hash)`.execute(store.db);
+          where lower(tx_hash) in (${sql.join(some)}) and state = 'settled' and ${isHere} group by lower(tx_hash)`.execute(
+          store.db,
+        );
         for (const { tx_hash, units } of rows) found.set(tx_hash, units);
       }
       return found;
     },
     async total() {
       const { rows } = await sql<{ readonly units: bigint | null }>`
-        select cast(sum(units) as bigint) as units from purchase where state = 'settled' and ${isHere}`.execute(store.db);
+        select cast(sum(units) as bigint) as units from purchase where state = 'settled' and ${isHere}`.execute(
+        store.db,
+      );
       return rows[0]?.units ?? 0n;
     },
     async *pages() {
-      const next = (last: { readonly id: string } | null) => sql<{ readonly id: string; readonly tx_hash: string | null; readonly units: bigint }>`
+      const next = (last: { readonly id: string } | null) => sql<{
+        readonly id: string;
+        readonly tx_hash: string | null;
+        readonly units: bigint;
+      }>`
         select id, tx_hash, units from purchase where state = 'settled' and ${isHere} and id > ${last?.id ?? ""} order by id limit ${ROWS_PER_PAGE}`;
       for await (const rows of pagesOf(store.db, next)) yield mergedOf(rows);
     },
     async isUnderWay({ txHash, units, from }) {
       const open = sql<boolean>`state in ('accepted', 'submitted') and ${isHere}`;
       const { rows } = await sql<{ readonly id: string }>`select id from purchase
-        where ${open} and (lower(tx_hash) = ${txHash} or (lower(payer) = ${from} and units = ${units})) limit 1`.execute(store.db);
+        where ${open} and (lower(tx_hash) = ${txHash} or (lower(payer) = ${from} and units = ${units})) limit 1`.execute(
+        store.db,
+      );
       return rows.length > 0;
     },
   };
 }
 
 /** Several purchases may have been paid by one transaction. */
-function mergedOf(rows: readonly { readonly id: string; readonly tx_hash: string | null; readonly units: bigint }[]): readonly Paid[] {
+function mergedOf(
+  rows: readonly { readonly id: string; readonly tx_hash: string | null; readonly units: bigint }[],
+): readonly Paid[] {
   const byTx = Map.groupBy(rows, (it) => it.tx_hash?.toLowerCase() ?? "");
-  return [...byTx].map(([txHash, its]) => ({ txHash, units: its.reduce((sum, it) => sum + it.units, 0n), ids: its.map((it) => it.id) }));
+  return [...byTx].map(([txHash, its]) => ({
+    txHash,
+    units: its.reduce((sum, it) => sum + it.units, 0n),
+    ids: its.map((it) => it.id),
+  }));
 }

@@ -1,5 +1,6 @@
-// Reconciliation: what a payment chain says has arrived at an address of ours, against what was recorded for it. Reads the chain in bounded ranges and keeps
-// none of them. Knows no rail's protocol, and nothing of what to do about a difference.
+// Reconciliation: what a payment chain says has arrived at an address of ours, against what was
+// recorded for it. Reads the chain in bounded ranges and keeps none of them. Knows no rail's
+// protocol, and nothing of what to do about a difference.
 import { z } from "zod";
 import { ChainFailure, type PaymentChain, parseQuantity } from "../rails/chain.ts";
 
@@ -25,8 +26,13 @@ export interface Records {
   recorded(txHashes: readonly string[]): Promise<ReadonlyMap<string, bigint>>;
   /** Recorded for all transactions. */
   total(): Promise<bigint>;
-  /** Every transaction that something is recorded for, a bounded number at a time, and what it was recorded as. */
-  pages(): AsyncIterable<readonly { readonly txHash: string; readonly units: bigint; readonly ids: readonly string[] }[]>;
+  /**
+   * Every transaction that something is recorded for, a bounded number at a time, and what it was
+   * recorded as.
+   */
+  pages(): AsyncIterable<
+    readonly { readonly txHash: string; readonly units: bigint; readonly ids: readonly string[] }[]
+  >;
   /** Whether something that is under way may be what this transfer is for. */
   isUnderWay(arrival: IncomingTransfer): Promise<boolean>;
 }
@@ -72,7 +78,12 @@ const MAX_RANGE = 10_000n;
 const MS_PER_S = 1_000n;
 
 /** Compares a till with its records. Throws `ChainFailure` where the chain cannot be read. */
-export async function reconcile({ till, records, sinceMs, onProgress }: ReconcileParts): Promise<ReceivingAddressReport> {
+export async function reconcile({
+  till,
+  records,
+  sinceMs,
+  onProgress,
+}: ReconcileParts): Promise<ReceivingAddressReport> {
   const { chain, confirmations } = till;
   const head = await chain.get("eth_blockNumber", [], parseQuantity);
   const toBlock = head - BigInt(confirmations);
@@ -98,22 +109,45 @@ export async function reconcile({ till, records, sinceMs, onProgress }: Reconcil
   }
   const recordedUnits = await records.total();
   // Only where something is recorded that was not met, each record is looked up.
-  if (recordedUnits !== found.matchedUnits) await lookUp({ till, records, fromBlock, toBlock }, differ);
+  if (recordedUnits !== found.matchedUnits)
+    await lookUp({ till, records, fromBlock, toBlock }, differ);
   const { transfers, movedUnits, underWay, differing } = found;
-  return { chainId: chain.chainId, fromBlock, toBlock, transfers, movedUnits, recordedUnits, underWay, differences, differing };
+  return {
+    chainId: chain.chainId,
+    fromBlock,
+    toBlock,
+    transfers,
+    movedUnits,
+    recordedUnits,
+    underWay,
+    differences,
+    differing,
+  };
 }
 
-/** Looks for records whose transaction brought nothing, or was not among the blocks that were read. */
+/**
+ * Looks for records whose transaction brought nothing, or was not among the blocks that were read.
+ */
 async function lookUp(
-  { till, records, fromBlock, toBlock }: Pick<ReconcileParts, "till" | "records"> & Pick<ReceivingAddressReport, "fromBlock" | "toBlock">,
+  {
+    till,
+    records,
+    fromBlock,
+    toBlock,
+  }: Pick<ReconcileParts, "till" | "records"> &
+    Pick<ReceivingAddressReport, "fromBlock" | "toBlock">,
   differ: (it: Omit<MoneyDifference, "chainId">) => void,
 ): Promise<void> {
   for await (const page of records.pages()) {
     for (const { txHash, units, ids } of page) {
-      const receipt = await till.chain.get("eth_getTransactionReceipt", [txHash], (it) => receiptShape.nullable().parse(it));
+      const receipt = await till.chain.get("eth_getTransactionReceipt", [txHash], (it) =>
+        receiptShape.nullable().parse(it),
+      );
       const block = receipt === null ? null : BigInt(receipt.blockNumber);
-      // Those that differ in the blocks that were read are listed already, and deeper ones may have been passed over by `sinceMs`.
-      const movedUnits = receipt === null ? 0n : unitsOf(receipt.logs.filter((log) => isTo(log, till)));
+      // Those that differ in the blocks that were read are listed already, and deeper ones may have
+      // been passed over by `sinceMs`.
+      const movedUnits =
+        receipt === null ? 0n : unitsOf(receipt.logs.filter((log) => isTo(log, till)));
       const wasRead = block !== null && movedUnits > 0n && block >= fromBlock && block <= toBlock;
       if (wasRead || movedUnits === units) continue;
       // One transaction may have paid for several, which need not stand on one page.
@@ -134,7 +168,8 @@ async function* arrivalsBetween(
     const to = from + range - 1n < toBlock ? from + range - 1n : toBlock;
     const logs = await logsBetween(till, from, to);
     if (logs === null) {
-      if (range === 1n) throw new ChainFailure(`The payment chain's node gives no logs of block ${from}`);
+      if (range === 1n)
+        throw new ChainFailure(`The payment chain's node gives no logs of block ${from}`);
       range /= 2n;
       continue;
     }
@@ -145,8 +180,17 @@ async function* arrivalsBetween(
 }
 
 /** Null = the node refuses a range of this size. */
-async function logsBetween({ chain, token, recipient }: ReceivingAddress, from: bigint, to: bigint): Promise<readonly TransferLog[] | null> {
-  const filter = { address: token, topics: [TRANSFER, null, topicOf(recipient)], fromBlock: hex(from), toBlock: hex(to) };
+async function logsBetween(
+  { chain, token, recipient }: ReceivingAddress,
+  from: bigint,
+  to: bigint,
+): Promise<readonly TransferLog[] | null> {
+  const filter = {
+    address: token,
+    topics: [TRANSFER, null, topicOf(recipient)],
+    fromBlock: hex(from),
+    toBlock: hex(to),
+  };
   const answer = await chain
     .ask("eth_getLogs", [filter], (it) => z.array(logShape).parse(it))
     .catch((error: unknown) => {
@@ -160,7 +204,11 @@ async function logsBetween({ chain, token, recipient }: ReceivingAddress, from: 
 
 function arrivalsOf(logs: readonly TransferLog[]): readonly IncomingTransfer[] {
   const byTx = Map.groupBy(logs, (it) => it.transactionHash);
-  return [...byTx].map(([txHash, its]) => ({ txHash, units: unitsOf(its), from: `0x${(its[0]?.topics[1] ?? "").slice(-40)}`.toLowerCase() }));
+  return [...byTx].map(([txHash, its]) => ({
+    txHash,
+    units: unitsOf(its),
+    from: `0x${(its[0]?.topics[1] ?? "").slice(-40)}`.toLowerCase(),
+  }));
 }
 
 function unitsOf(logs: readonly TransferLog[]): bigint {
@@ -168,16 +216,26 @@ function unitsOf(logs: readonly TransferLog[]): bigint {
 }
 
 function isTo(log: TransferLog, { token, recipient }: ReceivingAddress): boolean {
-  return log.address.toLowerCase() === token.toLowerCase() && log.topics[0] === TRANSFER && log.topics[2]?.toLowerCase() === topicOf(recipient);
+  return (
+    log.address.toLowerCase() === token.toLowerCase() &&
+    log.topics[0] === TRANSFER &&
+    log.topics[2]?.toLowerCase() === topicOf(recipient)
+  );
 }
 
 /** The first block that is not older than a time, by halving; block 0 where all are younger. */
-async function firstBlockSince(chain: PaymentChain, sinceSeconds: bigint, head: bigint): Promise<bigint> {
+async function firstBlockSince(
+  chain: PaymentChain,
+  sinceSeconds: bigint,
+  head: bigint,
+): Promise<bigint> {
   let low = 0n;
   let high = head;
   while (low < high) {
     const middle = (low + high) / 2n;
-    const seconds = await chain.get("eth_getBlockByNumber", [hex(middle), false], (it) => BigInt(blockShape.parse(it).timestamp));
+    const seconds = await chain.get("eth_getBlockByNumber", [hex(middle), false], (it) =>
+      BigInt(blockShape.parse(it).timestamp),
+    );
     if (seconds < sinceSeconds) low = middle + 1n;
     else high = middle;
   }
@@ -189,7 +247,12 @@ const TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523
 
 const word = z.string().regex(/^0x[0-9a-fA-F]{64}$/);
 const amount = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
-const logShape = z.object({ address: z.string(), topics: z.array(word).max(4), data: amount, transactionHash: word.transform((it) => it.toLowerCase()) });
+const logShape = z.object({
+  address: z.string(),
+  topics: z.array(word).max(4),
+  data: amount,
+  transactionHash: word.transform((it) => it.toLowerCase()),
+});
 type TransferLog = z.infer<typeof logShape>;
 const anyLogShape = logShape.extend({ data: z.string() });
 const receiptShape = z.object({ blockNumber: amount, logs: z.array(anyLogShape) });

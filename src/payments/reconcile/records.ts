@@ -1,4 +1,5 @@
-// All that is recorded for one till: purchases and what came out of channels, since both may receive at one address. Reads only.
+// All that is recorded for one till: purchases and what came out of channels, since both may
+// receive at one address. Reads only.
 import type { Store } from "../../store/store.ts";
 import { purchaseRecords } from "./purchase-records.ts";
 import type { Records } from "./reconcile.ts";
@@ -25,7 +26,8 @@ function together(all: readonly Records[]): Records {
     async recorded(txHashes) {
       const sum = new Map<string, bigint>();
       for (const records of all) {
-        for (const [txHash, units] of await records.recorded(txHashes)) sum.set(txHash, (sum.get(txHash) ?? 0n) + units);
+        for (const [txHash, units] of await records.recorded(txHashes))
+          sum.set(txHash, (sum.get(txHash) ?? 0n) + units);
       }
       return sum;
     },

@@ -1,4 +1,5 @@
-// What channels say has arrived at one address: by the transaction of ours that took it out. Reads only; the same questions as purchases answer.
+// What channels say has arrived at one address: by the transaction of ours that took it out. Reads
+// only; the same questions as purchases answer.
 import { sql } from "kysely";
 import { chunks } from "../../ledger/ledger.ts";
 import { pagesOf, ROWS_PER_PAGE } from "../../store/scan.ts";
@@ -31,7 +32,8 @@ export function sessionRecords(at: ChannelsAt): Records {
     async recorded(txHashes) {
       const found = new Map<string, bigint>();
       for (const some of chunks(txHashes)) {
-        const { rows } = await sql<Moved>`select tx_hash, channel_id, moved_units from ${transactions}
+        const { rows } =
+          await sql<Moved>`select tx_hash, channel_id, moved_units from ${transactions}
           where tx_hash in (${sql.join(some)}) and moved_units > 0 and ${isHere}`.execute(db);
         for (const { tx_hash, moved_units } of rows) found.set(tx_hash, moved_units);
       }
@@ -40,16 +42,28 @@ export function sessionRecords(at: ChannelsAt): Records {
     async total() {
       const { rows } = await sql<{
         readonly units: bigint | null;
-      }>`select cast(sum(moved_units) as bigint) as units from ${transactions} where ${isHere}`.execute(db);
+      }>`select cast(sum(moved_units) as bigint) as units from ${transactions} where ${isHere}`.execute(
+        db,
+      );
       return rows[0]?.units ?? 0n;
     },
     async *pages() {
-      const next = (last: Moved | null) => sql<Moved>`select tx_hash, channel_id, moved_units from ${transactions}
+      const next = (
+        last: Moved | null,
+      ) => sql<Moved>`select tx_hash, channel_id, moved_units from ${transactions}
         where moved_units > 0 and ${isHere} and tx_hash > ${last?.tx_hash ?? ""} order by tx_hash limit ${ROWS_PER_PAGE}`;
-      for await (const rows of pagesOf(db, next)) yield rows.map((it) => ({ txHash: it.tx_hash, units: it.moved_units, ids: [it.channel_id] }));
+      for await (const rows of pagesOf(db, next))
+        yield rows.map((it) => ({
+          txHash: it.tx_hash,
+          units: it.moved_units,
+          ids: [it.channel_id],
+        }));
     },
     async isUnderWay({ txHash }) {
-      const { rows } = await sql`select tx_hash from ${transactions} where tx_hash = ${txHash} and state = 'written' and ${isHere} limit 1`.execute(db);
+      const { rows } =
+        await sql`select tx_hash from ${transactions} where tx_hash = ${txHash} and state = 'written' and ${isHere} limit 1`.execute(
+          db,
+        );
       return rows.length > 0;
     },
   };

@@ -1,11 +1,14 @@
-// Calls that were charged, in the store: the newest of each channel are kept for a time, so that whoever lost an answer gets it again and pays once.
-// Knows no channel's money.
+// Calls that were charged, in the store: the newest of each channel are kept for a time, so that
+// whoever lost an answer gets it again and pays once. Knows no channel's money.
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
 import type { SessionCallTable } from "../../store/tables-sessions.ts";
 import { type Hex, parseHex } from "./descriptor.ts";
 
-/** What makes a call the same one again: the voucher, the request, and the challenge that the voucher answers. */
+/**
+ * What makes a call the same one again: the voucher, the request, and the challenge that the
+ * voucher answers.
+ */
 export interface CallKey {
   readonly channelId: Hex;
   readonly voucherUnits: bigint;
@@ -29,7 +32,10 @@ export interface RecordedCall extends CallKey {
 /** Answers up to this many bytes are kept. */
 export const MAX_KEPT_BYTES = 65_536;
 
-/** Calls of one channel that are kept at least, as many as are under way at one time; twice as many at most. */
+/**
+ * Calls of one channel that are kept at least, as many as are under way at one time; twice as many
+ * at most.
+ */
 const KEPT_CALLS = 32n;
 /** How often a call whose answer was not kept is made again for nothing. */
 const MAX_RERUNS = 1n;
@@ -64,7 +70,10 @@ export async function findCall(
 }
 
 /** Whether the very same request was charged: equal in everything. */
-export async function isCharged(tx: Tx, { channelId, voucherUnits, fingerprint, challengeId }: CallKey): Promise<boolean> {
+export async function isCharged(
+  tx: Tx,
+  { channelId, voucherUnits, fingerprint, challengeId }: CallKey,
+): Promise<boolean> {
   const row = await tx
     .selectFrom("session_call")
     .select("position")
@@ -78,7 +87,10 @@ export async function isCharged(tx: Tx, { channelId, voucherUnits, fingerprint, 
 }
 
 /** Takes one of the times that a call is made again for nothing; false = they are used up. */
-export async function takeRerun(tx: Tx, { channelId, position }: Pick<RecordedCall, "channelId" | "position">): Promise<boolean> {
+export async function takeRerun(
+  tx: Tx,
+  { channelId, position }: Pick<RecordedCall, "channelId" | "position">,
+): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("session_call")
     .set((it) => ({ reruns: it("reruns", "+", 1n) }))
@@ -90,7 +102,10 @@ export async function takeRerun(tx: Tx, { channelId, position }: Pick<RecordedCa
 }
 
 /** Forgets calls from before `beforeMs`, a bounded number; true = there may be more. */
-export async function forgetCalls({ transaction }: Pick<Store, "transaction">, beforeMs: number): Promise<boolean> {
+export async function forgetCalls(
+  { transaction }: Pick<Store, "transaction">,
+  beforeMs: number,
+): Promise<boolean> {
   return transaction(async (tx) => {
     const old = await tx
       .selectFrom("session_call")
@@ -99,7 +114,11 @@ export async function forgetCalls({ transaction }: Pick<Store, "transaction">, b
       .limit(DELETED_AT_ONCE)
       .execute();
     for (const { channel_id, position } of old) {
-      await tx.deleteFrom("session_call").where("channel_id", "=", channel_id).where("position", "=", position).execute();
+      await tx
+        .deleteFrom("session_call")
+        .where("channel_id", "=", channel_id)
+        .where("position", "=", position)
+        .execute();
     }
     return old.length === DELETED_AT_ONCE;
   });

@@ -1,4 +1,5 @@
-// What the chain says of channels, brought into the store: money that came out, deposits, a payer who wants the deposit back, channels that are no more.
+// What the chain says of channels, brought into the store: money that came out, deposits, a payer
+// who wants the deposit back, channels that are no more.
 import { ChainFailure } from "../rails/chain.ts";
 import { greaterOf, lesserOf } from "./channel.ts";
 import type { ChannelPatch, SessionChannel } from "./channel-record.ts";
@@ -8,9 +9,14 @@ import type { ChannelEvent, EscrowBlock, EscrowState } from "./escrow.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import type { SessionRail } from "./session-rail.ts";
 
-/** For this long what the chain said last is good enough to serve a call: far shorter than a payer has to wait for a deposit. */
+/**
+ * For this long what the chain said last is good enough to serve a call: far shorter than a payer
+ * has to wait for a deposit.
+ */
 export const FRESH_MS = 60_000;
-/** Blocks in which the end of a channel is looked for at most, but for a long time without any look. */
+/**
+ * Blocks in which the end of a channel is looked for at most, but for a long time without any look.
+ */
 const MAX_UNSEEN = 1_000n;
 /** Blocks whose events are asked for at once, and how often in one look. */
 const BLOCKS_AT_ONCE = 5_000n;
@@ -18,8 +24,15 @@ const MAX_QUESTIONS = 20n;
 /** A deposit may have grown meanwhile. */
 export const FRESH_DEPOSIT_MS = 1_000;
 
-/** Looks at a channel that is open or closing, where that was not done within `maxAgeMs`. False = the chain cannot be asked. */
-export async function refresh(parts: SessionRail, live: LiveChannel, maxAgeMs: number): Promise<boolean> {
+/**
+ * Looks at a channel that is open or closing, where that was not done within `maxAgeMs`. False =
+ * the chain cannot be asked.
+ */
+export async function refresh(
+  parts: SessionRail,
+  live: LiveChannel,
+  maxAgeMs: number,
+): Promise<boolean> {
   if (parts.runtime.now() - live.checkedMs < maxAgeMs) return true;
   live.checking ??= look(parts, live).finally(() => {
     live.checking = null;
@@ -45,32 +58,64 @@ export interface Seen {
   readonly head: EscrowBlock;
 }
 
-/** Writes what was seen where it is news; returns the channel as it is then. Throws `ChainFailure` where it has ended and the chain cannot say how. */
-export async function syncWithChain(parts: SessionRail, id: Hex, { onChain, head }: Seen): Promise<SessionChannel | null> {
+/**
+ * Writes what was seen where it is news; returns the channel as it is then. Throws `ChainFailure`
+ * where it has ended and the chain cannot say how.
+ */
+export async function syncWithChain(
+  parts: SessionRail,
+  id: Hex,
+  { onChain, head }: Seen,
+): Promise<SessionChannel | null> {
   const { store, channels, live, runtime } = parts;
   const before = await channels.read(store.db, id);
-  if (before === null || before.state === "closed" || before.state === "failed" || before.state === "opening") return before;
+  if (
+    before === null ||
+    before.state === "closed" ||
+    before.state === "failed" ||
+    before.state === "opening"
+  )
+    return before;
   const checkedMs = runtime.now();
-  const after = onChain.deposit === 0n ? await end(parts, before, head) : await update(parts, before, { onChain, head });
+  const after =
+    onChain.deposit === 0n
+      ? await end(parts, before, head)
+      : await update(parts, before, { onChain, head });
   live.note(after);
   const there = live.peek(id);
   if (there !== null) there.checkedMs = checkedMs;
   return after;
 }
 
-async function update(parts: SessionRail, before: SessionChannel, { onChain, head }: Seen): Promise<SessionChannel> {
+async function update(
+  parts: SessionRail,
+  before: SessionChannel,
+  { onChain, head }: Seen,
+): Promise<SessionChannel> {
   const { settled, deposit, closeRequestedAtMs } = onChain;
-  const isNews = settled > before.settled || deposit > before.deposit || closeRequestedAtMs !== before.closeRequestedAtMs;
+  const isNews =
+    settled > before.settled ||
+    deposit > before.deposit ||
+    closeRequestedAtMs !== before.closeRequestedAtMs;
   const wasLie = isFarAbove(before.seenBlock, head);
-  if (!wasLie && (head.number < before.seenBlock || (!isNews && head.number - before.seenBlock < MAX_UNSEEN))) return before;
+  if (
+    !wasLie &&
+    (head.number < before.seenBlock || (!isNews && head.number - before.seenBlock < MAX_UNSEEN))
+  )
+    return before;
   if (closeRequestedAtMs !== null && before.closeRequestedAtMs === null)
-    parts.log.info({ channel: before.id }, "the payer of a channel wants the deposit back: it is closed");
+    parts.log.info(
+      { channel: before.id },
+      "the payer of a channel wants the deposit back: it is closed",
+    );
   return write(parts, before.id, (channel) => ({
     units: settled,
     change: {
       deposit: greaterOf(deposit, channel.deposit),
       closeRequestedAtMs,
-      seenBlock: isFarAbove(channel.seenBlock, head) ? head.number : greaterOf(head.number, channel.seenBlock),
+      seenBlock: isFarAbove(channel.seenBlock, head)
+        ? head.number
+        : greaterOf(head.number, channel.seenBlock),
     },
   }));
 }
@@ -80,8 +125,15 @@ function isFarAbove(seenBlock: bigint, head: EscrowBlock): boolean {
   return seenBlock - head.number > MAX_UNSEEN;
 }
 
-/** The chain has no such channel any more, and it was not a transaction of ours that is known to have ended it. */
-async function end(parts: SessionRail, before: SessionChannel, head: EscrowBlock): Promise<SessionChannel> {
+/**
+ * The chain has no such channel any more, and it was not a transaction of ours that is known to
+ * have ended it.
+ */
+async function end(
+  parts: SessionRail,
+  before: SessionChannel,
+  head: EscrowBlock,
+): Promise<SessionChannel> {
   const { transactions, store, runtime, log } = parts;
   // One of ours may have: then its receipt says how much came in.
   const ours = await transactions.open(store.db, before.id);
@@ -90,15 +142,30 @@ async function end(parts: SessionRail, before: SessionChannel, head: EscrowBlock
   if (head.number <= before.seenBlock && !isFarAbove(before.seenBlock, head)) return before;
   const ended = await findEnd(parts, before, head);
   const lost = before.spent - ended.units;
-  if (lost > 0n) log.error({ channel: before.id, lost_units: String(lost) }, "a deposit was withdrawn before all that was spent of it was taken out");
+  if (lost > 0n)
+    log.error(
+      { channel: before.id, lost_units: String(lost) },
+      "a deposit was withdrawn before all that was spent of it was taken out",
+    );
   return write(parts, before.id, () => ({
     units: ended.units,
-    change: { state: "closed", reason: "its payer has withdrawn the deposit", endedAtMs: runtime.wallMs() },
+    change: {
+      state: "closed",
+      reason: "its payer has withdrawn the deposit",
+      endedAtMs: runtime.wallMs(),
+    },
   }));
 }
 
-/** Looks for the end of a channel a bounded number of blocks at a time; how far that came is kept, so that the next look goes on there. */
-async function findEnd(parts: SessionRail, before: SessionChannel, head: EscrowBlock): Promise<ChannelEvent> {
+/**
+ * Looks for the end of a channel a bounded number of blocks at a time; how far that came is kept,
+ * so that the next look goes on there.
+ */
+async function findEnd(
+  parts: SessionRail,
+  before: SessionChannel,
+  head: EscrowBlock,
+): Promise<ChannelEvent> {
   const { escrow } = parts;
   const latest = head.number - BLOCKS_AT_ONCE * MAX_QUESTIONS;
   let from = isFarAbove(before.seenBlock, head) ? greaterOf(latest, 0n) : before.seenBlock;
@@ -109,9 +176,13 @@ async function findEnd(parts: SessionRail, before: SessionChannel, head: EscrowB
     from = to + 1n;
     // A node may not have the events of its newest blocks yet: those are asked for again.
     const seenBlock = lesserOf(from, greaterOf(head.number - MAX_UNSEEN, 0n));
-    if (seenBlock > before.seenBlock || isFarAbove(before.seenBlock, head)) await write(parts, before.id, () => ({ units: 0n, change: { seenBlock } }));
+    if (seenBlock > before.seenBlock || isFarAbove(before.seenBlock, head))
+      await write(parts, before.id, () => ({ units: 0n, change: { seenBlock } }));
   }
-  throw new ChainFailure("The payment chain does not say how a channel ended, as far as it was asked: the next look goes on");
+  throw new ChainFailure(
+    "The payment chain does not say how a channel ended, as far as it was asked: the next look " +
+      "goes on",
+  );
 }
 
 async function write(
@@ -125,7 +196,8 @@ async function write(
     if (channel === null) throw new Error(`channel ${id} is gone from the store`);
     if (channel.state === "closed") return channel;
     const { units, change } = news(channel);
-    if (units > channel.settled) return bookReceived(parts, tx, channel, { units, atMs: runtime.wallMs(), change });
+    if (units > channel.settled)
+      return bookReceived(parts, tx, channel, { units, atMs: runtime.wallMs(), change });
     await channels.write(tx, id, change);
     return { ...channel, ...change };
   });

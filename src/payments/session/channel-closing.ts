@@ -1,5 +1,6 @@
-// The end of a channel: what was spent goes to us, the rest back to its payer. At the payer's wish, or because the payer has told the chain to give the deposit
-// back. What is taken out is fixed in the store before anything is signed for it, and nothing is charged after that.
+// The end of a channel: what was spent goes to us, the rest back to its payer. At the payer's wish,
+// or because the payer has told the chain to give the deposit back. What is taken out is fixed in
+// the store before anything is signed for it, and nothing is charged after that.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { ChainFailure } from "../rails/chain.ts";
 import { refresh } from "./chain-sync.ts";
@@ -30,21 +31,36 @@ export interface ChannelClosing {
 }
 
 /** Closes a channel at its payer's wish; whoever asks again hears the same. */
-export async function closeForPayer(parts: SessionRail, live: LiveChannel, { payload, expired }: ChannelClosing): Promise<Closed | Refused> {
+export async function closeForPayer(
+  parts: SessionRail,
+  live: LiveChannel,
+  { payload, expired }: ChannelClosing,
+): Promise<Closed | Refused> {
   const wrong = await checkVoucher(parts, live, payload);
   if (wrong !== null) return wrong;
   if (live.record.state === "open") {
-    if (expired) return invalid("payment-expired", "The challenge is over: answer a challenge of this response.", snapshotOf(live, 0n));
+    if (expired)
+      return invalid(
+        "payment-expired",
+        "The challenge is over: answer a challenge of this response.",
+        snapshotOf(live, 0n),
+      );
     if (!(await refresh(parts, live, 0))) return chainDown();
   }
   try {
-    if (live.record.state === "open" && !(await becomesIdle(parts, live))) return refused(stillBusy(parts.waitMs));
+    if (live.record.state === "open" && !(await becomesIdle(parts, live)))
+      return refused(stillBusy(parts.waitMs));
     const { id, state, spent } = live.record;
     if (state === "open" && payload.units < spent) {
-      const reason = `The voucher promises ${payload.units} base units, and ${spent} were spent: sign one for that.`;
+      const reason =
+        `The voucher promises ${payload.units} base units, and ${spent} were spent: sign one for ` +
+        "that.";
       return invalid("session/insufficient-balance", reason, reminderOf(live));
     }
-    const transaction = state === "closed" || state === "failed" ? null : await beginClose(parts, id).catch(orTrouble);
+    const transaction =
+      state === "closed" || state === "failed"
+        ? null
+        : await beginClose(parts, id).catch(orTrouble);
     if (transaction === "trouble") return pending(WHAT);
     return await outcome(parts, id, transaction);
   } finally {
@@ -52,12 +68,16 @@ export async function closeForPayer(parts: SessionRail, live: LiveChannel, { pay
   }
 }
 
-/** Fixes what is taken out, and signs for it; null = the chain would not carry it out, or somebody else has done so. Throws `ChainFailure` where it cannot be asked. */
+/**
+ * Fixes what is taken out, and signs for it; null = the chain would not carry it out, or somebody
+ * else has done so. Throws `ChainFailure` where it cannot be asked.
+ */
 export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTransaction | null> {
   const { store, channels, transactions, settler, runtime, live } = parts;
   const channel = await store.transaction(async (tx) => {
     const it = await channels.lock(tx, id);
-    if (it?.state === "open") await channels.write(tx, id, { state: "closing", lookAtMs: runtime.wallMs() });
+    if (it?.state === "open")
+      await channels.write(tx, id, { state: "closing", lookAtMs: runtime.wallMs() });
     return it?.state === "open" ? { ...it, state: "closing" as const } : it;
   });
   if (channel?.state !== "closing") return null;
@@ -66,10 +86,24 @@ export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTr
   if (there !== undefined) return there;
   const units = greaterOf(channel.spent, channel.settled);
   // A transaction before this one has failed: this one is made of the same.
-  const signed = await settler.sign({ kind: "close", descriptor: channel.descriptor, voucher: voucherFor(channel, units), units });
+  const signed = await settler.sign({
+    kind: "close",
+    descriptor: channel.descriptor,
+    voucher: voucherFor(channel, units),
+    units,
+  });
   if (signed.kind === "node_error") return null;
   const { hash, raw, validUntilMs } = signed;
-  const transaction: WrittenTransaction = { hash, channelId: id, kind: "close", raw, units, validUntilMs, state: "written", reason: null };
+  const transaction: WrittenTransaction = {
+    hash,
+    channelId: id,
+    kind: "close",
+    raw,
+    units,
+    validUntilMs,
+    state: "written",
+    reason: null,
+  };
   return store.transaction(async (tx) => {
     // Only one at a time: two would take the same out, and one of them would fail.
     await channels.lock(tx, id);
@@ -80,25 +114,37 @@ export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTr
   });
 }
 
-/** A promise of at least `units`, for what goes beyond what was taken out before; null = nothing does. */
+/**
+ * A promise of at least `units`, for what goes beyond what was taken out before; null = nothing
+ * does.
+ */
 function voucherFor(channel: SessionChannel, units: bigint): Voucher | null {
   if (units <= channel.settled) return null;
   const highest = highestOf(channel);
-  if (highest === null || highest.units < units) throw new Error(`channel ${channel.id} has no voucher for what was spent of it`);
+  if (highest === null || highest.units < units)
+    throw new Error(`channel ${channel.id} has no voucher for what was spent of it`);
   return highest;
 }
 
 const WHAT = "the transaction that closes the channel";
 
 /** What became of it; `transaction` null = it was closed before, or cannot be by us. */
-async function outcome(parts: SessionRail, id: Hex, transaction: WrittenTransaction | null): Promise<Closed | Refused> {
+async function outcome(
+  parts: SessionRail,
+  id: Hex,
+  transaction: WrittenTransaction | null,
+): Promise<Closed | Refused> {
   const { transactions, channels, store } = parts;
   // One that failed is followed by another one.
-  if (transaction !== null && (await confirmWithin(parts, transaction)).kind !== "done") return pending(WHAT);
+  if (transaction !== null && (await confirmWithin(parts, transaction)).kind !== "done")
+    return pending(WHAT);
   const channel = await channels.read(store.db, id);
   const last = await transactions.last(store.db, id, "close");
-  if (channel?.state === "closed" && last?.state === "done") return { kind: "closed", hash: last.hash, spentUnits: channel.spent };
-  return channel?.state === "closing" ? pending(WHAT) : invalid("session/channel-finalized", "The channel was closed, and not by us.");
+  if (channel?.state === "closed" && last?.state === "done")
+    return { kind: "closed", hash: last.hash, spentUnits: channel.spent };
+  return channel?.state === "closing"
+    ? pending(WHAT)
+    : invalid("session/channel-finalized", "The channel was closed, and not by us.");
 }
 
 function stillBusy(retryAfterMs: number): Fault {
@@ -115,7 +161,10 @@ function orTrouble(error: unknown): "trouble" {
   throw error;
 }
 
-/** Takes no more calls, and waits until those that are under way have ended; false = they take too long, and the channel goes on. */
+/**
+ * Takes no more calls, and waits until those that are under way have ended; false = they take too
+ * long, and the channel goes on.
+ */
 async function becomesIdle({ runtime, waitMs }: SessionRail, live: LiveChannel): Promise<boolean> {
   live.ending = true;
   if (live.underWay.size === 0) return true;

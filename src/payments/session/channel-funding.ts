@@ -1,15 +1,30 @@
-// What payers put into channels: the transaction that opens one and those that put more in. Both are theirs, and we send them: written down first, found again
-// by the chain whatever became of our sending, and with the same end for whoever asks twice.
+// What payers put into channels: the transaction that opens one and those that put more in. Both
+// are theirs, and we send them: written down first, found again by the chain whatever became of our
+// sending, and with the same end for whoever asks twice.
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Tx } from "../../ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";
 import type { BadPayment } from "../rails/rail.ts";
 import type { SessionChannel } from "./channel-record.ts";
-import type { ClientReader, ClientTransaction, OpenPayload, TopUpPayload } from "./client-transaction.ts";
+import type {
+  ClientReader,
+  ClientTransaction,
+  OpenPayload,
+  TopUpPayload,
+} from "./client-transaction.ts";
 import { confirmWithin, type TxStatus } from "./confirmation.ts";
 import { type Hex, signerOf } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
-import { busy, chainDown, failed, invalid, invalidAs, pending, type Refused, refused } from "./refusals.ts";
+import {
+  busy,
+  chainDown,
+  failed,
+  invalid,
+  invalidAs,
+  pending,
+  type Refused,
+  refused,
+} from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
 import { MAX_OPEN_TRANSACTIONS, type WrittenTransaction } from "./transaction-record.ts";
 
@@ -21,7 +36,10 @@ export interface FundedChannel {
 
 /** Takes what payers put in. */
 export interface ChannelFunding {
-  /** Opens a channel, where that was not done before; `units` = what the first call costs. Null = it is open, or was. */
+  /**
+   * Opens a channel, where that was not done before; `units` = what the first call costs. Null = it
+   * is open, or was.
+   */
   open(payload: OpenPayload, units: bigint): Promise<Refused | null>;
   /** Puts more into a channel. */
   topUp(live: LiveChannel, payload: TopUpPayload): Promise<FundedChannel | Refused>;
@@ -51,29 +69,51 @@ interface Opening {
   readonly reader: ClientReader;
 }
 
-async function open(session: SessionRail, { payload, units, reader }: Opening): Promise<Refused | null> {
+async function open(
+  session: SessionRail,
+  { payload, units, reader }: Opening,
+): Promise<Refused | null> {
   const { channelId } = payload;
   const there = await session.channels.read(session.store.db, channelId);
   if (there !== null) return opened(session, there);
   const read = reader.opening(payload, session.runtime.wallMs());
   if (read.kind === "bad_payment") return invalidAs(read);
-  const wrong = (await wrongVoucher(session, { payload, units, deposit: read.units })) ?? refusalOf(await reader.trial(read).catch(orTrouble));
+  const wrong =
+    (await wrongVoucher(session, { payload, units, deposit: read.units })) ??
+    refusalOf(await reader.trial(read).catch(orTrouble));
   if (wrong !== null) return wrong;
   const network = await session.escrow.network().catch(orTrouble);
   if (network === "trouble") return chainDown();
   const channel = channelOf(session, payload, { network, atMs: session.runtime.wallMs() });
-  const written = await session.store.transaction((tx) => writeOpening(session, tx, { channel, transaction: writtenOf(channelId, "open", read) }));
-  if (written === "too many") return refused(fault("rate_limit_exceeded", "this payer opens too many channels at one time", { retryAfterMs: LIMIT_MS }));
+  const written = await session.store.transaction((tx) =>
+    writeOpening(session, tx, { channel, transaction: writtenOf(channelId, "open", read) }),
+  );
+  if (written === "too many")
+    return refused(
+      fault("rate_limit_exceeded", "this payer opens too many channels at one time", {
+        retryAfterMs: LIMIT_MS,
+      }),
+    );
   return opened(session, channel);
 }
 
 /** What a channel that is in the store means for whoever opens it. */
-async function opened(session: SessionRail, { id, state, reason }: SessionChannel): Promise<Refused | null> {
-  if (state === "failed") return failed("the transaction that opens the channel", reason ?? "the chain did not carry it out");
+async function opened(
+  session: SessionRail,
+  { id, state, reason }: SessionChannel,
+): Promise<Refused | null> {
+  if (state === "failed")
+    return failed(
+      "the transaction that opens the channel",
+      reason ?? "the chain did not carry it out",
+    );
   if (state !== "opening") return null;
   const transaction = await session.transactions.last(session.store.db, id, "open");
   if (transaction === null) throw new Error(`channel ${id} is being opened by no transaction`);
-  return refusalIn(await confirmWithin(session, transaction), "the transaction that opens the channel");
+  return refusalIn(
+    await confirmWithin(session, transaction),
+    "the transaction that opens the channel",
+  );
 }
 
 interface FirstVoucher {
@@ -82,15 +122,38 @@ interface FirstVoucher {
   readonly deposit: bigint;
 }
 
-/** The first voucher has to be right before anything is sent: a channel that pays for nothing is of no use to anyone. */
-async function wrongVoucher({ vouchers, terms }: SessionRail, { payload, units, deposit }: FirstVoucher): Promise<Refused | null> {
+/**
+ * The first voucher has to be right before anything is sent: a channel that pays for nothing is of
+ * no use to anyone.
+ */
+async function wrongVoucher(
+  { vouchers, terms }: SessionRail,
+  { payload, units, deposit }: FirstVoucher,
+): Promise<Refused | null> {
   const { channelId, descriptor, signature } = payload;
-  if (payload.units < units) return invalid("session/insufficient-balance", `The voucher promises ${payload.units} base units, and the call costs ${units}.`);
-  if (payload.units > deposit) return invalid("session/amount-exceeds-deposit", `The voucher promises more than the deposit of ${deposit} base units.`);
+  if (payload.units < units)
+    return invalid(
+      "session/insufficient-balance",
+      `The voucher promises ${payload.units} base units, and the call costs ${units}.`,
+    );
+  if (payload.units > deposit)
+    return invalid(
+      "session/amount-exceeds-deposit",
+      `The voucher promises more than the deposit of ${deposit} base units.`,
+    );
   const { chainId, escrow } = terms;
-  const signed = await vouchers.isSigned({ chainId, escrow, channelId, units: payload.units, signature, signer: signerOf(descriptor) });
+  const signed = await vouchers.isSigned({
+    chainId,
+    escrow,
+    channelId,
+    units: payload.units,
+    signature,
+    signer: signerOf(descriptor),
+  });
   if (signed === null) return busy("too many vouchers are being checked");
-  return signed ? null : invalid("session/invalid-signature", "The voucher is not signed by the channel's signer.");
+  return signed
+    ? null
+    : invalid("session/invalid-signature", "The voucher is not signed by the channel's signer.");
 }
 
 interface WrittenOpening {
@@ -148,32 +211,64 @@ interface ToppingUp {
   readonly reader: ClientReader;
 }
 
-async function topUp(session: SessionRail, { live, payload, reader }: ToppingUp): Promise<FundedChannel | Refused> {
+async function topUp(
+  session: SessionRail,
+  { live, payload, reader }: ToppingUp,
+): Promise<FundedChannel | Refused> {
   const { transactions, store } = session;
   const read = reader.topUp(payload, session.runtime.wallMs());
   if (read.kind === "bad_payment") return invalidAs(read);
   const there = await transactions.read(store.db, read.hash);
   if (there === null) {
-    if (live.record.state !== "open") return invalid("session/channel-finalized", "The channel is closed, or about to be: open another one.");
+    if (live.record.state !== "open")
+      return invalid(
+        "session/channel-finalized",
+        "The channel is closed, or about to be: open another one.",
+      );
     const wrong = refusalOf(await reader.trial(read).catch(orTrouble));
     if (wrong !== null) return wrong;
-    if (!(await store.transaction((tx) => writeTopUp(session, tx, writtenOf(live.record.id, "top_up", read)))))
-      return refused(fault("rate_limit_exceeded", "too much is being put into this channel", { retryAfterMs: LIMIT_MS }));
+    if (
+      !(await store.transaction((tx) =>
+        writeTopUp(session, tx, writtenOf(live.record.id, "top_up", read)),
+      ))
+    )
+      return refused(
+        fault("rate_limit_exceeded", "too much is being put into this channel", {
+          retryAfterMs: LIMIT_MS,
+        }),
+      );
   }
   const transaction = there ?? (await transactions.read(store.db, read.hash));
   if (transaction === null) throw new Error(`transaction ${read.hash} was not written`);
-  return refusalIn(await confirmWithin(session, transaction), "the transaction that tops up the channel") ?? { kind: "put_in", hash: read.hash };
+  return (
+    refusalIn(
+      await confirmWithin(session, transaction),
+      "the transaction that tops up the channel",
+    ) ?? { kind: "put_in", hash: read.hash }
+  );
 }
 
-/** False = too many are under way. With the channel locked: many that come at one time are counted one after the other. */
-async function writeTopUp({ channels, transactions, runtime }: SessionRail, tx: Tx, transaction: WrittenTransaction): Promise<boolean> {
+/**
+ * False = too many are under way. With the channel locked: many that come at one time are counted
+ * one after the other.
+ */
+async function writeTopUp(
+  { channels, transactions, runtime }: SessionRail,
+  tx: Tx,
+  transaction: WrittenTransaction,
+): Promise<boolean> {
   await channels.lock(tx, transaction.channelId);
-  if ((await transactions.open(tx, transaction.channelId)).length >= MAX_OPEN_TRANSACTIONS - 1) return false;
+  if ((await transactions.open(tx, transaction.channelId)).length >= MAX_OPEN_TRANSACTIONS - 1)
+    return false;
   await transactions.insert(tx, transaction, runtime.wallMs());
   return true;
 }
 
-function writtenOf(channelId: Hex, kind: WrittenTransaction["kind"], { hash, raw, units, validUntilMs }: ClientTransaction): WrittenTransaction {
+function writtenOf(
+  channelId: Hex,
+  kind: WrittenTransaction["kind"],
+  { hash, raw, units, validUntilMs }: ClientTransaction,
+): WrittenTransaction {
   return { hash, channelId, kind, raw, units, validUntilMs, state: "written", reason: null };
 }
 

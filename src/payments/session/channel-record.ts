@@ -1,4 +1,5 @@
-// Channels in the store: how a row is read and written. Vouchers are sealed there. Knows no chain, and decides nothing.
+// Channels in the store: how a row is read and written. Vouchers are sealed there. Knows no chain,
+// and decides nothing.
 import { z } from "zod";
 import type { Tx } from "../../ledger/ledger.ts";
 import { isEmbedded } from "../../ledger/ledger.ts";
@@ -29,7 +30,18 @@ export interface SessionChannel extends ChannelMoney {
 export type ChannelPatch = Partial<
   Pick<
     SessionChannel,
-    "state" | "reason" | "deposit" | "spent" | "settled" | "vouchers" | "calls" | "owedSinceMs" | "closeRequestedAtMs" | "seenBlock" | "lookAtMs" | "looks"
+    | "state"
+    | "reason"
+    | "deposit"
+    | "spent"
+    | "settled"
+    | "vouchers"
+    | "calls"
+    | "owedSinceMs"
+    | "closeRequestedAtMs"
+    | "seenBlock"
+    | "lookAtMs"
+    | "looks"
   >
 > & { readonly endedAtMs?: number };
 
@@ -50,17 +62,30 @@ export interface ChannelRecord {
   insert(tx: Tx, channel: SessionChannel, atMs: number): Promise<boolean>;
   write(tx: Tx, id: Hex, change: ChannelPatch): Promise<void>;
   /**
-   * Takes channels that are due, at most `count`, and puts them off: nobody else takes them before `untilMs`. Only one instance looks after each, and one that
-   * ends meanwhile holds nothing up for longer. Those that cannot be read are put off as well, and told by their ids.
+   * Takes channels that are due, at most `count`, and puts them off: nobody else takes them before
+   * `untilMs`. Only one instance looks after each, and one that ends meanwhile holds nothing up for
+   * longer. Those that cannot be read are put off as well, and told by their ids.
    */
-  takeDue(tx: Tx, due: { readonly chainId: number; readonly nowMs: number; readonly untilMs: number; readonly count: number }): Promise<DueChannels>;
+  takeDue(
+    tx: Tx,
+    due: {
+      readonly chainId: number;
+      readonly nowMs: number;
+      readonly untilMs: number;
+      readonly count: number;
+    },
+  ): Promise<DueChannels>;
 }
 
 /** Channels in a store; `sealer` keeps their vouchers. */
 export function createChannelRecord(sealer: Sealer): ChannelRecord {
-  const opened = (row: SessionChannelTable | undefined): SessionChannel | null => (row === undefined ? null : parseChannel(row, sealer));
+  const opened = (row: SessionChannelTable | undefined): SessionChannel | null =>
+    row === undefined ? null : parseChannel(row, sealer);
   return {
-    read: async (db, id) => opened(await db.selectFrom("session_channel").selectAll().where("id", "=", id).executeTakeFirst()),
+    read: async (db, id) =>
+      opened(
+        await db.selectFrom("session_channel").selectAll().where("id", "=", id).executeTakeFirst(),
+      ),
     async lock(tx, id) {
       const query = tx.selectFrom("session_channel").selectAll().where("id", "=", id);
       return opened(await (isEmbedded(tx) ? query : query.forUpdate()).executeTakeFirst());
@@ -102,7 +127,10 @@ export function createChannelRecord(sealer: Sealer): ChannelRecord {
         )
         .execute();
       const read = rows.map((row) => [row.id, readable(row, sealer)] as const);
-      return { channels: read.flatMap(([, it]) => it ?? []), unreadable: read.flatMap(([id, it]) => (it === null ? [id] : [])) };
+      return {
+        channels: read.flatMap(([, it]) => it ?? []),
+        unreadable: read.flatMap(([id, it]) => (it === null ? [id] : [])),
+      };
     },
   };
 }
@@ -154,7 +182,9 @@ function columnsOf(id: Hex, it: ChannelPatch, sealer: Sealer): Partial<SessionCh
     ...(it.vouchers === undefined ? {} : { vouchers: sealed(id, it.vouchers, sealer) }),
     ...(it.calls === undefined ? {} : { calls: it.calls }),
     ...(it.owedSinceMs === undefined ? {} : { owed_since: msOf(it.owedSinceMs) }),
-    ...(it.closeRequestedAtMs === undefined ? {} : { close_requested_at: msOf(it.closeRequestedAtMs) }),
+    ...(it.closeRequestedAtMs === undefined
+      ? {}
+      : { close_requested_at: msOf(it.closeRequestedAtMs) }),
     ...(it.seenBlock === undefined ? {} : { seen_block: it.seenBlock }),
     ...(it.lookAtMs === undefined ? {} : { look_at: BigInt(Math.floor(it.lookAtMs)) }),
     ...(it.looks === undefined ? {} : { looks: BigInt(it.looks) }),
@@ -167,7 +197,10 @@ function msOf(ms: number | null): bigint | null {
 }
 
 function sealed(id: Hex, vouchers: readonly Voucher[], sealer: Sealer): string {
-  return sealer.seal(JSON.stringify(vouchers.map(({ units, signature }) => [String(units), signature])), contextOf(id));
+  return sealer.seal(
+    JSON.stringify(vouchers.map(({ units, signature }) => [String(units), signature])),
+    contextOf(id),
+  );
 }
 
 const vouchersShape = z.array(z.tuple([z.string().regex(/^\d+$/).transform(BigInt), z.string()]));
@@ -176,7 +209,10 @@ function parseChannel(row: SessionChannelTable, sealer: Sealer): SessionChannel 
   const descriptor = parseDescriptor(row.descriptor);
   const text = sealer.open(row.vouchers, contextOf(row.id));
   if (descriptor === null || text === null) {
-    throw new Error(`channel ${row.id} cannot be read: its vouchers were sealed with another secret. Start svc with the secret that it was written with`);
+    throw new Error(
+      `channel ${row.id} cannot be read: its vouchers were sealed with another secret. Start ` +
+        "svc with the secret that it was written with",
+    );
   }
   return {
     id: parseHex(row.id),
@@ -188,7 +224,9 @@ function parseChannel(row: SessionChannelTable, sealer: Sealer): SessionChannel 
     deposit: row.deposit_units,
     spent: row.spent_units,
     settled: row.settled_units,
-    vouchers: vouchersShape.parse(JSON.parse(text)).map(([units, signature]) => ({ units, signature })),
+    vouchers: vouchersShape
+      .parse(JSON.parse(text))
+      .map(([units, signature]) => ({ units, signature })),
     calls: row.calls,
     owedSinceMs: row.owed_since === null ? null : Number(row.owed_since),
     closeRequestedAtMs: row.close_requested_at === null ? null : Number(row.close_requested_at),

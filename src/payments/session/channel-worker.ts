@@ -1,5 +1,6 @@
-// The worker: looks after every channel that is not over, whoever opened it and whichever process did. Takes out what is owed, closes channels whose payers
-// want the deposit back, ends what was begun before a crash. Trouble with one channel stops no other.
+// The worker: looks after every channel that is not over, whoever opened it and whichever process
+// did. Takes out what is owed, closes channels whose payers want the deposit back, ends what was
+// begun before a crash. Trouble with one channel stops no other.
 import { ChainFailure } from "../rails/chain.ts";
 import { forgetCalls } from "./call-record.ts";
 import { syncWithChain } from "./chain-sync.ts";
@@ -34,7 +35,9 @@ const MAX_VAIN = 5;
 const KEPT_MS = 3_600_000;
 const FORGET_MS = 60_000;
 const WALLET_MS = 60_000;
-/** A payer who may have the deposit back sooner than this may have it before the channel is closed. */
+/**
+ * A payer who may have the deposit back sooner than this may have it before the channel is closed.
+ */
 const SHORTEST_GRACE_MS = 300_000;
 /** Ten cents: some tens of transactions. */
 const LOW_UNITS = 100_000n;
@@ -56,7 +59,12 @@ export function startChannelWorker(parts: SessionRail): ChannelWorker {
 
   function next(): void {
     running = tick(parts, state)
-      .catch((error: unknown) => parts.log.warn({ problem: textOf(error) }, "channels of pay-per-call cannot be looked after right now"))
+      .catch((error: unknown) =>
+        parts.log.warn(
+          { problem: textOf(error) },
+          "channels of pay-per-call cannot be looked after right now",
+        ),
+      )
       .finally(() => {
         if (!state.closed) cancel = runtime.after(TICK_MS, next);
       });
@@ -90,24 +98,38 @@ interface State {
 
 async function tick(parts: SessionRail, state: State): Promise<void> {
   const { runtime, store, transactions, terms } = parts;
-  for (let rounds = 0; rounds < ROUNDS_A_TICK && !state.closed; rounds++) if ((await round(parts, state)) < AT_ONCE) break;
+  for (let rounds = 0; rounds < ROUNDS_A_TICK && !state.closed; rounds++)
+    if ((await round(parts, state)) < AT_ONCE) break;
   if (runtime.now() >= state.forgetMs) {
     state.forgetMs = runtime.now() + FORGET_MS;
-    while (!state.closed && (await forgetCalls(store, runtime.wallMs() - KEPT_MS))) await pause(runtime, 0);
+    while (!state.closed && (await forgetCalls(store, runtime.wallMs() - KEPT_MS)))
+      await pause(runtime, 0);
   }
   if (runtime.now() >= state.walletMs) {
     state.walletMs = runtime.now() + WALLET_MS;
     await lookAround(parts, state).catch(unlessTrouble);
   }
-  for (const transaction of await transactions.leftOver(store.db, terms.chainId)) await confirm(parts, transaction, false).catch(unlessTrouble);
+  for (const transaction of await transactions.leftOver(store.db, terms.chainId))
+    await confirm(parts, transaction, false).catch(unlessTrouble);
 }
 
 /** Looks at the channels that are due, a bounded number. */
 async function round(parts: SessionRail, state: State): Promise<number> {
   const { runtime, store, channels, terms, escrow } = parts;
   const nowMs = runtime.wallMs();
-  const taken = await store.transaction((tx) => channels.takeDue(tx, { chainId: terms.chainId, nowMs, untilMs: nowMs + TAKEN_MS, count: AT_ONCE }));
-  for (const id of taken.unreadable) parts.log.error({ channel: id }, "a channel cannot be read: start svc with the secret that it was written with");
+  const taken = await store.transaction((tx) =>
+    channels.takeDue(tx, {
+      chainId: terms.chainId,
+      nowMs,
+      untilMs: nowMs + TAKEN_MS,
+      count: AT_ONCE,
+    }),
+  );
+  for (const id of taken.unreadable)
+    parts.log.error(
+      { channel: id },
+      "a channel cannot be read: start svc with the secret that it was written with",
+    );
   if (taken.channels.length === 0) return taken.unreadable.length;
   try {
     const due = await leaveForeign(parts, state.foreign, taken.channels);
@@ -122,21 +144,29 @@ async function round(parts: SessionRail, state: State): Promise<number> {
     await sideBySide(due, async (channel, at) => {
       const onChain = states[at];
       if (onChain === undefined || state.closed) return;
-      if (channel.network === network) await lookAt(parts, channel, { onChain, head, takenMs: Math.floor(nowMs + TAKEN_MS) });
+      if (channel.network === network)
+        await lookAt(parts, channel, { onChain, head, takenMs: Math.floor(nowMs + TAKEN_MS) });
       else await endOtherNetwork(parts, channel);
     });
   } catch (error) {
     unlessTrouble(error);
     report(parts, state, true);
     await store.transaction(async (tx) => {
-      for (const { id } of taken.channels) await channels.write(tx, id, { lookAtMs: runtime.wallMs() + LAST_RETRY_MS / 10 });
+      for (const { id } of taken.channels)
+        await channels.write(tx, id, { lookAtMs: runtime.wallMs() + LAST_RETRY_MS / 10 });
     });
   }
   return taken.channels.length;
 }
 
-/** A bounded number at one time: channels whose transactions hang hold up few others. Throws after all have ended. */
-async function sideBySide<T>(list: readonly T[], run: (it: T, at: number) => Promise<void>): Promise<void> {
+/**
+ * A bounded number at one time: channels whose transactions hang hold up few others. Throws after
+ * all have ended.
+ */
+async function sideBySide<T>(
+  list: readonly T[],
+  run: (it: T, at: number) => Promise<void>,
+): Promise<void> {
   const left = list.entries();
   const lane = async (): Promise<void> => {
     for (const [at, it] of left) await run(it, at);
@@ -164,10 +194,17 @@ async function lookAt(parts: SessionRail, channel: SessionChannel, seen: Seen): 
       looks = 0;
     }
   } catch (error) {
-    if (!(error instanceof ChainFailure)) parts.log.error({ channel: channel.id, problem: textOf(error) }, "bug: a channel could not be looked after");
+    if (!(error instanceof ChainFailure))
+      parts.log.error(
+        { channel: channel.id, problem: textOf(error) },
+        "bug: a channel could not be looked after",
+      );
   }
   if (looks === MAX_VAIN + 1)
-    parts.log.warn({ channel: channel.id, looks }, "a channel was looked at several times in vain: its chain does not do what is next for it");
+    parts.log.warn(
+      { channel: channel.id, looks },
+      "a channel was looked at several times in vain: its chain does not do what is next for it",
+    );
   const atMs = runtime.wallMs();
   await store.transaction(async (tx) => {
     const now = await channels.lock(tx, channel.id);
@@ -178,10 +215,18 @@ async function lookAt(parts: SessionRail, channel: SessionChannel, seen: Seen): 
   });
 }
 
-/** Does what is next for a channel. Returns when to look again; null = soon, since something is on its way. */
-async function lookAfter(parts: SessionRail, channel: SessionChannel, seen: Seen): Promise<number | null> {
+/**
+ * Does what is next for a channel. Returns when to look again; null = soon, since something is on
+ * its way.
+ */
+async function lookAfter(
+  parts: SessionRail,
+  channel: SessionChannel,
+  seen: Seen,
+): Promise<number | null> {
   const { store, transactions, live } = parts;
-  for (const transaction of await transactions.open(store.db, channel.id)) await confirm(parts, transaction);
+  for (const transaction of await transactions.open(store.db, channel.id))
+    await confirm(parts, transaction);
   const now = await syncWithChain(parts, channel.id, seen);
   if (now === null || now.state === "closed" || now.state === "failed") return IDLE_MS;
   const open = await transactions.open(store.db, channel.id);
@@ -189,7 +234,8 @@ async function lookAfter(parts: SessionRail, channel: SessionChannel, seen: Seen
   if (now.state === "closing" || now.closeRequestedAtMs !== null) {
     // Calls that are under way are still charged: there is time.
     if (now.state === "open" && (live.peek(channel.id)?.underWay.size ?? 0) > 0) return null;
-    if (!open.some((it) => it.kind === "close")) await send(parts, await beginClose(parts, channel.id));
+    if (!open.some((it) => it.kind === "close"))
+      await send(parts, await beginClose(parts, channel.id));
     return null;
   }
   if (isDue(parts, now)) {
@@ -201,18 +247,28 @@ async function lookAfter(parts: SessionRail, channel: SessionChannel, seen: Seen
 
 function isDue({ policy, runtime }: SessionRail, channel: SessionChannel): boolean {
   if (channel.owedSinceMs === null || collectable(channel) === null) return false;
-  return channel.spent - channel.settled >= policy.settleUnits || runtime.wallMs() - channel.owedSinceMs >= policy.settleMs;
+  return (
+    channel.spent - channel.settled >= policy.settleUnits ||
+    runtime.wallMs() - channel.owedSinceMs >= policy.settleMs
+  );
 }
 
 function nextLookMs({ policy, runtime }: SessionRail, { owedSinceMs }: SessionChannel): number {
   if (owedSinceMs === null) return IDLE_MS;
   const leftMs = owedSinceMs + policy.settleMs - runtime.wallMs();
-  // Where the time is up and nothing can be taken out, the payer has promised far ahead: that is only watched.
+  // Where the time is up and nothing can be taken out, the payer has promised far ahead: that is
+  // only watched.
   return leftMs <= 0 ? policy.watchMs : Math.max(FIRST_RETRY_MS, Math.min(policy.watchMs, leftMs));
 }
 
-/** Signs for what can be taken out exactly, and writes it down; null = the chain would not carry it out. */
-async function beginSettle({ settler, store, channels, transactions, runtime }: SessionRail, channel: SessionChannel): Promise<WrittenTransaction | null> {
+/**
+ * Signs for what can be taken out exactly, and writes it down; null = the chain would not carry it
+ * out.
+ */
+async function beginSettle(
+  { settler, store, channels, transactions, runtime }: SessionRail,
+  channel: SessionChannel,
+): Promise<WrittenTransaction | null> {
   const voucher = collectable(channel);
   if (voucher === null) return null;
   const signed = await settler.sign({ kind: "settle", descriptor: channel.descriptor, voucher });
@@ -231,7 +287,8 @@ async function beginSettle({ settler, store, channels, transactions, runtime }: 
   return store.transaction(async (tx) => {
     const now = await channels.lock(tx, channel.id);
     const open = await transactions.open(tx, channel.id);
-    if (now?.state !== "open" || open.some((it) => it.kind === "settle" || it.kind === "close")) return null;
+    if (now?.state !== "open" || open.some((it) => it.kind === "settle" || it.kind === "close"))
+      return null;
     return (await transactions.insert(tx, transaction, runtime.wallMs())) ? transaction : null;
   });
 }
@@ -240,39 +297,71 @@ async function send(parts: SessionRail, transaction: WrittenTransaction | null):
   if (transaction !== null) await confirm(parts, transaction);
 }
 
-/** A development chain was started anew: what was on the one before is gone, and was worth nothing. */
+/**
+ * A development chain was started anew: what was on the one before is gone, and was worth nothing.
+ */
 async function endOtherNetwork(parts: SessionRail, { id }: SessionChannel): Promise<void> {
   const { store, channels, transactions, runtime, live, log, settings } = parts;
-  if (!settings.local) return log.error({ channel: id }, "a channel is on another chain than the one that is configured with its number: it is left alone");
+  if (!settings.local)
+    return log.error(
+      { channel: id },
+      "a channel is on another chain than the one that is configured with its number: it is " +
+        "left alone",
+    );
   const reason = "its local chain was started anew";
   const ended = await store.transaction(async (tx) => {
     const channel = await channels.lock(tx, id);
     if (channel === null) return null;
     const atMs = runtime.wallMs();
-    const change = { state: channel.state === "opening" ? ("failed" as const) : ("closed" as const), reason, endedAtMs: atMs };
-    for (const { hash } of await transactions.open(tx, id)) await transactions.end(tx, hash, { kind: "failed", reason }, atMs);
+    const change = {
+      state: channel.state === "opening" ? ("failed" as const) : ("closed" as const),
+      reason,
+      endedAtMs: atMs,
+    };
+    for (const { hash } of await transactions.open(tx, id))
+      await transactions.end(tx, hash, { kind: "failed", reason }, atMs);
     await channels.write(tx, id, change);
     return { ...channel, ...change };
   });
   if (ended !== null) live.note(ended);
 }
 
-/** What cannot be seen of single channels: whether the contract leaves time enough, and whether the wallet can pay for what it sends. */
+/**
+ * What cannot be seen of single channels: whether the contract leaves time enough, and whether the
+ * wallet can pay for what it sends.
+ */
 async function lookAround({ escrow, settler, log }: SessionRail, state: State): Promise<void> {
   if (!state.graceKnown) {
     const graceMs = await escrow.graceMs();
     state.graceKnown = true;
-    if (graceMs < SHORTEST_GRACE_MS) log.error({ grace_ms: graceMs }, "the contract of pay-per-call gives deposits back too soon: calls may go unpaid");
+    if (graceMs < SHORTEST_GRACE_MS)
+      log.error(
+        { grace_ms: graceMs },
+        "the contract of pay-per-call gives deposits back too soon: calls may go unpaid",
+      );
   }
   const low = (await escrow.balance(settler.address)) < LOW_UNITS;
-  if (low && !state.walletLow) log.error({ wallet: settler.address }, "the wallet that settles pay-per-call holds too little to pay for its transactions");
-  if (!low && state.walletLow) log.info({ wallet: settler.address }, "the wallet that settles pay-per-call can pay for its transactions again");
+  if (low && !state.walletLow)
+    log.error(
+      { wallet: settler.address },
+      "the wallet that settles pay-per-call holds too little to pay for its transactions",
+    );
+  if (!low && state.walletLow)
+    log.info(
+      { wallet: settler.address },
+      "the wallet that settles pay-per-call can pay for its transactions again",
+    );
   state.walletLow = low;
 }
 
 function report({ log, terms }: SessionRail, state: State, down: boolean): void {
-  if (down && !state.chainDown) log.error({ chain_id: terms.chainId }, "the chain of pay-per-call cannot be asked: nothing is settled until it can");
-  if (!down && state.chainDown) log.info({ chain_id: terms.chainId }, "the chain of pay-per-call answers again");
+  if (down && !state.chainDown)
+    log.error(
+      { chain_id: terms.chainId },
+      "the chain of pay-per-call cannot be asked: nothing is settled until it can",
+    );
+  if (!down && state.chainDown)
+    log.info({ chain_id: terms.chainId }, "the chain of pay-per-call answers again");
   state.chainDown = down;
 }
 

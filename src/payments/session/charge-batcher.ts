@@ -1,5 +1,6 @@
-// Charges as they are written: many calls in one transaction of the store where many end at once, each of them only as far as its voucher pays. What is
-// written here decides; what memory held was a guess.
+// Charges as they are written: many calls in one transaction of the store where many end at once,
+// each of them only as far as its voucher pays. What is written here decides; what memory held was
+// a guess.
 import type { Tx } from "../../ledger/ledger.ts";
 import { insertCall, isCharged, type RecordedCall } from "./call-record.ts";
 import { type ChannelMoney, type Voucher, withCharge } from "./channel.ts";
@@ -23,8 +24,9 @@ export interface VoucherCharge {
 }
 
 /**
- * What came of it: the channel as it is now, and the call as it is kept; `call` null = nothing was charged, since the voucher does not pay for it any more, or
- * another instance has charged the very same request.
+ * What came of it: the channel as it is now, and the call as it is kept; `call` null = nothing was
+ * charged, since the voucher does not pay for it any more, or another instance has charged the very
+ * same request.
  */
 export interface WrittenCharge {
   readonly channel: SessionChannel;
@@ -46,7 +48,9 @@ interface Waiting {
 }
 
 /** Nothing is waiting yet. */
-export function createChargeBatcher(parts: Pick<SessionRail, "store" | "channels" | "runtime" | "policy">): ChargeBatcher {
+export function createChargeBatcher(
+  parts: Pick<SessionRail, "store" | "channels" | "runtime" | "policy">,
+): ChargeBatcher {
   const waiting: Waiting[] = [];
   let writing = false;
 
@@ -65,7 +69,8 @@ export function createChargeBatcher(parts: Pick<SessionRail, "store" | "channels
         });
         for (const [at, { charge, resolve, reject }] of inOrder(group).entries()) {
           const it = charged[at];
-          if (it === undefined) reject(new Error(`no charge was written for channel ${charge.channelId}`));
+          if (it === undefined)
+            reject(new Error(`no charge was written for channel ${charge.channelId}`));
           else resolve(it);
         }
       } catch (error) {
@@ -87,7 +92,8 @@ export function createChargeBatcher(parts: Pick<SessionRail, "store" | "channels
 
 /** Always in the same order, so that two instances never wait for each other. */
 function inOrder<T extends VoucherCharge | Waiting>(list: readonly T[]): readonly T[] {
-  const idOf = (it: VoucherCharge | Waiting): string => ("charge" in it ? it.charge.channelId : it.channelId);
+  const idOf = (it: VoucherCharge | Waiting): string =>
+    "charge" in it ? it.charge.channelId : it.channelId;
   return list.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : idOf(a) > idOf(b) ? 1 : 0));
 }
 
@@ -98,11 +104,17 @@ async function chargeIn(
 ): Promise<WrittenCharge> {
   const channel = await channels.lock(tx, charge.channelId);
   if (channel === null) throw new Error(`channel ${charge.channelId} is gone from the store`);
-  const money = channel.state === "open" ? withCharge(channel, charge.units, vouchersOf(charge)) : null;
-  if (money === null || (await isCharged(tx, { ...charge, voucherUnits: charge.promised.units }))) return { channel, call: null };
+  const money =
+    channel.state === "open" ? withCharge(channel, charge.units, vouchersOf(charge)) : null;
+  if (money === null || (await isCharged(tx, { ...charge, voucherUnits: charge.promised.units })))
+    return { channel, call: null };
   const atMs = runtime.wallMs();
   const change = { ...money, calls: channel.calls + 1n, owedSinceMs: channel.owedSinceMs ?? atMs };
-  const next = { ...channel, ...change, lookAtMs: lookAtOf({ ...channel, ...change }, policy, atMs) };
+  const next = {
+    ...channel,
+    ...change,
+    lookAtMs: lookAtOf({ ...channel, ...change }, policy, atMs),
+  };
   const { spent, vouchers, calls, owedSinceMs, lookAtMs } = next;
   await channels.write(tx, channel.id, { spent, vouchers, calls, owedSinceMs, lookAtMs });
   const call = callOf(charge, next);
@@ -114,9 +126,18 @@ function vouchersOf({ promised, accepted }: VoucherCharge): readonly Voucher[] {
   return accepted === null ? [promised] : [promised, accepted];
 }
 
-/** When a channel that something was spent of is to be looked at: now if enough is owed, else in time to see that its payer wants the deposit back. */
-function lookAtOf({ lookAtMs, ...money }: ChannelMoney & { readonly lookAtMs: number }, { settleUnits, watchMs }: SettlePolicy, atMs: number): number {
-  return money.spent - money.settled >= settleUnits ? Math.min(lookAtMs, atMs) : Math.min(lookAtMs, atMs + watchMs);
+/**
+ * When a channel that something was spent of is to be looked at: now if enough is owed, else in
+ * time to see that its payer wants the deposit back.
+ */
+function lookAtOf(
+  { lookAtMs, ...money }: ChannelMoney & { readonly lookAtMs: number },
+  { settleUnits, watchMs }: SettlePolicy,
+  atMs: number,
+): number {
+  return money.spent - money.settled >= settleUnits
+    ? Math.min(lookAtMs, atMs)
+    : Math.min(lookAtMs, atMs + watchMs);
 }
 
 function callOf(

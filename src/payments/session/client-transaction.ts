@@ -1,4 +1,5 @@
-// The transactions that a payer signs and we send: the one that opens a channel, and those that put more into it. Read and checked here without asking a chain.
+// The transactions that a payer signs and we send: the one that opens a channel, and those that put
+// more into it. Read and checked here without asking a chain.
 import { Session } from "mppx/tempo";
 import type { PaymentChain } from "../rails/chain.ts";
 import { createEvmNode } from "../rails/evm/node.ts";
@@ -53,7 +54,11 @@ export function createClientReader(terms: SessionTerms, chain: PaymentChain): Cl
 const MAX_VALID_MS = 900_000;
 const MAX_REASON_CHARS = 200;
 
-function readOpening(terms: SessionTerms, payload: OpenPayload, nowMs: number): ClientTransaction | BadPayment {
+function readOpening(
+  terms: SessionTerms,
+  payload: OpenPayload,
+  nowMs: number,
+): ClientTransaction | BadPayment {
   const { descriptor, channelId } = payload;
   return read(terms, { payload, nowMs }, (raw) => {
     const opening = Session.Precompile.Chain.validateOpenCredentialTransaction({
@@ -72,7 +77,11 @@ function readOpening(terms: SessionTerms, payload: OpenPayload, nowMs: number): 
   });
 }
 
-function readTopUp(terms: SessionTerms, payload: TopUpPayload, nowMs: number): ClientTransaction | BadPayment {
+function readTopUp(
+  terms: SessionTerms,
+  payload: TopUpPayload,
+  nowMs: number,
+): ClientTransaction | BadPayment {
   const { descriptor, units } = payload;
   return read(terms, { payload, nowMs }, (raw) => {
     Session.Precompile.Chain.validateTopUpCredentialTransaction({
@@ -94,14 +103,27 @@ interface Given {
 }
 
 /** `validate` says what the transaction puts in, and throws where it is not what it should be. */
-function read(terms: SessionTerms, { payload, nowMs }: Given, validate: (raw: Hex) => bigint): ClientTransaction | BadPayment {
+function read(
+  terms: SessionTerms,
+  { payload, nowMs }: Given,
+  validate: (raw: Hex) => bigint,
+): ClientTransaction | BadPayment {
   const transaction = parseTransaction(payload.transaction);
   if ("wrong" in transaction) return bad("invalid-payload", transaction.wrong);
   const { chainId, payer, validBeforeS } = transaction;
-  if (chainId !== terms.chainId) return bad("verification-failed", `The transaction is for chain ${chainId}: sign one for chain ${terms.chainId}.`);
-  if (payer !== payload.descriptor.payer) return bad("verification-failed", "The transaction is not signed by the payer of the channel.");
+  if (chainId !== terms.chainId)
+    return bad(
+      "verification-failed",
+      `The transaction is for chain ${chainId}: sign one for chain ${terms.chainId}.`,
+    );
+  if (payer !== payload.descriptor.payer)
+    return bad("verification-failed", "The transaction is not signed by the payer of the channel.");
   if (validBeforeS === null || validBeforeS * 1_000 > nowMs + MAX_VALID_MS)
-    return bad("verification-failed", "The transaction has no `validBefore` within the next 15 minutes: sign one with an expiring nonce.");
+    return bad(
+      "verification-failed",
+      "The transaction has no `validBefore` within the next 15 minutes: sign one with an " +
+        "expiring nonce.",
+    );
   const raw = parseHex(transaction.raw);
   try {
     return {
@@ -113,7 +135,10 @@ function read(terms: SessionTerms, { payload, nowMs }: Given, validate: (raw: He
     };
   } catch (error) {
     const reason = error instanceof Error ? error.message.slice(0, MAX_REASON_CHARS) : "";
-    return bad("verification-failed", `The transaction does not do what the credential says: ${reason}`);
+    return bad(
+      "verification-failed",
+      `The transaction does not do what the credential says: ${reason}`,
+    );
   }
 }
 

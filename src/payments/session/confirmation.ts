@@ -1,5 +1,6 @@
-// A transaction that is written down, on its way to an end: sent until a block has it or none can any more, and then what follows from it, in one transaction
-// of the store. Nothing here counts on being done once: whoever comes to the same end changes nothing.
+// A transaction that is written down, on its way to an end: sent until a block has it or none can
+// any more, and then what follows from it, in one transaction of the store. Nothing here counts on
+// being done once: whoever comes to the same end changes nothing.
 import { nanoOf } from "../../core/billing/payment.ts";
 import { post, type Tx } from "../../ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";
@@ -10,7 +11,10 @@ import { pause, type SessionRail } from "./session-rail.ts";
 import type { WrittenTransaction } from "./transaction-record.ts";
 
 /** How a transaction stands. */
-export type TxStatus = { readonly kind: "done" } | { readonly kind: "failed"; readonly reason: string } | { readonly kind: "pending" };
+export type TxStatus =
+  | { readonly kind: "done" }
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "pending" };
 
 /** Nodes behind one address may differ by so much in what they know. */
 const LAG_MS = 10_000;
@@ -18,11 +22,19 @@ const FIRST_POLL_MS = 50;
 const LAST_POLL_MS = 500;
 const RESEND_MS = 2_000;
 
-/** Does the next thing for a transaction, once; `send` = it may have to be sent. Throws `ChainFailure` where the chain cannot be asked. */
-export async function confirm(parts: SessionRail, transaction: WrittenTransaction, send = true): Promise<TxStatus> {
+/**
+ * Does the next thing for a transaction, once; `send` = it may have to be sent. Throws
+ * `ChainFailure` where the chain cannot be asked.
+ */
+export async function confirm(
+  parts: SessionRail,
+  transaction: WrittenTransaction,
+  send = true,
+): Promise<TxStatus> {
   const { escrow, transactions, store } = parts;
   const now = await transactions.read(store.db, transaction.hash);
-  if (now !== null && now.state !== "written") return now.state === "done" ? DONE : { kind: "failed", reason: now.reason ?? "it failed" };
+  if (now !== null && now.state !== "written")
+    return now.state === "done" ? DONE : { kind: "failed", reason: now.reason ?? "it failed" };
   const { hash, channelId, raw, validUntilMs } = transaction;
   const taken = await escrow.taken(hash, channelId);
   const head = await escrow.head();
@@ -38,13 +50,20 @@ export async function confirm(parts: SessionRail, transaction: WrittenTransactio
   if (taken.block > head.number) return PENDING;
   if (!taken.ok) return fail(parts, transaction, "the transaction was reverted");
   const event = taken.events.findLast((it) => it.name === EVENTS[transaction.kind]);
-  if (event === undefined) return fail(parts, transaction, "the transaction does not do what it was sent for");
+  if (event === undefined)
+    return fail(parts, transaction, "the transaction does not do what it was sent for");
   await finish(parts, transaction, { event, block: taken.block, movedUnits: taken.movedUnits });
   return DONE;
 }
 
-/** Does so until it has ended, at most for the time that a request waits. Trouble on the way is waited out. */
-export async function confirmWithin(parts: SessionRail, transaction: WrittenTransaction): Promise<TxStatus> {
+/**
+ * Does so until it has ended, at most for the time that a request waits. Trouble on the way is
+ * waited out.
+ */
+export async function confirmWithin(
+  parts: SessionRail,
+  transaction: WrittenTransaction,
+): Promise<TxStatus> {
   const { runtime, waitMs } = parts;
   const endMs = runtime.now() + waitMs;
   let sendMs = runtime.now();
@@ -73,12 +92,17 @@ const EVENTS: Readonly<Record<WrittenTransaction["kind"], ChannelEvent["name"]>>
   close: "ChannelClosed",
 };
 
-async function fail(parts: SessionRail, { hash, kind, channelId }: WrittenTransaction, reason: string): Promise<TxStatus> {
+async function fail(
+  parts: SessionRail,
+  { hash, kind, channelId }: WrittenTransaction,
+  reason: string,
+): Promise<TxStatus> {
   const { store, transactions, channels, runtime, live, log } = parts;
   const atMs = runtime.wallMs();
   const failed = await store.transaction(async (tx) => {
     const channel = await channels.lock(tx, channelId);
-    if (channel === null || !(await transactions.end(tx, hash, { kind: "failed", reason }, atMs))) return null;
+    if (channel === null || !(await transactions.end(tx, hash, { kind: "failed", reason }, atMs)))
+      return null;
     if (kind !== "open" || channel.state !== "opening") return channel;
     const change = { state: "failed" as const, reason, endedAtMs: atMs };
     await channels.write(tx, channelId, change);
@@ -86,7 +110,11 @@ async function fail(parts: SessionRail, { hash, kind, channelId }: WrittenTransa
   });
   if (failed === null) return PENDING;
   live.note(failed);
-  if (kind === "settle" || kind === "close") log.warn({ channel: channelId, transaction: hash, kind, reason }, "a transaction of pay-per-call failed");
+  if (kind === "settle" || kind === "close")
+    log.warn(
+      { channel: channelId, transaction: hash, kind, reason },
+      "a transaction of pay-per-call failed",
+    );
   return { kind: "failed", reason };
 }
 
@@ -96,17 +124,33 @@ interface Finished {
   readonly movedUnits: bigint;
 }
 
-async function finish(parts: SessionRail, transaction: WrittenTransaction, finished: Finished): Promise<void> {
+async function finish(
+  parts: SessionRail,
+  transaction: WrittenTransaction,
+  finished: Finished,
+): Promise<void> {
   const { store, transactions, channels, runtime, live, log } = parts;
   const atMs = runtime.wallMs();
   const written = await store.transaction(async (tx) => {
     const channel = await channels.lock(tx, transaction.channelId);
-    if (channel === null || !(await transactions.end(tx, transaction.hash, { kind: "done", movedUnits: finished.movedUnits }, atMs))) return null;
+    if (
+      channel === null ||
+      !(await transactions.end(
+        tx,
+        transaction.hash,
+        { kind: "done", movedUnits: finished.movedUnits },
+        atMs,
+      ))
+    )
+      return null;
     return apply(parts, tx, { channel, kind: transaction.kind, ...finished, atMs });
   });
   if (written === null) return;
   live.note(written);
-  log.info({ channel: transaction.channelId, kind: transaction.kind, transaction: transaction.hash }, "a channel of pay-per-call has changed on its chain");
+  log.info(
+    { channel: transaction.channelId, kind: transaction.kind, transaction: transaction.hash },
+    "a channel of pay-per-call has changed on its chain",
+  );
 }
 
 interface Applied extends Finished {
@@ -115,18 +159,41 @@ interface Applied extends Finished {
   readonly atMs: number;
 }
 
-function apply(parts: SessionRail, tx: Tx, { channel, kind, event, block, atMs }: Applied): Promise<SessionChannel> {
+function apply(
+  parts: SessionRail,
+  tx: Tx,
+  { channel, kind, event, block, atMs }: Applied,
+): Promise<SessionChannel> {
   const seen = { seenBlock: greaterOf(block, channel.seenBlock) };
   switch (kind) {
     case "open":
-      return change(parts, tx, channel, { ...seen, state: "open", deposit: event.units, looks: 0, lookAtMs: atMs + parts.policy.watchMs });
+      return change(parts, tx, channel, {
+        ...seen,
+        state: "open",
+        deposit: event.units,
+        looks: 0,
+        lookAtMs: atMs + parts.policy.watchMs,
+      });
     case "top_up":
       // Whoever puts more in takes back that they asked for the deposit.
-      return change(parts, tx, channel, { ...seen, deposit: greaterOf(event.units, channel.deposit), closeRequestedAtMs: null, lookAtMs: atMs });
+      return change(parts, tx, channel, {
+        ...seen,
+        deposit: greaterOf(event.units, channel.deposit),
+        closeRequestedAtMs: null,
+        lookAtMs: atMs,
+      });
     case "settle":
-      return bookReceived(parts, tx, channel, { units: event.units, atMs, change: { ...seen, lookAtMs: atMs } });
+      return bookReceived(parts, tx, channel, {
+        units: event.units,
+        atMs,
+        change: { ...seen, lookAtMs: atMs },
+      });
     case "close":
-      return bookReceived(parts, tx, channel, { units: event.units, atMs, change: { ...seen, state: "closed", endedAtMs: atMs } });
+      return bookReceived(parts, tx, channel, {
+        units: event.units,
+        atMs,
+        change: { ...seen, state: "closed", endedAtMs: atMs },
+      });
   }
 }
 
@@ -139,7 +206,10 @@ export interface ReceivedSettlement {
   readonly change: ChannelPatch;
 }
 
-/** Books what came in since the last time, and changes the channel. Within a transaction that has the channel locked. */
+/**
+ * Books what came in since the last time, and changes the channel. Within a transaction that has
+ * the channel locked.
+ */
 export async function bookReceived(
   parts: SessionRail,
   tx: Tx,
@@ -149,15 +219,34 @@ export async function bookReceived(
   const settled = greaterOf(units, channel.settled);
   if (settled > channel.settled) {
     const amountN = nanoOf(settled - channel.settled);
-    if (!(await post(tx, { kind: "session", idemKey: `session:${channel.id}:${settled}`, amountN, atMs })))
-      throw new Error(`session ${channel.id} was booked up to ${settled} before, and its channel does not know`);
+    if (
+      !(await post(tx, {
+        kind: "session",
+        idemKey: `session:${channel.id}:${settled}`,
+        amountN,
+        atMs,
+      }))
+    )
+      throw new Error(
+        `session ${channel.id} was booked up to ${settled} before, and its channel does not know`,
+      );
   }
   // More than was spent can only have been taken out by someone else who has the wallet's key.
   const spent = greaterOf(settled, channel.spent);
-  return change(parts, tx, channel, { ...other, settled, spent, owedSinceMs: spent > settled ? atMs : null });
+  return change(parts, tx, channel, {
+    ...other,
+    settled,
+    spent,
+    owedSinceMs: spent > settled ? atMs : null,
+  });
 }
 
-async function change({ channels }: SessionRail, tx: Tx, channel: SessionChannel, it: ChannelPatch): Promise<SessionChannel> {
+async function change(
+  { channels }: SessionRail,
+  tx: Tx,
+  channel: SessionChannel,
+  it: ChannelPatch,
+): Promise<SessionChannel> {
   await channels.write(tx, channel.id, it);
   return { ...channel, ...it };
 }

@@ -1,7 +1,14 @@
-// The counter of one rail: reads what a credential is about, finds its channel, and sends it to where it is dealt with.
+// The counter of one rail: reads what a credential is about, finds its channel, and sends it to
+// where it is dealt with.
 import { closeForPayer } from "./channel-closing.ts";
 import type { ChannelFunding } from "./channel-funding.ts";
-import { channelIdOf, descriptorText, type Hex, parsePayload, type SessionPayload } from "./descriptor.ts";
+import {
+  channelIdOf,
+  descriptorText,
+  type Hex,
+  parsePayload,
+  type SessionPayload,
+} from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import { receiptHeaders } from "./receipt.ts";
 import { busy, invalid, type Refused, snapshotOf } from "./refusals.ts";
@@ -42,8 +49,14 @@ export function createCredentialHandler(parts: CredentialHandlerParts): Credenti
     take: (presented) => take(parts, presented),
     async remind(channelId, units) {
       // Another rail's channel must not come into memory here: it would be taken for one of ours.
-      const record = session.live.peek(channelId)?.record ?? (await session.channels.read(session.store.db, channelId));
-      if (record === null || wrongChannel(session, { channelId, descriptor: record.descriptor }) !== null) return null;
+      const record =
+        session.live.peek(channelId)?.record ??
+        (await session.channels.read(session.store.db, channelId));
+      if (
+        record === null ||
+        wrongChannel(session, { channelId, descriptor: record.descriptor }) !== null
+      )
+        return null;
       const live = await session.live.find(channelId);
       return live === null || live === "full" ? null : snapshotOf(live, units);
     },
@@ -56,43 +69,87 @@ async function take(
 ): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
   const { session, till, openings } = parts;
   const payload = parsePayload(given);
-  if (payload === null) return invalid("invalid-payload", "The payload has no fields of a session's `open`, `voucher`, `topUp` or `close`.");
+  if (payload === null)
+    return invalid(
+      "invalid-payload",
+      "The payload has no fields of a session's `open`, `voucher`, `topUp` or `close`.",
+    );
   const wrong = wrongChannel(session, payload);
   if (wrong !== null) return wrong;
-  const isOpening = payload.action === "open" && (await session.channels.read(session.store.db, payload.channelId)) === null;
+  const isOpening =
+    payload.action === "open" &&
+    (await session.channels.read(session.store.db, payload.channelId)) === null;
   // Whoever repeats an opening gets its first result, however late.
-  if (isOpening && presented.expired) return invalid("payment-expired", "The challenge is over: answer a challenge of this response.");
-  const refusal = payload.action === "open" ? await openings.open(payload, presented.call?.units ?? 0n) : null;
+  if (isOpening && presented.expired)
+    return invalid(
+      "payment-expired",
+      "The challenge is over: answer a challenge of this response.",
+    );
+  const refusal =
+    payload.action === "open" ? await openings.open(payload, presented.call?.units ?? 0n) : null;
   if (refusal !== null) return refusal;
   const live = await session.live.find(payload.channelId);
   if (live === "full") return busy("too many channels are in use");
-  if (live === null) return invalid("session/channel-not-found", "No channel with this id was opened here: open one.");
+  if (live === null)
+    return invalid(
+      "session/channel-not-found",
+      "No channel with this id was opened here: open one.",
+    );
   switch (payload.action) {
     case "open":
     case "voucher":
-      // Whoever opened a channel in time may wait for its chain for longer than the challenge lasts.
-      return till.take(live, { ...presented, payload, expired: presented.expired && payload.action === "voucher" });
+      // Whoever opened a channel in time may wait for its chain for longer than the challenge
+      // lasts.
+      return till.take(live, {
+        ...presented,
+        payload,
+        expired: presented.expired && payload.action === "voucher",
+      });
     case "close": {
       const closed = await closeForPayer(session, live, { payload, expired: presented.expired });
       if (closed.kind === "refused") return closed;
-      return managed(session, live, { challengeId: presented.challengeId, acceptedUnits: payload.units, spentUnits: closed.spentUnits, txHash: closed.hash });
+      return managed(session, live, {
+        challengeId: presented.challengeId,
+        acceptedUnits: payload.units,
+        spentUnits: closed.spentUnits,
+        txHash: closed.hash,
+      });
     }
     case "top_up": {
-      if (descriptorText(payload.descriptor) !== live.descriptor) return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");
+      if (descriptorText(payload.descriptor) !== live.descriptor)
+        return invalid(
+          "session/channel-not-found",
+          "The descriptor is not the one of this channel.",
+        );
       const putIn = await openings.topUp(live, payload);
       if (putIn.kind === "refused") return putIn;
       const { record, accepted } = live;
-      return managed(session, live, { challengeId: presented.challengeId, acceptedUnits: accepted?.units ?? 0n, spentUnits: record.spent, txHash: putIn.hash });
+      return managed(session, live, {
+        challengeId: presented.challengeId,
+        acceptedUnits: accepted?.units ?? 0n,
+        spentUnits: record.spent,
+        txHash: putIn.hash,
+      });
     }
   }
 }
 
 /** Whether a channel is one that could be ours; what is in memory was found to be. */
-function wrongChannel({ terms, live }: SessionRail, { channelId, descriptor }: Pick<SessionPayload, "channelId" | "descriptor">): Refused | null {
+function wrongChannel(
+  { terms, live }: SessionRail,
+  { channelId, descriptor }: Pick<SessionPayload, "channelId" | "descriptor">,
+): Refused | null {
   if (live.peek(channelId)?.descriptor === descriptorText(descriptor)) return null;
-  if (!isOurs(terms, descriptor)) return invalid("verification-failed", "The channel is not to the recipient, token and operator of the challenge.");
+  if (!isOurs(terms, descriptor))
+    return invalid(
+      "verification-failed",
+      "The channel is not to the recipient, token and operator of the challenge.",
+    );
   if (channelIdOf(descriptor, terms.escrow, terms.chainId) !== channelId)
-    return invalid("session/channel-not-found", "The descriptor is not the one of this channel, chain and contract.");
+    return invalid(
+      "session/channel-not-found",
+      "The descriptor is not the one of this channel, chain and contract.",
+    );
   return null;
 }
 
@@ -104,5 +161,8 @@ interface Done {
 }
 
 function managed({ runtime }: SessionRail, { record }: LiveChannel, done: Done): Managed {
-  return { kind: "managed", headers: receiptHeaders(runtime, { ...done, channelId: record.id, calls: record.calls }) };
+  return {
+    kind: "managed",
+    headers: receiptHeaders(runtime, { ...done, channelId: record.id, calls: record.calls }),
+  };
 }

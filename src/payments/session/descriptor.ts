@@ -1,4 +1,5 @@
-// What a channel's id is made of, and what a client sends about a channel, read from JSON that nobody has checked. Knows no store and asks no chain.
+// What a channel's id is made of, and what a client sends about a channel, read from JSON that
+// nobody has checked. Knows no store and asks no chain.
 import { encodeAbiParameters, keccak256 } from "viem";
 import { z } from "zod";
 
@@ -21,7 +22,13 @@ export interface Descriptor {
 
 /** What a session credential asks for. */
 export type SessionPayload =
-  | { readonly action: "voucher" | "close"; readonly channelId: Hex; readonly descriptor: Descriptor; readonly units: bigint; readonly signature: Hex }
+  | {
+      readonly action: "voucher" | "close";
+      readonly channelId: Hex;
+      readonly descriptor: Descriptor;
+      readonly units: bigint;
+      readonly signature: Hex;
+    }
   | {
       readonly action: "open";
       readonly channelId: Hex;
@@ -30,7 +37,13 @@ export type SessionPayload =
       readonly signature: Hex;
       readonly transaction: Hex;
     }
-  | { readonly action: "top_up"; readonly channelId: Hex; readonly descriptor: Descriptor; readonly units: bigint; readonly transaction: Hex };
+  | {
+      readonly action: "top_up";
+      readonly channelId: Hex;
+      readonly descriptor: Descriptor;
+      readonly units: bigint;
+      readonly transaction: Hex;
+    };
 
 /** Nobody. */
 export const ZERO_ADDRESS: Hex = "0x0000000000000000000000000000000000000000";
@@ -88,12 +101,35 @@ export function parsePayload(payload: unknown): SessionPayload | null {
   switch (data.action) {
     case "voucher":
     case "close":
-      return { action: data.action, channelId, descriptor, units: data.cumulativeAmount, signature: data.signature };
+      return {
+        action: data.action,
+        channelId,
+        descriptor,
+        units: data.cumulativeAmount,
+        signature: data.signature,
+      };
     case "open":
-      if (data.authorizedSigner !== undefined && data.authorizedSigner !== descriptor.authorizedSigner) return null;
-      return { action: "open", channelId, descriptor, units: data.cumulativeAmount, signature: data.signature, transaction: data.transaction };
+      if (
+        data.authorizedSigner !== undefined &&
+        data.authorizedSigner !== descriptor.authorizedSigner
+      )
+        return null;
+      return {
+        action: "open",
+        channelId,
+        descriptor,
+        units: data.cumulativeAmount,
+        signature: data.signature,
+        transaction: data.transaction,
+      };
     case "topUp":
-      return { action: "top_up", channelId, descriptor, units: data.additionalDeposit, transaction: data.transaction };
+      return {
+        action: "top_up",
+        channelId,
+        descriptor,
+        units: data.additionalDeposit,
+        transaction: data.transaction,
+      };
   }
 }
 
@@ -104,8 +140,24 @@ export function parseDescriptor(text: string): Descriptor | null {
 }
 
 /** A descriptor as JSON: equal ones are the same text. */
-export function descriptorText({ payer, payee, operator, token, salt, authorizedSigner, expiringNonceHash }: Descriptor): string {
-  return JSON.stringify({ payer, payee, operator, token, salt, authorizedSigner, expiringNonceHash });
+export function descriptorText({
+  payer,
+  payee,
+  operator,
+  token,
+  salt,
+  authorizedSigner,
+  expiringNonceHash,
+}: Descriptor): string {
+  return JSON.stringify({
+    payer,
+    payee,
+    operator,
+    token,
+    salt,
+    authorizedSigner,
+    expiringNonceHash,
+  });
 }
 
 /** Who has to sign the vouchers of a channel. */
@@ -116,7 +168,17 @@ export function signerOf({ authorizedSigner, payer }: Descriptor): Hex {
 /** The id that a descriptor has at a contract of a chain. Source: TIP-1034, `computeChannelId`. */
 export function channelIdOf(it: Descriptor, escrow: Hex, chainId: number): Hex {
   return keccak256(
-    encodeAbiParameters(ID_PARTS, [it.payer, it.payee, it.operator, it.token, it.salt, it.authorizedSigner, it.expiringNonceHash, escrow, BigInt(chainId)]),
+    encodeAbiParameters(ID_PARTS, [
+      it.payer,
+      it.payee,
+      it.operator,
+      it.token,
+      it.salt,
+      it.authorizedSigner,
+      it.expiringNonceHash,
+      escrow,
+      BigInt(chainId),
+    ]),
   );
 }
 

@@ -1,4 +1,5 @@
-// Channels of an earlier configuration: found among those that are due, told of once and left alone. Asks no chain and signs nothing.
+// Channels of an earlier configuration: found among those that are due, told of once and left
+// alone. Asks no chain and signs nothing.
 import type { SessionChannel } from "./channel-record.ts";
 import { channelIdOf } from "./descriptor.ts";
 import type { SessionRail } from "./session-rail.ts";
@@ -7,10 +8,18 @@ import { isOurs } from "./terms.ts";
 const MAX_TOLD = 10_000;
 const PUT_OFF_MS = 600_000;
 
-/** Puts off channels that are to another payee, wallet, token or contract than is configured now: ours would sign for them in vain. `told` = those that the log was told of. Returns the others. */
-export async function leaveForeign(parts: SessionRail, told: Set<string>, due: readonly SessionChannel[]): Promise<readonly SessionChannel[]> {
+/**
+ * Puts off channels that are to another payee, wallet, token or contract than is configured now:
+ * ours would sign for them in vain. `told` = those that the log was told of. Returns the others.
+ */
+export async function leaveForeign(
+  parts: SessionRail,
+  told: Set<string>,
+  due: readonly SessionChannel[],
+): Promise<readonly SessionChannel[]> {
   const { store, channels, terms, runtime, log } = parts;
-  const isMine = ({ id, descriptor }: SessionChannel): boolean => isOurs(terms, descriptor) && channelIdOf(descriptor, terms.escrow, terms.chainId) === id;
+  const isMine = ({ id, descriptor }: SessionChannel): boolean =>
+    isOurs(terms, descriptor) && channelIdOf(descriptor, terms.escrow, terms.chainId) === id;
   const foreign = due.filter((it) => !isMine(it));
   if (foreign.length === 0) return due;
   for (const { id } of foreign) {
@@ -18,11 +27,13 @@ export async function leaveForeign(parts: SessionRail, told: Set<string>, due: r
     told.add(id);
     log.error(
       { channel: id },
-      "a channel is to another recipient, wallet, token or contract than is configured: it is left alone. Configure those again to settle it",
+      "a channel is to another recipient, wallet, token or contract than is configured: it is " +
+        "left alone. Configure those again to settle it",
     );
   }
   await store.transaction(async (tx) => {
-    for (const { id } of foreign) await channels.write(tx, id, { lookAtMs: runtime.wallMs() + PUT_OFF_MS });
+    for (const { id } of foreign)
+      await channels.write(tx, id, { lookAtMs: runtime.wallMs() + PUT_OFF_MS });
   });
   return due.filter((it) => !foreign.includes(it));
 }

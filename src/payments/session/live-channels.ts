@@ -1,5 +1,6 @@
-// Channels in memory: what is held for calls under way, what was promised and is not written yet, when the chain was last asked. Bounded: the channel not used
-// for longest goes first, and none that is in use. The store stays the truth.
+// Channels in memory: what is held for calls under way, what was promised and is not written yet,
+// when the chain was last asked. Bounded: the channel not used for longest goes first, and none
+// that is in use. The store stays the truth.
 import type { RateLimitOwner } from "../../core/billing/rate-limit.ts";
 import type { Store } from "../../store/store.ts";
 import type { Voucher } from "./channel.ts";
@@ -54,7 +55,11 @@ const MAX_TRIED = 64;
 const NEVER = Number.NEGATIVE_INFINITY;
 
 /** No channel yet. */
-export function createLiveChannels({ store, channels, maxChannels = MAX_CHANNELS }: LiveParts): LiveChannels {
+export function createLiveChannels({
+  store,
+  channels,
+  maxChannels = MAX_CHANNELS,
+}: LiveParts): LiveChannels {
   const all = new Map<Hex, LiveChannel>();
   const reading = new Map<Hex, Promise<SessionChannel | null>>();
 
@@ -105,7 +110,8 @@ export function createLiveChannels({ store, channels, maxChannels = MAX_CHANNELS
       const live = all.get(record.id);
       if (live === undefined || isOlder(record, live.record)) return;
       live.record = record;
-      if (acceptedOf(record) > (live.accepted?.units ?? 0n)) live.accepted = record.vouchers.at(-1) ?? null;
+      if (acceptedOf(record) > (live.accepted?.units ?? 0n))
+        live.accepted = record.vouchers.at(-1) ?? null;
     },
     get size() {
       return all.size;
@@ -118,9 +124,17 @@ export function createLiveChannels({ store, channels, maxChannels = MAX_CHANNELS
   };
 }
 
-/** Whether something was read before something else was written: calls, settlements and deposits only grow, and an end is final. */
+/**
+ * Whether something was read before something else was written: calls, settlements and deposits
+ * only grow, and an end is final.
+ */
 function isOlder(a: SessionChannel, b: SessionChannel): boolean {
-  return a.calls < b.calls || a.settled < b.settled || a.deposit < b.deposit || STAGES.indexOf(a.state) < STAGES.indexOf(b.state);
+  return (
+    a.calls < b.calls ||
+    a.settled < b.settled ||
+    a.deposit < b.deposit ||
+    STAGES.indexOf(a.state) < STAGES.indexOf(b.state)
+  );
 }
 
 const STAGES = ["opening", "open", "closing", "closed", "failed"] as const;

@@ -1,5 +1,5 @@
-// Opens pay-per-call: what each session rail works with, and one door to all of them. Loaded only where a session rail is configured, and brings the libraries
-// of its chains along.
+// Opens pay-per-call: what each session rail works with, and one door to all of them. Loaded only
+// where a session rail is configured, and brings the libraries of its chains along.
 import type { Logger } from "pino";
 import { createAddressLimit } from "../../core/billing/address-limit.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
@@ -17,14 +17,25 @@ import { createChannelRecord } from "./channel-record.ts";
 import { type ChannelWorker, startChannelWorker } from "./channel-worker.ts";
 import { createChargeBatcher } from "./charge-batcher.ts";
 import { createClientReader } from "./client-transaction.ts";
-import { type CredentialHandler, createCredentialHandler, type SessionCredential } from "./credential-handler.ts";
+import {
+  type CredentialHandler,
+  createCredentialHandler,
+  type SessionCredential,
+} from "./credential-handler.ts";
 import { parseHex } from "./descriptor.ts";
 import { createEscrow } from "./escrow.ts";
 import { createLiveChannels } from "./live-channels.ts";
 import { invalid, invalidAs, refused } from "./refusals.ts";
 import { resealChannels } from "./reseal.ts";
 import type { SessionRail } from "./session-rail.ts";
-import { DECLARED_UNITS, type Hold, type PricedCall, type SessionCaller, type SessionRefusal, type Sessions } from "./sessions.ts";
+import {
+  DECLARED_UNITS,
+  type Hold,
+  type PricedCall,
+  type SessionCaller,
+  type SessionRefusal,
+  type Sessions,
+} from "./sessions.ts";
 import { addressOf, createSettler } from "./settlement-wallet.ts";
 import { isOffered, offerOf, type Snapshot, termsOf } from "./terms.ts";
 import { createTransactionRecord } from "./transaction-record.ts";
@@ -51,11 +62,17 @@ export interface SessionsParts {
   readonly watchMs?: number;
 }
 
-/** Challenges that one address may ask for without paying; each call that is paid for gives one back. */
+/**
+ * Challenges that one address may ask for without paying; each call that is paid for gives one
+ * back.
+ */
 const CHALLENGES: RateLimitSize = { perSecond: 10, burst: 200 };
 /** Credentials that are not right which one address may send. */
 const INVALID: RateLimitSize = { perSecond: 0.5, burst: 64 };
-/** Credentials whose signatures are checked for one address; each call that is paid for gives one back. */
+/**
+ * Credentials whose signatures are checked for one address; each call that is paid for gives one
+ * back.
+ */
 const CREDENTIALS: RateLimitSize = { perSecond: 20, burst: 400 };
 /** Far shorter than the quarter of an hour for which a payer has to wait for a deposit. */
 const WATCH_MS = 30_000;
@@ -64,12 +81,18 @@ const MARK = "session";
 /** Starts pay-per-call. Asks no chain; throws where the store does. */
 export async function openSessions(parts: SessionsParts): Promise<Sessions> {
   const { runtime, log, realm, secret, previousSecret, store } = parts;
-  const resealed = previousSecret === null ? 0 : await resealChannels(store, createSealer(secret, previousSecret));
-  if (resealed > 0) log.info({ resealed }, "channels of pay-per-call are sealed with the present secret");
+  const resealed =
+    previousSecret === null ? 0 : await resealChannels(store, createSealer(secret, previousSecret));
+  if (resealed > 0)
+    log.info({ resealed }, "channels of pay-per-call are sealed with the present secret");
   const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
   const vouchers = createVoucherChecker({
     runtime,
-    onError: (error) => log.error({ problem: error instanceof Error ? error.message : String(error) }, "the thread that checks vouchers ended"),
+    onError: (error) =>
+      log.error(
+        { problem: error instanceof Error ? error.message : String(error) },
+        "the thread that checks vouchers ended",
+      ),
   });
   const rails = parts.rails.map((settings) => openRail(parts, settings, vouchers));
   return new AllRails(parts, { protocol, rails, vouchers });
@@ -81,7 +104,11 @@ interface OpenRail {
   readonly watch: ChannelWorker;
 }
 
-function openRail(parts: SessionsParts, settings: SessionRailSettings, vouchers: VoucherChecker): OpenRail {
+function openRail(
+  parts: SessionsParts,
+  settings: SessionRailSettings,
+  vouchers: VoucherChecker,
+): OpenRail {
   const { runtime, store, log, waitMs } = parts;
   const { walletKey, rpcUrl, chainId, confirmations, settleN, settleMs } = settings;
   const sealer = createSealer(parts.secret, parts.previousSecret);
@@ -103,10 +130,18 @@ function openRail(parts: SessionsParts, settings: SessionRailSettings, vouchers:
     live: createLiveChannels({ store, channels }),
     waitMs,
   };
-  const till = createVoucherAcceptor({ session, charges: createChargeBatcher(session), bucket: parts.bucket });
+  const till = createVoucherAcceptor({
+    session,
+    charges: createChargeBatcher(session),
+    bucket: parts.bucket,
+  });
   return {
     session,
-    counter: createCredentialHandler({ session, till, openings: createChannelFunding({ session, reader: createClientReader(terms, chain) }) }),
+    counter: createCredentialHandler({
+      session,
+      till,
+      openings: createChannelFunding({ session, reader: createClientReader(terms, chain) }),
+    }),
     watch: startChannelWorker(session),
   };
 }
@@ -132,10 +167,22 @@ class AllRails implements Sessions {
   async ask(call: PricedCall | null, caller: SessionCaller): Promise<SessionRefusal> {
     const retryAfterMs = this.#challenges.take(caller.address, this.#parts.runtime.now());
     if (retryAfterMs > 0)
-      return { kind: "refusal", fault: fault("rate_limit_exceeded", "this address has asked for too many challenges", { retryAfterMs }), headers: [] };
+      return {
+        kind: "refusal",
+        fault: fault("rate_limit_exceeded", "this address has asked for too many challenges", {
+          retryAfterMs,
+        }),
+        headers: [],
+      };
     const units = call?.units ?? DECLARED_UNITS;
     const snapshot = await this.#snapshot(caller.hint, units);
-    return this.#challenged(fault("payment_required", `this call costs ${usdText(nanoOf(units))} USD, and nothing has been paid yet`), { units, snapshot });
+    return this.#challenged(
+      fault(
+        "payment_required",
+        `this call costs ${usdText(nanoOf(units))} USD, and nothing has been paid yet`,
+      ),
+      { units, snapshot },
+    );
   }
 
   async take(...[given, call, caller]: Parameters<Sessions["take"]>): ReturnType<Sessions["take"]> {
@@ -145,7 +192,8 @@ class AllRails implements Sessions {
     const taken = await this.#take(this.#opened.protocol.read(given), call)
       .then((it) => {
         // A payer who is reminded of a channel has signed for it: what was wrong is not a guess.
-        isWrong = it.kind === "refused" && it.fault.code === "payment_invalid" && it.snapshot === null;
+        isWrong =
+          it.kind === "refused" && it.fault.code === "payment_invalid" && it.snapshot === null;
         return it;
       })
       .finally(() => {
@@ -153,7 +201,10 @@ class AllRails implements Sessions {
       });
     switch (taken.kind) {
       case "refused":
-        return this.#challenged(taken.fault, { units: call?.units ?? DECLARED_UNITS, snapshot: taken.snapshot });
+        return this.#challenged(taken.fault, {
+          units: call?.units ?? DECLARED_UNITS,
+          snapshot: taken.snapshot,
+        });
       case "hold":
         this.#challenges.giveBack(caller.address);
         return this.#hold(taken, call, caller.address);
@@ -163,20 +214,29 @@ class AllRails implements Sessions {
     }
   }
 
-  /** Counts a credential as wrong until it is found to be right: many that come at one time are counted before any is checked. */
+  /**
+   * Counts a credential as wrong until it is found to be right: many that come at one time are
+   * counted before any is checked.
+   */
   #enter(address: string): Fault | null {
     const nowMs = this.#parts.runtime.now();
     const wrongMs = this.#invalid.take(address, nowMs);
-    if (wrongMs > 0) return fault("rate_limit_exceeded", "too many payments from this address were not right", { retryAfterMs: wrongMs });
+    if (wrongMs > 0)
+      return fault("rate_limit_exceeded", "too many payments from this address were not right", {
+        retryAfterMs: wrongMs,
+      });
     const retryAfterMs = this.#credentials.take(address, nowMs);
     if (retryAfterMs === 0) return null;
     this.#invalid.giveBack(address);
-    return fault("rate_limit_exceeded", "too many payments from this address paid for nothing", { retryAfterMs });
+    return fault("rate_limit_exceeded", "too many payments from this address paid for nothing", {
+      retryAfterMs,
+    });
   }
 
   gauges(): ReturnType<Sessions["gauges"]> {
     const { rails } = this.#opened;
-    const sum = (of: (rail: OpenRail) => number): number => rails.reduce((total, it) => total + of(it), 0);
+    const sum = (of: (rail: OpenRail) => number): number =>
+      rails.reduce((total, it) => total + of(it), 0);
     return {
       channels: sum((it) => it.session.live.size),
       held: sum((it) => it.session.live.held),
@@ -190,31 +250,60 @@ class AllRails implements Sessions {
     await Promise.all([...rails.map((it) => it.watch.close()), vouchers.close()]);
   }
 
-  async #take(read: ReadPayment | { readonly kind: "bad_payment"; readonly problem: string; readonly reason: string }, call: PricedCall | null) {
+  async #take(
+    read:
+      | ReadPayment
+      | { readonly kind: "bad_payment"; readonly problem: string; readonly reason: string },
+    call: PricedCall | null,
+  ) {
     if ("kind" in read) return invalidAs(read);
-    if (read.protocol !== "mpp") return refused(fault("payment_invalid", "calls are paid for by MPP `tempo`/`session`, not by x402"));
+    if (read.protocol !== "mpp")
+      return refused(
+        fault("payment_invalid", "calls are paid for by MPP `tempo`/`session`, not by x402"),
+      );
     const { challenge, payload } = read;
     const rail = this.#opened.rails.find((it) => isOffered(it.session.terms, challenge));
-    if (rail === undefined) return invalid("invalid-challenge", "The challenge is not for pay-per-call: answer a challenge of this response.");
+    if (rail === undefined)
+      return invalid(
+        "invalid-challenge",
+        "The challenge is not for pay-per-call: answer a challenge of this response.",
+      );
     const expiresMs = challenge.expires === null ? Number.NaN : Date.parse(challenge.expires);
-    const presented: SessionCredential = { payload, challengeId: challenge.id, expired: !(this.#parts.runtime.wallMs() < expiresMs), call };
+    const presented: SessionCredential = {
+      payload,
+      challengeId: challenge.id,
+      expired: !(this.#parts.runtime.wallMs() < expiresMs),
+      call,
+    };
     return rail.counter.take(presented);
   }
 
   /** A hold whose refusals carry challenges as well. */
-  #hold(hold: Extract<Awaited<ReturnType<CredentialHandler["take"]>>, { readonly kind: "hold" }>, call: PricedCall | null, address: string): Hold {
+  #hold(
+    hold: Extract<Awaited<ReturnType<CredentialHandler["take"]>>, { readonly kind: "hold" }>,
+    call: PricedCall | null,
+    address: string,
+  ): Hold {
     return {
       kind: "hold",
       release: () => hold.release(),
       end: async (end) => {
         const ended = await hold.end(end);
         if (ended.kind === "bill" && ended.chargedUnits > 0n) this.#credentials.giveBack(address);
-        return ended.kind === "refused" ? this.#challenged(ended.fault, { units: call?.units ?? DECLARED_UNITS, snapshot: ended.snapshot }) : ended;
+        return ended.kind === "refused"
+          ? this.#challenged(ended.fault, {
+              units: call?.units ?? DECLARED_UNITS,
+              snapshot: ended.snapshot,
+            })
+          : ended;
       },
     };
   }
 
-  /** The channel that a caller says to have, as it is reminded of it; null = there is none to be used. */
+  /**
+   * The channel that a caller says to have, as it is reminded of it; null = there is none to be
+   * used.
+   */
   async #snapshot(hint: string | null, units: bigint): Promise<Snapshot | null> {
     if (hint === null || !/^0x[0-9a-fA-F]{64}$/.test(hint)) return null;
     for (const { counter } of this.#opened.rails) {
@@ -224,10 +313,15 @@ class AllRails implements Sessions {
     return null;
   }
 
-  #challenged(why: Fault, { units, snapshot }: { readonly units: bigint; readonly snapshot: Snapshot | null }): SessionRefusal {
+  #challenged(
+    why: Fault,
+    { units, snapshot }: { readonly units: bigint; readonly snapshot: Snapshot | null },
+  ): SessionRefusal {
     if (why.status !== PAYMENT_REQUIRED) return { kind: "refusal", fault: why, headers: [] };
     const { protocol, rails } = this.#opened;
-    const offers = rails.map(({ session: { terms } }) => offerOf(terms, units > 0n ? units : 1n, isOf(terms.chainId, snapshot) ? snapshot : null));
+    const offers = rails.map(({ session: { terms } }) =>
+      offerOf(terms, units > 0n ? units : 1n, isOf(terms.chainId, snapshot) ? snapshot : null),
+    );
     const headers = protocol.challenge({
       offers,
       x402: [],

@@ -1,4 +1,5 @@
-// The receipt of a session as MPP's `tempo`/`session` has it: what was promised and used so far. Secret like every receipt: never log it.
+// The receipt of a session as MPP's `tempo`/`session` has it: what was promised and used so far.
+// Secret like every receipt: never log it.
 import type { Runtime } from "../../runtime.ts";
 import type { Hex } from "./descriptor.ts";
 
@@ -14,7 +15,10 @@ export interface SessionReceipt {
 }
 
 /** Names and values in turn. */
-export function receiptHeaders(runtime: Pick<Runtime, "wallMs">, it: SessionReceipt): readonly string[] {
+export function receiptHeaders(
+  runtime: Pick<Runtime, "wallMs">,
+  it: SessionReceipt,
+): readonly string[] {
   const receipt = {
     method: "tempo",
     intent: "session",

@@ -1,4 +1,5 @@
-// Why a credential of a session does not pay, in the words of the catalogue, and what its payer is reminded of beside it.
+// Why a credential of a session does not pay, in the words of the catalogue, and what its payer is
+// reminded of beside it.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { BadPayment } from "../rails/rail.ts";
 import { requiredFor } from "./channel.ts";
@@ -18,8 +19,16 @@ const AGAIN_MS = 2_000;
 const TROUBLE_MS = 5_000;
 
 /** The payment is not right; `problem` = last part of MPP's problem type. */
-export function invalid(problem: string, reason: string, snapshot: Snapshot | null = null): Refused {
-  return { kind: "refused", fault: fault("payment_invalid", reason, { details: { problem: PROBLEMS + problem } }), snapshot };
+export function invalid(
+  problem: string,
+  reason: string,
+  snapshot: Snapshot | null = null,
+): Refused {
+  return {
+    kind: "refused",
+    fault: fault("payment_invalid", reason, { details: { problem: PROBLEMS + problem } }),
+    snapshot,
+  };
 }
 
 /** As the rails say it. */
@@ -30,7 +39,12 @@ export function invalidAs({ problem, reason }: BadPayment): Refused {
 /** A transaction is on its way. */
 export function pending(what: string): Refused {
   const nextAction = "repeat the same request after Retry-After; do not sign another transaction";
-  return refused(fault("payment_pending", `${what} was sent, and the chain has not taken it yet`, { retryAfterMs: AGAIN_MS, nextAction }));
+  return refused(
+    fault("payment_pending", `${what} was sent, and the chain has not taken it yet`, {
+      retryAfterMs: AGAIN_MS,
+      nextAction,
+    }),
+  );
 }
 
 /** A transaction came to nothing. */
@@ -40,12 +54,22 @@ export function failed(what: string, reason: string): Refused {
 
 /** The chain cannot be asked: nothing was done. */
 export function chainDown(): Refused {
-  return refused(fault("unavailable", "the payment chain cannot be asked right now; nothing was charged", { retryAfterMs: TROUBLE_MS }));
+  return refused(
+    fault("unavailable", "the payment chain cannot be asked right now; nothing was charged", {
+      retryAfterMs: TROUBLE_MS,
+    }),
+  );
 }
 
 /** A channel waits for its last calls, to be closed then: no new one is taken meanwhile. */
 export function beingClosed(): Refused {
-  return refused(fault("unavailable", "the channel is being closed and takes no calls meanwhile; nothing was charged", { retryAfterMs: AGAIN_MS }));
+  return refused(
+    fault(
+      "unavailable",
+      "the channel is being closed and takes no calls meanwhile; nothing was charged",
+      { retryAfterMs: AGAIN_MS },
+    ),
+  );
 }
 
 /** This process cannot do it now: nothing was done. */
@@ -58,8 +82,14 @@ export function refused(why: Fault): Refused {
   return { kind: "refused", fault: why, snapshot: null };
 }
 
-/** A channel as its payer is reminded of it, for a call of `units`; null = nothing can be paid by it. */
-export function snapshotOf({ record, accepted, held, ending }: LiveChannel, units: bigint): Snapshot | null {
+/**
+ * A channel as its payer is reminded of it, for a call of `units`; null = nothing can be paid by
+ * it.
+ */
+export function snapshotOf(
+  { record, accepted, held, ending }: LiveChannel,
+  units: bigint,
+): Snapshot | null {
   if (record.state !== "open" || record.closeRequestedAtMs !== null || ending) return null;
   return {
     chainId: record.chainId,

@@ -1,4 +1,5 @@
-// Brings what is sealed of channels that are not over under the present secret, so that the previous one can be forgotten. Runs before anything else looks.
+// Brings what is sealed of channels that are not over under the present secret, so that the
+// previous one can be forgotten. Runs before anything else looks.
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
 import { createChannelRecord } from "./channel-record.ts";
@@ -7,7 +8,10 @@ import { createTransactionRecord } from "./transaction-record.ts";
 
 const AT_ONCE = 100;
 
-/** Returns how many channels were sealed again. Throws where the store does, and where one can be opened by neither secret. */
+/**
+ * Returns how many channels were sealed again. Throws where the store does, and where one can be
+ * opened by neither secret.
+ */
 export async function resealChannels(store: Store, sealer: Sealer): Promise<number> {
   const channels = createChannelRecord(sealer);
   const transactions = createTransactionRecord(sealer);

@@ -1,5 +1,6 @@
-// Pay-per-call as the web side sees it: challenges for a price, a credential taken, a call held and then charged. This is the port; what is behind it is loaded
-// only where a session rail is configured. Amounts are base units of six-decimal tokens.
+// Pay-per-call as the web side sees it: challenges for a price, a credential taken, a call held and
+// then charged. This is the port; what is behind it is loaded only where a session rail is
+// configured. Amounts are base units of six-decimal tokens.
 
 import { NANO_PER_UNIT } from "../../core/billing/payment.ts";
 import type { RateLimitStatus } from "../../core/billing/rate-limit.ts";
@@ -33,7 +34,10 @@ export interface CallEnd {
   /** HTTP status and body of the answer. */
   readonly status: number;
   readonly body: Buffer | null;
-  /** True = its caller left before there was an answer: where it is charged, the same request is made once more for nothing. */
+  /**
+   * True = its caller left before there was an answer: where it is charged, the same request is
+   * made once more for nothing.
+   */
   readonly abandoned: boolean;
 }
 
@@ -52,7 +56,10 @@ export interface CallBill {
 /** Leave to make a request. Has to be ended once. */
 export interface Hold {
   readonly kind: "hold";
-  /** Charges what was delivered, and keeps the answer. Where that cannot be written the caller gets what comes back instead, and is not charged. */
+  /**
+   * Charges what was delivered, and keeps the answer. Where that cannot be written the caller gets
+   * what comes back instead, and is not charged.
+   */
   end(end: CallEnd): Promise<CallBill | RecordedAnswer | SessionRefusal>;
   /** Ends it uncharged. */
   release(): void;
@@ -99,15 +106,25 @@ export interface SessionGauges {
 export interface Sessions {
   /** What whoever has not paid is told; `call` null = nothing was asked for. */
   ask(call: PricedCall | null, caller: SessionCaller): Promise<SessionRefusal>;
-  /** Takes a credential. `call` null = the request asks for nothing but what the credential does. Throws only where the store does. */
-  take(given: PaymentHeaders, call: PricedCall | null, caller: SessionCaller): Promise<SessionTaken>;
+  /**
+   * Takes a credential. `call` null = the request asks for nothing but what the credential does.
+   * Throws only where the store does.
+   */
+  take(
+    given: PaymentHeaders,
+    call: PricedCall | null,
+    caller: SessionCaller,
+  ): Promise<SessionTaken>;
   /** Asks nobody. */
   gauges(): SessionGauges;
   /** Ends what is under way in this process; channels stay as they are written. */
   close(): Promise<void>;
 }
 
-/** What is asked for a request that says nothing of itself, and what discovery declares: enough for the usual reads. */
+/**
+ * What is asked for a request that says nothing of itself, and what discovery declares: enough for
+ * the usual reads.
+ */
 export const DECLARED_UNITS = 100n;
 
 /** The price of a call: nano-USD as whole base units, rounded up. */

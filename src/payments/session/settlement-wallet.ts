@@ -1,5 +1,6 @@
-// The wallet that takes money out of channels: makes and signs its transactions. They are valid for some seconds only and need no nonce of their own, so that
-// each is either in a block soon or never. Sends nothing.
+// The wallet that takes money out of channels: makes and signs its transactions. They are valid for
+// some seconds only and need no nonce of their own, so that each is either in a block soon or
+// never. Sends nothing.
 import { encodeFunctionData, keccak256, maxUint256 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { Abis, Transaction } from "viem/tempo";
@@ -14,8 +15,16 @@ import type { SessionTerms } from "./terms.ts";
 export type Settlement =
   /** What the voucher promises; the channel goes on. */
   | { readonly kind: "settle"; readonly descriptor: Descriptor; readonly voucher: Voucher }
-  /** `units` in all, not more than the voucher promises; the rest goes back to the payer. `voucher` null = nothing beyond what was taken before. */
-  | { readonly kind: "close"; readonly descriptor: Descriptor; readonly voucher: Voucher | null; readonly units: bigint };
+  /**
+   * `units` in all, not more than the voucher promises; the rest goes back to the payer. `voucher`
+   * null = nothing beyond what was taken before.
+   */
+  | {
+      readonly kind: "close";
+      readonly descriptor: Descriptor;
+      readonly voucher: Voucher | null;
+      readonly units: bigint;
+    };
 
 /** A transaction that is ready to be written down and sent. */
 export interface SignedSettlement {
@@ -31,7 +40,9 @@ export interface SignedSettlement {
 export interface Settler {
   /** In lower case. */
   readonly address: Hex;
-  /** Null = the chain would not carry it out. Throws `ChainFailure` where the chain cannot be asked. */
+  /**
+   * Null = the chain would not carry it out. Throws `ChainFailure` where the chain cannot be asked.
+   */
   sign(taking: Settlement): Promise<SignedSettlement | NodeError>;
 }
 
@@ -45,7 +56,10 @@ export interface SettlerParts {
 
 /** The chain takes such transactions up to half a minute ahead. */
 const VALID_MS = 25_000;
-/** What one transaction may cost at most, in the chain's unit of fees: 10^18 of them are a dollar. A node that asks for more is not believed. */
+/**
+ * What one transaction may cost at most, in the chain's unit of fees: 10^18 of them are a dollar. A
+ * node that asks for more is not believed.
+ */
 const MAX_FEE = 10n ** 18n;
 const TIP = 1_000_000_000n;
 const NO_SIGNATURE: Hex = "0x";
@@ -63,12 +77,27 @@ export function createSettler({ chain, terms, walletKey }: SettlerParts): Settle
     address,
     async sign(taking) {
       const call = { to: terms.escrow, data: dataOf(taking) };
-      const { timeMs, baseFee } = await chain.get("eth_getBlockByNumber", ["latest", false], parseBlock);
+      const { timeMs, baseFee } = await chain.get(
+        "eth_getBlockByNumber",
+        ["latest", false],
+        parseBlock,
+      );
       const validBefore = Math.floor((timeMs + VALID_MS) / 1_000);
-      const sized = await chain.ask("eth_estimateGas", [requestOf(call, { address, terms, validBefore }), "latest"], (result) => parseQuantity(result));
+      const sized = await chain.ask(
+        "eth_estimateGas",
+        [requestOf(call, { address, terms, validBefore }), "latest"],
+        (result) => parseQuantity(result),
+      );
       if (sized.kind === "node_error") return refusalOf(sized, "eth_estimateGas");
-      const fees = { gas: (sized.value * 5n) / 4n, maxFeePerGas: 2n * baseFee + TIP, maxPriorityFeePerGas: TIP };
-      if (fees.gas * fees.maxFeePerGas > MAX_FEE) throw new ChainFailure("The payment chain's node asks for a fee that is too high to be true");
+      const fees = {
+        gas: (sized.value * 5n) / 4n,
+        maxFeePerGas: 2n * baseFee + TIP,
+        maxPriorityFeePerGas: TIP,
+      };
+      if (fees.gas * fees.maxFeePerGas > MAX_FEE)
+        throw new ChainFailure(
+          "The payment chain's node asks for a fee that is too high to be true",
+        );
       const transaction = {
         type: "tempo" as const,
         chainId: terms.chainId,
@@ -79,7 +108,9 @@ export function createSettler({ chain, terms, walletKey }: SettlerParts): Settle
         feeToken: terms.token,
         ...fees,
       };
-      const raw = hexShape.parse(await account.signTransaction(transaction, { serializer: Transaction.serialize }));
+      const raw = hexShape.parse(
+        await account.signTransaction(transaction, { serializer: Transaction.serialize }),
+      );
       return { kind: "signed", hash: keccak256(raw), raw, validUntilMs: validBefore * 1_000 };
     },
   };
@@ -95,7 +126,11 @@ function dataOf(taking: Settlement): Hex {
   const signature = voucher === null ? NO_SIGNATURE : parseHex(voucher.signature);
   switch (taking.kind) {
     case "settle":
-      return encodeFunctionData({ abi: Abis.tip20ChannelReserve, functionName: "settle", args: [descriptor, taking.voucher.units, signature] });
+      return encodeFunctionData({
+        abi: Abis.tip20ChannelReserve,
+        functionName: "settle",
+        args: [descriptor, taking.voucher.units, signature],
+      });
     case "close":
       return encodeFunctionData({
         abi: Abis.tip20ChannelReserve,
@@ -112,7 +147,10 @@ interface Envelope {
 }
 
 /** The transaction as a node estimates it. */
-function requestOf({ to, data }: { readonly to: Hex; readonly data: Hex }, { address, terms, validBefore }: Envelope): Readonly<Record<string, unknown>> {
+function requestOf(
+  { to, data }: { readonly to: Hex; readonly data: Hex },
+  { address, terms, validBefore }: Envelope,
+): Readonly<Record<string, unknown>> {
   return {
     type: "0x76",
     from: address,

@@ -1,5 +1,6 @@
-// What a session rail offers: the fields of a challenge's `request` as MPP's `tempo`/`session` defines them, and whether a challenge that comes back is about
-// these terms. Knows no call, and no channel but as what it tells of one.
+// What a session rail offers: the fields of a challenge's `request` as MPP's `tempo`/`session`
+// defines them, and whether a challenge that comes back is about these terms. Knows no call, and no
+// channel but as what it tells of one.
 import type { SessionRailSettings } from "../../core/billing/payment.ts";
 import { NANO_PER_UNIT } from "../../core/billing/payment.ts";
 import type { RailOffer } from "../rails/rail.ts";
@@ -18,7 +19,10 @@ export interface SessionTerms {
   readonly depositUnits: bigint;
 }
 
-/** A channel as its payer is reminded of it. No voucher is in it: with one, whoever hears this could pay. */
+/**
+ * A channel as its payer is reminded of it. No voucher is in it: with one, whoever hears this could
+ * pay.
+ */
 export interface Snapshot {
   readonly chainId: number;
   readonly channelId: Hex;
@@ -40,7 +44,10 @@ const INTENT = "session";
 const PROTOCOL = "v2";
 
 /** The terms of a rail; `wallet` = address of the wallet that settles. */
-export function termsOf({ chainId, escrow, token, recipient, depositN }: SessionRailSettings, wallet: string): SessionTerms {
+export function termsOf(
+  { chainId, escrow, token, recipient, depositN }: SessionRailSettings,
+  wallet: string,
+): SessionTerms {
   const payee = parseHex(recipient);
   const settler = parseHex(wallet);
   return {
@@ -53,7 +60,10 @@ export function termsOf({ chainId, escrow, token, recipient, depositN }: Session
   };
 }
 
-/** What is offered for a call of `units`; `snapshot` = the channel that the caller has, null = none is known. */
+/**
+ * What is offered for a call of `units`; `snapshot` = the channel that the caller has, null = none
+ * is known.
+ */
 export function offerOf(terms: SessionTerms, units: bigint, snapshot: Snapshot | null): RailOffer {
   const { chainId, escrow, token, recipient, operator, depositUnits } = terms;
   return {
@@ -76,20 +86,36 @@ export function offerOf(terms: SessionTerms, units: bigint, snapshot: Snapshot |
   };
 }
 
-/** Whether a challenge of ours is one of these terms: what was configured may have changed since. */
+/**
+ * Whether a challenge of ours is one of these terms: what was configured may have changed since.
+ */
 export function isOffered(terms: SessionTerms, { method, intent, request }: RailOffer): boolean {
   const now = offerOf(terms, 1n, null).request;
   const same = ["currency", "recipient"].every((name) => request[name] === now[name]);
   const details = request["methodDetails"];
-  return method === METHOD && intent === INTENT && same && isRecord(details) && chainOf(details) === chainOf(now["methodDetails"]);
+  return (
+    method === METHOD &&
+    intent === INTENT &&
+    same &&
+    isRecord(details) &&
+    chainOf(details) === chainOf(now["methodDetails"])
+  );
 }
 
 /** Whether a channel is to us, in our token, and ours to settle. */
-export function isOurs({ recipient, token, operator }: SessionTerms, descriptor: Descriptor): boolean {
-  return descriptor.payee === recipient && descriptor.token === token && descriptor.operator === operator;
+export function isOurs(
+  { recipient, token, operator }: SessionTerms,
+  descriptor: Descriptor,
+): boolean {
+  return (
+    descriptor.payee === recipient && descriptor.token === token && descriptor.operator === operator
+  );
 }
 
-function snapshotOf({ chainId, escrow }: SessionTerms, it: Snapshot): Readonly<Record<string, unknown>> {
+function snapshotOf(
+  { chainId, escrow }: SessionTerms,
+  it: Snapshot,
+): Readonly<Record<string, unknown>> {
   return {
     chainId,
     escrow,
@@ -106,7 +132,11 @@ function snapshotOf({ chainId, escrow }: SessionTerms, it: Snapshot): Readonly<R
 
 function chainOf(details: unknown): string {
   if (!isRecord(details)) return "";
-  return JSON.stringify([details["chainId"], details["escrowContract"], details["operator"] ?? ZERO_ADDRESS]);
+  return JSON.stringify([
+    details["chainId"],
+    details["escrowContract"],
+    details["operator"] ?? ZERO_ADDRESS,
+  ]);
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

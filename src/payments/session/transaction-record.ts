@@ -1,4 +1,5 @@
-// Transactions about channels, in the store: each is written before it is sent. Knows no chain, and not what follows when one is done.
+// Transactions about channels, in the store: each is written before it is sent. Knows no chain, and
+// not what follows when one is done.
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
@@ -22,7 +23,8 @@ export interface WrittenTransaction {
 /** How a transaction ended. */
 export type TransactionEnd =
   /** `movedUnits` = what came to us by it. */
-  { readonly kind: "done"; readonly movedUnits: bigint } | { readonly kind: "failed"; readonly reason: string };
+  | { readonly kind: "done"; readonly movedUnits: bigint }
+  | { readonly kind: "failed"; readonly reason: string };
 
 /** Reads and writes transactions. */
 export interface TransactionRecord {
@@ -33,22 +35,34 @@ export interface TransactionRecord {
   /** Those of a channel that have not ended, the oldest first. */
   open(db: Pick<Store["db"], "selectFrom">, channelId: Hex): Promise<readonly WrittenTransaction[]>;
   /** Some of those that have not ended though their channels have. */
-  leftOver(db: Pick<Store["db"], "selectFrom">, chainId: number): Promise<readonly WrittenTransaction[]>;
+  leftOver(
+    db: Pick<Store["db"], "selectFrom">,
+    chainId: number,
+  ): Promise<readonly WrittenTransaction[]>;
   /** The newest of a kind; null = there is none. */
-  last(db: Pick<Store["db"], "selectFrom">, channelId: Hex, kind: WrittenTransaction["kind"]): Promise<WrittenTransaction | null>;
+  last(
+    db: Pick<Store["db"], "selectFrom">,
+    channelId: Hex,
+    kind: WrittenTransaction["kind"],
+  ): Promise<WrittenTransaction | null>;
   /** False = it had ended already, and nothing changes. */
   end(tx: Tx, hash: Hex, end: TransactionEnd, atMs: number): Promise<boolean>;
   /** Seals those of a channel that have not ended with the present secret. */
   reseal(tx: Tx, channelId: Hex): Promise<void>;
 }
 
-/** More than a channel ever has at one time: top-ups that are under way, and one transaction of ours. */
+/**
+ * More than a channel ever has at one time: top-ups that are under way, and one transaction of
+ * ours.
+ */
 export const MAX_OPEN_TRANSACTIONS = 8;
 
 /** Transactions in a store; `sealer` keeps their bytes. */
 export function createTransactionRecord(sealer: Sealer): TransactionRecord {
-  const one = (row: SessionTransactionTable | undefined): WrittenTransaction | null => (row === undefined ? null : parseTransaction(row, sealer));
-  const many = (rows: readonly SessionTransactionTable[]): readonly WrittenTransaction[] => rows.map((row) => parseTransaction(row, sealer));
+  const one = (row: SessionTransactionTable | undefined): WrittenTransaction | null =>
+    row === undefined ? null : parseTransaction(row, sealer);
+  const many = (rows: readonly SessionTransactionTable[]): readonly WrittenTransaction[] =>
+    rows.map((row) => parseTransaction(row, sealer));
   return {
     async insert(tx, it, atMs) {
       const inserted = await tx
@@ -59,11 +73,22 @@ export function createTransactionRecord(sealer: Sealer): TransactionRecord {
         .execute();
       return inserted.length > 0;
     },
-    read: async (db, hash) => one(await db.selectFrom("session_transaction").selectAll().where("tx_hash", "=", hash).executeTakeFirst()),
+    read: async (db, hash) =>
+      one(
+        await db
+          .selectFrom("session_transaction")
+          .selectAll()
+          .where("tx_hash", "=", hash)
+          .executeTakeFirst(),
+      ),
     open: async (db, channelId) => many(await openRows(db, channelId)),
     leftOver: async (db, chainId) => many(await leftOverRows(db, chainId)),
     async last(db, channelId, kind) {
-      const ofKind = db.selectFrom("session_transaction").selectAll().where("channel_id", "=", channelId).where("kind", "=", kind);
+      const ofKind = db
+        .selectFrom("session_transaction")
+        .selectAll()
+        .where("channel_id", "=", channelId)
+        .where("kind", "=", kind);
       return one(await ofKind.orderBy("created_at", "desc").limit(1).executeTakeFirst());
     },
     async end(tx, hash, end, atMs) {
@@ -78,7 +103,11 @@ export function createTransactionRecord(sealer: Sealer): TransactionRecord {
     async reseal(tx, channelId) {
       for (const { hash, raw } of many(await openRows(tx, channelId))) {
         const sealed = sealer.seal(raw, contextOf(hash));
-        await tx.updateTable("session_transaction").set({ raw: sealed }).where("tx_hash", "=", hash).execute();
+        await tx
+          .updateTable("session_transaction")
+          .set({ raw: sealed })
+          .where("tx_hash", "=", hash)
+          .execute();
       }
     },
   };
@@ -127,7 +156,9 @@ function rowOf(it: WrittenTransaction, sealer: Sealer, atMs: number): SessionTra
 }
 
 function endOf(end: TransactionEnd): Pick<SessionTransactionTable, "reason" | "moved_units"> {
-  return end.kind === "failed" ? { reason: end.reason, moved_units: 0n } : { reason: null, moved_units: end.movedUnits };
+  return end.kind === "failed"
+    ? { reason: end.reason, moved_units: 0n }
+    : { reason: null, moved_units: end.movedUnits };
 }
 
 function contextOf(hash: string): string {
@@ -137,7 +168,10 @@ function contextOf(hash: string): string {
 function parseTransaction(row: SessionTransactionTable, sealer: Sealer): WrittenTransaction {
   const raw = sealer.open(row.raw, contextOf(row.tx_hash));
   if (raw === null)
-    throw new Error(`transaction ${row.tx_hash} cannot be read: it was sealed with another secret. Start svc with the secret that it was written with`);
+    throw new Error(
+      `transaction ${row.tx_hash} cannot be read: it was sealed with another secret. Start svc ` +
+        "with the secret that it was written with",
+    );
   return {
     hash: parseHex(row.tx_hash),
     channelId: parseHex(row.channel_id),

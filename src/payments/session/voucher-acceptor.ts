@@ -1,5 +1,7 @@
-// The till of one rail: takes vouchers for calls, holds what a call may cost, charges what was delivered, gives the first answer to whoever asks twice.
-// A voucher is good for a call if it promises what was spent, what is held and what the call costs. Charged is what the caller of `end` says, after the call.
+// The till of one rail: takes vouchers for calls, holds what a call may cost, charges what was
+// delivered, gives the first answer to whoever asks twice. A voucher is good for a call if it
+// promises what was spent, what is held and what the call costs. Charged is what the caller of
+// `end` says, after the call.
 import type { RateLimit } from "../../core/billing/access.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { rateLimitStatusOf, takeToken } from "../../core/billing/rate-limit.ts";
@@ -12,7 +14,15 @@ import type { ChargeBatcher } from "./charge-batcher.ts";
 import { descriptorText, type Hex, type SessionPayload, signerOf } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import { receiptHeaders } from "./receipt.ts";
-import { beingClosed, busy, chainDown, invalid, type Refused, refused, snapshotOf } from "./refusals.ts";
+import {
+  beingClosed,
+  busy,
+  chainDown,
+  invalid,
+  type Refused,
+  refused,
+  snapshotOf,
+} from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
 import type { CallBill, CallEnd, Managed, PricedCall, RecordedAnswer } from "./sessions.ts";
 
@@ -35,7 +45,10 @@ export interface VoucherHold {
 
 /** Takes vouchers. */
 export interface VoucherAcceptor {
-  take(live: LiveChannel, presented: VoucherCredential): Promise<VoucherHold | RecordedAnswer | Managed | Refused>;
+  take(
+    live: LiveChannel,
+    presented: VoucherCredential,
+  ): Promise<VoucherHold | RecordedAnswer | Managed | Refused>;
 }
 
 /** What it works with. */
@@ -55,19 +68,43 @@ export function createVoucherAcceptor(parts: VoucherAcceptorParts): VoucherAccep
   return { take: (live, presented) => take(parts, live, presented) };
 }
 
-/** Whether a voucher is of this channel and signed by its payer; null = it is. Asked before anything is told of the channel. */
-export async function checkVoucher({ vouchers, terms }: SessionRail, live: LiveChannel, payload: VoucherCredential["payload"]): Promise<Refused | null> {
+/**
+ * Whether a voucher is of this channel and signed by its payer; null = it is. Asked before anything
+ * is told of the channel.
+ */
+export async function checkVoucher(
+  { vouchers, terms }: SessionRail,
+  live: LiveChannel,
+  payload: VoucherCredential["payload"],
+): Promise<Refused | null> {
   const { descriptor, channelId, units, signature } = payload;
-  if (descriptorText(descriptor) !== live.descriptor) return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");
-  const known = live.accepted?.units === units ? live.accepted : live.record.vouchers.find((it) => it.units === units);
+  if (descriptorText(descriptor) !== live.descriptor)
+    return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");
+  const known =
+    live.accepted?.units === units
+      ? live.accepted
+      : live.record.vouchers.find((it) => it.units === units);
   if (known?.signature === signature) return null;
   const { chainId, escrow } = terms;
-  const signed = await vouchers.isSigned({ chainId, escrow, channelId, units, signature, signer: signerOf(descriptor) });
+  const signed = await vouchers.isSigned({
+    chainId,
+    escrow,
+    channelId,
+    units,
+    signature,
+    signer: signerOf(descriptor),
+  });
   if (signed === null) return busy("too many vouchers are being checked");
-  return signed ? null : invalid("session/invalid-signature", "The voucher is not signed by the channel's signer.");
+  return signed
+    ? null
+    : invalid("session/invalid-signature", "The voucher is not signed by the channel's signer.");
 }
 
-async function take(parts: VoucherAcceptorParts, live: LiveChannel, presented: VoucherCredential): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
+async function take(
+  parts: VoucherAcceptorParts,
+  live: LiveChannel,
+  presented: VoucherCredential,
+): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
   const { session } = parts;
   const { payload, call, challengeId, expired } = presented;
   const wrong = await checkVoucher(session, live, payload);
@@ -77,31 +114,62 @@ async function take(parts: VoucherAcceptorParts, live: LiveChannel, presented: V
     const { calls } = live.record;
     const before = asked === null ? null : await again(parts, live, asked);
     if (before !== null) return before;
-    if (expired) return invalid("payment-expired", "The challenge is over: answer a challenge of this response.", snapshotOf(live, call?.units ?? 0n));
-    if (!(await refresh(session, live, payload.units > live.record.deposit ? FRESH_DEPOSIT_MS : FRESH_MS))) return chainDown();
+    if (expired)
+      return invalid(
+        "payment-expired",
+        "The challenge is over: answer a challenge of this response.",
+        snapshotOf(live, call?.units ?? 0n),
+      );
+    if (
+      !(await refresh(
+        session,
+        live,
+        payload.units > live.record.deposit ? FRESH_DEPOSIT_MS : FRESH_MS,
+      ))
+    )
+      return chainDown();
     // The same request may have come in, or even through, meanwhile.
-    if (asked !== null && (live.underWay.has(keyOf(asked)) || live.record.calls !== calls)) continue;
+    if (asked !== null && (live.underWay.has(keyOf(asked)) || live.record.calls !== calls))
+      continue;
     return accept(parts, live, presented);
   }
   return busy("the channel is too busy");
 }
 
-/** Takes note of a voucher, and holds what the call may cost. Does both at once: nothing can come between. */
-function accept(parts: VoucherAcceptorParts, live: LiveChannel, { payload, call, challengeId }: VoucherCredential): VoucherHold | Managed | Refused {
+/**
+ * Takes note of a voucher, and holds what the call may cost. Does both at once: nothing can come
+ * between.
+ */
+function accept(
+  parts: VoucherAcceptorParts,
+  live: LiveChannel,
+  { payload, call, challengeId }: VoucherCredential,
+): VoucherHold | Managed | Refused {
   const { session } = parts;
   const { burst } = parts.bucket;
   if (call !== null && call.calls > burst)
-    return refused(fault("invalid_request", `a batch of a channel may hold ${burst} calls (hosted.buckets.managed.burst)`, { nextAction: SMALLER }));
+    return refused(
+      fault(
+        "invalid_request",
+        `a batch of a channel may hold ${burst} calls (hosted.buckets.managed.burst)`,
+        { nextAction: SMALLER },
+      ),
+    );
   const refusal = note(live, payload, call?.units ?? 0n);
   if (refusal !== null) return refusal;
-  if (call === null) return { kind: "managed", headers: receiptOf(session.runtime, live, challengeId) };
+  if (call === null)
+    return { kind: "managed", headers: receiptOf(session.runtime, live, challengeId) };
   return takeTokens(parts, live, call.calls) ?? hold(parts, live, { payload, call, challengeId });
 }
 
 const SMALLER = "send several smaller batches";
 
 /** Takes a token for each of so many calls, or none. */
-function takeTokens({ session, bucket: size }: VoucherAcceptorParts, live: LiveChannel, calls: number): Refused | null {
+function takeTokens(
+  { session, bucket: size }: VoucherAcceptorParts,
+  live: LiveChannel,
+  calls: number,
+): Refused | null {
   const nowMs = session.runtime.now();
   const before = new Map(live.fullAtMs ?? []);
   const missing = calls - rateLimitStatusOf(live, BUCKET, { size, nowMs }).remaining;
@@ -109,7 +177,10 @@ function takeTokens({ session, bucket: size }: VoucherAcceptorParts, live: LiveC
     const empty = takeToken(live, BUCKET, { size, nowMs });
     if (empty === null) continue;
     live.fullAtMs = before;
-    const retryAfterMs = Math.max(empty.retryAfterMs ?? 1, Math.ceil(((missing - 1) * 1_000) / size.perSecond));
+    const retryAfterMs = Math.max(
+      empty.retryAfterMs ?? 1,
+      Math.ceil(((missing - 1) * 1_000) / size.perSecond),
+    );
     return refused(fault("rate_limit_exceeded", empty.message, { retryAfterMs }));
   }
   return null;
@@ -121,25 +192,47 @@ interface Asked {
   readonly challengeId: string;
 }
 
-/** The answer to a request that was paid for before, or leave to make it again; null = it is a new one. */
-async function again(parts: VoucherAcceptorParts, live: LiveChannel, asked: Asked): Promise<VoucherHold | RecordedAnswer | Refused | null> {
+/**
+ * The answer to a request that was paid for before, or leave to make it again; null = it is a new
+ * one.
+ */
+async function again(
+  parts: VoucherAcceptorParts,
+  live: LiveChannel,
+  asked: Asked,
+): Promise<VoucherHold | RecordedAnswer | Refused | null> {
   const { payload, call, challengeId } = asked;
   await live.underWay.get(keyOf(asked));
   if (payload.units > (live.accepted?.units ?? 0n)) return null;
   const { store } = parts.session;
-  const found = await findCall(store.db, { channelId: live.record.id, voucherUnits: payload.units, fingerprint: call.fingerprint });
-  // Whoever promises much at once may make the same call again and again: with another challenge, and as long as the voucher pays for it, it is a new one.
-  const isNew = found !== null && found.challengeId !== challengeId && payload.units >= requiredFor(live.record, live.held, call.units);
+  const found = await findCall(store.db, {
+    channelId: live.record.id,
+    voucherUnits: payload.units,
+    fingerprint: call.fingerprint,
+  });
+  // Whoever promises much at once may make the same call again and again: with another challenge,
+  // and as long as the voucher pays for it, it is a new one.
+  const isNew =
+    found !== null &&
+    found.challengeId !== challengeId &&
+    payload.units >= requiredFor(live.record, live.held, call.units);
   return found === null || isNew ? null : repeated(parts, live, { found, asked });
 }
 
-async function repeated(parts: VoucherAcceptorParts, live: LiveChannel, { found, asked }: { readonly found: RecordedCall; readonly asked: Asked }) {
+async function repeated(
+  parts: VoucherAcceptorParts,
+  live: LiveChannel,
+  { found, asked }: { readonly found: RecordedCall; readonly asked: Asked },
+) {
   const answer = recorded(parts, live, { found, challengeId: asked.challengeId });
   if (answer !== null) return answer;
   const empty = takeTokens(parts, live, asked.call.calls);
   if (empty !== null) return empty;
-  if (await parts.session.store.transaction((tx) => takeRerun(tx, found))) return hold(parts, live, { ...asked, call: { ...asked.call, units: 0n } });
-  return refused(fault("payment_conflict", TOO_OFTEN, { nextAction: "sign a new voucher for another call" }));
+  if (await parts.session.store.transaction((tx) => takeRerun(tx, found)))
+    return hold(parts, live, { ...asked, call: { ...asked.call, units: 0n } });
+  return refused(
+    fault("payment_conflict", TOO_OFTEN, { nextAction: "sign a new voucher for another call" }),
+  );
 }
 
 const TOO_OFTEN = "this call was paid for and made again once; its answer is too long to be kept";
@@ -152,23 +245,50 @@ function recorded(
 ): RecordedAnswer | null {
   if (found.body === null) return null;
   const { acceptedUnits, spentUnits, position, channelId, cu, chargedUnits } = found;
-  const headers = receiptHeaders(parts.session.runtime, { challengeId, channelId, acceptedUnits, spentUnits, calls: position, txHash: null });
-  return { kind: "recorded", status: found.status, body: found.body, bill: { ...billOf(parts, live, { cu, chargedUnits }), headers } };
+  const headers = receiptHeaders(parts.session.runtime, {
+    challengeId,
+    channelId,
+    acceptedUnits,
+    spentUnits,
+    calls: position,
+    txHash: null,
+  });
+  return {
+    kind: "recorded",
+    status: found.status,
+    body: found.body,
+    bill: { ...billOf(parts, live, { cu, chargedUnits }), headers },
+  };
 }
 
 /** Takes note of a voucher that is right; the refusal = it does not pay for a call of `units`. */
-function note(live: LiveChannel, { units: promised, signature }: Voucher, units: bigint): Refused | null {
+function note(
+  live: LiveChannel,
+  { units: promised, signature }: Voucher,
+  units: bigint,
+): Refused | null {
   const { record, held } = live;
   // Its payer closes it, and that may yet come to nothing: nobody is to open another one meanwhile.
   if (live.ending && record.state === "open") return beingClosed();
   const snapshot = snapshotOf(live, units);
-  if (snapshot === null) return invalid("session/channel-finalized", "The channel is closed, or about to be: open another one.");
+  if (snapshot === null)
+    return invalid(
+      "session/channel-finalized",
+      "The channel is closed, or about to be: open another one.",
+    );
   if (promised > record.deposit)
-    return invalid("session/amount-exceeds-deposit", `The voucher promises ${promised} base units, and the deposit is ${record.deposit}: top it up.`, snapshot);
+    return invalid(
+      "session/amount-exceeds-deposit",
+      `The voucher promises ${promised} base units, and the deposit is ${record.deposit}: top ` +
+        "it up.",
+      snapshot,
+    );
   if (promised > (live.accepted?.units ?? 0n)) live.accepted = { units: promised, signature };
   const required = requiredFor(record, held, units);
   if (promised >= required) return null;
-  const reason = `The voucher promises ${promised} base units, and has to promise ${required}: sign one for that.`;
+  const reason =
+    `The voucher promises ${promised} base units, and has to promise ${required}: sign one for ` +
+    "that.";
   return invalid("session/insufficient-balance", reason, snapshotOf(live, units));
 }
 
@@ -209,13 +329,27 @@ interface Ended {
   readonly end: CallEnd;
 }
 
-async function charged(parts: VoucherAcceptorParts, live: LiveChannel, { asked, end }: Ended): Promise<CallBill | RecordedAnswer | Refused> {
+async function charged(
+  parts: VoucherAcceptorParts,
+  live: LiveChannel,
+  { asked, end }: Ended,
+): Promise<CallBill | RecordedAnswer | Refused> {
   const { session, charges } = parts;
   const { payload, call, challengeId } = asked;
   const { units, cu, status } = end;
   const body = keptBody(end);
   const promised: Voucher = { units: payload.units, signature: payload.signature };
-  const charge = { channelId: live.record.id, units, promised, accepted: live.accepted, fingerprint: call.fingerprint, challengeId, cu, status, body };
+  const charge = {
+    channelId: live.record.id,
+    units,
+    promised,
+    accepted: live.accepted,
+    fingerprint: call.fingerprint,
+    challengeId,
+    cu,
+    status,
+    body,
+  };
   const written = await charges.write(charge).catch((error: unknown) => {
     session.log.warn(
       { channel: live.record.id, problem: error instanceof Error ? error.message : String(error) },
@@ -228,14 +362,34 @@ async function charged(parts: VoucherAcceptorParts, live: LiveChannel, { asked, 
   if (written.call !== null) {
     const { acceptedUnits } = written.call;
     const accepted = live.accepted?.units ?? 0n;
-    const receipt = { challengeId, channelId: live.record.id, acceptedUnits: greaterOf(accepted, acceptedUnits), txHash: null };
-    const headers = receiptHeaders(session.runtime, { ...receipt, spentUnits: written.channel.spent, calls: written.channel.calls });
+    const receipt = {
+      challengeId,
+      channelId: live.record.id,
+      acceptedUnits: greaterOf(accepted, acceptedUnits),
+      txHash: null,
+    };
+    const headers = receiptHeaders(session.runtime, {
+      ...receipt,
+      spentUnits: written.channel.spent,
+      calls: written.channel.calls,
+    });
     return { ...billOf(parts, live, { cu, chargedUnits: units }), headers };
   }
   // Another instance has used the voucher meanwhile, perhaps for this very request.
-  const found = await findCall(session.store.db, { channelId: live.record.id, voucherUnits: payload.units, fingerprint: call.fingerprint });
+  const found = await findCall(session.store.db, {
+    channelId: live.record.id,
+    voucherUnits: payload.units,
+    fingerprint: call.fingerprint,
+  });
   const answer = found === null ? null : recorded(parts, live, { found, challengeId });
-  return answer ?? invalid("session/insufficient-balance", "The voucher has been used up meanwhile: sign a higher one.", snapshotOf(live, call.units));
+  return (
+    answer ??
+    invalid(
+      "session/insufficient-balance",
+      "The voucher has been used up meanwhile: sign a higher one.",
+      snapshotOf(live, call.units),
+    )
+  );
 }
 
 /** The answer as it is kept; null = there is none to give again. */
@@ -249,9 +403,20 @@ function keyOf({ payload, call, challengeId }: Asked): string {
   return `${payload.units} ${challengeId} ${call.fingerprint}`;
 }
 
-function receiptOf(runtime: Runtime, { record, accepted }: LiveChannel, challengeId: string): readonly string[] {
+function receiptOf(
+  runtime: Runtime,
+  { record, accepted }: LiveChannel,
+  challengeId: string,
+): readonly string[] {
   const { id, spent, calls } = record;
-  return receiptHeaders(runtime, { challengeId, channelId: id, acceptedUnits: accepted?.units ?? 0n, spentUnits: spent, calls, txHash: null });
+  return receiptHeaders(runtime, {
+    challengeId,
+    channelId: id,
+    acceptedUnits: accepted?.units ?? 0n,
+    spentUnits: spent,
+    calls,
+    txHash: null,
+  });
 }
 
 function billOf(

@@ -1,5 +1,6 @@
-// Has the signatures of vouchers checked by a thread of its own, so that no other caller waits for the arithmetic. Bounded: where too many wait, or the thread
-// does not answer, nobody is told that a signature is wrong.
+// Has the signatures of vouchers checked by a thread of its own, so that no other caller waits for
+// the arithmetic. Bounded: where too many wait, or the thread does not answer, nobody is told that
+// a signature is wrong.
 import { Worker } from "node:worker_threads";
 import type { Runtime } from "../../runtime.ts";
 import type { SignedVoucher } from "./voucher-signature.ts";
@@ -33,7 +34,10 @@ export function createVoucherChecker({ runtime, onError }: VoucherCheckerParts):
   let cancelStart: (() => void) | null = null;
 
   function start(): Worker {
-    const it = new Worker(new URL("./voucher-worker.ts", import.meta.url), { env: {}, resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } });
+    const it = new Worker(new URL("./voucher-worker.ts", import.meta.url), {
+      env: {},
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+    });
     it.unref();
     it.on("message", ({ id, signed }: VoucherSignatureAnswer) => waiting.get(id)?.(signed));
     it.on("error", onError);

@@ -1,6 +1,14 @@
-// Whether a voucher was signed by whom it should be. Costs milliseconds of arithmetic, so that it is done beside the event loop. Knows no channel but its id.
-// Source of the signed text: TIP-1034, `getVoucherDigest`.
-import { concatHex, encodeAbiParameters, keccak256, numberToHex, recoverAddress, stringToHex } from "viem/utils";
+// Whether a voucher was signed by whom it should be. Costs milliseconds of arithmetic, so that it
+// is done beside the event loop. Knows no channel but its id. Source of the signed text: TIP-1034,
+// `getVoucherDigest`.
+import {
+  concatHex,
+  encodeAbiParameters,
+  keccak256,
+  numberToHex,
+  recoverAddress,
+  stringToHex,
+} from "viem/utils";
 import type { Hex } from "./descriptor.ts";
 
 /** A voucher, and who has to have signed it. Hex in lower case. */
@@ -13,12 +21,19 @@ export interface SignedVoucher {
   readonly signer: Hex;
 }
 
-const DOMAIN_TYPE = "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)";
+const DOMAIN_TYPE =
+  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)";
 const VOUCHER_TYPE = "Voucher(bytes32 channelId,uint96 cumulativeAmount)";
 const NAME = "TIP20 Channel Reserve";
 const VERSION = "1";
 const WORD_BYTES = 32;
-const DOMAIN_PARTS = [{ type: "bytes32" }, { type: "bytes32" }, { type: "bytes32" }, { type: "uint256" }, { type: "address" }] as const;
+const DOMAIN_PARTS = [
+  { type: "bytes32" },
+  { type: "bytes32" },
+  { type: "bytes32" },
+  { type: "uint256" },
+  { type: "address" },
+] as const;
 
 /** r, s and v as 0x and hex digits. */
 const ECDSA = /^0x[0-9a-f]{64}([0-9a-f]{64})(?:1b|1c)$/;
@@ -40,15 +55,42 @@ export async function isVoucherSigned(voucher: SignedVoucher): Promise<boolean> 
 }
 
 /** What is signed. */
-function voucherDigest({ chainId, escrow, channelId, units }: Pick<SignedVoucher, "chainId" | "escrow" | "channelId" | "units">): Hex {
+function voucherDigest({
+  chainId,
+  escrow,
+  channelId,
+  units,
+}: Pick<SignedVoucher, "chainId" | "escrow" | "channelId" | "units">): Hex {
   const type = (text: string): Hex => keccak256(stringToHex(text));
-  const domain = encodeAbiParameters(DOMAIN_PARTS, [type(DOMAIN_TYPE), type(NAME), type(VERSION), BigInt(chainId), escrow]);
-  const voucher = concatHex([type(VOUCHER_TYPE), channelId, numberToHex(units, { size: WORD_BYTES })]);
+  const domain = encodeAbiParameters(DOMAIN_PARTS, [
+    type(DOMAIN_TYPE),
+    type(NAME),
+    type(VERSION),
+    BigInt(chainId),
+    escrow,
+  ]);
+  const voucher = concatHex([
+    type(VOUCHER_TYPE),
+    channelId,
+    numberToHex(units, { size: WORD_BYTES }),
+  ]);
   return keccak256(concatHex(["0x1901", keccak256(domain), keccak256(voucher)]));
 }
 
 /** Passkeys and P-256 keys: what reads them is loaded where one of them comes. */
-async function isOtherwiseSigned({ escrow, chainId, channelId, units, signature, signer }: SignedVoucher): Promise<boolean> {
+async function isOtherwiseSigned({
+  escrow,
+  chainId,
+  channelId,
+  units,
+  signature,
+  signer,
+}: SignedVoucher): Promise<boolean> {
   const { Session } = await import("mppx/tempo");
-  return Session.Precompile.Voucher.verifyVoucher(escrow, chainId, { channelId, cumulativeAmount: units, signature }, signer);
+  return Session.Precompile.Voucher.verifyVoucher(
+    escrow,
+    chainId,
+    { channelId, cumulativeAmount: units, signature },
+    signer,
+  );
 }

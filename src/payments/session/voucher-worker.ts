@@ -1,4 +1,5 @@
-// A thread of its own for the signatures of vouchers: reads one after the other and says of each whether it is right. Holds nothing and knows no secret.
+// A thread of its own for the signatures of vouchers: reads one after the other and says of each
+// whether it is right. Holds nothing and knows no secret.
 import { parentPort } from "node:worker_threads";
 import { isVoucherSigned, type SignedVoucher } from "./voucher-signature.ts";
 

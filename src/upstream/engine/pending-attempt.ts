@@ -1,4 +1,5 @@
-// One try at one provider while it is out: its request, its deadline, and what is told of it. What becomes of the call is its owner's business.
+// One try at one provider while it is out: its request, its deadline, and what is told of it. What
+// becomes of the call is its owner's business.
 import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
@@ -9,7 +10,15 @@ import type { Runtime } from "../../runtime.ts";
 import type { Departure, Outstanding } from "../health/silence-watch.ts";
 import type { RoutingState } from "../health/tracker.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
-import type { AnswerListener, AnswerStream, BorrowedBuffer, Dispatch, ResultSpan, Room, Upstream } from "../transport.ts";
+import type {
+  AnswerListener,
+  AnswerStream,
+  BorrowedBuffer,
+  Dispatch,
+  ResultSpan,
+  Room,
+  Upstream,
+} from "../transport.ts";
 
 /** An answer in one piece; with a lender, `body` goes back to it once nobody reads it. */
 export interface WholeAnswer extends ResultSpan {
@@ -106,11 +115,16 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     const { provider } = this;
     const { call, mayStream, room, deadlineMs, limitMs, patienceMs } = this.#request;
     this.#parts.tracker.begin(this);
-    if (upstream === undefined) return this.failed(plainFailure("unsent", "transport not available"), null);
+    if (upstream === undefined)
+      return this.failed(plainFailure("unsent", "transport not available"), null);
     this.#deadline = this.#parts.timerWheel.set(limitMs, () => this.#timedOut());
-    if (patienceMs !== null) this.#patience = this.#parts.timerWheel.set(patienceMs, () => this.#owner.late(this));
+    if (patienceMs !== null)
+      this.#patience = this.#parts.timerWheel.set(patienceMs, () => this.#owner.late(this));
     const { body, idStart, idEnd } = call;
-    const dispatch = upstream.send({ provider, body, idStart, idEnd, mayStream, room, deadlineMs }, this);
+    const dispatch = upstream.send(
+      { provider, body, idStart, idEnd, mayStream, room, deadlineMs },
+      this,
+    );
     if (this.attempt !== null) return;
     this.#dispatch = dispatch;
     if (dispatch.sent) this.sentAtMs = this.startedAtMs;
@@ -145,7 +159,11 @@ export class PendingAttempt implements AnswerListener, Outstanding {
 
   /** It has ended: answered (null), or failed with what the classifier made of it. */
   end(verdict: Verdict | null, failure: Failure | null): Attempt {
-    return this.#end(verdict, failure, verdict === null || (failure !== null && isAnswer(failure.kind)) ? "answered" : "failed");
+    return this.#end(
+      verdict,
+      failure,
+      verdict === null || (failure !== null && isAnswer(failure.kind)) ? "answered" : "failed",
+    );
   }
 
   /** Ends it from here, without another word of its provider. */
@@ -154,11 +172,18 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     return this.#end(verdict, null, "cut");
   }
 
-  #end(verdict: Verdict | null, failure: Failure | null, by: "answered" | "failed" | "cut"): Attempt {
+  #end(
+    verdict: Verdict | null,
+    failure: Failure | null,
+    by: "answered" | "failed" | "cut",
+  ): Attempt {
     const { provider, transport } = this;
     this.#deadline?.clear();
     this.#patience?.clear();
-    const code = failure === null ? null : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
+    const code =
+      failure === null
+        ? null
+        : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
     const incident = failure?.incident;
     const plain: Attempt = { provider, transport, latencyMs: this.ageMs, verdict, code };
     const attempt = incident === undefined ? plain : { ...plain, incident };

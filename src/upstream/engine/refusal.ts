@@ -1,4 +1,5 @@
-// What a caller is told when there is no answer to pass on, and whether a provider's own error may be passed on. Words and numbers only: nothing is decided here.
+// What a caller is told when there is no answer to pass on, and whether a provider's own error may
+// be passed on. Words and numbers only: nothing is decided here.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Verdict } from "../../core/provider/attempt.ts";
@@ -20,9 +21,19 @@ export interface Unasked {
 export function noProviderEligible({ plan, trialsTaken, pinned, waitMs }: Unasked): Fault {
   const reasons = countReasons(plan, trialsTaken);
   const details = { reason: reasons, upstream_attempts: 0 };
-  const message = pinned ? `the pinned provider cannot take this call now (${reasons})` : `no provider can take this call now (${reasons})`;
-  if (waitMs === null) return fault("unavailable", message, { status: 200, retryable: false, nextAction: HOPELESS, details });
-  const nextAction = pinned ? "retry after retry_after_ms, or send it without the pin" : "retry after retry_after_ms";
+  const message = pinned
+    ? `the pinned provider cannot take this call now (${reasons})`
+    : `no provider can take this call now (${reasons})`;
+  if (waitMs === null)
+    return fault("unavailable", message, {
+      status: 200,
+      retryable: false,
+      nextAction: HOPELESS,
+      details,
+    });
+  const nextAction = pinned
+    ? "retry after retry_after_ms, or send it without the pin"
+    : "retry after retry_after_ms";
   return fault("unavailable", message, { status: 200, nextAction, details, ...retryAfter(waitMs) });
 }
 
@@ -30,15 +41,33 @@ export function noProviderEligible({ plan, trialsTaken, pinned, waitMs }: Unaske
 export function panicIsFull({ candidates }: Plan): Fault {
   const reason = counted(new Map([["circuit_open", candidates.length]]));
   const details = { reason, upstream_attempts: 0 };
-  const message = `every provider of this chain is failing, and enough calls are trying them already (${reason})`;
-  return fault("unavailable", message, { status: 200, nextAction: "retry after retry_after_ms", details, retryAfterMs: PANIC_RETRY_MS });
+  const message =
+    "every provider of this chain is failing, and enough calls are trying them already " +
+    `(${reason})`;
+  return fault("unavailable", message, {
+    status: 200,
+    nextAction: "retry after retry_after_ms",
+    details,
+    retryAfterMs: PANIC_RETRY_MS,
+  });
 }
 
-/** Every attempt failed, and none with an error that can be shown. `waitMs`: until somebody may be asked again; null = waiting cannot help. */
-export function allFailed(failed: readonly FailedAttempt[], { late, waitMs }: { readonly late: boolean; readonly waitMs: number | null }): Fault {
+/**
+ * Every attempt failed, and none with an error that can be shown. `waitMs`: until somebody may be
+ * asked again; null = waiting cannot help.
+ */
+export function allFailed(
+  failed: readonly FailedAttempt[],
+  { late, waitMs }: { readonly late: boolean; readonly waitMs: number | null },
+): Fault {
   const categories = [...new Set(failed.map((it) => it.verdict.category))].join(", ");
-  const details = { reason: late ? "deadline_exceeded" : "all_providers_failed", upstream_attempts: failed.length };
-  const message = late ? "no provider answered in time" : `every provider that was tried failed (${categories})`;
+  const details = {
+    reason: late ? "deadline_exceeded" : "all_providers_failed",
+    upstream_attempts: failed.length,
+  };
+  const message = late
+    ? "no provider answered in time"
+    : `every provider that was tried failed (${categories})`;
   return fault("unavailable", message, { status: 200, details, ...retryAfter(waitMs ?? 0) });
 }
 
@@ -48,42 +77,74 @@ function retryAfter(waitMs: number): { readonly retryAfterMs?: number } {
 }
 
 const PANIC_RETRY_MS = 250;
-const HOPELESS = "do not retry: no provider here can serve this call; use another profile, or ask for something else";
+const HOPELESS =
+  "do not retry: no provider here can serve this call; use another profile, or ask for " +
+  "something else";
 
 /** The answer would have to be gathered in memory, and there is no room for it. */
 export function noRoom(): Fault {
-  return fault("unavailable", "there is no room in memory for this answer beside the others that are gathered for this caller or for all", {
-    status: 200,
-    nextAction: "send fewer or smaller calls at once; alone in an HTTP request its answer is passed on while it arrives, and needs no room",
-    details: { reason: "no_room" },
-  });
+  return fault(
+    "unavailable",
+    "there is no room in memory for this answer beside the others that are gathered for this " +
+      "caller or for all",
+    {
+      status: 200,
+      nextAction:
+        "send fewer or smaller calls at once; alone in an HTTP request its answer is passed on " +
+        "while it arrives, and needs no room",
+      details: { reason: "no_room" },
+    },
+  );
 }
 
-/** It was sent, must not be sent again, and nobody knows what became of it. `hash` null = it is not a transaction. */
+/**
+ * It was sent, must not be sent again, and nobody knows what became of it. `hash` null = it is not
+ * a transaction.
+ */
 export function outcomeUnknown(failed: readonly FailedAttempt[], hash: string | null): Fault {
   const reason = failed.at(-1)?.verdict.category ?? "unknown";
-  return fault("outcome_unknown", `the provider did not answer properly (${reason}) and the request may have been executed`, {
-    details: { upstream_attempts: failed.length, reason, ...(hash === null ? {} : { transaction_hash: hash }) },
-  });
+  return fault(
+    "outcome_unknown",
+    `the provider did not answer properly (${reason}) and the request may have been executed`,
+    {
+      details: {
+        upstream_attempts: failed.length,
+        reason,
+        ...(hash === null ? {} : { transaction_hash: hash }),
+      },
+    },
+  );
 }
 
 /** Every provider found the block range too large; `failure` is what one of them said. */
 export function rangeRefused(failure: Failure): Fault {
-  return fault("log_range_limit", "the block range or result of this eth_getLogs call is too large for every provider", {
-    details: { provider_error: { code: failure.code, message: failure.message } },
-  });
+  return fault(
+    "log_range_limit",
+    "the block range or result of this eth_getLogs call is too large for every provider",
+    {
+      details: { provider_error: { code: failure.code, message: failure.message } },
+    },
+  );
 }
 
-/** What may be shown of an error without the id of its request, in our own words: that a provider could not read it. Null = nothing. */
+/**
+ * What may be shown of an error without the id of its request, in our own words: that a provider
+ * could not read it. Null = nothing.
+ */
 export function unreadRequestError({ code }: Failure): Buffer | null {
   if (code === PARSE_ERROR) return Buffer.from(`{"code":${PARSE_ERROR},"message":"Parse error"}`);
-  return code === INVALID_REQUEST ? Buffer.from(`{"code":${INVALID_REQUEST},"message":"Invalid Request"}`) : null;
+  return code === INVALID_REQUEST
+    ? Buffer.from(`{"code":${INVALID_REQUEST},"message":"Invalid Request"}`)
+    : null;
 }
 
 const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;
 
-/** False for errors about our own credentials, and for any that repeat a secret of the provider's address. */
+/**
+ * False for errors about our own credentials, and for any that repeat a secret of the provider's
+ * address.
+ */
 export function mayShow(provider: Provider, verdict: Verdict, raw: Buffer): boolean {
   if (verdict.effect.kind === "cordon" && verdict.effect.reason !== "wrong_chain") return false;
   return !repeatsSecret(provider, raw.toString());
@@ -110,6 +171,10 @@ function counted(counts: ReadonlyMap<string, number>): string {
 /** Without the escapes of JSON and URLs, and in lower case. */
 function undisguised(text: string): string {
   if (!/[\\%]/.test(text)) return text.toLowerCase();
-  const unescaped = text.replaceAll("\\/", "/").replace(/(?:\\u00|%)([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const unescaped = text
+    .replaceAll("\\/", "/")
+    .replace(/(?:\\u00|%)([0-9a-f]{2})/gi, (_, hex) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    );
   return unescaped.toLowerCase();
 }

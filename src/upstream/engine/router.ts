@@ -1,4 +1,5 @@
-// The one loop that waits: takes a call through plan, attempts and failover to an outcome. Decides nothing itself (core does), and knows no caller.
+// The one loop that waits: takes a call through plan, attempts and failover to an outcome. Decides
+// nothing itself (core does), and knows no caller.
 
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
@@ -6,7 +7,12 @@ import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { classify } from "../../core/provider-errors/classify.ts";
-import { bestError, type FailedAttempt, nextMove, unownedVerdict } from "../../core/routing/failover.ts";
+import {
+  bestError,
+  type FailedAttempt,
+  nextMove,
+  unownedVerdict,
+} from "../../core/routing/failover.ts";
 import type { Plan } from "../../core/routing/plan.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Call } from "../../core/rpc/call.ts";
@@ -17,7 +23,16 @@ import type { RoutingState } from "../health/tracker.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { AnswerStream, BorrowedBuffer, Room, Upstream } from "../transport.ts";
 import { type AttemptOwner, PendingAttempt, type WholeAnswer } from "./pending-attempt.ts";
-import { allFailed, mayShow, noProviderEligible, noRoom, outcomeUnknown, panicIsFull, rangeRefused, unreadRequestError } from "./refusal.ts";
+import {
+  allFailed,
+  mayShow,
+  noProviderEligible,
+  noRoom,
+  outcomeUnknown,
+  panicIsFull,
+  rangeRefused,
+  unreadRequestError,
+} from "./refusal.ts";
 import { answerOf, hashOf, lookupOf } from "./transaction.ts";
 
 /** What a request is routed with. */
@@ -35,15 +50,19 @@ export interface RouteRequest {
   readonly deadlineMs: number;
   /** False where the caller needs the answer in one piece. */
   readonly mayStream: boolean;
-  /** Where an answer that is gathered is counted until it is told; left out = with the service's own. */
+  /**
+   * Where an answer that is gathered is counted until it is told; left out = with the service's
+   * own.
+   */
   readonly room?: Room | undefined;
 }
 
 /** How a routed call ended. */
 export type Outcome =
   /**
-   * The result value lies in `body` at `start`..`end`. `body` is a whole upstream answer with an id of ours at `idAt`; null = it is the value alone. With a
-   * `lender`, which only a request with `mayStream` meets, `body` goes back to it when nobody reads it any more.
+   * The result value lies in `body` at `start`..`end`. `body` is a whole upstream answer with an id
+   * of ours at `idAt`; null = it is the value alone. With a `lender`, which only a request with
+   * `mayStream` meets, `body` goes back to it when nobody reads it any more.
    */
   | {
       readonly kind: "result";
@@ -72,7 +91,9 @@ export interface RoutedCall {
   readonly startedAtMs: number;
   /** Whose result or error the outcome is; null when it is nobody's. */
   readonly answeredBy: Provider | null;
-  /** Ends it without an outcome, since its caller is gone, and tells what may have been carried out. */
+  /**
+   * Ends it without an outcome, since its caller is gone, and tells what may have been carried out.
+   */
   cancel(): Abandoned;
 }
 
@@ -133,7 +154,11 @@ class Routing implements RoutedCall, AttemptOwner {
   #trialsTaken = false;
   #over = false;
 
-  constructor(parts: RouterParts, request: RouteRequest, done: (outcome: Outcome, route: RoutedCall) => void) {
+  constructor(
+    parts: RouterParts,
+    request: RouteRequest,
+    done: (outcome: Outcome, route: RoutedCall) => void,
+  ) {
     this.#parts = parts;
     this.request = request;
     this.#limitMs = request.deadlineMs;
@@ -144,7 +169,8 @@ class Routing implements RoutedCall, AttemptOwner {
   start(): void {
     const { tracker, call, strategy, transport, pin } = this.request;
     this.plan = tracker.plan(call, { strategy, transport, pin });
-    if (this.plan.panic === true && !this.#enterPanic()) return this.#finish({ kind: "fault", fault: panicIsFull(this.plan) });
+    if (this.plan.panic === true && !this.#enterPanic())
+      return this.#finish({ kind: "fault", fault: panicIsFull(this.plan) });
     this.#tryNext();
   }
 
@@ -180,22 +206,40 @@ class Routing implements RoutedCall, AttemptOwner {
   brokeOff({ attempt, provider }: PendingAttempt, message: string): void {
     if (attempt === null) return;
     const { call, tracker } = this.request;
-    tracker.record(call.method, { ...attempt, verdict: this.#judge(plainFailure("network", message), provider) }, call.block, call.methodName);
+    tracker.record(
+      call.method,
+      { ...attempt, verdict: this.#judge(plainFailure("network", message), provider) },
+      call.block,
+      call.methodName,
+    );
   }
 
   failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void {
     const { provider } = pending;
-    const { verdict, shown } = failure.crowded === true ? { verdict: CROWDED, shown: null } : this.#judgeAnswer(failure, raw, provider);
-    const attempt = failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
+    const { verdict, shown } =
+      failure.crowded === true
+        ? { verdict: CROWDED, shown: null }
+        : this.#judgeAnswer(failure, raw, provider);
+    const attempt =
+      failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
     if (this.#over) return;
     this.#trace(attempt, failure);
-    this.#failed.push({ attempt, verdict, failure, raw: shown !== null && mayShow(provider, verdict, shown) ? shown : null });
+    this.#failed.push({
+      attempt,
+      verdict,
+      failure,
+      raw: shown !== null && mayShow(provider, verdict, shown) ? shown : null,
+    });
     const isAside = this.#letGo(pending);
-    // Beside one that is waited for, a failure says nothing new, unless it is the caller's own answer.
+    // Beside one that is waited for, a failure says nothing new, unless it is the caller's own
+    // answer.
     if (!isAside || verdict.step === "return") this.#proceed();
   }
 
-  /** A trial is slower than its provider usually is: the next one is asked as well, and whoever answers first has answered. */
+  /**
+   * A trial is slower than its provider usually is: the next one is asked as well, and whoever
+   * answers first has answered.
+   */
   late(pending: PendingAttempt): void {
     if (this.#over || pending !== this.#current || this.#aside !== null || !this.#hasNext()) return;
     this.#aside = pending;
@@ -261,7 +305,12 @@ class Routing implements RoutedCall, AttemptOwner {
     for (const pending of [this.#aside, this.#current]) {
       if (pending === null) continue;
       const { provider, transport, ageMs: latencyMs } = pending;
-      this.#trace(pending.isTrial ? { provider, transport, latencyMs, verdict: OVERTAKEN, code: null } : pending.cut(OVERTAKEN), null);
+      this.#trace(
+        pending.isTrial
+          ? { provider, transport, latencyMs, verdict: OVERTAKEN, code: null }
+          : pending.cut(OVERTAKEN),
+        null,
+      );
     }
     this.#aside = null;
     this.#current = null;
@@ -272,16 +321,30 @@ class Routing implements RoutedCall, AttemptOwner {
   }
 
   /** What is made of a failure, and what of it a caller could be shown. */
-  #judgeAnswer(failure: Failure, raw: Buffer | null, provider: Provider): { readonly verdict: Verdict; readonly shown: Buffer | null } {
+  #judgeAnswer(
+    failure: Failure,
+    raw: Buffer | null,
+    provider: Provider,
+  ): { readonly verdict: Verdict; readonly shown: Buffer | null } {
     if (failure.kind === "no_room") return { verdict: NO_ROOM, shown: null };
     const verdict = this.#judge(failure, provider);
     const isUnowned = failure.kind === "error" && raw === null;
-    return isUnowned ? { verdict: unownedVerdict(verdict, this.request.call.method), shown: unreadRequestError(failure) } : { verdict, shown: raw };
+    return isUnowned
+      ? {
+          verdict: unownedVerdict(verdict, this.request.call.method),
+          shown: unreadRequestError(failure),
+        }
+      : { verdict, shown: raw };
   }
 
   #judge(failure: Failure, provider: Provider): Verdict {
     const { methodName, method, block } = this.request.call;
-    return classify(failure, method, { methodName, rules: provider.errorRules, wallMs: this.#parts.runtime.wallMs(), block });
+    return classify(failure, method, {
+      methodName,
+      rules: provider.errorRules,
+      wallMs: this.#parts.runtime.wallMs(),
+      block,
+    });
   }
 
   #proceed(): void {
@@ -294,7 +357,10 @@ class Routing implements RoutedCall, AttemptOwner {
       case "verify":
         return this.#verify();
       case "stop":
-        return this.#finish({ kind: "fault", fault: outcomeUnknown(this.#failed, hashOf(this.request.call)) });
+        return this.#finish({
+          kind: "fault",
+          fault: outcomeUnknown(this.#failed, hashOf(this.request.call)),
+        });
       case "return":
         return this.#returned(this.#failed.at(-1));
       case "exhausted":
@@ -308,14 +374,22 @@ class Routing implements RoutedCall, AttemptOwner {
       const channel = this.#remainingMs() > 0 ? this.#nextChannel() : null;
       if (channel === null) return this.#noneLeft();
       if (avoid?.has(channel.provider.id) === true) continue;
-      if (this.plan.panic === true || tracker.admit(channel.provider, channel.transport)) return this.#attempt(channel);
+      if (this.plan.panic === true || tracker.admit(channel.provider, channel.transport))
+        return this.#attempt(channel);
       this.#trialsTaken = true;
     }
   }
 
-  /** The next candidate; one with a free connection before those where a request would have to wait for one. */
+  /**
+   * The next candidate; one with a free connection before those where a request would have to wait
+   * for one.
+   */
   #nextChannel(): Channel | null {
-    for (let channel = this.plan.candidates[this.#cursor++]; channel !== undefined; channel = this.plan.candidates[this.#cursor++]) {
+    for (
+      let channel = this.plan.candidates[this.#cursor++];
+      channel !== undefined;
+      channel = this.plan.candidates[this.#cursor++]
+    ) {
       if (this.#isFree(channel) || !this.#mayPassOver()) return channel;
       this.#passedOver ??= [];
       this.#passedOver.push(channel);
@@ -336,7 +410,10 @@ class Routing implements RoutedCall, AttemptOwner {
     return this.#parts.upstreams[transport]?.isFree?.(provider) ?? true;
   }
 
-  /** Whether a request that may be sent anywhere need not wait for a connection, since another candidate has a free one. */
+  /**
+   * Whether a request that may be sent anywhere need not wait for a connection, since another
+   * candidate has a free one.
+   */
   #mayPassOver(): boolean {
     if (!this.request.call.method.replaySafe) return false;
     const { candidates } = this.plan;
@@ -354,7 +431,16 @@ class Routing implements RoutedCall, AttemptOwner {
     this.#begun++;
     const isPlain = this.plan.panic === true || !call.method.replaySafe;
     const patienceMs = isPlain ? null : tracker.trialPatienceMs(provider, transport, call.method);
-    const request = { channel, call, caller, mayStream, room, deadlineMs, limitMs: this.#attemptLimitMs(), patienceMs };
+    const request = {
+      channel,
+      call,
+      caller,
+      mayStream,
+      room,
+      deadlineMs,
+      limitMs: this.#attemptLimitMs(),
+      patienceMs,
+    };
     const pending = new PendingAttempt({ runtime, timerWheel, tracker }, request, this);
     this.#current = pending;
     pending.start(upstreams[transport]);
@@ -363,7 +449,9 @@ class Routing implements RoutedCall, AttemptOwner {
   /** While another provider could follow, one attempt may not use up all the time. */
   #attemptLimitMs(): number {
     const remainingMs = this.#remainingMs();
-    return !this.#hasNext() || !this.request.call.method.replaySafe ? remainingMs : remainingMs * this.#parts.limits().firstAttemptShare;
+    return !this.#hasNext() || !this.request.call.method.replaySafe
+      ? remainingMs
+      : remainingMs * this.#parts.limits().firstAttemptShare;
   }
 
   #remainingMs(): number {
@@ -384,7 +472,10 @@ class Routing implements RoutedCall, AttemptOwner {
     this.#current = aside;
   }
 
-  /** Every circuit is open: a few calls at once may ask all the same, each for a short time. A write is sent and waited for as ever. */
+  /**
+   * Every circuit is open: a few calls at once may ask all the same, each for a short time. A write
+   * is sent and waited for as ever.
+   */
   #enterPanic(): boolean {
     if (!this.request.tracker.takePanicSlot()) return false;
     this.#panicSlot = this.#parts.timerWheel.set(PANIC_SLOT_MS, () => this.#leavePanic());
@@ -399,10 +490,18 @@ class Routing implements RoutedCall, AttemptOwner {
     this.request.tracker.freePanicSlot();
   }
 
-  /** The last failure ends the call. An answer that could not be gathered has been given all the same: what it did is done. */
+  /**
+   * The last failure ends the call. An answer that could not be gathered has been given all the
+   * same: what it did is done.
+   */
   #returned(last: FailedAttempt | undefined): void {
     if (last?.failure.kind !== "no_room") return this.#tell(last);
-    this.#finish({ kind: "fault", fault: this.request.call.method.replaySafe ? noRoom() : outcomeUnknown(this.#failed, hashOf(this.request.call)) });
+    this.#finish({
+      kind: "fault",
+      fault: this.request.call.method.replaySafe
+        ? noRoom()
+        : outcomeUnknown(this.#failed, hashOf(this.request.call)),
+    });
   }
 
   /** A provider's error is the answer, if it may be shown. */
@@ -419,12 +518,20 @@ class Routing implements RoutedCall, AttemptOwner {
       case "range":
         return this.#finish({ kind: "fault", fault: rangeRefused(verdict.worst.failure) });
       case "none":
-        return this.#finish({ kind: "fault", fault: this.#failed.length === 0 ? this.#nobody() : this.#allFailed() });
+        return this.#finish({
+          kind: "fault",
+          fault: this.#failed.length === 0 ? this.#nobody() : this.#allFailed(),
+        });
     }
   }
 
   #nobody(): Fault {
-    return noProviderEligible({ plan: this.plan, trialsTaken: this.#trialsTaken, pinned: this.request.pin !== null, waitMs: this.#waitMs() });
+    return noProviderEligible({
+      plan: this.plan,
+      trialsTaken: this.#trialsTaken,
+      pinned: this.request.pin !== null,
+      waitMs: this.#waitMs(),
+    });
   }
 
   #allFailed(): Fault {
@@ -437,7 +544,10 @@ class Routing implements RoutedCall, AttemptOwner {
     return tracker.waitMs(call, { strategy, transport, pin });
   }
 
-  /** The node has this very transaction: that is what the caller wanted, except where it waits for the receipt. */
+  /**
+   * The node has this very transaction: that is what the caller wanted, except where it waits for
+   * the receipt.
+   */
   #answerKnown(): void {
     const hash = hashOf(this.request.call);
     const wanted = answerOf(this.request.call);
@@ -446,20 +556,30 @@ class Routing implements RoutedCall, AttemptOwner {
     this.#finish(resultOf(`"${hash}"`), this.#failed.at(-1)?.attempt.provider ?? null);
   }
 
-  /** A nonce that was used: by this very transaction, which is a success, or by another. The node that says so is the one that knows. */
+  /**
+   * A nonce that was used: by this very transaction, which is a success, or by another. The node
+   * that says so is the one that knows.
+   */
   #verify(): void {
     const hash = hashOf(this.request.call);
     const pin = this.#failed.at(-1)?.attempt.provider ?? null;
     const deadlineMs = Math.min(this.#remainingMs(), LOOKUP_MS);
     const wanted = answerOf(this.request.call);
     if (hash === null || wanted === null || deadlineMs <= 0) return this.#tell(this.#failed.at(-1));
-    const lookup = new Routing(this.#parts, { ...this.request, call: lookupOf(hash, wanted), pin, deadlineMs, mayStream: false }, (outcome) => {
-      this.#lookup = null;
-      const found = outcome.kind === "result" ? outcome.body.toString("utf8", outcome.start, outcome.end) : "";
-      if (!found.toLowerCase().includes(hash)) return this.#tell(this.#failed.at(-1));
-      if (wanted === "hash") this.#answerKnown();
-      else this.#finish(resultOf(found), pin);
-    });
+    const lookup = new Routing(
+      this.#parts,
+      { ...this.request, call: lookupOf(hash, wanted), pin, deadlineMs, mayStream: false },
+      (outcome) => {
+        this.#lookup = null;
+        const found =
+          outcome.kind === "result"
+            ? outcome.body.toString("utf8", outcome.start, outcome.end)
+            : "";
+        if (!found.toLowerCase().includes(hash)) return this.#tell(this.#failed.at(-1));
+        if (wanted === "hash") this.#answerKnown();
+        else this.#finish(resultOf(found), pin);
+      },
+    );
     this.#lookup = lookup;
     lookup.start();
   }

@@ -1,12 +1,14 @@
-// The hash of a signed transaction, so that "already known" can be answered as the success it is. Reads no further than the hash needs.
+// The hash of a signed transaction, so that "already known" can be answered as the success it is.
+// Reads no further than the hash needs.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import { type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
 
 /**
- * The transaction hash of the body of an `eth_sendRawTransaction` request or one like it; null when its parameter is not a raw transaction.
- * Blob transactions (EIP-4844) travel with their blobs, which the hash leaves out.
+ * The transaction hash of the body of an `eth_sendRawTransaction` request or one like it; null when
+ * its parameter is not a raw transaction. Blob transactions (EIP-4844) travel with their blobs,
+ * which the hash leaves out.
  */
 export function transactionHash(request: Buffer): string | null {
   const params: unknown = JSON.parse(request.toString("utf8"));
@@ -17,7 +19,10 @@ export function transactionHash(request: Buffer): string | null {
   return `0x${Buffer.from(keccak_256(signed)).toString("hex")}`;
 }
 
-/** What a method that hands in a raw transaction answers with: its hash, its receipt (EIP-7966), or something of its own. */
+/**
+ * What a method that hands in a raw transaction answers with: its hash, its receipt (EIP-7966), or
+ * something of its own.
+ */
 const ANSWERS: ReadonlyMap<string, "hash" | "receipt" | "other"> = new Map([
   ["eth_sendRawTransaction", "hash"],
   ["eth_sendRawTransactionConditional", "hash"],
@@ -30,7 +35,10 @@ export function hashOf(call: Call): string | null {
   return ANSWERS.has(call.methodName) ? transactionHash(call.body) : null;
 }
 
-/** What a call that sends a transaction is answered with when a node has that very transaction; null = nothing that could be made here. */
+/**
+ * What a call that sends a transaction is answered with when a node has that very transaction; null
+ * = nothing that could be made here.
+ */
 export function answerOf({ methodName }: Call): "hash" | "receipt" | null {
   const answer = ANSWERS.get(methodName);
   return answer === "hash" || answer === "receipt" ? answer : null;
@@ -39,26 +47,45 @@ export function answerOf({ methodName }: Call): "hash" | "receipt" | null {
 /** The call that asks for a transaction, or for its receipt, by its hash. */
 export function lookupOf(hash: string, what: "hash" | "receipt"): Call {
   const methodName = what === "hash" ? "eth_getTransactionByHash" : "eth_getTransactionReceipt";
-  return { methodName, method: methodOf(methodName), block: NO_BLOCK, ...writeRequest(methodName, Buffer.from(`["${hash}"]`)) };
+  return {
+    methodName,
+    method: methodOf(methodName),
+    block: NO_BLOCK,
+    ...writeRequest(methodName, Buffer.from(`["${hash}"]`)),
+  };
 }
 
 const BLOB_TYPE = 3;
 
 function firstParam(request: unknown): string | null {
-  if (typeof request !== "object" || request === null || !("params" in request) || !Array.isArray(request.params)) return null;
+  if (
+    typeof request !== "object" ||
+    request === null ||
+    !("params" in request) ||
+    !Array.isArray(request.params)
+  )
+    return null;
   const [first]: unknown[] = request.params;
   return typeof first === "string" ? first : null;
 }
 
-/** `0x03 || rlp([tx, blobs, commitments, proofs])` → `0x03 || rlp(tx)`; without that wrapping the bytes stay as they are. */
+/**
+ * `0x03 || rlp([tx, blobs, commitments, proofs])` → `0x03 || rlp(tx)`; without that wrapping the
+ * bytes stay as they are.
+ */
 function withoutBlobs(raw: Buffer): Buffer {
   const outer = listAt(raw, 1);
   const inner = outer === null ? null : listAt(raw, outer.start);
-  return inner === null ? raw : Buffer.concat([raw.subarray(0, 1), raw.subarray(outer?.start, inner.end)]);
+  return inner === null
+    ? raw
+    : Buffer.concat([raw.subarray(0, 1), raw.subarray(outer?.start, inner.end)]);
 }
 
 /** Payload of the RLP list whose header is at `at`; null when there is none. */
-function listAt(bytes: Buffer, at: number): { readonly start: number; readonly end: number } | null {
+function listAt(
+  bytes: Buffer,
+  at: number,
+): { readonly start: number; readonly end: number } | null {
   const prefix = bytes[at];
   if (prefix === undefined || prefix < 0xc0) return null;
   if (prefix <= 0xf7) return within(bytes, at + 1, prefix - 0xc0);
@@ -67,6 +94,10 @@ function listAt(bytes: Buffer, at: number): { readonly start: number; readonly e
   return within(bytes, at + 1 + width, bytes.readUIntBE(at + 1, width));
 }
 
-function within(bytes: Buffer, start: number, length: number): { readonly start: number; readonly end: number } | null {
+function within(
+  bytes: Buffer,
+  start: number,
+  length: number,
+): { readonly start: number; readonly end: number } | null {
   return start + length <= bytes.length ? { start, end: start + length } : null;
 }

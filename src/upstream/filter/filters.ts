@@ -1,10 +1,19 @@
-// Filters, served by the service itself: each is a subscriber of a stream and keeps what it is told until its caller polls. So it survives the end of any
-// provider as subscriptions do. Knows no key and no JSON-RPC envelope; an owner is a text that only equal callers have.
+// Filters, served by the service itself: each is a subscriber of a stream and keeps what it is told
+// until its caller polls. So it survives the end of any provider as subscriptions do. Knows no key
+// and no JSON-RPC envelope; an owner is a text that only equal callers have.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { publicLabel } from "../../core/provider/profile.ts";
 import { readHead } from "../../core/stream/chain-event.ts";
-import { addChange, changesJson, createChanges, type FilterChanges, settleChanges, type TakenChanges, takeChanges } from "../../core/stream/filter-changes.ts";
+import {
+  addChange,
+  changesJson,
+  createChanges,
+  type FilterChanges,
+  settleChanges,
+  type TakenChanges,
+  takeChanges,
+} from "../../core/stream/filter-changes.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome, RoutedCall } from "../engine/router.ts";
 import type { StreamCaller, SubscribeRequest, Subscriber } from "../stream/subscriber.ts";
@@ -17,8 +26,20 @@ export const FILTER_KINDS = ["logs", "blocks", "pending"] as const;
 /** One of the kinds. */
 export type FilterKind = (typeof FILTER_KINDS)[number];
 
-/** Why a filter ended. `unread`: too much of it was; `memory`: too much of all was; `lost`: its stream could not go on; `owner`: its key ended; `unclaimed`: its caller left before it was told the id. */
-export const FILTER_ENDS = ["uninstalled", "expired", "unread", "memory", "lost", "owner", "unclaimed"] as const;
+/**
+ * Why a filter ended. `unread`: too much of it was; `memory`: too much of all was; `lost`: its
+ * stream could not go on; `owner`: its key ended; `unclaimed`: its caller left before it was told
+ * the id.
+ */
+export const FILTER_ENDS = [
+  "uninstalled",
+  "expired",
+  "unread",
+  "memory",
+  "lost",
+  "owner",
+  "unclaimed",
+] as const;
 
 /** One of the reasons. */
 export type FilterEnd = (typeof FILTER_ENDS)[number];
@@ -45,7 +66,10 @@ export type OpenedFilter =
     }
   | { readonly kind: "refused"; readonly outcome: Outcome; readonly route: RoutedCall | null };
 
-/** What a poll answers. `settle` has to say whether the answer was written; if not, the next one has it as well. */
+/**
+ * What a poll answers. `settle` has to say whether the answer was written; if not, the next one has
+ * it as well.
+ */
 export interface PolledFilter {
   readonly json: Buffer;
   readonly settle: (written: boolean) => void;
@@ -71,7 +95,10 @@ export interface FilterCounts {
 
 /** Keeps filters. */
 export interface Filters {
-  /** Opens a filter, whose changes start now. `done` is called once; the returned function cancels, and ends the filter if there is one by then. */
+  /**
+   * Opens a filter, whose changes start now. `done` is called once; the returned function cancels,
+   * and ends the filter if there is one by then.
+   */
   open(request: FilterRequest, done: (opened: OpenedFilter) => void): () => void;
   /** What has changed since the last answer; null = this owner has no such filter. */
   poll(owner: string, id: string): PolledFilter | null;
@@ -175,13 +202,17 @@ class FilterRegistry implements Filters {
     if (bytes <= 0) return;
     while (this.unreadBytes > this.#parts.limits().maxFilterBytes) {
       let most: Filter | null = null;
-      for (const filter of this.#byId.values()) if (most === null || filter.unreadBytes > most.unreadBytes) most = filter;
+      for (const filter of this.#byId.values())
+        if (most === null || filter.unreadBytes > most.unreadBytes) most = filter;
       if (most === null || most.unreadBytes === 0) return;
       most.end("memory");
     }
   }
 
-  /** Heads as a block filter tells them. The same array for every filter of a stream, so each is read once. */
+  /**
+   * Heads as a block filter tells them. The same array for every filter of a stream, so each is
+   * read once.
+   */
   hashesOf(heads: readonly Buffer[]): readonly string[] {
     if (heads === this.#heads) return this.#hashes;
     this.#heads = heads;
@@ -192,11 +223,19 @@ class FilterRegistry implements Filters {
   #beyond({ caller }: FilterRequest): Fault | null {
     const { maxFilters, maxCallerFilters } = this.#parts.limits();
     if ((this.#callers.get(caller.id) ?? 0) >= maxCallerFilters)
-      return fault("rate_limit_exceeded", `this caller has ${maxCallerFilters} filters open (limits.max_caller_filters)`, {
-        status: 200,
-        nextAction: "uninstall filters that are no longer polled; each ends by itself after five minutes without a poll",
-      });
-    return this.#byId.size >= maxFilters ? fault("unavailable", "too many filters are open (limits.max_filters)", { status: 200 }) : null;
+      return fault(
+        "rate_limit_exceeded",
+        `this caller has ${maxCallerFilters} filters open (limits.max_caller_filters)`,
+        {
+          status: 200,
+          nextAction:
+            "uninstall filters that are no longer polled; each ends by itself after five " +
+            "minutes without a poll",
+        },
+      );
+    return this.#byId.size >= maxFilters
+      ? fault("unavailable", "too many filters are open (limits.max_filters)", { status: 200 })
+      : null;
   }
 
   #of(owner: string, id: string): Filter | null {
@@ -218,8 +257,21 @@ class FilterRegistry implements Filters {
     const profile = publicLabel(id);
     const chain = tracker.set.chain.chainName;
     const key = `${profile} ${chain}`;
-    const ended = { uninstalled: 0, expired: 0, unread: 0, memory: 0, lost: 0, owner: 0, unclaimed: 0 };
-    const counts = this.#counted.get(key) ?? { profile, chain, open: { logs: 0, blocks: 0, pending: 0 }, ended };
+    const ended = {
+      uninstalled: 0,
+      expired: 0,
+      unread: 0,
+      memory: 0,
+      lost: 0,
+      owner: 0,
+      unclaimed: 0,
+    };
+    const counts = this.#counted.get(key) ?? {
+      profile,
+      chain,
+      open: { logs: 0, blocks: 0, pending: 0 },
+      ended,
+    };
     this.#counted.set(key, counts);
     return counts;
   }
@@ -247,7 +299,11 @@ class Filter implements Subscriber {
   #polledAtMs = 0;
   #whenEnded: (() => void) | null = null;
 
-  constructor(id: string, { registry, parts, request }: FilterContext, done: (opened: OpenedFilter) => void) {
+  constructor(
+    id: string,
+    { registry, parts, request }: FilterContext,
+    done: (opened: OpenedFilter) => void,
+  ) {
     this.id = id;
     this.request = request;
     this.#registry = registry;
@@ -290,7 +346,9 @@ class Filter implements Subscriber {
 
   events(results: readonly Buffer[]): void {
     const before = sizeOf(this.#changes);
-    for (const text of this.request.kind === "blocks" ? this.#registry.hashesOf(results) : results.map((raw) => raw.toString("latin1"))) {
+    for (const text of this.request.kind === "blocks"
+      ? this.#registry.hashesOf(results)
+      : results.map((raw) => raw.toString("latin1"))) {
       if (this.#state === "over") return;
       if (!addChange(this.#changes, text)) return this.end("unread", before);
     }

@@ -1,5 +1,7 @@
-// The attempts that are out on one channel, in the order in which they began. A linked list whose links are cut on removal: in a `Set` that lives long,
-// tables that were replaced keep what they held alive past the young generation, and every attempt would be promoted with all that hangs on it.
+// The attempts that are out on one channel, in the order in which they began. A linked list whose
+// links are cut on removal: in a `Set` that lives long, tables that were replaced keep what they
+// held alive past the young generation, and every attempt would be promoted with all that hangs on
+// it.
 
 /** An attempt that can stand in a list. */
 export interface Linked<T> {

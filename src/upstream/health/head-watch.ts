@@ -1,4 +1,5 @@
-// Listens to the heads of every provider that has a socket: the trackers learn heights as they are pushed, and how often sockets fail. Asks for nothing.
+// Listens to the heads of every provider that has a socket: the trackers learn heights as they are
+// pushed, and how often sockets fail. Asks for nothing.
 
 import { quietMs } from "../../core/provider/head.ts";
 import type { Provider } from "../../core/provider/profile.ts";
@@ -13,7 +14,10 @@ import type { Tracker } from "./tracker.ts";
 
 /** Listens until told otherwise. */
 export interface HeadWatch {
-  /** Listens to the providers of these trackers from now on, and no others; those of trackers it knows already go on undisturbed. */
+  /**
+   * Listens to the providers of these trackers from now on, and no others; those of trackers it
+   * knows already go on undisturbed.
+   */
   watch(trackers: readonly Tracker[]): void;
   close(): void;
 }
@@ -45,11 +49,14 @@ export function createHeadWatch(parts: HeadWatchParts): HeadWatch {
     const before = watched;
     watched = new Map(trackers.map((it) => [it, before.get(it) ?? listenTo(it)]));
     // The old ones leave after the new ones have joined, so that no socket is closed in between.
-    for (const [tracker, listeners] of before) if (!watched.has(tracker)) for (const it of listeners) it.close();
+    for (const [tracker, listeners] of before)
+      if (!watched.has(tracker)) for (const it of listeners) it.close();
   }
 
   function listenTo(tracker: Tracker): readonly Listening[] {
-    return tracker.set.providers.filter((it) => it.wsUrl !== null).map((it) => new Listening(parts, tracker, it));
+    return tracker.set.providers
+      .filter((it) => it.wsUrl !== null)
+      .map((it) => new Listening(parts, tracker, it));
   }
 
   return { watch, close: () => watch([]) };
@@ -70,7 +77,10 @@ class Listening {
     this.#parts = parts;
     this.#tracker = tracker;
     this.#provider = provider;
-    this.#release = parts.sockets.keep(provider, { up: () => this.#subscribe(), down: (failure, livedMs) => this.#down(failure, livedMs) });
+    this.#release = parts.sockets.keep(provider, {
+      up: () => this.#subscribe(),
+      down: (failure, livedMs) => this.#down(failure, livedMs),
+    });
   }
 
   close(): void {
@@ -114,14 +124,19 @@ class Listening {
     this.#watchStale();
   }
 
-  /** A socket on which nothing comes while others tell of newer blocks is dead, whatever it says. */
+  /**
+   * A socket on which nothing comes while others tell of newer blocks is dead, whatever it says.
+   */
   #watchStale(): void {
     this.#stale?.clear();
     const { newHeadsTimeoutMs, chain } = this.#tracker.set;
-    this.#stale = this.#parts.timerWheel.set(Math.min(newHeadsTimeoutMs, Math.max(SHORTEST_SILENCE_MS, SILENT_QUIETS * quietMs(chain))), () => {
-      if ((this.#tracker.head() ?? 0) > this.#height) this.#parts.sockets.renew(this.#provider);
-      else this.#watchStale();
-    });
+    this.#stale = this.#parts.timerWheel.set(
+      Math.min(newHeadsTimeoutMs, Math.max(SHORTEST_SILENCE_MS, SILENT_QUIETS * quietMs(chain))),
+      () => {
+        if ((this.#tracker.head() ?? 0) > this.#height) this.#parts.sockets.renew(this.#provider);
+        else this.#watchStale();
+      },
+    );
   }
 
   #down(failure: Failure, livedMs: number | null): void {
@@ -131,7 +146,11 @@ class Listening {
     const method = methodOf("eth_subscribe");
     // A socket that is dropped at once is as bad as one that never opened.
     const found: Failure = livedMs === null ? failure : { ...failure, kind: "unsent" };
-    const verdict = classify(found, method, { methodName: method.name, rules: this.#provider.errorRules, wallMs: this.#parts.runtime.wallMs() });
+    const verdict = classify(found, method, {
+      methodName: method.name,
+      rules: this.#provider.errorRules,
+      wallMs: this.#parts.runtime.wallMs(),
+    });
     this.#tracker.recordSocket(this.#provider, verdict, failure.incident);
   }
 }

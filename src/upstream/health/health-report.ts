@@ -1,8 +1,20 @@
-// What the tracker tells of one provider's health on one transport: numbers for pages and metrics. Changes nothing.
+// What the tracker tells of one provider's health on one transport: numbers for pages and metrics.
+// Changes nothing.
 import { type Breaker, openRemainingMs, settled } from "../../core/provider/breaker.ts";
 import { isPruned, learnedMethods, learnedRange } from "../../core/provider/capability.ts";
-import { type Cordon, type Health, limitedMethods, type OpenedBy, type Outcomes } from "../../core/provider/health.ts";
-import { type Histogram, type Percentiles, percentiles, providerReading } from "../../core/provider/latency.ts";
+import {
+  type Cordon,
+  type Health,
+  limitedMethods,
+  type OpenedBy,
+  type Outcomes,
+} from "../../core/provider/health.ts";
+import {
+  type Histogram,
+  type Percentiles,
+  percentiles,
+  providerReading,
+} from "../../core/provider/latency.ts";
 import { limitedForMs } from "../../core/provider/throttle.ts";
 
 /** The health of one provider on one transport, for showing; null = unknown. */
@@ -28,7 +40,11 @@ export interface HealthReport extends Percentiles {
   readonly probeMs: number | null;
   /** Of delivered answers, since the start. */
   readonly latencies: Readonly<Histogram>;
-  readonly learned: { readonly methods: readonly string[]; readonly maxBlockRange: number | null; readonly pruned: boolean };
+  readonly learned: {
+    readonly methods: readonly string[];
+    readonly maxBlockRange: number | null;
+    readonly pruned: boolean;
+  };
 }
 
 /** Where a provider stands on its chain. */

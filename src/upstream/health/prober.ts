@@ -1,4 +1,5 @@
-// Asks every provider now and then who it is and how far it has come. Its own traffic: never counted among callers' requests.
+// Asks every provider now and then who it is and how far it has come. Its own traffic: never
+// counted among callers' requests.
 
 import type { Channel } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
@@ -13,7 +14,10 @@ import type { Probe, Tracker } from "./tracker.ts";
 
 /** Probes the providers of trackers until told otherwise. */
 export interface Prober {
-  /** Probes the providers of these trackers from now on, and no others; those of trackers it knows already go on undisturbed. */
+  /**
+   * Probes the providers of these trackers from now on, and no others; those of trackers it knows
+   * already go on undisturbed.
+   */
   watch(trackers: readonly Tracker[]): void;
   close(): void;
 }
@@ -55,7 +59,9 @@ export function createProber(parts: ProberParts): Prober {
 function probeAll(parts: ProberParts, tracker: Tracker): () => void {
   const targets = tracker.set.providers.flatMap(targetsOf);
   const spreadMs = Math.min(2_000, tracker.set.probeIntervalMs) / targets.length;
-  const loops = targets.map((target, n) => new ProbeLoop(parts, tracker, target, tracker.isUsable() ? n * spreadMs : 0));
+  const loops = targets.map(
+    (target, n) => new ProbeLoop(parts, tracker, target, tracker.isUsable() ? n * spreadMs : 0),
+  );
   const checks = new Checks(parts, tracker);
   const stopListening = tracker.attend({
     outage() {
@@ -75,7 +81,10 @@ function targetsOf(provider: Provider): readonly Channel[] {
   return provider.wsUrl === null ? http : [...http, { provider, transport: "ws" }];
 }
 
-/** Probes one provider on one transport at its interval; less often while it fails, more often while no provider of its set is usable. */
+/**
+ * Probes one provider on one transport at its interval; less often while it fails, more often while
+ * no provider of its set is usable.
+ */
 class ProbeLoop {
   readonly #parts: ProberParts;
   readonly #tracker: Tracker;
@@ -113,18 +122,28 @@ class ProbeLoop {
 
   #round(): void {
     const usable = this.#tracker.isUsable();
-    if (usable && this.#tracker.pushesHeads(this.#target.provider) && ++this.#passedOver < PUSHED_ROUNDS) return this.#wait(this.#intervalMs());
+    if (
+      usable &&
+      this.#tracker.pushesHeads(this.#target.provider) &&
+      ++this.#passedOver < PUSHED_ROUNDS
+    )
+      return this.#wait(this.#intervalMs());
     this.#passedOver = 0;
     const round = ++this.#rounds;
     const startedAtMs = this.#parts.runtime.now();
-    this.#cancelAsk = askOnce(this.#parts, this.#target, usable ? TIMEOUT_MS : OUTAGE_MS, (result, latencyMs) => {
-      if (this.#stopped) return;
-      this.#failures = result.kind === "ok" ? 0 : this.#failures + 1;
-      this.#refused = result.kind === "failed" && REFUSALS.includes(result.category);
-      this.#tracker.recordProbe({ ...this.#target, latencyMs, result });
-      // What this probe found may have been an outage, which has begun the next round.
-      if (round === this.#rounds) this.#wait(this.#pauseMs(result, startedAtMs));
-    });
+    this.#cancelAsk = askOnce(
+      this.#parts,
+      this.#target,
+      usable ? TIMEOUT_MS : OUTAGE_MS,
+      (result, latencyMs) => {
+        if (this.#stopped) return;
+        this.#failures = result.kind === "ok" ? 0 : this.#failures + 1;
+        this.#refused = result.kind === "failed" && REFUSALS.includes(result.category);
+        this.#tracker.recordProbe({ ...this.#target, latencyMs, result });
+        // What this probe found may have been an outage, which has begun the next round.
+        if (round === this.#rounds) this.#wait(this.#pauseMs(result, startedAtMs));
+      },
+    );
   }
 
   #wait(ms: number): void {
@@ -137,13 +156,17 @@ class ProbeLoop {
 
   #pauseMs(result: Probe["result"], startedAtMs: number): number {
     if (this.#refused) return REFUSED_RETRY_MS;
-    if (!this.#tracker.isUsable()) return Math.max(0, OUTAGE_MS - (this.#parts.runtime.now() - startedAtMs));
+    if (!this.#tracker.isUsable())
+      return Math.max(0, OUTAGE_MS - (this.#parts.runtime.now() - startedAtMs));
     if (result.kind === "ok") return this.#intervalMs();
     return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.#failures, 8));
   }
 }
 
-/** Asks providers that have been quiet for a while whether they are there: a slow one answers this, a hung one does not. */
+/**
+ * Asks providers that have been quiet for a while whether they are there: a slow one answers this,
+ * a hung one does not.
+ */
 class Checks {
   readonly #parts: ProberParts;
   readonly #tracker: Tracker;
@@ -166,7 +189,14 @@ class Checks {
       isOver = true;
       if (cancel !== null) this.#cancels.delete(cancel);
     };
-    const question = { upstream, provider, method: "eth_chainId", params: "[]", timeoutMs: CHECK_MS, isProbe: true } as const;
+    const question = {
+      upstream,
+      provider,
+      method: "eth_chainId",
+      params: "[]",
+      timeoutMs: CHECK_MS,
+      isProbe: true,
+    } as const;
     cancel = rpcCall(timerWheel, question, {
       result: () => {
         over();
@@ -175,8 +205,10 @@ class Checks {
       failed: ({ kind, crowded }) => {
         over();
         if (isAnswer(kind)) this.#tracker.heard(provider, transport);
-        // One whose connection does not come about in that time is as silent as one that does not answer.
-        else if (crowded !== true && runtime.now() - sinceMs >= CHECK_MS) this.#tracker.recordUnheard(provider, transport, sinceMs);
+        // One whose connection does not come about in that time is as silent as one that does not
+        // answer.
+        else if (crowded !== true && runtime.now() - sinceMs >= CHECK_MS)
+          this.#tracker.recordUnheard(provider, transport, sinceMs);
       },
     });
     if (!isOver) this.#cancels.add(cancel);
@@ -188,16 +220,30 @@ class Checks {
   }
 }
 
-/** Asks for chain id and height within `timeoutMs`; `done` hears the result and the latency of the second answer. Returns the way to stop. */
-function askOnce(parts: ProberParts, target: Channel, timeoutMs: number, done: (result: Probe["result"], latencyMs: number) => void): () => void {
+/**
+ * Asks for chain id and height within `timeoutMs`; `done` hears the result and the latency of the
+ * second answer. Returns the way to stop.
+ */
+function askOnce(
+  parts: ProberParts,
+  target: Channel,
+  timeoutMs: number,
+  done: (result: Probe["result"], latencyMs: number) => void,
+): () => void {
   const { runtime } = parts;
   const beganAtMs = runtime.now();
   let cancel = askQuantity(parts, target, { method: "eth_chainId", timeoutMs }, (chainId) => {
     if (typeof chainId !== "number") return done(chainId, 0);
     const startedAtMs = runtime.now();
-    const question = { method: "eth_blockNumber", timeoutMs: Math.max(0, timeoutMs - (startedAtMs - beganAtMs)) };
+    const question = {
+      method: "eth_blockNumber",
+      timeoutMs: Math.max(0, timeoutMs - (startedAtMs - beganAtMs)),
+    };
     cancel = askQuantity(parts, target, question, (height) => {
-      done(typeof height === "number" ? { kind: "ok", chainId, height } : height, runtime.now() - startedAtMs);
+      done(
+        typeof height === "number" ? { kind: "ok", chainId, height } : height,
+        runtime.now() - startedAtMs,
+      );
     });
   });
   return () => cancel();
@@ -213,7 +259,11 @@ function askQuantity(
   const upstream = parts.upstreams[transport];
   if (upstream === undefined) return () => {};
   const failed = (failure: Failure): void => {
-    const verdict = classify(failure, methodOf(method), { methodName: method, rules: provider.errorRules, wallMs: parts.runtime.wallMs() });
+    const verdict = classify(failure, methodOf(method), {
+      methodName: method,
+      rules: provider.errorRules,
+      wallMs: parts.runtime.wallMs(),
+    });
     done({ kind: "failed", category: verdict.category });
   };
   return rpcCall(

@@ -1,5 +1,5 @@
-// Watches the attempts that are out: notices providers that are silent instead of slow, and requests that still wait for a connection. Sends nothing
-// and moves no circuit: it tells.
+// Watches the attempts that are out: notices providers that are silent instead of slow, and
+// requests that still wait for a connection. Sends nothing and moves no circuit: it tells.
 import type { Channel } from "../../core/provider/attempt.ts";
 import type { Health } from "../../core/provider/health.ts";
 import { usualMs } from "../../core/provider/latency.ts";
@@ -28,7 +28,9 @@ export interface Outstanding extends Channel, Linked<Outstanding> {
   readonly queued: boolean;
   /** When it was first known to have been sent; null = it is not. */
   sentAtMs: number | null;
-  /** When it was first known to wait for a connection of its own to be made; null = it never did. */
+  /**
+   * When it was first known to wait for a connection of its own to be made; null = it never did.
+   */
   connectingAtMs: number | null;
   /** It has counted as silent toward the circuit of its provider. */
   counted: boolean;
@@ -50,13 +52,19 @@ export interface WatchedChannel extends Channel {
 export interface SilenceListener {
   /** An attempt has met silence for longer than usual. Told again until it has counted. */
   silent(channel: WatchedChannel, out: Outstanding): void;
-  /** Nothing has come for a while, though something was asked. Told again and again while that lasts. */
+  /**
+   * Nothing has come for a while, though something was asked. Told again and again while that
+   * lasts.
+   */
   quiet(channel: WatchedChannel): void;
 }
 
 /** How often is looked, while anything is out. */
 const LOOK_EVERY_MS = 100;
-/** A look that is later than this was held up in this process: what came meanwhile has not been read yet. */
+/**
+ * A look that is later than this was held up in this process: what came meanwhile has not been read
+ * yet.
+ */
 const LATE_LOOK_MS = 2 * LOOK_EVERY_MS;
 
 /** Watches the channels of one provider set. */
@@ -67,7 +75,10 @@ export class SilenceWatch {
   #looking = false;
   /** When it last looked, or began to. */
   #lookedAtMs = Number.NEGATIVE_INFINITY;
-  /** When the last attempt began that this watch was told of. Others on its channels began with the successor of its set, which watches them. */
+  /**
+   * When the last attempt began that this watch was told of. Others on its channels began with the
+   * successor of its set, which watches them.
+   */
   #lastBeganMs = Number.NEGATIVE_INFINITY;
 
   constructor(runtime: Runtime, channels: readonly WatchedChannel[], listener: SilenceListener) {
@@ -85,10 +96,20 @@ export class SilenceWatch {
   /** What an attempt says of its provider that ends now without an answer. */
   silenceOf({ health }: WatchedChannel, out: Outstanding): Silence {
     const askedAtMs = out.sentAtMs ?? out.connectingAtMs;
-    return silenceOf({ askedAtMs, heardAtMs: health.heardAtMs, usualMs: usualMs(health.latency, out.method, 0.99) }, this.#attentiveUntilMs());
+    return silenceOf(
+      {
+        askedAtMs,
+        heardAtMs: health.heardAtMs,
+        usualMs: usualMs(health.latency, out.method, 0.99),
+      },
+      this.#attentiveUntilMs(),
+    );
   }
 
-  /** Until when an answer would have been read: not while this process was busy or asleep, which says nothing about any provider. */
+  /**
+   * Until when an answer would have been read: not while this process was busy or asleep, which
+   * says nothing about any provider.
+   */
   #attentiveUntilMs(): number {
     return Math.min(this.#runtime.now(), this.#lookedAtMs + LATE_LOOK_MS);
   }
@@ -99,11 +120,14 @@ export class SilenceWatch {
     this.#runtime.after(LOOK_EVERY_MS, () => {
       this.#looking = false;
       for (const channel of this.#channels) if (channel.out.size > 0) this.#look(channel);
-      if (!this.#looking && this.#channels.some((channel) => this.#isWatched(channel))) this.#lookLater();
+      if (!this.#looking && this.#channels.some((channel) => this.#isWatched(channel)))
+        this.#lookLater();
     });
   }
 
-  /** Whether something is out that this watch may have been told of: the longest out stands first. */
+  /**
+   * Whether something is out that this watch may have been told of: the longest out stands first.
+   */
   #isWatched({ out }: WatchedChannel): boolean {
     return out.first !== null && out.first.startedAtMs <= this.#lastBeganMs;
   }

@@ -1,9 +1,28 @@
-// The routing state of one provider set: the only mutable one there is. Plans calls, hears attempts and probes, reports health. Sends nothing itself.
+// The routing state of one provider set: the only mutable one there is. Plans calls, hears attempts
+// and probes, reports health. Sends nothing itself.
 import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
-import { admitted, type Breaker, CLOSED, openRemainingMs, settled } from "../../core/provider/breaker.ts";
-import { type Condition, capability, type SetView, unreachable } from "../../core/provider/capability.ts";
+import {
+  admitted,
+  type Breaker,
+  CLOSED,
+  openRemainingMs,
+  settled,
+} from "../../core/provider/breaker.ts";
+import {
+  type Condition,
+  capability,
+  type SetView,
+  unreachable,
+} from "../../core/provider/capability.ts";
 import type { ExclusionReason } from "../../core/provider/exclusion.ts";
-import { type Consensus, consensusOf, HEAD_FRESH_MS, type HeadSample, lacksBlock, lagBlocks } from "../../core/provider/head.ts";
+import {
+  type Consensus,
+  consensusOf,
+  HEAD_FRESH_MS,
+  type HeadSample,
+  lacksBlock,
+  lagBlocks,
+} from "../../core/provider/head.ts";
 import {
   type AttemptEnding,
   createHealth,
@@ -17,7 +36,13 @@ import {
   recordSilence,
   recordVerdict,
 } from "../../core/provider/health.ts";
-import { type MethodReport, methodReadings, reading, STALE_MS, usualMs } from "../../core/provider/latency.ts";
+import {
+  type MethodReport,
+  methodReadings,
+  reading,
+  STALE_MS,
+  usualMs,
+} from "../../core/provider/latency.ts";
 import type { Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import {
@@ -32,30 +57,52 @@ import {
   unservedNames,
 } from "../../core/provider/unserved-methods.ts";
 import type { Plan } from "../../core/routing/plan.ts";
-import { type Awaited, betterOf, type Considered, panicPlanOf, planOf, waitOf } from "../../core/routing/plan.ts";
+import {
+  type Awaited,
+  betterOf,
+  type Considered,
+  panicPlanOf,
+  planOf,
+  waitOf,
+} from "../../core/routing/plan.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
-import { type Draw, minCallsOf, needsReadings, type SelectionSettings } from "../../core/routing/strategy.ts";
+import {
+  type Draw,
+  minCallsOf,
+  needsReadings,
+  type SelectionSettings,
+} from "../../core/routing/strategy.ts";
 import { isHeight } from "../../core/rpc/block-height.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method, methodOf } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
 import { AttemptsOut } from "./attempts-in-flight.ts";
 import { type HealthReport, reportOf } from "./health-report.ts";
-import { type Departure, type Outstanding, SilenceWatch, type WatchedChannel } from "./silence-watch.ts";
+import {
+  type Departure,
+  type Outstanding,
+  SilenceWatch,
+  type WatchedChannel,
+} from "./silence-watch.ts";
 
 /** What one probe of a provider found. */
 export interface Probe {
   readonly provider: Provider;
   readonly transport: Transport;
   readonly latencyMs: number;
-  readonly result: { readonly kind: "ok"; readonly chainId: number; readonly height: number } | { readonly kind: "failed"; readonly category: string };
+  readonly result:
+    | { readonly kind: "ok"; readonly chainId: number; readonly height: number }
+    | { readonly kind: "failed"; readonly category: string };
 }
 
 /** Hears what becomes of the providers of a set. */
 export interface TrackerListener {
   /** No provider may be asked any more. */
   outage(): void;
-  /** A provider that was asked something has said nothing at all for a while: is it there? At most once a second for each. */
+  /**
+   * A provider that was asked something has said nothing at all for a while: is it there? At most
+   * once a second for each.
+   */
   quiet(provider: Provider, transport: Transport): void;
   /** A circuit opened or closed, or a provider was cordoned or may be asked again. */
   changed(change: HealthChange): void;
@@ -86,7 +133,10 @@ export interface Selection {
   readonly pin: Provider | null;
 }
 
-/** What a successor takes over of one provider when a profile is reloaded. Nothing for readers: it is live state. */
+/**
+ * What a successor takes over of one provider when a profile is reloaded. Nothing for readers: it
+ * is live state.
+ */
 export interface ProviderState {
   readonly provider: Provider;
   readonly http: Health | null;
@@ -105,20 +155,34 @@ export interface ProviderState {
 /** The routing state of one provider set. */
 export interface Tracker {
   readonly set: ProviderSet;
-  /** Who may be asked for a call, in order. A pin yields at most that provider: its limits and the strategy do not matter, its circuit does. */
+  /**
+   * Who may be asked for a call, in order. A pin yields at most that provider: its limits and the
+   * strategy do not matter, its circuit does.
+   */
   plan(call: Call, selection: Selection): Plan;
-  /** Asks for leave to send; false = the circuit is open or its trial is taken. Leave must be given back by `record`. */
+  /**
+   * Asks for leave to send; false = the circuit is open or its trial is taken. Leave must be given
+   * back by `record`.
+   */
   admit(provider: Provider, transport: Transport): boolean;
   /**
-   * Takes a finished attempt into account. `block` is what the call read, so that refused ranges and tags can be learned; `name` is what the caller
-   * called the method, so that a provider that does not serve an unlisted one is known for that one alone.
+   * Takes a finished attempt into account. `block` is what the call read, so that refused ranges
+   * and tags can be learned; `name` is what the caller called the method, so that a provider that
+   * does not serve an unlisted one is known for that one alone.
    */
   record(method: Method, attempt: Attempt, block?: BlockRef, name?: string): void;
-  /** How long a trial of the provider may keep its caller waiting, once there was leave for one; null = its circuit is closed, and this is no trial. */
+  /**
+   * How long a trial of the provider may keep its caller waiting, once there was leave for one;
+   * null = its circuit is closed, and this is no trial.
+   */
   trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null;
-  /** Takes an attempt into account that goes out now: from here on its provider may be found silent. */
+  /**
+   * Takes an attempt into account that goes out now: from here on its provider may be found silent.
+   */
   begin(out: Outstanding): void;
-  /** Takes its end into account; every attempt that began has one. True = its provider was silent. */
+  /**
+   * Takes its end into account; every attempt that began has one. True = its provider was silent.
+   */
   end(out: Outstanding, ended: AttemptEnd): boolean;
   /** The provider has answered something that is no attempt of a call. */
   heard(provider: Provider, transport: Transport): void;
@@ -128,13 +192,14 @@ export interface Tracker {
   takePanicSlot(): boolean;
   freePanicSlot(): void;
   /**
-   * Takes into account what became of a provider's socket itself, without a call: moves its circuit and its limits, counts nothing. `incident` is the
-   * event behind it, which may have failed calls as well.
+   * Takes into account what became of a provider's socket itself, without a call: moves its circuit
+   * and its limits, counts nothing. `incident` is the event behind it, which may have failed calls
+   * as well.
    */
   recordSocket(provider: Provider, verdict: Verdict, incident?: object): void;
   /**
-   * Takes a probe into account: height, probe latency, wrong chain, end of a cordon; a good one makes an open circuit half-open. Never moves a success
-   * rate.
+   * Takes a probe into account: height, probe latency, wrong chain, end of a cordon; a good one
+   * makes an open circuit half-open. Never moves a success rate.
    */
   recordProbe(probe: Probe): void;
   /** From now on every head of the provider is heard, or no longer. */
@@ -148,9 +213,15 @@ export interface Tracker {
   health(provider: Provider, transport: Transport): HealthReport;
   /** A report per method with fresh observations. */
   methods(provider: Provider, transport: Transport): readonly MethodReport[];
-  /** Milliseconds until one of those who could serve a call may be asked for it; null = waiting cannot help. */
+  /**
+   * Milliseconds until one of those who could serve a call may be asked for it; null = waiting
+   * cannot help.
+   */
   waitMs(call: Call, selection: Selection): number | null;
-  /** Whether some provider may be asked: neither its circuit is open, nor is it excluded for its chain or its credentials. */
+  /**
+   * Whether some provider may be asked: neither its circuit is open, nor is it excluded for its
+   * chain or its credentials.
+   */
   isUsable(): boolean;
   /** Tells a listener until told otherwise. */
   attend(listener: Partial<TrackerListener>): () => void;
@@ -161,11 +232,29 @@ export interface Tracker {
 /** What routing a call needs of a tracker. */
 export type RoutingState = Pick<
   Tracker,
-  "set" | "plan" | "admit" | "trialPatienceMs" | "begin" | "end" | "heard" | "record" | "waitMs" | "takePanicSlot" | "freePanicSlot"
+  | "set"
+  | "plan"
+  | "admit"
+  | "trialPatienceMs"
+  | "begin"
+  | "end"
+  | "heard"
+  | "record"
+  | "waitMs"
+  | "takePanicSlot"
+  | "freePanicSlot"
 >;
 
-/** The routing state of a set; providers whose id and URL stay the same keep their health from `previous`. */
-export function createTracker(set: ProviderSet, runtime: Runtime, settings: SelectionSettings, previous?: Tracker): Tracker {
+/**
+ * The routing state of a set; providers whose id and URL stay the same keep their health from
+ * `previous`.
+ */
+export function createTracker(
+  set: ProviderSet,
+  runtime: Runtime,
+  settings: SelectionSettings,
+  previous?: Tracker,
+): Tracker {
   return new SetTracker(set, runtime, settings, previous);
 }
 
@@ -182,12 +271,24 @@ class SetTracker implements Tracker {
   #panicking = 0;
   #consensus: Consensus = { height: null, fromMs: Number.POSITIVE_INFINITY, untilMs: NEVER_MS };
 
-  constructor(set: ProviderSet, runtime: Runtime, settings: SelectionSettings, previous: Tracker | undefined) {
+  constructor(
+    set: ProviderSet,
+    runtime: Runtime,
+    settings: SelectionSettings,
+    previous: Tracker | undefined,
+  ) {
     this.set = set;
     this.#runtime = runtime;
-    this.#providerStates = set.providers.map((provider) => stationOf(provider, previous?.inherit(provider) ?? null));
-    const watched = this.#providerStates.flatMap((it) => [it.watched.http, it.watched.ws]).filter((it) => it !== null);
-    this.#silences = new SilenceWatch(runtime, watched, { silent: (channel, out) => this.#silent(channel, out), quiet: (channel) => this.#quiet(channel) });
+    this.#providerStates = set.providers.map((provider) =>
+      stationOf(provider, previous?.inherit(provider) ?? null),
+    );
+    const watched = this.#providerStates
+      .flatMap((it) => [it.watched.http, it.watched.ws])
+      .filter((it) => it !== null);
+    this.#silences = new SilenceWatch(runtime, watched, {
+      silent: (channel, out) => this.#silent(channel, out),
+      quiet: (channel) => this.#quiet(channel),
+    });
     this.#safeDraw = { settings, random: runtime.random, replaySafe: true };
     this.#unsafeDraw = { settings, random: runtime.random, replaySafe: false };
   }
@@ -198,7 +299,12 @@ class SetTracker implements Tracker {
     const draw = call.method.replaySafe ? this.#safeDraw : this.#unsafeDraw;
     if (pin !== null) {
       const providerState = this.#stationOf(pin);
-      return planOf(providerState === null ? [] : [this.#consider(providerState, question)], call, strategy, draw);
+      return planOf(
+        providerState === null ? [] : [this.#consider(providerState, question)],
+        call,
+        strategy,
+        draw,
+      );
     }
     const considered = this.#considerAll(question);
     const plan = planOf(considered, call, strategy, draw);
@@ -217,14 +323,20 @@ class SetTracker implements Tracker {
     return true;
   }
 
-  record(method: Method, attempt: Attempt, block: BlockRef = NO_BLOCK, name: string = method.name): void {
+  record(
+    method: Method,
+    attempt: Attempt,
+    block: BlockRef = NO_BLOCK,
+    name: string = method.name,
+  ): void {
     if (isKnownByName(method)) this.#recordName(name, attempt);
     const channel = this.#watchedOf(attempt);
     if (channel === null) return;
     const { breaker, cordon } = channel.health;
     recordAttempt(channel.health, method, attempt, this.#ending(block));
     this.#tell(channel, { breaker, cordon }, attempt.verdict?.category ?? "success");
-    if (channel.health.breaker !== breaker || channel.health.cordon !== cordon) this.#changed(channel, breaker, "opened");
+    if (channel.health.breaker !== breaker || channel.health.cordon !== cordon)
+      this.#changed(channel, breaker, "opened");
   }
 
   /** What an attempt says of a method that is not in the table. */
@@ -234,8 +346,10 @@ class SetTracker implements Tracker {
     if (providerState === null) return;
     if (verdict === null) {
       unlearnUnserved(providerState.unserved, name);
-      if (noteServed(this.#served, name, nowMs)) for (const other of this.#providerStates) confirmUnserved(other.unserved, name);
-    } else if (verdict.effect.kind === "learn" && verdict.effect.what === "method") learnUnserved(providerState.unserved, this.#served, name, nowMs);
+      if (noteServed(this.#served, name, nowMs))
+        for (const other of this.#providerStates) confirmUnserved(other.unserved, name);
+    } else if (verdict.effect.kind === "learn" && verdict.effect.what === "method")
+      learnUnserved(providerState.unserved, this.#served, name, nowMs);
   }
 
   trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null {
@@ -280,7 +394,8 @@ class SetTracker implements Tracker {
     if (channel === null || channel.health.heardAtMs >= sinceMs) return;
     const before = channel.unheardSinceMs;
     channel.unheardSinceMs = sinceMs;
-    // The last that may be asked is given more time: without it calls are refused that a short pause would only have delayed.
+    // The last that may be asked is given more time: without it calls are refused that a short
+    // pause would only have delayed.
     const isSecond = before !== NEVER_MS && channel.health.heardAtMs < before;
     if (!isSecond && !this.#hasOther(provider, nowMs)) return;
     const { breaker } = channel.health;
@@ -306,7 +421,8 @@ class SetTracker implements Tracker {
     const heard = { verdict, latencyMs: 0, ...(incident === undefined ? {} : { incident }) };
     recordVerdict(channel.health, methodOf("eth_subscribe"), heard, this.#ending(NO_BLOCK));
     this.#tell(channel, { breaker, cordon }, verdict.category);
-    if (channel.health.breaker !== breaker || channel.health.cordon !== cordon) this.#changed(channel, breaker, "opened");
+    if (channel.health.breaker !== breaker || channel.health.cordon !== cordon)
+      this.#changed(channel, breaker, "opened");
   }
 
   recordProbe({ provider, transport, latencyMs, result }: Probe): void {
@@ -320,18 +436,22 @@ class SetTracker implements Tracker {
     const { wrongChain } = health;
     health.wrongChain = result.chainId !== this.set.chain.chainId;
     if (health.wrongChain) {
-      if (!wrongChain) this.#tellListeners({ provider, transport, event: "cordoned", cause: "wrong_chain" });
+      if (!wrongChain)
+        this.#tellListeners({ provider, transport, event: "cordoned", cause: "wrong_chain" });
       this.#sample(providerState, null);
       if (!wrongChain) this.#tellOutage();
       return;
     }
-    if (wrongChain || health.cordon !== null) this.#tellListeners({ provider, transport, event: "cordon_lifted", cause: "probe" });
+    if (wrongChain || health.cordon !== null)
+      this.#tellListeners({ provider, transport, event: "cordon_lifted", cause: "probe" });
     health.cordon = null;
     recordGoodProbe(health, latencyMs, health.probedAtMs);
-    // A transport that nobody probes is vouched for by its neighbour: otherwise its cordon would never end.
+    // A transport that nobody probes is vouched for by its neighbour: otherwise its cordon would
+    // never end.
     const other = transport === "http" ? providerState.ws : providerState.http;
     if (other !== null && other.probedAtMs === NEVER_MS) other.cordon = null;
-    if (isHeight(result.height)) this.#sample(providerState, { height: result.height, atMs: health.probedAtMs, polled: true });
+    if (isHeight(result.height))
+      this.#sample(providerState, { height: result.height, atMs: health.probedAtMs, polled: true });
   }
 
   listen(provider: Provider, listening: boolean): void {
@@ -341,7 +461,8 @@ class SetTracker implements Tracker {
 
   recordHead(provider: Provider, height: number): void {
     const providerState = this.#stationOf(provider);
-    if (providerState === null || providerState.ws?.wrongChain === true || !isHeight(height)) return;
+    if (providerState === null || providerState.ws?.wrongChain === true || !isHeight(height))
+      return;
     providerState.pushedAtMs = this.#runtime.now();
     if (providerState.ws !== null) providerState.ws.heardAtMs = providerState.pushedAtMs;
     this.#sample(providerState, { height, atMs: providerState.pushedAtMs, polled: false });
@@ -352,17 +473,27 @@ class SetTracker implements Tracker {
   }
 
   pushesHeads(provider: Provider): boolean {
-    return this.#runtime.now() - (this.#stationOf(provider)?.pushedAtMs ?? NEVER_MS) < HEAD_FRESH_MS;
+    return (
+      this.#runtime.now() - (this.#stationOf(provider)?.pushedAtMs ?? NEVER_MS) < HEAD_FRESH_MS
+    );
   }
 
   health(provider: Provider, transport: Transport): HealthReport {
     const nowMs = this.#runtime.now();
     const providerState = this.#stationOf(provider);
     const sample = providerState?.sample ?? null;
-    const position = { height: sample?.height ?? null, lagBlocks: lagBlocks(sample, this.#head(nowMs), this.set.chain, nowMs) };
+    const position = {
+      height: sample?.height ?? null,
+      lagBlocks: lagBlocks(sample, this.#head(nowMs), this.set.chain, nowMs),
+    };
     const report = reportOf(providerState?.[transport] ?? createHealth(), position, nowMs);
     const names = providerState === null ? [] : unservedNames(providerState.unserved, nowMs);
-    return names.length === 0 ? report : { ...report, learned: { ...report.learned, methods: [...report.learned.methods, ...names] } };
+    return names.length === 0
+      ? report
+      : {
+          ...report,
+          learned: { ...report.learned, methods: [...report.learned.methods, ...names] },
+        };
   }
 
   methods(provider: Provider, transport: Transport): readonly MethodReport[] {
@@ -373,17 +504,22 @@ class SetTracker implements Tracker {
   waitMs(call: Call, selection: Selection): number | null {
     const { pin, transport } = selection;
     const question = this.#questionOf(call, selection);
-    const providerStates = pin === null ? this.#providerStates : [this.#stationOf(pin)].filter((it) => it !== null);
+    const providerStates =
+      pin === null ? this.#providerStates : [this.#stationOf(pin)].filter((it) => it !== null);
     const transports: readonly Transport[] = transport === null ? ["http", "ws"] : [transport];
     return waitOf(
-      providerStates.flatMap((providerState) => transports.map((it) => this.#awaitedOn(providerState, it, question))),
+      providerStates.flatMap((providerState) =>
+        transports.map((it) => this.#awaitedOn(providerState, it, question)),
+      ),
       call,
     );
   }
 
   isUsable(): boolean {
     const nowMs = this.#runtime.now();
-    return this.#providerStates.some(({ http, ws }) => isUsable(http, nowMs) || isUsable(ws, nowMs));
+    return this.#providerStates.some(
+      ({ http, ws }) => isUsable(http, nowMs) || isUsable(ws, nowMs),
+    );
   }
 
   attend(listener: Partial<TrackerListener>): () => void {
@@ -424,11 +560,27 @@ class SetTracker implements Tracker {
     if (health === null) return { ...ABSENT, provider, transport };
     const { call, strategy, pinned } = question;
     const { nowMs } = question.view;
-    const reason = this.#reasonAgainst(providerState, health, question, { transport, wrongChain: health.wrongChain, cordoned: health.cordon !== null });
-    const known = !pinned && needsReadings(strategy) ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs) : null;
+    const reason = this.#reasonAgainst(providerState, health, question, {
+      transport,
+      wrongChain: health.wrongChain,
+      cordoned: health.cordon !== null,
+    });
+    const known =
+      !pinned && needsReadings(strategy)
+        ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs)
+        : null;
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
     const limited = methodLimitedForMs(health, call.method, nowMs) > 0;
-    return { provider, transport, reason, reading: known, probeMs, breaker: settled(health.breaker, nowMs), limited, heardAtMs: health.heardAtMs };
+    return {
+      provider,
+      transport,
+      reason,
+      reading: known,
+      probeMs,
+      breaker: settled(health.breaker, nowMs),
+      limited,
+      heardAtMs: health.heardAtMs,
+    };
   }
 
   #reasonAgainst(
@@ -439,12 +591,26 @@ class SetTracker implements Tracker {
   ): ExclusionReason | null {
     const { nowMs } = view;
     const lag = pinned ? null : lagBlocks(providerState.sample, view.head, this.set.chain, nowMs);
-    const lacking = providerState.listening && call.block.kind === "number" && lacksBlock(providerState.sample, call.block.number, view.head, nowMs);
-    const unserved = isKnownByName(call.method) && isUnserved(providerState.unserved, call.methodName, nowMs);
+    const lacking =
+      providerState.listening &&
+      call.block.kind === "number" &&
+      lacksBlock(providerState.sample, call.block.number, view.head, nowMs);
+    const unserved =
+      isKnownByName(call.method) && isUnserved(providerState.unserved, call.methodName, nowMs);
     const { transport, wrongChain, cordoned } = excluded;
     const behind = lacking || isBehind(health, nowMs);
-    const condition = { transport, wrongChain, cordoned, behind, lagBlocks: lag, facts: health.facts, unserved };
-    return pinned ? unreachable(providerState.provider, condition) : capability(providerState.provider, call, view, condition);
+    const condition = {
+      transport,
+      wrongChain,
+      cordoned,
+      behind,
+      lagBlocks: lag,
+      facts: health.facts,
+      unserved,
+    };
+    return pinned
+      ? unreachable(providerState.provider, condition)
+      : capability(providerState.provider, call, view, condition);
   }
 
   /** When a provider could serve a call on one transport, if it can at all. */
@@ -453,15 +619,33 @@ class SetTracker implements Tracker {
     if (health === null) return { reason: "transport_missing", waitMs: 0 };
     const { nowMs } = question.view;
     // What a probe may end is waited for.
-    const reason = this.#reasonAgainst(providerState, health, question, { transport, wrongChain: false, cordoned: false });
-    const excluded = health.cordon === null ? (health.wrongChain ? this.set.probeIntervalMs : 0) : CORDON_PROBE_MS;
-    const untilProbeMs = excluded === 0 ? 0 : Math.max(LEAST_WAIT_MS, health.probedAtMs + excluded - nowMs);
-    return { reason, waitMs: Math.max(untilProbeMs, circuitWaitMs(settled(health.breaker, nowMs), patienceMs(health, question.call.method), nowMs)) };
+    const reason = this.#reasonAgainst(providerState, health, question, {
+      transport,
+      wrongChain: false,
+      cordoned: false,
+    });
+    const excluded =
+      health.cordon === null ? (health.wrongChain ? this.set.probeIntervalMs : 0) : CORDON_PROBE_MS;
+    const untilProbeMs =
+      excluded === 0 ? 0 : Math.max(LEAST_WAIT_MS, health.probedAtMs + excluded - nowMs);
+    return {
+      reason,
+      waitMs: Math.max(
+        untilProbeMs,
+        circuitWaitMs(
+          settled(health.breaker, nowMs),
+          patienceMs(health, question.call.method),
+          nowMs,
+        ),
+      ),
+    };
   }
 
   #stationOf(provider: Provider): ProviderState | null {
     const providerState = this.#providerStates[provider.index];
-    return providerState !== undefined && providerState.provider.id === provider.id ? providerState : this.inherit(provider);
+    return providerState !== undefined && providerState.provider.id === provider.id
+      ? providerState
+      : this.inherit(provider);
   }
 
   #healthOf(provider: Provider, transport: Transport): Health | null {
@@ -479,18 +663,31 @@ class SetTracker implements Tracker {
     return this.#consensus.height;
   }
 
-  #watchedOf({ provider, transport }: Pick<Attempt, "provider" | "transport">): WatchedChannel | null {
+  #watchedOf({
+    provider,
+    transport,
+  }: Pick<Attempt, "provider" | "transport">): WatchedChannel | null {
     return this.#stationOf(provider)?.watched[transport] ?? null;
   }
 
   #ending(block: BlockRef): AttemptEnding {
-    return { block, head: this.#consensus.height, nowMs: this.#runtime.now(), random: this.#runtime.random };
+    return {
+      block,
+      head: this.#consensus.height,
+      nowMs: this.#runtime.now(),
+      random: this.#runtime.random,
+    };
   }
 
   /** An attempt of a caller has met silence for longer than usual, and is still out. */
   #silent(channel: WatchedChannel, out: Outstanding): void {
     const { breaker } = channel.health;
-    out.counted = recordSilence(channel.health, out.caller.key, this.#runtime.now() - out.startedAtMs, this.#ending(NO_BLOCK));
+    out.counted = recordSilence(
+      channel.health,
+      out.caller.key,
+      this.#runtime.now() - out.startedAtMs,
+      this.#ending(NO_BLOCK),
+    );
     this.#tell(channel, { breaker, cordon: channel.health.cordon }, "silence");
     if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
   }
@@ -499,15 +696,23 @@ class SetTracker implements Tracker {
     const nowMs = this.#runtime.now();
     if (nowMs - channel.askedAtMs < ASK_EVERY_MS) return;
     channel.askedAtMs = nowMs;
-    for (const listener of [...this.#listeners]) listener.quiet?.(channel.provider, channel.transport);
+    for (const listener of [...this.#listeners])
+      listener.quiet?.(channel.provider, channel.transport);
   }
 
   /** Tells what a record has changed of a channel that was like `before`. */
-  #tell({ provider, transport, health }: WatchedChannel, before: Pick<Health, "breaker" | "cordon">, cause: string): void {
+  #tell(
+    { provider, transport, health }: WatchedChannel,
+    before: Pick<Health, "breaker" | "cordon">,
+    cause: string,
+  ): void {
     const [was, is] = [before.breaker.kind, health.breaker.kind];
-    if (is === "open" && was !== "open") this.#tellListeners({ provider, transport, event: "circuit_opened", cause });
-    if (is === "closed" && was !== "closed") this.#tellListeners({ provider, transport, event: "circuit_closed", cause });
-    if (health.cordon !== null && before.cordon === null) this.#tellListeners({ provider, transport, event: "cordoned", cause: health.cordon });
+    if (is === "open" && was !== "open")
+      this.#tellListeners({ provider, transport, event: "circuit_opened", cause });
+    if (is === "closed" && was !== "closed")
+      this.#tellListeners({ provider, transport, event: "circuit_closed", cause });
+    if (health.cordon !== null && before.cordon === null)
+      this.#tellListeners({ provider, transport, event: "cordoned", cause: health.cordon });
   }
 
   #tellListeners(change: HealthChange): void {
@@ -530,19 +735,35 @@ class SetTracker implements Tracker {
 
   /** Whether a provider other than this one may be asked. */
   #hasOther({ id }: Provider, nowMs: number): boolean {
-    return this.#providerStates.some(({ provider, http, ws }) => provider.id !== id && (isUsable(http, nowMs) || isUsable(ws, nowMs)));
+    return this.#providerStates.some(
+      ({ provider, http, ws }) =>
+        provider.id !== id && (isUsable(http, nowMs) || isUsable(ws, nowMs)),
+    );
   }
 
-  /** Whether all circuits are open of those providers that may be asked at all, and there is such a one. */
+  /**
+   * Whether all circuits are open of those providers that may be asked at all, and there is such a
+   * one.
+   */
   #allOpen(nowMs: number): boolean {
-    const askable = this.#providerStates.flatMap(({ http, ws }) => [http, ws]).filter((it) => it !== null && !it.wrongChain && it.cordon === null);
-    return askable.length > 0 && askable.every((it) => it !== null && settled(it.breaker, nowMs).kind === "open");
+    const askable = this.#providerStates
+      .flatMap(({ http, ws }) => [http, ws])
+      .filter((it) => it !== null && !it.wrongChain && it.cordon === null);
+    return (
+      askable.length > 0 &&
+      askable.every((it) => it !== null && settled(it.breaker, nowMs).kind === "open")
+    );
   }
 
-  /** A new sample, or that the old one was worth nothing; either way the consensus is to be found anew. */
+  /**
+   * A new sample, or that the old one was worth nothing; either way the consensus is to be found
+   * anew.
+   */
   #sample(providerState: ProviderState, sample: HeadSample | null): void {
     providerState.sample = sample;
-    if (sample !== null) for (const health of [providerState.http, providerState.ws]) if (health !== null) health.behindAtMs = NEVER_MS;
+    if (sample !== null)
+      for (const health of [providerState.http, providerState.ws])
+        if (health !== null) health.behindAtMs = NEVER_MS;
     this.#consensus = { ...this.#consensus, untilMs: NEVER_MS };
   }
 }
@@ -560,7 +781,8 @@ function stationOf(provider: Provider, before: ProviderState | null): ProviderSt
       http: watchedOf({ provider, transport: "http" }, httpHealth, before),
       ws: watchedOf({ provider, transport: "ws" }, wsHealth, before),
     },
-    unserved: http === null && ws === null ? createUnserved() : (before?.unserved ?? createUnserved()),
+    unserved:
+      http === null && ws === null ? createUnserved() : (before?.unserved ?? createUnserved()),
     sample: http === null && ws === null ? null : (before?.sample ?? null),
     listening: false,
     pushedAtMs: NEVER_MS,
@@ -570,21 +792,35 @@ function stationOf(provider: Provider, before: ProviderState | null): ProviderSt
 const FRESH = { out: null, askedAtMs: NEVER_MS, unheardSinceMs: NEVER_MS } as const;
 
 /** What is out on a provider stays out on its successor with the same health. */
-function watchedOf(channel: Channel, health: Health | null, before: ProviderState | null): WatchedChannel | null {
+function watchedOf(
+  channel: Channel,
+  health: Health | null,
+  before: ProviderState | null,
+): WatchedChannel | null {
   if (health === null) return null;
   const known = before?.watched[channel.transport] ?? null;
   const { out, askedAtMs, unheardSinceMs } = known?.health === health ? known : FRESH;
-  return { ...channel, health, out: out ?? new AttemptsOut<Outstanding>(), askedAtMs, unheardSinceMs };
+  return {
+    ...channel,
+    health,
+    out: out ?? new AttemptsOut<Outstanding>(),
+    askedAtMs,
+    unheardSinceMs,
+  };
 }
 
 /** How long a trial may keep its caller waiting: as long as answers to such calls usually take. */
 function patienceMs(health: Health, method: Method): number {
-  return Math.min(LONGEST_TRIAL_MS, Math.max(SHORTEST_TRIAL_MS, usualMs(health.latency, method, 0.95) ?? LONGEST_TRIAL_MS));
+  return Math.min(
+    LONGEST_TRIAL_MS,
+    Math.max(SHORTEST_TRIAL_MS, usualMs(health.latency, method, 0.95) ?? LONGEST_TRIAL_MS),
+  );
 }
 
 /** How long until a circuit lets somebody through. */
 function circuitWaitMs(breaker: Breaker, trialMs: number, nowMs: number): number {
-  if (breaker.kind === "half_open" && breaker.trialAtMs !== null) return Math.max(LEAST_WAIT_MS, breaker.trialAtMs + trialMs - nowMs);
+  if (breaker.kind === "half_open" && breaker.trialAtMs !== null)
+    return Math.max(LEAST_WAIT_MS, breaker.trialAtMs + trialMs - nowMs);
   return openRemainingMs(breaker, nowMs);
 }
 
@@ -600,7 +836,12 @@ const CORDON_PROBE_MS = 120_000;
 const LEAST_WAIT_MS = 100;
 
 function isUsable(health: Health | null, nowMs: number): boolean {
-  return health !== null && !health.wrongChain && health.cordon === null && settled(health.breaker, nowMs).kind !== "open";
+  return (
+    health !== null &&
+    !health.wrongChain &&
+    health.cordon === null &&
+    settled(health.breaker, nowMs).kind !== "open"
+  );
 }
 
 /** What is to be known of each provider for one plan. */
@@ -612,4 +853,11 @@ interface Question {
   readonly transport: Transport | null;
 }
 
-const ABSENT = { reason: "transport_missing", reading: null, probeMs: null, breaker: CLOSED, limited: false, heardAtMs: NEVER_MS } as const;
+const ABSENT = {
+  reason: "transport_missing",
+  reading: null,
+  probeMs: null,
+  breaker: CLOSED,
+  limited: false,
+  heardAtMs: NEVER_MS,
+} as const;

@@ -1,4 +1,5 @@
-// How an answer that is passed on gets on: a least rate while it is read, and a time by which it ends. Knows no connection and no bytes.
+// How an answer that is passed on gets on: a least rate while it is read, and a time by which it
+// ends. Knows no connection and no bytes.
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 
@@ -10,7 +11,10 @@ const TOTAL_DEADLINES = 10;
 /** While nothing is read, how often is looked whether it goes on. */
 const PAUSED_LOOK_MS = 1_000;
 
-/** Why an answer is cut off; `byReader`: its reader has not taken what lay ready, at the end or for most of the time. */
+/**
+ * Why an answer is cut off; `byReader`: its reader has not taken what lay ready, at the end or for
+ * most of the time.
+ */
 export type CutOff = (message: string, byReader: boolean) => void;
 
 /** What paces are kept with. */
@@ -19,7 +23,10 @@ export interface Clock {
   readonly timerWheel: TimerWheel;
 }
 
-/** The watch over one answer, from its first byte that is passed on. A slow reader, for whom reading is paused, is not the provider's fault. */
+/**
+ * The watch over one answer, from its first byte that is passed on. A slow reader, for whom reading
+ * is paused, is not the provider's fault.
+ */
 export class AnswerPace {
   readonly #clock: Clock;
   readonly #totalMs: number;
@@ -75,10 +82,12 @@ export class AnswerPace {
       this.pause();
     }
     const tookMs = nowMs - this.#startedAtMs;
-    if (tookMs >= this.#totalMs) return this.#cutOff("the answer took too long", isPaused || 2 * this.#pausedMs > tookMs);
+    if (tookMs >= this.#totalMs)
+      return this.#cutOff("the answer took too long", isPaused || 2 * this.#pausedMs > tookMs);
     const readMs = nowMs - this.#windowAtMs - this.#windowPausedMs;
     if (readMs >= WINDOW_MS) {
-      if (this.#windowBytes < readMs * LEAST_BYTES_PER_MS) return this.#cutOff("the answer came too slowly", false);
+      if (this.#windowBytes < readMs * LEAST_BYTES_PER_MS)
+        return this.#cutOff("the answer came too slowly", false);
       this.#windowAtMs = nowMs;
       this.#windowBytes = 0;
       this.#windowPausedMs = 0;

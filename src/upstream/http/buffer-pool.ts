@@ -1,19 +1,31 @@
-// Memory for answers. Long ones lie in large buffers that are used again once nobody reads them any more, each given back exactly once: whoever still has one
-// after that has nothing, since its memory moves on. All connections read into one scratch buffer, from which short answers are copied to slabs that are never
-// used again. Knows nothing of what the bytes say.
+// Memory for answers. Long ones lie in large buffers that are used again once nobody reads them any
+// more, each given back exactly once: whoever still has one after that has nothing, since its
+// memory moves on. All connections read into one scratch buffer, from which short answers are
+// copied to slabs that are never used again. Knows nothing of what the bytes say.
 import type { BorrowedBuffer } from "../transport.ts";
 
-/** Size of a buffer: long answers are read in large pieces, since each write to the caller may have to wake it. */
+/**
+ * Size of a buffer: long answers are read in large pieces, since each write to the caller may have
+ * to wake it.
+ */
 export const BUFFER_BYTES = 135_168;
-/** What lies in the scratch buffer is read, or copied, before the next read. An answer of 64 KiB fits, with its head; a read of it beside so much fits a buffer. */
+/**
+ * What lies in the scratch buffer is read, or copied, before the next read. An answer of 64 KiB
+ * fits, with its head; a read of it beside so much fits a buffer.
+ */
 const SCRATCH_BYTES = 66_560;
 /** Free bytes before an answer in its memory: what sends it on writes its own head there. */
 export const HEADROOM_BYTES = 1_024;
-/** Answers up to this size are copied to a slab: that costs less than keeping account of a buffer. */
+/**
+ * Answers up to this size are copied to a slab: that costs less than keeping account of a buffer.
+ */
 export const SLAB_ANSWER_BYTES = 4_096;
 const SLAB_BYTES = 65_536;
 const MAX_SPARE = 64;
-/** Buffers that may be out before whole answers are copied rather than left in one: a slow caller then holds no more than its answer. */
+/**
+ * Buffers that may be out before whole answers are copied rather than left in one: a slow caller
+ * then holds no more than its answer.
+ */
 const MAX_LENT = 64;
 
 /** The buffers of one process or test. */
@@ -70,8 +82,9 @@ export class BufferPool implements BorrowedBuffer {
   }
 
   /**
-   * Takes back the buffer that `part` lies in. Memory that is not of this pool, or is back already, is left alone. What was given back is empty from here
-   * on, so that no mistake shows one answer's bytes to the reader of another.
+   * Takes back the buffer that `part` lies in. Memory that is not of this pool, or is back already,
+   * is left alone. What was given back is empty from here on, so that no mistake shows one answer's
+   * bytes to the reader of another.
    */
   recycle(part: Buffer): void {
     const memory = part.buffer;

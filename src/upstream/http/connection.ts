@@ -1,4 +1,5 @@
-// One keep-alive HTTP/1.1 connection: one request at a time, its answer read strictly. What leaves a doubt about framing ends the connection.
+// One keep-alive HTTP/1.1 connection: one request at a time, its answer read strictly. What leaves
+// a doubt about framing ends the connection.
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
 import type { BufferPool } from "./buffer-pool.ts";
@@ -11,7 +12,10 @@ export interface DispatchControl {
   resume(): void;
 }
 
-/** A request body of which the text from `idStart` to `idEnd` is replaced by `id` (ASCII) when it is written. */
+/**
+ * A request body of which the text from `idStart` to `idEnd` is replaced by `id` (ASCII) when it is
+ * written.
+ */
 export interface RequestBody {
   readonly bytes: Buffer;
   readonly id: string;
@@ -19,13 +23,19 @@ export interface RequestBody {
   readonly idEnd: number;
 }
 
-/** Hears one answer: the part of undici's dispatch handler that is used here, and one question more. */
+/**
+ * Hears one answer: the part of undici's dispatch handler that is used here, and one question more.
+ */
 export interface AnswerHandler {
   onRequestStart(controller: DispatchControl): void;
-  onResponseStart(controller: DispatchControl, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void;
+  onResponseStart(
+    controller: DispatchControl,
+    status: number,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): void;
   /**
-   * It may keep chunks: from the next read on they lie in memory of their own. Otherwise a chunk is valid during the call alone.
-   * Read after each call.
+   * It may keep chunks: from the next read on they lie in memory of their own. Otherwise a chunk is
+   * valid during the call alone. Read after each call.
    */
   readonly keepsChunks: boolean;
   /** The request waits for a connection that others use; no longer, once one has taken it. */
@@ -33,17 +43,23 @@ export interface AnswerHandler {
   /** Nobody waits for the answer any more, so that the request need not be sent. */
   readonly abandoned: boolean;
   /**
-   * True = done with the chunk. Otherwise, where `keepsChunks`, it is kept, and handed back with `recycle` once.
-   * `last`: the body ends with this chunk, and `onResponseEnd` follows at once.
+   * True = done with the chunk. Otherwise, where `keepsChunks`, it is kept, and handed back with
+   * `recycle` once. `last`: the body ends with this chunk, and `onResponseEnd` follows at once.
    */
   onResponseData(controller: DispatchControl, chunk: Buffer, last?: boolean): boolean;
-  /** Asked when the answer is complete, before `onResponseEnd`: false = it is not the answer to this request, and nothing more may come from this connection. */
+  /**
+   * Asked when the answer is complete, before `onResponseEnd`: false = it is not the answer to this
+   * request, and nothing more may come from this connection.
+   */
   onResponseComplete(): boolean;
   onResponseEnd(): void;
   onResponseError(controller: DispatchControl | null, error: Error): void;
 }
 
-/** What a connection finds at home: where to connect, memory to read into, and somebody to tell how it fares. */
+/**
+ * What a connection finds at home: where to connect, memory to read into, and somebody to tell how
+ * it fares.
+ */
 export interface PoolHooks {
   readonly options: {
     readonly host: string;
@@ -91,7 +107,10 @@ export class Http1Connection implements DispatchControl {
   #interimHeads = 0;
   #keepAlive = true;
   #idleMs = IDLE_MS;
-  /** The buffer that is read into, of this connection alone; null = the scratch buffer, since nobody keeps what is read. */
+  /**
+   * The buffer that is read into, of this connection alone; null = the scratch buffer, since nobody
+   * keeps what is read.
+   */
   #reading: Buffer | null = null;
   /** The buffer that was read into was kept: the next read needs another. */
   #given = false;
@@ -107,16 +126,24 @@ export class Http1Connection implements DispatchControl {
       port,
       noDelay: true,
       ...(lookup === null ? {} : { lookup }),
-      onread: { buffer: () => this.#nextBuffer(), callback: (bytes, buffer) => this.#read(bytes, buffer) },
+      onread: {
+        buffer: () => this.#nextBuffer(),
+        callback: (bytes, buffer) => this.#read(bytes, buffer),
+      },
     });
-    this.#socket.setTimeout(connectTimeoutMs, () => this.abort(coded("no connection in time", "ETIMEDOUT")));
+    this.#socket.setTimeout(connectTimeoutMs, () =>
+      this.abort(coded("no connection in time", "ETIMEDOUT")),
+    );
     this.#socket.once("connect", () => this.#connected());
     this.#socket.on("error", (error) => this.#lost(error));
     this.#socket.on("end", () => this.#ended());
     this.#socket.on("close", () => this.#lost(coded("the connection was closed", "ECONNRESET")));
   }
 
-  /** Sends a request; false = its handler gave it up while it waited: nothing was sent, and the connection is as free as before. */
+  /**
+   * Sends a request; false = its handler gave it up while it waited: nothing was sent, and the
+   * connection is as free as before.
+   */
   ask(head: string, body: RequestBody, handler: AnswerHandler): boolean {
     this.#handler = handler;
     handler.queued = false;
@@ -155,7 +182,8 @@ export class Http1Connection implements DispatchControl {
     const handler = this.#handler;
     this.#unsent = null;
     this.#socket.setTimeout(0);
-    if (unsent !== null && handler !== null && !this.ask(unsent.head, unsent.body, handler)) this.#rest();
+    if (unsent !== null && handler !== null && !this.ask(unsent.head, unsent.body, handler))
+      this.#rest();
   }
 
   #write(head: string, body: RequestBody): void {
@@ -178,7 +206,10 @@ export class Http1Connection implements DispatchControl {
     if (text !== "") this.#socket.write(text, "latin1");
   }
 
-  /** The memory of the next read: the scratch buffer, or one of its own for a handler that keeps chunks. */
+  /**
+   * The memory of the next read: the scratch buffer, or one of its own for a handler that keeps
+   * chunks.
+   */
   #nextBuffer(): Buffer {
     const { buffers } = this.#home;
     const own = this.#handler?.keepsChunks === true;
@@ -202,7 +233,8 @@ export class Http1Connection implements DispatchControl {
 
   #take(arrived: Buffer): void {
     // Nobody answers a request that has not wholly left: these bytes belong to something else.
-    if (this.#unwritten !== "" || this.#socket.writableLength > 0) return this.#lost(coded("bytes before the request was written", "EPROTO"));
+    if (this.#unwritten !== "" || this.#socket.writableLength > 0)
+      return this.#lost(coded("bytes before the request was written", "EPROTO"));
     let bytes = arrived;
     while (bytes.length > 0) {
       switch (this.#phase) {
@@ -236,11 +268,13 @@ export class Http1Connection implements DispatchControl {
       this.#partial = Buffer.from(bytes);
       return NOTHING;
     }
-    const head = end === -1 || end > MAX_HEAD_BYTES ? null : this.#readHead(bytes.toString("latin1", 0, end));
+    const head =
+      end === -1 || end > MAX_HEAD_BYTES ? null : this.#readHead(bytes.toString("latin1", 0, end));
     const handler = this.#handler;
     if (head === null || handler === null) return this.#malformed();
     const rest = bytes.subarray(end + 4);
-    if (head.status < 200) return ++this.#interimHeads > MAX_INTERIM_HEADS ? this.#malformed() : rest;
+    if (head.status < 200)
+      return ++this.#interimHeads > MAX_INTERIM_HEADS ? this.#malformed() : rest;
     this.#keepAlive = head.keepAlive;
     this.#idleMs = head.idleMs ?? IDLE_MS;
     this.#enterBody(head);
@@ -284,12 +318,16 @@ export class Http1Connection implements DispatchControl {
     return rest;
   }
 
-  /** Hands on what one read brought of the body: as it lies, but as a copy to a handler that may keep what lies in the scratch buffer. */
+  /**
+   * Hands on what one read brought of the body: as it lies, but as a copy to a handler that may
+   * keep what lies in the scratch buffer.
+   */
   #give(part: Buffer, last: boolean): void {
     const handler = this.#handler;
     if (handler === null) return;
     if (!handler.keepsChunks) handler.onResponseData(this, part, last);
-    else if (this.#reading !== null && part.buffer === this.#reading.buffer) this.#given = !handler.onResponseData(this, part, last);
+    else if (this.#reading !== null && part.buffer === this.#reading.buffer)
+      this.#given = !handler.onResponseData(this, part, last);
     else this.#giveCopy(handler, part, last);
   }
 

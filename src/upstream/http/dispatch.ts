@@ -1,9 +1,26 @@
-// One request to a provider over HTTP and its answer, read only as far as the JSON-RPC envelope: a whole result, a long one that is passed on
-// while it arrives, or a failure. Knows nothing of connections but how to steer its own.
+// One request to a provider over HTTP and its answer, read only as far as the JSON-RPC envelope: a
+// whole result, a long one that is passed on while it arrives, or a failure. Knows nothing of
+// connections but how to steer its own.
 import { isUtf8 } from "node:buffer";
-import { type Answer, type ResultAnswer, readAnswer, readAnswerHead, readAnswerTail, readError, readLongResult, TAIL_BYTES } from "../../core/rpc/answer.ts";
+import {
+  type Answer,
+  type ResultAnswer,
+  readAnswer,
+  readAnswerHead,
+  readAnswerTail,
+  readError,
+  readLongResult,
+  TAIL_BYTES,
+} from "../../core/rpc/answer.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
-import type { AnswerListener, AnswerStream, BorrowedBuffer, Dispatch, Room, StreamSink } from "../transport.ts";
+import type {
+  AnswerListener,
+  AnswerStream,
+  BorrowedBuffer,
+  Dispatch,
+  Room,
+  StreamSink,
+} from "../transport.ts";
 import { AnswerPace, type Clock } from "./answer-pace.ts";
 import { type BufferPool, HEADROOM_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
 import type { AnswerHandler, DispatchControl } from "./connection.ts";
@@ -26,7 +43,10 @@ export interface ExpectedAnswer {
   readonly room: Room;
   /** Of its method. */
   readonly deadlineMs: number;
-  /** Told that an answer came which belongs to something else, by whoever was not asked before the connection was used again. */
+  /**
+   * Told that an answer came which belongs to something else, by whoever was not asked before the
+   * connection was used again.
+   */
   readonly distrust: () => void;
 }
 
@@ -88,7 +108,12 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   /** What a complete answer is; null = none is here, or it flows. */
   #answer: Answer | null = null;
 
-  constructor(expected: ExpectedAnswer, listener: AnswerListener, limits: AnswerLimits, parts: AnswerParts) {
+  constructor(
+    expected: ExpectedAnswer,
+    listener: AnswerListener,
+    limits: AnswerLimits,
+    parts: AnswerParts,
+  ) {
     this.#parts = parts;
     this.#buffers = parts.buffers;
     this.#expected = expected;
@@ -111,16 +136,26 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     else this.sent = true;
   }
 
-  onResponseStart(_controller: DispatchControl, status: number, headers: Record<string, string | string[] | undefined>): void {
+  onResponseStart(
+    _controller: DispatchControl,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
     if (status < 200) return;
     this.#status = status;
     if (status >= 300) this.#mostBytes = MAX_ERROR_BYTES;
-    const { "retry-after": retryAfter, "content-length": length, "content-encoding": encoding } = headers;
+    const {
+      "retry-after": retryAfter,
+      "content-length": length,
+      "content-encoding": encoding,
+    } = headers;
     this.#retryAfter = typeof retryAfter === "string" ? retryAfter : null;
     this.#encoded = encoding !== undefined && encoding !== "identity";
     this.bodyBytes = typeof length === "string" && LENGTH.test(length) ? Number(length) : null;
-    if (this.bodyBytes !== null && this.bodyBytes > this.#limits.maxAnswerBytes) return this.#fail("body", "the answer is too long");
-    if (this.bodyBytes !== null && this.bodyBytes > STREAM_FROM_BYTES) this.#decideAtBytes = LONG_HEAD_BYTES;
+    if (this.bodyBytes !== null && this.bodyBytes > this.#limits.maxAnswerBytes)
+      return this.#fail("body", "the answer is too long");
+    if (this.bodyBytes !== null && this.bodyBytes > STREAM_FROM_BYTES)
+      this.#decideAtBytes = LONG_HEAD_BYTES;
   }
 
   onResponseData(_controller: DispatchControl, chunk: Buffer, last = false): boolean {
@@ -156,13 +191,20 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     if (this.#controller !== null && !this.onResponseComplete()) this.#expected.distrust();
     if (this.#state === "flowing") this.#endFlow();
     else if (this.#state === "held") this.#ending = () => this.#endFlow();
-    else if (this.#state === "waiting" && this.#answer !== null) this.#tell(this.#body(), this.#answer);
+    else if (this.#state === "waiting" && this.#answer !== null)
+      this.#tell(this.#body(), this.#answer);
   }
 
   onResponseError(_controller: DispatchControl | null, error: Error): void {
     this.#release();
-    if (this.#state === "waiting") this.#fail(this.sent ? "network" : "unsent", describe(error), isCrowded(error) ? { crowded: true } : { incident: error });
-    else if (this.#state === "held") this.#ending = () => this.#break("the provider's answer broke off");
+    if (this.#state === "waiting")
+      this.#fail(
+        this.sent ? "network" : "unsent",
+        describe(error),
+        isCrowded(error) ? { crowded: true } : { incident: error },
+      );
+    else if (this.#state === "held")
+      this.#ending = () => this.#break("the provider's answer broke off");
     else if (this.#state === "flowing") this.#break("the provider's answer broke off");
   }
 
@@ -198,13 +240,17 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     if (this.#state !== "held") return;
     this.#sink = sink;
     this.#state = "flowing";
-    const pieces = [...(this.#gathered === null ? [] : [this.#gathered.bytes.subarray(this.head.length)]), ...this.#late];
+    const pieces = [
+      ...(this.#gathered === null ? [] : [this.#gathered.bytes.subarray(this.head.length)]),
+      ...this.#late,
+    ];
     this.#passed = this.head.length;
     this.#gathered = null;
     this.#late = [];
     this.#stopped = false;
     for (const [at, piece] of pieces.entries()) {
-      if (this.#pass(piece, this.#complete && at === pieces.length - 1)) this.#buffers.recycle(piece);
+      if (this.#pass(piece, this.#complete && at === pieces.length - 1))
+        this.#buffers.recycle(piece);
     }
     if (!this.#stopped) this.resume();
     this.#ending?.();
@@ -223,10 +269,14 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     if (!this.#gathered.add(chunk, this.bodyBytes, counted)) return this.#fail("no_room", NO_ROOM);
     this.#complete = last;
     // What is complete is told whole: it can still fail over.
-    if (!last && !this.#decided && this.#size >= this.#decideAtBytes) this.#decide(this.#gathered.bytes);
+    if (!last && !this.#decided && this.#size >= this.#decideAtBytes)
+      this.#decide(this.#gathered.bytes);
   }
 
-  /** Enough has arrived to decide whether this is a result, and whether it is passed on while it arrives. */
+  /**
+   * Enough has arrived to decide whether this is a result, and whether it is passed on while it
+   * arrives.
+   */
   #decide(first: Buffer): void {
     this.#decided = true;
     if (this.#encoded) return this.#fail("body", COMPRESSED);
@@ -246,14 +296,17 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#opening = first[head.start] ?? 0;
     this.#state = "held";
     this.#gathered?.vacate();
-    this.#pace = new AnswerPace(this.#parts, this.#expected.deadlineMs, (message, byReader) => this.#cutOff(message, byReader));
+    this.#pace = new AnswerPace(this.#parts, this.#expected.deadlineMs, (message, byReader) =>
+      this.#cutOff(message, byReader),
+    );
     this.#listener.stream(this);
     if (this.#state === "held") this.pause();
   }
 
   /**
-   * Passes on what cannot belong to the tail; the last bytes are held back until the answer has ended: as a copy, or where they lie when the answer
-   * is known to end with them. True = done with the chunk.
+   * Passes on what cannot belong to the tail; the last bytes are held back until the answer has
+   * ended: as a copy, or where they lie when the answer is known to end with them. True = done with
+   * the chunk.
    */
   #pass(chunk: Buffer, last: boolean): boolean {
     if (this.#size > this.#limits.maxAnswerBytes) {
@@ -269,7 +322,8 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
       return false;
     }
     this.#passed += chunk.length;
-    if (this.bodyBytes !== null && this.#passed <= this.bodyBytes - TAIL_BYTES) return this.#sink?.data(chunk, true) ?? true;
+    if (this.bodyBytes !== null && this.#passed <= this.bodyBytes - TAIL_BYTES)
+      return this.#sink?.data(chunk, true) ?? true;
     const cut = chunk.length - TAIL_BYTES;
     if (cut >= 0) {
       if (this.#held.length > 0) this.#sink?.data(this.#held, false);
@@ -286,8 +340,16 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   #endFlow(): void {
     if (this.bodyBytes !== null && this.#size !== this.bodyBytes) return this.#break(WRONG_LENGTH);
     const last = this.#last ?? EMPTY;
-    const tail = last.length >= TAIL_BYTES ? last.subarray(-TAIL_BYTES) : Buffer.concat([this.#held, last]).subarray(-TAIL_BYTES);
-    const end = readAnswerTail(tail, { idAt: this.idAt, hasVersion: this.#hasVersion }, this.#expected.wireId, this.#opening);
+    const tail =
+      last.length >= TAIL_BYTES
+        ? last.subarray(-TAIL_BYTES)
+        : Buffer.concat([this.#held, last]).subarray(-TAIL_BYTES);
+    const end = readAnswerTail(
+      tail,
+      { idAt: this.idAt, hasVersion: this.#hasVersion },
+      this.#expected.wireId,
+      this.#opening,
+    );
     if (end === null) return this.#break("the provider's answer does not end as a JSON-RPC answer");
     const fromEnd = tail.length - end.resultEnd;
     this.#state = "over";
@@ -366,9 +428,11 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     const gathered = this.#gathered;
     this.#gathered = null;
     const { mayStream } = this.#expected;
-    if (gathered === null) return this.#listener.result(body, answer, mayStream ? NO_LENDER : undefined);
+    if (gathered === null)
+      return this.#listener.result(body, answer, mayStream ? NO_LENDER : undefined);
     gathered.vacate();
-    if (mayStream && this.#buffers.mayLend) return this.#listener.result(body, answer, this.#buffers);
+    if (mayStream && this.#buffers.mayLend)
+      return this.#listener.result(body, answer, this.#buffers);
     this.#listener.result(gathered.keep(), answer);
   }
 
@@ -378,7 +442,10 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     const error = readError(kept);
     this.#state = "over";
     this.#letGo();
-    this.#listener.failed({ kind: "error", httpStatus: this.#status, retryAfter: this.#retryAfter, ...error }, owned ? kept : null);
+    this.#listener.failed(
+      { kind: "error", httpStatus: this.#status, retryAfter: this.#retryAfter, ...error },
+      owned ? kept : null,
+    );
   }
 
   #release(): void {
@@ -387,9 +454,24 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     onOver();
   }
 
-  #fail(kind: Failure["kind"], message: string, about: Pick<Failure, "crowded" | "incident"> = {}): void {
+  #fail(
+    kind: Failure["kind"],
+    message: string,
+    about: Pick<Failure, "crowded" | "incident"> = {},
+  ): void {
     this.cancel();
-    this.#listener.failed({ kind, httpStatus: this.#status, retryAfter: this.#retryAfter, code: null, message, data: null, ...about }, null);
+    this.#listener.failed(
+      {
+        kind,
+        httpStatus: this.#status,
+        retryAfter: this.#retryAfter,
+        code: null,
+        message,
+        data: null,
+        ...about,
+      },
+      null,
+    );
   }
 }
 
@@ -402,7 +484,10 @@ const CANCELLED = new Error("cancelled");
 const MAX_ERROR_BYTES = 1_048_576;
 const EMPTY_BODY = "the body is empty";
 const LENGTH = /^\d{1,15}$/;
-/** The caller has been told this length: more bytes would be taken for the beginning of its next answer. */
+/**
+ * The caller has been told this length: more bytes would be taken for the beginning of its next
+ * answer.
+ */
 const WRONG_LENGTH = "the provider's answer is not as long as it said";
 const OTHER_ID = "the answer carries another id";
 const NO_ROOM = "there is no room in memory for the answer";
@@ -420,6 +505,10 @@ function isCrowded(error: Error & { readonly code?: unknown }): boolean {
 /** The kind of a network error without anything of the address it was for. */
 function describe(error: Error & { readonly code?: unknown; readonly cause?: unknown }): string {
   const cause = error.cause instanceof Error ? describe(error.cause) : "";
-  const calm = /ENHANCE_YOUR_CALM|(?:GOAWAY.*|closed with error )code 11\b/.test(error.message) ? "ENHANCE_YOUR_CALM" : "";
-  return [typeof error.code === "string" ? error.code : error.name, calm, cause].filter(Boolean).join(" ");
+  const calm = /ENHANCE_YOUR_CALM|(?:GOAWAY.*|closed with error )code 11\b/.test(error.message)
+    ? "ENHANCE_YOUR_CALM"
+    : "";
+  return [typeof error.code === "string" ? error.code : error.name, calm, cause]
+    .filter(Boolean)
+    .join(" ");
 }

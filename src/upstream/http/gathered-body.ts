@@ -1,4 +1,5 @@
-// The bytes of one answer in one piece, while they arrive: in a pooled buffer at first, in memory of its own once it is longer than that.
+// The bytes of one answer in one piece, while they arrive: in a pooled buffer at first, in memory
+// of its own once it is longer than that.
 import { FREE_BYTES, type Room } from "../transport.ts";
 import { BUFFER_BYTES, type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
 
@@ -20,14 +21,17 @@ export class GatheredBody {
     this.#buffer = buffers.take();
   }
 
-  /** All of it so far, where it lies, behind `HEADROOM_BYTES` that are free: valid until the next call of `add` or `release`. */
+  /**
+   * All of it so far, where it lies, behind `HEADROOM_BYTES` that are free: valid until the next
+   * call of `add` or `release`.
+   */
   get bytes(): Buffer {
     return this.#buffer.subarray(HEADROOM_BYTES, HEADROOM_BYTES + this.#size);
   }
 
   /**
-   * Copies more of it. `expectedBytes`: how long it says it will be; null = it does not say. `counted`: it is kept until it is whole, and needs room.
-   * False = there is no room for more.
+   * Copies more of it. `expectedBytes`: how long it says it will be; null = it does not say.
+   * `counted`: it is kept until it is whole, and needs room. False = there is no room for more.
    */
   add(chunk: Buffer, expectedBytes: number | null, counted: boolean): boolean {
     const size = this.#size + chunk.length;
@@ -61,11 +65,15 @@ export class GatheredBody {
     this.#buffers.recycle(this.#buffer);
   }
 
-  /** Twice the memory, since a length may be announced that never comes; what was announced, once a good part of it is here. */
+  /**
+   * Twice the memory, since a length may be announced that never comes; what was announced, once a
+   * good part of it is here.
+   */
   #grow(size: number, expectedBytes: number | null): void {
     const doubled = Math.max(size, 2 * this.#buffer.length);
     const announced = expectedBytes ?? 0;
-    const bytes = announced < size ? doubled : size < BELIEVED_BYTES ? Math.min(doubled, announced) : announced;
+    const bytes =
+      announced < size ? doubled : size < BELIEVED_BYTES ? Math.min(doubled, announced) : announced;
     const larger = Buffer.allocUnsafeSlow(HEADROOM_BYTES + Math.max(bytes, BUFFER_BYTES));
     this.bytes.copy(larger, HEADROOM_BYTES);
     this.#buffers.recycle(this.#buffer);

@@ -1,5 +1,6 @@
-// Providers over HTTP: which connections a request takes and what its head says. One pool per origin, shared by every profile that names it; users'
-// providers have pools of their own, so that none of them ever gets a connection that was not checked.
+// Providers over HTTP: which connections a request takes and what its head says. One pool per
+// origin, shared by every profile that names it; users' providers have pools of their own, so that
+// none of them ever gets a connection that was not checked.
 import type { LookupFunction } from "node:net";
 import { type Dispatcher, Pool } from "undici";
 import type { Provider } from "../../core/provider/profile.ts";
@@ -48,12 +49,18 @@ export interface HttpParts {
 const MAX_GUARDED_ANSWER_BYTES = 67_108_864;
 const LONGEST_DEADLINE_MS = 45_000;
 
-/** Reaches providers by their `url`: plain HTTP/1.1 through connections of our own, TLS (HTTP/1.1 and HTTP/2) through undici. */
+/**
+ * Reaches providers by their `url`: plain HTTP/1.1 through connections of our own, TLS (HTTP/1.1
+ * and HTTP/2) through undici.
+ */
 export function createHttpUpstream(
   runtime: Runtime,
   limits: HttpLimits = HTTP_LIMITS,
   guard: SsrfGuard = createSsrfGuard(),
-  { budget, timerWheel }: HttpParts = { budget: MemoryBudget.unbounded(), timerWheel: createTimerWheel(runtime) },
+  { budget, timerWheel }: HttpParts = {
+    budget: MemoryBudget.unbounded(),
+    timerWheel: createTimerWheel(runtime),
+  },
 ): Upstream {
   const origins = new Map<string, Connections>();
   const routes = new WeakMap<Provider, Route>();
@@ -73,7 +80,9 @@ export function createHttpUpstream(
     const refusal = guarded ? guard.refusal(url.origin) : null;
     if (refusal !== null) return noConnections(refusal);
     const lookup = guarded ? guard.lookup : null;
-    return url.protocol === "https:" ? secureConnections(url.origin, limits, lookup) : plainConnections(url, { limits, runtime, lookup, buffers });
+    return url.protocol === "https:"
+      ? secureConnections(url.origin, limits, lookup)
+      : plainConnections(url, { limits, runtime, lookup, buffers });
   }
 
   /** The key of the connections that a provider's requests take. */
@@ -90,8 +99,17 @@ export function createHttpUpstream(
     const origin = keyOf(provider);
     const connections = origins.get(origin) ?? connect(url, provider.guarded);
     origins.set(origin, connections);
-    const headers = Object.entries({ "content-type": "application/json", accept: "application/json", "user-agent": "svc", ...lowerCased(provider.headers) });
-    const route = { origin, connections, ...connections.prepare(url.pathname + url.search, headers) };
+    const headers = Object.entries({
+      "content-type": "application/json",
+      accept: "application/json",
+      "user-agent": "svc",
+      ...lowerCased(provider.headers),
+    });
+    const route = {
+      origin,
+      connections,
+      ...connections.prepare(url.pathname + url.search, headers),
+    };
     routes.set(provider, route);
     return route;
   }
@@ -102,8 +120,19 @@ export function createHttpUpstream(
       const { send, sendProbe, connections } = routeTo(provider);
       const body = { bytes, id: runtime.wireId(), idStart, idEnd };
       const room = outgoing.room ?? (provider.guarded ? usersRoom : serviceRoom);
-      const expected = { wireId: body.id, mayStream, room, deadlineMs: outgoing.deadlineMs ?? LONGEST_DEADLINE_MS, distrust: connections.distrust };
-      const attempt = new HttpDispatch(expected, listener, provider.guarded ? guardedLimits : limits, parts);
+      const expected = {
+        wireId: body.id,
+        mayStream,
+        room,
+        deadlineMs: outgoing.deadlineMs ?? LONGEST_DEADLINE_MS,
+        distrust: connections.distrust,
+      };
+      const attempt = new HttpDispatch(
+        expected,
+        listener,
+        provider.guarded ? guardedLimits : limits,
+        parts,
+      );
       attempt.queued = !connections.isFree();
       if (outgoing.isProbe === true) sendProbe(body, attempt);
       else send(body, attempt);
@@ -125,7 +154,9 @@ export function createHttpUpstream(
   };
 }
 
-/** Where a provider is; users' providers are elsewhere than configured ones, also at the same place. */
+/**
+ * Where a provider is; users' providers are elsewhere than configured ones, also at the same place.
+ */
 function originOf({ url, guarded }: Provider): string {
   const { origin } = new URL(url ?? "");
   return guarded ? `guarded ${origin}` : origin;
@@ -150,7 +181,10 @@ interface Connections {
   prepare(path: string, headers: readonly (readonly [name: string, value: string])[]): Ways;
   /** Whether a request would not have to wait for another one's answer. */
   isFree(): boolean;
-  /** An answer came that belongs to something else: no later request takes the connection that it came over. */
+  /**
+   * An answer came that belongs to something else: no later request takes the connection that it
+   * came over.
+   */
   readonly distrust: () => void;
   /** Nobody sends here any more: what is under way may end. */
   retire(): void;
@@ -180,12 +214,26 @@ interface PlainParts {
 function plainConnections(url: URL, { limits, runtime, lookup, buffers }: PlainParts): Connections {
   const host = bareHost(url.hostname);
   const { connectionsPerOrigin: connections, maxWaiting: queue, connectTimeoutMs } = limits;
-  const origin = createOrigin({ host, port: Number(url.port || "80"), connections, queue, connectTimeoutMs, runtime, lookup, buffers });
+  const origin = createOrigin({
+    host,
+    port: Number(url.port || "80"),
+    connections,
+    queue,
+    connectTimeoutMs,
+    runtime,
+    lookup,
+    buffers,
+  });
   return {
     prepare(path, headers) {
-      const lines = [["host", url.host] as const, ...headers].map(([name, value]) => `${name}: ${value}\r\n`).join("");
+      const lines = [["host", url.host] as const, ...headers]
+        .map(([name, value]) => `${name}: ${value}\r\n`)
+        .join("");
       const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
-      return { send: (body, handler) => origin.send(head, body, handler), sendProbe: (body, handler) => origin.sendProbe(head, body, handler) };
+      return {
+        send: (body, handler) => origin.send(head, body, handler),
+        sendProbe: (body, handler) => origin.sendProbe(head, body, handler),
+      };
     },
     isFree: () => origin.isFree(),
     // The connection itself has asked what its answer is, and has ended.
@@ -197,9 +245,17 @@ function plainConnections(url: URL, { limits, runtime, lookup, buffers }: PlainP
   };
 }
 
-// Timeouts are the router's: undici's own are off, so that there is one clock. 30 s of idle keep-alive, less where the node announces less.
-function secureConnections(origin: string, limits: HttpLimits, lookup: LookupFunction | null): Connections {
-  /** Requests that are under way or wait. Over HTTP/2 many share a connection; the bound is the same. */
+// Timeouts are the router's: undici's own are off, so that there is one clock. 30 s of idle
+// keep-alive, less where the node announces less.
+function secureConnections(
+  origin: string,
+  limits: HttpLimits,
+  lookup: LookupFunction | null,
+): Connections {
+  /**
+   * Requests that are under way or wait. Over HTTP/2 many share a connection; the bound is the
+   * same.
+   */
   let out = 0;
   const makePool = (connections: number): Pool =>
     new Pool(origin, {
@@ -228,11 +284,22 @@ function secureConnections(origin: string, limits: HttpLimits, lookup: LookupFun
   return {
     prepare(path, headers) {
       const flat = headers.flat();
-      const requestOf = ({ bytes, id, idStart, idEnd }: RequestBody): Dispatcher.DispatchOptions => {
-        return { path, method: "POST", headers: flat, body: withWireId({ body: bytes, idStart, idEnd }, id) };
+      const requestOf = ({
+        bytes,
+        id,
+        idStart,
+        idEnd,
+      }: RequestBody): Dispatcher.DispatchOptions => {
+        return {
+          path,
+          method: "POST",
+          headers: flat,
+          body: withWireId({ body: bytes, idStart, idEnd }, id),
+        };
       };
       const send: Send = (body, handler) => {
-        if (out >= limits.connectionsPerOrigin + limits.maxWaiting) return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
+        if (out >= limits.connectionsPerOrigin + limits.maxWaiting)
+          return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
         out++;
         handler.onOver = () => void out--;
         pool.dispatch(requestOf(body), handler);
@@ -245,7 +312,8 @@ function secureConnections(origin: string, limits: HttpLimits, lookup: LookupFun
       return { send, sendProbe };
     },
     isFree,
-    // Nobody outside undici can tell which connection an answer came over: what is under way ends as it may, and the next request takes a new one.
+    // Nobody outside undici can tell which connection an answer came over: what is under way ends
+    // as it may, and the next request takes a new one.
     distrust() {
       if (retired) return;
       close(pool);
@@ -264,5 +332,7 @@ function secureConnections(origin: string, limits: HttpLimits, lookup: LookupFun
 }
 
 function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
 }

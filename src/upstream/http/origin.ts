@@ -1,9 +1,17 @@
-// HTTP/1.1 to one plain-text origin: a bounded pool of keep-alive connections with one request at a time each, read through one shared buffer.
-// Accepts only answers whose framing leaves no doubt; anything else ends the connection. Knows nothing of JSON-RPC or providers.
+// HTTP/1.1 to one plain-text origin: a bounded pool of keep-alive connections with one request at a
+// time each, read through one shared buffer. Accepts only answers whose framing leaves no doubt;
+// anything else ends the connection. Knows nothing of JSON-RPC or providers.
 import type { LookupFunction } from "node:net";
 import type { Runtime } from "../../runtime.ts";
 import { BufferPool } from "./buffer-pool.ts";
-import { type AnswerHandler, coded, Http1Connection, IDLE, type PoolHooks, type RequestBody } from "./connection.ts";
+import {
+  type AnswerHandler,
+  coded,
+  Http1Connection,
+  IDLE,
+  type PoolHooks,
+  type RequestBody,
+} from "./connection.ts";
 
 /** Where an origin is, and how hard it may be used. */
 export interface OriginOptions {
@@ -68,11 +76,14 @@ class OriginPool implements Origin, PoolHooks {
   }
 
   send(head: string, body: RequestBody, handler: AnswerHandler): void {
-    if (this.#destroyed) return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
+    if (this.#destroyed)
+      return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     const connection = this.#takeIdle() ?? this.#connect(this.options.connections);
     if (connection !== null) return this.#ask(connection, { head, body, handler });
-    if (this.#waiting.length >= this.options.queue) this.#waiting = this.#waiting.filter((it) => !it.handler.abandoned);
-    if (this.#waiting.length >= this.options.queue) return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
+    if (this.#waiting.length >= this.options.queue)
+      this.#waiting = this.#waiting.filter((it) => !it.handler.abandoned);
+    if (this.#waiting.length >= this.options.queue)
+      return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
     this.#waiting.push({ head, body, handler });
   }
 
@@ -81,7 +92,9 @@ class OriginPool implements Origin, PoolHooks {
   }
 
   sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void {
-    const connection = this.#destroyed ? null : (this.#takeIdle() ?? this.#connect(this.options.connections + PROBE_CONNECTIONS));
+    const connection = this.#destroyed
+      ? null
+      : (this.#takeIdle() ?? this.#connect(this.options.connections + PROBE_CONNECTIONS));
     if (connection === null) this.send(head, body, handler);
     else this.#ask(connection, { head, body, handler });
   }
@@ -91,7 +104,11 @@ class OriginPool implements Origin, PoolHooks {
   }
 
   free(connection: Http1Connection): void {
-    for (let next = this.#isBeyond() ? undefined : this.#next(); next !== undefined; next = this.#next()) {
+    for (
+      let next = this.#isBeyond() ? undefined : this.#next();
+      next !== undefined;
+      next = this.#next()
+    ) {
       if (connection.ask(next.head, next.body, next.handler)) return;
     }
     if (this.#retired || this.#isBeyond()) connection.abort(IDLE);
@@ -114,8 +131,10 @@ class OriginPool implements Origin, PoolHooks {
   destroy(): void {
     this.#destroyed = true;
     this.#cancelSweep?.();
-    for (const { handler } of this.#waiting.splice(0)) handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
-    for (const connection of [...this.#all]) connection.abort(coded("the pool is closed", "ECLOSED"));
+    for (const { handler } of this.#waiting.splice(0))
+      handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
+    for (const connection of [...this.#all])
+      connection.abort(coded("the pool is closed", "ECLOSED"));
   }
 
   /** Whether there are more connections than usual: then one that is free ends. */
@@ -134,11 +153,18 @@ class OriginPool implements Origin, PoolHooks {
     if (!connection.ask(head, body, handler)) this.free(connection);
   }
 
-  /** The connection that was used last, if it may still be: the sweep comes late where this process was held up, and the provider may have closed it. */
+  /**
+   * The connection that was used last, if it may still be: the sweep comes late where this process
+   * was held up, and the provider may have closed it.
+   */
   #takeIdle(): Http1Connection | null {
     if (this.#idle.length === 0) return null;
     const now = this.options.runtime.now();
-    for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
+    for (
+      let connection = this.#idle.pop();
+      connection !== undefined;
+      connection = this.#idle.pop()
+    ) {
       if (connection.idleUntilMs > now) return connection;
       connection.abort(IDLE);
     }
@@ -157,7 +183,8 @@ class OriginPool implements Origin, PoolHooks {
   #sweep(): void {
     const { runtime } = this.options;
     const now = runtime.now();
-    for (const connection of [...this.#idle]) if (connection.idleUntilMs <= now) connection.abort(IDLE);
+    for (const connection of [...this.#idle])
+      if (connection.idleUntilMs <= now) connection.abort(IDLE);
     this.#cancelSweep = this.#all.size === 0 ? null : runtime.after(SWEEP_MS, () => this.#sweep());
   }
 }

@@ -1,12 +1,15 @@
-// The head of an HTTP/1.1 answer and the framing of a chunked body, read strictly: what could be understood in two ways is refused.
-// Knows nothing of connections.
+// The head of an HTTP/1.1 answer and the framing of a chunked body, read strictly: what could be
+// understood in two ways is refused. Knows nothing of connections.
 
 /** What an answer's head says. */
 export interface ResponseHead {
   readonly status: number;
   /** Only the headers that matter here, by lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
-  readonly body: { readonly kind: "counted"; readonly bytes: number } | { readonly kind: "chunked" } | { readonly kind: "until_close" };
+  readonly body:
+    | { readonly kind: "counted"; readonly bytes: number }
+    | { readonly kind: "chunked" }
+    | { readonly kind: "until_close" };
   readonly keepAlive: boolean;
   /** How long the origin keeps an idle connection, less two seconds; null = it does not say. */
   readonly idleMs: number | null;
@@ -18,7 +21,14 @@ const VERSION = "HTTP/1.";
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\r\n]*)?$/;
 /** A tab after a value stays: some do not see a length or an encoding that has one. */
 const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?) *$/;
-const WANTED: ReadonlySet<string> = new Set(["content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive", "retry-after"]);
+const WANTED: ReadonlySet<string> = new Set([
+  "content-length",
+  "content-encoding",
+  "transfer-encoding",
+  "connection",
+  "keep-alive",
+  "retry-after",
+]);
 /** Lengths of the wanted names, so that most lines are passed over without a copy. */
 const WANTED_LENGTHS: ReadonlySet<number> = new Set([...WANTED].map((it) => it.length));
 /** How a line may begin that says how long a chunk is. */
@@ -29,12 +39,13 @@ const MAX_LINES = 128;
 const FRAMING: ReadonlySet<string> = new Set(["content-length", "transfer-encoding"]);
 
 /**
- * Whether what has arrived of a head can still become one: it begins as one, and no line of it ends in anything but CR LF. `from` = what lies before
- * has been judged already.
+ * Whether what has arrived of a head can still become one: it begins as one, and no line of it ends
+ * in anything but CR LF. `from` = what lies before has been judged already.
  */
 export function mayBecomeHead(bytes: Buffer, from: number): boolean {
   const begun = Math.min(bytes.length, VERSION.length);
-  if (from < VERSION.length && !VERSION.startsWith(bytes.toString("latin1", 0, begun))) return false;
+  if (from < VERSION.length && !VERSION.startsWith(bytes.toString("latin1", 0, begun)))
+    return false;
   return hasProperLineEnds(bytes, from);
 }
 
@@ -47,7 +58,9 @@ function hasProperLineEnds(bytes: Buffer, from: number): boolean {
   return true;
 }
 
-/** Reads a head without its final blank line; null when it is malformed or its framing is in doubt. */
+/**
+ * Reads a head without its final blank line; null when it is malformed or its framing is in doubt.
+ */
 export function readHead(text: string): ResponseHead | null {
   const firstEnd = lineEnd(text, 0);
   const status = STATUS_LINE.exec(text.slice(0, firstEnd));
@@ -58,7 +71,14 @@ export function readHead(text: string): ResponseHead | null {
     const end = lineEnd(text, at);
     const colon = text.indexOf(":", at);
     // A name with white space around it is a fold, or a name that others may read without it.
-    if (end === -1 || colon <= at || colon >= end || text.charCodeAt(at) <= 0x20 || text.charCodeAt(colon - 1) <= 0x20) return null;
+    if (
+      end === -1 ||
+      colon <= at ||
+      colon >= end ||
+      text.charCodeAt(at) <= 0x20 ||
+      text.charCodeAt(colon - 1) <= 0x20
+    )
+      return null;
     if (WANTED_LENGTHS.has(colon - at)) {
       const field = FIELD.exec(text.slice(at, end));
       if (field === null) return null;
@@ -86,7 +106,10 @@ function lineEnd(text: string, at: number): number {
 const MAX_LINE_BYTES = 1_024;
 const MAX_TRAILER_BYTES = 16_384;
 
-/** A chunked body while it arrives, cut in any way: strict about the line ends that say where a chunk is over. */
+/**
+ * A chunked body while it arrives, cut in any way: strict about the line ends that say where a
+ * chunk is over.
+ */
 export class ChunkedBody {
   /** What comes next. */
   #next: "size" | "data" | "data_end" | "trailer" = "size";
@@ -95,7 +118,10 @@ export class ChunkedBody {
   /** A line that arrived in part. */
   #partial: Buffer | null = null;
 
-  /** Gives the data of chunks on, as parts of `arrived`. Returns what follows the end of the body; null = the end is still to come, undefined = this is malformed. */
+  /**
+   * Gives the data of chunks on, as parts of `arrived`. Returns what follows the end of the body;
+   * null = the end is still to come, undefined = this is malformed.
+   */
   take(arrived: Buffer, give: (data: Buffer) => void): Buffer | null | undefined {
     let bytes = arrived;
     while (bytes.length > 0) {
@@ -107,9 +133,11 @@ export class ChunkedBody {
         give(data);
         continue;
       }
-      // Only what may belong to the line is joined with what is there of it: data is given on as it lies in `arrived`.
+      // Only what may belong to the line is joined with what is there of it: data is given on as it
+      // lies in `arrived`.
       const before = this.#partial;
-      const text = before === null ? bytes : Buffer.concat([before, bytes.subarray(0, MAX_LINE_BYTES + 2)]);
+      const text =
+        before === null ? bytes : Buffer.concat([before, bytes.subarray(0, MAX_LINE_BYTES + 2)]);
       this.#partial = null;
       const end = text.indexOf("\r\n");
       if (end === -1 || end > MAX_LINE_BYTES) return this.#keep(text);
@@ -144,7 +172,8 @@ export class ChunkedBody {
   #keep(bytes: Buffer): null | undefined {
     if (bytes.length > MAX_LINE_BYTES || !hasProperLineEnds(bytes, 0)) return undefined;
     if (this.#next === "data_end" && bytes[0] !== CR) return undefined;
-    if (this.#next === "size" && !CHUNK_START.test(bytes.toString("latin1", 0, 14))) return undefined;
+    if (this.#next === "size" && !CHUNK_START.test(bytes.toString("latin1", 0, 14)))
+      return undefined;
     this.#partial = Buffer.from(bytes);
     return null;
   }
@@ -156,17 +185,32 @@ function readChunkSize(line: string): number | null {
   return size === undefined ? null : Number.parseInt(size, 16);
 }
 
-function judge(isOneOne: boolean, status: number, headers: Readonly<Record<string, string | undefined>>): ResponseHead | null {
-  const { "content-length": length, "transfer-encoding": encoding, connection = "", "keep-alive": hint = "" } = headers;
+function judge(
+  isOneOne: boolean,
+  status: number,
+  headers: Readonly<Record<string, string | undefined>>,
+): ResponseHead | null {
+  const {
+    "content-length": length,
+    "transfer-encoding": encoding,
+    connection = "",
+    "keep-alive": hint = "",
+  } = headers;
   const close = /(?:^|,)\s*close\s*(?:,|$)/i.test(connection);
   const stays = isOneOne ? !close : /(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(connection);
   const seconds = /(?:^|[,\s])timeout=(\d{1,6})/.exec(hint)?.[1];
-  const idleMs = seconds === undefined ? null : Math.max(0, Math.min(120, Number(seconds)) * 1_000 - 2_000);
+  const idleMs =
+    seconds === undefined ? null : Math.max(0, Math.min(120, Number(seconds)) * 1_000 - 2_000);
   const rest = { status, headers, idleMs };
   if (status === 101) return null;
-  if (status < 200 || status === 204 || status === 304) return { ...rest, keepAlive: stays, body: { kind: "counted", bytes: 0 } };
+  if (status < 200 || status === 204 || status === 304)
+    return { ...rest, keepAlive: stays, body: { kind: "counted", bytes: 0 } };
   if (encoding !== undefined)
-    return isOneOne && length === undefined && encoding.toLowerCase() === "chunked" ? { ...rest, keepAlive: stays, body: { kind: "chunked" } } : null;
+    return isOneOne && length === undefined && encoding.toLowerCase() === "chunked"
+      ? { ...rest, keepAlive: stays, body: { kind: "chunked" } }
+      : null;
   if (length === undefined) return { ...rest, keepAlive: false, body: { kind: "until_close" } };
-  return /^\d{1,15}$/.test(length) ? { ...rest, keepAlive: stays, body: { kind: "counted", bytes: Number(length) } } : null;
+  return /^\d{1,15}$/.test(length)
+    ? { ...rest, keepAlive: stays, body: { kind: "counted", bytes: Number(length) } }
+    : null;
 }

@@ -1,4 +1,5 @@
-// The profiles being served and their trackers. Each change replaces whole profiles: a request sees the old set or the new one, never a mixture.
+// The profiles being served and their trackers. Each change replaces whole profiles: a request sees
+// the old set or the new one, never a mixture.
 import type { Chain } from "../../core/provider/chain.ts";
 import { type Profile, profileId, publicLabel } from "../../core/provider/profile.ts";
 import type { SelectionSettings } from "../../core/routing/strategy.ts";
@@ -30,9 +31,15 @@ export interface ProfileRegistry {
   readonly custom: readonly ServedProfile[];
   /** Every tracker of every profile. */
   trackers(): Tracker[];
-  /** Serves these as the configured profiles from now on; those of accounts stay. Providers that stay the same keep their health. */
+  /**
+   * Serves these as the configured profiles from now on; those of accounts stay. Providers that
+   * stay the same keep their health.
+   */
   replace(profiles: readonly Profile[]): void;
-  /** Serves one profile from now on, new or in place of the one with its id. Past the bound the longest unused one of an account is forgotten. */
+  /**
+   * Serves one profile from now on, new or in place of the one with its id. Past the bound the
+   * longest unused one of an account is forgotten.
+   */
   put(profile: Profile): void;
   /** Serves it no longer. */
   remove(id: string): void;
@@ -56,9 +63,13 @@ export function createProfileRegistry(
   settings: SelectionSettings & Partial<ProfileRegistrySettings>,
 ): ProfileRegistry {
   const bySegment = new Map<string, Chain>();
-  for (const chain of chains) for (const name of [chain.chainName, String(chain.chainId), ...chain.aliases]) bySegment.set(name, chain);
+  for (const chain of chains)
+    for (const name of [chain.chainName, String(chain.chainId), ...chain.aliases])
+      bySegment.set(name, chain);
   const { maxCustom = MAX_CUSTOM, onChange } = settings;
-  let configured: ReadonlyMap<string, ServedProfile> = new Map(profiles.map((profile) => [profile.slug, withTrackers(profile, undefined)]));
+  let configured: ReadonlyMap<string, ServedProfile> = new Map(
+    profiles.map((profile) => [profile.slug, withTrackers(profile, undefined)]),
+  );
   // In the order of use.
   const custom = new Map<string, ServedProfile>();
   let revision = 0;
@@ -66,7 +77,10 @@ export function createProfileRegistry(
   function withTrackers(profile: Profile, before: ServedProfile | undefined): ServedProfile {
     const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
       const tracker = createTracker(set, runtime, settings, before?.trackers.get(name));
-      if (onChange !== undefined) tracker.attend({ changed: (change) => onChange(publicLabel(profileId(profile)), name, change) });
+      if (onChange !== undefined)
+        tracker.attend({
+          changed: (change) => onChange(publicLabel(profileId(profile)), name, change),
+        });
       return [name, tracker];
     });
     return { profile, trackers: new Map(trackers) };
@@ -95,14 +109,18 @@ export function createProfileRegistry(
     get custom() {
       return [...custom.values()];
     },
-    trackers: () => [...configured.values(), ...custom.values()].flatMap((it) => [...it.trackers.values()]),
+    trackers: () =>
+      [...configured.values(), ...custom.values()].flatMap((it) => [...it.trackers.values()]),
     replace(next) {
-      configured = new Map(next.map((profile) => [profile.slug, withTrackers(profile, configured.get(profile.slug))]));
+      configured = new Map(
+        next.map((profile) => [profile.slug, withTrackers(profile, configured.get(profile.slug))]),
+      );
       revision++;
     },
     put(profile) {
       const id = profileId(profile);
-      if (profile.owner === null) configured = new Map(configured).set(id, withTrackers(profile, configured.get(id)));
+      if (profile.owner === null)
+        configured = new Map(configured).set(id, withTrackers(profile, configured.get(id)));
       else {
         const before = custom.get(id);
         custom.delete(id);

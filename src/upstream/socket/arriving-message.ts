@@ -1,4 +1,5 @@
-// What has come of a message that is not whole yet: how much memory it takes, and whether it comes fast enough. Holds no timer and no socket.
+// What has come of a message that is not whole yet: how much memory it takes, and whether it comes
+// fast enough. Holds no timer and no socket.
 import { FREE_BYTES, type Room } from "../transport.ts";
 
 /** How slowly a message may come. */
@@ -10,7 +11,9 @@ export interface PaceLimits {
   readonly maxMessageMs: number;
 }
 
-/** The message that is arriving on one connection; the library keeps its bytes until it is whole. */
+/**
+ * The message that is arriving on one connection; the library keeps its bytes until it is whole.
+ */
 export class ArrivingMessage {
   readonly #room: Room;
   readonly #limits: PaceLimits;

@@ -1,4 +1,5 @@
-// Opening a socket to a provider: one handshake, and either a socket or the reason why there is none. Decides nothing about trying again.
+// Opening a socket to a provider: one handshake, and either a socket or the reason why there is
+// none. Decides nothing about trying again.
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { WebSocket } from "ws";
@@ -24,7 +25,10 @@ export interface DialLimits {
   readonly closeTimeoutMs: number;
 }
 
-/** Hears how a handshake ended: exactly one of these, once and never at once, unless it is cancelled. */
+/**
+ * Hears how a handshake ended: exactly one of these, once and never at once, unless it is
+ * cancelled.
+ */
 export interface DialListener {
   /** `wire` is the connection below, for counting what arrives. */
   opened(socket: WebSocket, wire: Socket): void;
@@ -32,7 +36,12 @@ export interface DialListener {
 }
 
 /** Begins a handshake; the returned function cancels it. */
-export function dial(address: SocketEndpoint, limits: DialLimits, timerWheel: TimerWheel, caller: DialListener): () => void {
+export function dial(
+  address: SocketEndpoint,
+  limits: DialLimits,
+  timerWheel: TimerWheel,
+  caller: DialListener,
+): () => void {
   let over = false;
   let wire: Socket | null = null;
   let socket: WebSocket | null = null;
@@ -81,7 +90,8 @@ export function dial(address: SocketEndpoint, limits: DialLimits, timerWheel: Ti
 
 /** What kind of error it was, without anything of the address it was for. */
 export function nameOf(error: unknown): string {
-  if (error instanceof Error && "code" in error && typeof error.code === "string") return error.code;
+  if (error instanceof Error && "code" in error && typeof error.code === "string")
+    return error.code;
   return "bad handshake";
 }
 
@@ -94,7 +104,10 @@ function optionsOf({ headers, guard }: SocketEndpoint, limits: DialLimits) {
     headers: { "user-agent": "svc", ...Object.fromEntries(lowerCased) },
     perMessageDeflate: false,
     followRedirects: false,
-    maxPayload: guard === null ? limits.maxFrameBytes : Math.min(limits.maxFrameBytes, limits.maxGuardedFrameBytes),
+    maxPayload:
+      guard === null
+        ? limits.maxFrameBytes
+        : Math.min(limits.maxFrameBytes, limits.maxGuardedFrameBytes),
     closeTimeout: limits.closeTimeoutMs,
     ...(guard === null ? {} : { lookup: guard.lookup }),
   };
@@ -106,13 +119,20 @@ interface Answer extends Readable {
   readonly headers: { readonly "retry-after"?: string | undefined };
 }
 
-/** An answer that is no handshake: its beginning is the message. Returns the way to end it with what has arrived. */
+/**
+ * An answer that is no handshake: its beginning is the message. Returns the way to end it with what
+ * has arrived.
+ */
 function readRefusal(response: Answer, refuse: (failure: Failure) => void): () => void {
   let body = Buffer.alloc(0);
   const { statusCode: httpStatus = 0, headers } = response;
   const end = (): void => {
     const message = body.toString("utf8").slice(0, EXCERPT_CHARS).trim();
-    refuse({ ...plainFailure("body", message), httpStatus, retryAfter: headers["retry-after"] ?? null });
+    refuse({
+      ...plainFailure("body", message),
+      httpStatus,
+      retryAfter: headers["retry-after"] ?? null,
+    });
   };
   response.on("data", (chunk: Buffer) => {
     body = Buffer.concat([body, chunk]).subarray(0, EXCERPT_BYTES);

@@ -1,5 +1,5 @@
-// Whether an open connection is alive and still needed, judged by looking at it now and then, so that nothing has to be noted for each frame.
-// Holds no timer and no socket.
+// Whether an open connection is alive and still needed, judged by looking at it now and then, so
+// that nothing has to be noted for each frame. Holds no timer and no socket.
 
 /** When silence and idleness count. */
 export interface HeartbeatLimits {
@@ -58,7 +58,8 @@ export class Heartbeat {
       return "ping";
     }
     this.#looksSincePing++;
-    // A process that stood still for long finds silence where bytes wait to be read: it looks once more.
+    // A process that stood still for long finds silence where bytes wait to be read: it looks once
+    // more.
     return silentMs >= this.#limits.deadAfterMs && this.#looksSincePing > 1 ? "dead" : "nothing";
   }
 }

@@ -1,4 +1,5 @@
-// Requests under way on one provider's socket: each carries an id of ours and waits for the answer with that id. Knows nothing of how the socket comes to be.
+// Requests under way on one provider's socket: each carries an id of ours and waits for the answer
+// with that id. Knows nothing of how the socket comes to be.
 import { readAnswer, readError, readLongResult } from "../../core/rpc/answer.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { type WireRequest, withWireId } from "../../core/rpc/wire-request.ts";
@@ -25,7 +26,9 @@ export class PendingCall implements Dispatch {
     this.#calls = calls;
   }
 
-  /** Its bytes, made when they are needed: a call that waits holds no second copy of its request. */
+  /**
+   * Its bytes, made when they are needed: a call that waits holds no second copy of its request.
+   */
   write(): Buffer {
     return withWireId(this.question, this.id);
   }
@@ -89,7 +92,10 @@ export class PendingCalls {
     if (this.#pending.delete(call.id)) call.listener.failed(failure, null);
   }
 
-  /** The connection is gone: no answer comes any more. Those that wait, to be failed; what begins from now on is for the next connection. */
+  /**
+   * The connection is gone: no answer comes any more. Those that wait, to be failed; what begins
+   * from now on is for the next connection.
+   */
   detach(): readonly PendingCall[] {
     this.#abandoned.clear();
     return [...this.#pending.values()];
@@ -105,10 +111,16 @@ const MAX_ERROR_BYTES = 1_048_576;
 
 function judge(id: string, body: Buffer, listener: CallListener): void {
   const answer = readLongResult(body, id) ?? readAnswer(body, id);
-  if (answer.kind === "bad") return listener.failed(plainFailure("body", body.toString("utf8", 0, EXCERPT_BYTES).trim()), null);
-  if (answer.kind === "foreign") return listener.failed(plainFailure("body", "the answer carries another id"), null);
+  if (answer.kind === "bad")
+    return listener.failed(
+      plainFailure("body", body.toString("utf8", 0, EXCERPT_BYTES).trim()),
+      null,
+    );
+  if (answer.kind === "foreign")
+    return listener.failed(plainFailure("body", "the answer carries another id"), null);
   if (answer.kind === "result") return listener.result(body, answer);
-  if (answer.end - answer.start > MAX_ERROR_BYTES) return listener.failed(plainFailure("body", "the error is too long"), null);
+  if (answer.end - answer.start > MAX_ERROR_BYTES)
+    return listener.failed(plainFailure("body", "the error is too long"), null);
   const raw = body.subarray(answer.start, answer.end);
   listener.failed({ ...plainFailure("error", ""), ...readError(raw) }, raw);
 }

@@ -1,5 +1,6 @@
-// One provider's socket: opened when somebody needs it, opened again while somebody keeps it, closed when nobody does. What is sent over it is the
-// business of `calls.ts` and `subscriptions.ts`; this file reads no JSON.
+// One provider's socket: opened when somebody needs it, opened again while somebody keeps it,
+// closed when nobody does. What is sent over it is the business of `calls.ts` and
+// `subscriptions.ts`; this file reads no JSON.
 import { isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
@@ -11,11 +12,20 @@ import type { Room, SocketListener, SocketReport } from "../transport.ts";
 import { ArrivingMessage, type PaceLimits } from "./arriving-message.ts";
 import { type DialLimits, dial, nameOf, type SocketEndpoint } from "./dial.ts";
 import { Heartbeat, type HeartbeatLimits, type HeartbeatSample } from "./heartbeat.ts";
-import { type CallListener, type CallRequest, type PendingCall, PendingCalls } from "./pending-calls.ts";
+import {
+  type CallListener,
+  type CallRequest,
+  type PendingCall,
+  PendingCalls,
+} from "./pending-calls.ts";
 import { type SocketSubscriptionLimits, SocketSubscriptions } from "./subscriptions.ts";
 
 /** Bounds of one socket. */
-export interface SocketLimits extends DialLimits, SocketSubscriptionLimits, HeartbeatLimits, PaceLimits {
+export interface SocketLimits
+  extends DialLimits,
+    SocketSubscriptionLimits,
+    HeartbeatLimits,
+    PaceLimits {
   /** Calls that may wait for the socket to open, and for their answers. */
   readonly maxWaiting: number;
   readonly maxPending: number;
@@ -25,7 +35,9 @@ export interface SocketLimits extends DialLimits, SocketSubscriptionLimits, Hear
   readonly maxStrays: number;
   /** How often is looked whether it is alive and needed. */
   readonly lookEveryMs: number;
-  /** Between attempts to open it: at first, at most, and when the provider refuses the credentials. */
+  /**
+   * Between attempts to open it: at first, at most, and when the provider refuses the credentials.
+   */
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
   readonly authBackoffMs: number;
@@ -76,7 +88,12 @@ export class ProviderSocket {
   }
 
   get report(): SocketReport {
-    return { state: this.#state, subscriptions: this.feeds.live, opened: this.#opened, strayFrames: this.#strayFrames };
+    return {
+      state: this.#state,
+      subscriptions: this.feeds.live,
+      opened: this.#opened,
+      strayFrames: this.#strayFrames,
+    };
   }
 
   /** Nobody comes here any more. */
@@ -99,10 +116,16 @@ export class ProviderSocket {
 
   /** Whether a request would be sent at once, or would open it. */
   get isFree(): boolean {
-    return this.#state === "idle" || (this.#state === "open" && this.#calls.size < this.#parts.limits.maxPending);
+    return (
+      this.#state === "idle" ||
+      (this.#state === "open" && this.#calls.size < this.#parts.limits.maxPending)
+    );
   }
 
-  /** Sends a request over it, or keeps it until the socket is open; null = the listener has been told why not. */
+  /**
+   * Sends a request over it, or keeps it until the socket is open; null = the listener has been
+   * told why not.
+   */
   ask(question: CallRequest, listener: CallListener): PendingCall | null {
     const obstacle = this.#reach() ?? this.#crowded();
     if (obstacle !== null) {
@@ -136,7 +159,8 @@ export class ProviderSocket {
     this.#retiredAtMs = this.#parts.runtime.now();
     this.#keepers.clear();
     const ws = this.#ws;
-    const gone = ws === null ? null : new Promise<void>((resolve) => ws.once("close", () => resolve()));
+    const gone =
+      ws === null ? null : new Promise<void>((resolve) => ws.once("close", () => resolve()));
     this.#end(CLOSING);
     await gone;
   }
@@ -146,7 +170,8 @@ export class ProviderSocket {
     if (this.#state === "open" || this.#state === "connecting") return null;
     if (this.#retiredAtMs !== null) return { ...REMOVED, kind: "unsent" };
     const { runtime, limits } = this.#parts;
-    if (this.#failures > 0 && runtime.now() - this.#triedAtMs < limits.hurryMs) return { ...this.#failure, kind: "unsent" };
+    if (this.#failures > 0 && runtime.now() - this.#triedAtMs < limits.hurryMs)
+      return { ...this.#failure, kind: "unsent" };
     this.#connect();
     return null;
   }
@@ -159,8 +184,10 @@ export class ProviderSocket {
 
   #write(call: PendingCall): void {
     const ws = this.#ws;
-    if (ws === null || ws.readyState !== WebSocket.OPEN) return this.#calls.fail(call, plainFailure("unsent", "the socket is closing"));
-    if (ws.bufferedAmount > this.#parts.limits.maxBufferedBytes) return this.#calls.fail(call, plainFailure("unsent", "the socket is backed up"));
+    if (ws === null || ws.readyState !== WebSocket.OPEN)
+      return this.#calls.fail(call, plainFailure("unsent", "the socket is closing"));
+    if (ws.bufferedAmount > this.#parts.limits.maxBufferedBytes)
+      return this.#calls.fail(call, plainFailure("unsent", "the socket is backed up"));
     call.sent = true;
     ws.send(call.write(), AS_TEXT);
   }
@@ -189,9 +216,11 @@ export class ProviderSocket {
     const { runtime } = this.#parts;
     // Before the library reads them: a message that they complete sets the count back.
     wire.prependListener("data", (chunk: Buffer) => {
-      if (this.#ws === ws && !this.#arriving.add(chunk.length, runtime.now())) this.#drop(ws, "there is no room in memory for what it sends");
+      if (this.#ws === ws && !this.#arriving.add(chunk.length, runtime.now()))
+        this.#drop(ws, "there is no room in memory for what it sends");
     });
-    for (const event of ["message", "ping", "pong"]) ws.prependListener(event, () => this.#arriving.done());
+    for (const event of ["message", "ping", "pong"])
+      ws.prependListener(event, () => this.#arriving.done());
     ws.on("message", (data, isBinary) => {
       if (this.#ws === ws && Buffer.isBuffer(data)) this.#hear(data, isBinary);
     });
@@ -209,7 +238,8 @@ export class ProviderSocket {
     const frame = readSocketMessage(bytes);
     const known =
       (frame.kind === "answer" && this.#calls.answer(frame.id, bytes)) ||
-      (frame.kind === "notification" && this.feeds.notify(frame.subscription, Buffer.from(bytes.subarray(frame.start, frame.end))));
+      (frame.kind === "notification" &&
+        this.feeds.notify(frame.subscription, Buffer.from(bytes.subarray(frame.start, frame.end))));
     if (known) this.#straysInARow = 0;
     else this.#stray();
   }
@@ -217,7 +247,8 @@ export class ProviderSocket {
   #stray(): void {
     this.#strayFrames++;
     this.#straysInARow++;
-    if (this.#straysInARow > this.#parts.limits.maxStrays && this.#ws !== null) this.#drop(this.#ws, "too many frames that belong to nothing");
+    if (this.#straysInARow > this.#parts.limits.maxStrays && this.#ws !== null)
+      this.#drop(this.#ws, "too many frames that belong to nothing");
   }
 
   /** The connection `ws` is of no use any more. */
@@ -237,26 +268,34 @@ export class ProviderSocket {
     this.#failure = failure;
     if (livedMs !== null && livedMs >= limits.steadyMs) this.#failures = 0;
     this.#state = this.#retiredAtMs === null ? "waiting" : "idle";
-    if (this.#retiredAtMs === null) this.#timer = timerWheel.set(this.#backoffMs(failure), () => this.#again());
+    if (this.#retiredAtMs === null)
+      this.#timer = timerWheel.set(this.#backoffMs(failure), () => this.#again());
     this.#failures++;
     this.#tell(failure, () => {
       for (const { socketListener } of [...this.#keepers]) socketListener.down(failure, livedMs);
     });
   }
 
-  /** Tells everybody who had something on the connection, and first `keepers`: whoever tries elsewhere then knows that this way is gone. */
+  /**
+   * Tells everybody who had something on the connection, and first `keepers`: whoever tries
+   * elsewhere then knows that this way is gone.
+   */
   #tell(failure: Failure, keepers: () => void): void {
     this.#arriving.done();
     const calls = this.#calls.detach();
     const openSockets = this.feeds.detach();
     keepers();
     for (const seat of openSockets) seat.lose(failure);
-    for (const call of calls) this.#calls.fail(call, { ...failure, kind: call.sent ? "network" : "unsent" });
+    for (const call of calls)
+      this.#calls.fail(call, { ...failure, kind: call.sent ? "network" : "unsent" });
   }
 
   #backoffMs({ httpStatus }: Failure): number {
     const { backoffMs, maxBackoffMs, authBackoffMs } = this.#parts.limits;
-    const ms = httpStatus === 401 || httpStatus === 402 || httpStatus === 403 ? authBackoffMs : Math.min(maxBackoffMs, backoffMs * 2 ** this.#failures);
+    const ms =
+      httpStatus === 401 || httpStatus === 402 || httpStatus === 403
+        ? authBackoffMs
+        : Math.min(maxBackoffMs, backoffMs * 2 ** this.#failures);
     return ms * (1 + JITTER * (2 * this.#parts.runtime.random() - 1));
   }
 
@@ -267,13 +306,19 @@ export class ProviderSocket {
 
   #seen(wire: Socket): HeartbeatSample {
     const needed = this.#keepers.size > 0 || this.#calls.size > 0 || this.feeds.size > 0;
-    return { nowMs: this.#parts.runtime.now(), bytesRead: wire.bytesRead, begun: this.#calls.begun, needed };
+    return {
+      nowMs: this.#parts.runtime.now(),
+      bytesRead: wire.bytesRead,
+      begun: this.#calls.begun,
+      needed,
+    };
   }
 
   #lookLater(ws: WebSocket, look: () => ReturnType<Heartbeat["look"]>): void {
     this.#timer = this.#parts.timerWheel.set(this.#parts.limits.lookEveryMs, () => {
       const found = look();
-      if (this.#arriving.isTooSlow(this.#parts.runtime.now())) return this.#drop(ws, "a message that does not get on");
+      if (this.#arriving.isTooSlow(this.#parts.runtime.now()))
+        return this.#drop(ws, "a message that does not get on");
       if (found === "dead") return this.#drop(ws, "silent");
       if (found === "idle") return this.#end(NOT_NEEDED);
       if (this.#retirementOver) return this.#end(REMOVED);
@@ -284,7 +329,10 @@ export class ProviderSocket {
 
   get #retirementOver(): boolean {
     const { runtime, limits } = this.#parts;
-    return this.#retiredAtMs !== null && (this.#calls.size === 0 || runtime.now() - this.#retiredAtMs >= limits.idleMs);
+    return (
+      this.#retiredAtMs !== null &&
+      (this.#calls.size === 0 || runtime.now() - this.#retiredAtMs >= limits.idleMs)
+    );
   }
 
   /** Closes politely and on purpose: nobody's fault. */

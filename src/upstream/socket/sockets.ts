@@ -1,4 +1,5 @@
-// Providers over WebSocket: which socket a request or subscription takes. One per address, shared by every profile that names it.
+// Providers over WebSocket: which socket a request or subscription takes. One per address, shared
+// by every profile that names it.
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, USERS_PROVIDERS } from "../memory-budget.ts";
@@ -37,7 +38,10 @@ export const SOCKET_LIMITS: SocketLimits = {
   acknowledgeMs: 10_000,
 };
 
-/** What sockets work with; left out are the bounds used unless a test tightens them, and no bound of memory. */
+/**
+ * What sockets work with; left out are the bounds used unless a test tightens them, and no bound of
+ * memory.
+ */
 export interface SocketsParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
@@ -48,8 +52,15 @@ export interface SocketsParts {
 
 /** Sockets to providers, each opened when it is first needed. */
 export function createSockets(parts: SocketsParts): Sockets {
-  const { runtime, timerWheel, limits = SOCKET_LIMITS, guard = createSsrfGuard(), budget = MemoryBudget.unbounded() } = parts;
-  // A configured provider's connection also carries what others are subscribed to: what arrives on it is counted, and ends nobody's subscriptions.
+  const {
+    runtime,
+    timerWheel,
+    limits = SOCKET_LIMITS,
+    guard = createSsrfGuard(),
+    budget = MemoryBudget.unbounded(),
+  } = parts;
+  // A configured provider's connection also carries what others are subscribed to: what arrives on
+  // it is counted, and ends nobody's subscriptions.
   const rooms = { configured: budget.openRoom, users: budget.roomOf(USERS_PROVIDERS) };
   const sockets = new Map<string, ProviderSocket>();
   const known = new WeakMap<Provider, ProviderSocket>();
@@ -67,8 +78,19 @@ export function createSockets(parts: SocketsParts): Sockets {
     const mine = known.get(provider);
     if (mine !== undefined && !mine.retired) return mine;
     const key = keyOf(provider);
-    const address = { url: provider.wsUrl ?? "", headers: provider.headers, guard: provider.guarded ? guard : null };
-    const socket = sockets.get(key) ?? new ProviderSocket(address, { runtime, timerWheel, limits, room: provider.guarded ? rooms.users : rooms.configured });
+    const address = {
+      url: provider.wsUrl ?? "",
+      headers: provider.headers,
+      guard: provider.guarded ? guard : null,
+    };
+    const socket =
+      sockets.get(key) ??
+      new ProviderSocket(address, {
+        runtime,
+        timerWheel,
+        limits,
+        room: provider.guarded ? rooms.users : rooms.configured,
+      });
     if (closed) socket.retire();
     sockets.set(key, socket);
     known.set(provider, socket);
@@ -76,7 +98,8 @@ export function createSockets(parts: SocketsParts): Sockets {
   }
 
   return {
-    send: ({ provider, body, idStart, idEnd }, listener) => socketTo(provider).ask({ body, idStart, idEnd }, listener) ?? NEVER_SENT,
+    send: ({ provider, body, idStart, idEnd }, listener) =>
+      socketTo(provider).ask({ body, idStart, idEnd }, listener) ?? NEVER_SENT,
     subscribe: (provider, params, watcher) => socketTo(provider).feeds.join(params, watcher),
     keep: (provider, socketListener) => socketTo(provider).keep(socketListener),
     isFree: (provider) => socketTo(provider).isFree,

@@ -1,5 +1,6 @@
-// Subscriptions on one provider's socket: equal ones are one upstream, shared by any number of watchers. Lives and dies with the connection:
-// what is lost is not subscribed again, since only the watcher knows what it has missed.
+// Subscriptions on one provider's socket: equal ones are one upstream, shared by any number of
+// watchers. Lives and dies with the connection: what is lost is not subscribed again, since only
+// the watcher knows what it has missed.
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { readSubscriptionId } from "../../core/rpc/socket-message.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
@@ -15,7 +16,9 @@ export interface SocketSubscriptionLimits {
   readonly maxHeldFrames: number;
   readonly maxHeldBytes: number;
   readonly maxHeldMs: number;
-  /** Silence after which a sent `eth_subscribe` is asked again, since its answer may have been lost. */
+  /**
+   * Silence after which a sent `eth_subscribe` is asked again, since its answer may have been lost.
+   */
   readonly askAgainMs: number;
   /** Silence after which those who wait for it are refused. */
   readonly acknowledgeMs: number;
@@ -44,7 +47,10 @@ export class SocketSubscriptions {
   readonly #limits: SocketSubscriptionLimits;
   readonly #byParams = new Map<string, Feed>();
   readonly #byId = new Map<string, Feed>();
-  /** Ids given up until the provider says so: their last notifications may still be on their way. Oldest first. */
+  /**
+   * Ids given up until the provider says so: their last notifications may still be on their way.
+   * Oldest first.
+   */
   readonly #left = new Set<string>();
   #held: Held[] = [];
   #heldBytes = 0;
@@ -98,7 +104,10 @@ export class SocketSubscriptions {
     return true;
   }
 
-  /** The connection is gone: whoever has to be told. Subscriptions not yet acknowledged hear of it as calls that failed. */
+  /**
+   * The connection is gone: whoever has to be told. Subscriptions not yet acknowledged hear of it
+   * as calls that failed.
+   */
   detach(): readonly SubscriptionHandle[] {
     const feeds = [...this.#byId.values()];
     for (const feed of feeds) this.#forget(feed);
@@ -136,13 +145,20 @@ export class SocketSubscriptions {
     feed.calls.add(call);
   }
 
-  /** An answer can be lost: what was sent and not answered is asked again, and given up in the end. */
+  /**
+   * An answer can be lost: what was sent and not answered is asked again, and given up in the end.
+   */
   #watch(feed: Feed, silentMs: number): void {
     const { askAgainMs, acknowledgeMs } = this.#limits;
     feed.timer = this.#timerWheel.set(askAgainMs, () => {
       if (feed.call?.sent !== true) return this.#watch(feed, 0);
       const totalMs = silentMs + askAgainMs;
-      if (totalMs >= acknowledgeMs) return this.#refused(feed, plainFailure("timeout", "the subscription was not acknowledged in time"), null);
+      if (totalMs >= acknowledgeMs)
+        return this.#refused(
+          feed,
+          plainFailure("timeout", "the subscription was not acknowledged in time"),
+          null,
+        );
       if (feed.asked < MAX_ASKED) {
         feed.asked++;
         this.#send(feed);
@@ -153,8 +169,18 @@ export class SocketSubscriptions {
 
   #acknowledged(feed: Feed, body: Buffer, start: number, end: number): void {
     const id = readSubscriptionId(body, start, end);
-    if (id === null) return this.#refused(feed, plainFailure("body", "the provider gave no subscription id"), null);
-    if (this.#byId.has(id)) return this.#refused(feed, plainFailure("body", "the provider gave one subscription id twice"), null);
+    if (id === null)
+      return this.#refused(
+        feed,
+        plainFailure("body", "the provider gave no subscription id"),
+        null,
+      );
+    if (this.#byId.has(id))
+      return this.#refused(
+        feed,
+        plainFailure("body", "the provider gave one subscription id twice"),
+        null,
+      );
     feed.id = id;
     this.#settle(feed);
     feed.rawId = body.toString("utf8", start, end);
@@ -173,7 +199,8 @@ export class SocketSubscriptions {
   /** An acknowledgement that came when nobody wanted it any more. */
   #release(body: Buffer, start: number, end: number): void {
     const id = readSubscriptionId(body, start, end);
-    if (id !== null && !this.#byId.has(id)) this.#unsubscribe(id, body.toString("utf8", start, end));
+    if (id !== null && !this.#byId.has(id))
+      this.#unsubscribe(id, body.toString("utf8", start, end));
   }
 
   #unsubscribe(id: string, rawId: string): void {
@@ -190,7 +217,11 @@ export class SocketSubscriptions {
   #settle(feed: Feed): void {
     feed.timer?.clear();
     feed.timer = null;
-    for (const call of feed.calls) this.#asker.abandon(call, { result: (body, { start, end }) => this.#release(body, start, end), failed() {} });
+    for (const call of feed.calls)
+      this.#asker.abandon(call, {
+        result: (body, { start, end }) => this.#release(body, start, end),
+        failed() {},
+      });
     feed.calls.clear();
   }
 
@@ -201,12 +232,16 @@ export class SocketSubscriptions {
     if (this.#byParams.size === this.#byId.size) this.#dropHeld();
   }
 
-  /** Keeps a notification that may have overtaken its acknowledgement. The oldest go first, so that what is delivered later has no gap inside. */
+  /**
+   * Keeps a notification that may have overtaken its acknowledgement. The oldest go first, so that
+   * what is delivered later has no gap inside.
+   */
   #hold(subscription: string, result: Buffer): void {
     const { maxHeldFrames, maxHeldBytes } = this.#limits;
     this.#held.push({ subscription, result, atMs: this.#runtime.now() });
     this.#heldBytes += result.length;
-    while (this.#held.length > maxHeldFrames || this.#heldBytes > maxHeldBytes) this.#heldBytes -= this.#held.shift()?.result.length ?? 0;
+    while (this.#held.length > maxHeldFrames || this.#heldBytes > maxHeldBytes)
+      this.#heldBytes -= this.#held.shift()?.result.length ?? 0;
   }
 
   #takeHeld(subscription: string): readonly Buffer[] {
@@ -264,7 +299,10 @@ class Feed {
   }
 }
 
-/** One watcher's place at a subscription. Once it has left it hears nothing, also when it leaves while others are being told. */
+/**
+ * One watcher's place at a subscription. Once it has left it hears nothing, also when it leaves
+ * while others are being told.
+ */
 export class SubscriptionHandle implements Dispatch {
   readonly feed: Feed;
   readonly #watcher: SubscriptionListener;

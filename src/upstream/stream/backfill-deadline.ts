@@ -1,4 +1,5 @@
-// How long one source may take to give what was missed: silence ends it, and so does taking up the time that others need. Knows nothing of what is asked.
+// How long one source may take to give what was missed: silence ends it, and so does taking up the
+// time that others need. Knows nothing of what is asked.
 import type { TimerWheel } from "../timer-wheel.ts";
 
 /** Bounds of one source's questions. */
@@ -14,9 +15,13 @@ const MOST_STALL_MS = 3_000;
 const STALL_SHARE = 10;
 const TOTAL_SHARE = 2;
 
-/** What one source may take of the time that an outage may last. When everybody was asked in vain, all get twice as long. */
+/**
+ * What one source may take of the time that an outage may last. When everybody was asked in vain,
+ * all get twice as long.
+ */
 export function backfillDeadlineFor(outageMs: number, round: number): BackfillDeadlineLimits {
-  const stallMs = Math.min(MOST_STALL_MS, Math.max(LEAST_STALL_MS, outageMs / STALL_SHARE)) * 2 ** round;
+  const stallMs =
+    Math.min(MOST_STALL_MS, Math.max(LEAST_STALL_MS, outageMs / STALL_SHARE)) * 2 ** round;
   return { stallMs, totalMs: outageMs / TOTAL_SHARE };
 }
 

@@ -1,7 +1,14 @@
-// From what a subscriber has been told to a new head: the blocks between them and their logs, asked of one provider and checked link by link. Tells nobody.
+// From what a subscriber has been told to a new head: the blocks between them and their logs, asked
+// of one provider and checked link by link. Tells nobody.
 
 import { elements, OPEN_ARRAY } from "../../core/rpc/json.ts";
-import { type Block, type Head, type Log, readHead, readLog } from "../../core/stream/chain-event.ts";
+import {
+  type Block,
+  type Head,
+  type Log,
+  readHead,
+  readLog,
+} from "../../core/stream/chain-event.ts";
 import type { DeliveryState } from "../../core/stream/delivery-state.ts";
 import { place } from "../../core/stream/recent-blocks.ts";
 import { logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
@@ -22,7 +29,10 @@ export interface Backfill {
 /** Blocks that link to what is known, oldest first, the last one being the head that was chased. */
 export type BackfillResult =
   | { readonly kind: "path"; readonly path: readonly Head[] }
-  /** `far`: more blocks lie between than may be asked for. `unanswered`: the provider did not give what it must have, or is behind all that is known. */
+  /**
+   * `far`: more blocks lie between than may be asked for. `unanswered`: the provider did not give
+   * what it must have, or is behind all that is known.
+   */
   | { readonly kind: "far" }
   | { readonly kind: "unanswered" }
   | Reorged;
@@ -71,13 +81,19 @@ export async function newestBlock({ ask }: Pick<Backfill, "ask">): Promise<Head 
 }
 
 /** The hash of the provider's block of this number; null = it did not say. */
-export async function blockAt({ ask }: Pick<Backfill, "ask">, number: number): Promise<Head | null> {
+export async function blockAt(
+  { ask }: Pick<Backfill, "ask">,
+  number: number,
+): Promise<Head | null> {
   const raw = await ask("eth_getBlockByNumber", `["0x${number.toString(16)}",false]`);
   return raw === null ? null : readHead(raw);
 }
 
 /** The wanted logs of some blocks, by block hash; null = the provider did not give them all. */
-export async function logsOf(chase: Backfill, blocks: readonly Block[]): Promise<ReadonlyMap<string, readonly Log[]> | Reorged | null> {
+export async function logsOf(
+  chase: Backfill,
+  blocks: readonly Block[],
+): Promise<ReadonlyMap<string, readonly Log[]> | Reorged | null> {
   const found = new Map<string, readonly Log[]>();
   const open = [...blocks];
   let failure: Reorged | "unanswered" | null = null;
@@ -120,14 +136,22 @@ export function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] |
   const logs: Log[] = [];
   for (const span of elements(raw, 0, raw.length, MAX_LOGS_PER_BLOCK)) {
     const log = readLog(raw.subarray(span.start, span.end));
-    if (log === null || log.blockHash !== hash || log.blockNumber !== number || log.removed) return null;
+    if (log === null || log.blockHash !== hash || log.blockNumber !== number || log.removed)
+      return null;
     logs.push(log);
   }
   return logs.sort((left, right) => left.logIndex - right.logIndex);
 }
 
-/** Looks again for a while, unless `block`, to which it belongs, has been replaced on the provider's chain. */
-async function patiently<T>(chase: Backfill, block: Block, look: () => Promise<T | null>): Promise<T | Reorged | null> {
+/**
+ * Looks again for a while, unless `block`, to which it belongs, has been replaced on the provider's
+ * chain.
+ */
+async function patiently<T>(
+  chase: Backfill,
+  block: Block,
+  look: () => Promise<T | null>,
+): Promise<T | Reorged | null> {
   for (let tries = 0; tries < TRIES; tries++) {
     const found = await look();
     if (found !== null) {

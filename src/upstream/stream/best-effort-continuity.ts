@@ -1,4 +1,5 @@
-// Pending transactions and sync states across a change of providers: they have no order to go by, so they go on as they come, without repeats.
+// Pending transactions and sync states across a change of providers: they have no order to go by,
+// so they go on as they come, without repeats.
 import type { SubscriptionKind } from "../../core/stream/subscription.ts";
 import type { Continuity, EventSink } from "./continuity.ts";
 
@@ -47,5 +48,8 @@ export class BestEffortContinuity implements Continuity {
 /** A hash as it is, or what tells a longer event from others. */
 function keyOf(raw: Buffer): string {
   if (raw.length <= MAX_KEY_BYTES) return raw.toString("latin1");
-  return /"hash"\s*:\s*"(0x[0-9a-fA-F]{64})"/.exec(raw.toString("latin1"))?.[1] ?? raw.toString("latin1", 0, MAX_KEY_BYTES);
+  return (
+    /"hash"\s*:\s*"(0x[0-9a-fA-F]{64})"/.exec(raw.toString("latin1"))?.[1] ??
+    raw.toString("latin1", 0, MAX_KEY_BYTES)
+  );
 }

@@ -1,4 +1,5 @@
-// A subscriber to logs who wants those of some blocks only. The stream below has no bounds, so that equal filters share it.
+// A subscriber to logs who wants those of some blocks only. The stream below has no bounds, so that
+// equal filters share it.
 import { readLog } from "../../core/stream/chain-event.ts";
 import { type BlockBounds, isWithin } from "../../core/stream/subscription.ts";
 import type { Subscriber } from "./subscriber.ts";

@@ -1,5 +1,6 @@
-// The check of one block: what filters want of it, asked of providers other than those that told of it. Few filters are asked for one by one, more of them by
-// one question without a filter whose answer is sorted out here. Knows no subscriber.
+// The check of one block: what filters want of it, asked of providers other than those that told of
+// it. Few filters are asked for one by one, more of them by one question without a filter whose
+// answer is sorted out here. Knows no subscriber.
 import type { Channel } from "../../core/provider/attempt.ts";
 import { type Block, type Log, readLogKeys } from "../../core/stream/chain-event.ts";
 import { wants } from "../../core/stream/log-verification.ts";
@@ -7,8 +8,15 @@ import { logsOfBlock, type Subscription } from "../../core/stream/subscription.t
 
 /** What became of a check: all logs that somebody knows of, or why nobody could be asked. */
 export type BlockCheckResult =
-  /** `firm` = as many answered as the check needs. `independent` = one of them is not the source. */
-  | { readonly kind: "logs"; readonly logs: readonly Log[]; readonly firm: boolean; readonly independent: boolean }
+  /**
+   * `firm` = as many answered as the check needs. `independent` = one of them is not the source.
+   */
+  | {
+      readonly kind: "logs";
+      readonly logs: readonly Log[];
+      readonly firm: boolean;
+      readonly independent: boolean;
+    }
   | { readonly kind: "unchecked"; readonly why: "over_budget" | "unanswered" };
 
 /** What is checked of a block. */
@@ -16,7 +24,10 @@ export interface BlockCheckRequest {
   readonly subscription: Subscription;
   /** Id of the provider that told of the block. */
   readonly source: string;
-  /** Whether an empty answer needs a second one: where the bloom says that there may be something, and where nothing is known if there is room for it. */
+  /**
+   * Whether an empty answer needs a second one: where the bloom says that there may be something,
+   * and where nothing is known if there is room for it.
+   */
   readonly second: "needed" | "if there is room" | "no";
 }
 
@@ -49,9 +60,19 @@ export class BlockCheck {
   }
 
   /** Joins the check of a filter. `done` is called once, not before `run`. */
-  join({ subscription, source, second }: BlockCheckRequest, done: (result: BlockCheckResult) => void): void {
+  join(
+    { subscription, source, second }: BlockCheckRequest,
+    done: (result: BlockCheckResult) => void,
+  ): void {
     const { params } = subscription;
-    const known: FilterCheck = this.#filters.get(params) ?? { subscription, found: new Map(), sources: new Set(), waiting: [], second, state: "open" };
+    const known: FilterCheck = this.#filters.get(params) ?? {
+      subscription,
+      found: new Map(),
+      sources: new Set(),
+      waiting: [],
+      second,
+      state: "open",
+    };
     this.#filters.set(params, known);
     known.sources.add(source);
     if (second === "needed") known.second = second;
@@ -63,8 +84,11 @@ export class BlockCheck {
   run(): void {
     const open = [...this.#filters.values()].filter((it) => it.state === "open");
     for (const it of open) it.state = "asked";
-    if (open.length > MOST_FILTERED) void this.#ask(open, JSON.stringify([{ blockHash: this.#block.hash }]));
-    else for (const it of open) void this.#ask([it], logsOfBlock(it.subscription.filter ?? ANY, this.#block.hash));
+    if (open.length > MOST_FILTERED)
+      void this.#ask(open, JSON.stringify([{ blockHash: this.#block.hash }]));
+    else
+      for (const it of open)
+        void this.#ask([it], logsOfBlock(it.subscription.filter ?? ANY, this.#block.hash));
   }
 
   async #ask(filters: readonly FilterCheck[], params: string): Promise<void> {
@@ -72,7 +96,8 @@ export class BlockCheck {
     let answers = 0;
     let independent = false;
     let silent = 0;
-    if (!this.#asker.affordable) return this.#finish(filters, { kind: "unchecked", why: "over_budget" });
+    if (!this.#asker.affordable)
+      return this.#finish(filters, { kind: "unchecked", why: "over_budget" });
     for (const channel of this.#asker.candidates(sources).slice(0, MOST_ASKED)) {
       const logs = await this.#asker.ask(channel, params);
       if (logs === null) {
@@ -84,7 +109,11 @@ export class BlockCheck {
       sortOut(filters, logs);
       if (answers >= ENOUGH_ANSWERS || filters.every((it) => this.#suffices(it))) break;
     }
-    if (answers === 0) return this.#finish(filters, { kind: "unchecked", why: this.#asker.affordable ? "unanswered" : "over_budget" });
+    if (answers === 0)
+      return this.#finish(filters, {
+        kind: "unchecked",
+        why: this.#asker.affordable ? "unanswered" : "over_budget",
+      });
     for (const it of filters) {
       const logs = [...it.found.values()].sort((left, right) => left.logIndex - right.logIndex);
       const firm = answers >= ENOUGH_ANSWERS || silent === 0 || this.#suffices(it);
@@ -104,7 +133,9 @@ export class BlockCheck {
   }
 
   #suffices({ found, second }: FilterCheck): boolean {
-    return found.size > 0 || second === "no" || (second === "if there is room" && !this.#asker.roomy);
+    return (
+      found.size > 0 || second === "no" || (second === "if there is room" && !this.#asker.roomy)
+    );
   }
 }
 
@@ -125,6 +156,7 @@ function sortOut(filters: readonly FilterCheck[], logs: readonly Log[]): void {
   for (const log of logs) {
     const keys = readLogKeys(log);
     if (keys === null) continue;
-    for (const { subscription, found } of filters) if (wants(subscription.filter ?? ANY, keys)) found.set(log.logIndex, log);
+    for (const { subscription, found } of filters)
+      if (wants(subscription.filter ?? ANY, keys)) found.set(log.logIndex, log);
   }
 }

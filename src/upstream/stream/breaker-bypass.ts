@@ -1,5 +1,7 @@
-// The routing state as a subscription sees it that has to go on: an open circuit puts a provider last instead of out, and what fails is not held against
-// it. The retries of many subscriptions after one lost connection would otherwise close every door for longer than a subscription may wait.
+// The routing state as a subscription sees it that has to go on: an open circuit puts a provider
+// last instead of out, and what fails is not held against it. The retries of many subscriptions
+// after one lost connection would otherwise close every door for longer than a subscription may
+// wait.
 import type { Attempt, Channel } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { Plan } from "../../core/routing/plan.ts";
@@ -24,9 +26,14 @@ export class BreakerBypass implements RoutingState {
     const { candidates, excluded } = this.#strict.plan(call, selection);
     const { transport } = selection;
     if (transport === null) return { candidates, excluded };
-    const closedOff = excluded.filter(({ reason }) => reason === "circuit_open" || reason === "trial_in_flight");
+    const closedOff = excluded.filter(
+      ({ reason }) => reason === "circuit_open" || reason === "trial_in_flight",
+    );
     const last: readonly Channel[] = closedOff.map(({ provider }) => ({ provider, transport }));
-    return { candidates: [...candidates, ...last], excluded: excluded.filter((it) => !closedOff.includes(it)) };
+    return {
+      candidates: [...candidates, ...last],
+      excluded: excluded.filter((it) => !closedOff.includes(it)),
+    };
   }
 
   admit(): boolean {
@@ -34,7 +41,8 @@ export class BreakerBypass implements RoutingState {
   }
 
   record(method: Method, attempt: Attempt, block?: BlockRef, name?: string): void {
-    if (attempt.verdict?.effect.kind !== "failure") this.#strict.record(method, attempt, block, name);
+    if (attempt.verdict?.effect.kind !== "failure")
+      this.#strict.record(method, attempt, block, name);
   }
 
   trialPatienceMs(): number | null {

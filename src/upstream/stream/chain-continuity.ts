@@ -1,5 +1,12 @@
-// Heads and logs across a change of providers: followed along the chain, so that what was missed is asked for and told in order. Knows no subscriber.
-import { type Block, type Head, type Log, readHead, readLog } from "../../core/stream/chain-event.ts";
+// Heads and logs across a change of providers: followed along the chain, so that what was missed is
+// asked for and told in order. Knows no subscriber.
+import {
+  type Block,
+  type Head,
+  type Log,
+  readHead,
+  readLog,
+} from "../../core/stream/chain-event.ts";
 import { lacks, wasTakenBack } from "../../core/stream/delivered-logs.ts";
 import {
   comesLate,
@@ -11,7 +18,16 @@ import {
   takeHead,
   takeLog,
 } from "../../core/stream/delivery-state.ts";
-import { APART_MS, createIncompleteBlocks, isOwed, noteAbandoned, notePushed, settle, suspect, unsureBelow } from "../../core/stream/incomplete-blocks.ts";
+import {
+  APART_MS,
+  createIncompleteBlocks,
+  isOwed,
+  noteAbandoned,
+  notePushed,
+  settle,
+  suspect,
+  unsureBelow,
+} from "../../core/stream/incomplete-blocks.ts";
 import { holds, place, tipOf, windowFor } from "../../core/stream/recent-blocks.ts";
 import { type Backfill, backfillTo, blockAt, logsOf, newestBlock } from "./backfill.ts";
 import { backfillDeadlineFor, withBackfillDeadline } from "./backfill-deadline.ts";
@@ -26,7 +42,10 @@ const HELD_MS = 250;
 /** A provider whose chain changes while it is asked is asked anew, so often. */
 const MAX_RESTARTS = 8;
 
-/** How finding out ended: with nothing missing, a trouble, or blocks that have meanwhile left the provider's chain. */
+/**
+ * How finding out ended: with nothing missing, a trouble, or blocks that have meanwhile left the
+ * provider's chain.
+ */
 type Found = SourceFailure | "moved" | null;
 
 interface Waiting {
@@ -85,12 +104,19 @@ export class ChainContinuity implements Continuity {
     return found === "moved" ? "unanswered" : found;
   }
 
-  /** Bounds what a source is asked: one that gives nothing useful is left while there is still time to ask another. */
+  /**
+   * Bounds what a source is asked: one that gives nothing useful is left while there is still time
+   * to ask another.
+   */
   async #patiently(round: number, begin: () => Promise<Found>): Promise<Found> {
-    const found = await withBackfillDeadline(this.#parts.timerWheel, backfillDeadlineFor(this.#parts.set().backfillTimeoutMs, round), (progress) => {
-      this.#progress = progress;
-      return begin();
-    });
+    const found = await withBackfillDeadline(
+      this.#parts.timerWheel,
+      backfillDeadlineFor(this.#parts.set().backfillTimeoutMs, round),
+      (progress) => {
+        this.#progress = progress;
+        return begin();
+      },
+    );
     return found === "given up" ? "unanswered" : found;
   }
 
@@ -113,7 +139,10 @@ export class ChainContinuity implements Continuity {
       return null;
     }
     // The newest block is one of those that were missed.
-    const caught = await backfillTo({ ...this.#chase(source, track), reach: this.#reach() - 1 }, newest);
+    const caught = await backfillTo(
+      { ...this.#chase(source, track), reach: this.#reach() - 1 },
+      newest,
+    );
     if (caught.kind !== "path") return caught.kind;
     const { path } = caught;
     const asked = [...this.#unsureBelow(track, path[0]?.number ?? newest.number + 1), ...path];
@@ -137,11 +166,13 @@ export class ChainContinuity implements Continuity {
     const { book, view } = this.#track;
     this.#track.held = [];
     for (const hash of this.#pending?.abandon() ?? []) noteAbandoned(this.#doubt, hash);
-    if (book !== null) for (const { hash } of view.blocks) if (lacks(book, hash)) noteAbandoned(this.#doubt, hash);
+    if (book !== null)
+      for (const { hash } of view.blocks) if (lacks(book, hash)) noteAbandoned(this.#doubt, hash);
   }
 
   hear(raw: Buffer, head: boolean): void {
-    const full = this.#waiting.length >= MAX_WAITING || this.#waitingBytes + raw.length > MAX_WAITING_BYTES;
+    const full =
+      this.#waiting.length >= MAX_WAITING || this.#waitingBytes + raw.length > MAX_WAITING_BYTES;
     // However long it is, one message may always wait.
     if (full && this.#waiting.length > 0) {
       this.#overrun = true;
@@ -167,12 +198,14 @@ export class ChainContinuity implements Continuity {
     const head = readHead(raw);
     if (head === null) return void this.strays++;
     const placement = place(track.view, head, this.#reach());
-    if (placement === "known" && this.#doubt.unsure.has(head.hash)) this.#pushedAgain(source, track, head);
+    if (placement === "known" && this.#doubt.unsure.has(head.hash))
+      this.#pushedAgain(source, track, head);
     if (placement === "known" || placement === "old") return;
     this.lastHeadAtMs = this.#parts.runtime.now();
     switch (placement) {
       case "next":
-        if (this.#isDoubtful(source, track, head, atMs)) return this.#pause(() => this.#trace(source, track, head));
+        if (this.#isDoubtful(source, track, head, atMs))
+          return this.#pause(() => this.#trace(source, track, head));
         this.#pushed(head, track);
         return this.#adopt(source, track, head, { pushed: true, logs: null });
       case "far":
@@ -185,39 +218,60 @@ export class ChainContinuity implements Continuity {
   #takeLog(source: Source, track: DeliveryState, event: Waiting): void {
     const log = readLog(event.raw);
     if (log === null) return void this.strays++;
-    const owed = this.#isOwed() && holds(track.view, log.blockNumber, log.blockHash) ? this.#unsureBelow(track, log.blockNumber) : [];
+    const owed =
+      this.#isOwed() && holds(track.view, log.blockNumber, log.blockHash)
+        ? this.#unsureBelow(track, log.blockNumber)
+        : [];
     if (owed.length > 0) {
       this.#waiting.unshift(event);
       this.#waitingBytes += event.raw.length;
       return this.#pause(() => this.#link(source, track, { path: [], asked: owed, pushed: null }));
     }
     const { book } = track;
-    if (book !== null && !log.removed && wasTakenBack(book, log)) return this.#lookUp(source, track, log);
+    if (book !== null && !log.removed && wasTakenBack(book, log))
+      return this.#lookUp(source, track, log);
     if (this.#deliver(track, log)) return;
     if (track.held.length > MAX_HELD_LOGS) return this.#eventSink.failed("backlog");
     this.#watchHeld();
   }
 
-  /** A head whose parent is unknown, since the provider has left out some or has changed to another branch, or whose logs may have been left out. */
+  /**
+   * A head whose parent is unknown, since the provider has left out some or has changed to another
+   * branch, or whose logs may have been left out.
+   */
   async #trace(source: Source, track: DeliveryState, head: Head): Promise<Found> {
     const caught = await backfillTo(this.#chase(source, track), head);
     if (caught.kind !== "path") return caught.kind;
-    return this.#link(source, track, { ...caught, asked: [...this.#unsureBelow(track, caught.path[0]?.number ?? 0), ...caught.path], pushed: head });
+    return this.#link(source, track, {
+      ...caught,
+      asked: [...this.#unsureBelow(track, caught.path[0]?.number ?? 0), ...caught.path],
+      pushed: head,
+    });
   }
 
-  /** Tells of blocks that link to what is known, and of the logs of those in `asked`: some of the path, and before them some that are known. */
+  /**
+   * Tells of blocks that link to what is known, and of the logs of those in `asked`: some of the
+   * path, and before them some that are known.
+   */
   async #link(
     source: Source,
     track: DeliveryState,
-    found: { readonly path: readonly Head[]; readonly asked: readonly Block[]; readonly pushed: Head | null },
+    found: {
+      readonly path: readonly Head[];
+      readonly asked: readonly Block[];
+      readonly pushed: Head | null;
+    },
   ): Promise<Found> {
     const { path, asked, pushed } = found;
     const logs = await logsOf(this.#chase(source, track), asked);
     if (this.#source !== source) return null;
     if (logs === null) return "unanswered";
     if ("kind" in logs) return logs.kind;
-    // What is told may show that the source left logs out, so that it is gone in the middle of this.
-    for (const it of asked) if (this.#source === source && holds(track.view, it.number, it.hash)) this.#given(source, it, logs.get(it.hash) ?? []);
+    // What is told may show that the source left logs out, so that it is gone in the middle of
+    // this.
+    for (const it of asked)
+      if (this.#source === source && holds(track.view, it.number, it.hash))
+        this.#given(source, it, logs.get(it.hash) ?? []);
     for (const head of path) {
       if (this.#source !== source) return null;
       const own = logs.get(head.hash) ?? null;
@@ -253,7 +307,10 @@ export class ChainContinuity implements Continuity {
     if (this.#track !== null && logs.length > 0) this.#tell(insertLogs(this.#track, logs));
   }
 
-  /** A log that was taken back comes again: it is true if its block is on the source's chain, and late otherwise. */
+  /**
+   * A log that was taken back comes again: it is true if its block is on the source's chain, and
+   * late otherwise.
+   */
   #lookUp(source: Source, track: DeliveryState, { blockNumber, blockHash }: Log): void {
     const block = track.view.blocks.find((it) => it.hash === blockHash);
     if (block === undefined || this.#lookedUp.has(blockHash)) return;
@@ -266,11 +323,22 @@ export class ChainContinuity implements Continuity {
   }
 
   /**
-   * A head whose logs nobody pushes, or may have been pushed before this source was listened to, or are in doubt, or would come before those that an
-   * earlier source owes.
+   * A head whose logs nobody pushes, or may have been pushed before this source was listened to, or
+   * are in doubt, or would come before those that an earlier source owes.
    */
-  #isDoubtful({ pushesLogs }: Source, { book }: DeliveryState, { hash }: Head, heardAtMs: number): boolean {
-    return book !== null && (!pushesLogs || this.#doubt.suspects.has(hash) || this.#isOwed() || heardAtMs - this.#attachedAtMs < APART_MS);
+  #isDoubtful(
+    { pushesLogs }: Source,
+    { book }: DeliveryState,
+    { hash }: Head,
+    heardAtMs: number,
+  ): boolean {
+    return (
+      book !== null &&
+      (!pushesLogs ||
+        this.#doubt.suspects.has(hash) ||
+        this.#isOwed() ||
+        heardAtMs - this.#attachedAtMs < APART_MS)
+    );
   }
 
   #isOwed(): boolean {
@@ -284,12 +352,22 @@ export class ChainContinuity implements Continuity {
   /** A block that an earlier source has told of, whose logs this one has yet to push. */
   #pushedAgain(source: Source, track: DeliveryState, head: Head): void {
     this.#pushed(head, track);
-    if (source.pushesLogs) this.#pending?.begin({ number: head.number, hash: head.hash, parentHash: head.parentHash }, source.provider, null);
+    if (source.pushesLogs)
+      this.#pending?.begin(
+        { number: head.number, hash: head.hash, parentHash: head.parentHash },
+        source.provider,
+        null,
+      );
   }
 
   /** A block whose logs have yet to come. */
   #pushed({ hash }: Head, { book, view }: DeliveryState): void {
-    if (book !== null) notePushed(this.#doubt, hash, { nowMs: this.#parts.runtime.now(), attachedAtMs: this.#attachedAtMs, window: view.window });
+    if (book !== null)
+      notePushed(this.#doubt, hash, {
+        nowMs: this.#parts.runtime.now(),
+        attachedAtMs: this.#attachedAtMs,
+        window: view.window,
+      });
   }
 
   #watchHeld(): void {
@@ -300,19 +378,33 @@ export class ChainContinuity implements Continuity {
       const [source, track] = [this.#source, this.#track];
       const [first] = track?.held ?? [];
       if (source === null || track === null || first === undefined) return;
-      if (this.#level) this.#pause(() => this.#findBlock(source, track, { number: first.blockNumber, hash: first.blockHash }));
+      if (this.#level)
+        this.#pause(() =>
+          this.#findBlock(source, track, { number: first.blockNumber, hash: first.blockHash }),
+        );
       this.#watchHeld();
     });
   }
 
-  /** The block of a log that came without it: on the provider's chain it is taken as told, otherwise its logs are no longer true. */
-  async #findBlock(source: Source, track: DeliveryState, { number, hash }: { readonly number: number; readonly hash: string }): Promise<Found> {
+  /**
+   * The block of a log that came without it: on the provider's chain it is taken as told, otherwise
+   * its logs are no longer true.
+   */
+  async #findBlock(
+    source: Source,
+    track: DeliveryState,
+    { number, hash }: { readonly number: number; readonly hash: string },
+  ): Promise<Found> {
     const head = await blockAt(source, number);
     if (head?.hash === hash) {
       const caught = await backfillTo(this.#chase(source, track), head);
       if (caught.kind !== "path") return caught.kind;
       const { path } = caught;
-      return this.#link(source, track, { path, asked: [...this.#unsureBelow(track, path[0]?.number ?? 0), ...path], pushed: null });
+      return this.#link(source, track, {
+        path,
+        asked: [...this.#unsureBelow(track, path[0]?.number ?? 0), ...path],
+        pushed: null,
+      });
     }
     if (this.#source !== source) return null;
     dropHeld(track, hash);
@@ -320,9 +412,20 @@ export class ChainContinuity implements Continuity {
     return null;
   }
 
-  /** Takes a head into the chain. `logs` = all of its logs that the source has; null = they are pushed. */
-  #adopt(source: Source, track: DeliveryState, head: Head, { pushed, logs }: { readonly pushed: boolean; readonly logs: readonly Log[] | null }): void {
-    const leaves = track.book === null || (this.height ?? 0) < head.number ? [] : track.view.blocks.filter((it) => it.number >= head.number);
+  /**
+   * Takes a head into the chain. `logs` = all of its logs that the source has; null = they are
+   * pushed.
+   */
+  #adopt(
+    source: Source,
+    track: DeliveryState,
+    head: Head,
+    { pushed, logs }: { readonly pushed: boolean; readonly logs: readonly Log[] | null },
+  ): void {
+    const leaves =
+      track.book === null || (this.height ?? 0) < head.number
+        ? []
+        : track.view.blocks.filter((it) => it.number >= head.number);
     for (const { hash } of leaves) {
       suspect(this.#doubt, hash);
       this.#pending?.drop(hash);
@@ -332,9 +435,14 @@ export class ChainContinuity implements Continuity {
     if (early.length > 0) dropHeld(track, head.hash);
     this.#tell(takeHead(track, head, pushed));
     if (this.#pending === null || this.#source !== source) return;
-    if (this.#parts.set().logVerification !== "off") this.#parts.checks.see(source.provider, head.hash, head.raw);
+    if (this.#parts.set().logVerification !== "off")
+      this.#parts.checks.see(source.provider, head.hash, head.raw);
     if (logs !== null) return this.#given(source, head, logs);
-    this.#pending.begin({ number: head.number, hash: head.hash, parentHash: head.parentHash }, source.provider, null);
+    this.#pending.begin(
+      { number: head.number, hash: head.hash, parentHash: head.parentHash },
+      source.provider,
+      null,
+    );
     for (const log of early) this.#deliver(track, log);
   }
 
@@ -357,7 +465,14 @@ export class ChainContinuity implements Continuity {
 
   #chase(source: Source, track: DeliveryState): Backfill {
     const { runtime, subscription } = this.#parts;
-    return { runtime, ask: (method, params) => source.ask(method, params), track, subscription, reach: this.#reach(), progress: () => this.#progress() };
+    return {
+      runtime,
+      ask: (method, params) => source.ask(method, params),
+      track,
+      subscription,
+      reach: this.#reach(),
+      progress: () => this.#progress(),
+    };
   }
 
   #reach(): number {

@@ -1,4 +1,5 @@
-// The port of what keeps a subscription whole when its provider is replaced. Says what every kind must do, and nothing of how.
+// The port of what keeps a subscription whole when its provider is replaced. Says what every kind
+// must do, and nothing of how.
 import type { ProviderSet } from "../../core/provider/profile.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -7,8 +8,10 @@ import type { CheckedStream, LogChecks } from "./log-checks.ts";
 import type { Source } from "./source.ts";
 
 /**
- * Why a source cannot serve: `far` = more was missed than may be asked for, `unanswered` = it does not give what it must have, `backlog` = it sends faster than
- * can be checked, `missing_logs` = it left logs out, which have been told. `forgotten`: no source can, since logs would have to be taken back that are no longer held.
+ * Why a source cannot serve: `far` = more was missed than may be asked for, `unanswered` = it does
+ * not give what it must have, `backlog` = it sends faster than can be checked, `missing_logs` = it
+ * left logs out, which have been told. `forgotten`: no source can, since logs would have to be
+ * taken back that are no longer held.
  */
 export type SourceFailure = "far" | "unanswered" | "backlog" | "missing_logs" | "forgotten";
 
@@ -23,8 +26,9 @@ export interface EventSink {
 /** Keeps a subscription whole across sources. */
 export interface Continuity {
   /**
-   * Goes on at a source, from where the last one stopped; events wait until `release`. Resolves with null when nothing is missing any more.
-   * `round` is how often all sources were tried in vain: the time that one may take grows with it.
+   * Goes on at a source, from where the last one stopped; events wait until `release`. Resolves
+   * with null when nothing is missing any more. `round` is how often all sources were tried in
+   * vain: the time that one may take grows with it.
    */
   attach(source: Source, round: number): Promise<SourceFailure | null>;
   /** Tells what has waited, and from now on what comes. */

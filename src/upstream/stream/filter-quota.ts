@@ -1,4 +1,5 @@
-// How many different log filters each caller has open, so that one caller cannot use up the streams of all. Knows no stream and no provider.
+// How many different log filters each caller has open, so that one caller cannot use up the streams
+// of all. Knows no stream and no provider.
 import type { RoutedCall } from "../engine/router.ts";
 import type { StreamCaller, Subscriber } from "./subscriber.ts";
 
@@ -6,8 +7,16 @@ import type { StreamCaller, Subscriber } from "./subscriber.ts";
 export interface FilterQuota {
   /** Whether one more stream is within the caller's bound. */
   allows(caller: StreamCaller, key: string): boolean;
-  /** Joins, and counts the stream for the caller until the subscriber is refused, is ended or leaves. Returns the way to leave. */
-  hold(caller: StreamCaller, key: string, subscriber: Subscriber, join: (counted: Subscriber) => () => void): () => void;
+  /**
+   * Joins, and counts the stream for the caller until the subscriber is refused, is ended or
+   * leaves. Returns the way to leave.
+   */
+  hold(
+    caller: StreamCaller,
+    key: string,
+    subscriber: Subscriber,
+    join: (counted: Subscriber) => () => void,
+  ): () => void;
 }
 
 /** Nobody has anything open. */

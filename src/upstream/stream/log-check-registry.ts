@@ -1,4 +1,5 @@
-// The checks of logs of every profile and chain that has streams, and their counts as they are shown.
+// The checks of logs of every profile and chain that has streams, and their counts as they are
+// shown.
 
 import { type Provider, publicLabel } from "../../core/provider/profile.ts";
 import type { Head } from "../../core/stream/chain-event.ts";
@@ -19,7 +20,10 @@ export interface LogCheckRegistry {
 const MAX_ROOMS = 10_000;
 
 /** No checks yet. */
-export function createLogCheckRegistry(parts: BlockLogsQueryParts, log: StreamLog | null): LogCheckRegistry {
+export function createLogCheckRegistry(
+  parts: BlockLogsQueryParts,
+  log: StreamLog | null,
+): LogCheckRegistry {
   const rooms = new Map<string, LogChecks>();
   const byTracker = new WeakMap<Tracker, Set<LogChecks>>();
   const counted = new Map<string, CheckCounts>();
@@ -35,7 +39,8 @@ export function createLogCheckRegistry(parts: BlockLogsQueryParts, log: StreamLo
     of(profile, tracker) {
       const { chainName } = tracker.set.chain;
       const key = `${profile} ${chainName}`;
-      const checks = rooms.get(key) ?? new LogChecks(parts, countsOf(publicLabel(profile), chainName), log);
+      const checks =
+        rooms.get(key) ?? new LogChecks(parts, countsOf(publicLabel(profile), chainName), log);
       checks.bind(tracker);
       rooms.set(key, checks);
       byTracker.set(tracker, (byTracker.get(tracker) ?? new Set()).add(checks));

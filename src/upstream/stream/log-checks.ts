@@ -1,14 +1,27 @@
-// Checks of the logs of subscriptions, one room for each profile and chain: the budget they share, what is known of the chain's blooms, which providers left
-// logs out, and the checks under way. Decides nothing about what subscribers are told.
+// Checks of the logs of subscriptions, one room for each profile and chain: the budget they share,
+// what is known of the chain's blooms, which providers left logs out, and the checks under way.
+// Decides nothing about what subscribers are told.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import { FULL_MS, remaining, take } from "../../core/billing/gcra.ts";
 import type { Channel } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
-import { type BloomTrust, disproved, NO_TRUST, proven, trustAt } from "../../core/stream/bloom-trust.ts";
+import {
+  type BloomTrust,
+  disproved,
+  NO_TRUST,
+  proven,
+  trustAt,
+} from "../../core/stream/bloom-trust.ts";
 import { type Block, type Log, readLogKeys } from "../../core/stream/chain-event.ts";
-import { covers, type FilterBits, type HeaderBloom, headerBloom, mayHold } from "../../core/stream/log-bloom.ts";
+import {
+  covers,
+  type FilterBits,
+  type HeaderBloom,
+  headerBloom,
+  mayHold,
+} from "../../core/stream/log-bloom.ts";
 import type { Need } from "../../core/stream/log-verification.ts";
 import type { Tracker } from "../health/tracker.ts";
 import { BlockCheck, type BlockCheckRequest, type BlockCheckResult } from "./block-check.ts";
@@ -23,7 +36,10 @@ export interface CheckCounts {
   /** Logs were left out by the provider of the stream, or by the one that was asked. */
   missing: number;
   surplus: number;
-  /** Times that too few answered, after which it is asked again, and blocks of which nobody ever said enough. */
+  /**
+   * Times that too few answered, after which it is asked again, and blocks of which nobody ever
+   * said enough.
+   */
   unanswered: number;
   givenUp: number;
   overBudget: number;
@@ -33,7 +49,17 @@ export interface CheckCounts {
 
 /** Nothing was checked yet. */
 export function noChecks(profile: string, chain: string): CheckCounts {
-  return { profile, chain, agreed: 0, missing: 0, surplus: 0, unanswered: 0, givenUp: 0, overBudget: 0, calls: 0 };
+  return {
+    profile,
+    chain,
+    agreed: 0,
+    missing: 0,
+    surplus: 0,
+    unanswered: 0,
+    givenUp: 0,
+    overBudget: 0,
+    calls: 0,
+  };
 }
 
 /** Takes lines for the log. */
@@ -55,7 +81,10 @@ export interface BlockQuery extends CheckedStream, BlockCheckRequest {
 
 /** Logs were left out a short while ago: everything is checked for so long. */
 const ALARMED_MS = 300_000;
-/** A provider that left logs out is not the source of log subscriptions for so long, where there is another. */
+/**
+ * A provider that left logs out is not the source of log subscriptions for so long, where there is
+ * another.
+ */
 const PENALTY_MS = 600_000;
 /** Streams that want the same block checked come this far apart. */
 const GATHER_MS = 20;
@@ -113,14 +142,18 @@ export class LogChecks {
     return this.#parts.runtime.now() < this.#alarmedUntilMs;
   }
 
-  /** Takes in the header of a block as a provider shows it. Two blooms for one block: one of them is false. */
+  /**
+   * Takes in the header of a block as a provider shows it. Two blooms for one block: one of them is
+   * false.
+   */
   see(provider: Provider, hash: string, raw: Buffer): void {
     const nowMs = this.#parts.runtime.now();
     this.#showed.set(provider.id, nowMs);
     const known = this.#sights.get(hash);
     if (known?.providers.has(provider.id) === true) return;
     const bloom = headerBloom(raw);
-    if (known === undefined) return this.#remember(hash, { bloom, providers: new Set([provider.id]) });
+    if (known === undefined)
+      return this.#remember(hash, { bloom, providers: new Set([provider.id]) });
     known.providers.add(provider.id);
     if (isOther(known.bloom, bloom)) this.#distrust(hash);
   }
@@ -129,7 +162,8 @@ export class LogChecks {
   mayHold(hash: string, bits: FilterBits): "yes" | "no" | "unknown" {
     const sight = this.#sights.get(hash);
     const trust = this.#trustNow();
-    if (sight === undefined || sight.bloom.kind === "unknown" || trust.kind === "off") return "unknown";
+    if (sight === undefined || sight.bloom.kind === "unknown" || trust.kind === "off")
+      return "unknown";
     if (mayHold(sight.bloom.bytes, bits)) return "yes";
     return trust.kind === "trusted" && this.#isConfirmed(sight) ? "no" : "unknown";
   }
@@ -140,8 +174,12 @@ export class LogChecks {
   }
 
   /** Checks a block. `done` is called once, unless the service ends before. */
-  check({ block, tracker, pin, need, ...request }: BlockQuery, done: (result: BlockCheckResult) => void): void {
-    if (need === "routine" && !this.isRoomy(tracker)) return done({ kind: "unchecked", why: "over_budget" });
+  check(
+    { block, tracker, pin, need, ...request }: BlockQuery,
+    done: (result: BlockCheckResult) => void,
+  ): void {
+    if (need === "routine" && !this.isRoomy(tracker))
+      return done({ kind: "unchecked", why: "over_budget" });
     const key = pin === null ? block.hash : `${block.hash} ${pin.id}`;
     const known = this.#blocks.get(key);
     const check = known ?? new BlockCheck(block, this.#askerFor(block, { tracker, pin }));
@@ -175,8 +213,15 @@ export class LogChecks {
     this.#distrust(hash);
   }
 
-  /** What was found out about a stream's block: logs that its provider left out, and how many the others left out. */
-  disagree(provider: Provider, block: Block, { missing, surplus }: { readonly missing: number; readonly surplus: number }): void {
+  /**
+   * What was found out about a stream's block: logs that its provider left out, and how many the
+   * others left out.
+   */
+  disagree(
+    provider: Provider,
+    block: Block,
+    { missing, surplus }: { readonly missing: number; readonly surplus: number },
+  ): void {
     const nowMs = this.#parts.runtime.now();
     this.#alarmedUntilMs = nowMs + ALARMED_MS;
     if (surplus > 0) this.counts.surplus++;
@@ -197,7 +242,11 @@ export class LogChecks {
     else this.counts.givenUp++;
     const line = SKIPPED[why];
     const nowMs = this.#parts.runtime.now();
-    if (line === null || nowMs - (this.#toldAtMs.get(why) ?? Number.NEGATIVE_INFINITY) < LINE_EVERY_MS) return;
+    if (
+      line === null ||
+      nowMs - (this.#toldAtMs.get(why) ?? Number.NEGATIVE_INFINITY) < LINE_EVERY_MS
+    )
+      return;
     this.#toldAtMs.set(why, nowMs);
     const { profile, chain, overBudget, givenUp } = this.counts;
     this.#log?.warn({ profile, chain, over_budget: overBudget, given_up: givenUp }, line);
@@ -215,11 +264,18 @@ export class LogChecks {
     const tokens = (): number => this.#tokens(tracker);
     const isRoomy = (): boolean => this.isRoomy(tracker);
     return {
-      candidates: (sources: ReadonlySet<string>) => this.#candidates(block, { tracker: this.#bound ?? tracker, pin }, sources),
+      candidates: (sources: ReadonlySet<string>) =>
+        this.#candidates(block, { tracker: this.#bound ?? tracker, pin }, sources),
       ask: (channel: Channel, params: string) => {
         // Removed meanwhile: a question would open a connection that nobody needs.
         const spendHere = (): boolean => this.#serves(channel.provider) && spend();
-        return queryBlockLogs(this.#parts, { tracker: this.#bound ?? tracker, channel, block, params, spend: spendHere });
+        return queryBlockLogs(this.#parts, {
+          tracker: this.#bound ?? tracker,
+          channel,
+          block,
+          params,
+          spend: spendHere,
+        });
       },
       get affordable() {
         return tokens() >= 1;
@@ -231,17 +287,35 @@ export class LogChecks {
   }
 
   /** Those who have the block first, those who told of it last. */
-  #candidates(block: Block, { tracker, pin }: CheckedStream, sources: ReadonlySet<string>): readonly Channel[] {
+  #candidates(
+    block: Block,
+    { tracker, pin }: CheckedStream,
+    sources: ReadonlySet<string>,
+  ): readonly Channel[] {
     const call = { methodName: METHOD.name, method: METHOD, ...writeRequest(METHOD.name, null) };
     const selection = { strategy: "load-balanced", transport: null, pin } as const;
-    const there = tracker.plan({ ...call, block: { kind: "number", number: block.number } }, selection).candidates;
-    const all = [...there, ...tracker.plan({ ...call, block: { kind: "hash" } }, selection).candidates];
-    const each = all.filter((it, at) => all.findIndex(({ provider }) => provider.id === it.provider.id) === at).flatMap((it) => this.#reachable(it));
-    return [...each.filter((it) => !sources.has(it.provider.id)), ...each.filter((it) => sources.has(it.provider.id))];
+    const there = tracker.plan(
+      { ...call, block: { kind: "number", number: block.number } },
+      selection,
+    ).candidates;
+    const all = [
+      ...there,
+      ...tracker.plan({ ...call, block: { kind: "hash" } }, selection).candidates,
+    ];
+    const each = all
+      .filter((it, at) => all.findIndex(({ provider }) => provider.id === it.provider.id) === at)
+      .flatMap((it) => this.#reachable(it));
+    return [
+      ...each.filter((it) => !sources.has(it.provider.id)),
+      ...each.filter((it) => sources.has(it.provider.id)),
+    ];
   }
 
   #serves({ id, url, wsUrl }: Provider): boolean {
-    return this.#bound === null || this.#bound.set.providers.some((it) => it.id === id && it.url === url && it.wsUrl === wsUrl);
+    return (
+      this.#bound === null ||
+      this.#bound.set.providers.some((it) => it.id === id && it.url === url && it.wsUrl === wsUrl)
+    );
   }
 
   #reachable({ provider, transport }: Channel): readonly Channel[] {
@@ -273,11 +347,17 @@ export class LogChecks {
   #distrust(hash: string): void {
     const { profile, chain } = this.counts;
     if (this.#trustNow().kind !== "off")
-      this.#log?.warn({ profile, chain, block_hash: hash }, "a logs bloom is wrong: blooms of this chain are not used for a day");
+      this.#log?.warn(
+        { profile, chain, block_hash: hash },
+        "a logs bloom is wrong: blooms of this chain are not used for a day",
+      );
     this.#trust = disproved(this.#parts.runtime.now());
   }
 
-  /** A bloom that says "nothing" is believed when two providers show it, where two show their heads at all. */
+  /**
+   * A bloom that says "nothing" is believed when two providers show it, where two show their heads
+   * at all.
+   */
   #isConfirmed({ providers }: Sight): boolean {
     if (providers.size > 1) return true;
     const sinceMs = this.#parts.runtime.now() - ALARMED_MS;

@@ -1,4 +1,5 @@
-// The logs of one block, asked of one provider for a check: a block that it does not know yet is asked for again, and nothing that fails counts against it.
+// The logs of one block, asked of one provider for a check: a block that it does not know yet is
+// asked for again, and nothing that fails counts against it.
 import type { Channel, Verdict } from "../../core/provider/attempt.ts";
 import type { ErrorCategory } from "../../core/provider-errors/category.ts";
 import { classify } from "../../core/provider-errors/classify.ts";
@@ -37,9 +38,13 @@ const TIMEOUT_MS = 2_000;
 const METHOD = methodOf("eth_getLogs");
 
 /** The logs, or null when the provider does not say. Resolves always. */
-export async function queryBlockLogs(parts: BlockLogsQueryParts, question: BlockLogsQuery): Promise<readonly Log[] | null> {
+export async function queryBlockLogs(
+  parts: BlockLogsQueryParts,
+  question: BlockLogsQuery,
+): Promise<readonly Log[] | null> {
   for (const waitMs of [0, ...AGAIN_MS]) {
-    if (waitMs > 0) await new Promise<void>((resolve) => void parts.timerWheel.set(waitMs, resolve));
+    if (waitMs > 0)
+      await new Promise<void>((resolve) => void parts.timerWheel.set(waitMs, resolve));
     if (!question.spend()) return null;
     const said = await askOnce(parts, question);
     if (said === "failed") return null;
@@ -48,13 +53,23 @@ export async function queryBlockLogs(parts: BlockLogsQueryParts, question: Block
   return null;
 }
 
-function askOnce(parts: BlockLogsQueryParts, { tracker, channel, block, params }: BlockLogsQuery): Promise<readonly Log[] | "unknown block" | "failed"> {
+function askOnce(
+  parts: BlockLogsQueryParts,
+  { tracker, channel, block, params }: BlockLogsQuery,
+): Promise<readonly Log[] | "unknown block" | "failed"> {
   const { runtime, timerWheel } = parts;
   const { provider, transport } = channel;
   const upstream = parts[transport];
   if (upstream === null || !tracker.admit(provider, transport)) return Promise.resolve("failed");
   const startedAtMs = runtime.now();
-  const note = (verdict: Verdict | null): void => tracker.record(METHOD, { provider, transport, latencyMs: runtime.now() - startedAtMs, verdict, code: null });
+  const note = (verdict: Verdict | null): void =>
+    tracker.record(METHOD, {
+      provider,
+      transport,
+      latencyMs: runtime.now() - startedAtMs,
+      verdict,
+      code: null,
+    });
   return new Promise((resolve) => {
     rpcCall(
       timerWheel,
@@ -63,10 +78,18 @@ function askOnce(parts: BlockLogsQueryParts, { tracker, channel, block, params }
         result(raw) {
           note(null);
           // Copied: the buffer of an answer is used again, and logs are kept.
-          resolve(raw.toString("latin1", 0, NULL.length) === NULL ? "unknown block" : (readLogs(Buffer.from(raw), block) ?? "failed"));
+          resolve(
+            raw.toString("latin1", 0, NULL.length) === NULL
+              ? "unknown block"
+              : (readLogs(Buffer.from(raw), block) ?? "failed"),
+          );
         },
         failed(failure) {
-          const verdict = classify(failure, METHOD, { methodName: METHOD.name, rules: provider.errorRules, wallMs: runtime.wallMs() });
+          const verdict = classify(failure, METHOD, {
+            methodName: METHOD.name,
+            rules: provider.errorRules,
+            wallMs: runtime.wallMs(),
+          });
           note(harmless(verdict));
           resolve(UNKNOWN_BLOCK.has(verdict.category) ? "unknown block" : "failed");
         },
@@ -76,11 +99,20 @@ function askOnce(parts: BlockLogsQueryParts, { tracker, channel, block, params }
 }
 
 const NULL = "null";
-/** What a node answers that does not know the block yet. Any other error is the same when it is asked again. */
-const UNKNOWN_BLOCK: ReadonlySet<string> = new Set<ErrorCategory>(["block_missing", "block_ahead", "lagging"]);
+/**
+ * What a node answers that does not know the block yet. Any other error is the same when it is
+ * asked again.
+ */
+const UNKNOWN_BLOCK: ReadonlySet<string> = new Set<ErrorCategory>([
+  "block_missing",
+  "block_ahead",
+  "lagging",
+]);
 
 /** A check that fails is nobody's failure; limits and refusals are remembered as from any call. */
 function harmless(verdict: Verdict): Verdict {
   const { kind } = verdict.effect;
-  return kind === "cooldown" || kind === "cordon" ? verdict : { ...verdict, effect: { kind: "ignored" } };
+  return kind === "cooldown" || kind === "cordon"
+    ? verdict
+    : { ...verdict, effect: { kind: "ignored" } };
 }

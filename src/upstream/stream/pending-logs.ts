@@ -1,11 +1,17 @@
-// Logs of blocks that a stream has yet to tell, or has told before they were checked: which blocks are checked and when, how long they are held, and what
-// is told in the end. Knows nothing of heads, of reorganisations, or of how a source is found.
+// Logs of blocks that a stream has yet to tell, or has told before they were checked: which blocks
+// are checked and when, how long they are held, and what is told in the end. Knows nothing of
+// heads, of reorganisations, or of how a source is found.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Block, Log } from "../../core/stream/chain-event.ts";
 import { APART_MS } from "../../core/stream/incomplete-blocks.ts";
 import { type FilterBits, filterBits } from "../../core/stream/log-bloom.ts";
-import { differenceOf, type LogVerification, type Need, needOf } from "../../core/stream/log-verification.ts";
+import {
+  differenceOf,
+  type LogVerification,
+  type Need,
+  needOf,
+} from "../../core/stream/log-verification.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
@@ -32,14 +38,19 @@ export interface PendingListener {
   leftOut(): void;
 }
 
-/** Logs come this much after their head at most where all is well; then it is known whether there were any. */
+/**
+ * Logs come this much after their head at most where all is well; then it is known whether there
+ * were any.
+ */
 const GATHER_MS = 60;
 /** Longest time that the logs of a block are held. */
 const MOST_HELD_MS = 2_000;
 /** How long the logs of a block are gathered where the source sends them out of order. */
 const ORDER_MS = 100;
 /** Checks that too few answered are made again after these, while their block is remembered. */
-const AGAIN_MS: readonly number[] = [1_000, 3_000, 5_000, 10_000, 10_000, 20_000, 20_000, 30_000, 60_000, 60_000];
+const AGAIN_MS: readonly number[] = [
+  1_000, 3_000, 5_000, 10_000, 10_000, 20_000, 20_000, 30_000, 60_000, 60_000,
+];
 /** Blocks of which something is to be found out, and blocks kept when nothing more is. */
 const MAX_BLOCKS = 256;
 const MAX_DONE = 4;
@@ -85,10 +96,14 @@ export class PendingLogs {
     this.#listener = listener;
   }
 
-  /** A block is in the chain. `given` = all its logs as the source answered them; null = they are pushed. */
+  /**
+   * A block is in the chain. `given` = all its logs as the source answered them; null = they are
+   * pushed.
+   */
   begin(block: Block, source: Provider, given: readonly Log[] | null): void {
     const mode = this.#mode;
-    if (mode === "off" && !(this.#disorderly && given === null)) return this.#listener.ready(given ?? []);
+    if (mode === "off" && !(this.#disorderly && given === null))
+      return this.#listener.ready(given ?? []);
     this.drop(block.hash);
     const held = mode === "strict" || (this.#disorderly && given === null);
     const logs = new Map((held ? (given ?? []) : []).map((it) => [it.logIndex, it]));
@@ -114,7 +129,11 @@ export class PendingLogs {
     if (!held) this.#listener.ready(given ?? []);
     const mostMs = Math.min(this.#blockTimeMs, MOST_HELD_MS);
     if (held) this.#later(page, mode === "strict" ? mostMs : ORDER_MS, () => this.#overdue(page));
-    this.#later(page, given !== null ? 0 : mode === "sampled" ? mostMs : Math.min(GATHER_MS, mostMs), () => this.#decide(page));
+    this.#later(
+      page,
+      given !== null ? 0 : mode === "sampled" ? mostMs : Math.min(GATHER_MS, mostMs),
+      () => this.#decide(page),
+    );
     if (this.#pages.length > MAX_BLOCKS) this.#giveUp(this.#pages[0] ?? page);
   }
 
@@ -190,14 +209,28 @@ export class PendingLogs {
     this.#bits ??= filterBits(subscription.filter ?? { addresses: [], topics: [] }, keccak_256);
     const mayHold = checks.mayHold(page.block.hash, this.#bits);
     const roomy = checks.isRoomy(stream().tracker);
-    const evidence = { mayHold, brought: page.pushed.size > 0, alarmed: checks.alarmed, roomy, chance: runtime.random() };
+    const evidence = {
+      mayHold,
+      brought: page.pushed.size > 0,
+      alarmed: checks.alarmed,
+      roomy,
+      chance: runtime.random(),
+    };
     const need = needOf(this.#mode, evidence);
     page.need = need;
     page.excluded = mayHold === "no";
     if (page.excluded && evidence.brought) checks.contradict(page.block.hash);
     if (need === "none") return this.#finish(page);
-    const second = mayHold === "yes" ? "needed" : this.#mode === "strict" ? "if there is room" : "no";
-    const query = { ...stream(), block: page.block, need, subscription, source: page.source.id, second } as const;
+    const second =
+      mayHold === "yes" ? "needed" : this.#mode === "strict" ? "if there is room" : "no";
+    const query = {
+      ...stream(),
+      block: page.block,
+      need,
+      subscription,
+      source: page.source.id,
+      second,
+    } as const;
     checks.check(query, (result) => {
       if (this.#pages.includes(page)) this.#checked(page, result);
     });
@@ -235,10 +268,12 @@ export class PendingLogs {
   #unchecked(page: Page, why: "over_budget" | "unanswered"): void {
     const againMs = AGAIN_MS[page.tries++];
     if (why === "unanswered") this.#parts.checks.skip(againMs === undefined ? "given_up" : why);
-    // Counted once, when it could not be checked in time; one that brought no logs is checked later, when there is room.
+    // Counted once, when it could not be checked in time; one that brought no logs is checked
+    // later, when there is room.
     else if (!page.overBudget) this.#parts.checks.skip(why);
     page.overBudget ||= why === "over_budget";
-    if ((why === "over_budget" && page.need !== "needed") || againMs === undefined) return this.#finish(page);
+    if ((why === "over_budget" && page.need !== "needed") || againMs === undefined)
+      return this.#finish(page);
     this.#overdue(page);
     this.#later(page, againMs, () => this.#decide(page));
   }

@@ -1,5 +1,7 @@
-// Heads and logs over HTTP, for chains and times without a socket: sources that ask for what a socket would push. Everything goes through the router, so that
-// circuits, limits and deadlines hold; the newest block of a provider is asked for once, however many streams want it. Continuity is not kept here.
+// Heads and logs over HTTP, for chains and times without a socket: sources that ask for what a
+// socket would push. Everything goes through the router, so that circuits, limits and deadlines
+// hold; the newest block of a provider is asked for once, however many streams want it. Continuity
+// is not kept here.
 
 import type { Provider } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
@@ -8,7 +10,14 @@ import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
 import { type Head, inLiveShape, readHead } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
-import { createRouter, type Outcome, type RoutedCall, type RouteRequest, type Router, type RouterLimits } from "../engine/router.ts";
+import {
+  createRouter,
+  type Outcome,
+  type RoutedCall,
+  type RouteRequest,
+  type Router,
+  type RouterLimits,
+} from "../engine/router.ts";
 import type { RoutingState, Tracker } from "../health/tracker.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { Upstream } from "../transport.ts";
@@ -57,13 +66,22 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
   return {
     open({ tracker: strict, strategy, pin, avoid, breakerBypass: isLenient, deadlineMs }, events) {
       const tracker = isLenient ? lenientOf(strict) : strict;
-      const askerIn = (it: Tracker, provider: Provider): Asker => ({ router, tracker: isLenient ? lenientOf(it) : it, provider });
-      const source = new PolledSource(events, (it, provider) => source.begin(askerIn(it, provider), pollOf(askerIn(it, provider))));
+      const askerIn = (it: Tracker, provider: Provider): Asker => ({
+        router,
+        tracker: isLenient ? lenientOf(it) : it,
+        provider,
+      });
+      const source = new PolledSource(events, (it, provider) =>
+        source.begin(askerIn(it, provider), pollOf(askerIn(it, provider))),
+      );
       const question = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs };
       const opening = ask(router, { tracker, strategy, pin, avoid }, question, (outcome, route) => {
         const provider = route.answeredBy;
-        const isHead = outcome.kind === "result" && readHead(outcome.body.subarray(outcome.start, outcome.end)) !== null;
-        if (provider === null || !isHead) return events.opened({ kind: "refused", outcome, route, lacking: provider });
+        const isHead =
+          outcome.kind === "result" &&
+          readHead(outcome.body.subarray(outcome.start, outcome.end)) !== null;
+        if (provider === null || !isHead)
+          return events.opened({ kind: "refused", outcome, route, lacking: provider });
         const asker = askerIn(strict, provider);
         source.begin(asker, pollOf(asker));
         events.opened({ kind: "open", source: source.of(provider), route });
@@ -92,17 +110,44 @@ interface Question {
 
 type Where = Pick<RouteRequest, "tracker" | "strategy" | "pin" | "avoid">;
 
-function ask(router: Router, where: Where, { method, params, deadlineMs }: Question, done: (outcome: Outcome, route: RoutedCall) => void): RoutedCall {
-  const call = { methodName: method, method: methodOf(method), block: NO_BLOCK, ...writeRequest(method, params) };
-  return router.route({ call, ...where, caller: SERVICE_CALLER, transport: "http", deadlineMs, mayStream: false }, done);
+function ask(
+  router: Router,
+  where: Where,
+  { method, params, deadlineMs }: Question,
+  done: (outcome: Outcome, route: RoutedCall) => void,
+): RoutedCall {
+  const call = {
+    methodName: method,
+    method: methodOf(method),
+    block: NO_BLOCK,
+    ...writeRequest(method, params),
+  };
+  return router.route(
+    { call, ...where, caller: SERVICE_CALLER, transport: "http", deadlineMs, mayStream: false },
+    done,
+  );
 }
 
 /** Asks one provider. `done` hears the raw JSON of the result, or null where there is none. */
-function askOne({ router, tracker, provider }: Asker, question: Question, done: (result: Buffer | null) => void): RoutedCall {
-  return ask(router, { tracker, strategy: "priority", pin: provider, avoid: null }, question, (outcome) => {
-    // Copied: the buffer of an answer is much larger than most results, and results may be kept for long.
-    done(outcome.kind === "result" ? Buffer.from(outcome.body.subarray(outcome.start, outcome.end)) : null);
-  });
+function askOne(
+  { router, tracker, provider }: Asker,
+  question: Question,
+  done: (result: Buffer | null) => void,
+): RoutedCall {
+  return ask(
+    router,
+    { tracker, strategy: "priority", pin: provider, avoid: null },
+    question,
+    (outcome) => {
+      // Copied: the buffer of an answer is much larger than most results, and results may be kept
+      // for long.
+      done(
+        outcome.kind === "result"
+          ? Buffer.from(outcome.body.subarray(outcome.start, outcome.end))
+          : null,
+      );
+    },
+  );
 }
 
 /** One provider as the source of one stream. */
@@ -137,7 +182,13 @@ class PolledSource {
     const follow: Source["follow"] = (tracker, now) => {
       if (!this.#closed) this.#moveTo(tracker, now);
     };
-    return { provider, pushesLogs: false, ask: (method, params) => this.#ask(method, params), follow, close: () => this.close() };
+    return {
+      provider,
+      pushesLogs: false,
+      ask: (method, params) => this.#ask(method, params),
+      follow,
+      close: () => this.close(),
+    };
   }
 
   close(): void {
@@ -153,11 +204,15 @@ class PolledSource {
       if (this.#closed || asker === null) return;
       let route: RoutedCall | null = null;
       let over = false;
-      route = askOne(asker, { method, params: Buffer.from(params), deadlineMs: ASK_MS }, (result) => {
-        over = true;
-        if (route !== null) this.#asks.delete(route);
-        resolve(result);
-      });
+      route = askOne(
+        asker,
+        { method, params: Buffer.from(params), deadlineMs: ASK_MS },
+        (result) => {
+          over = true;
+          if (route !== null) this.#asks.delete(route);
+          resolve(result);
+        },
+      );
       if (!over) this.#asks.add(route);
     });
   }
@@ -196,7 +251,10 @@ class HeadPoll {
 
   #wait(): void {
     const { blockTimeMs } = this.#asker.tracker.set.chain;
-    const intervalMs = Math.min(LONGEST_INTERVAL_MS, Math.max(LEAST_INTERVAL_MS, blockTimeMs / POLLS_PER_BLOCK));
+    const intervalMs = Math.min(
+      LONGEST_INTERVAL_MS,
+      Math.max(LEAST_INTERVAL_MS, blockTimeMs / POLLS_PER_BLOCK),
+    );
     this.#timer = this.#timerWheel.set(intervalMs, () => this.#poll());
   }
 

@@ -1,4 +1,5 @@
-// One provider as the source of one subscription: found through the router like any call, subscribed, and asked for what was missed. Judges nothing it hears.
+// One provider as the source of one subscription: found through the router like any call,
+// subscribed, and asked for what was missed. Judges nothing it hears.
 
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
@@ -9,7 +10,12 @@ import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
-import { createRouter, type Outcome, type RoutedCall, type RouterLimits } from "../engine/router.ts";
+import {
+  createRouter,
+  type Outcome,
+  type RoutedCall,
+  type RouterLimits,
+} from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 import { rpcCall } from "../rpc-call.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
@@ -28,7 +34,10 @@ export interface SourceParts {
 
 /** Opens sources that are polled. */
 export interface Polls {
-  /** Finds a provider that answers over HTTP. Returns the way to cancel, after which nobody hears anything. */
+  /**
+   * Finds a provider that answers over HTTP. Returns the way to cancel, after which nobody hears
+   * anything.
+   */
   open(request: SourceRequest, events: SourceEvents): () => void;
 }
 
@@ -45,7 +54,10 @@ export interface SourceRequest {
   readonly deadlineMs: number;
 }
 
-/** Hears a source: `opened` once, events from the moment it is subscribed (which may be earlier), `lost` at most once after `opened`. */
+/**
+ * Hears a source: `opened` once, events from the moment it is subscribed (which may be earlier),
+ * `lost` at most once after `opened`.
+ */
 export interface SourceEvents {
   opened(opened: SourceOpening): void;
   event(raw: Buffer): void;
@@ -59,7 +71,10 @@ export interface Source {
   readonly provider: Provider;
   /** False = its heads are polled, and the logs of each block have to be asked for. */
   readonly pushesLogs: boolean;
-  /** Asks this provider; resolves with the raw JSON of the result, or null where there is none. Never resolves after `close`. */
+  /**
+   * Asks this provider; resolves with the raw JSON of the result, or null where there is none.
+   * Never resolves after `close`.
+   */
   ask(method: string, params: string): Promise<Buffer | null>;
   /** Goes on with the same provider as it is configured now. */
   follow(tracker: Tracker, provider: Provider): void;
@@ -71,10 +86,21 @@ export interface Source {
 export type SourceOpening =
   | { readonly kind: "open"; readonly source: Source; readonly route: RoutedCall }
   /** `lacking`: who was subscribed, and was lost or pushed no heads. */
-  | { readonly kind: "refused"; readonly outcome: Outcome; readonly route: RoutedCall; readonly lacking: Provider | null };
+  | {
+      readonly kind: "refused";
+      readonly outcome: Outcome;
+      readonly route: RoutedCall;
+      readonly lacking: Provider | null;
+    };
 
-/** Finds a provider and subscribes. Returns the way to cancel, after which nobody hears anything. */
-export function openSource(parts: SourceParts, request: SourceRequest, events: SourceEvents): () => void {
+/**
+ * Finds a provider and subscribes. Returns the way to cancel, after which nobody hears anything.
+ */
+export function openSource(
+  parts: SourceParts,
+  request: SourceRequest,
+  events: SourceEvents,
+): () => void {
   const opening = new Opening(parts, request, events);
   opening.start();
   return () => opening.cancel();
@@ -105,22 +131,42 @@ class Opening implements Pick<Source, "ask" | "close"> {
 
   start(): void {
     const { subscription, strategy, pin, avoid, breakerBypass, deadlineMs } = this.#request;
-    const tracker = breakerBypass ? new BreakerBypass(this.#request.tracker) : this.#request.tracker;
+    const tracker = breakerBypass
+      ? new BreakerBypass(this.#request.tracker)
+      : this.#request.tracker;
     const { runtime, timerWheel, limits } = this.#parts;
     const method = methodOf("eth_subscribe");
-    const call = { methodName: "eth_subscribe", method, block: NO_BLOCK, ...writeRequest("eth_subscribe", Buffer.from(subscription.params)) };
+    const call = {
+      methodName: "eth_subscribe",
+      method,
+      block: NO_BLOCK,
+      ...writeRequest("eth_subscribe", Buffer.from(subscription.params)),
+    };
     const router = createRouter({
       runtime,
       timerWheel,
       limits,
-      upstreams: { ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) } },
+      upstreams: {
+        ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) },
+      },
     });
     this.#route = router.route(
-      { call, tracker, strategy, pin, avoid, caller: SERVICE_CALLER, transport: "ws", deadlineMs, mayStream: false },
+      {
+        call,
+        tracker,
+        strategy,
+        pin,
+        avoid,
+        caller: SERVICE_CALLER,
+        transport: "ws",
+        deadlineMs,
+        mayStream: false,
+      },
       (outcome, route) => {
         const provider = route.answeredBy;
         this.#route = route;
-        if (outcome.kind !== "result" || provider === null) return this.#finish({ kind: "refused", outcome, route, lacking: null });
+        if (outcome.kind !== "result" || provider === null)
+          return this.#finish({ kind: "refused", outcome, route, lacking: null });
         this.#provider = provider;
         if (subscription.kind === "logs") this.#followHeads(provider, route);
         else this.#finish({ kind: "open", source: this.#sourceAt(provider), route });
@@ -139,7 +185,11 @@ class Opening implements Pick<Source, "ask" | "close"> {
         this.#asks.delete(asking);
         resolve(result);
       };
-      asking.stop = rpcCall(timerWheel, { upstream: sockets, provider, method, params, timeoutMs: ASK_MS }, { result: end, failed: () => end(null) });
+      asking.stop = rpcCall(
+        timerWheel,
+        { upstream: sockets, provider, method, params, timeoutMs: ASK_MS },
+        { result: end, failed: () => end(null) },
+      );
     });
   }
 
@@ -158,9 +208,16 @@ class Opening implements Pick<Source, "ask" | "close"> {
   }
 
   #sourceAt(provider: Provider): Source {
-    // Where its address or headers have changed, its socket is closed, and with it the subscription lost: nothing here has to follow.
+    // Where its address or headers have changed, its socket is closed, and with it the subscription
+    // lost: nothing here has to follow.
     const follow = (): void => {};
-    return { provider, pushesLogs: true, ask: (method, params) => this.ask(method, params), follow, close: () => this.close() };
+    return {
+      provider,
+      pushesLogs: true,
+      ask: (method, params) => this.ask(method, params),
+      follow,
+      close: () => this.close(),
+    };
   }
 
   /** The router's way of sending: a subscription in place of a request. */
@@ -176,7 +233,10 @@ class Opening implements Pick<Source, "ask" | "close"> {
     return dispatch;
   }
 
-  /** Logs are told in the order of the chain, so the heads of the same provider are needed beside them. */
+  /**
+   * Logs are told in the order of the chain, so the heads of the same provider are needed beside
+   * them.
+   */
   #followHeads(provider: Provider, route: RoutedCall): void {
     const { timerWheel, sockets } = this.#parts;
     const timer = timerWheel.set(ASK_MS, () => this.#lost("no heads in time"));
@@ -205,7 +265,12 @@ class Opening implements Pick<Source, "ask" | "close"> {
     if (this.#closed) return;
     this.close();
     if (this.#opened || this.#route === null) return this.#events.lost(reason);
-    const outcome = { kind: "fault", fault: fault("unavailable", `the provider of the subscription was lost (${reason})`, { status: 200 }) } as const;
+    const outcome = {
+      kind: "fault",
+      fault: fault("unavailable", `the provider of the subscription was lost (${reason})`, {
+        status: 200,
+      }),
+    } as const;
     this.#finish({ kind: "refused", outcome, route: this.#route, lacking: this.#provider });
   }
 }

@@ -1,5 +1,6 @@
-// One subscription and its subscribers: has one provider at a time, finds another when that fails, and ends when that cannot be done in time. What a change
-// of providers means for the events is continuity's business.
+// One subscription and its subscribers: has one provider at a time, finds another when that fails,
+// and ends when that cannot be done in time. What a change of providers means for the events is
+// continuity's business.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { isLate, isSilentBehind, type Overtaken, overtakenBy } from "../../core/overtaken.ts";
 import { quietMs } from "../../core/provider/head.ts";
@@ -12,7 +13,13 @@ import { BestEffortContinuity } from "./best-effort-continuity.ts";
 import { ChainContinuity } from "./chain-continuity.ts";
 import type { Continuity, ContinuityParts, EventSink, SourceFailure } from "./continuity.ts";
 import type { LogChecks } from "./log-checks.ts";
-import { openSource, type Source, type SourceEvents, type SourceOpening, type SourceParts } from "./source.ts";
+import {
+  openSource,
+  type Source,
+  type SourceEvents,
+  type SourceOpening,
+  type SourceParts,
+} from "./source.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
 
 /** What a stream tells its registry. */
@@ -34,7 +41,10 @@ interface Outage {
   readonly avoid: Set<string>;
   /** Ids of providers that left logs out: they are tried when there is nobody else. */
   penalised: ReadonlySet<string>;
-  /** Those of `avoid` of which nothing is known but that their socket failed: they may well be polled. */
+  /**
+   * Those of `avoid` of which nothing is known but that their socket failed: they may well be
+   * polled.
+   */
   readonly socketless: Set<string>;
   /** No socket can be had in this round: heads and logs are polled. */
   polled: boolean;
@@ -68,10 +78,16 @@ const LONGEST_SOCKET_AGAIN_MS = 600_000;
 /** A source is looked at so often while it may be silent. */
 const SHORTEST_LOOK_MS = 1_000;
 const LOOKS_PER_QUIET = 4;
-/** Least time between two moves because logs were left out; a subscription opened anew may help where there is only one provider. */
+/**
+ * Least time between two moves because logs were left out; a subscription opened anew may help
+ * where there is only one provider.
+ */
 const LEAVE_AGAIN_MS = 10_000;
 const ALONE_AGAIN_MS = 60_000;
-/** Pause after leaving a source that is late; twice as long each time that those after it are late too, since what is known elsewhere may be a lie. */
+/**
+ * Pause after leaving a source that is late; twice as long each time that those after it are late
+ * too, since what is known elsewhere may be a lie.
+ */
 const LATE_AGAIN_MS = 10_000;
 const LONGEST_LATE_AGAIN_MS = 600_000;
 const FORGOTTEN = "logs have left the chain that are no longer held";
@@ -88,7 +104,10 @@ export class Stream {
   #outbox: Buffer[] = [];
   #source: Source | null = null;
   #outage: Outage | null;
-  /** Why nobody could be subscribed the first time is told to those who wait; later it is tried again. */
+  /**
+   * Why nobody could be subscribed the first time is told to those who wait; later it is tried
+   * again.
+   */
   #everLive = false;
   #over = false;
   #cancel: () => void = () => {};
@@ -99,7 +118,10 @@ export class Stream {
   #socketAgain: Timer | null = null;
   #socketAgainMs = SOCKET_AGAIN_MS;
   #linger: Timer | null = null;
-  /** What others have and the source does not, and the block for which a silent source was last left. */
+  /**
+   * What others have and the source does not, and the block for which a silent source was last
+   * left.
+   */
   #overtaken: Overtaken | null = null;
   #movedFor = -1;
   /** Until when no source is left for being late, and how long that pause was. */
@@ -111,15 +133,26 @@ export class Stream {
   #events = 0;
 
   /** `checks` are those of its profile and chain. */
-  constructor(parts: SourceParts, request: SubscribeRequest, checks: LogChecks, owner: StreamOwner) {
+  constructor(
+    parts: SourceParts,
+    request: SubscribeRequest,
+    checks: LogChecks,
+    owner: StreamOwner,
+  ) {
     this.#parts = parts;
     this.#request = request;
     this.#owner = owner;
     this.#checks = checks;
     const { runtime, timerWheel } = parts;
-    const eventSink = { emit: (results: readonly Buffer[]) => this.#tell(results), failed: (why: SourceFailure) => this.#trouble(why) };
+    const eventSink = {
+      emit: (results: readonly Buffer[]) => this.#tell(results),
+      failed: (why: SourceFailure) => this.#trouble(why),
+    };
     const now = { set: () => this.#request.tracker.set, stream: () => this.#request };
-    this.#continuity = continuityOf({ runtime, timerWheel, subscription: request.subscription, checks, ...now }, eventSink);
+    this.#continuity = continuityOf(
+      { runtime, timerWheel, subscription: request.subscription, checks, ...now },
+      eventSink,
+    );
     this.#outage = outageOf(null, null, this.#penalised());
   }
 
@@ -143,13 +176,16 @@ export class Stream {
     const source = this.#source;
     if (source === null) return this.#seekAnew();
     const { provider, pushesLogs } = source;
-    const isSame = (it: Provider): boolean => it.id === provider.id && (pushesLogs ? it.wsUrl === provider.wsUrl : it.url === provider.url);
+    const isSame = (it: Provider): boolean =>
+      it.id === provider.id && (pushesLogs ? it.wsUrl === provider.wsUrl : it.url === provider.url);
     const now = tracker.set.providers.find(isSame);
     if (now === undefined) this.#fail("removed");
     else source.follow(tracker, now);
   }
 
-  /** Those who are being asked may have been removed: the search begins again among those of now. */
+  /**
+   * Those who are being asked may have been removed: the search begins again among those of now.
+   */
   #seekAnew(): void {
     if (!this.#seeking) return;
     this.#cancel();
@@ -163,7 +199,16 @@ export class Stream {
     const behind = height === null || known === null ? null : Math.max(0, known - height);
     const subscribers = this.#subscribers.size + this.#waiting.size;
     const provider = this.#source?.provider ?? null;
-    return { state, provider, subscribers, height, behind, filledBlocks, failovers: this.#failovers, events: this.#events };
+    return {
+      state,
+      provider,
+      subscribers,
+      height,
+      behind,
+      filledBlocks,
+      failovers: this.#failovers,
+      events: this.#events,
+    };
   }
 
   /** Ends it for everybody. */
@@ -173,14 +218,18 @@ export class Stream {
     this.#close();
     if (subscribers.length > 0) this.#owner.ended();
     for (const it of subscribers) it.ended(reason);
-    for (const it of waiting) it.subscriber.refused({ kind: "fault", fault: unavailable(reason) }, null);
+    for (const it of waiting)
+      it.subscriber.refused({ kind: "fault", fault: unavailable(reason) }, null);
   }
 
   #wait(subscriber: Subscriber, deadlineMs: number): void {
     const timer = this.#parts.timerWheel.set(deadlineMs, () => {
       this.#waiting.delete(it);
       this.#leave(subscriber);
-      subscriber.refused({ kind: "fault", fault: unavailable("no provider could be subscribed in time") }, null);
+      subscriber.refused(
+        { kind: "fault", fault: unavailable("no provider could be subscribed in time") },
+        null,
+      );
     });
     const it: Waiting = { subscriber, timer };
     this.#waiting.add(it);
@@ -193,8 +242,10 @@ export class Stream {
       it.timer.clear();
       this.#waiting.delete(it);
     }
-    if (this.#over || this.#subscribers.size + this.#waiting.size > 0 || this.#linger !== null) return;
-    if (this.#outage === null) this.#linger = this.#parts.timerWheel.set(this.#owner.idle(), () => this.#close());
+    if (this.#over || this.#subscribers.size + this.#waiting.size > 0 || this.#linger !== null)
+      return;
+    if (this.#outage === null)
+      this.#linger = this.#parts.timerWheel.set(this.#owner.idle(), () => this.#close());
     else this.#close();
   }
 
@@ -216,7 +267,15 @@ export class Stream {
     const attempt = ++this.#attempts;
     this.#seeking = true;
     const avoid = outage.avoid.union(outage.penalised);
-    const request = { tracker, subscription, strategy, pin, avoid, breakerBypass: this.#everLive, deadlineMs: OPEN_MS };
+    const request = {
+      tracker,
+      subscription,
+      strategy,
+      pin,
+      avoid,
+      breakerBypass: this.#everLive,
+      deadlineMs: OPEN_MS,
+    };
     const events: SourceEvents = {
       opened: (opened) => this.#opened(outage, opened),
       event: (raw) => this.#continuity.hear(raw, subscription.kind === "newHeads"),
@@ -224,7 +283,10 @@ export class Stream {
       lost: () => this.#fail("lost"),
     };
     const { polls } = this.#parts;
-    const cancel = outage.polled && polls !== null ? polls.open(request, events) : openSource(this.#parts, request, events);
+    const cancel =
+      outage.polled && polls !== null
+        ? polls.open(request, events)
+        : openSource(this.#parts, request, events);
     // A provider that answers at once has already moved this stream on.
     if (this.#attempts === attempt) this.#cancel = cancel;
   }
@@ -236,17 +298,22 @@ export class Stream {
     const tried = lacking === null ? route.traces.map((it) => it.attempt.provider) : [lacking];
     if (!outage.polled) for (const { id } of tried) outage.socketless.add(id);
     // A route asks only a few: the others are next, and those it asked wait for the next round.
-    if (lacking !== null || (this.#everLive && tried.length > 0)) return this.#avoid(outage, ...tried);
+    if (lacking !== null || (this.#everLive && tried.length > 0))
+      return this.#avoid(outage, ...tried);
     if (outage.penalised.size > 0) return this.#forgive(outage);
     if (!outage.polled && this.#mayBePolled(outage)) return this.#poll(outage, { outcome, route });
-    const refusal = route.traces.length === 0 && outage.refusal !== null ? outage.refusal : { outcome, route };
+    const refusal =
+      route.traces.length === 0 && outage.refusal !== null ? outage.refusal : { outcome, route };
     if (!this.#everLive) return this.#refuse(refusal);
     if (outage.far) return this.end("too many blocks were missed");
     outage.avoid.clear();
     outage.socketless.clear();
     outage.polled = false;
     const pauseMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** outage.rounds++);
-    this.#parts.runtime.after(pauseMs * (1 + this.#parts.runtime.random()), () => this.#outage === outage && this.#seek());
+    this.#parts.runtime.after(
+      pauseMs * (1 + this.#parts.runtime.random()),
+      () => this.#outage === outage && this.#seek(),
+    );
   }
 
   /** Nobody else can be had: those who left logs out serve again, and are checked. */
@@ -257,17 +324,29 @@ export class Stream {
 
   #penalised(): ReadonlySet<string> {
     const { subscription, pin } = this.#request;
-    return subscription.kind === "logs" && pin === null ? new Set(this.#checks.penalised()) : new Set();
+    return subscription.kind === "logs" && pin === null
+      ? new Set(this.#checks.penalised())
+      : new Set();
   }
 
-  /** A stream that has lost its sockets looks for one some more times first: what was pushed comes sooner and costs less than what is polled. */
+  /**
+   * A stream that has lost its sockets looks for one some more times first: what was pushed comes
+   * sooner and costs less than what is polled.
+   */
   #mayBePolled({ rounds }: Outage): boolean {
     const { subscription, tracker } = this.#request;
     if (this.#parts.polls === null || !POLLED_KINDS.includes(subscription.kind)) return false;
-    return !this.#everLive || rounds >= ROUNDS_OF_SOCKETS || tracker.set.providers.every((it) => it.wsUrl === null);
+    return (
+      !this.#everLive ||
+      rounds >= ROUNDS_OF_SOCKETS ||
+      tracker.set.providers.every((it) => it.wsUrl === null)
+    );
   }
 
-  /** No socket can be had: whoever answers over HTTP is polled, also those of whom only the socket is gone. */
+  /**
+   * No socket can be had: whoever answers over HTTP is polled, also those of whom only the socket
+   * is gone.
+   */
   #poll(outage: Outage, refusal: Refusal): void {
     outage.polled = true;
     outage.refusal = refusal;
@@ -324,7 +403,10 @@ export class Stream {
     else if (why !== "missing_logs" || this.#mayLeaveAgain()) this.#fail(why);
   }
 
-  /** What was left out has been told: a provider is not left for it every few blocks, least of all when there is no other. */
+  /**
+   * What was left out has been told: a provider is not left for it every few blocks, least of all
+   * when there is no other.
+   */
   #mayLeaveAgain(): boolean {
     const { pin, tracker } = this.#request;
     const alone = pin !== null || tracker.set.providers.length < 2;
@@ -334,7 +416,10 @@ export class Stream {
     return true;
   }
 
-  /** The provider is lost or cannot serve any longer: another one goes on from where it stopped, one of those `behind` only if there is no other. */
+  /**
+   * The provider is lost or cannot serve any longer: another one goes on from where it stopped, one
+   * of those `behind` only if there is no other.
+   */
   #fail(reason: FailoverReason, behind: readonly Provider[] = []): void {
     if (this.#over) return;
     const failed = this.#source;
@@ -352,7 +437,9 @@ export class Stream {
 
   #beginOutage(reason: FailoverReason | null): Outage {
     const { backfillTimeoutMs } = this.#request.tracker.set;
-    const timer = this.#parts.timerWheel.set(backfillTimeoutMs, () => this.end("no provider could go on in time"));
+    const timer = this.#parts.timerWheel.set(backfillTimeoutMs, () =>
+      this.end("no provider could go on in time"),
+    );
     this.#outage = outageOf(reason, timer, this.#penalised());
     return this.#outage;
   }
@@ -363,9 +450,12 @@ export class Stream {
     if (this.#source?.pushesLogs !== false) return;
     this.#socketAgain = timerWheel.set(this.#socketAgainMs, () => {
       const { tracker, pin } = this.#request;
-      const mayTry = ({ id, wsUrl }: Provider): boolean => wsUrl !== null && (pin === null || pin.id === id);
-      const isThere = (it: Provider): boolean => ["open", "idle"].includes(sockets.report(it).state);
-      if (!tracker.set.providers.some((it) => mayTry(it) && isThere(it))) return this.#watchForSocket();
+      const mayTry = ({ id, wsUrl }: Provider): boolean =>
+        wsUrl !== null && (pin === null || pin.id === id);
+      const isThere = (it: Provider): boolean =>
+        ["open", "idle"].includes(sockets.report(it).state);
+      if (!tracker.set.providers.some((it) => mayTry(it) && isThere(it)))
+        return this.#watchForSocket();
       this.#socketAgainMs = Math.min(LONGEST_SOCKET_AGAIN_MS, this.#socketAgainMs * 2);
       this.#drop();
       this.#beginOutage(null);
@@ -399,7 +489,10 @@ export class Stream {
     this.#owner.over();
   }
 
-  /** A provider that tells of no head for too long has stopped, whatever its socket says; sooner when others have newer blocks, or have had them for long. */
+  /**
+   * A provider that tells of no head for too long has stopped, whatever its socket says; sooner
+   * when others have newer blocks, or have had them for long.
+   */
   #watchHeads(): void {
     const { tracker } = this.#request;
     const { lastHeadAtMs } = this.#continuity;
@@ -414,7 +507,12 @@ export class Stream {
     }
     const source = this.#source;
     if (source === null) return;
-    if (source.pushesLogs) tracker.recordSocket(source.provider, { category: "stale_heads", step: "next", effect: { kind: "lag" } });
+    if (source.pushesLogs)
+      tracker.recordSocket(source.provider, {
+        category: "stale_heads",
+        step: "next",
+        effect: { kind: "lag" },
+      });
     this.#fail("stale_heads", this.#behind());
   }
 
@@ -423,10 +521,17 @@ export class Stream {
     const { pin, tracker } = this.#request;
     const overtaken = this.#overtaken;
     if (overtaken === null || pin !== null) return [];
-    return tracker.set.providers.filter((it) => (tracker.health(it, it.wsUrl === null ? "http" : "ws").height ?? overtaken.height) < overtaken.height);
+    return tracker.set.providers.filter(
+      (it) =>
+        (tracker.health(it, it.wsUrl === null ? "http" : "ws").height ?? overtaken.height) <
+        overtaken.height,
+    );
   }
 
-  /** Whether others have had a newer block for a while that the source does not tell of. The same block moves a stream only once. */
+  /**
+   * Whether others have had a newer block for a while that the source does not tell of. The same
+   * block moves a stream only once.
+   */
   #isOvertaken(silentMs: number): boolean {
     const { tracker } = this.#request;
     const { chain } = tracker.set;
@@ -435,17 +540,26 @@ export class Stream {
     const nowMs = this.#parts.runtime.now();
     this.#overtaken = overtakenBy(before, known, this.#continuity.height, nowMs);
     // It had in time what others had: they told the truth.
-    if (before !== null && this.#overtaken !== before && !isLate(before, chain, nowMs)) this.#latePauseMs = LATE_AGAIN_MS;
+    if (before !== null && this.#overtaken !== before && !isLate(before, chain, nowMs))
+      this.#latePauseMs = LATE_AGAIN_MS;
     if (this.#overtaken === null || known === null || known <= this.#movedFor) return false;
-    if (!isSilentBehind(this.#overtaken, silentMs, chain, nowMs) && !(isLate(this.#overtaken, chain, nowMs) && this.#mayLeaveLate(nowMs))) return false;
+    if (
+      !isSilentBehind(this.#overtaken, silentMs, chain, nowMs) &&
+      !(isLate(this.#overtaken, chain, nowMs) && this.#mayLeaveLate(nowMs))
+    )
+      return false;
     this.#movedFor = known;
     return true;
   }
 
-  /** A source that tells of heads is left for being late only where there is another, and not again and again: all may be late beside a false height. */
+  /**
+   * A source that tells of heads is left for being late only where there is another, and not again
+   * and again: all may be late beside a false height.
+   */
   #mayLeaveLate(nowMs: number): boolean {
     const { pin, tracker } = this.#request;
-    if (pin !== null || tracker.set.providers.length < 2 || nowMs < this.#mayBeLateUntilMs) return false;
+    if (pin !== null || tracker.set.providers.length < 2 || nowMs < this.#mayBeLateUntilMs)
+      return false;
     this.#mayBeLateUntilMs = nowMs + this.#latePauseMs;
     this.#latePauseMs = Math.min(LONGEST_LATE_AGAIN_MS, this.#latePauseMs * 2);
     return true;
@@ -465,13 +579,29 @@ export class Stream {
   }
 }
 
-function outageOf(reason: FailoverReason | null, timer: Timer | null, penalised: ReadonlySet<string>): Outage {
-  return { avoid: new Set(), penalised, socketless: new Set(), polled: false, refusal: null, far: false, rounds: 0, timer, reason };
+function outageOf(
+  reason: FailoverReason | null,
+  timer: Timer | null,
+  penalised: ReadonlySet<string>,
+): Outage {
+  return {
+    avoid: new Set(),
+    penalised,
+    socketless: new Set(),
+    polled: false,
+    refusal: null,
+    far: false,
+    rounds: 0,
+    timer,
+    reason,
+  };
 }
 
 function continuityOf(parts: ContinuityParts, eventSink: EventSink): Continuity {
   const { kind } = parts.subscription;
-  return kind === "newHeads" || kind === "logs" ? new ChainContinuity(parts, kind, eventSink) : new BestEffortContinuity(kind, eventSink);
+  return kind === "newHeads" || kind === "logs"
+    ? new ChainContinuity(parts, kind, eventSink)
+    : new BestEffortContinuity(kind, eventSink);
 }
 
 function unavailable(reason: string): Fault {

@@ -27,20 +27,41 @@ export interface SubscribeRequest {
   readonly deadlineMs: number;
 }
 
-/** Hears one subscription: `started` or `refused`, once; after `started` any number of events and at most one `ended`. */
+/**
+ * Hears one subscription: `started` or `refused`, once; after `started` any number of events and at
+ * most one `ended`.
+ */
 export interface Subscriber {
-  /** It is real upstream. `route` tells how a provider was found; null = the stream was there already. */
+  /**
+   * It is real upstream. `route` tells how a provider was found; null = the stream was there
+   * already.
+   */
   started(route: RoutedCall | null): void;
   /** A provider's error or a fault. */
   refused(outcome: Outcome, route: RoutedCall | null): void;
-  /** The raw JSON of results, in order. The same array and buffers for every subscriber: not to be changed. */
+  /**
+   * The raw JSON of results, in order. The same array and buffers for every subscriber: not to be
+   * changed.
+   */
   events(results: readonly Buffer[]): void;
   /** It cannot go on without a gap. `reason` names no address. */
   ended(reason: string): void;
 }
 
-/** Why a stream left a provider. `stale_heads`: it told of none, or late, while others had newer blocks. `far`, `unanswered` and `backlog`: it could not give what was missing. `missing_logs`: it left some out. */
-export const FAILOVER_REASONS = ["lost", "stale_heads", "far", "unanswered", "backlog", "removed", "missing_logs"] as const;
+/**
+ * Why a stream left a provider. `stale_heads`: it told of none, or late, while others had newer
+ * blocks. `far`, `unanswered` and `backlog`: it could not give what was missing. `missing_logs`: it
+ * left some out.
+ */
+export const FAILOVER_REASONS = [
+  "lost",
+  "stale_heads",
+  "far",
+  "unanswered",
+  "backlog",
+  "removed",
+  "missing_logs",
+] as const;
 
 /** One of the reasons. */
 export type FailoverReason = (typeof FAILOVER_REASONS)[number];

@@ -1,4 +1,5 @@
-// Subscriptions as callers see them: one stream per profile, chain, kind and filter, whatever the number of its subscribers.
+// Subscriptions as callers see them: one stream per profile, chain, kind and filter, whatever the
+// number of its subscribers.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { type Provider, publicLabel } from "../../core/provider/profile.ts";
@@ -14,7 +15,13 @@ import type { CheckCounts, StreamLog } from "./log-checks.ts";
 import { createPolls } from "./polled-source.ts";
 import type { SourceParts } from "./source.ts";
 import { Stream } from "./stream.ts";
-import type { FailoverReason, StreamCaller, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
+import type {
+  FailoverReason,
+  StreamCaller,
+  StreamReport,
+  SubscribeRequest,
+  Subscriber,
+} from "./subscriber.ts";
 
 /** What is known of one stream, for showing. */
 export interface SubscriptionReport extends StreamReport {
@@ -54,7 +61,10 @@ export interface Subscriptions {
 /** Most streams at one time, and of those the most that nobody has any more. */
 const MAX_STREAMS = 10_000;
 const MAX_IDLE = 1_000;
-/** How long a provider is kept after the last subscriber has left; shorter where many streams are open. */
+/**
+ * How long a provider is kept after the last subscriber has left; shorter where many streams are
+ * open.
+ */
 const LINGER_MS = 60_000;
 const PRESSED_LINGER_MS = 5_000;
 
@@ -81,12 +91,23 @@ export interface StreamMove extends Pick<SubscriptionReport, "profile" | "chain"
 }
 
 /** No streams yet. */
-export function createSubscriptions({ http, onMove, log, ...rest }: SubscriptionParts): Subscriptions {
-  const parts: SourceParts = { ...rest, polls: http === undefined ? null : createPolls({ ...rest, http }) };
+export function createSubscriptions({
+  http,
+  onMove,
+  log,
+  ...rest
+}: SubscriptionParts): Subscriptions {
+  const parts: SourceParts = {
+    ...rest,
+    polls: http === undefined ? null : createPolls({ ...rest, http }),
+  };
   const entries = new Map<string, Entry>();
   const counted = new Map<string, SubscriptionCounts>();
   const filterQuota = createFilterQuota();
-  const checks = createLogCheckRegistry({ runtime: rest.runtime, timerWheel: rest.timerWheel, ws: rest.sockets, http: http ?? null }, log ?? null);
+  const checks = createLogCheckRegistry(
+    { runtime: rest.runtime, timerWheel: rest.timerWheel, ws: rest.sockets, http: http ?? null },
+    log ?? null,
+  );
   /** Streams that nobody has, longest idle first. */
   const idle = new Map<string, Stream>();
 
@@ -132,24 +153,37 @@ export function createSubscriptions({ http, onMove, log, ...rest }: Subscription
       const { caller, subscription, deadlineMs } = request;
       const { bounds } = subscription;
       const bounded = subscription.kind === "logs" ? caller : null;
-      if (bounded !== null && !filterQuota.allows(bounded, key)) return refuse(subscriber, tooManyFilters(bounded));
+      if (bounded !== null && !filterQuota.allows(bounded, key))
+        return refuse(subscriber, tooManyFilters(bounded));
       if (!entries.has(key) && !makeRoom()) return refuse(subscriber, FULL);
       const stream = entries.get(key)?.stream ?? begin(key, request);
       const hearer = bounds === null ? subscriber : withinBounds(bounds, subscriber);
-      return bounded === null ? stream.join(hearer, deadlineMs) : filterQuota.hold(bounded, key, hearer, (held) => stream.join(held, deadlineMs));
+      return bounded === null
+        ? stream.join(hearer, deadlineMs)
+        : filterQuota.hold(bounded, key, hearer, (held) => stream.join(held, deadlineMs));
     },
     rebind(directory) {
       for (const { stream, request } of [...entries.values()]) {
-        const tracker = directory.served(request.profile)?.trackers.get(request.tracker.set.chain.chainName);
-        const pin = request.pin === null ? null : (tracker?.set.providers.find((it) => it.id === request.pin?.id) ?? null);
-        if (tracker === undefined || (request.pin !== null && pin === null)) stream.end("the configuration no longer serves it");
+        const tracker = directory
+          .served(request.profile)
+          ?.trackers.get(request.tracker.set.chain.chainName);
+        const pin =
+          request.pin === null
+            ? null
+            : (tracker?.set.providers.find((it) => it.id === request.pin?.id) ?? null);
+        if (tracker === undefined || (request.pin !== null && pin === null))
+          stream.end("the configuration no longer serves it");
         else {
           checks.of(request.profile, tracker);
           stream.rebind(tracker, pin);
         }
       }
     },
-    reports: () => [...entries.values()].map(({ stream, request }) => ({ ...stream.report(), ...shown(request) })),
+    reports: () =>
+      [...entries.values()].map(({ stream, request }) => ({
+        ...stream.report(),
+        ...shown(request),
+      })),
     counts: () => [...counted.values()],
     checks: checks.counts,
     headSeen: checks.see,
@@ -159,7 +193,10 @@ export function createSubscriptions({ http, onMove, log, ...rest }: Subscription
   };
 }
 
-function countsIn(counted: Map<string, SubscriptionCounts>, { profile: id, tracker }: SubscribeRequest): SubscriptionCounts {
+function countsIn(
+  counted: Map<string, SubscriptionCounts>,
+  { profile: id, tracker }: SubscribeRequest,
+): SubscriptionCounts {
   const profile = publicLabel(id);
   const chain = tracker.set.chain.chainName;
   const key = `${profile} ${chain}`;
@@ -169,14 +206,31 @@ function countsIn(counted: Map<string, SubscriptionCounts>, { profile: id, track
 }
 
 function noCounts(profile: string, chain: string): SubscriptionCounts {
-  return { profile, chain, failovers: { lost: 0, stale_heads: 0, far: 0, unanswered: 0, backlog: 0, removed: 0, missing_logs: 0 }, filledBlocks: 0, ended: 0 };
+  return {
+    profile,
+    chain,
+    failovers: {
+      lost: 0,
+      stale_heads: 0,
+      far: 0,
+      unanswered: 0,
+      backlog: 0,
+      removed: 0,
+      missing_logs: 0,
+    },
+    filledBlocks: 0,
+    ended: 0,
+  };
 }
 
 const FULL = fault("unavailable", "too many different subscriptions are open", { status: 200 });
 
 function tooManyFilters({ maxLogFilters }: StreamCaller): Fault {
   const nextAction = "unsubscribe from a filter, or put several addresses or topics into one";
-  return fault("rate_limit_exceeded", `${maxLogFilters} different log filters are open`, { status: 200, nextAction });
+  return fault("rate_limit_exceeded", `${maxLogFilters} different log filters are open`, {
+    status: 200,
+    nextAction,
+  });
 }
 
 function refuse(subscriber: Subscriber, why: Fault): () => void {
@@ -184,10 +238,25 @@ function refuse(subscriber: Subscriber, why: Fault): () => void {
   return () => {};
 }
 
-function shown({ profile, tracker, subscription, pin }: SubscribeRequest): Pick<SubscriptionReport, "profile" | "chain" | "kind" | "pinned"> {
-  return { profile: publicLabel(profile), chain: tracker.set.chain.chainName, kind: subscription.kind, pinned: pin !== null };
+function shown({
+  profile,
+  tracker,
+  subscription,
+  pin,
+}: SubscribeRequest): Pick<SubscriptionReport, "profile" | "chain" | "kind" | "pinned"> {
+  return {
+    profile: publicLabel(profile),
+    chain: tracker.set.chain.chainName,
+    kind: subscription.kind,
+    pinned: pin !== null,
+  };
 }
 
 function keyOf({ profile, tracker, subscription, pin }: SubscribeRequest): string {
-  return JSON.stringify([profile, tracker.set.chain.chainName, pin?.id ?? null, subscription.params]);
+  return JSON.stringify([
+    profile,
+    tracker.set.chain.chainName,
+    pin?.id ?? null,
+    subscription.params,
+  ]);
 }

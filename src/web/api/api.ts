@@ -1,5 +1,5 @@
-// The HTTP API beside JSON-RPC: finds the operation of a request, keeps bounds, and catches what goes wrong in one place.
-// Knows rows of the contract, not what they are about.
+// The HTTP API beside JSON-RPC: finds the operation of a request, keeps bounds, and catches what
+// goes wrong in one place. Knows rows of the contract, not what they are about.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { createAddressLimit } from "../../core/billing/address-limit.ts";
@@ -23,7 +23,10 @@ import { writeAnswer, writeApiFault, writePaid, writePaymentRefusal } from "./wr
 
 /** What the API is served with. */
 export interface ApiParts extends Omit<HandlerParts, "creations" | "writes" | "payments"> {
-  /** The same one that stands before calls, so that what it allows an address is allowed once. Null = nothing can be bought. */
+  /**
+   * The same one that stands before calls, so that what it allows an address is allowed once. Null
+   * = nothing can be bought.
+   */
   readonly paywall: Paywall | null;
   readonly log: Pick<Logger, "error" | "warn">;
   /** Null = the address that callers use. */
@@ -51,7 +54,12 @@ export interface ApiLimits {
 }
 
 /** The bounds used unless a test tightens them. */
-const API_LIMITS: ApiLimits = { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 30, writesPerMinute: 120 };
+const API_LIMITS: ApiLimits = {
+  maxReading: 1_024,
+  maxUnderWay: 256,
+  missesPerMinute: 30,
+  writesPerMinute: 120,
+};
 
 /** The HTTP API. */
 export interface Api {
@@ -80,25 +88,54 @@ const HOUR_S = 3_600;
 export function createApi(parts: ApiParts): Api {
   const { maxReading, maxUnderWay, missesPerMinute, writesPerMinute } = parts.limits ?? API_LIMITS;
   const proxies = trustedProxiesOf(parts.trustedProxies);
-  const creations = createAddressLimit({ perSecond: parts.keysPerHour / HOUR_S, burst: parts.keysPerHour });
-  const misses = createAddressLimit({ perSecond: missesPerMinute / MINUTE_S, burst: missesPerMinute });
-  const writes = createAddressLimit({ perSecond: writesPerMinute / MINUTE_S, burst: writesPerMinute });
-  const serve = createServing({ ...parts, payments: parts.paywall?.payments ?? null, creations, writes }, { ...parts, misses });
+  const creations = createAddressLimit({
+    perSecond: parts.keysPerHour / HOUR_S,
+    burst: parts.keysPerHour,
+  });
+  const misses = createAddressLimit({
+    perSecond: missesPerMinute / MINUTE_S,
+    burst: missesPerMinute,
+  });
+  const writes = createAddressLimit({
+    perSecond: writesPerMinute / MINUTE_S,
+    burst: writesPerMinute,
+  });
+  const serve = createServing(
+    { ...parts, payments: parts.paywall?.payments ?? null, creations, writes },
+    { ...parts, misses },
+  );
   const routeOf = createRoutes(OPERATIONS.filter((it) => it.servedBy === "api"));
-  const reading = createBound(maxReading, apiFault("unavailable", "too many requests are arriving"));
-  const underWay = createBound(maxUnderWay, apiFault("unavailable", "too many requests are under way"));
+  const reading = createBound(
+    maxReading,
+    apiFault("unavailable", "too many requests are arriving"),
+  );
+  const underWay = createBound(
+    maxUnderWay,
+    apiFault("unavailable", "too many requests are under way"),
+  );
   const failed = createCatch(parts.log, parts.runtime);
 
   /** What a request is answered; null = nobody is there any more. */
-  async function answer({ request, headers, address, baseUrl, isLocal }: Exchange): Promise<AnyResult | null> {
+  async function answer({
+    request,
+    headers,
+    address,
+    baseUrl,
+    isLocal,
+  }: Exchange): Promise<AnyResult | null> {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     const retired = retiredAt(path);
     if (retired !== null) return retired;
     const found = operationOf(routeOf(path), request.method, headers);
     if ("kind" in found) return found;
     const { operation, params } = found;
-    const bytes = operation.body === null ? NO_BYTES : await reading(() => readBody(request, operation.maxBodyBytes));
-    return bytes === null || "kind" in bytes ? bytes : underWay(() => serve({ operation, params, request, bytes, address, baseUrl, isLocal }));
+    const bytes =
+      operation.body === null
+        ? NO_BYTES
+        : await reading(() => readBody(request, operation.maxBodyBytes));
+    return bytes === null || "kind" in bytes
+      ? bytes
+      : underWay(() => serve({ operation, params, request, bytes, address, baseUrl, isLocal }));
   }
 
   return {
@@ -120,13 +157,25 @@ export function createApi(parts: ApiParts): Api {
 const NO_BYTES = Buffer.alloc(0);
 
 /** The operation of a method on a route; what is missing is told, and `Allow` with it. */
-function operationOf(route: OperationRoute<NamedOperation> | undefined, method: string | undefined, headers: Headers) {
-  if (route === undefined) return apiFault("not_found", "nothing is served at this path", { nextAction: "use a path of /openapi.json" });
+function operationOf(
+  route: OperationRoute<NamedOperation> | undefined,
+  method: string | undefined,
+  headers: Headers,
+) {
+  if (route === undefined)
+    return apiFault("not_found", "nothing is served at this path", {
+      nextAction: "use a path of /openapi.json",
+    });
   const operation = route.operations.get(parseMethod(method));
   if (operation !== undefined) return { operation, params: route.params };
-  const allowed = [...[...route.operations.keys()].flatMap((it) => (it === "GET" ? ["GET", "HEAD"] : [it])), "OPTIONS"].join(", ");
+  const allowed = [
+    ...[...route.operations.keys()].flatMap((it) => (it === "GET" ? ["GET", "HEAD"] : [it])),
+    "OPTIONS",
+  ].join(", ");
   headers.push("Allow", allowed);
-  return apiFault("method_not_allowed", `${method} is not served at this path`, { nextAction: `use one of: ${allowed}` });
+  return apiFault("method_not_allowed", `${method} is not served at this path`, {
+    nextAction: `use one of: ${allowed}`,
+  });
 }
 
 /** A request's method as rows name it; one that no row has finds none. */
@@ -137,20 +186,36 @@ function parseMethod(method: string | undefined): OperationMethod {
 const TROUBLE_LOG_MS = 10_000;
 const TROUBLE_RETRY_MS = 2_000;
 
-/** What a request is answered when serving it threw: the store's trouble passes, everything else is a bug. */
-function createCatch(log: ApiParts["log"], runtime: Runtime): (error: unknown, exchange: Exchange) => ApiFault {
+/**
+ * What a request is answered when serving it threw: the store's trouble passes, everything else is
+ * a bug.
+ */
+function createCatch(
+  log: ApiParts["log"],
+  runtime: Runtime,
+): (error: unknown, exchange: Exchange) => ApiFault {
   let loggedAtMs = Number.NEGATIVE_INFINITY;
   return (error, { requestId, request }) => {
     if (!isStoreFailure(error)) {
-      const problem = withoutSecrets(error instanceof Error ? (error.stack ?? error.message) : String(error));
-      log.error({ requestId, method: request.method, problem }, "bug: a request of the API was not answered");
+      const problem = withoutSecrets(
+        error instanceof Error ? (error.stack ?? error.message) : String(error),
+      );
+      log.error(
+        { requestId, method: request.method, problem },
+        "bug: a request of the API was not answered",
+      );
       return apiFault("internal", "the service failed to answer");
     }
     if (runtime.now() - loggedAtMs >= TROUBLE_LOG_MS) {
       loggedAtMs = runtime.now();
-      log.warn({ requestId, problem: withoutSecrets(String(error)) }, "the store does not answer; requests of the API are refused until it does");
+      log.warn(
+        { requestId, problem: withoutSecrets(String(error)) },
+        "the store does not answer; requests of the API are refused until it does",
+      );
     }
-    return apiFault("unavailable", "the store does not answer right now", { retryAfterMs: TROUBLE_RETRY_MS });
+    return apiFault("unavailable", "the store does not answer right now", {
+      retryAfterMs: TROUBLE_RETRY_MS,
+    });
   };
 }
 
@@ -166,7 +231,8 @@ function finish({ request, response, headers, baseUrl }: Exchange, result: AnyRe
   }
   switch (result.kind) {
     case "answer":
-      if (result.receipt === undefined) return writeAnswer(response, headers, result.status, result.body);
+      if (result.receipt === undefined)
+        return writeAnswer(response, headers, result.status, result.body);
       return writePaid(response, headers, { ...result, receipt: result.receipt });
     case "api_fault":
       return writeApiFault(response, headers, result, baseUrl);

@@ -1,4 +1,5 @@
-// Finds out who sent a request: by management token, by RPC key, as the operator. Limits wrong tries by address; knows no operation.
+// Finds out who sent a request: by management token, by RPC key, as the operator. Limits wrong
+// tries by address; knows no operation.
 import type { IncomingMessage } from "node:http";
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
@@ -45,18 +46,34 @@ export async function callerOf(
   if (auth.includes("operator")) return operator(parts.operatorToken, bearer);
   const apiKey = presented.request.headers["x-svc-api-key"];
   const secret = bearer ?? (auth.includes("rpc_key") && typeof apiKey === "string" ? apiKey : null);
-  if (secret === null) return auth.includes("none") && authorization === undefined ? { kind: "anyone" } : missing(auth, "the request carries no credential");
+  if (secret === null)
+    return auth.includes("none") && authorization === undefined
+      ? { kind: "anyone" }
+      : missing(auth, "the request carries no credential");
   const kind = readSecret(secret);
   if (kind === "token" && auth.includes("management_token")) return agent(parts, presented, secret);
   if (kind === "key" && auth.includes("rpc_key")) {
     const key = await keyOf(parts, presented, secret);
-    return key === null ? missing(auth, "no key that works is like this one") : "code" in key ? key : { kind: "key", key };
+    return key === null
+      ? missing(auth, "no key that works is like this one")
+      : "code" in key
+        ? key
+        : { kind: "key", key };
   }
-  if (kind === "connection" && auth.includes("connection_token")) return connection(parts, presented, secret);
-  return missing(auth, kind === null ? "the credential is cut off or mistyped" : `a ${KIND_NAMES[kind]} does not open this`);
+  if (kind === "connection" && auth.includes("connection_token"))
+    return connection(parts, presented, secret);
+  return missing(
+    auth,
+    kind === null
+      ? "the credential is cut off or mistyped"
+      : `a ${KIND_NAMES[kind]} does not open this`,
+  );
 }
 
-async function keyInPath(parts: ApiAuthenticationParts, presented: ApiRequest): Promise<ApiCaller | ApiFault<"not_found" | "rate_limited">> {
+async function keyInPath(
+  parts: ApiAuthenticationParts,
+  presented: ApiRequest,
+): Promise<ApiCaller | ApiFault<"not_found" | "rate_limited">> {
   const secret = presented.pathKey ?? "";
   const key = readSecret(secret) === "key" ? await keyOf(parts, presented, secret) : null;
   if (key === null)
@@ -66,14 +83,20 @@ async function keyInPath(parts: ApiAuthenticationParts, presented: ApiRequest): 
   return "code" in key ? key : { kind: "key", key };
 }
 
-async function agent(parts: ApiAuthenticationParts, { address }: ApiRequest, token: string): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
+async function agent(
+  parts: ApiAuthenticationParts,
+  { address }: ApiRequest,
+  token: string,
+): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
   const limited = missLimit(parts, address);
   if (limited !== null) return limited;
   const found = await managementTokenBySecret(parts.store, token);
   if (found === null) parts.misses.take(address, parts.runtime.now());
   if (found === null) return missing(["management_token"], "no management token is like this one");
   const end = managementTokenEnd(found, parts.runtime.wallMs());
-  return end === null ? { kind: "agent", agent: found } : missing(["management_token"], `the management token is ${end}`);
+  return end === null
+    ? { kind: "agent", agent: found }
+    : missing(["management_token"], `the management token is ${end}`);
 }
 
 async function connection(
@@ -83,12 +106,17 @@ async function connection(
 ): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
   const limited = missLimit(parts, address);
   if (limited !== null) return limited;
-  if ((await connectionByToken(parts.store, token, parts.runtime.wallMs())) !== null) return { kind: "connection", token };
+  if ((await connectionByToken(parts.store, token, parts.runtime.wallMs())) !== null)
+    return { kind: "connection", token };
   parts.misses.take(address, parts.runtime.now());
   return missing(["connection_token"], "no connection has this token");
 }
 
-async function keyOf(parts: ApiAuthenticationParts, { address, paid }: ApiRequest, secret: string): Promise<KeyRecord | ApiFault<"rate_limited"> | null> {
+async function keyOf(
+  parts: ApiAuthenticationParts,
+  { address, paid }: ApiRequest,
+  secret: string,
+): Promise<KeyRecord | ApiFault<"rate_limited"> | null> {
   const limited = missLimit(parts, address);
   if (limited !== null) return limited;
   const find = paid === true ? endedKeyBySecret : keyBySecret;
@@ -97,26 +125,44 @@ async function keyOf(parts: ApiAuthenticationParts, { address, paid }: ApiReques
   return found;
 }
 
-function missLimit({ misses, runtime }: ApiAuthenticationParts, address: string): ApiFault<"rate_limited"> | null {
+function missLimit(
+  { misses, runtime }: ApiAuthenticationParts,
+  address: string,
+): ApiFault<"rate_limited"> | null {
   const retryAfterMs = misses.waitMs(address, runtime.now());
-  return retryAfterMs === 0 ? null : apiFault("rate_limited", "too many unknown credentials came from this address", { retryAfterMs });
+  return retryAfterMs === 0
+    ? null
+    : apiFault("rate_limited", "too many unknown credentials came from this address", {
+        retryAfterMs,
+      });
 }
 
-function operator(expected: string | null, given: string | null): ApiCaller | ApiFault<"unauthorized"> {
+function operator(
+  expected: string | null,
+  given: string | null,
+): ApiCaller | ApiFault<"unauthorized"> {
   if (expected === null)
     return apiFault("unauthorized", "the operator's endpoints are closed", {
-      nextAction: "set server.operator_token in the configuration and send it as Authorization: Bearer",
+      nextAction:
+        "set server.operator_token in the configuration and send it as Authorization: Bearer",
     });
   if (isOperatorToken(given, expected)) return { kind: "operator" };
-  return apiFault("unauthorized", "this needs the operator token", { nextAction: "send server.operator_token as Authorization: Bearer <token>" });
+  return apiFault("unauthorized", "this needs the operator token", {
+    nextAction: "send server.operator_token as Authorization: Bearer <token>",
+  });
 }
 
-const MANAGE = "send the management token as Authorization: Bearer <token>; POST /api/v1/keys without one creates an account and its token";
+const MANAGE =
+  "send the management token as Authorization: Bearer <token>; POST /api/v1/keys without one " +
+  "creates an account and its token";
 const CALL = "send the RPC key as Authorization: Bearer <key> or X-Svc-Api-Key";
 const WAYS: readonly (readonly [Auth, string])[] = [
   ["management_token", MANAGE],
   ["rpc_key", CALL],
-  ["connection_token", "send the token that POST /api/v1/connections returned as Authorization: Bearer <token>"],
+  [
+    "connection_token",
+    "send the token that POST /api/v1/connections returned as Authorization: Bearer <token>",
+  ],
 ];
 const KIND_NAMES: Readonly<Record<SecretKind, string>> = {
   key: "key for RPC calls",

@@ -1,10 +1,13 @@
-// Checks a document that has parts within parts, and names the path of each wrong field. Repeats no value: it may be a secret.
+// Checks a document that has parts within parts, and names the path of each wrong field. Repeats no
+// value: it may be a secret.
 import type { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { pathText, shownName } from "./check-fields.ts";
 
 /** A document that is right, or what is wrong with it. */
-export type CheckedDocument = { readonly kind: "checked"; readonly value: unknown } | ApiFault<"invalid_config" | "unknown_field">;
+export type CheckedDocument =
+  | { readonly kind: "checked"; readonly value: unknown }
+  | ApiFault<"invalid_config" | "unknown_field">;
 
 const MAX_NAMED = 20;
 
@@ -16,14 +19,21 @@ export function checkDocument(schema: z.ZodObject, given: object): CheckedDocume
   const wrong = new Map<string, string>();
   for (const issue of result.error.issues) {
     const path = issue.path.map((it) => (typeof it === "string" ? shownName(it) : it));
-    if (issue.code === "unrecognized_keys") for (const key of issue.keys) unknown.add(pathText([...path, shownName(key)]));
+    if (issue.code === "unrecognized_keys")
+      for (const key of issue.keys) unknown.add(pathText([...path, shownName(key)]));
     else wrong.set(pathText(path), ruleOf(issue));
     if (unknown.size + wrong.size >= MAX_ISSUES) break;
   }
-  if (unknown.size > 0) return apiFault("unknown_field", `unknown field: ${listed([...unknown])}`, { details: [...unknown].slice(0, MAX_NAMED) });
+  if (unknown.size > 0)
+    return apiFault("unknown_field", `unknown field: ${listed([...unknown])}`, {
+      details: [...unknown].slice(0, MAX_NAMED),
+    });
   const rules = [...wrong].slice(0, MAX_NAMED).map(([path, rule]) => `${path} ${rule}`);
   const nextAction = `${rules.join("; ")}; GET /api/v1/configuration-schema shows what is allowed`;
-  return apiFault("invalid_config", `the document is not right: ${listed([...wrong.keys()])}`, { details: [...wrong.keys()].slice(0, MAX_NAMED), nextAction });
+  return apiFault("invalid_config", `the document is not right: ${listed([...wrong.keys()])}`, {
+    details: [...wrong.keys()].slice(0, MAX_NAMED),
+    nextAction,
+  });
 }
 
 const MAX_ISSUES = 200;

@@ -1,24 +1,38 @@
-// Checks what a request carries against the schemas of its operation, and says of each wrong field what is allowed there. Repeats no value: it may be a secret.
+// Checks what a request carries against the schemas of its operation, and says of each wrong field
+// what is allowed there. Repeats no value: it may be a secret.
 import { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 
 /** Fields that are right, or what is wrong with them. */
-export type Checked = { readonly kind: "checked"; readonly value: unknown } | ApiFault<"invalid_field" | "unknown_field">;
+export type Checked =
+  | { readonly kind: "checked"; readonly value: unknown }
+  | ApiFault<"invalid_field" | "unknown_field">;
 
 /** Checks an object. Fields that do not exist are told before values that are not allowed. */
 export function checkFields(schema: z.ZodObject, given: object): Checked {
   const result = schema.safeParse(given);
   if (result.success) return { kind: "checked", value: result.data };
   const { issues } = result.error;
-  const unknown = issues.flatMap((it) => (it.code === "unrecognized_keys" ? it.keys : [])).map(shownName);
+  const unknown = issues
+    .flatMap((it) => (it.code === "unrecognized_keys" ? it.keys : []))
+    .map(shownName);
   const known = Object.keys(schema.shape);
   if (unknown.length > 0) {
-    const nextAction = known.length === 0 ? "send no field" : `remove it; the fields are: ${known.join(", ")}`;
-    return apiFault("unknown_field", `unknown field: ${listed(unknown)}`, { details: unknown.slice(0, MAX_NAMED), nextAction });
+    const nextAction =
+      known.length === 0 ? "send no field" : `remove it; the fields are: ${known.join(", ")}`;
+    return apiFault("unknown_field", `unknown field: ${listed(unknown)}`, {
+      details: unknown.slice(0, MAX_NAMED),
+      nextAction,
+    });
   }
   const wrong = [...new Set(issues.map((it) => pathText(it.path)))].slice(0, MAX_NAMED);
-  const rules = [...new Set(issues.map((it) => String(it.path[0])))].map((name) => `${name}: ${allowedIn(schema, name)}`);
-  return apiFault("invalid_field", `invalid value: ${listed(wrong)}`, { details: wrong, nextAction: rules.join("; ") });
+  const rules = [...new Set(issues.map((it) => String(it.path[0])))].map(
+    (name) => `${name}: ${allowedIn(schema, name)}`,
+  );
+  return apiFault("invalid_field", `invalid value: ${listed(wrong)}`, {
+    details: wrong,
+    nextAction: rules.join("; "),
+  });
 }
 
 /** The query of a URL as an object with the parameters that a schema knows; digits are numbers. */
@@ -42,12 +56,16 @@ function listed(names: readonly string[]): string {
 
 /** A name that the caller chose, without what may be a secret or breaks a line. */
 export function shownName(name: string): string {
-  return /^[\w.$ -]+$/.test(name) && !/svc_[a-z]{2}_/.test(name) && name.length <= MAX_NAME_CHARS ? name : "(a name that is not shown)";
+  return /^[\w.$ -]+$/.test(name) && !/svc_[a-z]{2}_/.test(name) && name.length <= MAX_NAME_CHARS
+    ? name
+    : "(a name that is not shown)";
 }
 
 /** The path of a field as text: `chains.base.providers[0]`. */
 export function pathText(path: readonly PropertyKey[]): string {
-  return path.map((it, i) => (typeof it === "number" ? `[${it}]` : `${i === 0 ? "" : "."}${String(it)}`)).join("");
+  return path
+    .map((it, i) => (typeof it === "number" ? `[${it}]` : `${i === 0 ? "" : "."}${String(it)}`))
+    .join("");
 }
 
 interface Allowed {
@@ -66,7 +84,9 @@ interface Allowed {
 }
 
 function allowedIn(schema: z.ZodObject, name: string): string {
-  const { properties = {}, required = [] } = parseJsonSchema(z.toJSONSchema(schema, { io: "input" }));
+  const { properties = {}, required = [] } = parseJsonSchema(
+    z.toJSONSchema(schema, { io: "input" }),
+  );
   const rule = Object.hasOwn(properties, name) ? properties[name] : undefined;
   return `${allowedText(rule ?? {})}${required.includes(name) ? " (required)" : ""}`;
 }
@@ -76,11 +96,16 @@ function allowedText(it: Allowed): string {
   if (it.anyOf !== undefined) return it.anyOf.map(allowedText).join(", or ");
   switch (it.type) {
     case "string":
-      return it.maxLength === undefined ? `text that matches ${it.pattern ?? ".*"}` : `text of ${it.minLength ?? 0} to ${it.maxLength} characters`;
+      return it.maxLength === undefined
+        ? `text that matches ${it.pattern ?? ".*"}`
+        : `text of ${it.minLength ?? 0} to ${it.maxLength} characters`;
     case "integer":
       return `a whole number from ${it.minimum} to ${it.maximum}`;
     case "array":
-      return `a list of ${it.minItems ?? 0} to ${it.maxItems ?? "any number of"}, each ${allowedText(it.items ?? {})}`;
+      return (
+        `a list of ${it.minItems ?? 0} to ${it.maxItems ?? "any number of"}, each ` +
+        `${allowedText(it.items ?? {})}`
+      );
     default:
       return it.type ?? "any value";
   }
@@ -93,6 +118,9 @@ interface ObjectSchema {
 
 /** The schema of an object that stands in one piece or behind a reference to a component. */
 function parseJsonSchema(schema: object): ObjectSchema {
-  const { $ref, $defs } = schema as { readonly $ref?: string; readonly $defs?: Readonly<Record<string, ObjectSchema>> };
+  const { $ref, $defs } = schema as {
+    readonly $ref?: string;
+    readonly $defs?: Readonly<Record<string, ObjectSchema>>;
+  };
   return $ref === undefined ? schema : ($defs?.[$ref.replace(/^.*\//, "")] ?? {});
 }

@@ -1,4 +1,5 @@
-// One request of an operation on its way to its handler and back, for whoever does not know what the operation is about.
+// One request of an operation on its way to its handler and back, for whoever does not know what
+// the operation is about.
 import type { IncomingMessage } from "node:http";
 import type { ApiFault } from "../../core/faults/api-fault.ts";
 import type { PaidPurchase } from "../../payments/payments.ts";
@@ -21,9 +22,16 @@ export interface OperationRequest {
   readonly isLocal: boolean;
 }
 
-/** What a request is answered. `receipt`: header names and values in turn, where it was paid for. */
+/**
+ * What a request is answered. `receipt`: header names and values in turn, where it was paid for.
+ */
 export type AnyResult =
-  | { readonly kind: "answer"; readonly status: number; readonly body: unknown; readonly receipt?: readonly string[] }
+  | {
+      readonly kind: "answer";
+      readonly status: number;
+      readonly body: unknown;
+      readonly receipt?: readonly string[];
+    }
   | ApiFault
   | PaymentRefusal;
 

@@ -23,12 +23,18 @@ export interface HandlerParts {
   readonly runtime: Runtime;
   readonly store: Store;
   readonly changes: Invalidations;
-  /** Writes what an account (null = any) used up to now, as far as that can be done soon. False = there was nothing to write. */
+  /**
+   * Writes what an account (null = any) used up to now, as far as that can be done soon. False =
+   * there was nothing to write.
+   */
   readonly settle: (accountId: string | null) => Promise<boolean>;
   readonly chains: readonly Chain[];
   /** Slugs of the profiles that every account can use. */
   readonly profiles: () => readonly string[];
-  /** Names of the chains that callers with a key are served by a managed profile, as it is configured now. */
+  /**
+   * Names of the chains that callers with a key are served by a managed profile, as it is
+   * configured now.
+   */
   readonly servedChains: (slug: ManagedSlug) => readonly string[];
   readonly settings: HandlerSettings;
   /** The method table as it is configured now. */

@@ -21,7 +21,9 @@ export type StatusOf = (place: ProviderPlace) => ProviderStatus;
 export function statusIn(directory: Pick<ProfileRegistry, "custom">): StatusOf {
   return ({ accountId, slug, chain, provider }) => {
     const id = profileId({ owner: accountId, slug });
-    const tracker = directory.custom.find((it) => profileId(it.profile) === id)?.trackers.get(chain);
+    const tracker = directory.custom
+      .find((it) => profileId(it.profile) === id)
+      ?.trackers.get(chain);
     return tracker === undefined ? "verified" : statusOf(tracker, provider);
   };
 }
@@ -29,8 +31,14 @@ export function statusIn(directory: Pick<ProfileRegistry, "custom">): StatusOf {
 function statusOf(tracker: Tracker, id: string): ProviderStatus {
   const provider = tracker.set.providers.find((it) => it.id === id);
   if (provider === undefined) return "verified";
-  const ways = [...(provider.url === null ? [] : ["http" as const]), ...(provider.wsUrl === null ? [] : ["ws" as const])];
+  const ways = [
+    ...(provider.url === null ? [] : ["http" as const]),
+    ...(provider.wsUrl === null ? [] : ["ws" as const]),
+  ];
   const reports = ways.map((it) => tracker.health(provider, it));
-  if (reports.some((it) => it.cordon !== null) || reports.every((it) => it.breaker === "open")) return "failed";
-  return reports.some((it) => it.probeMs !== null || it.outcomes.delivered > 0) ? "verified" : "verifying";
+  if (reports.some((it) => it.cordon !== null) || reports.every((it) => it.breaker === "open"))
+    return "failed";
+  return reports.some((it) => it.probeMs !== null || it.outcomes.delivered > 0)
+    ? "verified"
+    : "verifying";
 }

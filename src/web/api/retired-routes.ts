@@ -1,19 +1,41 @@
-// Routes of the management API before this one: each is gone, and says which route took its place. Whatever the method and the credential.
+// Routes of the management API before this one: each is gone, and says which route took its place.
+// Whatever the method and the credential.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 
-/** Retired paths and what to use instead; the first row that fits counts. `{name}` stands for one segment, `*` at the end for any number. */
+/**
+ * Retired paths and what to use instead; the first row that fits counts. `{name}` stands for one
+ * segment, `*` at the end for any number.
+ */
 export const RETIRED: readonly (readonly [path: string, instead: string])[] = [
   ["/api/v1/me", "GET /api/v1/agents/current"],
-  ["/api/v1/account/management-credentials/*", "POST /api/v1/connections for another management token, GET /api/v1/agents/current for what yours may do"],
+  [
+    "/api/v1/account/management-credentials/*",
+    "POST /api/v1/connections for another management token, GET /api/v1/agents/current for " +
+      "what yours may do",
+  ],
   ["/api/v1/management/me", "GET /api/v1/agents/current"],
   ["/api/v1/management/keys", "/api/v1/keys"],
   ["/api/v1/management/keys/{id}", "/api/v1/keys/{id}"],
   ["/api/v1/management/keys/{id}/rotate", "POST /api/v1/keys/{id}/rotate"],
-  ["/api/v1/management/keys/{id}/credit", "POST /api/v1/accounts/{id}/credit, with the id of the account (GET /api/v1/accounts/current)"],
-  ["/api/v1/management/keys/{id}/custom-access", "POST /api/v1/accounts/{id}/custom-access, with the id of the account (GET /api/v1/accounts/current)"],
+  [
+    "/api/v1/management/keys/{id}/credit",
+    "POST /api/v1/accounts/{id}/credit, with the id of the account (GET /api/v1/accounts/current)",
+  ],
+  [
+    "/api/v1/management/keys/{id}/custom-access",
+    "POST /api/v1/accounts/{id}/custom-access, with the id of the account (GET " +
+      "/api/v1/accounts/current)",
+  ],
   ["/api/v1/management/keys/{id}/claim-link", "POST /api/v1/accounts/current/claim-link"],
-  ["/api/v1/management/credit", "POST /api/v1/accounts/{id}/credit, with the id of the account (GET /api/v1/accounts/current)"],
-  ["/api/v1/management/custom-access", "POST /api/v1/accounts/{id}/custom-access, with the id of the account (GET /api/v1/accounts/current)"],
+  [
+    "/api/v1/management/credit",
+    "POST /api/v1/accounts/{id}/credit, with the id of the account (GET /api/v1/accounts/current)",
+  ],
+  [
+    "/api/v1/management/custom-access",
+    "POST /api/v1/accounts/{id}/custom-access, with the id of the account (GET " +
+      "/api/v1/accounts/current)",
+  ],
   ["/api/v1/management/claim-link", "POST /api/v1/accounts/current/claim-link"],
   ["/api/v1/management/connections", "/api/v1/connections"],
   ["/api/v1/management/connections/*", "/api/v1/connections/{id}"],

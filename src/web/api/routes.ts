@@ -1,4 +1,5 @@
-// Finds the operation of a path and method: fixed segments before parameters. Knows paths, not what is behind them.
+// Finds the operation of a path and method: fixed segments before parameters. Knows paths, not what
+// is behind them.
 import type { Operation, OperationMethod } from "../contract/operation.ts";
 
 /** A path of the API with what it serves. */
@@ -14,18 +15,27 @@ interface PathForm<O extends Operation> {
 }
 
 /** Finds the route of a path, without its query; undefined = there is none. */
-export function createRoutes<O extends Operation>(operations: readonly O[]): (path: string) => OperationRoute<O> | undefined {
+export function createRoutes<O extends Operation>(
+  operations: readonly O[],
+): (path: string) => OperationRoute<O> | undefined {
   const forms = new Map<string, PathForm<O>>();
   for (const operation of operations) {
-    const form = forms.get(operation.path) ?? { segments: segmentsOf(operation.path), operations: new Map() };
+    const form = forms.get(operation.path) ?? {
+      segments: segmentsOf(operation.path),
+      operations: new Map(),
+    };
     form.operations.set(operation.method, operation);
     forms.set(operation.path, form);
   }
-  const ordered = [...forms.values()].sort((a, b) => parameters(a.segments) - parameters(b.segments));
+  const ordered = [...forms.values()].sort(
+    (a, b) => parameters(a.segments) - parameters(b.segments),
+  );
   return (path) => {
     const segments = segmentsOf(path);
     const form = ordered.find((it) => fits(it.segments, segments));
-    return form === undefined ? undefined : { params: paramsOf(form.segments, segments), operations: form.operations };
+    return form === undefined
+      ? undefined
+      : { params: paramsOf(form.segments, segments), operations: form.operations };
   };
 }
 
@@ -43,12 +53,22 @@ function parameters(segments: readonly string[]): number {
 }
 
 function fits(form: readonly string[], segments: readonly string[]): boolean {
-  return form.length === segments.length && form.every((it, i) => (isParameter(it) ? segments[i] !== "" : it === segments[i]));
+  return (
+    form.length === segments.length &&
+    form.every((it, i) => (isParameter(it) ? segments[i] !== "" : it === segments[i]))
+  );
 }
 
-function paramsOf(form: readonly string[], segments: readonly string[]): Readonly<Record<string, string>> | null {
+function paramsOf(
+  form: readonly string[],
+  segments: readonly string[],
+): Readonly<Record<string, string>> | null {
   try {
-    return Object.fromEntries(form.flatMap((it, i) => (isParameter(it) ? [[it.slice(1, -1), decodeURIComponent(segments[i] ?? "")]] : [])));
+    return Object.fromEntries(
+      form.flatMap((it, i) =>
+        isParameter(it) ? [[it.slice(1, -1), decodeURIComponent(segments[i] ?? "")]] : [],
+      ),
+    );
   } catch {
     return null;
   }

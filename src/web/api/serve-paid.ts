@@ -1,17 +1,27 @@
-// Serves one request of an operation that is paid for. With a payment, whether it was seen before is asked first of all: whoever repeats one gets its first
-// result, whatever became of key, token and range meanwhile.
+// Serves one request of an operation that is paid for. With a payment, whether it was seen before
+// is asked first of all: whoever repeats one gets its first result, whatever became of key, token
+// and range meanwhile.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Order, PaymentHeaders, RequestMark } from "../../payments/payments.ts";
 import type { ApiCaller } from "../contract/operation.ts";
 import { paymentOf, requestMark, withoutPayment } from "../payment/payment-headers.ts";
 import type { Paywall } from "../payment/paywall.ts";
-import type { AnyCall, AnyInput, AnyPaidHandler, AnyResult, OperationRequest } from "./operation.ts";
+import type {
+  AnyCall,
+  AnyInput,
+  AnyPaidHandler,
+  AnyResult,
+  OperationRequest,
+} from "./operation.ts";
 
 /** What it is done with. */
 export interface PaidServingParts {
   /** Null = payments are not taken. */
   readonly paywall: Paywall | null;
-  /** Who sent a request. `paid` = it carries a payment for an offer that was made to it: a key that has ended since will do. */
+  /**
+   * Who sent a request. `paid` = it carries a payment for an offer that was made to it: a key that
+   * has ended since will do.
+   */
   readonly callerOf: (asked: OperationRequest, paid: boolean) => Promise<ApiCaller | ApiFault>;
   readonly inputOf: (asked: OperationRequest) => AnyInput | ApiFault;
 }
@@ -25,7 +35,11 @@ interface Sale {
 const CLOSED_RETRY_MS = 3_600_000;
 
 /** Serves requests of operations that are paid for; throws where the store does. */
-export function createPaidServing({ paywall, callerOf, inputOf }: PaidServingParts): (asked: OperationRequest, handler: AnyPaidHandler) => Promise<AnyResult> {
+export function createPaidServing({
+  paywall,
+  callerOf,
+  inputOf,
+}: PaidServingParts): (asked: OperationRequest, handler: AnyPaidHandler) => Promise<AnyResult> {
   async function callOf(asked: OperationRequest, paid: boolean): Promise<AnyCall | ApiFault> {
     const caller = await callerOf(asked, paid);
     if (caller.kind === "api_fault") return caller;
@@ -48,12 +62,18 @@ export function createPaidServing({ paywall, callerOf, inputOf }: PaidServingPar
     const input = inputOf(asked);
     if (input.kind === "api_fault") return input;
     if (handler.free?.includes(input.body) === true)
-      return apiFault("invalid_request", "this request is not paid for, and carries a payment", { nextAction: "leave the payment out" });
+      return apiFault("invalid_request", "this request is not paid for, and carries a payment", {
+        nextAction: "leave the payment out",
+      });
     if (paywall === null) return closed(handler);
-    const taken = await paywall.take(given, { request: markOf(asked), address: asked.address }, async () => {
-      const call = await callOf(asked, true);
-      return call.kind === "api_fault" ? call : orderOf(call, sale);
-    });
+    const taken = await paywall.take(
+      given,
+      { request: markOf(asked), address: asked.address },
+      async () => {
+        const call = await callOf(asked, true);
+        return call.kind === "api_fault" ? call : orderOf(call, sale);
+      },
+    );
     if (taken.kind !== "paid") return taken;
     const answer = await handler.answer(taken, input);
     return answer.kind === "answer" ? { ...answer, receipt: taken.headers } : answer;
@@ -63,12 +83,17 @@ export function createPaidServing({ paywall, callerOf, inputOf }: PaidServingPar
     const payment = paymentOf(asked.request.headersDistinct);
     if (payment === null) return withoutPaying({ asked, handler });
     if (payment.kind === "payment") return paying({ asked, handler }, payment.given);
-    return apiFault("invalid_request", payment.message, { nextAction: "send one payment, in one header" });
+    return apiFault("invalid_request", payment.message, {
+      nextAction: "send one payment, in one header",
+    });
   };
 }
 
 function closed({ instead }: AnyPaidHandler): ApiFault {
-  return apiFault("unavailable", "payments are not taken here", { nextAction: instead, retryAfterMs: CLOSED_RETRY_MS });
+  return apiFault("unavailable", "payments are not taken here", {
+    nextAction: instead,
+    retryAfterMs: CLOSED_RETRY_MS,
+  });
 }
 
 async function orderOf(call: AnyCall, { asked, handler }: Sale): Promise<Order | ApiFault> {

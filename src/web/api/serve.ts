@@ -1,5 +1,5 @@
-// Serves one request of an operation that was found: who sent it, whether what it carries is right, and what its handler says.
-// Knows rows and handlers, and nothing of what they are about.
+// Serves one request of an operation that was found: who sent it, whether what it carries is right,
+// and what its handler says. Knows rows and handlers, and nothing of what they are about.
 import type { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { CONTRACT } from "../contract/contract.ts";
@@ -19,7 +19,14 @@ import { operatorHandlers } from "./handlers/operator.ts";
 import { operatorAccountHandlers } from "./handlers/operator-accounts.ts";
 import { profileHandlers } from "./handlers/profiles.ts";
 import { purchaseHandlers } from "./handlers/purchases.ts";
-import type { AnyHandler, AnyInput, AnyPaidHandler, AnyResult, NamedOperation, OperationRequest } from "./operation.ts";
+import type {
+  AnyHandler,
+  AnyInput,
+  AnyPaidHandler,
+  AnyResult,
+  NamedOperation,
+  OperationRequest,
+} from "./operation.ts";
 import type { HandlerParts } from "./parts.ts";
 import { createPaidServing } from "./serve-paid.ts";
 
@@ -30,18 +37,30 @@ interface ServingParts extends HandlerParts {
 }
 
 /** Answers requests of operations; throws where the store does. */
-export function createServing(parts: ServingParts, credentials: ApiAuthenticationParts): (asked: OperationRequest) => Promise<AnyResult> {
+export function createServing(
+  parts: ServingParts,
+  credentials: ApiAuthenticationParts,
+): (asked: OperationRequest) => Promise<AnyResult> {
   const handlers = parseHandlers(handlersOf(parts));
-  const servePaid = createPaidServing({ paywall: parts.paywall, callerOf: (asked, paid) => changerOf(credentials, asked, paid), inputOf });
+  const servePaid = createPaidServing({
+    paywall: parts.paywall,
+    callerOf: (asked, paid) => changerOf(credentials, asked, paid),
+    inputOf,
+  });
   return async (asked) => {
     const { operation, request, address } = asked;
     const handler = handlers.get(operation.id);
     if (handler === undefined) throw new Error(`no handler serves ${operation.id}`);
     if (typeof handler !== "function") return servePaid(asked, handler);
     const presented = { request, address, pathKey: asked.params?.["key"] ?? null };
-    let caller = operation.method === "GET" ? await callerOf(credentials, operation.auth, presented) : await changerOf(credentials, asked, false);
-    // Whoever reads a balance after a call is to see what it cost; with a key, the balance has been read already.
-    if (operation.method === "GET" && (await settle(parts, caller))) caller = await callerOf(credentials, operation.auth, presented);
+    let caller =
+      operation.method === "GET"
+        ? await callerOf(credentials, operation.auth, presented)
+        : await changerOf(credentials, asked, false);
+    // Whoever reads a balance after a call is to see what it cost; with a key, the balance has been
+    // read already.
+    if (operation.method === "GET" && (await settle(parts, caller)))
+      caller = await callerOf(credentials, operation.auth, presented);
     if (caller.kind === "api_fault") return caller;
     const limited = operation.method === "GET" ? null : writeLimit(parts, caller);
     if (limited !== null) return limited;
@@ -51,10 +70,20 @@ export function createServing(parts: ServingParts, credentials: ApiAuthenticatio
 }
 
 /** Who sent a request that changes something, if they may. */
-async function changerOf(credentials: ApiAuthenticationParts, asked: OperationRequest, paid: boolean): Promise<ApiCaller | ApiFault> {
+async function changerOf(
+  credentials: ApiAuthenticationParts,
+  asked: OperationRequest,
+  paid: boolean,
+): Promise<ApiCaller | ApiFault> {
   const { operation, request, address, params } = asked;
-  const caller = await callerOf(credentials, operation.auth, { request, address, pathKey: params?.["key"] ?? null, paid });
-  if (caller.kind === "agent" && caller.agent.readOnly) return apiFault("forbidden", "the management token may only read");
+  const caller = await callerOf(credentials, operation.auth, {
+    request,
+    address,
+    pathKey: params?.["key"] ?? null,
+    paid,
+  });
+  if (caller.kind === "agent" && caller.agent.readOnly)
+    return apiFault("forbidden", "the management token may only read");
   return caller;
 }
 
@@ -75,9 +104,18 @@ async function settle({ settle }: HandlerParts, caller: ApiCaller | ApiFault): P
 
 /** Why an account may not change something now; null = it may, and one is counted. */
 function writeLimit({ writes, runtime }: HandlerParts, caller: ApiCaller): ApiFault | null {
-  const accountId = caller.kind === "agent" ? caller.agent.accountId : caller.kind === "key" ? caller.key.accountId : null;
+  const accountId =
+    caller.kind === "agent"
+      ? caller.agent.accountId
+      : caller.kind === "key"
+        ? caller.key.accountId
+        : null;
   const retryAfterMs = accountId === null ? 0 : writes.take(accountId, runtime.now());
-  return retryAfterMs === 0 ? null : apiFault("rate_limited", "the account has been changed too often in the last minute", { retryAfterMs });
+  return retryAfterMs === 0
+    ? null
+    : apiFault("rate_limited", "the account has been changed too often in the last minute", {
+        retryAfterMs,
+      });
 }
 
 function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
@@ -95,23 +133,47 @@ function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
   };
 }
 
-/** Handlers by the id of their operation. What each is given and returns was checked where it was written, against its row. */
+/**
+ * Handlers by the id of their operation. What each is given and returns was checked where it was
+ * written, against its row.
+ */
 function parseHandlers(handlers: object): ReadonlyMap<string, AnyHandler | AnyPaidHandler> {
   return new Map(Object.entries(handlers) as [string, AnyHandler | AnyPaidHandler][]);
 }
 
 /** What an operation reads of a request, checked; or what is wrong with it. */
-function inputOf({ operation, request, params, bytes, address, baseUrl, isLocal }: OperationRequest): AnyInput | ApiFault {
+function inputOf({
+  operation,
+  request,
+  params,
+  bytes,
+  address,
+  baseUrl,
+  isLocal,
+}: OperationRequest): AnyInput | ApiFault {
   const given = operation.params === null ? NOTHING : checkFields(operation.params, params ?? {});
   if (given.kind === "api_fault") return wrongPath(operation, given);
-  const query = operation.query === null ? NOTHING : checkFields(operation.query, queryOf(request.url ?? "/", operation.query));
+  const query =
+    operation.query === null
+      ? NOTHING
+      : checkFields(operation.query, queryOf(request.url ?? "/", operation.query));
   if (query.kind === "api_fault") return query;
   const object = operation.body === null ? NO_FIELDS : parseBody(bytes, request);
   if (object.kind === "api_fault") return object;
-  const body = operation.body === null ? NOTHING : checkBody(operation, operation.body, object.value);
+  const body =
+    operation.body === null ? NOTHING : checkBody(operation, operation.body, object.value);
   if (body.kind === "api_fault") return body;
   const ifMatch = request.headers["if-match"] ?? null;
-  return { kind: "input", params: given.value, query: query.value, body: body.value, ifMatch, address, baseUrl, isLocal };
+  return {
+    kind: "input",
+    params: given.value,
+    query: query.value,
+    body: body.value,
+    ifMatch,
+    address,
+    baseUrl,
+    isLocal,
+  };
 }
 
 const NOTHING = { kind: "checked", value: null } as const;

@@ -1,5 +1,6 @@
-// The contract: every operation of the HTTP API beside JSON-RPC, as a row. Validation, handler types, OpenAPI and documents are rendered from it.
-// An operation's id is its key here and never changes.
+// The contract: every operation of the HTTP API beside JSON-RPC, as a row. Validation, handler
+// types, OpenAPI and documents are rendered from it. An operation's id is its key here and never
+// changes.
 import { CLAIM_OPERATIONS } from "./claims.ts";
 import { FEEDBACK_OPERATIONS } from "./feedback.ts";
 import type { Operation } from "./operation.ts";
@@ -11,15 +12,43 @@ import * as shape from "./schemas/keys.ts";
 const NOTHING = { params: null, query: null, body: null } as const;
 /** Every operation that reads the store. */
 const ANY = ["internal", "unavailable"] as const;
-const BODY = ["invalid_request", "body_too_large", "unsupported_media_type", "invalid_field", "unknown_field"] as const;
+const BODY = [
+  "invalid_request",
+  "body_too_large",
+  "unsupported_media_type",
+  "invalid_field",
+  "unknown_field",
+] as const;
 /** Operations that look a credential up. */
 const KNOWN = ["unauthorized", "rate_limited"] as const;
 
-const INSTANCE = { ...NOTHING, method: "GET", tag: "instance", auth: ["none"], servedBy: "pages", faults: [], idempotent: true } as const;
+const INSTANCE = {
+  ...NOTHING,
+  method: "GET",
+  tag: "instance",
+  auth: ["none"],
+  servedBy: "pages",
+  faults: [],
+  idempotent: true,
+} as const;
 const AGENT = { ...NOTHING, tag: "agent", auth: ["none"], servedBy: "api" } as const;
 const KEYS = { ...NOTHING, tag: "keys", auth: ["management_token"], servedBy: "api" } as const;
-const ACCOUNTS = { ...NOTHING, method: "GET", tag: "accounts", auth: ["management_token"], servedBy: "api", idempotent: true } as const;
-const OPERATOR = { ...NOTHING, method: "GET", tag: "operator", auth: ["operator"], servedBy: "api", idempotent: true } as const;
+const ACCOUNTS = {
+  ...NOTHING,
+  method: "GET",
+  tag: "accounts",
+  auth: ["management_token"],
+  servedBy: "api",
+  idempotent: true,
+} as const;
+const OPERATOR = {
+  ...NOTHING,
+  method: "GET",
+  tag: "operator",
+  auth: ["operator"],
+  servedBy: "api",
+  idempotent: true,
+} as const;
 
 /** Every operation. */
 export const CONTRACT = {
@@ -42,16 +71,23 @@ export const CONTRACT = {
     path: "/api/ready",
     summary: "Ask whether the instance can serve calls",
     description: "Ready once a provider of some chain has answered and nothing is being drained.",
-    answers: { 200: { description: "It can.", schema: open.readiness }, 503: { description: "It cannot; `reasons` says why.", schema: open.readiness } },
+    answers: {
+      200: { description: "It can.", schema: open.readiness },
+      503: { description: "It cannot; `reasons` says why.", schema: open.readiness },
+    },
   },
   getChainMetrics: {
     ...INSTANCE,
     path: "/api/metrics/{chain}",
     summary: "Read how the providers of a chain do",
     description:
-      "Every profile that serves the chain. Managed providers are shown by alias. With the operator token also samples of provider errors that no rule knows.",
+      "Every profile that serves the chain. Managed providers are shown by alias. With the " +
+      "operator token also samples of provider errors that no rule knows.",
     params: shape.chainParams,
-    answers: { 200: { description: "The figures.", schema: open.chainMetrics }, 404: { description: "No such chain.", schema: open.rpcError } },
+    answers: {
+      200: { description: "The figures.", schema: open.chainMetrics },
+      404: { description: "No such chain.", schema: open.rpcError },
+    },
   },
   listAgentChains: {
     ...AGENT,
@@ -69,9 +105,15 @@ export const CONTRACT = {
     path: "/api/v1/agent/keys",
     summary: "Create an anonymous key with a free grant, or one that is paid for",
     description:
-      "Needs no credential. The key is shown once. Repeating it creates another key; with `initial_fund_usd` and the same payment, the same key is shown again for 7 days.",
+      "Needs no credential. The key is shown once. Repeating it creates another key; with " +
+      "`initial_fund_usd` and the same payment, the same key is shown again for 7 days.",
     body: shape.agentKeyRequest,
-    answers: { 201: { description: "The key and a URL that is ready to use.", schema: shape.createdAgentKey } },
+    answers: {
+      201: {
+        description: "The key and a URL that is ready to use.",
+        schema: shape.createdAgentKey,
+      },
+    },
     faults: [...BODY, "rate_limited", ...PAYING, ...ANY],
     idempotent: false,
     pays: "create_key",
@@ -106,7 +148,12 @@ export const CONTRACT = {
     description: "Secrets are shown once. Repeating it creates another key.",
     auth: ["none", "management_token"],
     body: shape.keyRequest,
-    answers: { 201: { description: "The key; with a new account its management token too.", schema: shape.createdKey } },
+    answers: {
+      201: {
+        description: "The key; with a new account its management token too.",
+        schema: shape.createdKey,
+      },
+    },
     faults: [...BODY, ...KNOWN, "forbidden", "key_limit", "already_claimed", ...ANY],
     idempotent: false,
   },
@@ -171,7 +218,9 @@ export const CONTRACT = {
     method: "POST",
     path: "/api/v1/keys/{id}/rotate",
     summary: "Replace the secret of a key",
-    description: "The present secret stays valid for `grace_seconds`. One that is still valid from the rotation before ends at once.",
+    description:
+      "The present secret stays valid for `grace_seconds`. One that is still valid from the " +
+      "rotation before ends at once.",
     params: shape.keyIdParams,
     body: shape.rotateRequest,
     answers: { 200: { description: "The new secret.", schema: shape.rotatedKey } },
@@ -183,7 +232,9 @@ export const CONTRACT = {
     path: "/api/v1/accounts/current",
     summary: "Read the account of the credential",
     description:
-      "The authoritative balance, how calls are served now, and until when they are for having paid before. An RPC key does not open it: GET /api/v1/keys/current tells what the key has.",
+      "The authoritative balance, how calls are served now, and until when they are for having " +
+      "paid before. An RPC key does not open it: GET /api/v1/keys/current tells what the key " +
+      "has.",
     auth: ["management_token"],
     answers: { 200: { description: "The account.", schema: shape.account } },
     faults: [...KNOWN, ...ANY],
@@ -223,7 +274,10 @@ export const CONTRACT = {
     path: "/api/v1/operator/audit",
     summary: "Check the books",
     description:
-      "Compares ledger, balances, leased credit and usage with each other, and what was recorded with what the payment chains say: what `svc audit` does. Where reading the chains takes longer than a request may it goes on, and the answer is 503 `unavailable` until it is done. Needs the configured operator token.",
+      "Compares ledger, balances, leased credit and usage with each other, and what was " +
+      "recorded with what the payment chains say: what `svc audit` does. Where reading the " +
+      "chains takes longer than a request may it goes on, and the answer is 503 `unavailable` " +
+      "until it is done. Needs the configured operator token.",
     answers: { 200: { description: "What was found.", schema: open.operatorAudit } },
     faults: ["unauthorized", ...ANY],
   },
@@ -233,7 +287,9 @@ export const CONTRACT = {
 export type OperationId = keyof typeof CONTRACT;
 
 /** All operations with their ids, for whoever renders them. */
-export const OPERATIONS: readonly (Operation & { readonly id: OperationId })[] = Object.entries(CONTRACT).map(([id, it]) => ({ ...it, id: parseId(id) }));
+export const OPERATIONS: readonly (Operation & { readonly id: OperationId })[] = Object.entries(
+  CONTRACT,
+).map(([id, it]) => ({ ...it, id: parseId(id) }));
 
 /** The keys of an object of known shape, which its type does not tell. */
 function parseId(id: string): OperationId {

@@ -9,7 +9,8 @@ export const FEEDBACK_OPERATIONS = {
     tag: "agent",
     summary: "Tell the operator something",
     description:
-      "Needs no credential. Secrets are taken out before it is stored; nobody but the operator can read it. Ten an hour for each credential or address.",
+      "Needs no credential. Secrets are taken out before it is stored; nobody but the operator " +
+      "can read it. Ten an hour for each credential or address.",
     auth: ["none", "management_token", "rpc_key"],
     servedBy: "api",
     params: null,
@@ -35,7 +36,8 @@ export const FEEDBACK_OPERATIONS = {
     path: "/api/v1/operator/feedback",
     tag: "operator",
     summary: "Read what people said",
-    description: "The newest first, by pages; the newest 10,000 are kept. Needs the configured operator token.",
+    description:
+      "The newest first, by pages; the newest 10,000 are kept. Needs the configured operator token.",
     auth: ["operator"],
     servedBy: "api",
     params: null,

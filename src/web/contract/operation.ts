@@ -1,4 +1,5 @@
-// What a row of the contract is, and the types of handlers that follow from it: a handler that answers what its row does not declare does not compile.
+// What a row of the contract is, and the types of handlers that follow from it: a handler that
+// answers what its row does not declare does not compile.
 import type { z } from "zod";
 import type { PurposeKind } from "../../core/billing/payment.ts";
 import type { ApiFault, ApiFaultCode } from "../../core/faults/api-fault.ts";
@@ -7,10 +8,18 @@ import type { ManagementToken } from "../../hosted/keys/management-token.ts";
 import type { Order, PaidPurchase } from "../../payments/payments.ts";
 
 /**
- * How a caller may show who it is. `management_token`, `operator`: `Authorization: Bearer`. `rpc_key`: the same, or `X-Svc-Api-Key`.
- * `key_in_path`: the path holds the key. `connection_token`: `Authorization: Bearer`, of one connection. `none` beside others: the credential may be left out.
+ * How a caller may show who it is. `management_token`, `operator`: `Authorization: Bearer`.
+ * `rpc_key`: the same, or `X-Svc-Api-Key`. `key_in_path`: the path holds the key.
+ * `connection_token`: `Authorization: Bearer`, of one connection. `none` beside others: the
+ * credential may be left out.
  */
-export type Auth = "none" | "management_token" | "rpc_key" | "key_in_path" | "operator" | "connection_token";
+export type Auth =
+  | "none"
+  | "management_token"
+  | "rpc_key"
+  | "key_in_path"
+  | "operator"
+  | "connection_token";
 
 /** HTTP methods that operations have. `GET` serves `HEAD` too. */
 export type OperationMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -73,7 +82,10 @@ interface CallerKinds {
 }
 
 /** Who may have sent a request of an operation. */
-export type CallerOf<O extends Operation> = Extract<ApiCaller, { readonly kind: CallerKinds[O["auth"][number]] }>;
+export type CallerOf<O extends Operation> = Extract<
+  ApiCaller,
+  { readonly kind: CallerKinds[O["auth"][number]] }
+>;
 
 type Read<S> = S extends z.ZodType ? z.output<S> : null;
 
@@ -93,18 +105,28 @@ export interface ApiInput<O extends Operation = Operation> {
   readonly isLocal: boolean;
 }
 
-type AnswerBody<A> = A extends { readonly schema: infer S } ? (S extends z.ZodType ? z.output<S> : null) : never;
+type AnswerBody<A> = A extends { readonly schema: infer S }
+  ? S extends z.ZodType
+    ? z.output<S>
+    : null
+  : never;
 
 /** A declared answer with its body. */
 export type ApiAnswer<O extends Operation> = {
-  readonly [S in keyof O["answers"]]: { readonly kind: "answer"; readonly status: S; readonly body: AnswerBody<O["answers"][S]> };
+  readonly [S in keyof O["answers"]]: {
+    readonly kind: "answer";
+    readonly status: S;
+    readonly body: AnswerBody<O["answers"][S]>;
+  };
 }[keyof O["answers"]];
 
 /** What a handler may return. */
 export type ApiResult<O extends Operation> = ApiAnswer<O> | ApiFault<O["faults"][number]>;
 
 /** Serves one operation. */
-export type ApiHandler<O extends Operation> = (input: ApiInput<O>) => ApiResult<O> | Promise<ApiResult<O>>;
+export type ApiHandler<O extends Operation> = (
+  input: ApiInput<O>,
+) => ApiResult<O> | Promise<ApiResult<O>>;
 
 /** What is to be paid for, but for the request that says so. */
 export type Terms = Pick<Order, "purpose" | "amountN" | "description">;
@@ -114,17 +136,32 @@ export interface PaidHandler<O extends Operation> {
   /** What to do where payments are not taken. */
   readonly instead: string;
   /** Requests that need no payment; null = each of them does. */
-  readonly free: { includes(body: ApiInput<O>["body"]): boolean; readonly serve: ApiHandler<O> } | null;
+  readonly free: {
+    includes(body: ApiInput<O>["body"]): boolean;
+    readonly serve: ApiHandler<O>;
+  } | null;
   /** What is to be paid for, or why that is not sold. Gives nothing away. */
-  order(input: ApiInput<O>): Promise<Terms | ApiFault<O["faults"][number]>> | Terms | ApiFault<O["faults"][number]>;
-  /** What a payment that has settled is answered, the first time and again. Whose request it was is not asked any more. */
-  answer(paid: PaidPurchase, input: Omit<ApiInput<O>, "caller">): ApiResult<O> | Promise<ApiResult<O>>;
+  order(
+    input: ApiInput<O>,
+  ): Promise<Terms | ApiFault<O["faults"][number]>> | Terms | ApiFault<O["faults"][number]>;
+  /**
+   * What a payment that has settled is answered, the first time and again. Whose request it was is
+   * not asked any more.
+   */
+  answer(
+    paid: PaidPurchase,
+    input: Omit<ApiInput<O>, "caller">,
+  ): ApiResult<O> | Promise<ApiResult<O>>;
 }
 
 /** Serves an operation in the way that its row asks for. */
-export type HandlerOf<O extends Operation> = O extends { readonly pays: PurposeKind } ? PaidHandler<O> : ApiHandler<O>;
+export type HandlerOf<O extends Operation> = O extends { readonly pays: PurposeKind }
+  ? PaidHandler<O>
+  : ApiHandler<O>;
 
 /** Handlers of every operation of a contract that the API serves itself. */
 export type ApiHandlers<Contract extends Readonly<Record<string, Operation>>> = {
-  readonly [Id in keyof Contract as Contract[Id]["servedBy"] extends "api" ? Id : never]: HandlerOf<Contract[Id]>;
+  readonly [Id in keyof Contract as Contract[Id]["servedBy"] extends "api" ? Id : never]: HandlerOf<
+    Contract[Id]
+  >;
 };

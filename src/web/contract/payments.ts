@@ -1,10 +1,17 @@
-// Rows of the contract: what is paid for by a payment with the request itself, and the purchases that come of it.
+// Rows of the contract: what is paid for by a payment with the request itself, and the purchases
+// that come of it.
 import type { Operation } from "./operation.ts";
 import { accountIdParams, secretParams } from "./schemas/keys.ts";
 import * as shape from "./schemas/payments.ts";
 
 const ANY = ["internal", "unavailable"] as const;
-const BODY = ["invalid_request", "body_too_large", "unsupported_media_type", "invalid_field", "unknown_field"] as const;
+const BODY = [
+  "invalid_request",
+  "body_too_large",
+  "unsupported_media_type",
+  "invalid_field",
+  "unknown_field",
+] as const;
 const KNOWN = ["unauthorized", "rate_limited"] as const;
 
 /** What an operation that is paid for may be refused with beside all else. */
@@ -32,7 +39,9 @@ export const PAYMENT_OPERATIONS = {
     auth: ["key_in_path"],
     params: secretParams,
     body: shape.fundRequest,
-    answers: { 200: { description: "The payment has settled and is credited.", schema: shape.fundedKey } },
+    answers: {
+      200: { description: "The payment has settled and is credited.", schema: shape.fundedKey },
+    },
     faults: [...BODY, "not_found", "rate_limited", ...PAYING, ...ANY],
     pays: "fund_key",
   },
@@ -41,11 +50,15 @@ export const PAYMENT_OPERATIONS = {
     tag: "accounts",
     path: "/api/v1/accounts/{id}/credit",
     summary: "Pay in for an account",
-    description: `With the management token of the account and a payment; the token alone pays nothing. ${AGAIN}`,
+    description:
+      "With the management token of the account and a payment; the token alone pays nothing. " +
+      `${AGAIN}`,
     auth: ["management_token"],
     params: accountIdParams,
     body: shape.creditPurchase,
-    answers: { 200: { description: "The payment has settled and is credited.", schema: shape.boughtCredit } },
+    answers: {
+      200: { description: "The payment has settled and is credited.", schema: shape.boughtCredit },
+    },
     faults: [...BODY, ...KNOWN, "forbidden", "not_found", "already_claimed", ...PAYING, ...ANY],
     pays: "credit_account",
   },
@@ -54,12 +67,29 @@ export const PAYMENT_OPERATIONS = {
     tag: "accounts",
     path: "/api/v1/accounts/{id}/custom-access",
     summary: "Buy days of Custom access",
-    description: `They follow those that the account has. With the management token of the account and a payment. ${AGAIN}`,
+    description:
+      "They follow those that the account has. With the management token of the account and a " +
+      `payment. ${AGAIN}`,
     auth: ["management_token"],
     params: accountIdParams,
     body: shape.accessPurchase,
-    answers: { 200: { description: "The payment has settled and the days are given.", schema: shape.boughtAccess } },
-    faults: [...BODY, ...KNOWN, "forbidden", "not_found", "already_claimed", "already_subscribed", "key_revoked", ...PAYING, ...ANY],
+    answers: {
+      200: {
+        description: "The payment has settled and the days are given.",
+        schema: shape.boughtAccess,
+      },
+    },
+    faults: [
+      ...BODY,
+      ...KNOWN,
+      "forbidden",
+      "not_found",
+      "already_claimed",
+      "already_subscribed",
+      "key_revoked",
+      ...PAYING,
+      ...ANY,
+    ],
     pays: "custom_access",
   },
   getPurchase: {
@@ -68,7 +98,9 @@ export const PAYMENT_OPERATIONS = {
     path: "/api/v1/purchases/{id}",
     summary: "Read how a payment stands",
     description:
-      "Without a credential it tells the state and the reason of a failure, and not who paid what for whom. With the management token of the account it tells everything, and purchases for other accounts are not there.",
+      "Without a credential it tells the state and the reason of a failure, and not who paid " +
+      "what for whom. With the management token of the account it tells everything, and " +
+      "purchases for other accounts are not there.",
     auth: ["none", "management_token"],
     params: shape.purchaseParams,
     query: null,

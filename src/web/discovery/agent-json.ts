@@ -1,7 +1,14 @@
-// `/agent.json`: what an instance offers, in live values: chains, strategies, prices, limits, endpoints. A pure function of its facts and address.
+// `/agent.json`: what an instance offers, in live values: chains, strategies, prices, limits,
+// endpoints. A pure function of its facts and address.
 
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
-import { cuOf, estimatedRequests, notificationCuOf, type Tariff, usdText } from "../../core/billing/price.ts";
+import {
+  cuOf,
+  estimatedRequests,
+  notificationCuOf,
+  type Tariff,
+  usdText,
+} from "../../core/billing/price.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
@@ -19,7 +26,13 @@ const DAY_MS = 86_400_000;
 const NANO = 1_000_000_000;
 
 /** Methods whose prices stand for the others. */
-export const PRICE_EXAMPLES: readonly string[] = ["eth_blockNumber", "eth_call", "eth_getBlockByNumber", "eth_getLogs", "debug_traceTransaction"];
+export const PRICE_EXAMPLES: readonly string[] = [
+  "eth_blockNumber",
+  "eth_call",
+  "eth_getBlockByNumber",
+  "eth_getLogs",
+  "debug_traceTransaction",
+];
 
 /** The document. */
 export function agentDocument(facts: DocumentFacts, site: Site): Json {
@@ -30,7 +43,9 @@ export function agentDocument(facts: DocumentFacts, site: Site): Json {
     version: facts.version,
     interface_version: INTERFACE_VERSION,
     base_url: site.baseUrl,
-    documents: Object.fromEntries(Object.entries(DOCUMENT_PATHS).map(([name, path]) => [name, site.baseUrl + path])),
+    documents: Object.fromEntries(
+      Object.entries(DOCUMENT_PATHS).map(([name, path]) => [name, site.baseUrl + path]),
+    ),
     error_catalog_url: site.baseUrl + DOCUMENT_PATHS.errors,
     chains: facts.chains.map((it) => ({
       name: it.name,
@@ -45,8 +60,15 @@ export function agentDocument(facts: DocumentFacts, site: Site): Json {
     default_strategy: "load-balanced",
     transports: ["http", "websocket"],
     subscriptions: SUBSCRIPTION_KINDS,
-    profiles: facts.profiles.map((it) => ({ slug: it.slug, managed: it.managed, chains: it.chains })),
-    default_profile: { with_key: facts.defaultProfile.withKey, without_key: facts.defaultProfile.withoutKey },
+    profiles: facts.profiles.map((it) => ({
+      slug: it.slug,
+      managed: it.managed,
+      chains: it.chains,
+    })),
+    default_profile: {
+      with_key: facts.defaultProfile.withKey,
+      without_key: facts.defaultProfile.withoutKey,
+    },
     url_forms: urlForms(facts, site),
     authentication: authentication(hosted),
     features: {
@@ -67,9 +89,20 @@ export function agentDocument(facts: DocumentFacts, site: Site): Json {
 }
 
 /** What one call costs, by strategy. */
-export function priceOf(tariff: Tariff, cuAt: (strategy: Strategy) => number): Readonly<Record<Strategy, { readonly cu: number; readonly usd: string }>> {
-  const price = (strategy: Strategy) => ({ cu: cuAt(strategy), usd: usdText(cuAt(strategy) * tariff.nanoPerCu) });
-  return { "load-balanced": price("load-balanced"), "latency-weighted": price("latency-weighted"), fastest: price("fastest"), priority: price("priority") };
+export function priceOf(
+  tariff: Tariff,
+  cuAt: (strategy: Strategy) => number,
+): Readonly<Record<Strategy, { readonly cu: number; readonly usd: string }>> {
+  const price = (strategy: Strategy) => ({
+    cu: cuAt(strategy),
+    usd: usdText(cuAt(strategy) * tariff.nanoPerCu),
+  });
+  return {
+    "load-balanced": price("load-balanced"),
+    "latency-weighted": price("latency-weighted"),
+    fastest: price("fastest"),
+    priority: price("priority"),
+  };
 }
 
 /** Compute units that one US dollar buys. */
@@ -77,8 +110,14 @@ export function cuPerUsd({ nanoPerCu }: Tariff): number {
   return NANO / nanoPerCu;
 }
 
-function terms({ tariff, startingGrantCu, freeCuPerMonth, fallbackMs }: HostedFacts, methods: MethodTable): Json {
-  const examples = [...PRICE_EXAMPLES, ...methods.rows.filter(({ family }) => family === "configured").map(({ name }) => name)];
+function terms(
+  { tariff, startingGrantCu, freeCuPerMonth, fallbackMs }: HostedFacts,
+  methods: MethodTable,
+): Json {
+  const examples = [
+    ...PRICE_EXAMPLES,
+    ...methods.rows.filter(({ family }) => family === "configured").map(({ name }) => name),
+  ];
   return {
     pricing: {
       unit: "CU",
@@ -86,8 +125,15 @@ function terms({ tariff, startingGrantCu, freeCuPerMonth, fallbackMs }: HostedFa
       strategy_factors: tariff.factors,
       rounding: "down to whole CU per call, at least 1",
       charged:
-        "calls that a provider answered, with a result or an error, and calls that were sent to one and left by their caller before the answer; never refusals, nor answers that the service cut off",
-      examples: Object.fromEntries(examples.map((name) => [name, priceOf(tariff, (strategy) => cuOf(tariff, methods.of(name), strategy))])),
+        "calls that a provider answered, with a result or an error, and calls that were sent " +
+        "to one and left by their caller before the answer; never refusals, nor answers that " +
+        "the service cut off",
+      examples: Object.fromEntries(
+        examples.map((name) => [
+          name,
+          priceOf(tariff, (strategy) => cuOf(tariff, methods.of(name), strategy)),
+        ]),
+      ),
       subscription_notification: priceOf(tariff, (strategy) => notificationCuOf(tariff, strategy)),
     },
     starting_grant: {
@@ -96,22 +142,38 @@ function terms({ tariff, startingGrantCu, freeCuPerMonth, fallbackMs }: HostedFa
       usd: usdText(startingGrantCu * tariff.nanoPerCu),
       estimated_requests: estimatedRequests(startingGrantCu),
     },
-    free_allowance: { applies_to: "each account that is not anonymous", cu_per_month: freeCuPerMonth, access: "public", strategies: ["load-balanced"] },
-    fallback: { applies_to: "accounts that have paid before", days: fallbackMs / DAY_MS, access: "public", strategies: ["load-balanced"] },
+    free_allowance: {
+      applies_to: "each account that is not anonymous",
+      cu_per_month: freeCuPerMonth,
+      access: "public",
+      strategies: ["load-balanced"],
+    },
+    fallback: {
+      applies_to: "accounts that have paid before",
+      days: fallbackMs / DAY_MS,
+      access: "public",
+      strategies: ["load-balanced"],
+    },
   };
 }
 
 function urlForms(facts: DocumentFacts, { baseUrl, socketUrl }: Site): Json {
   const forms = rpcForms(facts);
   const paid = sellsCalls(facts.hosted?.payments ?? null) ? [SESSION_FORM] : [];
-  return { http: [...forms, ...paid].map((it) => baseUrl + it), websocket: forms.map((it) => `${socketUrl}/ws${it}`) };
+  return {
+    http: [...forms, ...paid].map((it) => baseUrl + it),
+    websocket: forms.map((it) => `${socketUrl}/ws${it}`),
+  };
 }
 
 function authentication(hosted: HostedFacts | null): Json {
   if (hosted === null) return { rpc: "none" };
   return {
     rpc: hosted.keyless ? "optional" : "required",
-    rpc_key: { prefix: "svc_ak_", carried_in: ["path /rpc/k/{key}/…", "Authorization: Bearer", "X-Svc-Api-Key", "query key"] },
+    rpc_key: {
+      prefix: "svc_ak_",
+      carried_in: ["path /rpc/k/{key}/…", "Authorization: Bearer", "X-Svc-Api-Key", "query key"],
+    },
     management_token: { prefix: "svc_mt_", carried_in: ["Authorization: Bearer"] },
   };
 }
@@ -120,13 +182,22 @@ function limits({ limits: it, hosted }: DocumentFacts): Json {
   return {
     body_bytes: it.maxBodyBytes,
     batch_items: it.maxBatchItems,
-    websocket: { requests_in_flight: it.maxSocketRequests, bytes_in_flight: it.maxSocketBytes, subscriptions: it.maxSocketSubscriptions },
+    websocket: {
+      requests_in_flight: it.maxSocketRequests,
+      bytes_in_flight: it.maxSocketBytes,
+      subscriptions: it.maxSocketSubscriptions,
+    },
     ...(hosted === null ? {} : hostedLimits(hosted)),
   };
 }
 
 function hostedLimits({ buckets, keysPerHour, maxKeys, maxProfiles }: HostedFacts): Json {
-  const size = ({ perSecond, burst }: RateLimitSize, name: string, applies: string) => ({ name, applies, per_second: perSecond, burst });
+  const size = ({ perSecond, burst }: RateLimitSize, name: string, applies: string) => ({
+    name,
+    applies,
+    per_second: perSecond,
+    burst,
+  });
   return {
     management_body_bytes: MAX_BODY_BYTES,
     keys_per_account: maxKeys,
@@ -154,7 +225,10 @@ function endpoints(facts: DocumentFacts, { baseUrl }: Site): Json {
   const operations = servedOperations(facts);
   const groups = Object.entries(GROUPS).map(([group, tags]): readonly [string, Json] => {
     const some = operations.filter((it) => tags.includes(it.tag));
-    return [group, Object.fromEntries(some.map((it) => [it.id, { method: it.method, url: baseUrl + it.path }]))];
+    return [
+      group,
+      Object.fromEntries(some.map((it) => [it.id, { method: it.method, url: baseUrl + it.path }])),
+    ];
   });
   return Object.fromEntries(groups.filter(([, some]) => Object.keys(some).length > 0));
 }

@@ -1,5 +1,5 @@
-// The discovery documents by path, ready to send. Each is rendered once per set of facts; the address is put in per caller. What is kept is bounded,
-// because the address comes from a header.
+// The discovery documents by path, ready to send. Each is rendered once per set of facts; the
+// address is put in per caller. What is kept is bounded, because the address comes from a header.
 import { createHash } from "node:crypto";
 import { agentDocument } from "./agent-json.ts";
 import { errorsText } from "./errors-page.ts";
@@ -25,7 +25,10 @@ export interface SentDocument {
 
 /** Finds documents. */
 export interface Documents {
-  /** The document of a path, as seen at a base URL without a slash at the end; undefined = there is none. */
+  /**
+   * The document of a path, as seen at a base URL without a slash at the end; undefined = there is
+   * none.
+   */
   get(path: string, baseUrl: string): SentDocument | undefined;
 }
 
@@ -40,13 +43,29 @@ const JSON_TYPE = "application/json";
 const MARKDOWN = "text/markdown; charset=utf-8";
 
 const FORMS: ReadonlyMap<string, Form> = new Map([
-  [DOCUMENT_PATHS.openapi, { contentType: JSON_TYPE, render: (facts, site) => JSON.stringify(openApiDocument(facts, site)) }],
-  [DOCUMENT_PATHS.agent, { contentType: JSON_TYPE, render: (facts, site) => JSON.stringify(agentDocument(facts, site)) }],
+  [
+    DOCUMENT_PATHS.openapi,
+    {
+      contentType: JSON_TYPE,
+      render: (facts, site) => JSON.stringify(openApiDocument(facts, site)),
+    },
+  ],
+  [
+    DOCUMENT_PATHS.agent,
+    { contentType: JSON_TYPE, render: (facts, site) => JSON.stringify(agentDocument(facts, site)) },
+  ],
   [DOCUMENT_PATHS.llms, { contentType: "text/plain; charset=utf-8", render: llmsText }],
   [DOCUMENT_PATHS.skill, { contentType: MARKDOWN, render: skillText }],
   [DOCUMENT_PATHS.docs, { contentType: MARKDOWN, render: indexText, rendersFor: "browsers" }],
   [DOCUMENT_PATHS.errors, { contentType: MARKDOWN, render: errorsText, rendersFor: "browsers" }],
-  [DOCUMENT_PATHS.api, { contentType: MARKDOWN, render: (facts, { baseUrl }) => apiReference(servedOperations(facts), baseUrl), rendersFor: "browsers" }],
+  [
+    DOCUMENT_PATHS.api,
+    {
+      contentType: MARKDOWN,
+      render: (facts, { baseUrl }) => apiReference(servedOperations(facts), baseUrl),
+      rendersFor: "browsers",
+    },
+  ],
 ] satisfies readonly (readonly [string, Form])[]);
 
 /** Stands for the address while a document is rendered. */
@@ -55,7 +74,10 @@ const ADDRESSES = /(?:https|wss):\/\/base-url\.invalid/g;
 const MAX_KEPT = 64;
 const ETAG_CHARS = 22;
 
-/** The documents of an instance. `facts` is asked each time: when it answers another record, everything is rendered anew. */
+/**
+ * The documents of an instance. `facts` is asked each time: when it answers another record,
+ * everything is rendered anew.
+ */
 export function createDocuments(facts: () => DocumentFacts): Documents {
   let known: DocumentFacts | null = null;
   const templates = new Map<string, Template>();
@@ -97,12 +119,23 @@ interface Template {
 }
 
 function cut(text: string): Template {
-  const addresses = Array.from(text.matchAll(ADDRESSES), ([it]): keyof Site => (it === NOWHERE.baseUrl ? "baseUrl" : "socketUrl"));
-  return { pieces: text.split(ADDRESSES).map((it) => Buffer.from(it)), addresses, hash: hashOf(text) };
+  const addresses = Array.from(text.matchAll(ADDRESSES), ([it]): keyof Site =>
+    it === NOWHERE.baseUrl ? "baseUrl" : "socketUrl",
+  );
+  return {
+    pieces: text.split(ADDRESSES).map((it) => Buffer.from(it)),
+    addresses,
+    hash: hashOf(text),
+  };
 }
 
-function documentOf({ contentType, rendersFor }: Form, { pieces, addresses, hash }: Template, site: Site): SentDocument {
-  const written = (url: string): Buffer => Buffer.from(contentType === JSON_TYPE ? JSON.stringify(url).slice(1, -1) : url);
+function documentOf(
+  { contentType, rendersFor }: Form,
+  { pieces, addresses, hash }: Template,
+  site: Site,
+): SentDocument {
+  const written = (url: string): Buffer =>
+    Buffer.from(contentType === JSON_TYPE ? JSON.stringify(url).slice(1, -1) : url);
   const at = { baseUrl: written(site.baseUrl), socketUrl: written(site.socketUrl) };
   const parts = pieces.flatMap((it, i) => {
     const address = addresses[i];
@@ -110,7 +143,12 @@ function documentOf({ contentType, rendersFor }: Form, { pieces, addresses, hash
   });
   const body = Buffer.concat(parts);
   const tag = hashOf(hash + site.baseUrl).slice(0, ETAG_CHARS);
-  return { contentType, body, etag: `"${tag}"`, page: rendersFor === undefined ? null : pageOf(body, tag, site) };
+  return {
+    contentType,
+    body,
+    etag: `"${tag}"`,
+    page: rendersFor === undefined ? null : pageOf(body, tag, site),
+  };
 }
 
 /** Rendered when it is first asked for. */

@@ -1,4 +1,5 @@
-// `/docs/errors`: every error code, what it means and what to do, one anchor each. A pure function of an instance's facts.
+// `/docs/errors`: every error code, what it means and what to do, one anchor each. A pure function
+// of an instance's facts.
 import { type ErrorEntry, errorEntries, statusText } from "./errors.ts";
 import type { DocumentFacts } from "./facts.ts";
 import { prose } from "./markdown.ts";
@@ -13,7 +14,9 @@ export function errorsText({ hosted }: DocumentFacts): string {
       entries.filter((it) => it.code === code),
     ),
   );
-  return [hosted === null ? INTRODUCTION : `${INTRODUCTION}\n${MANAGEMENT}`, ...sections].join("\n");
+  return [hosted === null ? INTRODUCTION : `${INTRODUCTION}\n${MANAGEMENT}`, ...sections].join(
+    "\n",
+  );
 }
 
 const INTRODUCTION = `# Errors
@@ -32,7 +35,10 @@ function section(code: string, entries: readonly ErrorEntry[]): string {
 
 function paragraph(entry: ErrorEntry): string {
   const { surface, status, rpcCode, retryable, meaning, nextAction } = entry;
-  const where = surface === "json_rpc" ? `JSON-RPC (HTTP ${statusText(entry)}, error ${rpcCode})` : `Management API (HTTP ${status})`;
+  const where =
+    surface === "json_rpc"
+      ? `JSON-RPC (HTTP ${statusText(entry)}, error ${rpcCode})`
+      : `Management API (HTTP ${status})`;
   return `**${where}.** ${prose(meaning)}
 
 - Next action: ${prose(nextAction)}

@@ -1,4 +1,5 @@
-// The error catalogue for documents: the tables of both surfaces as one list. Adds what each JSON-RPC error means; knows no other fact of its own.
+// The error catalogue for documents: the tables of both surfaces as one list. Adds what each
+// JSON-RPC error means; knows no other fact of its own.
 import { API_FAULTS, type ApiFaultCode } from "../../core/faults/api-fault.ts";
 import { FAULTS, type FaultCode } from "../../core/faults/rpc-fault.ts";
 
@@ -15,7 +16,10 @@ export interface ErrorEntry {
   readonly nextAction: string;
 }
 
-/** The HTTP statuses of an entry in words: a chain without a provider to ask is no failure of the request. */
+/**
+ * The HTTP statuses of an entry in words: a chain without a provider to ask is no failure of the
+ * request.
+ */
 export function statusText({ code, surface, status }: ErrorEntry): string {
   return surface === "json_rpc" && code === "unavailable" ? `200 or ${status}` : String(status);
 }
@@ -25,12 +29,27 @@ export function errorUrl(baseUrl: string, code: string): string {
   return `${baseUrl}/docs/errors#${code}`;
 }
 
-/** Every error of an instance: JSON-RPC first, then those of the management API where there is one. */
+/**
+ * Every error of an instance: JSON-RPC first, then those of the management API where there is one.
+ */
 export function errorEntries(hosted: boolean): readonly ErrorEntry[] {
-  const rpc = Object.entries(FAULTS).map(([code, { status, rpcCode, retryable, nextAction }]): ErrorEntry => {
-    return { code, surface: "json_rpc", status, rpcCode, retryable, meaning: MEANINGS[parseCode(code)], nextAction };
-  });
-  return [...rpc.filter((it) => hosted || !HOSTED_ONLY.has(it.code)), ...(hosted ? MANAGEMENT : [])];
+  const rpc = Object.entries(FAULTS).map(
+    ([code, { status, rpcCode, retryable, nextAction }]): ErrorEntry => {
+      return {
+        code,
+        surface: "json_rpc",
+        status,
+        rpcCode,
+        retryable,
+        meaning: MEANINGS[parseCode(code)],
+        nextAction,
+      };
+    },
+  );
+  return [
+    ...rpc.filter((it) => hosted || !HOSTED_ONLY.has(it.code)),
+    ...(hosted ? MANAGEMENT : []),
+  ];
 }
 
 /** One error of the management API. */
@@ -40,12 +59,16 @@ export function managementError(code: ApiFaultCode): ErrorEntry {
 }
 
 /** Entries by HTTP status, in ascending order. */
-export function byStatus(entries: readonly ErrorEntry[]): readonly (readonly [number, readonly ErrorEntry[]])[] {
+export function byStatus(
+  entries: readonly ErrorEntry[],
+): readonly (readonly [number, readonly ErrorEntry[]])[] {
   const statuses = [...new Set(entries.map((it) => it.status))].sort((a, b) => a - b);
   return statuses.map((status) => [status, entries.filter((it) => it.status === status)]);
 }
 
-const MANAGEMENT: readonly ErrorEntry[] = Object.keys(API_FAULTS).map((code) => managementError(parseApiCode(code)));
+const MANAGEMENT: readonly ErrorEntry[] = Object.keys(API_FAULTS).map((code) =>
+  managementError(parseApiCode(code)),
+);
 
 /** Codes that only a caller with a key, or without the one it needs, can meet. */
 const HOSTED_ONLY: ReadonlySet<string> = new Set<FaultCode>([
@@ -79,27 +102,41 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   websocket_only: "The method needs a WebSocket.",
   unknown_chain: "No chain has this name or id, or the profile does not have it.",
   unknown_profile: "No profile has this slug.",
-  invalid_field: "A part of the URL, a header or a parameter has a value that is not allowed: a strategy, a pinned provider, include_meta, a subscription.",
+  invalid_field:
+    "A part of the URL, a header or a parameter has a value that is not allowed: a strategy, a " +
+    "pinned provider, include_meta, a subscription.",
   unauthorized: "The request has no RPC key, or one that does not exist.",
   key_revoked: "The key was deleted, or replaced when it was rotated.",
   forbidden: "The key may not use this profile.",
   unavailable:
-    "Every provider that could serve the call is failing or excluded (HTTP 200, as of every error that arises while a call is routed), or the service itself has no room for the request or is stopping (HTTP 503). Where waiting cannot help, `error.data.retryable` is false and no time is told.",
+    "Every provider that could serve the call is failing or excluded (HTTP 200, as of every " +
+    "error that arises while a call is routed), or the service itself has no room for the " +
+    "request or is stopping (HTTP 503). Where waiting cannot help, `error.data.retryable` is " +
+    "false and no time is told.",
   not_prepared: "The Custom profile is being loaded.",
-  profile_config_unavailable: "The Custom profile cannot be read: it was sealed with a secret that the service does not have.",
+  profile_config_unavailable:
+    "The Custom profile cannot be read: it was sealed with a secret that the service does not have.",
   balance_exhausted: "Nothing is left that pays for the call.",
   payment_required: "The call costs money, and the request carries no payment.",
   payment_invalid: "The payment that came with the call is not right, and nothing was taken.",
-  payment_conflict: "The payment that came with the call was sent before: with another request, or it is used up.",
-  payment_failed: "The chain did not carry out the payment that came with the call; nothing was taken.",
-  beneficiary_conflict: "The money of the payment has arrived, and the key that it was for cannot be credited.",
-  payment_pending: "The payment that came with the call is recorded and its chain has not settled it yet.",
+  payment_conflict:
+    "The payment that came with the call was sent before: with another request, or it is used up.",
+  payment_failed:
+    "The chain did not carry out the payment that came with the call; nothing was taken.",
+  beneficiary_conflict:
+    "The money of the payment has arrived, and the key that it was for cannot be credited.",
+  payment_pending:
+    "The payment that came with the call is recorded and its chain has not settled it yet.",
   rate_limit_exceeded: "Too many requests in a short time, or too many at once on one connection.",
   log_range_limit: "Every provider refuses the block range of eth_getLogs as too large.",
   subscription_not_found: "No subscription of this connection has this id.",
-  filter_not_found: "No filter of this caller has this id, or it has ended: after five minutes without a poll, or since too much of it was unread.",
+  filter_not_found:
+    "No filter of this caller has this id, or it has ended: after five minutes without a poll, " +
+    "or since too much of it was unread.",
   filter_unsupported: "No provider of the chain tells of pending transactions.",
-  outcome_unknown: "The call was sent and its answer was lost. It may have been executed, so it was not sent again.",
+  outcome_unknown:
+    "The call was sent and its answer was lost. It may have been executed, so it was not sent " +
+    "again.",
   internal: "A fault of the service.",
 };
 

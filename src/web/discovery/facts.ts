@@ -1,4 +1,5 @@
-// What the discovery documents tell of an instance, as one record, read from its configuration. Takes no secret and no provider's address along.
+// What the discovery documents tell of an instance, as one record, read from its configuration.
+// Takes no secret and no provider's address along.
 
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import type { PaymentSettings } from "../../core/billing/payment.ts";
@@ -7,12 +8,25 @@ import type { Chain } from "../../core/provider/chain.ts";
 import { exampleChain } from "../../core/provider/example-chain.ts";
 import type { Profile, ProviderSet } from "../../core/provider/profile.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
-import { type ConfiguredMethod, type MethodTable, methodTable } from "../../core/rpc/method-table.ts";
-import { POLLED_KINDS, SUBSCRIPTION_KINDS, type SubscriptionKind } from "../../core/stream/subscription.ts";
+import {
+  type ConfiguredMethod,
+  type MethodTable,
+  methodTable,
+} from "../../core/rpc/method-table.ts";
+import {
+  POLLED_KINDS,
+  SUBSCRIPTION_KINDS,
+  type SubscriptionKind,
+} from "../../core/stream/subscription.ts";
 import { type PaymentTerms, termsOf } from "./payment-terms.ts";
 
 /** The strategies, the default one first. */
-export const STRATEGIES: readonly Strategy[] = ["load-balanced", "latency-weighted", "fastest", "priority"];
+export const STRATEGIES: readonly Strategy[] = [
+  "load-balanced",
+  "latency-weighted",
+  "fastest",
+  "priority",
+];
 
 /** A chain that callers can reach. */
 export interface ChainFacts {
@@ -21,7 +35,10 @@ export interface ChainFacts {
   readonly title: string;
   readonly chainId: number;
   readonly aliases: readonly string[];
-  /** Kinds of subscription that some profile serves: all where a provider has a WebSocket, otherwise those that are polled. */
+  /**
+   * Kinds of subscription that some profile serves: all where a provider has a WebSocket, otherwise
+   * those that are polled.
+   */
   readonly subscriptions: readonly SubscriptionKind[];
 }
 
@@ -58,13 +75,19 @@ export interface HostedFacts {
   readonly payments: PaymentTerms | null;
 }
 
-/** Everything that documents tell of an instance. Every document is a function of this and of the address it is reached by. */
+/**
+ * Everything that documents tell of an instance. Every document is a function of this and of the
+ * address it is reached by.
+ */
 export interface DocumentFacts {
   /** Of the service. */
   readonly version: string;
   readonly chains: readonly ChainFacts[];
   readonly profiles: readonly ProfileFacts[];
-  /** The profile of URLs that name none; null = there are no such callers. A key may have another one. */
+  /**
+   * The profile of URLs that name none; null = there are no such callers. A key may have another
+   * one.
+   */
   readonly defaultProfile: { readonly withKey: string | null; readonly withoutKey: string | null };
   readonly limits: LimitFacts;
   readonly methods: MethodTable;
@@ -74,7 +97,8 @@ export interface DocumentFacts {
 
 /** Name of the chain that examples call in a profile; null = there is none. */
 export function chainIn({ chains, profiles }: DocumentFacts, slug: string | null): string | null {
-  const namesOf = (profile: string | null): readonly string[] => profiles.find((it) => it.slug === profile)?.chains ?? [];
+  const namesOf = (profile: string | null): readonly string[] =>
+    profiles.find((it) => it.slug === profile)?.chains ?? [];
   const served = namesOf(slug);
   return exampleChain(
     chains.map((it) => it.name).filter((it) => served.includes(it)),
@@ -100,7 +124,8 @@ export interface HostedSource extends Omit<HostedFacts, "operator" | "payments">
 /** Reads the facts of a configuration. */
 export function factsOf(source: FactsSource, version: string): DocumentFacts {
   const { chains, profiles, limits, hosted, server } = source;
-  const reachable = hosted === null || hosted.keyless ? profiles : profiles.filter((it) => it.managed);
+  const reachable =
+    hosted === null || hosted.keyless ? profiles : profiles.filter((it) => it.managed);
   const slugs = profiles.map((it) => it.slug);
   return {
     version,
@@ -108,7 +133,12 @@ export function factsOf(source: FactsSource, version: string): DocumentFacts {
     profiles: profileFacts(reachable, hosted !== null),
     defaultProfile: {
       withKey: hosted === null ? null : "premium",
-      withoutKey: hosted === null || hosted.keyless ? (slugs.includes("public") ? "public" : (slugs[0] ?? null)) : null,
+      withoutKey:
+        hosted === null || hosted.keyless
+          ? slugs.includes("public")
+            ? "public"
+            : (slugs[0] ?? null)
+          : null,
     },
     limits: {
       maxBodyBytes: limits.maxBodyBytes,
@@ -124,16 +154,25 @@ export function factsOf(source: FactsSource, version: string): DocumentFacts {
 
 /** Whoever has a key may name `premium`: where it is not configured, `public` serves it. */
 function profileFacts(profiles: readonly Profile[], keys: boolean): readonly ProfileFacts[] {
-  const known = profiles.map(({ slug, managed, chains }) => ({ slug, managed, chains: [...chains.keys()] }));
+  const known = profiles.map(({ slug, managed, chains }) => ({
+    slug,
+    managed,
+    chains: [...chains.keys()],
+  }));
   const open = known.find((it) => it.slug === "public");
-  return !keys || open === undefined || known.some((it) => it.slug === "premium") ? known : [{ ...open, slug: "premium" }, ...known];
+  return !keys || open === undefined || known.some((it) => it.slug === "premium")
+    ? known
+    : [{ ...open, slug: "premium" }, ...known];
 }
 
 function hasSocket({ providers }: ProviderSet): boolean {
   return providers.some((it) => it.wsUrl !== null);
 }
 
-function chainFacts({ chainName, name, chainId, aliases }: Chain, profiles: readonly Profile[]): readonly ChainFacts[] {
+function chainFacts(
+  { chainName, name, chainId, aliases }: Chain,
+  profiles: readonly Profile[],
+): readonly ChainFacts[] {
   const sets = profiles.flatMap((it) => it.chains.get(chainName) ?? []);
   if (sets.length === 0) return [];
   const subscriptions = sets.some(hasSocket) ? SUBSCRIPTION_KINDS : POLLED_KINDS;

@@ -1,4 +1,5 @@
-// Turns the shapes of the contract into JSON Schema, and collects those that have a name as components. Knows no operation.
+// Turns the shapes of the contract into JSON Schema, and collects those that have a name as
+// components. Knows no operation.
 import { z } from "zod";
 
 /** A piece of JSON Schema, as far as documents look into it. */
@@ -43,14 +44,18 @@ export function createSchemas(): Schemas {
   return {
     components,
     of(shape) {
-      const { $defs = {}, ...root } = parseNode(z.toJSONSchema(shape, { target: "draft-2020-12", io: "input", override: plain }));
+      const { $defs = {}, ...root } = parseNode(
+        z.toJSONSchema(shape, { target: "draft-2020-12", io: "input", override: plain }),
+      );
       Object.assign(components, $defs);
       return root;
     },
   };
 }
 
-/** Leaves out what only repeats the type: bounds of safe integers, and patterns of known formats. */
+/**
+ * Leaves out what only repeats the type: bounds of safe integers, and patterns of known formats.
+ */
 function plain({ jsonSchema: node }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
   if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum;
@@ -61,11 +66,19 @@ type Root = JsonSchema & { readonly $defs?: Readonly<Record<string, JsonSchema>>
 
 /** A copy in terms of the type above, with references that point at components. */
 function parseNode(schema: object): Root {
-  const { $schema: _, ...node } = JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#/$defs/', `"$ref":"${COMPONENTS}`)) as Root & { $schema?: string };
+  const { $schema: _, ...node } = JSON.parse(
+    JSON.stringify(schema).replaceAll('"$ref":"#/$defs/', `"$ref":"${COMPONENTS}`),
+  ) as Root & { $schema?: string };
   return node;
 }
 
 /** The record's own fields of an object shape, each with whether it has to be there. */
-export function fieldsOf(node: JsonSchema): readonly { readonly name: string; readonly schema: JsonSchema; readonly required: boolean }[] {
-  return Object.entries(node.properties ?? {}).map(([name, schema]) => ({ name, schema, required: node.required?.includes(name) ?? false }));
+export function fieldsOf(
+  node: JsonSchema,
+): readonly { readonly name: string; readonly schema: JsonSchema; readonly required: boolean }[] {
+  return Object.entries(node.properties ?? {}).map(([name, schema]) => ({
+    name,
+    schema,
+    required: node.required?.includes(name) ?? false,
+  }));
 }

@@ -1,4 +1,5 @@
-// `/llms.txt`: what an instance is and where everything stands, in the form of llmstxt.org. A pure function of its facts and address.
+// `/llms.txt`: what an instance is and where everything stands, in the form of llmstxt.org. A pure
+// function of its facts and address.
 import type { DocumentFacts } from "./facts.ts";
 import { firstSteps, refusalNotes } from "./first-steps.ts";
 import { DOCUMENT_PATHS, lineOf, servedOperations } from "./operations.ts";
@@ -11,13 +12,20 @@ export function llmsText(facts: DocumentFacts, site: Site): string {
   return [
     "# svc\n",
     `> JSON-RPC for EVM chains over HTTP and WebSocket. Each request goes to one of several providers and to the next one when that fails.${
-      hosted === null ? "" : " Calls are made with a key that carries a balance in compute units (CU); a first key is free."
+      hosted === null
+        ? ""
+        : " Calls are made with a key that carries a balance in compute units (CU); a first key is free."
     }\n`,
-    `Chains: ${facts.chains.map((it) => `${it.name} (${it.chainId})`).join(", ")}. Live values stand in ${site.baseUrl}${DOCUMENT_PATHS.agent}; where anything differs, that and ${site.baseUrl}${DOCUMENT_PATHS.openapi} are right.\n`,
+    `Chains: ${facts.chains.map((it) => `${it.name} (${it.chainId})`).join(", ")}. Live values ` +
+      `stand in ${site.baseUrl}${DOCUMENT_PATHS.agent}; where anything differs, that and ` +
+      `${site.baseUrl}${DOCUMENT_PATHS.openapi} are right.\n`,
     walk(facts, site),
     ...(hosted === null || hosted.payments === null
       ? []
-      : [`${salesText(facts)} What to do when a payment is not through at once: ${site.baseUrl}${DOCUMENT_PATHS.skill}\n`]),
+      : [
+          `${salesText(facts)} What to do when a payment is not through at once: ` +
+            `${site.baseUrl}${DOCUMENT_PATHS.skill}\n`,
+        ]),
     refusals(facts, site),
     links(facts, site),
   ]
@@ -37,16 +45,22 @@ function refusals(facts: DocumentFacts, { baseUrl }: Site): string {
   return [
     "## Refusals\n",
     ...notes,
-    `- Errors of the service name \`next_action\`, those of calls \`retryable\` too. Errors of a provider pass unchanged, with HTTP status 200. All codes: ${baseUrl}${DOCUMENT_PATHS.errors}\n`,
+    `- Errors of the service name \`next_action\`, those of calls \`retryable\` too. Errors of ` +
+      "a provider pass unchanged, with HTTP status 200. All codes: " +
+      `${baseUrl}${DOCUMENT_PATHS.errors}\n`,
   ].join("\n");
 }
 
 function links(facts: DocumentFacts, { baseUrl }: Site): string {
-  const operations = servedOperations(facts).filter((it) => it.method === "GET" && !it.path.includes("{") && it.auth.includes("none"));
+  const operations = servedOperations(facts).filter(
+    (it) => it.method === "GET" && !it.path.includes("{") && it.auth.includes("none"),
+  );
   return [
     "## Documents\n",
-    `- [agent.json](${baseUrl}${DOCUMENT_PATHS.agent}): chains, strategies,${facts.hosted === null ? "" : " prices,"} limits and endpoints in live values`,
-    `- [openapi.json](${baseUrl}${DOCUMENT_PATHS.openapi}): every operation with its schemas, and the error catalogue`,
+    `- [agent.json](${baseUrl}${DOCUMENT_PATHS.agent}): chains, ` +
+      `strategies,${facts.hosted === null ? "" : " prices,"} limits and endpoints in live values`,
+    `- [openapi.json](${baseUrl}${DOCUMENT_PATHS.openapi}): every operation with its schemas, ` +
+      "and the error catalogue",
     `- [SKILL.md](${baseUrl}${DOCUMENT_PATHS.skill}): step by step for agents`,
     `- [Errors](${baseUrl}${DOCUMENT_PATHS.errors}): every code, and what to do about it`,
     `- [API reference](${baseUrl}${DOCUMENT_PATHS.api}): every operation, for reading`,

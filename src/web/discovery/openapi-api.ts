@@ -1,8 +1,16 @@
-// The operations of the contract as OpenAPI: parameters, bodies, answers and refusals. Adds nothing to what the rows say.
+// The operations of the contract as OpenAPI: parameters, bodies, answers and refusals. Adds nothing
+// to what the rows say.
 import { errorEnvelope } from "../contract/schemas/instance.ts";
 import { errorUrl, managementError } from "./errors.ts";
 import { fieldsOf, type Schemas } from "./json-schema.ts";
-import { headersOf, type Json, type Refusals, refusalResponses, type SharedAnswers, securityOf } from "./openapi-parts.ts";
+import {
+  headersOf,
+  type Json,
+  type Refusals,
+  refusalResponses,
+  type SharedAnswers,
+  securityOf,
+} from "./openapi-parts.ts";
 import type { ServedOperation } from "./operations.ts";
 import { type PaymentTerms, paymentInfo } from "./payment-terms.ts";
 
@@ -19,12 +27,22 @@ export interface Instance {
 }
 
 /** The path items of operations. */
-export function apiPaths(operations: readonly ServedOperation[], components: Components, { baseUrl, payments }: Instance): Readonly<Record<string, Json>> {
+export function apiPaths(
+  operations: readonly ServedOperation[],
+  components: Components,
+  { baseUrl, payments }: Instance,
+): Readonly<Record<string, Json>> {
   const refusals = managementRefusals(baseUrl);
   const paths: Record<string, Json> = {};
   if (operations.some((it) => it.faults.length > 0)) components.schemas.of(errorEnvelope);
   for (const it of operations)
-    paths[it.path] = { ...paths[it.path], [it.method.toLowerCase()]: { ...operationOf(it, components, refusals), ...infoOf(it, payments) } };
+    paths[it.path] = {
+      ...paths[it.path],
+      [it.method.toLowerCase()]: {
+        ...operationOf(it, components, refusals),
+        ...infoOf(it, payments),
+      },
+    };
   return paths;
 }
 
@@ -37,8 +55,13 @@ function managementRefusals(baseUrl: string): Refusals {
   return {
     prefix: "Api",
     envelope: "Error",
-    narrow: (codes) => ({ type: "object", properties: { error: { type: "object", properties: { code: codes } } } }),
-    example: ({ code, meaning, nextAction }) => ({ error: { code, message: meaning, next_action: nextAction, docs_url: errorUrl(baseUrl, code) } }),
+    narrow: (codes) => ({
+      type: "object",
+      properties: { error: { type: "object", properties: { code: codes } } },
+    }),
+    example: ({ code, meaning, nextAction }) => ({
+      error: { code, message: meaning, next_action: nextAction, docs_url: errorUrl(baseUrl, code) },
+    }),
     headers: [],
   };
 }
@@ -62,7 +85,9 @@ const IF_MATCH: Json = {
   name: "If-Match",
   in: "header",
   required: false,
-  description: "The revision that is to be changed, or `*` for any that exists; another one is refused with `revision_conflict`.",
+  description:
+    "The revision that is to be changed, or `*` for any that exists; another one is refused " +
+    "with `revision_conflict`.",
   schema: { type: "string", examples: ['"3"'] },
 };
 
@@ -73,9 +98,17 @@ function parametersOf({ params, query, faults }: ServedOperation, schemas: Schem
   ] as const;
   const parameters = places.flatMap(([place, shape]) => {
     if (shape === null) return [];
-    return fieldsOf(schemas.of(shape)).map(({ name, schema: { description, ...schema }, required }) => {
-      return { name, in: place, required: place === "path" || required, ...(description === undefined ? {} : { description }), schema };
-    });
+    return fieldsOf(schemas.of(shape)).map(
+      ({ name, schema: { description, ...schema }, required }) => {
+        return {
+          name,
+          in: place,
+          required: place === "path" || required,
+          ...(description === undefined ? {} : { description }),
+          schema,
+        };
+      },
+    );
   });
   const all = faults.includes("revision_conflict") ? [...parameters, IF_MATCH] : parameters;
   return all.length === 0 ? {} : { parameters: all };
@@ -86,11 +119,33 @@ function bodyOf(schemas: Schemas, shape: NonNullable<ServedOperation["body"]>): 
   return { required, content: { "application/json": { schema: schemas.of(shape) } } };
 }
 
-function responsesOf({ answers, faults, pays }: ServedOperation, { schemas, answers: shared }: Components, refusals: Refusals): Json {
-  const good = Object.entries(answers).map(([status, { description, schema }]): readonly [string, Json] => {
-    const receipts = pays === undefined ? [] : (["Receipt", "PaymentResponse"] as const);
-    const headers = headersOf(["RequestId", ...(status === "503" ? (["RetryAfter"] as const) : []), ...receipts]);
-    return [status, { description, headers, ...(schema === null ? {} : { content: { "application/json": { schema: schemas.of(schema) } } }) }];
-  });
-  return { ...Object.fromEntries(good), ...refusalResponses([...new Set(faults)].map(managementError), refusals, shared) };
+function responsesOf(
+  { answers, faults, pays }: ServedOperation,
+  { schemas, answers: shared }: Components,
+  refusals: Refusals,
+): Json {
+  const good = Object.entries(answers).map(
+    ([status, { description, schema }]): readonly [string, Json] => {
+      const receipts = pays === undefined ? [] : (["Receipt", "PaymentResponse"] as const);
+      const headers = headersOf([
+        "RequestId",
+        ...(status === "503" ? (["RetryAfter"] as const) : []),
+        ...receipts,
+      ]);
+      return [
+        status,
+        {
+          description,
+          headers,
+          ...(schema === null
+            ? {}
+            : { content: { "application/json": { schema: schemas.of(schema) } } }),
+        },
+      ];
+    },
+  );
+  return {
+    ...Object.fromEntries(good),
+    ...refusalResponses([...new Set(faults)].map(managementError), refusals, shared),
+  };
 }

@@ -1,4 +1,5 @@
-// Parts that OpenAPI operations share: headers, security schemes, references to them, and refusals by status. Knows no operation.
+// Parts that OpenAPI operations share: headers, security schemes, references to them, and refusals
+// by status. Knows no operation.
 import type { PurposeKind } from "../../core/billing/payment.ts";
 import type { Auth } from "../contract/operation.ts";
 import { byStatus, type ErrorEntry } from "./errors.ts";
@@ -8,24 +9,75 @@ import { COMPONENTS } from "./json-schema.ts";
 /** A piece of an OpenAPI document. */
 export type Json = Readonly<Record<string, unknown>>;
 
-const text = (description: string, more: Json = {}): Json => ({ description, schema: { type: "string", ...more } });
+const text = (description: string, more: Json = {}): Json => ({
+  description,
+  schema: { type: "string", ...more },
+});
 
 /** Headers of answers, by component name. */
 const HEADERS = {
   RequestId: ["x-svc-request-id", text("Unique per request; name it when you report something.")],
-  RetryAfter: ["Retry-After", { description: "Whole seconds after which the same request may be sent again.", schema: { type: "integer", minimum: 1 } }],
-  Meta: ["x-svc-meta", text("With `include_meta=headers`: `svc_meta` as JSON in base64url without padding. Left out above 4096 bytes.")],
-  Access: ["x-svc-access", text("How the call was served.", { enum: ["premium", "public", "custom"] })],
-  Fallback: ["x-svc-fallback", text("Only when it was served elsewhere than asked for.", { enum: ["payment", "free", "profile"] })],
-  Cu: ["x-svc-cu", { description: "Size of the request in compute units. Anonymous keys only.", schema: { type: "integer", minimum: 0 } }],
-  Usd: ["x-svc-usd", text("What was charged, in US dollars; `0` when nothing was. Anonymous keys only.")],
+  RetryAfter: [
+    "Retry-After",
+    {
+      description: "Whole seconds after which the same request may be sent again.",
+      schema: { type: "integer", minimum: 1 },
+    },
+  ],
+  Meta: [
+    "x-svc-meta",
+    text(
+      "With `include_meta=headers`: `svc_meta` as JSON in base64url without padding. Left out " +
+        "above 4096 bytes.",
+    ),
+  ],
+  Access: [
+    "x-svc-access",
+    text("How the call was served.", { enum: ["premium", "public", "custom"] }),
+  ],
+  Fallback: [
+    "x-svc-fallback",
+    text("Only when it was served elsewhere than asked for.", {
+      enum: ["payment", "free", "profile"],
+    }),
+  ],
+  Cu: [
+    "x-svc-cu",
+    {
+      description: "Size of the request in compute units. Anonymous keys only.",
+      schema: { type: "integer", minimum: 0 },
+    },
+  ],
+  Usd: [
+    "x-svc-usd",
+    text("What was charged, in US dollars; `0` when nothing was. Anonymous keys only."),
+  ],
   BalanceUsd: ["x-svc-balance-usd", text("Estimated balance after the charge, in US dollars.")],
-  RateLimitPolicy: ["RateLimit-Policy", text("The bucket that binds: `q` requests in `w` seconds.", { examples: ['"managed";q=200;w=2'] })],
-  RateLimit: ["RateLimit", text("What the bucket still lets through: `r` requests; full again in `t` seconds.", { examples: ['"managed";r=199;t=1'] })],
-  Challenge: ["WWW-Authenticate", text("`Payment …`: an MPP challenge, one line for each offer. Sign one.")],
-  PaymentRequired: ["PAYMENT-REQUIRED", text("The offers of x402 v2, as JSON in base64. Only where there are any.")],
+  RateLimitPolicy: [
+    "RateLimit-Policy",
+    text("The bucket that binds: `q` requests in `w` seconds.", {
+      examples: ['"managed";q=200;w=2'],
+    }),
+  ],
+  RateLimit: [
+    "RateLimit",
+    text("What the bucket still lets through: `r` requests; full again in `t` seconds.", {
+      examples: ['"managed";r=199;t=1'],
+    }),
+  ],
+  Challenge: [
+    "WWW-Authenticate",
+    text("`Payment …`: an MPP challenge, one line for each offer. Sign one."),
+  ],
+  PaymentRequired: [
+    "PAYMENT-REQUIRED",
+    text("The offers of x402 v2, as JSON in base64. Only where there are any."),
+  ],
   Receipt: ["Payment-Receipt", text("MPP's receipt, where the request was paid for by MPP.")],
-  PaymentResponse: ["PAYMENT-RESPONSE", text("x402's settlement, where the request was paid for by x402.")],
+  PaymentResponse: [
+    "PAYMENT-RESPONSE",
+    text("x402's settlement, where the request was paid for by x402."),
+  ],
 } as const satisfies Readonly<Record<string, readonly [string, Json]>>;
 
 /** A header of answers, by its name in the components. */
@@ -33,12 +85,16 @@ export type HeaderName = keyof typeof HEADERS;
 
 /** The `headers` of an answer. */
 export function headersOf(names: readonly HeaderName[]): Json {
-  return Object.fromEntries(names.map((it) => [HEADERS[it][0], { $ref: `#/components/headers/${it}` }]));
+  return Object.fromEntries(
+    names.map((it) => [HEADERS[it][0], { $ref: `#/components/headers/${it}` }]),
+  );
 }
 
 /** Headers that an instance may send, as components. */
 export function headerComponents(hosted: boolean): Json {
-  const names = Object.entries(HEADERS).filter(([name]) => hosted || ["RequestId", "RetryAfter", "Meta"].includes(name));
+  const names = Object.entries(HEADERS).filter(
+    ([name]) => hosted || ["RequestId", "RetryAfter", "Meta"].includes(name),
+  );
   return Object.fromEntries(names.map(([name, [, header]]) => [name, header]));
 }
 
@@ -52,7 +108,9 @@ export function securitySchemes(hosted: HostedFacts | null): Json {
       type: "apiKey",
       in: "query",
       name: "key",
-      description: "The RPC key (`svc_ak_…`) as it was sent before keys stood in the path. Prefer `/rpc/k/{key}/…`, whose path carries it.",
+      description:
+        "The RPC key (`svc_ak_…`) as it was sent before keys stood in the path. Prefer " +
+        "`/rpc/k/{key}/…`, whose path carries it.",
     },
     rpcKey: bearer("The RPC key (`svc_ak_…`)."),
     dashboardKey: {
@@ -61,15 +119,25 @@ export function securitySchemes(hosted: HostedFacts | null): Json {
       name: "x-svc-api-key",
       description: "The RPC key (`svc_ak_…`), in a header of its own.",
     },
-    managementToken: bearer("The management token (`svc_mt_…`) that `createKey` answers when it creates an account."),
+    managementToken: bearer(
+      "The management token (`svc_mt_…`) that `createKey` answers when it creates an account.",
+    ),
     mpp: {
       type: "http",
       scheme: "Payment",
       description:
-        "An MPP credential that answers a challenge of a 402. Beside another `Authorization` it stands in `Payment-Authorization`, or in one list with it.",
+        "An MPP credential that answers a challenge of a 402. Beside another `Authorization` " +
+        "it stands in `Payment-Authorization`, or in one list with it.",
     },
-    paymentSignature: { type: "apiKey", in: "header", name: "PAYMENT-SIGNATURE", description: "A signed payment: x402 v2, or an MPP credential." },
-    connectionToken: bearer("The token of a connection that was asked for with `POST /api/v1/connections`, `svc_ct_…`."),
+    paymentSignature: {
+      type: "apiKey",
+      in: "header",
+      name: "PAYMENT-SIGNATURE",
+      description: "A signed payment: x402 v2, or an MPP credential.",
+    },
+    connectionToken: bearer(
+      "The token of a connection that was asked for with `POST /api/v1/connections`, `svc_ct_…`.",
+    ),
     ...(hosted.operator ? { operatorToken: bearer("The operator token of the instance.") } : {}),
   };
 }
@@ -83,7 +151,10 @@ export function rpcSecurity(hosted: HostedFacts | null): readonly Json[] {
   return [...(hosted.keyless ? [{}] : []), ...RPC_KEY, { apiKey: [] }];
 }
 
-/** The `security` of an operation. A key in the path is a parameter of it. A payment comes beside what else is asked for; keys are created without one too. */
+/**
+ * The `security` of an operation. A key in the path is a parameter of it. A payment comes beside
+ * what else is asked for; keys are created without one too.
+ */
 export function securityOf(auth: readonly Auth[], pays: PurposeKind | undefined): readonly Json[] {
   const others = auth.flatMap((it): readonly Json[] => SECURITY[it]);
   const paid =
@@ -138,7 +209,11 @@ export interface Refusals {
 }
 
 /** Refusals as `responses`, by status. */
-export function refusalResponses(entries: readonly ErrorEntry[], how: Refusals, shared: SharedAnswers): Json {
+export function refusalResponses(
+  entries: readonly ErrorEntry[],
+  how: Refusals,
+  shared: SharedAnswers,
+): Json {
   const answers = byStatus(entries).map(([status, some]): readonly [string, Json] => {
     const name = [how.prefix, String(status), ...some.map((it) => it.code)].join("_");
     return [String(status), shared.keep(name, refusalResponse(some, how))];
@@ -148,13 +223,21 @@ export function refusalResponses(entries: readonly ErrorEntry[], how: Refusals, 
 
 const PAYMENT_REQUIRED = 402;
 
-function refusalResponse(entries: readonly ErrorEntry[], { envelope, narrow, example, headers }: Refusals): Json {
+function refusalResponse(
+  entries: readonly ErrorEntry[],
+  { envelope, narrow, example, headers }: Refusals,
+): Json {
   const waits = entries.some((it) => it.retryable);
   const asks = entries.some((it) => it.status === PAYMENT_REQUIRED);
   const codes = entries.map((it) => it.code);
   return {
     description: entries.map((it) => `\`${it.code}\`: ${it.meaning}`).join(" "),
-    headers: headersOf(["RequestId", ...(waits ? (["RetryAfter"] as const) : []), ...(asks ? (["Challenge", "PaymentRequired"] as const) : []), ...headers]),
+    headers: headersOf([
+      "RequestId",
+      ...(waits ? (["RetryAfter"] as const) : []),
+      ...(asks ? (["Challenge", "PaymentRequired"] as const) : []),
+      ...headers,
+    ]),
     content: {
       "application/json": {
         schema: { allOf: [{ $ref: COMPONENTS + envelope }, narrow({ enum: codes })] },

@@ -1,9 +1,17 @@
-// JSON-RPC over HTTP as OpenAPI: one operation per main URL form, with live chains and strategies as examples. Knows no method of JSON-RPC.
+// JSON-RPC over HTTP as OpenAPI: one operation per main URL form, with live chains and strategies
+// as examples. Knows no method of JSON-RPC.
 import { rpcError } from "../contract/schemas/instance.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";
 import { type DocumentFacts, STRATEGIES } from "./facts.ts";
 import type { Components } from "./openapi-api.ts";
-import { type HeaderName, headersOf, type Json, type Refusals, refusalResponses, rpcSecurity } from "./openapi-parts.ts";
+import {
+  type HeaderName,
+  headersOf,
+  type Json,
+  type Refusals,
+  refusalResponses,
+  rpcSecurity,
+} from "./openapi-parts.ts";
 import { SESSION_FORM } from "./operations.ts";
 import { paymentInfo, sellsCalls } from "./payment-terms.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
@@ -14,37 +22,72 @@ interface RpcForm {
   readonly summary: string;
 }
 
-const KEYED: RpcForm = { id: "rpcKeyed", path: "/rpc/k/{key}/{strategy}/{chain}", summary: "Call a chain with the key in the path" };
-const SESSION: RpcForm = { id: "rpcSession", path: SESSION_FORM, summary: "Call a chain and pay for each call" };
+const KEYED: RpcForm = {
+  id: "rpcKeyed",
+  path: "/rpc/k/{key}/{strategy}/{chain}",
+  summary: "Call a chain with the key in the path",
+};
+const SESSION: RpcForm = {
+  id: "rpcSession",
+  path: SESSION_FORM,
+  summary: "Call a chain and pay for each call",
+};
 const FORMS: readonly RpcForm[] = [
   { id: "rpc", path: "/rpc/{chain}", summary: "Call a chain with the default strategy" },
   { id: "rpcStrategy", path: "/rpc/{strategy}/{chain}", summary: "Call a chain with a strategy" },
-  { id: "rpcProvider", path: "/rpc/provider/{provider_id}/{chain}", summary: "Call one provider and no other" },
-  { id: "rpcProfile", path: "/rpc/profile/{slug}/{strategy}/{chain}", summary: "Call a chain within a profile" },
+  {
+    id: "rpcProvider",
+    path: "/rpc/provider/{provider_id}/{chain}",
+    summary: "Call one provider and no other",
+  },
+  {
+    id: "rpcProfile",
+    path: "/rpc/profile/{slug}/{strategy}/{chain}",
+    summary: "Call a chain within a profile",
+  },
 ];
 
 /** Ids of the operations of JSON-RPC. */
 export const RPC_OPERATIONS: readonly string[] = [KEYED, SESSION, ...FORMS].map((it) => it.id);
 
 /** The path items of JSON-RPC. */
-export function rpcPaths(facts: DocumentFacts, components: Components): Readonly<Record<string, Json>> {
+export function rpcPaths(
+  facts: DocumentFacts,
+  components: Components,
+): Readonly<Record<string, Json>> {
   const shared = sharedParts(facts, components);
-  const forms = facts.hosted === null ? FORMS : [KEYED, ...(sellsCalls(facts.hosted.payments) ? [SESSION] : []), ...FORMS];
-  return Object.fromEntries(forms.map((form) => [form.path, { post: operationOf(form, facts, shared) }]));
+  const forms =
+    facts.hosted === null
+      ? FORMS
+      : [KEYED, ...(sellsCalls(facts.hosted.payments) ? [SESSION] : []), ...FORMS];
+  return Object.fromEntries(
+    forms.map((form) => [form.path, { post: operationOf(form, facts, shared) }]),
+  );
 }
 
 /** Codes that answer a POST on an RPC path with a status of their own. */
 function isOverHttp({ surface, status, code }: ErrorEntry): boolean {
-  return surface === "json_rpc" && status !== 200 && code !== "method_not_allowed" && code !== "upgrade_required";
+  return (
+    surface === "json_rpc" &&
+    status !== 200 &&
+    code !== "method_not_allowed" &&
+    code !== "upgrade_required"
+  );
 }
 
-function sharedParts(facts: DocumentFacts, { schemas, answers }: Components): { readonly requestBody: Json; readonly responses: Json } {
+function sharedParts(
+  facts: DocumentFacts,
+  { schemas, answers }: Components,
+): { readonly requestBody: Json; readonly responses: Json } {
   const body = { schema: schemas.of(rpcBody) };
   const answer = { schema: schemas.of(rpcAnswers) };
   schemas.of(rpcError);
   const billed: readonly HeaderName[] = facts.hosted === null ? [] : BILLED;
-  const limited: readonly HeaderName[] = facts.hosted === null ? [] : ["RateLimitPolicy", "RateLimit"];
-  const entries = errorEntries(facts.hosted !== null).filter((it) => isOverHttp(it) && (facts.hosted !== null || it.code !== "rate_limit_exceeded"));
+  const limited: readonly HeaderName[] =
+    facts.hosted === null ? [] : ["RateLimitPolicy", "RateLimit"];
+  const entries = errorEntries(facts.hosted !== null).filter(
+    (it) => isOverHttp(it) && (facts.hosted !== null || it.code !== "rate_limit_exceeded"),
+  );
   return {
     requestBody: { required: true, content: { "application/json": body } },
     responses: {
@@ -59,7 +102,17 @@ function sharedParts(facts: DocumentFacts, { schemas, answers }: Components): { 
   };
 }
 
-const BILLED: readonly HeaderName[] = ["Access", "Fallback", "Cu", "Usd", "BalanceUsd", "RateLimitPolicy", "RateLimit", "Receipt", "PaymentResponse"];
+const BILLED: readonly HeaderName[] = [
+  "Access",
+  "Fallback",
+  "Cu",
+  "Usd",
+  "BalanceUsd",
+  "RateLimitPolicy",
+  "RateLimit",
+  "Receipt",
+  "PaymentResponse",
+];
 
 const REFUSALS: Omit<Refusals, "headers"> = {
   prefix: "Rpc",
@@ -69,14 +122,28 @@ const REFUSALS: Omit<Refusals, "headers"> = {
     return { type: "object", properties: { error: { type: "object", properties: { data } } } };
   },
   example: ({ code, rpcCode, meaning, nextAction, retryable }) => {
-    const data = { code, next_action: nextAction, retryable, ...(retryable ? { retry_after_ms: 1_000 } : {}) };
+    const data = {
+      code,
+      next_action: nextAction,
+      retryable,
+      ...(retryable ? { retry_after_ms: 1_000 } : {}),
+    };
     return { jsonrpc: "2.0", id: null, error: { code: rpcCode, message: meaning, data } };
   },
 };
 
-function operationOf({ id, path, summary }: RpcForm, facts: DocumentFacts, shared: ReturnType<typeof sharedParts>): Json {
+function operationOf(
+  { id, path, summary }: RpcForm,
+  facts: DocumentFacts,
+  shared: ReturnType<typeof sharedParts>,
+): Json {
   const named = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name);
-  const inPath = named.map((name) => ({ name, in: "path", required: true, ...pathParameter(name, facts) }));
+  const inPath = named.map((name) => ({
+    name,
+    in: "path",
+    required: true,
+    ...pathParameter(name, facts),
+  }));
   const strategy = named.includes("strategy") ? [] : [STRATEGY];
   const keyed = named.includes("key");
   const pays = id === SESSION.id ? "call" : keyed ? "fund_key" : null;
@@ -88,16 +155,23 @@ function operationOf({ id, path, summary }: RpcForm, facts: DocumentFacts, share
     description: pays === "call" ? PAID_EACH : `${DESCRIPTION}${keyed ? KEY_IN_PATH : ""}`,
     security: pays === "call" ? [{ mpp: [] }] : keyed ? [] : rpcSecurity(facts.hosted),
     ...(info === null ? {} : { "x-payment-info": info }),
-    parameters: [...inPath, ...strategy, ...(named.includes("provider_id") ? [] : [PROVIDER]), META],
+    parameters: [
+      ...inPath,
+      ...strategy,
+      ...(named.includes("provider_id") ? [] : [PROVIDER]),
+      META,
+    ],
     ...shared,
   };
 }
 
 const DESCRIPTION = "A JSON-RPC 2.0 call or a batch. The same path under `/ws` is a WebSocket.";
 const KEY_IN_PATH =
-  " Security: the key in the path. Where payments are taken, a 402 `balance_exhausted` offers to fund the key: the same request with the payment is credited and served.";
+  " Security: the key in the path. Where payments are taken, a 402 `balance_exhausted` offers " +
+  "to fund the key: the same request with the payment is credited and served.";
 const PAID_EACH =
-  "A JSON-RPC 2.0 call or a batch, over HTTP. Needs no key: every call is paid for from a channel (MPP `tempo`/`session`), after it was answered. The challenge says what it costs.";
+  "A JSON-RPC 2.0 call or a batch, over HTTP. Needs no key: every call is paid for from a " +
+  "channel (MPP `tempo`/`session`), after it was answered. The challenge says what it costs.";
 const STRATEGY = {
   name: "strategy",
   in: "query",
@@ -116,7 +190,9 @@ const META = {
   name: "include_meta",
   in: "query",
   required: false,
-  description: "Where to show how the call was routed: as `svc_meta` in the body, or in the header `x-svc-meta`.",
+  description:
+    "Where to show how the call was routed: as `svc_meta` in the body, or in the header " +
+    "`x-svc-meta`.",
   schema: { type: "string", enum: ["body", "headers"] },
 };
 
@@ -124,12 +200,18 @@ function pathParameter(name: string, { chains, profiles }: DocumentFacts): Json 
   switch (name) {
     case "chain": {
       const examples = chains.map((it) => it.name);
-      return { description: `Name, alias or decimal id of a chain: ${examples.join(", ")}.`, schema: { type: "string", examples } };
+      return {
+        description: `Name, alias or decimal id of a chain: ${examples.join(", ")}.`,
+        schema: { type: "string", examples },
+      };
     }
     case "strategy":
       return { description: "Routing strategy.", schema: { type: "string", enum: STRATEGIES } };
     case "slug":
-      return { description: "Slug of a profile.", schema: { type: "string", examples: profiles.map((it) => it.slug) } };
+      return {
+        description: "Slug of a profile.",
+        schema: { type: "string", examples: profiles.map((it) => it.slug) },
+      };
     case "key":
       return { description: "The full RPC key, `svc_ak_…`.", schema: { type: "string" } };
     default:

@@ -1,11 +1,17 @@
-// `/openapi.json`: the interface of one instance as OpenAPI 3.1. A pure function of its facts and address.
+// `/openapi.json`: the interface of one instance as OpenAPI 3.1. A pure function of its facts and
+// address.
 
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import { type ErrorEntry, errorEntries, errorUrl } from "./errors.ts";
 import type { DocumentFacts } from "./facts.ts";
 import { createSchemas } from "./json-schema.ts";
 import { apiPaths } from "./openapi-api.ts";
-import { createSharedAnswers, headerComponents, type Json, securitySchemes } from "./openapi-parts.ts";
+import {
+  createSharedAnswers,
+  headerComponents,
+  type Json,
+  securitySchemes,
+} from "./openapi-parts.ts";
 import { rpcPaths } from "./openapi-rpc.ts";
 import { DOCUMENT_PATHS, rpcForms, servedOperations } from "./operations.ts";
 import type { Site } from "./site.ts";
@@ -19,11 +25,19 @@ export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Si
   const answers = createSharedAnswers();
   const components = { schemas, answers };
   const operations = servedOperations(facts);
-  const paths = { ...apiPaths(operations, components, { baseUrl, payments: facts.hosted?.payments ?? null }), ...rpcPaths(facts, components) };
+  const paths = {
+    ...apiPaths(operations, components, { baseUrl, payments: facts.hosted?.payments ?? null }),
+    ...rpcPaths(facts, components),
+  };
   const tags = new Set(["rpc", ...operations.map((it) => it.tag)]);
   return {
     openapi: "3.1.0",
-    info: { title: "svc", version: INTERFACE_VERSION, summary: "JSON-RPC for EVM chains, routed over several providers.", description: DESCRIPTION },
+    info: {
+      title: "svc",
+      version: INTERFACE_VERSION,
+      summary: "JSON-RPC for EVM chains, routed over several providers.",
+      description: DESCRIPTION,
+    },
     servers: [{ url: baseUrl }],
     externalDocs: { description: "A guide for agents", url: baseUrl + DOCUMENT_PATHS.skill },
     tags: [...tags].map((name) => ({ name, description: TAGS[name] })),
@@ -34,7 +48,10 @@ export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Si
       headers: headerComponents(facts.hosted !== null),
       securitySchemes: securitySchemes(facts.hosted),
     },
-    "x-websocket": { forms: rpcForms(facts).map((it) => `${socketUrl}/ws${it}`), subscriptions: SUBSCRIPTION_KINDS },
+    "x-websocket": {
+      forms: rpcForms(facts).map((it) => `${socketUrl}/ws${it}`),
+      subscriptions: SUBSCRIPTION_KINDS,
+    },
     "x-error-catalog": errorCatalog(facts, baseUrl),
   };
 }
@@ -54,7 +71,8 @@ function errorCatalog({ hosted }: DocumentFacts, baseUrl: string): readonly Json
 }
 
 const DESCRIPTION =
-  "Every operation has a stable `operationId`. Errors of the service carry a code and `next_action`, those of calls also whether to retry; `x-error-catalog` lists them all. " +
+  "Every operation has a stable `operationId`. Errors of the service carry a code and " +
+  "`next_action`, those of calls also whether to retry; `x-error-catalog` lists them all. " +
   "Unknown query parameters are ignored. Fields may be added to answers.";
 
 const TAGS: Readonly<Record<string, string>> = {

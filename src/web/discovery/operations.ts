@@ -1,4 +1,5 @@
-// Which operations an instance serves, and the URL forms of JSON-RPC as documents name them. The rows themselves stand in the contract.
+// Which operations an instance serves, and the URL forms of JSON-RPC as documents name them. The
+// rows themselves stand in the contract.
 import { CONTRACT, OPERATIONS, type OperationId } from "../contract/contract.ts";
 import type { Operation } from "../contract/operation.ts";
 import { CURRENT_FORMS } from "../rpc/target.ts";
@@ -9,7 +10,10 @@ export type ServedOperation = Operation & { readonly id: OperationId };
 
 /** The operations of an instance. */
 export function servedOperations({ hosted }: DocumentFacts): readonly ServedOperation[] {
-  return OPERATIONS.filter((it) => it.tag === "instance" || (hosted !== null && (it.tag !== "operator" || hosted.operator)));
+  return OPERATIONS.filter(
+    (it) =>
+      it.tag === "instance" || (hosted !== null && (it.tag !== "operator" || hosted.operator)),
+  );
 }
 
 /** Path of one operation. */
@@ -29,9 +33,14 @@ export const SESSION_FORM = "/rpc/session/{strategy}/{chain}";
 export const PLAIN_FORMS: readonly string[] = CURRENT_FORMS.filter((it) => it !== SESSION_FORM);
 
 /** The URL forms of JSON-RPC over HTTP with a key in the path. */
-export const KEYED_FORMS: readonly string[] = PLAIN_FORMS.map((it) => it.replace("/rpc/", "/rpc/k/{key}/"));
+export const KEYED_FORMS: readonly string[] = PLAIN_FORMS.map((it) =>
+  it.replace("/rpc/", "/rpc/k/{key}/"),
+);
 
-/** The URL forms that lead to a call on this instance: without a key first, where it serves callers without one. */
+/**
+ * The URL forms that lead to a call on this instance: without a key first, where it serves callers
+ * without one.
+ */
 export function rpcForms({ hosted }: DocumentFacts): readonly string[] {
   if (hosted === null) return PLAIN_FORMS;
   return [...KEYED_FORMS, ...PLAIN_FORMS];

@@ -1,4 +1,5 @@
-// How to pay from a program: complete examples for the rails of an instance, with its addresses and amounts. They run as they stand.
+// How to pay from a program: complete examples for the rails of an instance, with its addresses and
+// amounts. They run as they stand.
 import { unitsOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 import { chainIn, type DocumentFacts } from "./facts.ts";
@@ -17,10 +18,20 @@ interface Example {
 export function paymentFromCode(facts: DocumentFacts, site: Site): string {
   const terms = facts.hosted?.payments ?? null;
   if (terms === null) return "";
-  const rails: readonly (RailTerms | undefined)[] = ["tempo", "evm", "session"].map((kind) => terms.rails.find((it) => it.kind === kind));
-  const examples = rails.flatMap((rail) => (rail === undefined ? [] : examplesOf(rail, terms, { facts, site })));
-  const sections = examples.map(({ title, packages, code }) => `**${title}** (\`npm install ${packages}\`):\n\n\`\`\`ts\n${code}\n\`\`\`\n`);
-  return `### From code\n\nThe wallet's private key comes from the environment.\n\n${sections.join("\n")}`;
+  const rails: readonly (RailTerms | undefined)[] = ["tempo", "evm", "session"].map((kind) =>
+    terms.rails.find((it) => it.kind === kind),
+  );
+  const examples = rails.flatMap((rail) =>
+    rail === undefined ? [] : examplesOf(rail, terms, { facts, site }),
+  );
+  const sections = examples.map(
+    ({ title, packages, code }) =>
+      `**${title}** (\`npm install ${packages}\`):\n\n\`\`\`ts\n${code}\n\`\`\`\n`,
+  );
+  return (
+    `### From code\n\nThe wallet's private key comes from the ` +
+    `environment.\n\n${sections.join("\n")}`
+  );
 }
 
 interface Where {
@@ -55,10 +66,19 @@ function purchase(paying: string, { minN }: Pick<PaymentTerms, "minN">, { baseUr
 }
 
 /** A client for a local chain, which no library knows; empty elsewhere. */
-function localClient({ rpcUrl, local }: RailTerms): { readonly imports: readonly string[]; readonly client: string | null } {
+function localClient({ rpcUrl, local }: RailTerms): {
+  readonly imports: readonly string[];
+  readonly client: string | null;
+} {
   if (!local || rpcUrl === null) return { imports: [], client: null };
-  const imports = ['import { createClient, http } from "viem";', 'import { tempoLocalnet } from "viem/chains";'];
-  return { imports, client: `createClient({ account, chain: tempoLocalnet, transport: http("${rpcUrl}") })` };
+  const imports = [
+    'import { createClient, http } from "viem";',
+    'import { tempoLocalnet } from "viem/chains";',
+  ];
+  return {
+    imports,
+    client: `createClient({ account, chain: tempoLocalnet, transport: http("${rpcUrl}") })`,
+  };
 }
 
 function tempoExample(rail: RailTerms, terms: PaymentTerms, { site }: Where): Example {
@@ -83,8 +103,10 @@ function evmExample(rail: RailTerms, terms: PaymentTerms, { site }: Where): Exam
     VIEM_ACCOUNT,
     "",
     ACCOUNT,
-    `const authorization = { name: ${JSON.stringify(rail.tokenName)}, version: ${JSON.stringify(rail.tokenVersion)} };`,
-    `const mppx = Mppx.create({ polyfill: false, methods: [charge({ account, authorization, maxAtomicAmount: "${unitsOf(terms.minN)}" })] });`,
+    `const authorization = { name: ${JSON.stringify(rail.tokenName)}, version: ` +
+      `${JSON.stringify(rail.tokenVersion)} };`,
+    "const mppx = Mppx.create({ polyfill: false, methods: [charge({ account, authorization, " +
+      `maxAtomicAmount: "${unitsOf(terms.minN)}" })] });`,
     purchase("mppx.fetch", terms, site),
   ];
   return { title: "MPP `evm` (EIP-3009)", packages: "mppx viem", code: code.join("\n") };
@@ -100,8 +122,10 @@ function x402Example(rail: RailTerms, terms: PaymentTerms, { site }: Where): Exa
     `const network = "eip155:${rail.chainId}";`,
     "const client = x402Client.fromConfig({",
     "  schemes: [{ network, client: new ExactEvmScheme(account) }],",
-    "  // The most that one payment may be, in base units; without an entry only well-known tokens are paid, and 1 USD at most.",
-    `  spendControls: { allowedAssets: [{ network, asset: "${rail.token}", maxAmountPerPayment: "${unitsOf(terms.minN)}" }] },`,
+    "  // The most that one payment may be, in base units; without an entry only well-known " +
+      "tokens are paid, and 1 USD at most.",
+    `  spendControls: { allowedAssets: [{ network, asset: "${rail.token}", ` +
+      `maxAmountPerPayment: "${unitsOf(terms.minN)}" }] },`,
     "});",
     "const paying = wrapFetchWithPayment(fetch, client);",
     purchase("paying", terms, site),
@@ -112,7 +136,10 @@ function x402Example(rail: RailTerms, terms: PaymentTerms, { site }: Where): Exa
 function sessionExample(rail: RailTerms, { facts, site }: Where): Example {
   const { imports, client } = localClient(rail);
   const option = client === null ? "" : `, client: ${client}`;
-  const path = SESSION_FORM.replace("{strategy}", "load-balanced").replace("{chain}", chainIn(facts, facts.defaultProfile.withKey) ?? "{chain}");
+  const path = SESSION_FORM.replace("{strategy}", "load-balanced").replace(
+    "{chain}",
+    chainIn(facts, facts.defaultProfile.withKey) ?? "{chain}",
+  );
   const call = '{ jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] }';
   const code = [
     'import { tempo } from "mppx/client";',
@@ -120,7 +147,8 @@ function sessionExample(rail: RailTerms, { facts, site }: Where): Example {
     VIEM_ACCOUNT,
     "",
     ACCOUNT,
-    `const session = tempo.session.manager({ account, maxDeposit: "${usdText(rail.depositN ?? 1_000_000_000n)}"${option} });`,
+    "const session = tempo.session.manager({ account, maxDeposit: " +
+      `"${usdText(rail.depositN ?? 1_000_000_000n)}"${option} });`,
     `const answer = await session.fetch("${site.baseUrl}${path}", {`,
     '  method: "POST",',
     '  headers: { "content-type": "application/json" },',
@@ -129,5 +157,9 @@ function sessionExample(rail: RailTerms, { facts, site }: Where): Example {
     "console.log(answer.status, await answer.text());",
     "await session.close(); // returns what is left of the deposit",
   ];
-  return { title: "Call by call, without a key (MPP `tempo`/`session`)", packages: "mppx viem", code: code.join("\n") };
+  return {
+    title: "Call by call, without a key (MPP `tempo`/`session`)",
+    packages: "mppx viem",
+    code: code.join("\n"),
+  };
 }

@@ -1,4 +1,5 @@
-// How an agent pays, as shell lines that work as they stand for whoever has a wallet, and what follows when a payment is not through at once.
+// How an agent pays, as shell lines that work as they stand for whoever has a wallet, and what
+// follows when a payment is not through at once.
 import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 import { chainIn, type DocumentFacts } from "./facts.ts";
@@ -7,9 +8,16 @@ import { pathOf, SESSION_FORM } from "./operations.ts";
 import type { PaymentTerms, RailTerms } from "./payment-terms.ts";
 import type { Site } from "./site.ts";
 
-/** From a 402 to a balance, with `$KEY` in the shell and the wallet's key in `MPPX_PRIVATE_KEY`; empty where nothing is sold. */
+/**
+ * From a 402 to a balance, with `$KEY` in the shell and the wallet's key in `MPPX_PRIVATE_KEY`;
+ * empty where nothing is sold.
+ */
 export function paymentSteps(facts: DocumentFacts, site: Site): readonly FirstStep[] {
-  return [...purchaseSteps(facts, site), ...accountSteps(facts, site), ...sessionSteps(facts, site)];
+  return [
+    ...purchaseSteps(facts, site),
+    ...accountSteps(facts, site),
+    ...sessionSteps(facts, site),
+  ];
 }
 
 /** One call that is paid for by itself. */
@@ -17,18 +25,30 @@ function sessionSteps(facts: DocumentFacts, { baseUrl }: Site): readonly FirstSt
   const { hosted, defaultProfile } = facts;
   const rail = hosted?.payments?.rails.find((it) => it.intent === "session");
   if (rail === undefined) return [];
-  const url = baseUrl + SESSION_FORM.replace("{strategy}", "load-balanced").replace("{chain}", chainIn(facts, defaultProfile.withKey) ?? "{chain}");
+  const url =
+    baseUrl +
+    SESSION_FORM.replace("{strategy}", "load-balanced").replace(
+      "{chain}",
+      chainIn(facts, defaultProfile.withKey) ?? "{chain}",
+    );
   const call = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}';
   const standIn = rail.local ? " Here the channel's contract is a stand-in for development." : "";
   return [
     {
       title: "Pay call by call, without a key",
       shell: `${MPPX_COMMAND} "${url}" --json-body '${call}' --silent${nodeOf(rail)}`,
-      note: `The first call opens a payment channel with a deposit${rail.depositN === null ? "" : ` (${usdText(rail.depositN)} USD, unless you say otherwise)`}; each call after that is paid for with a voucher, once it was answered. Calls cost what they cost with a key, in whole units of 0.000001 USD. A key is faster, and spares the fees of opening and closing: it needs no signature for each call.${standIn}`,
+      note:
+        "The first call opens a payment channel with a " +
+        `deposit${rail.depositN === null ? "" : ` (${usdText(rail.depositN)} USD, unless you say otherwise)`}; ` +
+        "each call after that is paid for with a voucher, once it was answered. Calls cost what " +
+        "they cost with a key, in whole units of 0.000001 USD. A key is faster, and spares the " +
+        `fees of opening and closing: it needs no signature for each call.${standIn}`,
     },
     {
       title: "List your channels, and close one",
-      shell: `CHANNEL=$(${MPPX_COMMAND} sessions list | sed -n 's/^\\(0x[0-9a-f]*\\).*/\\1/p' | head -n 1); echo "$CHANNEL"\n${MPPX_COMMAND} sessions close "$CHANNEL"${nodeOf(rail)}`,
+      shell:
+        `CHANNEL=$(${MPPX_COMMAND} sessions list | sed -n 's/^\\(0x[0-9a-f]*\\).*/\\1/p' | head ` +
+        `-n 1); echo "$CHANNEL"\n${MPPX_COMMAND} sessions close "$CHANNEL"${nodeOf(rail)}`,
       note: "Closing a channel returns what is left of its deposit.",
     },
   ];
@@ -50,12 +70,20 @@ function purchaseSteps({ hosted }: DocumentFacts, { baseUrl }: Site): readonly F
   const paid = {
     title: "Pay in for the key",
     shell: `${MPPX_COMMAND} "${fund}" --json-body ${body} --silent${node}`,
-    note: `The first answer is 402 with an offer in each \`WWW-Authenticate: Payment …\`${hasX402(terms) ? " and in `PAYMENT-REQUIRED` (x402)" : ""}; the client signs one and sends the same request again. ${WALLET}${rail.local ? ` ${LOCAL_WALLET}` : ""}`,
+    note:
+      `The first answer is 402 with an offer in each \`WWW-Authenticate: Payment ` +
+      `…\`${hasX402(terms) ? " and in `PAYMENT-REQUIRED` (x402)" : ""}; the client signs one and ` +
+      `sends the same request again. ${WALLET}${rail.local ? ` ${LOCAL_WALLET}` : ""}`,
   };
   const made = {
     title: "Or buy a new key",
-    shell: `${MPPX_COMMAND} "${baseUrl}${pathOf("createAgentKey")}" --json-body '{"initial_fund_usd":"${usdText(terms.minN)}"}' --silent${node}`,
-    note: "Amounts are decimals in text. The key has the whole amount as its balance, and no free grant. `purchase_id` in the answer names the purchase: `GET /api/v1/purchases/{id}` shows it.",
+    shell:
+      `${MPPX_COMMAND} "${baseUrl}${pathOf("createAgentKey")}" --json-body ` +
+      `'{"initial_fund_usd":"${usdText(terms.minN)}"}' --silent${node}`,
+    note:
+      "Amounts are decimals in text. The key has the whole amount as its balance, and no free " +
+      "grant. `purchase_id` in the answer names the purchase: `GET /api/v1/purchases/{id}` shows " +
+      "it.",
   };
   return [paid, made, byHand({ fund, body, node })];
 }
@@ -68,50 +96,89 @@ function accountSteps({ hosted }: DocumentFacts, { baseUrl }: Site): readonly Fi
   const x402 = rail.method === "tempo" ? "" : " --protocol x402";
   const field = (name: string): string => `sed -n 's/.*"${name}": *"\\([^"]*\\)".*/\\1/p'`;
   const pay = (path: string, body: string): string =>
-    `${MPPX_COMMAND} "${baseUrl}${path}" -H "Authorization: Bearer $TOKEN" -J "${body.replaceAll('"', '\\"')}" --silent${x402}${nodeOf(rail)}`;
+    `${MPPX_COMMAND} "${baseUrl}${path}" -H "Authorization: Bearer $TOKEN" -J ` +
+    `"${body.replaceAll('"', '\\"')}" --silent${x402}${nodeOf(rail)}`;
   const made = [
     `MADE=$(curl -s -X POST ${baseUrl}${pathOf("createKey")})`,
-    `TOKEN=$(echo "$MADE" | ${field("management_token")}); ACCOUNT=$(echo "$MADE" | ${field("account_id")}); KEY_ID=$(echo "$MADE" | ${field("id")})`,
+    `TOKEN=$(echo "$MADE" | ${field("management_token")}); ACCOUNT=$(echo "$MADE" | ` +
+      `${field("account_id")}); KEY_ID=$(echo "$MADE" | ${field("id")})`,
   ];
   return [
     {
       title: "Credit an account",
-      shell: [...made, pay(pathOf("buyCredit").replace("{id}", "$ACCOUNT"), `{"usd":"${usdText(terms.minN)}"}`)].join("\n"),
-      note: "The first two lines create an account with a key. `MADE` holds them: the token and the key are shown only there.",
+      shell: [
+        ...made,
+        pay(pathOf("buyCredit").replace("{id}", "$ACCOUNT"), `{"usd":"${usdText(terms.minN)}"}`),
+      ].join("\n"),
+      note:
+        "The first two lines create an account with a key. `MADE` holds them: the token and the " +
+        "key are shown only there.",
     },
     {
       title: "Buy a day of Custom access",
-      shell: pay(pathOf("buyCustomAccess").replace("{id}", "$ACCOUNT"), '{"days":1,"key_id":"$KEY_ID"}'),
-      note: "With Custom access an account brings its own providers; `GET /api/v1/profiles` shows until when.",
+      shell: pay(
+        pathOf("buyCustomAccess").replace("{id}", "$ACCOUNT"),
+        '{"days":1,"key_id":"$KEY_ID"}',
+      ),
+      note:
+        "With Custom access an account brings its own providers; `GET /api/v1/profiles` shows " +
+        "until when.",
     },
   ];
 }
 
 const WALLET =
-  "The private key of the wallet stands in `MPPX_PRIVATE_KEY`, or in an account of `mppx account create`. `@x402/fetch` and any other client of these protocols does as well.";
+  "The private key of the wallet stands in `MPPX_PRIVATE_KEY`, or in an account of `mppx " +
+  "account create`. `@x402/fetch` and any other client of these protocols does as well.";
 
-const LOCAL_WALLET = "Money on this development chain is worth nothing: `npm start` prints a wallet that has some, `export MPPX_PRIVATE_KEY=0x…` takes it.";
+const LOCAL_WALLET =
+  "Money on this development chain is worth nothing: `npm start` prints a wallet that has " +
+  "some, `export MPPX_PRIVATE_KEY=0x…` takes it.";
 
-/** Where there is no rail that the command pays by MPP. It pays x402 at the URL that the offer names, and there no key stands: so a key is made. */
+/**
+ * Where there is no rail that the command pays by MPP. It pays x402 at the URL that the offer
+ * names, and there no key stands: so a key is made.
+ */
 function madeByX402({ minN }: PaymentTerms, rail: RailTerms, baseUrl: string): FirstStep {
   return {
     title: "Buy a key",
-    shell: `${MPPX_COMMAND} "${baseUrl}${pathOf("createAgentKey")}" --json-body '{"initial_fund_usd":"${usdText(minN)}"}' --silent --protocol x402${nodeOf(rail)}`,
-    note: `The first answer is 402 with an offer in \`PAYMENT-REQUIRED\` (x402) and in \`WWW-Authenticate: Payment …\` (MPP \`evm\`); the client signs one and sends the same request again. ${WALLET} A key that you have is funded in the same way at \`${pathOf("fundAgentKey")}\` with such a library; this command cannot, because it pays at the URL in the offer, where keys are left out.`,
+    shell:
+      `${MPPX_COMMAND} "${baseUrl}${pathOf("createAgentKey")}" --json-body ` +
+      `'{"initial_fund_usd":"${usdText(minN)}"}' --silent --protocol x402${nodeOf(rail)}`,
+    note:
+      `The first answer is 402 with an offer in \`PAYMENT-REQUIRED\` (x402) and in ` +
+      `\`WWW-Authenticate: Payment …\` (MPP \`evm\`); the client signs one and sends the same ` +
+      `request again. ${WALLET} A key that you have is funded in the same way at ` +
+      `\`${pathOf("fundAgentKey")}\` with such a library; this command cannot, because it pays ` +
+      "at the URL in the offer, where keys are left out.",
   };
 }
 
 /** The same without a paying client: only the signature is made by one. */
-function byHand({ fund, body, node }: { readonly fund: string; readonly body: string; readonly node: string }): FirstStep {
+function byHand({
+  fund,
+  body,
+  node,
+}: {
+  readonly fund: string;
+  readonly body: string;
+  readonly node: string;
+}): FirstStep {
   const post = `curl -s -X POST "${fund}" -H 'content-type: application/json' -d ${body}`;
   return {
     title: "Pay with your own HTTP client",
     shell: [
-      `OFFER=$(${post} -o /dev/null -D - | tr -d '\\r' | sed -n 's/^[Ww]*-[Aa]uthenticate: *//p' | grep 'method="tempo"' | head -n 1)`,
+      `OFFER=$(${post} -o /dev/null -D - | tr -d '\\r' | sed -n 's/^[Ww]*-[Aa]uthenticate: ` +
+        `*//p' | grep 'method="tempo"' | head -n 1)`,
       `SIGNED=$(${MPPX_COMMAND} sign --challenge "$OFFER"${node})`,
       `${post} -H "PAYMENT-SIGNATURE: $SIGNED"`,
     ].join("\n"),
-    note: "Sign one offer and send the same method, path and body with it: in `PAYMENT-SIGNATURE`, in `Authorization: Payment …`, or in `Payment-Authorization` where `Authorization` has to keep a token. The answer carries `Payment-Receipt` (`PAYMENT-RESPONSE` for x402). Sent once more, the same payment gets its first answer again and costs nothing. At the URL of a call it is credited once, and the call is made again and charged as usual.",
+    note:
+      "Sign one offer and send the same method, path and body with it: in `PAYMENT-SIGNATURE`, " +
+      "in `Authorization: Payment …`, or in `Payment-Authorization` where `Authorization` has to " +
+      "keep a token. The answer carries `Payment-Receipt` (`PAYMENT-RESPONSE` for x402). Sent " +
+      "once more, the same payment gets its first answer again and costs nothing. At the URL of " +
+      "a call it is credited once, and the call is made again and charged as usual.",
   };
 }
 
@@ -132,22 +199,38 @@ export function salesText({ hosted }: DocumentFacts): string {
   const { minN, maxN, customDayN, maxCustomDays } = terms;
   const rails = terms.rails.map(
     ({ offers, chainId, local }) =>
-      `${offers.map((it) => `\`${it}\``).join(", ")} on eip155:${chainId}${local ? " (a development chain: worthless money)" : ""}`,
+      `${offers.map((it) => `\`${it}\``).join(", ")} on ` +
+      `eip155:${chainId}${local ? " (a development chain: worthless money)" : ""}`,
   );
   return [
-    `A payment needs no account: it comes with the request itself. One purchase is ${usdText(minN)} to ${usdText(maxN)} USD; Custom access costs ${usdText(customDayN)} USD a day, up to ${maxCustomDays} days at once.`,
-    `Sold: credit for a key (\`${pathOf("fundAgentKey")}\`), a new key with credit (\`${pathOf("createAgentKey")}\` with \`initial_fund_usd\`), credit for an account (\`${pathOf("buyCredit")}\`) and days of Custom access (\`${pathOf("buyCustomAccess")}\`), these two with the management token beside the payment: a token never pays by itself.`,
+    "A payment needs no account: it comes with the request itself. One purchase is " +
+      `${usdText(minN)} to ${usdText(maxN)} USD; Custom access costs ${usdText(customDayN)} USD ` +
+      `a day, up to ${maxCustomDays} days at once.`,
+    `Sold: credit for a key (\`${pathOf("fundAgentKey")}\`), a new key with credit ` +
+      `(\`${pathOf("createAgentKey")}\` with \`initial_fund_usd\`), credit for an account ` +
+      `(\`${pathOf("buyCredit")}\`) and days of Custom access ` +
+      `(\`${pathOf("buyCustomAccess")}\`), these two with the management token beside the ` +
+      "payment: a token never pays by itself.",
     `Rails: ${rails.join("; ")}.`,
   ].join(" ");
 }
 
 /** What to do when a payment was not answered with what it buys. */
 export const PAYMENT_NOTES: readonly string[] = [
-  "**402 `payment_required`**: nothing was paid. Sign one of the offers and send the same request again with it.",
-  "**402 `payment_invalid`**: the payment is not right and nothing was taken; the message says why. The answer carries fresh offers.",
-  "**503 `payment_pending`**: the payment is recorded and will be credited without you. Do not pay again. After `Retry-After` read `error.status_url`, or send the same request with the same payment.",
-  "**409 `payment_conflict`**: this payment was sent with another request. Read `error.status_url`; never sign a second one while the first is pending.",
-  "**409 `payment_failed`**: its chain did not carry it out and nothing was taken. Send the request without payment for a fresh offer.",
-  "**409 `beneficiary_conflict`**: the money has arrived and what it was for is gone. Do not pay again: keep the purchase id and the signed payment, report it with `POST /api/v1/feedback`, and send the same request later.",
-  "**No answer at all** (the connection broke after you paid): send the same request with the same payment. It is credited once, however often it comes.",
+  "**402 `payment_required`**: nothing was paid. Sign one of the offers and send the same " +
+    "request again with it.",
+  "**402 `payment_invalid`**: the payment is not right and nothing was taken; the message says " +
+    "why. The answer carries fresh offers.",
+  "**503 `payment_pending`**: the payment is recorded and will be credited without you. Do not " +
+    "pay again. After `Retry-After` read `error.status_url`, or send the same request with the " +
+    "same payment.",
+  "**409 `payment_conflict`**: this payment was sent with another request. Read " +
+    "`error.status_url`; never sign a second one while the first is pending.",
+  "**409 `payment_failed`**: its chain did not carry it out and nothing was taken. Send the " +
+    "request without payment for a fresh offer.",
+  "**409 `beneficiary_conflict`**: the money has arrived and what it was for is gone. Do not " +
+    "pay again: keep the purchase id and the signed payment, report it with `POST " +
+    "/api/v1/feedback`, and send the same request later.",
+  "**No answer at all** (the connection broke after you paid): send the same request with the " +
+    "same payment. It is credited once, however often it comes.",
 ];

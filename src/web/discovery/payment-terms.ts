@@ -1,5 +1,11 @@
-// Payments as documents tell of them: which rails there are, what is bought by them, and what that costs. Takes no secret along; knows no document.
-import { type PaymentSettings, type PurposeKind, type RailSettings, unitsOf } from "../../core/billing/payment.ts";
+// Payments as documents tell of them: which rails there are, what is bought by them, and what that
+// costs. Takes no secret along; knows no document.
+import {
+  type PaymentSettings,
+  type PurposeKind,
+  type RailSettings,
+  unitsOf,
+} from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -22,7 +28,10 @@ export interface RailTerms {
   readonly depositN: bigint | null;
   /** Money on a local chain is worth nothing. */
   readonly local: boolean;
-  /** A node of it, where it is local: of other chains everyone knows one, and ours may have a secret in its URL. */
+  /**
+   * A node of it, where it is local: of other chains everyone knows one, and ours may have a secret
+   * in its URL.
+   */
   readonly rpcUrl: string | null;
 }
 
@@ -37,11 +46,19 @@ export interface PaymentTerms {
 }
 
 /** The terms of settings. */
-export function termsOf({ rails, minN, maxN, customDayN, maxCustomDays }: PaymentSettings): PaymentTerms {
+export function termsOf({
+  rails,
+  minN,
+  maxN,
+  customDayN,
+  maxCustomDays,
+}: PaymentSettings): PaymentTerms {
   return { rails: rails.map(railTerms), minN, maxN, customDayN, maxCustomDays };
 }
 
-const OFFERS: Readonly<Record<RailSettings["kind"], Pick<RailTerms, "method" | "intent" | "offers">>> = {
+const OFFERS: Readonly<
+  Record<RailSettings["kind"], Pick<RailTerms, "method" | "intent" | "offers">>
+> = {
   tempo: { method: "tempo", intent: "charge", offers: ["mpp:tempo/charge"] },
   evm: { method: "evm", intent: "charge", offers: ["mpp:evm/charge", "x402:exact"] },
   session: { method: "tempo", intent: "session", offers: ["mpp:tempo/session"] },
@@ -51,7 +68,16 @@ function railTerms(rail: RailSettings): RailTerms {
   const { kind, chainId, token, recipient, local, rpcUrl } = rail;
   const named = { token: token.address, tokenName: token.name, tokenVersion: token.version };
   const depositN = rail.kind === "session" ? rail.depositN : null;
-  return { ...OFFERS[kind], ...named, kind, chainId, recipient, local, depositN, rpcUrl: local ? rpcUrl : null };
+  return {
+    ...OFFERS[kind],
+    ...named,
+    kind,
+    chainId,
+    recipient,
+    local,
+    depositN,
+    rpcUrl: local ? rpcUrl : null,
+  };
 }
 
 /** Whether calls can be paid for one by one. */
@@ -59,17 +85,32 @@ export function sellsCalls(terms: PaymentTerms | null): boolean {
   return terms?.rails.some((it) => it.kind === "session") ?? false;
 }
 
-/** Base units that a call costs at least, as it is declared: the challenge says what it really costs. */
+/**
+ * Base units that a call costs at least, as it is declared: the challenge says what it really
+ * costs.
+ */
 const CALL_UNITS = 100n;
 
-/** `x-payment-info` of what a payment buys; null = nothing can be bought. Amounts are base units of the token: the least that it takes. */
+/**
+ * `x-payment-info` of what a payment buys; null = nothing can be bought. Amounts are base units of
+ * the token: the least that it takes.
+ */
 export function paymentInfo(terms: PaymentTerms | null, buys: PurposeKind | "call"): Json | null {
   if (terms === null) return null;
-  const units = buys === "call" ? CALL_UNITS : unitsOf(buys === "custom_access" ? terms.customDayN : terms.minN);
+  const units =
+    buys === "call"
+      ? CALL_UNITS
+      : unitsOf(buys === "custom_access" ? terms.customDayN : terms.minN);
   const description = DESCRIPTIONS[buys];
   const offers = terms.rails
     .filter((it) => (it.intent === "session") === (buys === "call"))
-    .map(({ method, intent, token }) => ({ amount: String(units), currency: token, description, intent, method }));
+    .map(({ method, intent, token }) => ({
+      amount: String(units),
+      currency: token,
+      description,
+      intent,
+      method,
+    }));
   const [only] = offers;
   if (only === undefined) return null;
   return offers.length === 1 ? only : { offers };
@@ -77,7 +118,9 @@ export function paymentInfo(terms: PaymentTerms | null, buys: PurposeKind | "cal
 
 const DESCRIPTIONS: Readonly<Record<PurposeKind | "call", string>> = {
   fund_key: "Funds the key. The least: `amount_usd` of the body says how much.",
-  create_key: "A key with this much, where the body has `initial_fund_usd`. The least: that field says how much.",
+  create_key:
+    "A key with this much, where the body has `initial_fund_usd`. The least: that field says " +
+    "how much.",
   credit_account: "Credits the account. The least: `usd` of the body says how much.",
   custom_access: "A day of Custom access: `days` of the body says how many.",
   call: "One call. The challenge says what its method costs.",
@@ -90,24 +133,53 @@ export function paymentsJson(terms: PaymentTerms | null, baseUrl: string): Json 
     enabled: true,
     rails: terms.rails.map(railJson),
     purchase_usd: { min: usdText(terms.minN), max: usdText(terms.maxN) },
-    custom_access: { usd_per_day: usdText(terms.customDayN), days: { min: 1, max: terms.maxCustomDays } },
+    custom_access: {
+      usd_per_day: usdText(terms.customDayN),
+      days: { min: 1, max: terms.maxCustomDays },
+    },
     carried_in: ["Authorization: Payment", "Payment-Authorization", "PAYMENT-SIGNATURE"],
     unit: "base units of a token with six decimals: 1000000 = 1 USD",
     status_url: `${baseUrl}/api/v1/purchases/{id}`,
     calls: {
-      keyed: "402 balance_exhausted on /rpc/k/{key}/… carries an offer to fund the key; the same request with the payment is credited and served",
+      keyed:
+        "402 balance_exhausted on /rpc/k/{key}/… carries an offer to fund the key; the same " +
+        "request with the payment is credited and served",
       session: sellsCalls(terms) ? `${baseUrl}/rpc/session/{strategy}/{chain}` : null,
       websocket: "takes no payment: fund the key over HTTP",
     },
   };
 }
 
-function railJson({ kind, offers, chainId, token, tokenName, tokenVersion, recipient, local, rpcUrl, depositN }: RailTerms): Json {
+function railJson({
+  kind,
+  offers,
+  chainId,
+  token,
+  tokenName,
+  tokenVersion,
+  recipient,
+  local,
+  rpcUrl,
+  depositN,
+}: RailTerms): Json {
   const named = tokenName === "" ? {} : { token_name: tokenName, token_version: tokenVersion };
   const deposit = depositN === null ? {} : { suggested_deposit_usd: usdText(depositN) };
-  const rail = { kind, offers, network: `eip155:${chainId}`, chain_id: chainId, token, ...named, recipient, ...deposit, local };
+  const rail = {
+    kind,
+    offers,
+    network: `eip155:${chainId}`,
+    chain_id: chainId,
+    token,
+    ...named,
+    recipient,
+    ...deposit,
+    local,
+  };
   if (!local) return rail;
-  const note = kind === "session" ? `${WORTHLESS} Its channel contract is a stand-in for development.` : WORTHLESS;
+  const note =
+    kind === "session"
+      ? `${WORTHLESS} Its channel contract is a stand-in for development.`
+      : WORTHLESS;
   return { ...rail, rpc_url: rpcUrl, note, ...(kind === "session" ? { stand_in: true } : {}) };
 }
 

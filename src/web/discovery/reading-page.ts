@@ -1,4 +1,5 @@
-// A Markdown document as a page for a browser: rendered by a library that is loaded with the first such request. It may load and run nothing.
+// A Markdown document as a page for a browser: rendered by a library that is loaded with the first
+// such request. It may load and run nothing.
 import { createHash } from "node:crypto";
 
 const STYLE = `
@@ -33,14 +34,20 @@ export const READING_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** The page of a document whose first heading is its title. `index` is the address of the list of all documents. */
+/**
+ * The page of a document whose first heading is its title. `index` is the address of the list of
+ * all documents.
+ */
 export async function readingPage(markdown: string, index: string): Promise<Buffer> {
   const { Marked } = await import("marked");
   const title = /^# (.+)$/m.exec(markdown)?.[1] ?? "svc";
   const marked = new Marked({
     renderer: {
       heading({ tokens, depth, text }) {
-        return `<h${depth} id="${escaped(anchorOf(text))}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
+        return (
+          `<h${depth} ` +
+          `id="${escaped(anchorOf(text))}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+        );
       },
     },
   });
@@ -71,7 +78,12 @@ function anchorOf(heading: string): string {
     .replaceAll(" ", "-");
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+};
 
 function escaped(text: string): string {
   return text.replace(/[&<>"]/g, (it) => ENTITIES[it] ?? "");

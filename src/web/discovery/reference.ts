@@ -1,11 +1,18 @@
-// `/docs/api`: the reference of every operation as Markdown, rendered from the contract. Adds nothing to what its rows say.
+// `/docs/api`: the reference of every operation as Markdown, rendered from the contract. Adds
+// nothing to what its rows say.
 import { LEGACY_FORMS } from "../../core/faults/legacy-form.ts";
 import type { Auth } from "../contract/operation.ts";
 import { rpcError } from "../contract/schemas/instance.ts";
 import { errorUrl } from "./errors.ts";
 import { createSchemas, type JsonSchema, type Schemas } from "./json-schema.ts";
 import { cell, table } from "./markdown.ts";
-import { KEYED_FORMS, lineOf, PLAIN_FORMS, SESSION_FORM, type ServedOperation } from "./operations.ts";
+import {
+  KEYED_FORMS,
+  lineOf,
+  PLAIN_FORMS,
+  SESSION_FORM,
+  type ServedOperation,
+} from "./operations.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
 import { fieldRows, typeText } from "./schema-text.ts";
 
@@ -16,12 +23,17 @@ export function apiReference(operations: readonly ServedOperation[], baseUrl: st
   const sections = operations.map((it) => operationText(it, schemas, baseUrl));
   const rpc = rpcText(schemas, keyed);
   return [
-    `# API reference\n\nBase URL: ${baseUrl}. Bodies are JSON. Unknown query parameters are ignored; fields may be added to answers. Every answer carries \`x-svc-request-id\`.\n`,
+    `# API reference\n\nBase URL: ${baseUrl}. Bodies are JSON. Unknown query parameters are ` +
+      `ignored; fields may be added to answers. Every answer carries \`x-svc-request-id\`.\n`,
     rpc,
     "## Operations\n",
     table(
       ["Operation", "Request", "Does"],
-      operations.map((it) => [`[${it.id}](#${it.id.toLowerCase()})`, `\`${lineOf(it)}\``, cell(it.summary)]),
+      operations.map((it) => [
+        `[${it.id}](#${it.id.toLowerCase()})`,
+        `\`${lineOf(it)}\``,
+        cell(it.summary),
+      ]),
     ),
     ...sections,
     "## Shapes\n",
@@ -32,20 +44,31 @@ export function apiReference(operations: readonly ServedOperation[], baseUrl: st
 function rpcText(schemas: Schemas, keyed: boolean): string {
   for (const shape of [rpcBody, rpcAnswers, rpcError]) schemas.of(shape);
   const forms = [...(keyed ? KEYED_FORMS : []), ...PLAIN_FORMS].map((it) => `- \`POST ${it}\``);
-  if (keyed) forms.push(`- \`POST ${SESSION_FORM}\`: paid for call by call, where the instance has a rail for that`);
-  return `## JSON-RPC\n\n${forms.join("\n")}\n\nBody: [JsonRpcBody](#jsonrpcbody). Answer: [JsonRpcAnswer](#jsonrpcanswer), or 204 to notifications. Refusals: [RpcError](#rpcerror). The same paths under \`/ws\` are WebSockets.\n\n${oldFormsText(keyed)}`;
+  if (keyed)
+    forms.push(
+      `- \`POST ${SESSION_FORM}\`: paid for call by call, where the instance has a rail for that`,
+    );
+  return (
+    `## JSON-RPC\n\n${forms.join("\n")}\n\nBody: [JsonRpcBody](#jsonrpcbody). Answer: ` +
+    "[JsonRpcAnswer](#jsonrpcanswer), or 204 to notifications. Refusals: [RpcError](#rpcerror). " +
+    `The same paths under \`/ws\` are WebSockets.\n\n${oldFormsText(keyed)}`
+  );
 }
 
 const OLDER =
-  "### Older forms\n\nThey are served as before. Their answers carry `Deprecation`, `Sunset` (a form that is used is served until then at least), `Link`";
+  "### Older forms\n\nThey are served as before. Their answers carry `Deprecation`, `Sunset` " +
+  "(a form that is used is served until then at least), `Link`";
 const OLDER_KEYED =
-  ", the headers of version 2 (`x-svc-profile`, `x-svc-downgraded`, `x-svc-balance-warning`, `x-svc-rate-limit-limit`, `x-svc-rate-limit-remaining`, `x-svc-rate-limit-reset`)";
+  ", the headers of version 2 (`x-svc-profile`, `x-svc-downgraded`, `x-svc-balance-warning`, " +
+  "`x-svc-rate-limit-limit`, `x-svc-rate-limit-remaining`, `x-svc-rate-limit-reset`)";
 const OLDER_ERRORS = " and, where the service refuses, `error.data.error_type`.";
 
 const OLDER_OFF = " A form that is switched off answers `gone`.";
 
 function oldFormsText(keyed: boolean): string {
-  const rows = Object.entries(LEGACY_FORMS).filter(([name]) => keyed || (name !== "key-query" && name !== "version-header"));
+  const rows = Object.entries(LEGACY_FORMS).filter(
+    ([name]) => keyed || (name !== "key-query" && name !== "version-header"),
+  );
   return `${OLDER}${keyed ? OLDER_KEYED : ""}${OLDER_ERRORS}${keyed ? OLDER_OFF : ""}\n\n${table(
     ["Form", "Was", "Use"],
     rows.map(([name, { was, instead }]) => [name, cell(was), cell(instead)]),
@@ -61,7 +84,8 @@ const CREDENTIALS: Readonly<Record<Auth, string>> = {
   operator: "operator token (`Authorization: Bearer`)",
 };
 
-const PAYMENT = "; a payment (`Authorization: Payment`, `Payment-Authorization` or `PAYMENT-SIGNATURE`) pays";
+const PAYMENT =
+  "; a payment (`Authorization: Payment`, `Payment-Authorization` or `PAYMENT-SIGNATURE`) pays";
 
 function operationText(it: ServedOperation, schemas: Schemas, baseUrl: string): string {
   const faults = [...new Set(it.faults)].map((code) => `[${code}](${errorUrl(baseUrl, code)})`);
@@ -69,7 +93,8 @@ function operationText(it: ServedOperation, schemas: Schemas, baseUrl: string): 
     `### ${it.id}\n`,
     `\`${lineOf(it)}\`\n`,
     `${it.summary}. ${it.description}\n`,
-    `- Credential: ${it.auth.map((way) => CREDENTIALS[way]).join(", or ")}${it.pays === undefined ? "" : PAYMENT}`,
+    "- Credential: " +
+      `${it.auth.map((way) => CREDENTIALS[way]).join(", or ")}${it.pays === undefined ? "" : PAYMENT}`,
     `- Idempotent: ${it.idempotent ? "yes" : "no"}`,
     ...(faults.length === 0 ? [] : [`- Refusals: ${faults.join(", ")}`]),
     "",
@@ -83,12 +108,21 @@ function operationText(it: ServedOperation, schemas: Schemas, baseUrl: string): 
   ].join("\n");
 }
 
-function parametersText(title: string, shape: ServedOperation["params"], schemas: Schemas): readonly string[] {
-  return shape === null ? [] : [table([title, "Type", "Present", "Meaning"], fieldRows(schemas.of(shape)))];
+function parametersText(
+  title: string,
+  shape: ServedOperation["params"],
+  schemas: Schemas,
+): readonly string[] {
+  return shape === null
+    ? []
+    : [table([title, "Type", "Present", "Meaning"], fieldRows(schemas.of(shape)))];
 }
 
 function shapeText(name: string, node: JsonSchema): string {
   const rows = fieldRows(node);
-  const body = rows.length === 0 ? `${cell(typeText(node))}\n` : table(["Field", "Type", "Present", "Meaning"], rows);
+  const body =
+    rows.length === 0
+      ? `${cell(typeText(node))}\n`
+      : table(["Field", "Type", "Present", "Meaning"], rows);
   return `### ${name}\n\n${node.description === undefined ? "" : `${node.description}\n\n`}${body}`;
 }

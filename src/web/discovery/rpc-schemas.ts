@@ -1,24 +1,42 @@
-// The shapes of JSON-RPC requests, answers and evidence, for documents. They are checked by hand-written code elsewhere; nothing is validated with these.
+// The shapes of JSON-RPC requests, answers and evidence, for documents. They are checked by
+// hand-written code elsewhere; nothing is validated with these.
 import { z } from "zod";
 import { STRATEGIES } from "./facts.ts";
 
 const nothing = z.object({});
-const params = z.union([z.array(z.unknown()), nothing, z.null()]).describe("Mostly an array. Null or left out = none.");
+const params = z
+  .union([z.array(z.unknown()), nothing, z.null()])
+  .describe("Mostly an array. Null or left out = none.");
 const method = z.string().min(1).describe("Name of the method, for example `eth_blockNumber`.");
 const version = z.literal("2.0");
 const id = z.union([z.int(), z.string(), z.null()]);
 
 const rpcRequest = z
-  .object({ jsonrpc: version, id: id.describe("Comes back as it was sent."), method, params: params.optional() })
-  .meta({ id: "JsonRpcRequest", description: "A JSON-RPC 2.0 call.", examples: [{ jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] }] });
-const notification = z
-  .object({ jsonrpc: version, method, params: params.optional() })
-  .meta({ id: "JsonRpcNotification", description: "A call without an id: it is executed, and the answer is 204 without a body." });
+  .object({
+    jsonrpc: version,
+    id: id.describe("Comes back as it was sent."),
+    method,
+    params: params.optional(),
+  })
+  .meta({
+    id: "JsonRpcRequest",
+    description: "A JSON-RPC 2.0 call.",
+    examples: [{ jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] }],
+  });
+const notification = z.object({ jsonrpc: version, method, params: params.optional() }).meta({
+  id: "JsonRpcNotification",
+  description: "A call without an id: it is executed, and the answer is 204 without a body.",
+});
 
 /** What may be POSTed. */
 export const rpcBody = z
   .union([rpcRequest, notification, z.array(z.union([rpcRequest, notification])).min(1)])
-  .meta({ id: "JsonRpcBody", description: "A call, or a batch of them. Each item of a batch is limited and charged for itself; items beyond the rate wait." });
+  .meta({
+    id: "JsonRpcBody",
+    description:
+      "A call, or a batch of them. Each item of a batch is limited and charged for itself; " +
+      "items beyond the rate wait.",
+  });
 
 const strategy = z.enum(STRATEGIES);
 const ms = z.number().min(0).describe("Milliseconds.");
@@ -38,25 +56,39 @@ const evidence = z
     chain_id: z.int(),
     transport: z.enum(["http", "ws"]).describe("How the caller is connected."),
     profile: z.string(),
-    candidate_providers: z.array(z.string()).describe("Who could be asked, in order. Not a list of attempts."),
-    selected_provider: z.object({ id: z.string() }).nullable().describe("Whose answer it is; null = no provider's."),
+    candidate_providers: z
+      .array(z.string())
+      .describe("Who could be asked, in order. Not a list of attempts."),
+    selected_provider: z
+      .object({ id: z.string() })
+      .nullable()
+      .describe("Whose answer it is; null = no provider's."),
     upstream_latency_ms: ms.nullable(),
     svc_overhead_ms: ms,
     end_to_end_latency_ms: ms,
     retries: z.int().min(0).describe("Attempts after the first."),
-    panic: z.literal(true).optional().describe("Every circuit of the chain was open, and the least bad providers were asked."),
+    panic: z
+      .literal(true)
+      .optional()
+      .describe("Every circuit of the chain was open, and the least bad providers were asked."),
     circuit_breaker_state: z.enum(["closed", "half_open", "open"]).nullable(),
     attempts: z.array(attempt),
     source: z
       .literal("shared")
       .optional()
-      .describe("No provider was asked for this very call: its answer came from a filter, or from a subscription that was there already."),
+      .describe(
+        "No provider was asked for this very call: its answer came from a filter, or from a " +
+          "subscription that was there already.",
+      ),
     excluded: z
       .array(z.object({ provider: z.string(), reason: z.string() }))
       .optional()
       .describe("Who could not be asked, and why. Not on managed profiles."),
   })
-  .meta({ id: "SvcMeta", description: "How a call was routed. Providers of managed profiles are shown by alias." });
+  .meta({
+    id: "SvcMeta",
+    description: "How a call was routed. Providers of managed profiles are shown by alias.",
+  });
 
 const rpcFailure = z
   .object({
@@ -65,9 +97,15 @@ const rpcFailure = z
     data: z
       .unknown()
       .optional()
-      .describe("Errors of the service itself: an object with `code`, `next_action`, `retryable`. Others are the provider's, unchanged."),
+      .describe(
+        "Errors of the service itself: an object with `code`, `next_action`, `retryable`. " +
+          "Others are the provider's, unchanged.",
+      ),
   })
-  .meta({ id: "JsonRpcError", description: "An error of a provider, unchanged, or of the service." });
+  .meta({
+    id: "JsonRpcError",
+    description: "An error of a provider, unchanged, or of the service.",
+  });
 const rpcAnswer = z
   .object({
     jsonrpc: version,
@@ -79,4 +117,6 @@ const rpcAnswer = z
   .meta({ id: "JsonRpcResponse", description: "Either `result` or `error`." });
 
 /** What is answered. */
-export const rpcAnswers = z.union([rpcAnswer, z.array(rpcAnswer)]).meta({ id: "JsonRpcAnswer", description: "An answer, or one per call of a batch." });
+export const rpcAnswers = z
+  .union([rpcAnswer, z.array(rpcAnswer)])
+  .meta({ id: "JsonRpcAnswer", description: "An answer, or one per call of a batch." });

@@ -9,12 +9,19 @@ export function typeText(node: JsonSchema): string {
     return `[${name}](#${name.toLowerCase()})`;
   }
   if (node.const !== undefined) return `\`${JSON.stringify(node.const)}\``;
-  if (node.enum !== undefined) return `one of ${node.enum.map((it) => `\`${String(it)}\``).join(", ")}`;
+  if (node.enum !== undefined)
+    return `one of ${node.enum.map((it) => `\`${String(it)}\``).join(", ")}`;
   const choices = node.anyOf ?? node.oneOf;
   if (choices !== undefined) return choices.map(typeText).join(" or ");
   if (node.items !== undefined) return `list of ${typeText(node.items)}`;
   if (node.type === undefined) return "anything";
-  return [[node.type].flat().join(" or "), node.format === undefined ? "" : `(${node.format})`, boundsText(node)].filter((it) => it !== "").join(" ");
+  return [
+    [node.type].flat().join(" or "),
+    node.format === undefined ? "" : `(${node.format})`,
+    boundsText(node),
+  ]
+    .filter((it) => it !== "")
+    .join(" ");
 }
 
 function boundsText({ minimum, maximum, minLength, maxLength, pattern }: JsonSchema): string {
@@ -22,18 +29,35 @@ function boundsText({ minimum, maximum, minLength, maxLength, pattern }: JsonSch
   const high = maximum ?? maxLength;
   const unit = minLength !== undefined || maxLength !== undefined ? " characters" : "";
   const range =
-    low === undefined ? (high === undefined ? "" : `at most ${high}${unit}`) : high === undefined ? `at least ${low}${unit}` : `${low} to ${high}${unit}`;
-  return [range, pattern === undefined ? "" : `like \`${pattern}\``].filter((it) => it !== "").join(", ");
+    low === undefined
+      ? high === undefined
+        ? ""
+        : `at most ${high}${unit}`
+      : high === undefined
+        ? `at least ${low}${unit}`
+        : `${low} to ${high}${unit}`;
+  return [range, pattern === undefined ? "" : `like \`${pattern}\``]
+    .filter((it) => it !== "")
+    .join(", ");
 }
 
 /** Name, type, necessity and meaning of every field, those of inner objects included. */
 export function fieldRows(node: JsonSchema, prefix = ""): readonly (readonly string[])[] {
   return fieldsOf(node).flatMap(({ name, schema, required }) => {
     const inner = innerOf(schema);
-    const fallback = schema.default === undefined ? "" : `default \`${JSON.stringify(schema.default)}\``;
+    const fallback =
+      schema.default === undefined ? "" : `default \`${JSON.stringify(schema.default)}\``;
     const necessity = required ? "always" : fallback === "" ? "optional" : fallback;
-    const row = [`\`${prefix}${name}\``, cell(inner === null ? typeText(schema) : inner.kind), necessity, cell(schema.description ?? "")];
-    return [row, ...(inner === null ? [] : fieldRows(inner.node, `${prefix}${name}${inner.suffix}`))];
+    const row = [
+      `\`${prefix}${name}\``,
+      cell(inner === null ? typeText(schema) : inner.kind),
+      necessity,
+      cell(schema.description ?? ""),
+    ];
+    return [
+      row,
+      ...(inner === null ? [] : fieldRows(inner.node, `${prefix}${name}${inner.suffix}`)),
+    ];
   });
 }
 
@@ -43,11 +67,17 @@ interface Inner {
   readonly suffix: string;
 }
 
-/** The object a field holds: itself, the items of a list, or what it is where it is not null. Null = it holds none. */
+/**
+ * The object a field holds: itself, the items of a list, or what it is where it is not null. Null =
+ * it holds none.
+ */
 function innerOf(schema: JsonSchema): Inner | null {
   if (schema.properties !== undefined) return { node: schema, kind: "object", suffix: "." };
-  if (schema.items?.properties !== undefined) return { node: schema.items, kind: "list of objects", suffix: "[]." };
+  if (schema.items?.properties !== undefined)
+    return { node: schema.items, kind: "list of objects", suffix: "[]." };
   const [object, ...others] = schema.anyOf ?? [];
   const nullable = others.length === 1 && others[0]?.type === "null";
-  return nullable && object?.properties !== undefined ? { node: object, kind: "object or null", suffix: "." } : null;
+  return nullable && object?.properties !== undefined
+    ? { node: object, kind: "object or null", suffix: "." }
+    : null;
 }

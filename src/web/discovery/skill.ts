@@ -1,4 +1,5 @@
-// `/SKILL.md`: how an agent uses an instance, step by step, with live values. A pure function of its facts and address.
+// `/SKILL.md`: how an agent uses an instance, step by step, with live values. A pure function of
+// its facts and address.
 
 import { cuOf, notificationCuOf } from "../../core/billing/price.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
@@ -20,7 +21,8 @@ export function skillText(facts: DocumentFacts, site: Site): string {
   return [
     FRONT_MATTER,
     "# Use svc\n",
-    `Base URL: ${site.baseUrl}. Live values: ${site.baseUrl}${DOCUMENT_PATHS.agent} and ${site.baseUrl}${DOCUMENT_PATHS.openapi}; where this text differs, they are right.\n`,
+    `Base URL: ${site.baseUrl}. Live values: ${site.baseUrl}${DOCUMENT_PATHS.agent} and ` +
+      `${site.baseUrl}${DOCUMENT_PATHS.openapi}; where this text differs, they are right.\n`,
     chains(facts),
     steps(facts, site),
     ...(hosted === null ? [] : [payments(facts, site)]),
@@ -39,8 +41,17 @@ description: Calls EVM chains by JSON-RPC over HTTP or WebSocket through one URL
 `;
 
 function chains({ chains }: DocumentFacts): string {
-  const rows = chains.map((it) => [`\`${it.name}\``, String(it.chainId), cell(it.title), it.aliases.join(", "), it.subscriptions.join(", ")]);
-  return `## Chains\n\nA chain is named by name, alias or decimal id.\n\n${table(["Name", "Id", "Title", "Aliases", "Subscriptions"], rows)}`;
+  const rows = chains.map((it) => [
+    `\`${it.name}\``,
+    String(it.chainId),
+    cell(it.title),
+    it.aliases.join(", "),
+    it.subscriptions.join(", "),
+  ]);
+  return (
+    `## Chains\n\nA chain is named by name, alias or decimal ` +
+    `id.\n\n${table(["Name", "Id", "Title", "Aliases", "Subscriptions"], rows)}`
+  );
 }
 
 function steps(facts: DocumentFacts, site: Site): string {
@@ -48,13 +59,24 @@ function steps(facts: DocumentFacts, site: Site): string {
 }
 
 function numbered(steps: readonly FirstStep[]): readonly string[] {
-  return steps.map(({ title, shell, note }, i) => `### ${i + 1}. ${title}\n\n\`\`\`sh\n${shell}\n\`\`\`\n\n${note}\n`);
+  return steps.map(
+    ({ title, shell, note }, i) =>
+      `### ${i + 1}. ${title}\n\n\`\`\`sh\n${shell}\n\`\`\`\n\n${note}\n`,
+  );
 }
 
 function payments(facts: DocumentFacts, site: Site): string {
   const steps = paymentSteps(facts, site);
-  const notes = steps.length === 0 ? [] : [`### When a payment is not through\n\n${PAYMENT_NOTES.map((it) => `- ${it}\n`).join("")}`];
-  return [`## Pay\n\n${salesText(facts)}\n`, ...numbered(steps), paymentFromCode(facts, site), ...notes].join("\n");
+  const notes =
+    steps.length === 0
+      ? []
+      : [`### When a payment is not through\n\n${PAYMENT_NOTES.map((it) => `- ${it}\n`).join("")}`];
+  return [
+    `## Pay\n\n${salesText(facts)}\n`,
+    ...numbered(steps),
+    paymentFromCode(facts, site),
+    ...notes,
+  ].join("\n");
 }
 
 function urls(facts: DocumentFacts): string {
@@ -62,14 +84,23 @@ function urls(facts: DocumentFacts): string {
   const key =
     hosted === null
       ? "No key is needed."
-      : `${hosted.keyless ? "A key may be left out." : "Every call needs a key."} It stands in the path (\`/rpc/k/{key}/…\`), or in \`Authorization: Bearer\`, \`X-Svc-Api-Key\` or \`?key=\` on the forms without it. With a key on profile \`public\`, and wherever the free allowance pays, the strategy is always load-balanced; \`svc_meta.strategy\` tells which was used. \`x-svc-access\` tells how a call was served, and \`x-svc-fallback\` that it was served elsewhere than asked for: \`payment\` (nothing pays any more, public providers for a while), \`free\` (the free allowance), \`profile\` (the named profile is gone or rests).`;
+      : `${hosted.keyless ? "A key may be left out." : "Every call needs a key."} It stands in ` +
+        `the path (\`/rpc/k/{key}/…\`), or in \`Authorization: Bearer\`, \`X-Svc-Api-Key\` or ` +
+        `\`?key=\` on the forms without it. With a key on profile \`public\`, and wherever the ` +
+        `free allowance pays, the strategy is always load-balanced; \`svc_meta.strategy\` tells ` +
+        `which was used. \`x-svc-access\` tells how a call was served, and \`x-svc-fallback\` ` +
+        `that it was served elsewhere than asked for: \`payment\` (nothing pays any more, public ` +
+        `providers for a while), \`free\` (the free allowance), \`profile\` (the named profile ` +
+        "is gone or rests).";
   return `## URLs
 
 POST JSON-RPC 2.0, one call or a batch of up to ${facts.limits.maxBatchItems}, in at most ${facts.limits.maxBodyBytes} bytes. The same paths under \`/ws\` are WebSockets.
 
 ${rpcForms(facts)
   .map((it) => `- \`${it}\``)
-  .join("\n")}${sellsCalls(hosted?.payments ?? null) ? `\n- \`${SESSION_FORM}\` (paid for call by call, without a key)` : ""}
+  .join(
+    "\n",
+  )}${sellsCalls(hosted?.payments ?? null) ? `\n- \`${SESSION_FORM}\` (paid for call by call, without a key)` : ""}
 
 Strategies: ${STRATEGIES.map((it) => `\`${it}\``).join(", ")}; \`load-balanced\` where none is named. ${key}
 
@@ -84,7 +115,10 @@ function subscribing(facts: DocumentFacts, { socketUrl }: Site): string {
   const chain = chainIn(facts, profile);
   if (chain === null) return `## Subscribe\n\nProfile \`${profile}\` serves no chain.\n`;
   const path = isKeyless ? `/ws/rpc/${chain}` : `/ws/rpc/k/$KEY/load-balanced/${chain}`;
-  const paid = facts.hosted === null ? "" : ", 1008 with a reason (`balance_exhausted`, `key_revoked`, `default_profile_changed`)";
+  const paid =
+    facts.hosted === null
+      ? ""
+      : ", 1008 with a reason (`balance_exhausted`, `key_revoked`, `default_profile_changed`)";
   return `## Subscribe
 
 Open \`${socketUrl}${path}\` and send:
@@ -133,10 +167,25 @@ answers \`approval_url\` for the person and a \`token\` for you. Read \`GET ${pa
 `;
 }
 
-function pricing({ tariff, freeCuPerMonth, startingGrantCu }: HostedFacts, methods: MethodTable): string {
-  const priced = PRICE_EXAMPLES.map((name) => ({ name: `\`${name}\``, price: priceOf(tariff, (strategy) => cuOf(tariff, methods.of(name), strategy)) }));
-  const all = [...priced, { name: "a notification", price: priceOf(tariff, (strategy) => notificationCuOf(tariff, strategy)) }];
-  const rows = all.map(({ name, price }) => [name, ...STRATEGIES.map((it) => `${price[it].cu} CU, ${price[it].usd} USD`)]);
+function pricing(
+  { tariff, freeCuPerMonth, startingGrantCu }: HostedFacts,
+  methods: MethodTable,
+): string {
+  const priced = PRICE_EXAMPLES.map((name) => ({
+    name: `\`${name}\``,
+    price: priceOf(tariff, (strategy) => cuOf(tariff, methods.of(name), strategy)),
+  }));
+  const all = [
+    ...priced,
+    {
+      name: "a notification",
+      price: priceOf(tariff, (strategy) => notificationCuOf(tariff, strategy)),
+    },
+  ];
+  const rows = all.map(({ name, price }) => [
+    name,
+    ...STRATEGIES.map((it) => `${price[it].cu} CU, ${price[it].usd} USD`),
+  ]);
   return `## Prices
 
 ${cuPerUsd(tariff)} CU cost 1 USD. Calls that a provider answered are charged, and calls that were sent to one and left before the answer. A new anonymous key has ${startingGrantCu} CU; an account may use ${freeCuPerMonth} CU a month on public providers. All methods: \`GET ${pathOf("getPricing")}\`.
@@ -147,7 +196,13 @@ ${table(["Call", ...STRATEGIES], rows)}`;
 function errors(facts: DocumentFacts, { baseUrl }: Site): string {
   const rows = errorEntries(facts.hosted !== null).map((it) => {
     const surface = it.surface === "json_rpc" ? "RPC" : "API";
-    return [`\`${it.code}\``, surface, statusText(it), it.retryable ? "yes" : "no", cell(prose(it.nextAction))];
+    return [
+      `\`${it.code}\``,
+      surface,
+      statusText(it),
+      it.retryable ? "yes" : "no",
+      cell(prose(it.nextAction)),
+    ];
   });
   const notes = refusalNotes(facts).map((it) => `- ${it}\n`);
   return `## Errors

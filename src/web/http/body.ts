@@ -2,7 +2,16 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
-import { CLOSE_OBJECT, COMMA, isJson, MAX_DEPTH, OPEN_OBJECT, skipSpace, skipString, skipValue } from "../../core/rpc/json.ts";
+import {
+  CLOSE_OBJECT,
+  COMMA,
+  isJson,
+  MAX_DEPTH,
+  OPEN_OBJECT,
+  skipSpace,
+  skipString,
+  skipValue,
+} from "../../core/rpc/json.ts";
 
 /** Largest body that is read, where an operation says nothing else. */
 export const MAX_BODY_BYTES = 65_536;
@@ -10,7 +19,10 @@ export const MAX_BODY_BYTES = 65_536;
 const DISCARD_BYTES = 16_000_000;
 
 /** Reads a body; null = the caller went away. What comes after a refusal is thrown away. */
-export function readBody(request: IncomingMessage, maxBytes: number = MAX_BODY_BYTES): Promise<Buffer | ApiFault<"body_too_large"> | null> {
+export function readBody(
+  request: IncomingMessage,
+  maxBytes: number = MAX_BODY_BYTES,
+): Promise<Buffer | ApiFault<"body_too_large"> | null> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -37,19 +49,28 @@ export interface BodyObject {
 }
 
 /** The object in a body, whatever type it is declared as; an empty body is an empty object. */
-export function parseBody(bytes: Buffer, request: IncomingMessage): BodyObject | ApiFault<"invalid_request" | "unsupported_media_type"> {
+export function parseBody(
+  bytes: Buffer,
+  request: IncomingMessage,
+): BodyObject | ApiFault<"invalid_request" | "unsupported_media_type"> {
   if (bytes.length === 0) return { kind: "object", value: {} };
   const coding = request.headers["content-encoding"] ?? "identity";
-  if (coding.toLowerCase() !== "identity") return apiFault("unsupported_media_type", "the body is declared as encoded");
-  if (!isUtf8(bytes) || !isJson(bytes)) return apiFault("invalid_request", "the body is not valid JSON in UTF-8");
+  if (coding.toLowerCase() !== "identity")
+    return apiFault("unsupported_media_type", "the body is declared as encoded");
+  if (!isUtf8(bytes) || !isJson(bytes))
+    return apiFault("invalid_request", "the body is not valid JSON in UTF-8");
   const start = skipSpace(bytes, 0, bytes.length);
-  if (bytes[start] !== OPEN_OBJECT) return apiFault("invalid_request", "the body is not a JSON object");
-  if (hasRepeatedName(bytes, start)) return apiFault("invalid_request", "a field stands twice in the body");
+  if (bytes[start] !== OPEN_OBJECT)
+    return apiFault("invalid_request", "the body is not a JSON object");
+  if (hasRepeatedName(bytes, start))
+    return apiFault("invalid_request", "a field stands twice in the body");
   const value: unknown = JSON.parse(bytes.toString("utf8"));
   return { kind: "object", value: typeof value === "object" && value !== null ? value : {} };
 }
 
-/** Whether an object that is valid JSON names a member twice; readers differ in which one they take. */
+/**
+ * Whether an object that is valid JSON names a member twice; readers differ in which one they take.
+ */
 function hasRepeatedName(bytes: Buffer, start: number): boolean {
   const names = new Set<unknown>();
   let at = skipSpace(bytes, start + 1, bytes.length);

@@ -1,4 +1,5 @@
-// Who a request comes from and under which address it reached us, through the proxies that the operator trusts. Believes nobody else.
+// Who a request comes from and under which address it reached us, through the proxies that the
+// operator trusts. Believes nobody else.
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
 
@@ -19,13 +20,24 @@ export function trustedProxiesOf(list: readonly string[]): TrustedProxies {
 
 const MAX_HOPS = 32;
 
-/** The IP address of the caller: the nearest one that is no trusted proxy, read from the right of `X-Forwarded-For`. */
+/**
+ * The IP address of the caller: the nearest one that is no trusted proxy, read from the right of
+ * `X-Forwarded-For`.
+ */
 export function clientAddress(request: IncomingMessage, proxies: TrustedProxies): string {
-  return addressBehind(request.socket.remoteAddress ?? "", headerOf(request, "x-forwarded-for"), proxies);
+  return addressBehind(
+    request.socket.remoteAddress ?? "",
+    headerOf(request, "x-forwarded-for"),
+    proxies,
+  );
 }
 
 /** The same from the address of a connection and the text of its `X-Forwarded-For`. */
-export function addressBehind(remoteAddress: string, forwardedFor: string, proxies: TrustedProxies): string {
+export function addressBehind(
+  remoteAddress: string,
+  forwardedFor: string,
+  proxies: TrustedProxies,
+): string {
   let address = plain(remoteAddress);
   const hops = forwardedFor.split(",");
   for (let i = 0; i < MAX_HOPS && isTrusted(address, proxies); i++) {
@@ -36,19 +48,32 @@ export function addressBehind(remoteAddress: string, forwardedFor: string, proxi
   return address;
 }
 
-/** The base URL that the caller used, without a slash at the end; what it sent is used only where it is a plain host. */
+/**
+ * The base URL that the caller used, without a slash at the end; what it sent is used only where it
+ * is a plain host.
+ */
 export function requestBaseUrl(request: IncomingMessage, proxies: TrustedProxies): string {
   const { localAddress = "localhost", localPort = 80 } = request.socket;
   const own = plain(localAddress);
   const here = `${isIP(own) === 6 ? `[${own}]` : own}:${localPort}`;
   const remote = request.socket.remoteAddress ?? "";
-  return requestInfoBaseUrl({ address: remote, header: (name) => headerOf(request, name) }, proxies, here);
+  return requestInfoBaseUrl(
+    { address: remote, header: (name) => headerOf(request, name) },
+    proxies,
+    here,
+  );
 }
 
 /** The same of a request whose connection is known by its address and headers alone. */
-export function requestInfoBaseUrl(letter: Addressed, proxies: TrustedProxies, here = "localhost"): string {
+export function requestInfoBaseUrl(
+  letter: Addressed,
+  proxies: TrustedProxies,
+  here = "localhost",
+): string {
   const host = letter.header("host") ?? "";
-  const isSecure = isTrusted(plain(letter.address), proxies) && (letter.header("x-forwarded-proto") ?? "").trim().toLowerCase() === "https";
+  const isSecure =
+    isTrusted(plain(letter.address), proxies) &&
+    (letter.header("x-forwarded-proto") ?? "").trim().toLowerCase() === "https";
   const named = host.length <= MAX_HOST_CHARS && HOST.test(host) ? host.toLowerCase() : here;
   return `${isSecure ? "https" : "http"}://${named}`;
 }

@@ -1,5 +1,5 @@
-// The requests that are under way on each connection of node's HTTP server: what cannot be served after them is refused behind their answers, never among them.
-// Knows no request's content.
+// The requests that are under way on each connection of node's HTTP server: what cannot be served
+// after them is refused behind their answers, never among them. Knows no request's content.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 
@@ -9,7 +9,10 @@ export interface ConnectionRequests {
   add(request: IncomingMessage, response: ServerResponse): void;
   /** Whether a request of this connection has yet to be answered in full. */
   isBusy(socket: Duplex): boolean;
-  /** Writes the last answer of a connection once every request before has its own, then closes it. Only the first one counts. */
+  /**
+   * Writes the last answer of a connection once every request before has its own, then closes it.
+   * Only the first one counts.
+   */
   refuseNext(socket: Duplex, refusal: Buffer): void;
 }
 
@@ -60,7 +63,10 @@ export function createConnectionRequests(): ConnectionRequests {
   };
 }
 
-/** Ends the connection if nothing has to be answered before. A request that has not come whole never will: the refusal is its answer, unless it has one. */
+/**
+ * Ends the connection if nothing has to be answered before. A request that has not come whole never
+ * will: the refusal is its answer, unless it has one.
+ */
 function refuseWhenAnswered(socket: Duplex, connection: Connection): void {
   const { requests, refusal } = connection;
   if (refusal === null || socket.destroyed) return;

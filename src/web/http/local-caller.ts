@@ -1,5 +1,5 @@
-// Recognises callers on this machine: those that call for themselves, not for a page of another site that a browser here shows, and scrapers beside the
-// service, behind no proxy.
+// Recognises callers on this machine: those that call for themselves, not for a page of another
+// site that a browser here shows, and scrapers beside the service, behind no proxy.
 import type { IncomingMessage } from "node:http";
 import { bareHost, isLoopbackAddress } from "../../core/public-address.ts";
 
@@ -14,15 +14,26 @@ export interface LocalParts {
 }
 
 /** Whether a request came from a loopback address, and from no page of another origin. */
-export function isLocalCaller({ headers }: Pick<IncomingMessage, "headers">, { address, baseUrl, publicUrl }: LocalParts): boolean {
-  return isLoopbackAddress(address) && (headers.origin === undefined || isOwnOrigin(headers.origin, { baseUrl, publicUrl }));
+export function isLocalCaller(
+  { headers }: Pick<IncomingMessage, "headers">,
+  { address, baseUrl, publicUrl }: LocalParts,
+): boolean {
+  return (
+    isLoopbackAddress(address) &&
+    (headers.origin === undefined || isOwnOrigin(headers.origin, { baseUrl, publicUrl }))
+  );
 }
 
-/** Without a configured URL only a loopback name counts as ours: any other may have been pointed at this machine by the page's own site. */
+/**
+ * Without a configured URL only a loopback name counts as ours: any other may have been pointed at
+ * this machine by the page's own site.
+ */
 function isOwnOrigin(origin: string, { baseUrl, publicUrl }: Omit<LocalParts, "address">): boolean {
   const own = URL.parse(publicUrl ?? baseUrl);
   if (own === null || origin.toLowerCase() !== own.origin) return false;
-  return publicUrl !== null || own.hostname === "localhost" || isLoopbackAddress(bareHost(own.hostname));
+  return (
+    publicUrl !== null || own.hostname === "localhost" || isLoopbackAddress(bareHost(own.hostname))
+  );
 }
 
 /** Headers that a proxy adds: a request with one of them may come from anywhere. */

@@ -18,5 +18,8 @@ export function isOperatorToken(given: string | null, expected: string | null): 
 
 /** True for a request that carries the operator token. */
 export function isOperator(request: IncomingMessage, token: string | null): boolean {
-  return token !== null && isOperatorToken(bearerOf(withoutPayment(request.headers.authorization)), token);
+  return (
+    token !== null &&
+    isOperatorToken(bearerOf(withoutPayment(request.headers.authorization)), token)
+  );
 }

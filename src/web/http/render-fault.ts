@@ -5,7 +5,9 @@ import type { Evidence } from "../../core/routing/evidence.ts";
 
 /** A refusal as a JSON-RPC error object. */
 export function renderFault(it: Fault, id: string, meta: Evidence | null = null): Buffer {
-  return Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":${faultError(it)}${closing(meta).toString()}`);
+  return Buffer.from(
+    `{"jsonrpc":"2.0","id":${id},"error":${faultError(it)}${closing(meta).toString()}`,
+  );
 }
 
 /** What closes an envelope. */

@@ -1,4 +1,5 @@
-// Writes HTTP answers: the headers every answer carries, small bodies in one write, and refusals in either shape.
+// Writes HTTP answers: the headers every answer carries, small bodies in one write, and refusals in
+// either shape.
 import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -28,7 +29,12 @@ const EXPOSED = [
   "X-Request-Id",
 ].join(", ");
 
-const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED];
+const CORS: readonly string[] = [
+  "Access-Control-Allow-Origin",
+  "*",
+  "Access-Control-Expose-Headers",
+  EXPOSED,
+];
 
 /** The lines that every answer carries, as they stand in a head. */
 export const ALWAYS = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
@@ -50,7 +56,9 @@ const PREFLIGHT: readonly string[] = [
   "GET, POST, PUT, PATCH, DELETE, OPTIONS",
   "Access-Control-Allow-Headers",
   // The last one: x402's client for browsers sends it with the payment.
-  "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, X-Svc-Strategy, X-Svc-Version, PAYMENT-SIGNATURE, Payment-Authorization, Payment-Session, Accept-Payment, Access-Control-Expose-Headers",
+  "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, " +
+    "X-Svc-Strategy, X-Svc-Version, PAYMENT-SIGNATURE, Payment-Authorization, Payment-Session, " +
+    "Accept-Payment, Access-Control-Expose-Headers",
   "Access-Control-Max-Age",
   "86400",
 ];
@@ -59,20 +67,34 @@ const PREFLIGHT: readonly string[] = [
 const ONE_WRITE_BYTES = 16_384;
 
 /** The headers of one request's answer: its id, and the caller's own one where that is sane. */
-export function headersOf(requestId: string, theirs: string | readonly string[] | undefined): Headers {
+export function headersOf(
+  requestId: string,
+  theirs: string | readonly string[] | undefined,
+): Headers {
   const headers: Headers = ["x-svc-request-id", requestId];
-  if (typeof theirs === "string" && /^[\x21-\x7e]{1,128}$/.test(theirs)) headers.push("X-Request-Id", theirs);
+  if (typeof theirs === "string" && /^[\x21-\x7e]{1,128}$/.test(theirs))
+    headers.push("X-Request-Id", theirs);
   return headers;
 }
 
 /** Writes a JSON answer from its pieces; null = no body. */
-export function write(response: ServerResponse, status: number, headers: Headers, body: readonly Buffer[] | null): void {
+export function write(
+  response: ServerResponse,
+  status: number,
+  headers: Headers,
+  body: readonly Buffer[] | null,
+): void {
   if (body !== null) headers.push("Content-Type", "application/json");
   send(response, status, headers, body);
 }
 
 /** Writes a document of another type than JSON. */
-export function writeDocument(response: ServerResponse, contentType: string, headers: Headers, body: Buffer): void {
+export function writeDocument(
+  response: ServerResponse,
+  contentType: string,
+  headers: Headers,
+  body: Buffer,
+): void {
   headers.push("Content-Type", contentType);
   send(response, 200, headers, [body]);
 }
@@ -82,7 +104,10 @@ export function writeUnchanged(response: ServerResponse, headers: Headers): void
   send(response, 304, headers, null);
 }
 
-/** Begins a JSON answer whose body follows while it arrives; `sizeBytes` null = its size is not known. */
+/**
+ * Begins a JSON answer whose body follows while it arrives; `sizeBytes` null = its size is not
+ * known.
+ */
 export function begin(response: ServerResponse, headers: Headers, sizeBytes: number | null): void {
   headers.push(...CORS, "Content-Type", "application/json");
   if (sizeBytes !== null) headers.push("Content-Length", String(sizeBytes));
@@ -100,13 +125,18 @@ export function writeFault(response: ServerResponse, headers: Headers, why: Faul
   write(response, why.status, headers, [renderFault(why, "null")]);
 }
 
-/** A refusal as the text of a whole HTTP answer, for a connection that no server writes to any more; it is to be closed then. */
+/**
+ * A refusal as the text of a whole HTTP answer, for a connection that no server writes to any more;
+ * it is to be closed then.
+ */
 export function refusalText(headers: Headers, why: Fault): Buffer {
   const body = renderFault(why, "null");
   let head = `HTTP/1.1 ${why.status} ${STATUS_CODES[why.status] ?? ""}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   if (why.retryAfterMs !== null) head += `Retry-After: ${retryAfter(why.retryAfterMs)}\r\n`;
-  head += `${ALWAYS}Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
+  head +=
+    `${ALWAYS}Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: ` +
+    `close\r\n\r\n`;
   return Buffer.concat([Buffer.from(head, "latin1"), body]);
 }
 
@@ -121,7 +151,12 @@ export function writePreflight(response: ServerResponse, headers: Headers): void
   write(response, 204, headers, null);
 }
 
-function send(response: ServerResponse, status: number, headers: Headers, body: readonly Buffer[] | null): void {
+function send(
+  response: ServerResponse,
+  status: number,
+  headers: Headers,
+  body: readonly Buffer[] | null,
+): void {
   if (response.destroyed || response.headersSent) return;
   for (const it of CORS) headers.push(it);
   if (body === null) {

@@ -19,4 +19,8 @@ export interface PageRequest {
 }
 
 /** Answers a GET; registered by path. */
-export type PageHandler = (response: ServerResponse, headers: Headers, request: PageRequest) => void;
+export type PageHandler = (
+  response: ServerResponse,
+  headers: Headers,
+  request: PageRequest,
+) => void;

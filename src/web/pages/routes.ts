@@ -1,4 +1,5 @@
-// Every page that answers a GET, as rows of one table: path and handler. Pages read memory only and answer at once.
+// Every page that answers a GET, as rows of one table: path and handler. Pages read memory only and
+// answer at once.
 
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
@@ -13,8 +14,20 @@ import type { ProfileRegistry } from "../../upstream/registry/profile-registry.t
 import type { Documents, SentDocument } from "../discovery/documents.ts";
 import { DOCUMENT_PATHS } from "../discovery/operations.ts";
 import { READING_POLICY } from "../discovery/reading-page.ts";
-import { type Headers, wantsHtml, write, writeDocument, writeFault, writeUnchanged } from "../http/respond.ts";
-import { type Compression, ENCODINGS, type Encoding, MIN_COMPRESSED_BYTES } from "../rpc/compression.ts";
+import {
+  type Headers,
+  wantsHtml,
+  write,
+  writeDocument,
+  writeFault,
+  writeUnchanged,
+} from "../http/respond.ts";
+import {
+  type Compression,
+  ENCODINGS,
+  type Encoding,
+  MIN_COMPRESSED_BYTES,
+} from "../rpc/compression.ts";
 import type { LegacyForms } from "../rpc/legacy-forms.ts";
 import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./instance.ts";
 import type { PageHandler, PageRequest } from "./page-handler.ts";
@@ -28,7 +41,10 @@ export interface PageParts extends StreamFacts {
   readonly observer: Observer;
   readonly budget: Pick<MemoryBudget, "used">;
   readonly version: string;
-  /** True where `/metrics` has an address of its own: peers on this machine are then like any other here. */
+  /**
+   * True where `/metrics` has an address of its own: peers on this machine are then like any other
+   * here.
+   */
   readonly metricsApart: boolean;
   /** The method table as it is configured now. */
   readonly methods: () => MethodTable;
@@ -66,7 +82,12 @@ export function createPages(parts: PageParts): Pages {
   const pages: Readonly<Record<string, PageHandler>> = {
     "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(directory)),
     "/api/health": (response, headers) =>
-      json(response, 200, headers, healthDocument({ wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), version: parts.version })),
+      json(
+        response,
+        200,
+        headers,
+        healthDocument({ wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), version: parts.version }),
+      ),
     "/api/ready": (response, headers) => {
       const { ready, document } = readyDocument(directory, parts.isDraining());
       if (!ready) headers.push("Retry-After", "1");
@@ -101,16 +122,32 @@ export function createPages(parts: PageParts): Pages {
     });
   }
 
-  function chainMetrics(response: Parameters<PageHandler>[0], headers: Headers, { path, isOperator }: PageRequest): void {
+  function chainMetrics(
+    response: Parameters<PageHandler>[0],
+    headers: Headers,
+    { path, isOperator }: PageRequest,
+  ): void {
     const chain = directory.chain(path.slice(CHAIN_METRICS.length));
     if (chain === undefined)
-      writeFault(response, headers, fault("unknown_chain", "no chain has this name or id", { status: 404, nextAction: "GET /api/chains lists the chains" }));
+      writeFault(
+        response,
+        headers,
+        fault("unknown_chain", "no chain has this name or id", {
+          status: 404,
+          nextAction: "GET /api/chains lists the chains",
+        }),
+      );
     else
       json(
         response,
         200,
         headers,
-        metricsDocument(directory, chain, { ...parts, realIds: isOperator, series: observer.series, openSockets: observer.sockets.open }),
+        metricsDocument(directory, chain, {
+          ...parts,
+          realIds: isOperator,
+          series: observer.series,
+          openSockets: observer.sockets.open,
+        }),
       );
   }
 
@@ -123,17 +160,30 @@ export function createPages(parts: PageParts): Pages {
   };
 }
 
-/** Serves the documents: as pages to browsers, compressed where that is accepted, and 304 where the caller has them already. */
-function documentPage({ documents, compression }: Pick<PageParts, "documents" | "compression">): PageHandler {
+/**
+ * Serves the documents: as pages to browsers, compressed where that is accepted, and 304 where the
+ * caller has them already.
+ */
+function documentPage({
+  documents,
+  compression,
+}: Pick<PageParts, "documents" | "compression">): PageHandler {
   return (response, headers, request) => {
     const found = documents.get(request.path, request.baseUrl);
-    if (found === undefined) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+    if (found === undefined)
+      return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
     headers.push("Cache-Control", "no-cache", "Vary", "Host, Accept, Accept-Encoding");
-    if (found.page === null || !wantsHtml(request.asker.header("accept"))) return sendDocument({ response, headers, request, compression }, found);
+    if (found.page === null || !wantsHtml(request.asker.header("accept")))
+      return sendDocument({ response, headers, request, compression }, found);
     headers.push("Content-Security-Policy", READING_POLICY);
     found.page().then(
       (page) => sendDocument({ response, headers, request, compression }, page),
-      () => writeFault(response, headers, fault("internal", "the service failed to render this document")),
+      () =>
+        writeFault(
+          response,
+          headers,
+          fault("internal", "the service failed to render this document"),
+        ),
     );
   };
 }
@@ -145,7 +195,10 @@ interface Sending {
   readonly compression: Compression | null;
 }
 
-function sendDocument({ response, headers, request, compression }: Sending, { contentType, body, etag }: SentDocument): void {
+function sendDocument(
+  { response, headers, request, compression }: Sending,
+  { contentType, body, etag }: SentDocument,
+): void {
   const tags = [etag, ...ENCODINGS.map((encoding) => encodedTag(etag, encoding))];
   const writeAs = (tag: string, bytes: Buffer): void => {
     headers.push("ETag", tag);
@@ -156,7 +209,10 @@ function sendDocument({ response, headers, request, compression }: Sending, { co
     return writeUnchanged(response, headers);
   }
   const isLong = body.length >= MIN_COMPRESSED_BYTES;
-  const job = isLong && compression?.concerns(request.asker) === true ? compression.take(request.asker) : null;
+  const job =
+    isLong && compression?.concerns(request.asker) === true
+      ? compression.take(request.asker)
+      : null;
   if (job === null) return writeAs(etag, body);
   void job.whole([body]).then((compressed) => {
     if (compressed === null) return writeAs(etag, body);
@@ -172,7 +228,8 @@ function encodedTag(etag: string, encoding: Encoding): string {
 
 /** It takes the operator's token: nobody may frame it, and nothing on it may send elsewhere. */
 const DASHBOARD_POLICY =
-  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src " +
+  "'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 const DOCUMENTS: ReadonlySet<string> = new Set(Object.values(DOCUMENT_PATHS));
 
 function redirectTo(path: string): PageHandler {
@@ -182,7 +239,12 @@ function redirectTo(path: string): PageHandler {
   };
 }
 
-function json(response: Parameters<PageHandler>[0], status: number, headers: Headers, document: unknown): void {
+function json(
+  response: Parameters<PageHandler>[0],
+  status: number,
+  headers: Headers,
+  document: unknown,
+): void {
   headers.push("Cache-Control", "no-store");
   write(response, status, headers, [Buffer.from(JSON.stringify(document))]);
 }

@@ -1,4 +1,5 @@
-// Where a payment stands in the headers of a request, and the mark of the request that it pays for. Checks nothing of a payment; knows no operation.
+// Where a payment stands in the headers of a request, and the mark of the request that it pays for.
+// Checks nothing of a payment; knows no operation.
 import { createHash, hash } from "node:crypto";
 import type { PaymentHeaders, RequestMark } from "../../payments/payments.ts";
 
@@ -6,13 +7,18 @@ import type { PaymentHeaders, RequestMark } from "../../payments/payments.ts";
 export type HeaderValues = Readonly<Record<string, readonly string[] | undefined>>;
 
 /** What a request carries to pay with. */
-export type GivenPayment = { readonly kind: "payment"; readonly given: PaymentHeaders } | { readonly kind: "unclear"; readonly message: string };
+export type GivenPayment =
+  | { readonly kind: "payment"; readonly given: PaymentHeaders }
+  | { readonly kind: "unclear"; readonly message: string };
 
 /** Longest credential that is read. */
 const MAX_CHARS = 16_384;
 const PAYMENT = /^payment(?:[ \t]+(.*))?$/i;
 
-/** The payment of a request: in `Authorization` (alone or in a list), `Payment-Authorization` or `PAYMENT-SIGNATURE`; null = there is none. */
+/**
+ * The payment of a request: in `Authorization` (alone or in a list), `Payment-Authorization` or
+ * `PAYMENT-SIGNATURE`; null = there is none.
+ */
 export function paymentOf(headers: HeaderValues): GivenPayment | null {
   const found = new Map<string, PaymentHeaders>();
   for (const name of ["authorization", "payment-authorization", "payment-signature"]) {
@@ -23,13 +29,18 @@ export function paymentOf(headers: HeaderValues): GivenPayment | null {
       const text = scheme === null ? part : (scheme[1] ?? "").trim();
       const isMpp = scheme !== null || name === "payment-authorization";
       // The same credential in two places is one.
-      if (!found.has(text)) found.set(text, { protocol: isMpp ? "mpp" : "x402", text: isMpp ? `Payment ${text}` : text });
+      if (!found.has(text))
+        found.set(text, {
+          protocol: isMpp ? "mpp" : "x402",
+          text: isMpp ? `Payment ${text}` : text,
+        });
     }
   }
   const [given] = found.values();
   if (given === undefined) return null;
   if (found.size > 1) return { kind: "unclear", message: "the request carries several payments" };
-  if (given.text.length > MAX_CHARS) return { kind: "unclear", message: `the payment is longer than ${MAX_CHARS} characters` };
+  if (given.text.length > MAX_CHARS)
+    return { kind: "unclear", message: `the payment is longer than ${MAX_CHARS} characters` };
   return { kind: "payment", given };
 }
 
@@ -46,21 +57,41 @@ export interface MarkedRequest {
   /** As it was sent, without its query. */
   readonly path: string;
   readonly body: Buffer;
-  /** Digest of a credential outside of the path that says what the payment is for; empty = the path says it. */
+  /**
+   * Digest of a credential outside of the path that says what the payment is for; empty = the path
+   * says it.
+   */
   readonly credential: string;
   /** Base URL of the service, as the caller knows it. */
   readonly baseUrl: string;
 }
 
 /** What a payment for this request is bound to. */
-export function requestMark({ method, path, body, credential, baseUrl }: MarkedRequest): RequestMark {
-  const fingerprint = createHash("sha256").update(`${method}\n${path}\n`).update(credential, "latin1").update("\n").update(body).digest("base64url");
-  return { fingerprint, digest: `sha-256=${hash("sha256", body, "base64")}`, resourceUrl: baseUrl + withoutKey(path) };
+export function requestMark({
+  method,
+  path,
+  body,
+  credential,
+  baseUrl,
+}: MarkedRequest): RequestMark {
+  const fingerprint = createHash("sha256")
+    .update(`${method}\n${path}\n`)
+    .update(credential, "latin1")
+    .update("\n")
+    .update(body)
+    .digest("base64url");
+  return {
+    fingerprint,
+    digest: `sha-256=${hash("sha256", body, "base64")}`,
+    resourceUrl: baseUrl + withoutKey(path),
+  };
 }
 
 /** A path without what stands where a key does, be it one or not. */
 function withoutKey(path: string): string {
-  return path.replace(/^(\/rpc\/k\/|\/api\/v1\/agent\/keys\/)[^/]*/, "$1redacted").replace(/svc_[a-z]{2}_\w+/g, "redacted");
+  return path
+    .replace(/^(\/rpc\/k\/|\/api\/v1\/agent\/keys\/)[^/]*/, "$1redacted")
+    .replace(/svc_[a-z]{2}_\w+/g, "redacted");
 }
 
 function listed(value: string): readonly string[] {

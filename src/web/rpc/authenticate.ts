@@ -1,4 +1,5 @@
-// Who calls, and where to: what every door asks first, over HTTP and for a WebSocket alike. Decides no price and no limit.
+// Who calls, and where to: what every door asks first, over HTTP and for a WebSocket alike. Decides
+// no price and no limit.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
@@ -37,8 +38,15 @@ export interface AuthenticationParts {
   readonly proxies: TrustedProxies;
 }
 
-/** Reads a letter. Calls back once, at once unless a key has to be looked up: then a way to stop waiting is returned. */
-export function authenticate(parts: AuthenticationParts, letter: RequestInfo, done: (it: Authenticated | Fault) => void): (() => void) | null {
+/**
+ * Reads a letter. Calls back once, at once unless a key has to be looked up: then a way to stop
+ * waiting is returned.
+ */
+export function authenticate(
+  parts: AuthenticationParts,
+  letter: RequestInfo,
+  done: (it: Authenticated | Fault) => void,
+): (() => void) | null {
   const { admission, proxies } = parts;
   if (admission === null) {
     done(bind(parts, letter, letter.url, null));
@@ -48,7 +56,8 @@ export function authenticate(parts: AuthenticationParts, letter: RequestInfo, do
     done(bindPayer(parts, letter));
     return null;
   }
-  const bound = (keyContext: KeyContext): (() => void) | null => bindHolder({ parts, admission, letter, keyContext }, done);
+  const bound = (keyContext: KeyContext): (() => void) | null =>
+    bindHolder({ parts, admission, letter, keyContext }, done);
   const { secret, digest, url } = letter.credential;
   if (secret === null) {
     done(admission.keyless ? bind(parts, letter, url, null) : NO_KEY);
@@ -79,40 +88,92 @@ interface Bound {
   readonly keyContext: KeyContext;
 }
 
-/** Binds a caller with a key; a Custom profile that is not in memory is got first, if the key may use it. */
-function bindHolder({ parts, admission, letter, keyContext }: Bound, done: (it: Authenticated | Fault) => void): (() => void) | null {
+/**
+ * Binds a caller with a key; a Custom profile that is not in memory is got first, if the key may
+ * use it.
+ */
+function bindHolder(
+  { parts, admission, letter, keyContext }: Bound,
+  done: (it: Authenticated | Fault) => void,
+): (() => void) | null {
   const { url } = letter.credential;
   const found = bind(parts, letter, url, keyContext);
-  const profile = found.kind === "fault" && found.code === "not_prepared" ? found.details["profile"] : undefined;
+  const profile =
+    found.kind === "fault" && found.code === "not_prepared" ? found.details["profile"] : undefined;
   if (typeof profile !== "string") {
     done(found);
     return null;
   }
   const refused = admission.refusal(keyContext, profile);
-  if (refused === null) return admission.prepare(keyContext, profile, (why) => done(why ?? bind(parts, letter, url, keyContext)));
+  if (refused === null)
+    return admission.prepare(keyContext, profile, (why) =>
+      done(why ?? bind(parts, letter, url, keyContext)),
+    );
   done(refused);
   return null;
 }
 
-function bind({ resolver, proxies }: AuthenticationParts, letter: RequestInfo, url: string, keyContext: KeyContext | null): Authenticated | Fault {
+function bind(
+  { resolver, proxies }: AuthenticationParts,
+  letter: RequestInfo,
+  url: string,
+  keyContext: KeyContext | null,
+): Authenticated | Fault {
   const provider = letter.header("x-svc-provider");
   const strategy = letter.header("x-svc-strategy");
-  const input = { url, home: keyContext === null ? null : keyContext.home, within: null, provider, strategy };
+  const input = {
+    url,
+    home: keyContext === null ? null : keyContext.home,
+    within: null,
+    provider,
+    strategy,
+  };
   const { old } = letter.credential;
-  const address = resolver.resolve(old === null ? input : { ...input, old }, keyContext?.payer ?? null);
-  return address.kind === "fault" ? address : { kind: "arrival", address, keyContext, caller: new RequestCaller(letter, keyContext, proxies) };
+  const address = resolver.resolve(
+    old === null ? input : { ...input, old },
+    keyContext?.payer ?? null,
+  );
+  return address.kind === "fault"
+    ? address
+    : {
+        kind: "arrival",
+        address,
+        keyContext,
+        caller: new RequestCaller(letter, keyContext, proxies),
+      };
 }
 
-/** A caller who pays for each call: served where keys of no other profile are, whatever key comes along. */
-function bindPayer({ resolver, proxies }: AuthenticationParts, letter: RequestInfo): Authenticated | Fault {
+/**
+ * A caller who pays for each call: served where keys of no other profile are, whatever key comes
+ * along.
+ */
+function bindPayer(
+  { resolver, proxies }: AuthenticationParts,
+  letter: RequestInfo,
+): Authenticated | Fault {
   const { url, old } = letter.credential;
-  const input = { url, home: PAYERS_HOME, within: null, provider: letter.header("x-svc-provider"), strategy: letter.header("x-svc-strategy") };
+  const input = {
+    url,
+    home: PAYERS_HOME,
+    within: null,
+    provider: letter.header("x-svc-provider"),
+    strategy: letter.header("x-svc-strategy"),
+  };
   const address = resolver.resolve(old === null ? input : { ...input, old }, null);
-  return address.kind === "fault" ? address : { kind: "arrival", address, keyContext: null, caller: new RequestCaller(letter, null, proxies) };
+  return address.kind === "fault"
+    ? address
+    : {
+        kind: "arrival",
+        address,
+        keyContext: null,
+        caller: new RequestCaller(letter, null, proxies),
+      };
 }
 
 const PAYERS_HOME = "premium";
 
 const NO_KEY = fault("unauthorized", "this request has no RPC key", {
-  nextAction: "create a key with POST /api/v1/agent/keys and send it in the path (/rpc/k/{key}/…), as Authorization: Bearer or as X-Svc-Api-Key",
+  nextAction:
+    "create a key with POST /api/v1/agent/keys and send it in the path (/rpc/k/{key}/…), as " +
+    "Authorization: Bearer or as X-Svc-Api-Key",
 });

@@ -1,4 +1,5 @@
-// A batch: the pipeline once per item, a bounded number at a time and at the caller's rate, replies in the order of the requests.
+// A batch: the pipeline once per item, a bounded number at a time and at the caller's rate, replies
+// in the order of the requests.
 import { type Interruption, isCharged } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Transport } from "../../core/provider/profile.ts";
@@ -9,7 +10,15 @@ import { noRoom } from "../../upstream/engine/refusal.ts";
 import type { Room } from "../../upstream/transport.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { Pacer, TokenWait } from "./pacer.ts";
-import { type Cancel, type DeliveryCallback, evidenceOfReply, type PipelineParts, type Reply, runPipeline, type SubscriptionMethods } from "./pipeline.ts";
+import {
+  type Cancel,
+  type DeliveryCallback,
+  evidenceOfReply,
+  type PipelineParts,
+  type Reply,
+  runPipeline,
+  type SubscriptionMethods,
+} from "./pipeline.ts";
 import { renderReply } from "./render-reply.ts";
 import type { Target } from "./target.ts";
 
@@ -23,40 +32,86 @@ export interface RpcBatch {
   readonly requestId: string;
   /** Items in flight at once. */
   readonly concurrency: number;
-  /** Of the request: for what is gathered of each item, and for the answers of all until they have been sent. */
+  /**
+   * Of the request: for what is gathered of each item, and for the answers of all until they have
+   * been sent.
+   */
   readonly room: Room;
   readonly transport: Transport;
   readonly subscriptionMethods: SubscriptionMethods | null;
-  /** Lets items beyond the caller's rate wait; null = they are refused, or no rate limits the caller. */
+  /**
+   * Lets items beyond the caller's rate wait; null = they are refused, or no rate limits the
+   * caller.
+   */
   readonly pacer: Pacer | null;
-  /** Hears each reply when it is in, whether it stands in the answer as it is, and of which item it is. */
+  /**
+   * Hears each reply when it is in, whether it stands in the answer as it is, and of which item it
+   * is.
+   */
   readonly heard: (reply: Reply, shown: boolean, index: number) => void;
-  /** Hears which items are charged though the batch was cancelled before their answers; null = nobody does. */
+  /**
+   * Hears which items are charged though the batch was cancelled before their answers; null =
+   * nobody does.
+   */
   readonly abandoned: ((index: number) => void) | null;
 }
 
-/** Why a batch of so many items is refused as a whole, before any of them is served; null = it is not. */
-export function refusalOfBatch(items: number, { maxBatchItems }: Pick<RpcLimits, "maxBatchItems">): Fault | null {
+/**
+ * Why a batch of so many items is refused as a whole, before any of them is served; null = it is
+ * not.
+ */
+export function refusalOfBatch(
+  items: number,
+  { maxBatchItems }: Pick<RpcLimits, "maxBatchItems">,
+): Fault | null {
   if (items === 0) return fault("invalid_request", "the batch is empty");
   if (items <= maxBatchItems) return null;
-  return fault("invalid_request", `a batch may hold ${maxBatchItems} items (limits.max_batch_items)`, { nextAction: "send several smaller batches" });
+  return fault(
+    "invalid_request",
+    `a batch may hold ${maxBatchItems} items (limits.max_batch_items)`,
+    { nextAction: "send several smaller batches" },
+  );
 }
 
-/** Why a caller's batch is refused as a whole because of those of its account that wait already; null = it is not. */
-export function refusalWhileWaiting({ admission }: Pick<PipelineParts, "admission">, keyContext: KeyContext | null): Fault | null {
-  const fullForMs = admission === null || keyContext === null ? null : admission.batches.fullForMs(keyContext.payer);
+/**
+ * Why a caller's batch is refused as a whole because of those of its account that wait already;
+ * null = it is not.
+ */
+export function refusalWhileWaiting(
+  { admission }: Pick<PipelineParts, "admission">,
+  keyContext: KeyContext | null,
+): Fault | null {
+  const fullForMs =
+    admission === null || keyContext === null
+      ? null
+      : admission.batches.fullForMs(keyContext.payer);
   if (fullForMs === null) return null;
   const nextAction = "wait for the answer to an earlier batch, then send this one again";
   const retryAfterMs = Math.max(1, Math.ceil(fullForMs));
-  return fault("rate_limit_exceeded", "two batches of this account already wait for its rate limit", { nextAction, retryAfterMs });
+  return fault(
+    "rate_limit_exceeded",
+    "two batches of this account already wait for its rate limit",
+    { nextAction, retryAfterMs },
+  );
 }
 
-/** Hears the pieces of a batch's answer, null when every item was a notification; `settle` has to be called once it is known what became of the answer. */
+/**
+ * Hears the pieces of a batch's answer, null when every item was a notification; `settle` has to be
+ * called once it is known what became of the answer.
+ */
 export type BatchDone = (body: readonly Buffer[] | null, settle: DeliveryCallback) => void;
 
-/** Serves a batch. Returns the way to cancel it, which settles the items that were answered: those of a batch that the service cut are free. */
-export function runBatch(parts: PipelineParts, batch: RpcBatch, done: BatchDone): (why: Interruption) => void {
-  const { bytes, spans, address, keyContext, caller, transport, subscriptionMethods, pacer, room } = batch;
+/**
+ * Serves a batch. Returns the way to cancel it, which settles the items that were answered: those
+ * of a batch that the service cut are free.
+ */
+export function runBatch(
+  parts: PipelineParts,
+  batch: RpcBatch,
+  done: BatchDone,
+): (why: Interruption) => void {
+  const { bytes, spans, address, keyContext, caller, transport, subscriptionMethods, pacer, room } =
+    batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, Cancel>();
   /** Of the items that are charged when the answer was written. */
@@ -72,7 +127,8 @@ export function runBatch(parts: PipelineParts, batch: RpcBatch, done: BatchDone)
     // Replies that come at once must not nest a call per item.
     if (starting) return;
     starting = true;
-    while (inFlight < batch.concurrency && pacer?.waiting !== true && itemsLeft() > 0) begin(postponed.shift() ?? next++);
+    while (inFlight < batch.concurrency && pacer?.waiting !== true && itemsLeft() > 0)
+      begin(postponed.shift() ?? next++);
     starting = false;
     if (itemsLeft() === 0) pacer?.stop();
   }
@@ -98,11 +154,24 @@ export function runBatch(parts: PipelineParts, batch: RpcBatch, done: BatchDone)
       return true;
     };
     const requestId = `${batch.requestId}-${index}`;
-    const ways = { requestId, mayStream: false, settlesLater: true, transport, subscriptionMethods, postpone, room, freeBytes: SHORT_BYTES };
-    const cancel = runPipeline(parts, { bytes, span, address, keyContext, caller, ...ways }, (reply) => {
-      end();
-      keep(index, reply);
-    });
+    const ways = {
+      requestId,
+      mayStream: false,
+      settlesLater: true,
+      transport,
+      subscriptionMethods,
+      postpone,
+      room,
+      freeBytes: SHORT_BYTES,
+    };
+    const cancel = runPipeline(
+      parts,
+      { bytes, span, address, keyContext, caller, ...ways },
+      (reply) => {
+        end();
+        keep(index, reply);
+      },
+    );
     if (!ended && cancel !== null) cancels.set(index, cancel);
   }
 
@@ -127,7 +196,9 @@ export function runBatch(parts: PipelineParts, batch: RpcBatch, done: BatchDone)
     // What is charged had room a moment ago, or has written something.
     const shown = room.take(bytes) || bytes <= SHORT_BYTES || isCharged(reply.source);
     batch.heard(reply, shown, index);
-    return shown ? pieces : renderReply({ ...reply, outcome: { kind: "fault", fault: noRoom() } }, meta);
+    return shown
+      ? pieces
+      : renderReply({ ...reply, outcome: { kind: "fault", fault: noRoom() } }, meta);
   }
 
   start();
@@ -155,7 +226,10 @@ function join(replies: readonly (readonly Buffer[] | null)[]): readonly Buffer[]
   return gathered(pieces);
 }
 
-/** Pieces up to this size are copied together, into pieces of at most the second one: a write of each costs more. */
+/**
+ * Pieces up to this size are copied together, into pieces of at most the second one: a write of
+ * each costs more.
+ */
 const SHORT_PIECE_BYTES = 4_096;
 const GATHERED_BYTES = 65_536;
 

@@ -1,4 +1,5 @@
-// What a caller is told beside the answer: how it was routed; with a key how it was served, what it cost, what is left. Header names and syntax only.
+// What a caller is told beside the answer: how it was routed; with a key how it was served, what it
+// cost, what is left. Header names and syntax only.
 import type { RateLimit } from "../../core/billing/access.ts";
 import { usdText } from "../../core/billing/price.ts";
 import type { RateLimitStatus } from "../../core/billing/rate-limit.ts";
@@ -25,8 +26,15 @@ export function addTo(bill: Bill | null, it: Billing): Bill {
   return sum;
 }
 
-/** Adds the headers of a request that came with a key. Sources: service specification, "Response headers"; draft-ietf-httpapi-ratelimit-headers-10. */
-export function addBilling(headers: Headers, admission: Admission, { last, cu, chargeN }: Bill): void {
+/**
+ * Adds the headers of a request that came with a key. Sources: service specification, "Response
+ * headers"; draft-ietf-httpapi-ratelimit-headers-10.
+ */
+export function addBilling(
+  headers: Headers,
+  admission: Admission,
+  { last, cu, chargeN }: Bill,
+): void {
   if (!("grant" in last)) {
     if (last.bucket !== null) addQuota(headers, admission, last, last.bucket);
     return;
@@ -34,19 +42,33 @@ export function addBilling(headers: Headers, admission: Admission, { last, cu, c
   const { keyContext, service } = last.grant;
   headers.push("x-svc-access", service.access);
   if (service.fallback !== null) headers.push("x-svc-fallback", service.fallback);
-  if (keyContext.payer.kind === "anonymous") headers.push("x-svc-cu", String(cu), "x-svc-usd", usdText(chargeN));
+  if (keyContext.payer.kind === "anonymous")
+    headers.push("x-svc-cu", String(cu), "x-svc-usd", usdText(chargeN));
   const balanceN = admission.balanceN(last.grant);
   if (balanceN !== null) headers.push("x-svc-balance-usd", usdText(balanceN));
   addQuota(headers, admission, last.grant, service.bucket);
 }
 
-function addQuota(headers: Headers, admission: Admission, { keyContext }: Pick<Refusal, "keyContext">, bucket: RateLimit): void {
+function addQuota(
+  headers: Headers,
+  admission: Admission,
+  { keyContext }: Pick<Refusal, "keyContext">,
+  bucket: RateLimit,
+): void {
   addQuotaOf(headers, admission.quota(keyContext, bucket));
 }
 
 /** Adds what a bucket still lets through. */
-export function addQuotaOf(headers: Headers, { name, burst, windowS, remaining, resetS }: RateLimitStatus): void {
-  headers.push("RateLimit-Policy", `"${name}";q=${burst};w=${windowS}`, "RateLimit", `"${name}";r=${remaining};t=${resetS}`);
+export function addQuotaOf(
+  headers: Headers,
+  { name, burst, windowS, remaining, resetS }: RateLimitStatus,
+): void {
+  headers.push(
+    "RateLimit-Policy",
+    `"${name}";q=${burst};w=${windowS}`,
+    "RateLimit",
+    `"${name}";r=${remaining};t=${resetS}`,
+  );
 }
 
 const LONGEST_META_HEADER_BYTES = 4_096;

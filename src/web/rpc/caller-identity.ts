@@ -1,4 +1,5 @@
-// Who a caller is toward the providers: its account, or its address where it has none. Worked out only when it is asked for.
+// Who a caller is toward the providers: its account, or its address where it has none. Worked out
+// only when it is asked for.
 
 import { networkOf } from "../../core/billing/address-limit.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
@@ -20,6 +21,9 @@ export class RequestCaller implements CallerIdentity {
   get key(): string {
     if (this.#keyContext !== null) return `account ${this.#keyContext.payer.id}`;
     const { address } = this.#letter;
-    return `address ${networkOf(addressBehind(address, this.#letter.header("x-forwarded-for") ?? "", this.#proxies))}`;
+    return (
+      "address " +
+      `${networkOf(addressBehind(address, this.#letter.header("x-forwarded-for") ?? "", this.#proxies))}`
+    );
   }
 }

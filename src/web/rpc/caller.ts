@@ -1,4 +1,5 @@
-// The port between the RPC surface and a connection: what a request's sender can be told, whichever server holds the connection.
+// The port between the RPC surface and a connection: what a request's sender can be told, whichever
+// server holds the connection.
 import type { PaidPurchase } from "../../payments/payments.ts";
 import type { Headers } from "../http/respond.ts";
 import type { RequestInfo } from "./authenticate.ts";
@@ -12,7 +13,10 @@ export interface HttpExchange extends RequestInfo {
   send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed?: Borrowed): void;
   /** Starts a 200 answer whose body follows; `sizeBytes` null = of unknown length. */
   begin(headers: Headers, sizeBytes: number | null): void;
-  /** Returns the bytes that still wait to be sent; 0 = `chunk` is no longer needed. `written` is called once it is not, whenever that is. */
+  /**
+   * Returns the bytes that still wait to be sent; 0 = `chunk` is no longer needed. `written` is
+   * called once it is not, whenever that is.
+   */
   write(chunk: Buffer, written: () => void): number;
   /** What is written from here on goes out together with the end, which follows at once. */
   cork(): void;

@@ -1,5 +1,6 @@
-// Compression of long answers for callers far away: which encoding a caller takes, and the work itself, which is done off the event loop and
-// bounded. Knows nothing of JSON-RPC. Answers that hold a secret or a payment never come here.
+// Compression of long answers for callers far away: which encoding a caller takes, and the work
+// itself, which is done off the event loop and bounded. Knows nothing of JSON-RPC. Answers that
+// hold a secret or a payment never come here.
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { constants, createGzip, createZstdCompress, type ZstdOptions } from "node:zlib";
@@ -28,7 +29,10 @@ export interface CompressionClient {
 
 /** Where the bytes of an answer go that is sent while it arrives. */
 export interface BodySink {
-  /** Returns the bytes that still wait to be sent; 0 = `chunk` is no longer needed. `written` is called once it is not, whenever that is. */
+  /**
+   * Returns the bytes that still wait to be sent; 0 = `chunk` is no longer needed. `written` is
+   * called once it is not, whenever that is.
+   */
   write(chunk: Buffer, written: () => void): number;
   end(): void;
   /** Calls back once when nothing waits to be sent. */
@@ -48,7 +52,10 @@ export interface CompressionJob {
   readonly encoding: Encoding;
   /** Compresses a whole answer, which is never put together; null = the work failed. */
   whole(pieces: readonly Buffer[]): Promise<readonly Buffer[] | null>;
-  /** Compresses what is written on its way to `sink`. `moved` is called whenever some of it was taken. */
+  /**
+   * Compresses what is written on its way to `sink`. `moved` is called whenever some of it was
+   * taken.
+   */
   body(sink: BodySink, moved: () => void): CompressedBody;
 }
 
@@ -64,7 +71,8 @@ export interface Compression {
 export function createCompression(proxies: TrustedProxies): Compression {
   const state: State = { jobs: 0 };
   return {
-    concerns: (asker) => isPublicAddress(addressBehind(asker.address, asker.header("x-forwarded-for") ?? "", proxies)),
+    concerns: (asker) =>
+      isPublicAddress(addressBehind(asker.address, asker.header("x-forwarded-for") ?? "", proxies)),
     take(asker) {
       const encoding = acceptedEncoding(asker.header("accept-encoding"));
       if (encoding === null || state.jobs >= MAX_JOBS) return null;
@@ -89,13 +97,20 @@ export function addEncoding(headers: Headers, encoding: Encoding | null): void {
 
 const MAX_HEADER_CHARS = 1_024;
 
-/** The encoding that an `Accept-Encoding` prefers among ours, zstd where it does not care; null = none. */
+/**
+ * The encoding that an `Accept-Encoding` prefers among ours, zstd where it does not care; null =
+ * none.
+ */
 export function acceptedEncoding(header: string | undefined): Encoding | null {
   if (header === undefined || header.length > MAX_HEADER_CHARS) return null;
   const weights = new Map<string, number>();
   for (const part of header.split(",")) {
-    const [, name, weight] = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*(?:;\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/i.exec(part) ?? [];
-    if (name !== undefined) weights.set(name.toLowerCase(), weight === undefined ? 1 : Number(weight));
+    const [, name, weight] =
+      /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*(?:;\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/i.exec(
+        part,
+      ) ?? [];
+    if (name !== undefined)
+      weights.set(name.toLowerCase(), weight === undefined ? 1 : Number(weight));
   }
   let best: Encoding | null = null;
   let bestWeight = 0;
@@ -132,7 +147,11 @@ function encoderOf(encoding: Encoding) {
   return encoding === "gzip" ? createGzip(GZIP) : createZstdCompress(ZSTD);
 }
 
-function compressedBody(encoding: Encoding, sink: BodySink, { moved, release }: { readonly moved: () => void; readonly release: () => void }): CompressedBody {
+function compressedBody(
+  encoding: Encoding,
+  sink: BodySink,
+  { moved, release }: { readonly moved: () => void; readonly release: () => void },
+): CompressedBody {
   const work = encoderOf(encoding);
   const abandon = (): void => {
     work.destroy();

@@ -1,5 +1,6 @@
-// The fast path: serves plain RPC requests straight from the socket and hands every connection that sends anything else, for good, to node's
-// HTTP server. Shares nothing with it but the RPC surface; a request is either understood in full here or not touched at all.
+// The fast path: serves plain RPC requests straight from the socket and hands every connection that
+// sends anything else, for good, to node's HTTP server. Shares nothing with it but the RPC surface;
+// a request is either understood in full here or not touched at all.
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
@@ -57,7 +58,9 @@ export function createFastPathServer(parts: FastPathParts): FastPathServer {
     accept(socket) {
       if (!sweeping) parts.runtime.after(SWEEP_MS, sweep);
       sweeping = true;
-      const connection = new Connection(parts, socket, dateLine, () => connections.delete(connection));
+      const connection = new Connection(parts, socket, dateLine, () =>
+        connections.delete(connection),
+      );
       connections.add(connection);
     },
     destroyAll() {
@@ -66,7 +69,10 @@ export function createFastPathServer(parts: FastPathParts): FastPathServer {
   };
 }
 
-/** A complete answer as it is written; strings hold a character for each byte. `sent` is called once nobody reads the chunks any more. */
+/**
+ * A complete answer as it is written; strings hold a character for each byte. `sent` is called once
+ * nobody reads the chunks any more.
+ */
 interface WholeAnswer {
   readonly chunks: readonly (Buffer | string)[];
   readonly sent: () => void;
@@ -166,12 +172,21 @@ class Connection implements HttpExchange {
     return this.#head?.fields.get(name);
   }
 
-  send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed: Borrowed = OWNED): void {
+  send(
+    status: number,
+    headers: Headers,
+    body: readonly Buffer[] | null,
+    borrowed: Borrowed = OWNED,
+  ): void {
     let size = 0;
     if (body !== null) for (const piece of body) size += piece.length;
-    if (body !== null) headers.push("Content-Type", "application/json", "Content-Length", String(size));
+    if (body !== null)
+      headers.push("Content-Type", "application/json", "Content-Length", String(size));
     const head = this.#headOf(status, headers);
-    this.#unwritten = { chunks: chunksOf(head, body ?? [], { size, headroomBytes: borrowed.headroomBytes }), sent: borrowed.sent };
+    this.#unwritten = {
+      chunks: chunksOf(head, body ?? [], { size, headroomBytes: borrowed.headroomBytes }),
+      sent: borrowed.sent,
+    };
     this.#parts.runtime.atTurnEnd(this.#onTurnEnd);
   }
 
@@ -225,7 +240,8 @@ class Connection implements HttpExchange {
   }
 
   closeIfIdle(now: number): void {
-    const limitMs = this.#served === 0 ? this.#parts.firstRequestMs : this.#parts.keepAliveTimeoutMs;
+    const limitMs =
+      this.#served === 0 ? this.#parts.firstRequestMs : this.#parts.keepAliveTimeoutMs;
     if (this.#door === null && now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
   }
 
@@ -275,7 +291,12 @@ class Connection implements HttpExchange {
       this.#credential = null;
     }
     const head = this.#head;
-    if (head === null || chunk.length !== end + 4 + head.bodyBytes || head.bodyBytes > this.#parts.rpc.limits.maxBodyBytes) return null;
+    if (
+      head === null ||
+      chunk.length !== end + 4 + head.bodyBytes ||
+      head.bodyBytes > this.#parts.rpc.limits.maxBodyBytes
+    )
+      return null;
     return isRpcPath(head.url) ? chunk.subarray(end + 4) : null;
   }
 
@@ -293,7 +314,8 @@ class Connection implements HttpExchange {
     if (chunks.length > 1) socket.uncork();
     if (socket.writableLength === 0) sent();
     else {
-      for (const chunk of chunks) door.keeps(typeof chunk === "string" ? chunk.length : chunk.buffer.byteLength);
+      for (const chunk of chunks)
+        door.keeps(typeof chunk === "string" ? chunk.length : chunk.buffer.byteLength);
       if (sent !== nothing) socket.write("", "latin1", sent);
     }
     this.#finish();
@@ -363,7 +385,10 @@ class Connection implements HttpExchange {
     for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
     // What came early is answered as well: only then is there no more.
     this.#closing = this.#parts.activity.draining && this.#early === null;
-    const keep = this.#closing ? "Connection: close" : `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(this.#parts.keepAliveTimeoutMs / 1000)}`;
+    const keep = this.#closing
+      ? "Connection: close"
+      : `Connection: keep-alive\r\nKeep-Alive: ` +
+        `timeout=${Math.floor(this.#parts.keepAliveTimeoutMs / 1000)}`;
     return `${text}${ALWAYS}${this.#dateLine()}${keep}\r\n\r\n`;
   }
 }

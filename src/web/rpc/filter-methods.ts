@@ -1,11 +1,21 @@
-// The methods of filters as callers see them: whose a filter is, what is refused, and what is answered. What a filter has to tell is kept below.
+// The methods of filters as callers see them: whose a filter is, what is refused, and what is
+// answered. What a filter has to tell is kept below.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { type Provider, profileId } from "../../core/provider/profile.ts";
-import { readCriteria, readSubscription, type Subscription } from "../../core/stream/subscription.ts";
+import {
+  readCriteria,
+  readSubscription,
+  type Subscription,
+} from "../../core/stream/subscription.ts";
 import type { Admission, Grant } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import type { Outcome, RoutedCall } from "../../upstream/engine/router.ts";
-import type { FilterEnd, FilterKind, Filters, OpenedFilter } from "../../upstream/filter/filters.ts";
+import type {
+  FilterEnd,
+  FilterKind,
+  Filters,
+  OpenedFilter,
+} from "../../upstream/filter/filters.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { FilterCall, FilterMethods, MethodAnswer, PipelineParts } from "./pipeline.ts";
@@ -23,24 +33,49 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
   const { filters, directory, admission } = parts;
   const keys = admission === null ? null : new KeyWatch(admission);
 
-  function open(call: FilterCall, wanted: Wanted, done: (answer: MethodAnswer) => void): (() => void) | null {
+  function open(
+    call: FilterCall,
+    wanted: Wanted,
+    done: (answer: MethodAnswer) => void,
+  ): (() => void) | null {
     const { address, method, grant } = call;
     const { profile, tracker, strategy, pin } = address;
     const owner = ownerOf(call);
-    const place = { profile: profileId(profile), tracker, strategy, pin, deadlineMs: parts.deadlineMs(method) };
+    const place = {
+      profile: profileId(profile),
+      tracker,
+      strategy,
+      pin,
+      deadlineMs: parts.deadlineMs(method),
+    };
     let over = false;
-    const cancel = filters.open({ ...wanted, ...place, owner, caller: streamCaller(call.caller, grant !== null, parts.limits()) }, (opened) => {
-      over = true;
-      if (opened.kind === "opened" && grant !== null) keys?.watch(grant, address.named, opened);
-      done(answerOf(wanted.kind, opened));
-    });
+    const cancel = filters.open(
+      {
+        ...wanted,
+        ...place,
+        owner,
+        caller: streamCaller(call.caller, grant !== null, parts.limits()),
+      },
+      (opened) => {
+        over = true;
+        if (opened.kind === "opened" && grant !== null) keys?.watch(grant, address.named, opened);
+        done(answerOf(wanted.kind, opened));
+      },
+    );
     return over ? null : cancel;
   }
 
   return {
     serve(call, done) {
       if (!call.answered) {
-        done(refused(fault("invalid_request", `${call.methodName} without an id has no answer to bring its result in`)));
+        done(
+          refused(
+            fault(
+              "invalid_request",
+              `${call.methodName} without an id has no answer to bring its result in`,
+            ),
+          ),
+        );
         return null;
       }
       if (call.grant !== null) keys?.used(call.grant);
@@ -55,9 +90,17 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
       if (place === null) return NOT_FOUND;
       const served = directory.served(place.profile);
       const tracker = served?.trackers.get(place.chain);
-      const pin = place.pin === null ? null : (tracker?.set.providers.find((provider) => provider.id === place.pin) ?? null);
-      if (served === undefined || tracker === undefined || (place.pin !== null && pin === null)) return NOT_FOUND;
-      return { kind: "query", address: { ...call.address, profile: served.profile, tracker, pin }, params: Buffer.from(place.query) };
+      const pin =
+        place.pin === null
+          ? null
+          : (tracker?.set.providers.find((provider) => provider.id === place.pin) ?? null);
+      if (served === undefined || tracker === undefined || (place.pin !== null && pin === null))
+        return NOT_FOUND;
+      return {
+        kind: "query",
+        address: { ...call.address, profile: served.profile, tracker, pin },
+        params: Buffer.from(place.query),
+      };
     },
   };
 }
@@ -75,15 +118,21 @@ function wantedBy(call: FilterCall): Wanted | Fault | null {
   switch (call.methodName) {
     case "eth_newFilter": {
       const criteria = readCriteria(params);
-      return criteria.kind === "invalid" ? invalid(criteria.message) : { kind: "logs", subscription: criteria.subscription, query: criteria.query };
+      return criteria.kind === "invalid"
+        ? invalid(criteria.message)
+        : { kind: "logs", subscription: criteria.subscription, query: criteria.query };
     }
     case "eth_newBlockFilter":
       return subscribed("blocks", ["newHeads"]);
     case "eth_newPendingTransactionFilter": {
       const isPushed = (provider: Provider): boolean => provider.wsUrl !== null;
       const { pin, tracker } = call.address;
-      if (!(pin === null ? tracker.set.providers : [pin]).some(isPushed)) return noPending("no provider here tells of pending transactions");
-      return subscribed("pending", ["newPendingTransactions", ...(Array.isArray(params) ? params : [])]);
+      if (!(pin === null ? tracker.set.providers : [pin]).some(isPushed))
+        return noPending("no provider here tells of pending transactions");
+      return subscribed("pending", [
+        "newPendingTransactions",
+        ...(Array.isArray(params) ? params : []),
+      ]);
     }
     default:
       return null;
@@ -92,13 +141,16 @@ function wantedBy(call: FilterCall): Wanted | Fault | null {
 
 function subscribed(kind: FilterKind, params: readonly unknown[]): Wanted | Fault {
   const subscription = readSubscription(params);
-  return subscription.kind === "invalid" ? invalid(subscription.message) : { kind, subscription, query: null };
+  return subscription.kind === "invalid"
+    ? invalid(subscription.message)
+    : { kind, subscription, query: null };
 }
 
 /** Polls, or ends a filter. */
 function answerNow(filters: Filters, call: FilterCall): MethodAnswer {
   const [owner, id] = [ownerOf(call), idIn(call)];
-  if (call.methodName === "eth_uninstallFilter") return served(String(filters.uninstall(owner, id)));
+  if (call.methodName === "eth_uninstallFilter")
+    return served(String(filters.uninstall(owner, id)));
   const polled = filters.poll(owner, id);
   return polled === null ? refused(NOT_FOUND) : { ...served(polled.json), written: polled.settle };
 }
@@ -107,20 +159,38 @@ function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {
   const { route } = opened;
   if (opened.kind === "opened") {
     const source = route === null ? "shared" : "provider";
-    return { ...served(`"${opened.id}"`), route, source, written: (shown) => shown || opened.end("unclaimed") };
+    return {
+      ...served(`"${opened.id}"`),
+      route,
+      source,
+      written: (shown) => shown || opened.end("unclaimed"),
+    };
   }
   const { outcome } = opened;
-  if (kind === "pending" && outcome.kind === "error") return { ...refused(noPending("no provider here takes a subscription to pending transactions")), route };
-  return { outcome, route, written: null, source: isAnswered(outcome, route) ? "provider" : "none" };
+  if (kind === "pending" && outcome.kind === "error")
+    return {
+      ...refused(noPending("no provider here takes a subscription to pending transactions")),
+      route,
+    };
+  return {
+    outcome,
+    route,
+    written: null,
+    source: isAnswered(outcome, route) ? "provider" : "none",
+  };
 }
 
 function isAnswered(outcome: Outcome, route: RoutedCall | null): boolean {
   return outcome.kind !== "fault" && route !== null && route.answeredBy !== null;
 }
 
-/** A filter belongs to the key that made it, on its chain; without one to all callers of the profile who know its id, which nobody can guess. */
+/**
+ * A filter belongs to the key that made it, on its chain; without one to all callers of the profile
+ * who know its id, which nobody can guess.
+ */
 function ownerOf({ grant, address }: FilterCall): string {
-  const whose = grant === null ? `profile ${profileId(address.profile)}` : `key ${grant.keyContext.keyId}`;
+  const whose =
+    grant === null ? `profile ${profileId(address.profile)}` : `key ${grant.keyContext.keyId}`;
   return `${whose} ${address.chain.chainName}`;
 }
 
@@ -141,7 +211,10 @@ function noPending(message: string): Fault {
 }
 
 function invalid(message: string): Fault {
-  return fault("invalid_field", message, { status: 200, nextAction: "send the criteria of a log filter as eth_getLogs takes them, without blockHash" });
+  return fault("invalid_field", message, {
+    status: 200,
+    nextAction: "send the criteria of a log filter as eth_getLogs takes them, without blockHash",
+  });
 }
 
 function refused(why: Fault): MethodAnswer {
@@ -151,10 +224,18 @@ function refused(why: Fault): MethodAnswer {
 /** An answer from a filter of ours. */
 function served(json: string | Buffer): MethodAnswer {
   const body = Buffer.from(json);
-  return { outcome: { kind: "result", body, start: 0, end: body.length, idAt: null }, route: null, written: null, source: "shared" };
+  return {
+    outcome: { kind: "result", body, start: 0, end: body.length, idAt: null },
+    route: null,
+    written: null,
+    source: "shared",
+  };
 }
 
-/** Ends the filters of keys that end, or that may not use a profile any more. A key is watched once for each profile in which it has filters. */
+/**
+ * Ends the filters of keys that end, or that may not use a profile any more. A key is watched once
+ * for each profile in which it has filters.
+ */
 class KeyWatch {
   readonly #admission: Admission;
   readonly #byKey = new Map<string, Map<string, Watched>>();
@@ -163,7 +244,11 @@ class KeyWatch {
     this.#admission = admission;
   }
 
-  watch({ keyContext }: Grant, profile: string, { end, whenEnded }: Extract<OpenedFilter, { kind: "opened" }>): void {
+  watch(
+    { keyContext }: Grant,
+    profile: string,
+    { end, whenEnded }: Extract<OpenedFilter, { kind: "opened" }>,
+  ): void {
     const { keyId } = keyContext;
     const byProfile = this.#byKey.get(keyId) ?? new Map<string, Watched>();
     this.#byKey.set(keyId, byProfile);
@@ -179,7 +264,10 @@ class KeyWatch {
     });
   }
 
-  /** The key is used: by another secret of it when it was rotated, which is then the one that counts. */
+  /**
+   * The key is used: by another secret of it when it was rotated, which is then the one that
+   * counts.
+   */
   used({ keyContext }: Grant): void {
     for (const [profile, watched] of this.#byKey.get(keyContext.keyId) ?? []) {
       if (watched.keyContext === keyContext) continue;
@@ -196,8 +284,14 @@ class KeyWatch {
 
   #seat(keyContext: KeyContext, profile: string, ends: Watched["ends"]): () => void {
     return this.#admission.seat(keyContext, profile, (reason) => {
-      // A key whose secret was replaced, whose balance is used up or whose default has changed keeps its filters: no other call uses them.
-      if (reason !== "forbidden" && reason !== "custom_access_expired" && !keyContext.bounds.revoked) return;
+      // A key whose secret was replaced, whose balance is used up or whose default has changed
+      // keeps its filters: no other call uses them.
+      if (
+        reason !== "forbidden" &&
+        reason !== "custom_access_expired" &&
+        !keyContext.bounds.revoked
+      )
+        return;
       for (const end of [...ends]) end("owner");
     });
   }

@@ -1,4 +1,5 @@
-// Where a caller's key stands: in the path, in the query, or in a header. Takes it out of the URL, so that nothing behind this sees it there.
+// Where a caller's key stands: in the path, in the query, or in a header. Takes it out of the URL,
+// so that nothing behind this sees it there.
 import type { LegacyFormName } from "../../core/faults/legacy-form.ts";
 import { digestOf } from "../../secrets/secret.ts";
 
@@ -17,8 +18,14 @@ export interface Credential {
 const IN_PATH = "/rpc/k/";
 const BEARER = /(?:^|,)\s*bearer\s+([^\s,]+)/i;
 
-/** Reads a request's credential: path before query before `Authorization: Bearer` before `X-Svc-Api-Key`. */
-export function credentialOf(url: string, headers: { header(name: string): string | undefined }): Credential {
+/**
+ * Reads a request's credential: path before query before `Authorization: Bearer` before
+ * `X-Svc-Api-Key`.
+ */
+export function credentialOf(
+  url: string,
+  headers: { header(name: string): string | undefined },
+): Credential {
   const found = secretOf(url, headers);
   const inQuery = found.url !== url && !url.startsWith(IN_PATH);
   const old = OLD.get(`${inQuery} ${headers.header("x-svc-version") === "2"}`) ?? null;
@@ -46,9 +53,13 @@ function secretOf(url: string, headers: { header(name: string): string | undefin
 function inPath(url: string): Found {
   const slash = url.indexOf("/", IN_PATH.length);
   const mark = url.indexOf("?");
-  const end = slash === -1 || (mark !== -1 && mark < slash) ? (mark === -1 ? url.length : mark) : slash;
+  const end =
+    slash === -1 || (mark !== -1 && mark < slash) ? (mark === -1 ? url.length : mark) : slash;
   const rest = url.slice(end);
-  return { secret: url.slice(IN_PATH.length, end), url: `/rpc${rest.startsWith("/") ? rest : `/${rest}`}` };
+  return {
+    secret: url.slice(IN_PATH.length, end),
+    url: `/rpc${rest.startsWith("/") ? rest : `/${rest}`}`,
+  };
 }
 
 /** `?key=`, as it was sent before keys stood in the path. */

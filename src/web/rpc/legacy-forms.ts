@@ -1,6 +1,11 @@
-// What callers of old forms are told: that the form is old and until when it is served at least, and the headers that version 2 had. Counts each form.
+// What callers of old forms are told: that the form is old and until when it is served at least,
+// and the headers that version 2 had. Counts each form.
 
-import { LEGACY_FORM_NAMES, type LegacyFormName, legacyFormGone } from "../../core/faults/legacy-form.ts";
+import {
+  LEGACY_FORM_NAMES,
+  type LegacyFormName,
+  legacyFormGone,
+} from "../../core/faults/legacy-form.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { LegacyFormUsage } from "../../hosted/legacy-form-usage.ts";
@@ -25,10 +30,15 @@ const DEPRECATION = "@1767225600";
 const LINK = '</docs/api#older-forms>; rel="deprecation"; type="text/markdown"';
 const DAY_MS = 86_400_000;
 const SERVED_DAYS = 31;
-const EXPOSED = "Deprecation, Sunset, Link, x-svc-rate-limit-limit, x-svc-rate-limit-remaining, x-svc-rate-limit-reset";
+const EXPOSED =
+  "Deprecation, Sunset, Link, x-svc-rate-limit-limit, x-svc-rate-limit-remaining, " +
+  "x-svc-rate-limit-reset";
 
 /** Nobody has used one; `record` null = all are served and only counted here. */
-export function createLegacyForms(runtime: Pick<Runtime, "wallMs">, record: LegacyFormUsage | null): LegacyForms {
+export function createLegacyForms(
+  runtime: Pick<Runtime, "wallMs">,
+  record: LegacyFormUsage | null,
+): LegacyForms {
   const counts = new Map<LegacyFormName, number>(LEGACY_FORM_NAMES.map((it) => [it, 0]));
   return {
     used(forms) {
@@ -43,13 +53,27 @@ export function createLegacyForms(runtime: Pick<Runtime, "wallMs">, record: Lega
     counts: () => counts,
     announce(headers) {
       // A form is off 30 days after the last request at the soonest, and this is one. RFC 8594.
-      const sunset = new Date((Math.floor(runtime.wallMs() / DAY_MS) + SERVED_DAYS) * DAY_MS).toUTCString();
-      headers.push("Deprecation", DEPRECATION, "Sunset", sunset, "Link", LINK, "Access-Control-Expose-Headers", EXPOSED);
+      const sunset = new Date(
+        (Math.floor(runtime.wallMs() / DAY_MS) + SERVED_DAYS) * DAY_MS,
+      ).toUTCString();
+      headers.push(
+        "Deprecation",
+        DEPRECATION,
+        "Sunset",
+        sunset,
+        "Link",
+        LINK,
+        "Access-Control-Expose-Headers",
+        EXPOSED,
+      );
     },
   };
 }
 
-/** Whether a request has an old form. It is looked for only where the request is bound for no chain (null). */
+/**
+ * Whether a request has an old form. It is looked for only where the request is bound for no chain
+ * (null).
+ */
 export function isLegacy(address: Target | null, letter: Pick<RequestInfo, "credential">): boolean {
   if (address !== null) return address.old !== null;
   const { old, url } = letter.credential;
@@ -59,7 +83,10 @@ export function isLegacy(address: Target | null, letter: Pick<RequestInfo, "cred
 const CENT_N = 10_000_000;
 const LOW_SHARE = 0.1;
 
-/** Adds the headers of version 2; `bill` null = a caller without a key, or a refusal before anything was asked. */
+/**
+ * Adds the headers of version 2; `bill` null = a caller without a key, or a refusal before anything
+ * was asked.
+ */
 export function addLegacyBilling(
   headers: Headers,
   admission: Admission | null,
@@ -68,13 +95,30 @@ export function addLegacyBilling(
   const last = bill?.last ?? null;
   const grant = last !== null && "grant" in last ? last.grant : null;
   const profile = grant?.service.profile ?? address?.profile.slug;
-  if (profile !== undefined) headers.push("x-svc-profile", profile, "x-svc-downgraded", String(grant !== null && grant.service.fallback !== null));
+  if (profile !== undefined)
+    headers.push(
+      "x-svc-profile",
+      profile,
+      "x-svc-downgraded",
+      String(grant !== null && grant.service.fallback !== null),
+    );
   if (last === null || admission === null) return;
-  const [keyContext, bucket] = "grant" in last ? [last.grant.keyContext, last.grant.service.bucket] : [last.keyContext, last.bucket];
-  if (grant !== null && isLow(admission.balanceN(grant), grant.keyContext.payer.paid?.fundedN ?? 0)) headers.push("x-svc-balance-warning", "low");
+  const [keyContext, bucket] =
+    "grant" in last
+      ? [last.grant.keyContext, last.grant.service.bucket]
+      : [last.keyContext, last.bucket];
+  if (grant !== null && isLow(admission.balanceN(grant), grant.keyContext.payer.paid?.fundedN ?? 0))
+    headers.push("x-svc-balance-warning", "low");
   if (bucket === null) return;
   const { burst, remaining, resetS } = admission.quota(keyContext, bucket);
-  headers.push("x-svc-rate-limit-limit", String(burst), "x-svc-rate-limit-remaining", String(remaining), "x-svc-rate-limit-reset", String(resetS));
+  headers.push(
+    "x-svc-rate-limit-limit",
+    String(burst),
+    "x-svc-rate-limit-remaining",
+    String(remaining),
+    "x-svc-rate-limit-reset",
+    String(resetS),
+  );
 }
 
 /** Below a cent, or below a tenth of what was ever credited to an account that was paid for. */

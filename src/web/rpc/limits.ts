@@ -23,5 +23,6 @@ export interface RpcLimits {
 /** Why a request is not taken that would be too much beside those under way. */
 export const NO_ROOM_FOR_REQUEST = fault(
   "unavailable",
-  "too many request bytes are in flight, of all callers (limits.max_in_flight_bytes) or of this one (limits.max_caller_bytes)",
+  "too many request bytes are in flight, of all callers (limits.max_in_flight_bytes) or of " +
+    "this one (limits.max_caller_bytes)",
 );

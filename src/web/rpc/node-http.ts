@@ -1,4 +1,5 @@
-// The RPC door of node's HTTP server: reads a bounded body, then hands it to the RPC surface. Serves every request that the fast path leaves.
+// The RPC door of node's HTTP server: reads a bounded body, then hands it to the RPC surface.
+// Serves every request that the fast path leaves.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { PaidPurchase, PaymentHeaders } from "../../payments/payments.ts";
@@ -14,7 +15,12 @@ import { RpcRequest, STALL_MS } from "./request.ts";
 const REFUSED = 300;
 
 /** Serves one POST on an RPC path. */
-export function serveRpc(parts: HttpParts, request: IncomingMessage, response: ServerResponse, requestId: string): void {
+export function serveRpc(
+  parts: HttpParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+  requestId: string,
+): void {
   new HttpRequest(parts, request, response, requestId).read();
 }
 
@@ -45,7 +51,12 @@ class HttpRequest implements HttpExchange {
   #chunks: Buffer[] = [];
   #size = 0;
 
-  constructor({ rpc: parts, activity }: HttpParts, request: IncomingMessage, response: ServerResponse, requestId: string) {
+  constructor(
+    { rpc: parts, activity }: HttpParts,
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+  ) {
     this.#parts = parts;
     this.#activity = activity;
     this.#request = request;
@@ -80,7 +91,12 @@ class HttpRequest implements HttpExchange {
     return typeof value === "string" ? value : undefined;
   }
 
-  send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed?: Borrowed): void {
+  send(
+    status: number,
+    headers: Headers,
+    body: readonly Buffer[] | null,
+    borrowed?: Borrowed,
+  ): void {
     if (status < REFUSED) this.#addReceipt(headers);
     write(this.#response, status, headers, body);
     // Comes once, also for an answer that waits behind another one when the connection ends.
@@ -125,11 +141,21 @@ class HttpRequest implements HttpExchange {
     this.#request.on("data", (chunk: Buffer) => this.#take(chunk));
     this.#request.on("end", () => this.#complete());
     const payment = this.#parts.rpcPaywall?.paymentOf(this, this.#request.headersDistinct) ?? null;
-    if (payment?.kind === "unclear") return this.#refuse(fault("invalid_request", payment.message, { nextAction: "send one payment, in one header" }));
+    if (payment?.kind === "unclear")
+      return this.#refuse(
+        fault("invalid_request", payment.message, {
+          nextAction: "send one payment, in one header",
+        }),
+      );
     this.#payment = payment?.given ?? null;
-    // A payment is looked at before its caller is: whatever became of the key, what was paid for it is known.
+    // A payment is looked at before its caller is: whatever became of the key, what was paid for it
+    // is known.
     this.#wanted = this.#payment !== null || this.#door.accept();
-    if (this.#wanted && Number(this.header("content-length") ?? 0) > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
+    if (
+      this.#wanted &&
+      Number(this.header("content-length") ?? 0) > this.#parts.limits.maxBodyBytes
+    )
+      this.#refuse(this.#tooLarge());
   }
 
   /** Nothing else bounds the time a caller may take to read a complete answer. */
@@ -149,14 +175,20 @@ class HttpRequest implements HttpExchange {
     else if (!this.#door.reserveMore(chunk.length)) this.#refuse(NO_ROOM_FOR_REQUEST);
   }
 
-  /** No more is read; the connection ends with the refusal, and not before the answers to earlier requests on it. */
+  /**
+   * No more is read; the connection ends with the refusal, and not before the answers to earlier
+   * requests on it.
+   */
   #discarded(): void {
     this.#request.pause();
     if (this.#response.writableFinished) this.#leave();
     else this.#response.once("finish", () => this.#leave());
   }
 
-  /** Closes the connection, and gives its caller time to read what was written: cut off at once it could be lost beside unread bytes. */
+  /**
+   * Closes the connection, and gives its caller time to read what was written: cut off at once it
+   * could be lost beside unread bytes.
+   */
   #leave(): void {
     this.#request.socket.end();
     this.#parts.timerWheel.set(LINGER_MS, () => this.#request.destroy());
@@ -164,7 +196,8 @@ class HttpRequest implements HttpExchange {
 
   #complete(): void {
     const [only] = this.#chunks;
-    const bytes = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
+    const bytes =
+      this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
     this.#chunks = [];
     if (!this.#wanted) return;
     if (this.#payment === null) this.#door.serve(bytes);
@@ -175,11 +208,13 @@ class HttpRequest implements HttpExchange {
   #pay(body: Buffer, given: PaymentHeaders): void {
     const { rpcPaywall } = this.#parts;
     if (rpcPaywall === null) return;
-    if (!isPlain(this)) return this.#refuse(fault("unsupported_media_type", "the body is compressed"));
+    if (!isPlain(this))
+      return this.#refuse(fault("unsupported_media_type", "the body is compressed"));
     rpcPaywall.take({ letter: this, body, given }).then(
       (taken) => {
         if (!this.open) return;
-        if (taken.kind === "toll_refusal") return this.#door.refuse(taken.fault, taken.headers, taken.id);
+        if (taken.kind === "toll_refusal")
+          return this.#door.refuse(taken.fault, taken.headers, taken.id);
         this.paid = taken;
         if (this.#door.accept()) this.#door.serve(body);
       },
@@ -199,6 +234,9 @@ class HttpRequest implements HttpExchange {
   }
 
   #tooLarge(): Fault {
-    return fault("body_too_large", `the body is larger than ${this.#parts.limits.maxBodyBytes} bytes`);
+    return fault(
+      "body_too_large",
+      `the body is larger than ${this.#parts.limits.maxBodyBytes} bytes`,
+    );
   }
 }

@@ -1,10 +1,14 @@
-// Paces a batch: items beyond the caller's rate wait until the rate admits them or the batch's deadline passes. Knows no rate but what a refusal says.
+// Paces a batch: items beyond the caller's rate wait until the rate admits them or the batch's
+// deadline passes. Knows no rate but what a refusal says.
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../../upstream/timer-wheel.ts";
 
-/** From its arrival on, the items of a batch may wait this long; whatever the rate does not admit then is refused. */
+/**
+ * From its arrival on, the items of a batch may wait this long; whatever the rate does not admit
+ * then is refused.
+ */
 export const BATCH_DEADLINE_MS = 30_000;
 
 /** What pacing needs. */
@@ -24,19 +28,29 @@ export interface TokenWait {
 export interface Pacer {
   /** True while the batch waits: no further item is to be started. */
   readonly waiting: boolean;
-  /** Waits for the next token, then calls `resume` once; `itemsLeft` says how many items have yet to begin. False = the batch may not wait: its deadline has passed, or too many batches of the account wait. */
+  /**
+   * Waits for the next token, then calls `resume` once; `itemsLeft` says how many items have yet to
+   * begin. False = the batch may not wait: its deadline has passed, or too many batches of the
+   * account wait.
+   */
   wait(token: TokenWait, itemsLeft: () => number, resume: () => void): boolean;
   /** Ends the wait. */
   stop(): void;
 }
 
 /** The pace of a batch that arrives now; null = no rate limits its caller. */
-export function createPacer({ runtime, timerWheel, admission }: PacerParts, keyContext: KeyContext | null): Pacer | null {
+export function createPacer(
+  { runtime, timerWheel, admission }: PacerParts,
+  keyContext: KeyContext | null,
+): Pacer | null {
   if (admission === null || keyContext === null) return null;
   const deadlineMs = runtime.now() + BATCH_DEADLINE_MS;
   let tokenMs = 0;
   let left: () => number = () => 0;
-  const batch = { aloneMs: () => left() * tokenMs, latestMs: () => Math.max(0, deadlineMs - runtime.now()) };
+  const batch = {
+    aloneMs: () => left() * tokenMs,
+    latestMs: () => Math.max(0, deadlineMs - runtime.now()),
+  };
   let leave: (() => void) | null = null;
   let timer: Timer | null = null;
   return {

@@ -1,7 +1,12 @@
-// The pipeline: one request in, one reply out, whatever door it came through. Reads the request, asks leave for it, routes it, gathers the evidence
-// and settles what it cost.
+// The pipeline: one request in, one reply out, whatever door it came through. Reads the request,
+// asks leave for it, routes it, gathers the evidence and settles what it cost.
 
-import { type Abandoned, type Interruption, isAbandonedCharged, isCharged } from "../../core/billing/charging.ts";
+import {
+  type Abandoned,
+  type Interruption,
+  isAbandonedCharged,
+  isCharged,
+} from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
@@ -44,11 +49,17 @@ export interface Reply {
   readonly written: ((shown: boolean) => void) | null;
   /** Null for callers without a key, and for what is no valid request. */
   readonly billing: Billing | null;
-  /** Settles what the call cost at the end of the answer that it belongs to, once; null = it is settled. Streamed answers and items of a batch have it. */
+  /**
+   * Settles what the call cost at the end of the answer that it belongs to, once; null = it is
+   * settled. Streamed answers and items of a batch have it.
+   */
   readonly settle: DeliveryCallback | null;
 }
 
-/** Settles what an answer cost: `delivered` = it was written to its end, or its caller left before that. */
+/**
+ * Settles what an answer cost: `delivered` = it was written to its end, or its caller left before
+ * that.
+ */
 export type DeliveryCallback = (delivered: boolean) => void;
 
 /** What one connection keeps for its caller beyond single requests: the subscriptions. */
@@ -80,7 +91,9 @@ export interface FilterMethods {
   /** Returns the way to cancel it; null = it is over. */
   serve(call: FilterCall, done: (answer: MethodAnswer) => void): (() => void) | null;
   /** Where the logs of a filter are asked for, and with which parameters; or why they are not. */
-  logs(call: FilterCall): { readonly kind: "query"; readonly address: Target; readonly params: Buffer } | Fault;
+  logs(
+    call: FilterCall,
+  ): { readonly kind: "query"; readonly address: Target; readonly params: Buffer } | Fault;
 }
 
 /** What a desk says. */
@@ -101,7 +114,10 @@ export interface PipelineParts {
   readonly deadlineMs: (method: Method) => number;
 }
 
-/** One request as it came through a door. `bytes` between `start` and `end` is known to be valid JSON. */
+/**
+ * One request as it came through a door. `bytes` between `start` and `end` is known to be valid
+ * JSON.
+ */
 export interface PipelineRequest {
   readonly bytes: Buffer;
   readonly span: Span;
@@ -118,7 +134,10 @@ export interface PipelineRequest {
   readonly transport: Transport;
   /** Null where the connection is not kept. */
   readonly subscriptionMethods: SubscriptionMethods | null;
-  /** Asked where a rate limit stands in the way: true = the request is put off, not answered, and comes again. Null = it is refused. */
+  /**
+   * Asked where a rate limit stands in the way: true = the request is put off, not answered, and
+   * comes again. Null = it is refused.
+   */
   readonly postpone: ((token: TokenWait) => boolean) | null;
   /** Where an answer that is gathered is counted until it is told. */
   readonly room: Room;
@@ -126,11 +145,20 @@ export interface PipelineRequest {
   readonly freeBytes: number;
 }
 
-/** Ends a request before its answer. Returns whether the call is charged all the same; the caller of a key has been charged then. */
+/**
+ * Ends a request before its answer. Returns whether the call is charged all the same; the caller of
+ * a key has been charged then.
+ */
 export type Cancel = (why: Interruption) => boolean;
 
-/** Serves one request. Returns the way to cancel it; `done` is called once, or never after a cancel. */
-export function runPipeline(parts: PipelineParts, incoming: PipelineRequest, done: Done): Cancel | null {
+/**
+ * Serves one request. Returns the way to cancel it; `done` is called once, or never after a cancel.
+ */
+export function runPipeline(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  done: Done,
+): Cancel | null {
   const { bytes, span, address, requestId, transport, keyContext } = incoming;
   const envelope = readRequest(bytes, span.start, span.end);
   if (envelope.kind === "invalid") {
@@ -140,11 +168,22 @@ export function runPipeline(parts: PipelineParts, incoming: PipelineRequest, don
     return null;
   }
   const method = parts.methods().of(envelope.method);
-  if (keyContext === null || parts.admission === null) return serve(parts, incoming, { envelope, method, grant: null }, done);
-  return admit({ parts, admission: parts.admission, keyContext, incoming, envelope, method }, done, false);
+  if (keyContext === null || parts.admission === null)
+    return serve(parts, incoming, { envelope, method, grant: null }, done);
+  return admit(
+    { parts, admission: parts.admission, keyContext, incoming, envelope, method },
+    done,
+    false,
+  );
 }
 
-const NO_ANSWER = { source: "none", route: null, written: null, billing: null, settle: null } as const;
+const NO_ANSWER = {
+  source: "none",
+  route: null,
+  written: null,
+  billing: null,
+  settle: null,
+} as const;
 
 type Done = (reply: Reply) => void;
 
@@ -175,7 +214,11 @@ interface Request {
 function admit(request: Request, done: Done, final: boolean): Cancel | null {
   const { parts, admission, keyContext, incoming, envelope, method } = request;
   const { address } = incoming;
-  const admissionResult = admission.admit(keyContext, { profile: address.named, method, strategy: address.strategy }, final);
+  const admissionResult = admission.admit(
+    keyContext,
+    { profile: address.named, method, strategy: address.strategy },
+    final,
+  );
   switch (admissionResult.kind) {
     case "wait": {
       let cancel: Cancel | null = null;
@@ -188,9 +231,14 @@ function admit(request: Request, done: Done, final: boolean): Cancel | null {
       };
     }
     case "refusal": {
-      if (incoming.postpone !== null && isPostponed(admission, admissionResult, incoming.postpone)) return null;
+      if (incoming.postpone !== null && isPostponed(admission, admissionResult, incoming.postpone))
+        return null;
       parts.observer.refused(admissionResult.fault.code);
-      done({ ...replyOf(incoming, envelope), outcome: { kind: "fault", fault: admissionResult.fault }, billing: admissionResult });
+      done({
+        ...replyOf(incoming, envelope),
+        outcome: { kind: "fault", fault: admissionResult.fault },
+        billing: admissionResult,
+      });
       return null;
     }
     case "grant":
@@ -199,17 +247,43 @@ function admit(request: Request, done: Done, final: boolean): Cancel | null {
 }
 
 /** Whether a call that its rate limit stands in the way of comes again. */
-function isPostponed(admission: Admission, { bucket, fault: { retryAfterMs } }: Refusal, postpone: (token: TokenWait) => boolean): boolean {
-  return bucket !== null && postpone({ waitMs: retryAfterMs ?? 0, tokenMs: admission.tokenMs(bucket) });
+function isPostponed(
+  admission: Admission,
+  { bucket, fault: { retryAfterMs } }: Refusal,
+  postpone: (token: TokenWait) => boolean,
+): boolean {
+  return (
+    bucket !== null && postpone({ waitMs: retryAfterMs ?? 0, tokenMs: admission.tokenMs(bucket) })
+  );
 }
 
-/** Serves a request where its grant allows it; a Custom profile that is not in memory is got first. */
-function serveAt({ parts, admission, incoming, envelope, method }: Request, grant: Grant, served: Target | Fault, done: Done): Cancel | null {
+/**
+ * Serves a request where its grant allows it; a Custom profile that is not in memory is got first.
+ */
+function serveAt(
+  { parts, admission, incoming, envelope, method }: Request,
+  grant: Grant,
+  served: Target | Fault,
+  done: Done,
+): Cancel | null {
   const matter: Matter = { envelope, method, grant };
   const serveNow = (it: Target | Fault): Cancel | null => {
-    if (it.kind === "address") return serve(parts, it === incoming.address ? incoming : { ...incoming, address: it }, matter, done);
+    if (it.kind === "address")
+      return serve(
+        parts,
+        it === incoming.address ? incoming : { ...incoming, address: it },
+        matter,
+        done,
+      );
     parts.observer.refused(it.code);
-    done(settled(parts, incoming, matter, { outcome: { kind: "fault", fault: it }, route: null, written: null, source: "none" }));
+    done(
+      settled(parts, incoming, matter, {
+        outcome: { kind: "fault", fault: it },
+        route: null,
+        written: null,
+        source: "none",
+      }),
+    );
     return null;
   };
   if (served.kind === "address" || served.code !== "not_prepared") return serveNow(served);
@@ -227,30 +301,57 @@ function serveAt({ parts, admission, incoming, envelope, method }: Request, gran
   };
 }
 
-/** The address as the grant allows it: perhaps in another profile, perhaps with another strategy. */
-function servedAt({ resolver }: PipelineParts, address: Target, { service, strategy, keyContext }: Grant): Target | Fault {
-  const isThere = service.profile === address.named && (service.access === "custom") === (address.profile.owner !== null);
-  const served = isThere ? address : resolver.resolve({ ...address.input, within: service.profile }, keyContext.payer);
+/**
+ * The address as the grant allows it: perhaps in another profile, perhaps with another strategy.
+ */
+function servedAt(
+  { resolver }: PipelineParts,
+  address: Target,
+  { service, strategy, keyContext }: Grant,
+): Target | Fault {
+  const isThere =
+    service.profile === address.named &&
+    (service.access === "custom") === (address.profile.owner !== null);
+  const served = isThere
+    ? address
+    : resolver.resolve({ ...address.input, within: service.profile }, keyContext.payer);
   return served.kind === "fault" || served.strategy === strategy ? served : { ...served, strategy };
 }
 
-function serve(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, done: Done): Cancel | null {
+function serve(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  matter: Matter,
+  done: Done,
+): Cancel | null {
   const { address, subscriptionMethods } = incoming;
   const { method, envelope } = matter;
-  if (method.handling === "socket_only" && subscriptionMethods !== null) return serveAtDesk(parts, incoming, { ...matter, subscriptionMethods }, done);
+  if (method.handling === "socket_only" && subscriptionMethods !== null)
+    return serveAtDesk(parts, incoming, { ...matter, subscriptionMethods }, done);
   if (method.handling === "filter") return serveFilter(parts, incoming, matter, done);
   const here = answerHere(method, envelope.method, address);
   if (here === null) return route(parts, incoming, matter, done);
   parts.observer.local(address.series, method, here.kind);
-  done(settled(parts, incoming, matter, { outcome: here, route: null, written: null, source: "local" }));
+  done(
+    settled(parts, incoming, matter, {
+      outcome: here,
+      route: null,
+      written: null,
+      source: "local",
+    }),
+  );
   return null;
 }
 
 /**
- * An answer that is kept beside others needs room, whatever way it came: without room it is refused before it is charged, and what is charged is told.
- * What wrote something is always told.
+ * An answer that is kept beside others needs room, whatever way it came: without room it is refused
+ * before it is charged, and what is charged is told. What wrote something is always told.
  */
-function fitting({ mayStream, room, freeBytes }: PipelineRequest, { replaySafe }: Method, answer: MethodAnswer): MethodAnswer {
+function fitting(
+  { mayStream, room, freeBytes }: PipelineRequest,
+  { replaySafe }: Method,
+  answer: MethodAnswer,
+): MethodAnswer {
   const bytes = mayStream || !replaySafe ? 0 : bytesOf(answer.outcome);
   if (bytes <= freeBytes) return answer;
   const wanted = bytes + ENVELOPE_BYTES;
@@ -260,10 +361,17 @@ function fitting({ mayStream, room, freeBytes }: PipelineRequest, { replaySafe }
     return answer;
   }
   answer.written?.(false);
-  return { outcome: { kind: "fault", fault: noRoom() }, route: answer.route, written: null, source: "none" };
+  return {
+    outcome: { kind: "fault", fault: noRoom() },
+    route: answer.route,
+    written: null,
+    source: "none",
+  };
 }
 
-/** What stands around a result or an error in an answer, beside an unusually long id or evidence. */
+/**
+ * What stands around a result or an error in an answer, beside an unusually long id or evidence.
+ */
 const ENVELOPE_BYTES = 1_024;
 
 function bytesOf(outcome: Outcome): number {
@@ -278,16 +386,29 @@ function bytesOf(outcome: Outcome): number {
   }
 }
 
-/** Settles a request, unless its answer has yet to be written: then that is done at the end of the answer. */
-function settled({ admission }: PipelineParts, incoming: PipelineRequest, { envelope, grant }: Matter, answer: MethodAnswer): Reply {
+/**
+ * Settles a request, unless its answer has yet to be written: then that is done at the end of the
+ * answer.
+ */
+function settled(
+  { admission }: PipelineParts,
+  incoming: PipelineRequest,
+  { envelope, grant }: Matter,
+  answer: MethodAnswer,
+): Reply {
   const { outcome, route, written, source } = answer;
   const { address, requestId, transport } = incoming;
   const { id, notify } = envelope;
   const reply = { id, outcome, source, route, address, requestId, transport, notify, written };
   if (grant === null || admission === null) return { ...reply, billing: null, settle: null };
   const isOpen = outcome.kind === "stream" || (incoming.settlesLater && isCharged(source));
-  if (!isOpen) return { ...reply, billing: admission.settle(grant, isCharged(source)), settle: null };
-  return { ...reply, billing: { grant, chargeN: grant.heldN }, settle: (delivered) => void admission.settle(grant, delivered) };
+  if (!isOpen)
+    return { ...reply, billing: admission.settle(grant, isCharged(source)), settle: null };
+  return {
+    ...reply,
+    billing: { grant, chargeN: grant.heldN },
+    settle: (delivered) => void admission.settle(grant, delivered),
+  };
 }
 
 /** Where the answer to a routed call came from. */
@@ -296,7 +417,10 @@ function sourceOf(outcome: Outcome, { answeredBy }: RoutedCall): AnswerSource {
 }
 
 /** A reply to which its outcome has yet to be added. */
-function replyOf({ address, requestId, transport }: PipelineRequest, { id, notify }: Envelope): Omit<Reply, "outcome"> {
+function replyOf(
+  { address, requestId, transport }: PipelineRequest,
+  { id, notify }: Envelope,
+): Omit<Reply, "outcome"> {
   return { ...NO_ANSWER, id, address, requestId, transport, notify };
 }
 
@@ -313,7 +437,11 @@ export function evidenceOfReply(reply: Reply, now: number): Evidence {
     plan: route?.plan ?? EMPTY_PLAN,
     attempts: route?.traces.map((it) => it.attempt) ?? [],
     selected,
-    breakerState: selected === null ? null : address.tracker.health(selected, route?.traces.at(-1)?.attempt.transport ?? "http").breaker,
+    breakerState:
+      selected === null
+        ? null
+        : address.tracker.health(selected, route?.traces.at(-1)?.attempt.transport ?? "http")
+            .breaker,
     source: reply.source,
     endToEndMs: route === null ? 0 : now - route.startedAtMs,
   });
@@ -327,30 +455,72 @@ function serveAtDesk(
   matter: Matter & { readonly subscriptionMethods: SubscriptionMethods },
   done: Done,
 ): Cancel | null {
-  const cancel = matter.subscriptionMethods.serve(deskRequest(incoming, matter), (answer) => done(answered(parts, incoming, matter, answer)));
+  const cancel = matter.subscriptionMethods.serve(deskRequest(incoming, matter), (answer) =>
+    done(answered(parts, incoming, matter, answer)),
+  );
   return cancel === null ? null : givenUp(parts, incoming, matter, cancel);
 }
 
-/** A filter is served by the service itself; its logs are asked of providers as `eth_getLogs`, where the filter is. */
-function serveFilter(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, done: Done): Cancel | null {
+/**
+ * A filter is served by the service itself; its logs are asked of providers as `eth_getLogs`, where
+ * the filter is.
+ */
+function serveFilter(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  matter: Matter,
+  done: Done,
+): Cancel | null {
   const call = { ...deskRequest(incoming, matter), caller: incoming.caller };
   if (call.methodName !== "eth_getFilterLogs") {
-    const cancel = parts.filters.serve(call, (answer) => done(answered(parts, incoming, matter, answer)));
+    const cancel = parts.filters.serve(call, (answer) =>
+      done(answered(parts, incoming, matter, answer)),
+    );
     return cancel === null ? null : givenUp(parts, incoming, matter, cancel);
   }
   const logs = parts.filters.logs(call);
   if (logs.kind === "query")
-    return send(parts, { ...incoming, address: logs.address }, { ...matter, call: logsCall(parts.methods().of("eth_getLogs"), logs.params) }, done);
-  done(answered(parts, incoming, matter, { outcome: { kind: "fault", fault: logs }, route: null, written: null, source: "none" }));
+    return send(
+      parts,
+      { ...incoming, address: logs.address },
+      { ...matter, call: logsCall(parts.methods().of("eth_getLogs"), logs.params) },
+      done,
+    );
+  done(
+    answered(parts, incoming, matter, {
+      outcome: { kind: "fault", fault: logs },
+      route: null,
+      written: null,
+      source: "none",
+    }),
+  );
   return null;
 }
 
-function deskRequest({ bytes, address }: PipelineRequest, { envelope, method, grant }: Matter): SubscriptionCall {
-  const params = envelope.paramsStart === -1 ? null : bytes.toString("utf8", envelope.paramsStart, envelope.paramsEnd);
-  return { methodName: envelope.method, method, params, address, answered: envelope.id !== null, grant };
+function deskRequest(
+  { bytes, address }: PipelineRequest,
+  { envelope, method, grant }: Matter,
+): SubscriptionCall {
+  const params =
+    envelope.paramsStart === -1
+      ? null
+      : bytes.toString("utf8", envelope.paramsStart, envelope.paramsEnd);
+  return {
+    methodName: envelope.method,
+    method,
+    params,
+    address,
+    answered: envelope.id !== null,
+    grant,
+  };
 }
 
-function answered(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, told: MethodAnswer): Reply {
+function answered(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  matter: Matter,
+  told: MethodAnswer,
+): Reply {
   const { series } = incoming.address;
   const answer = fitting(incoming, matter.method, told);
   if (answer.route === null) parts.observer.local(series, matter.method, answer.outcome.kind);
@@ -359,8 +529,14 @@ function answered(parts: PipelineParts, incoming: PipelineRequest, matter: Matte
 }
 
 /** Ends what a desk or a filter has under way. */
-function givenUp(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, cancel: () => void): Cancel {
-  // A subscription that nobody was told of yet was not delivered, and is no call that has been made: others may join it.
+function givenUp(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  matter: Matter,
+  cancel: () => void,
+): Cancel {
+  // A subscription that nobody was told of yet was not delivered, and is no call that has been
+  // made: others may join it.
   return (why) => {
     cancel();
     return cancelled(parts, incoming, matter, { why, left: NOTHING_SENT, route: null });
@@ -375,14 +551,22 @@ function logsCall(method: Method, params: Buffer): Call {
   return { methodName: method.name, method, block, ...writeRequest(method.name, params) };
 }
 
-function route(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, done: Done): Cancel {
+function route(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  matter: Matter,
+  done: Done,
+): Cancel {
   const { bytes, span } = incoming;
   const { envelope, method } = matter;
   const { body, idStart, idEnd } = requestIn(bytes, span, envelope);
   const call = {
     methodName: envelope.method,
     method,
-    block: method.block === null ? NO_BLOCK : readBlockRef(bytes, { start: envelope.paramsStart, end: envelope.paramsEnd }, method),
+    block:
+      method.block === null
+        ? NO_BLOCK
+        : readBlockRef(bytes, { start: envelope.paramsStart, end: envelope.paramsEnd }, method),
     body,
     idStart,
     idEnd,
@@ -391,7 +575,12 @@ function route(parts: PipelineParts, incoming: PipelineRequest, matter: Matter, 
 }
 
 /** Routes a call to a provider. */
-function send(parts: PipelineParts, incoming: PipelineRequest, matter: RoutedMatter, done: Done): Cancel {
+function send(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  matter: RoutedMatter,
+  done: Done,
+): Cancel {
   const { address, requestId, mayStream } = incoming;
   const { call } = matter;
   const request = {
@@ -407,17 +596,24 @@ function send(parts: PipelineParts, incoming: PipelineRequest, matter: RoutedMat
     room: incoming.room,
   };
   const routing = parts.router.route(request, (outcome, finished) => {
-    const answer = fitting(incoming, call.method, { outcome, route: finished, written: null, source: sourceOf(outcome, finished) });
+    const answer = fitting(incoming, call.method, {
+      outcome,
+      route: finished,
+      written: null,
+      source: sourceOf(outcome, finished),
+    });
     parts.observer.routed(address.series, finished, answer.outcome.kind, requestId);
     done(settled(parts, incoming, matter, answer));
   });
-  return (why) => cancelled(parts, incoming, matter, { why, left: routing.cancel(), route: routing });
+  return (why) =>
+    cancelled(parts, incoming, matter, { why, left: routing.cancel(), route: routing });
 }
 
 /** The request for a provider: as the caller wrote it where that is plain, else written anew. */
 function requestIn(bytes: Buffer, { start, end }: Span, envelope: Envelope): WireRequest {
   const { method, plain, idStart, idEnd, paramsStart, paramsEnd } = envelope;
-  if (!plain) return writeRequest(method, paramsStart === -1 ? null : bytes.subarray(paramsStart, paramsEnd));
+  if (!plain)
+    return writeRequest(method, paramsStart === -1 ? null : bytes.subarray(paramsStart, paramsEnd));
   if (start === 0 && end === bytes.length) return { body: bytes, idStart, idEnd };
   return { body: bytes.subarray(start, end), idStart: idStart - start, idEnd: idEnd - start };
 }
@@ -427,7 +623,11 @@ function cancelled(
   parts: PipelineParts,
   { address }: PipelineRequest,
   { method, grant }: Matter,
-  { why, left, route }: { readonly why: Interruption; readonly left: Abandoned; readonly route: RoutedCall | null },
+  {
+    why,
+    left,
+    route,
+  }: { readonly why: Interruption; readonly left: Abandoned; readonly route: RoutedCall | null },
 ): boolean {
   const charged = isAbandonedCharged(method, why, left);
   if (grant !== null) parts.admission?.settle(grant, charged);

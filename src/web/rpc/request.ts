@@ -1,4 +1,5 @@
-// The RPC surface for HTTP: takes a complete request body, sends it through the pipeline once or once per batch item, and answers the caller.
+// The RPC surface for HTTP: takes a complete request body, sends it through the pipeline once or
+// once per batch item, and answers the caller.
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../core/billing/charging.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
@@ -9,7 +10,12 @@ import { WIRE_ID_BYTES } from "../../core/rpc/wire-request.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { Timer } from "../../upstream/timer-wheel.ts";
-import { type AnswerStream, FREE_BYTES, type Room, type StreamSink } from "../../upstream/transport.ts";
+import {
+  type AnswerStream,
+  FREE_BYTES,
+  type Room,
+  type StreamSink,
+} from "../../upstream/transport.ts";
 import { closing, renderFault } from "../http/render-fault.ts";
 import { type Headers, headersOf, retryAfter } from "../http/respond.ts";
 import { type Authenticated, authenticate } from "./authenticate.ts";
@@ -17,12 +23,24 @@ import { refusalOfBatch, refusalWhileWaiting, runBatch } from "./batch.ts";
 import { addBilling, addMeta, addTo, type Bill } from "./billing-headers.ts";
 import { type Borrowed, type HttpExchange, isPlain } from "./caller.ts";
 import { RequestCaller } from "./caller-identity.ts";
-import { addEncoding, type BodySink, type CompressedBody, type CompressionJob, MIN_COMPRESSED_BYTES } from "./compression.ts";
+import {
+  addEncoding,
+  type BodySink,
+  type CompressedBody,
+  type CompressionJob,
+  MIN_COMPRESSED_BYTES,
+} from "./compression.ts";
 import { addLegacyBilling, isLegacy } from "./legacy-forms.ts";
 import { createPacer } from "./pacer.ts";
 import { refusalOfSession, type SessionAnswer, serveSession } from "./paid/session.ts";
 import type { RpcParts } from "./parts.ts";
-import { type DeliveryCallback, evidenceOfReply, type PipelineRequest, type Reply, runPipeline } from "./pipeline.ts";
+import {
+  type DeliveryCallback,
+  evidenceOfReply,
+  type PipelineRequest,
+  type Reply,
+  runPipeline,
+} from "./pipeline.ts";
 import { renderReply, renderStreamHead } from "./render-reply.ts";
 import type { Target } from "./target.ts";
 
@@ -48,7 +66,11 @@ export class RpcRequest implements StreamSink, Room {
   #cancel: ((why: Interruption) => void) | null = null;
   /** Settles the answer that is under way; null = there is none, or it is settled. */
   #settle: DeliveryCallback | null = null;
-  #stream: { readonly source: AnswerStream; readonly reply: Reply; readonly verbatim: boolean } | null = null;
+  #stream: {
+    readonly source: AnswerStream;
+    readonly reply: Reply;
+    readonly verbatim: boolean;
+  } | null = null;
   #stall: Timer | null = null;
   #progress = 0;
   /** Where the bytes of a streamed answer go. */
@@ -61,7 +83,10 @@ export class RpcRequest implements StreamSink, Room {
   /** Held of a body in somebody's share, and whose that is. */
   #bodyBytes = 0;
   #bodyOf: string | null = null;
-  /** What is gathered of its answers, and whose share that is: a key may come to another account meanwhile. */
+  /**
+   * What is gathered of its answers, and whose share that is: a key may come to another account
+   * meanwhile.
+   */
   #gathered = 0;
   #shareOf = "";
   #over = false;
@@ -80,7 +105,8 @@ export class RpcRequest implements StreamSink, Room {
 
   /** Reads who calls, and where to; false = it has been refused. */
   accept(): boolean {
-    if (isPlain(this.#caller)) this.#cancel = authenticate(this.#parts, this.#caller, (it) => this.#arrived(it));
+    if (isPlain(this.#caller))
+      this.#cancel = authenticate(this.#parts, this.#caller, (it) => this.#arrived(it));
     else this.refuse(fault("unsupported_media_type", "the body is compressed"));
     return !this.#over;
   }
@@ -106,7 +132,9 @@ export class RpcRequest implements StreamSink, Room {
     if (this.#over) return;
     if (it.kind === "fault") return this.refuse(it);
     const { old } = it.address;
-    const gone = refusalOfSession(this.#parts.payPerCall, it) ?? (old === null ? null : this.#parts.legacyForms.used(old));
+    const gone =
+      refusalOfSession(this.#parts.payPerCall, it) ??
+      (old === null ? null : this.#parts.legacyForms.used(old));
     if (gone !== null) return this.refuse(gone);
     this.#address = it.address;
     this.#keyContext = it.keyContext;
@@ -116,7 +144,8 @@ export class RpcRequest implements StreamSink, Room {
 
   #serve(bytes: Buffer, address: Target): void {
     if (address.payPerCall) return this.#payPerCall(bytes, address);
-    if (!isUtf8(bytes) || !isJson(bytes)) return this.refuse(fault("parse_error", "the body is not valid JSON"));
+    if (!isUtf8(bytes) || !isJson(bytes))
+      return this.refuse(fault("parse_error", "the body is not valid JSON"));
     const start = skipSpace(bytes, 0, bytes.length);
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
     const span: Span = { start, end: endOf(bytes) };
@@ -163,26 +192,38 @@ export class RpcRequest implements StreamSink, Room {
     return true;
   }
 
-  /** The same for a body that comes piece by piece: each counts in the share of its caller, or of the address while its caller is unknown. */
+  /**
+   * The same for a body that comes piece by piece: each counts in the share of its caller, or of
+   * the address while its caller is unknown.
+   */
   reserveMore(bytes: number): boolean {
     const { budget, proxies } = this.#parts;
-    const caller = this.#address === null ? new RequestCaller(this.#caller, null, proxies) : this.#identity;
+    const caller =
+      this.#address === null ? new RequestCaller(this.#caller, null, proxies) : this.#identity;
     this.#bodyOf ??= caller.key;
     if (!budget.take(this.#bodyOf, bytes)) return false;
     this.#bodyBytes += bytes;
     return true;
   }
 
-  /** Refuses the request before it is bound for a chain. `offers`: names and values in turn, told beside that; `id`: the one to answer to, as JSON. */
+  /**
+   * Refuses the request before it is bound for a chain. `offers`: names and values in turn, told
+   * beside that; `id`: the one to answer to, as JSON.
+   */
   refuse(why: Fault, offers: readonly string[] | null = null, id = "null"): void {
     this.#over = true;
     this.#offers = offers;
     this.#release();
     this.#parts.observer.refused(why.code);
-    this.#caller.send(why.status, this.#headers(why, null), [renderFault(isLegacy(this.#address, this.#caller) ? withErrorType(why) : why, id)]);
+    this.#caller.send(why.status, this.#headers(why, null), [
+      renderFault(isLegacy(this.#address, this.#caller) ? withErrorType(why) : why, id),
+    ]);
   }
 
-  /** The caller has its answer; otherwise `why` tells how it ended before. Heard again it changes nothing. */
+  /**
+   * The caller has its answer; otherwise `why` tells how it ended before. Heard again it changes
+   * nothing.
+   */
   closed(why: Interruption): void {
     this.#over = true;
     this.#release();
@@ -234,7 +275,10 @@ export class RpcRequest implements StreamSink, Room {
     if (stream === null) return;
     const written = lent ? () => stream.source.recycle(last) : nothing;
     if (this.#compressed === null) this.#caller.cork();
-    const meta = stream.reply.address.meta === "body" ? evidenceOfReply(stream.reply, this.#parts.runtime.now()) : null;
+    const meta =
+      stream.reply.address.meta === "body"
+        ? evidenceOfReply(stream.reply, this.#parts.runtime.now())
+        : null;
     this.#out.write(stream.verbatim ? last : last.subarray(0, valueBytes), written);
     if (!stream.verbatim) this.#out.write(closing(meta), nothing);
     this.#cancel = null;
@@ -243,10 +287,16 @@ export class RpcRequest implements StreamSink, Room {
     this.#out.end();
   }
 
-  /** The answer is cut off: nobody pays for half of one, unless it was held up by its reader, who has left it then. */
+  /**
+   * The answer is cut off: nobody pays for half of one, unless it was held up by its reader, who
+   * has left it then.
+   */
   broken(message: string, byReader = false): void {
     this.#settled(byReader);
-    this.#parts.observer.log.warn({ request_id: this.#caller.requestId, reason: message }, "answer cut off");
+    this.#parts.observer.log.warn(
+      { request_id: this.#caller.requestId, reason: message },
+      "answer cut off",
+    );
     this.#caller.destroy();
   }
 
@@ -254,7 +304,9 @@ export class RpcRequest implements StreamSink, Room {
     const { maxBatchItems, batchConcurrency } = this.#parts.limits;
     const { requestId } = this.#caller;
     const spans = elements(bytes, start, bytes.length, maxBatchItems + 1);
-    const why = refusalOfBatch(spans.length, this.#parts.limits) ?? refusalWhileWaiting(this.#parts, this.#keyContext);
+    const why =
+      refusalOfBatch(spans.length, this.#parts.limits) ??
+      refusalWhileWaiting(this.#parts, this.#keyContext);
     if (why !== null) return this.refuse(why);
     let bill: Bill | null = null;
     const heard = ({ billing, written }: Reply, shown: boolean): void => {
@@ -270,7 +322,15 @@ export class RpcRequest implements StreamSink, Room {
       heard,
       abandoned: null,
     };
-    const batch = { bytes, spans, address, requestId, concurrency: batchConcurrency, room: this, ...ways };
+    const batch = {
+      bytes,
+      spans,
+      address,
+      requestId,
+      concurrency: batchConcurrency,
+      room: this,
+      ...ways,
+    };
     const cancel = runBatch(this.#parts, batch, (body, settle) => {
       this.#over = true;
       this.#cancel = null;
@@ -285,8 +345,18 @@ export class RpcRequest implements StreamSink, Room {
     const { payPerCall } = this.#parts;
     if (payPerCall === null) return;
     const whenWritten = (run: (written: boolean) => void): void => this.#whenWritten(run);
-    const request = { caller: this.#caller, identity: this.#identity, bytes, address, room: this, whenWritten };
-    const sink = { answered: (it: SessionAnswer) => this.#answer(it), failed: (error: unknown) => this.fail(error) };
+    const request = {
+      caller: this.#caller,
+      identity: this.#identity,
+      bytes,
+      address,
+      room: this,
+      whenWritten,
+    };
+    const sink = {
+      answered: (it: SessionAnswer) => this.#answer(it),
+      failed: (error: unknown) => this.fail(error),
+    };
     this.#cancel = serveSession({ ...this.#parts, payPerCall }, request, sink);
   }
 
@@ -300,7 +370,12 @@ export class RpcRequest implements StreamSink, Room {
     const { outcome } = reply;
     this.#settle = reply.settle;
     try {
-      if (outcome.kind === "fault" && outcome.fault.code === "balance_exhausted" && reply.id !== null) this.#exhausted(reply, outcome.fault, body);
+      if (
+        outcome.kind === "fault" &&
+        outcome.fault.code === "balance_exhausted" &&
+        reply.id !== null
+      )
+        this.#exhausted(reply, outcome.fault, body);
       else this.#write(reply);
     } catch (error) {
       this.fail(error);
@@ -313,14 +388,16 @@ export class RpcRequest implements StreamSink, Room {
     if (rpcPaywall === null || this.#keyContext === null) return this.#write(reply);
     this.#cancel = null;
     const { paid } = this.#caller;
-    rpcPaywall.exhausted({ letter: this.#caller, keyContext: this.#keyContext, body, why, paid }).then(
-      ({ fault: refusal, headers }) => {
-        if (this.#over) return;
-        this.#offers = headers;
-        this.#write({ ...reply, outcome: { kind: "fault", fault: refusal } });
-      },
-      (error: unknown) => this.fail(error),
-    );
+    rpcPaywall
+      .exhausted({ letter: this.#caller, keyContext: this.#keyContext, body, why, paid })
+      .then(
+        ({ fault: refusal, headers }) => {
+          if (this.#over) return;
+          this.#offers = headers;
+          this.#write({ ...reply, outcome: { kind: "fault", fault: refusal } });
+        },
+        (error: unknown) => this.fail(error),
+      );
   }
 
   /** A throw is a bug: it is logged and costs this request, nothing else. */
@@ -337,7 +414,10 @@ export class RpcRequest implements StreamSink, Room {
     this.#cancel = null;
     if (reply.id === null) reply.written?.(false);
     else this.#whenWritten(reply.written);
-    const headers = this.#headers(outcome.kind === "fault" ? outcome.fault : null, billing === null ? null : addTo(null, billing));
+    const headers = this.#headers(
+      outcome.kind === "fault" ? outcome.fault : null,
+      billing === null ? null : addTo(null, billing),
+    );
     if (reply.id === null) {
       this.#over = true;
       if (outcome.kind === "stream") outcome.stream.cut();
@@ -350,7 +430,10 @@ export class RpcRequest implements StreamSink, Room {
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
     this.#over = true;
     const { lender, body } = outcome.kind === "result" ? outcome : NOT_LENT;
-    const borrowed = lender === undefined ? undefined : { headroomBytes: lender.headroomBytes, sent: () => lender.recycle(body) };
+    const borrowed =
+      lender === undefined
+        ? undefined
+        : { headroomBytes: lender.headroomBytes, sent: () => lender.recycle(body) };
     this.#send(
       outcome.kind === "fault" ? outcome.fault.status : 200,
       headers,
@@ -364,7 +447,10 @@ export class RpcRequest implements StreamSink, Room {
     this.keeps(this.#caller.unsent);
   }
 
-  /** Counts what a slow reader leaves lying until the request is over: there is no way back, so it is not refused. */
+  /**
+   * Counts what a slow reader leaves lying until the request is over: there is no way back, so it
+   * is not refused.
+   */
   keeps(bytes: number): void {
     if (this.#isReleased || bytes === 0) return;
     this.#reserved += bytes;
@@ -376,8 +462,11 @@ export class RpcRequest implements StreamSink, Room {
     const id = Buffer.from(reply.id ?? "null");
     this.#stream = { source, reply, verbatim };
     this.#cancel = () => source.cut();
-    const sizeBytes = verbatim && source.bodyBytes !== null ? source.bodyBytes - WIRE_ID_BYTES + id.length : null;
-    const job = this.#mayCompress(source.bodyBytes ?? Number.POSITIVE_INFINITY) ? this.#compressionJob(headers) : null;
+    const sizeBytes =
+      verbatim && source.bodyBytes !== null ? source.bodyBytes - WIRE_ID_BYTES + id.length : null;
+    const job = this.#mayCompress(source.bodyBytes ?? Number.POSITIVE_INFINITY)
+      ? this.#compressionJob(headers)
+      : null;
     if (job !== null) this.#out = this.#compressed = job.body(this.#caller, () => this.#progress++);
     this.#caller.begin(headers, job === null ? sizeBytes : null);
     this.#out.write(renderStreamHead(id, verbatim ? source : null), nothing);
@@ -386,7 +475,12 @@ export class RpcRequest implements StreamSink, Room {
   }
 
   /** Sends a whole answer; a long one compressed, where its caller takes that. */
-  #send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed?: Borrowed): void {
+  #send(
+    status: number,
+    headers: Headers,
+    body: readonly Buffer[] | null,
+    borrowed?: Borrowed,
+  ): void {
     let bytes = 0;
     if (body !== null) for (const piece of body) bytes += piece.length;
     const job = status === 200 && this.#mayCompress(bytes) ? this.#compressionJob(headers) : null;
@@ -409,7 +503,12 @@ export class RpcRequest implements StreamSink, Room {
 
   /** What was paid for with the request comes with a receipt, and stays as it is. */
   #mayCompress(bytes: number): boolean {
-    return bytes >= MIN_COMPRESSED_BYTES && this.#caller.paid === null && this.#offers === null && this.#parts.compression?.concerns(this.#caller) === true;
+    return (
+      bytes >= MIN_COMPRESSED_BYTES &&
+      this.#caller.paid === null &&
+      this.#offers === null &&
+      this.#parts.compression?.concerns(this.#caller) === true
+    );
   }
 
   #compressionJob(headers: Headers): CompressionJob | null {
@@ -436,7 +535,8 @@ export class RpcRequest implements StreamSink, Room {
       const isWaited = this.#compressed === null && !this.#paused && this.#caller.unsent === 0;
       if (isWaited || this.#progress !== before) return this.#watchStall();
       this.#cancel?.("cut");
-      // Who does not read what lies ready has left: otherwise all but the end of an answer would be free.
+      // Who does not read what lies ready has left: otherwise all but the end of an answer would be
+      // free.
       this.broken("no progress", this.#paused || this.#caller.unsent > 0);
     });
   }
@@ -453,8 +553,10 @@ export class RpcRequest implements StreamSink, Room {
 
   #headers(why: Fault | null, bill: Bill | null): Headers {
     const headers = headersOf(this.#caller.requestId, this.#caller.header("x-request-id"));
-    if (bill !== null && this.#parts.admission !== null) addBilling(headers, this.#parts.admission, bill);
-    if (why !== null && why.retryAfterMs !== null) headers.push("Retry-After", retryAfter(why.retryAfterMs));
+    if (bill !== null && this.#parts.admission !== null)
+      addBilling(headers, this.#parts.admission, bill);
+    if (why !== null && why.retryAfterMs !== null)
+      headers.push("Retry-After", retryAfter(why.retryAfterMs));
     if (this.#offers !== null) headers.push(...this.#offers, "Cache-Control", "no-store");
     if (isLegacy(this.#address, this.#caller)) {
       this.#parts.legacyForms.announce(headers);

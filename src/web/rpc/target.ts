@@ -1,9 +1,15 @@
-// The URL grammar of the RPC surface: every form is a row of one table. Turns a path, query and headers into what a call is routed with.
+// The URL grammar of the RPC surface: every form is a row of one table. Turns a path, query and
+// headers into what a call is routed with.
 
 import type { LegacyFormName } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Chain } from "../../core/provider/chain.ts";
-import { type Profile, type Provider, profileId, publicLabel } from "../../core/provider/profile.ts";
+import {
+  type Profile,
+  type Provider,
+  profileId,
+  publicLabel,
+} from "../../core/provider/profile.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { AccountState } from "../../hosted/keys/key-context.ts";
 import type { Observer, Series } from "../../observe/observer.ts";
@@ -18,7 +24,10 @@ export interface Target {
   readonly kind: "address";
   /** What it was resolved from. */
   readonly input: TargetInput;
-  /** Slug of the profile that was asked for; `premium` is served by `public` where only that is configured, and a Custom profile that rests by either. */
+  /**
+   * Slug of the profile that was asked for; `premium` is served by `public` where only that is
+   * configured, and a Custom profile that rests by either.
+   */
   readonly named: string;
   readonly profile: Profile;
   readonly chain: Chain;
@@ -51,7 +60,10 @@ export interface TargetInput {
   readonly old?: readonly LegacyFormName[];
 }
 
-/** Every URL form. `{strategy}` matches strategy names only; the first row that fits wins. With a key in the path, `/rpc/k/{key}/…` goes on as `/rpc/…`. */
+/**
+ * Every URL form. `{strategy}` matches strategy names only; the first row that fits wins. With a
+ * key in the path, `/rpc/k/{key}/…` goes on as `/rpc/…`.
+ */
 export const URL_FORMS: readonly string[] = [
   "/rpc/session/{strategy}/{chain}",
   "/rpc/provider/{provider}/{chain}",
@@ -85,9 +97,14 @@ export type TargetAccount = Pick<AccountState, "id" | "own">;
 
 /** Resolves addresses; remembers the most used ones. */
 export interface TargetResolver {
-  /** `account` = who calls, and so which Custom profiles there are; null = a caller without a key. */
+  /**
+   * `account` = who calls, and so which Custom profiles there are; null = a caller without a key.
+   */
   resolve(input: TargetInput, account: TargetAccount | null): Target | Fault;
-  /** Changes when addresses may resolve otherwise than before; whoever keeps one resolves it again then. */
+  /**
+   * Changes when addresses may resolve otherwise than before; whoever keeps one resolves it again
+   * then.
+   */
   readonly revision: number;
 }
 
@@ -95,7 +112,10 @@ const REMEMBERED = 1_024;
 const LONGEST_URL_CHARS = 4_096;
 
 /** A resolver over the chains and profiles of `directory`. */
-export function createTargetResolver(directory: ProfileRegistry, observer: Observer): TargetResolver {
+export function createTargetResolver(
+  directory: ProfileRegistry,
+  observer: Observer,
+): TargetResolver {
   // By the profile that is not in the URL, then by URL.
   const homes = new Map<string | null, Map<string, Target>>();
   const withins = new Map<string | null, Map<string, Target>>();
@@ -106,10 +126,12 @@ export function createTargetResolver(directory: ProfileRegistry, observer: Obser
       return directory.revision;
     },
     resolve(input, account) {
-      const plain = input.provider === undefined && input.strategy === undefined && input.old === undefined;
+      const plain =
+        input.provider === undefined && input.strategy === undefined && input.old === undefined;
       if (revision !== directory.revision) forget();
       // What is remembered is the same for everyone.
-      if (!plain || (account !== null && account.own !== null)) return resolve({ directory, observer, account }, input);
+      if (!plain || (account !== null && account.own !== null))
+        return resolve({ directory, observer, account }, input);
       const group = input.within === null ? homes : withins;
       const slug = input.within ?? input.home;
       const remembered = group.get(slug)?.get(input.url);
@@ -142,13 +164,17 @@ export function isSessionPath(url: string): boolean {
   return url.startsWith(SESSIONS);
 }
 
-/** True when the path belongs to the RPC surface for WebSockets, whether or not it leads anywhere. */
+/**
+ * True when the path belongs to the RPC surface for WebSockets, whether or not it leads anywhere.
+ */
 export function isSocketPath(url: string): boolean {
   return url.startsWith("/ws/");
 }
 
 /** The forms that are not old. */
-export const CURRENT_FORMS: readonly string[] = URL_FORMS.filter((form) => oldPathForms({ form }).length === 0);
+export const CURRENT_FORMS: readonly string[] = URL_FORMS.filter(
+  (form) => oldPathForms({ form }).length === 0,
+);
 
 type Parts = Partial<Record<"form" | "profile" | "strategy" | "chain" | "provider", string>>;
 const FORMS: readonly (readonly string[])[] = URL_FORMS.map((form) => form.slice(1).split("/"));
@@ -164,23 +190,32 @@ function resolve({ directory, observer, account }: Scene, input: TargetInput): T
   const path = mark === -1 ? input.url : input.url.slice(0, mark);
   const query = new URLSearchParams(mark === -1 ? "" : input.url.slice(mark + 1));
   const segments = input.url.length > LONGEST_URL_CHARS ? null : segmentsOf(path);
-  if (segments === null) return fault("invalid_request", "the URL is too long or not valid", { status: 400 });
+  if (segments === null)
+    return fault("invalid_request", "the URL is too long or not valid", { status: 400 });
   const parts = partsOf(segments);
-  if (!parts) return fault("not_found", "no RPC endpoint has this path", { details: { forms: URL_FORMS } });
+  if (!parts)
+    return fault("not_found", "no RPC endpoint has this path", { details: { forms: URL_FORMS } });
   const named = parts.profile ?? input.home ?? undefined;
-  const served = profileOf(directory, input.within ?? named, { keyed: input.home !== null, account });
+  const served = profileOf(directory, input.within ?? named, {
+    keyed: input.home !== null,
+    account,
+  });
   if ("kind" in served) return served;
   const chain = directory.chain(parts.chain ?? "");
   const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
   if (chain === undefined || tracker === undefined) return unknownChain(directory, served, parts);
   const strategy = strategyOf(parts.strategy, query.get("strategy"), input.strategy);
   if (typeof strategy !== "string") return strategy;
-  const wanted = isElsewhere(account, named) ? undefined : (parts.provider ?? query.get("provider") ?? input.provider);
+  const wanted = isElsewhere(account, named)
+    ? undefined
+    : (parts.provider ?? query.get("provider") ?? input.provider);
   const pin = pinOf(wanted, served.profile, tracker);
   if (pin !== null && "kind" in pin) return pin;
   const meta = query.get("include_meta") ?? "none";
   if (meta !== "none" && meta !== "body" && meta !== "headers") {
-    return fault("invalid_field", "include_meta is not known", { nextAction: "use include_meta=body or include_meta=headers" });
+    return fault("invalid_field", "include_meta is not known", {
+      nextAction: "use include_meta=body or include_meta=headers",
+    });
   }
   const forms = [...oldPathForms(parts), ...(input.old ?? [])];
   const old = forms.length === 0 ? null : forms;
@@ -188,10 +223,26 @@ function resolve({ directory, observer, account }: Scene, input: TargetInput): T
   const { profile } = served;
   const payPerCall = parts.form?.startsWith(SESSIONS) === true;
   const socketPath = `/ws${payPerCall ? path.replace(SESSIONS, "/rpc/") : path}`;
-  return { kind: "address", input, named: named ?? profile.slug, profile, chain, tracker, series, strategy, pin, meta, socketPath, old, payPerCall };
+  return {
+    kind: "address",
+    input,
+    named: named ?? profile.slug,
+    profile,
+    chain,
+    tracker,
+    series,
+    strategy,
+    pin,
+    meta,
+    socketPath,
+    old,
+    payPerCall,
+  };
 }
 
-/** The decoded segments of a path; null when it cannot be decoded. One trailing slash is forgiven. */
+/**
+ * The decoded segments of a path; null when it cannot be decoded. One trailing slash is forgiven.
+ */
 function segmentsOf(path: string): readonly string[] | null {
   try {
     return path.replace(/^\//, "").replace(/\/$/, "").split("/").map(decodeURIComponent);
@@ -242,35 +293,59 @@ interface Caller {
   readonly account: TargetAccount | null;
 }
 
-function profileOf(directory: ProfileRegistry, slug: string | undefined, caller: Caller): ServedProfile | Fault {
+function profileOf(
+  directory: ProfileRegistry,
+  slug: string | undefined,
+  caller: Caller,
+): ServedProfile | Fault {
   const services = slug === undefined ? undefined : caller.account?.own?.servicesOf(slug)?.[0];
   if (services === undefined || slug === undefined) return sharedProfile(directory, slug, caller);
   if (services.access !== "custom") return sharedProfile(directory, services.profile, caller);
   const served = directory.served(profileId({ owner: caller.account?.id ?? "", slug }));
-  return served ?? fault("not_prepared", "the profile is being loaded", { details: { profile: slug } });
+  return (
+    served ?? fault("not_prepared", "the profile is being loaded", { details: { profile: slug } })
+  );
 }
 
-/** Whether a Custom profile is served by others for now: its own providers cannot be pinned there. */
+/**
+ * Whether a Custom profile is served by others for now: its own providers cannot be pinned there.
+ */
 function isElsewhere(account: TargetAccount | null, named: string | undefined): boolean {
   const service = named === undefined ? undefined : account?.own?.servicesOf(named)?.[0];
   return service !== undefined && service.access !== "custom";
 }
 
-/** A profile that does not belong to an account. The operator's own ones are not there for callers with a key. */
-function sharedProfile(directory: ProfileRegistry, slug: string | undefined, { keyed, account }: Caller): ServedProfile | Fault {
+/**
+ * A profile that does not belong to an account. The operator's own ones are not there for callers
+ * with a key.
+ */
+function sharedProfile(
+  directory: ProfileRegistry,
+  slug: string | undefined,
+  { keyed, account }: Caller,
+): ServedProfile | Fault {
   const served = slug === undefined ? directory.defaultProfile : directory.profile(slug);
   if (served !== undefined && (!keyed || served.profile.managed)) return served;
   const shared = keyed && slug === "premium" ? directory.profile("public") : undefined;
   if (shared !== undefined) return shared;
-  const known = keyed ? ["premium", "public", ...(account?.own?.slugs ?? [])] : directory.profiles.map((it) => it.profile.slug);
-  return fault("unknown_profile", "no profile has this slug", { nextAction: `use one of: ${known.join(", ")}`, details: { known_profiles: known } });
+  const known = keyed
+    ? ["premium", "public", ...(account?.own?.slugs ?? [])]
+    : directory.profiles.map((it) => it.profile.slug);
+  return fault("unknown_profile", "no profile has this slug", {
+    nextAction: `use one of: ${known.join(", ")}`,
+    details: { known_profiles: known },
+  });
 }
 
 function unknownChain(directory: ProfileRegistry, served: ServedProfile, parts: Parts): Fault {
-  const known = directory.chains.filter((it) => served.trackers.has(it.chainName)).map((it) => it.chainName);
+  const known = directory.chains
+    .filter((it) => served.trackers.has(it.chainName))
+    .map((it) => it.chainName);
   const inProfile = parts.profile === undefined ? "" : ` in profile ${served.profile.slug}`;
   return fault("unknown_chain", `no chain has this name or id${inProfile}`, {
-    nextAction: `use one of: ${known.join(", ")}; strategies are load-balanced, latency-weighted, fastest, priority`,
+    nextAction:
+      `use one of: ${known.join(", ")}; strategies are load-balanced, latency-weighted, fastest, ` +
+      "priority",
     details: { known_chains: known },
   });
 }
@@ -279,14 +354,24 @@ function unknownChain(directory: ProfileRegistry, served: ServedProfile, parts: 
 function strategyOf(...choices: readonly (string | null | undefined)[]): Strategy | Fault {
   const chosen = choices.find((it) => it !== null && it !== undefined);
   const strategy = STRATEGY_NAMES.get(chosen ?? "load-balanced");
-  return strategy ?? fault("invalid_field", "no strategy has this name", { nextAction: "use load-balanced, latency-weighted, fastest or priority" });
+  return (
+    strategy ??
+    fault("invalid_field", "no strategy has this name", {
+      nextAction: "use load-balanced, latency-weighted, fastest or priority",
+    })
+  );
 }
 
 /** A pin names a provider by id or alias. */
-function pinOf(name: string | undefined, profile: Profile, tracker: Tracker): Provider | Fault | null {
+function pinOf(
+  name: string | undefined,
+  profile: Profile,
+  tracker: Tracker,
+): Provider | Fault | null {
   if (name === undefined) return null;
   const { providers } = tracker.set;
-  const provider = providers.find((it) => it.id === name) ?? providers.find((it) => it.alias === name);
+  const provider =
+    providers.find((it) => it.id === name) ?? providers.find((it) => it.alias === name);
   if (provider !== undefined) return provider;
   const known = providers.map((it) => (profile.managed ? it.alias : it.id));
   return fault("invalid_field", `no provider of ${tracker.set.chain.chainName} has this id`, {

@@ -1,4 +1,5 @@
-// The listener of `server.metrics_listen`: serves `/metrics` with real provider ids on an address of its own, and nothing else.
+// The listener of `server.metrics_listen`: serves `/metrics` with real provider ids on an address
+// of its own, and nothing else.
 import { createServer, type Server } from "node:http";
 import { METRICS_TYPE } from "../pages/routes.ts";
 
@@ -21,13 +22,18 @@ const REQUEST_TIMEOUT_MS = 10_000;
 
 /** Starts listening; rejects where the address cannot be had. */
 export function listenForMetrics({ host, port, text }: MetricsListening): Promise<MetricsListener> {
-  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
-    request.resume();
-    const path = (request.url ?? "").split("?", 1)[0];
-    if (path !== "/metrics") return void response.writeHead(404).end("only /metrics is served here\n");
-    if (request.method !== "GET" && request.method !== "HEAD") return void response.writeHead(405, { Allow: "GET, HEAD" }).end();
-    response.writeHead(200, { "Content-Type": METRICS_TYPE }).end(text());
-  });
+  const server = createServer(
+    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
+    (request, response) => {
+      request.resume();
+      const path = (request.url ?? "").split("?", 1)[0];
+      if (path !== "/metrics")
+        return void response.writeHead(404).end("only /metrics is served here\n");
+      if (request.method !== "GET" && request.method !== "HEAD")
+        return void response.writeHead(405, { Allow: "GET, HEAD" }).end();
+      response.writeHead(200, { "Content-Type": METRICS_TYPE }).end(text());
+    },
+  );
   server.maxConnections = MAX_CONNECTIONS;
   return new Promise((resolve, reject) => {
     server.once("error", reject);

@@ -1,4 +1,5 @@
-// The HTTP server: one listener, requests sent to their room, hostile clients kept within bounds, and a drain that loses no accepted request.
+// The HTTP server: one listener, requests sent to their room, hostile clients kept within bounds,
+// and a drain that loses no accepted request.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
@@ -9,7 +10,14 @@ import type { Activity } from "../http/activity.ts";
 import { createConnectionRequests } from "../http/connection-requests.ts";
 import { isFromThisMachine } from "../http/local-caller.ts";
 import { isOperator } from "../http/operator.ts";
-import { type Headers, headersOf, refusalText, wantsHtml, writeFault, writePreflight } from "../http/respond.ts";
+import {
+  type Headers,
+  headersOf,
+  refusalText,
+  wantsHtml,
+  writeFault,
+  writePreflight,
+} from "../http/respond.ts";
 import { html } from "../pages/account/markup.ts";
 import { writePage } from "../pages/account/page.ts";
 import type { PageHandler } from "../pages/page-handler.ts";
@@ -17,7 +25,12 @@ import { createFastPathServer, type FastPathServer } from "../rpc/fast-path.ts";
 import { serveRpc } from "../rpc/node-http.ts";
 import type { RpcParts } from "../rpc/parts.ts";
 import { isRpcPath, isSocketPath } from "../rpc/target.ts";
-import { type ClientSockets, createClientSockets, isHandshake, refuseHandshake } from "../socket/client-sockets.ts";
+import {
+  type ClientSockets,
+  createClientSockets,
+  isHandshake,
+  refuseHandshake,
+} from "../socket/client-sockets.ts";
 
 /** Bounds of the server. */
 export interface ServerLimits {
@@ -90,7 +103,11 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
     if (state.draining) response.shouldKeepAlive = false;
     handle(handling, request, response);
   });
-  const refuse = (socket: Duplex, why: Fault): void => connectionRequests.refuseNext(socket, refusalText(headersOf(parts.requestId(), undefined), why));
+  const refuse = (socket: Duplex, why: Fault): void =>
+    connectionRequests.refuseNext(
+      socket,
+      refusalText(headersOf(parts.requestId(), undefined), why),
+    );
   server.on("clientError", (error: ClientError, socket) => {
     if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
     else refuse(socket, brokenAs(error.code));
@@ -119,7 +136,10 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
   });
 }
 
-/** Puts the fast path before node's own: a connection goes on to that with the first request that is not a plain RPC call. */
+/**
+ * Puts the fast path before node's own: a connection goes on to that with the first request that is
+ * not a plain RPC call.
+ */
 function leanDoorOf(parts: ServerParts, server: Server, activity: Activity): FastPathServer {
   const own = server.listeners("connection");
   const { runtime, rpc, requestId, limits } = parts;
@@ -163,19 +183,38 @@ function handle(parts: HandlerParts, request: IncomingMessage, response: ServerR
   const headers = headersOf(requestId, request.headers["x-request-id"]);
   request.on("error", () => {});
   request.resume();
-  if (!named) return writeFault(response, headers, fault("invalid_request", "the request names no host", { nextAction: "send a Host header" }));
+  if (!named)
+    return writeFault(
+      response,
+      headers,
+      fault("invalid_request", "the request names no host", { nextAction: "send a Host header" }),
+    );
   if (method === "OPTIONS") return writePreflight(response, headers);
   if (isSocketPath(url)) return writeNotASocket(request, response, headers);
-  if (isRpcPath(url)) return writeNotAllowed(response, headers, "POST, OPTIONS", fault("method_not_allowed", `${method} is not served on an RPC path`));
+  if (isRpcPath(url))
+    return writeNotAllowed(
+      response,
+      headers,
+      "POST, OPTIONS",
+      fault("method_not_allowed", `${method} is not served on an RPC path`),
+    );
   const page = parts.page(path);
   if (page === undefined) return writeNotFound(request, response, headers);
   if (method !== "GET" && method !== "HEAD")
-    return writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" }));
+    return writeNotAllowed(
+      response,
+      headers,
+      "GET, HEAD, OPTIONS",
+      fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" }),
+    );
   page(response, headers, {
     path,
     baseUrl: parts.baseUrl(request),
     known: request.headers["if-none-match"],
-    asker: { address: request.socket.remoteAddress ?? "", header: (name) => textOf(request.headers[name]) },
+    asker: {
+      address: request.socket.remoteAddress ?? "",
+      header: (name) => textOf(request.headers[name]),
+    },
     isOperator: isOperator(request, parts.operatorToken),
     isLocal: isFromThisMachine(request),
   });
@@ -185,21 +224,49 @@ function textOf(value: string | readonly string[] | undefined): string | undefin
   return typeof value === "string" ? value : undefined;
 }
 
-function writeNotFound({ method, headers: { accept } }: IncomingMessage, response: ServerResponse, headers: Headers): void {
-  if (method !== "GET" || !wantsHtml(accept)) return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
-  const lines = [html`<p class="lead">Nothing is served at this address.</p>`, html`<p><a href="/docs">Documents</a> · <a href="/dashboard">Dashboard</a></p>`];
-  writePage(response, headers, { status: 404, title: "Not found", body: html`<h1>Not found</h1>${lines}` });
+function writeNotFound(
+  { method, headers: { accept } }: IncomingMessage,
+  response: ServerResponse,
+  headers: Headers,
+): void {
+  if (method !== "GET" || !wantsHtml(accept))
+    return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+  const lines = [
+    html`<p class="lead">Nothing is served at this address.</p>`,
+    html`<p><a href="/docs">Documents</a> · <a href="/dashboard">Dashboard</a></p>`,
+  ];
+  writePage(response, headers, {
+    status: 404,
+    title: "Not found",
+    body: html`<h1>Not found</h1>${lines}`,
+  });
 }
 
-function writeNotASocket({ method }: IncomingMessage, response: ServerResponse, headers: Headers): void {
+function writeNotASocket(
+  { method }: IncomingMessage,
+  response: ServerResponse,
+  headers: Headers,
+): void {
   const nextAction = "open a WebSocket here, or POST to the same path without /ws";
   if (method !== "GET" && method !== "HEAD")
-    return writeNotAllowed(response, headers, "GET, OPTIONS", fault("method_not_allowed", `${method} is not served on a path for WebSockets`, { nextAction }));
+    return writeNotAllowed(
+      response,
+      headers,
+      "GET, OPTIONS",
+      fault("method_not_allowed", `${method} is not served on a path for WebSockets`, {
+        nextAction,
+      }),
+    );
   headers.push("Upgrade", "websocket");
   writeFault(response, headers, refuseHandshake());
 }
 
-function writeNotAllowed(response: ServerResponse, headers: Headers, allow: string, why: Fault): void {
+function writeNotAllowed(
+  response: ServerResponse,
+  headers: Headers,
+  allow: string,
+  why: Fault,
+): void {
   headers.push("Allow", allow);
   writeFault(response, headers, why);
 }
@@ -214,13 +281,23 @@ function originForm(target: string): string {
 /** What node's parser refused: bad framing, headers too long, or a client that is too slow. */
 type ClientError = Error & { readonly code?: string };
 
-const NO_TUNNELS = fault("invalid_request", "CONNECT is not served here", { nextAction: "POST to /rpc/{chain}" });
-const HANDSHAKE_BEHIND = fault("invalid_request", "a WebSocket cannot be opened behind a request that is under way", { nextAction: "open another connection" });
+const NO_TUNNELS = fault("invalid_request", "CONNECT is not served here", {
+  nextAction: "POST to /rpc/{chain}",
+});
+const HANDSHAKE_BEHIND = fault(
+  "invalid_request",
+  "a WebSocket cannot be opened behind a request that is under way",
+  { nextAction: "open another connection" },
+);
 
 function brokenAs(code: string | undefined): Fault {
   if (code === "HPE_HEADER_OVERFLOW")
-    return fault("invalid_request", "the request headers are too long", { status: 431, nextAction: "send fewer or shorter headers" });
-  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return fault("request_timeout", "the request did not arrive in time");
+    return fault("invalid_request", "the request headers are too long", {
+      status: 431,
+      nextAction: "send fewer or shorter headers",
+    });
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT")
+    return fault("request_timeout", "the request did not arrive in time");
   const nextAction = "check Content-Length and Transfer-Encoding, or use an HTTP library";
   return fault("invalid_request", "this is not a valid HTTP request", { nextAction });
 }
@@ -238,10 +315,15 @@ const GOODBYE_MS = 1_500;
 const STEP_MS = 25;
 
 /**
- * Stops accepting connections and serves what comes on those that are open, telling each client to close. Idle connections end once nothing
- * has come for a while: closing them at once would lose a request that is on its way. WebSockets are closed once nothing is under way.
+ * Stops accepting connections and serves what comes on those that are open, telling each client to
+ * close. Idle connections end once nothing has come for a while: closing them at once would lose a
+ * request that is on its way. WebSockets are closed once nothing is under way.
  */
-async function drain(parts: ServerParts, { server, lean, sockets }: Held, state: Activity): Promise<void> {
+async function drain(
+  parts: ServerParts,
+  { server, lean, sockets }: Held,
+  state: Activity,
+): Promise<void> {
   const { runtime, limits } = parts;
   if (state.draining) return;
   state.draining = true;
@@ -254,7 +336,11 @@ async function drain(parts: ServerParts, { server, lean, sockets }: Held, state:
   while (!over() && !quiet()) await step();
   state.ended = true;
   sockets.close();
-  for (const closingAtMs = runtime.now(); sockets.open > 0 && runtime.now() - closingAtMs < GOODBYE_MS; ) await step();
+  for (
+    const closingAtMs = runtime.now();
+    sockets.open > 0 && runtime.now() - closingAtMs < GOODBYE_MS;
+  )
+    await step();
   sockets.destroy();
   lean.destroyAll();
   server.closeAllConnections();

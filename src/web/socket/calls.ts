@@ -1,5 +1,6 @@
-// The requests of one caller's socket: each message through the pipeline, once or once per batch item, within what one socket may have under way.
-// Knows no frames and no connection beyond where its answers go.
+// The requests of one caller's socket: each message through the pipeline, once or once per batch
+// item, within what one socket may have under way. Knows no frames and no connection beyond where
+// its answers go.
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../core/billing/charging.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
@@ -16,7 +17,12 @@ import { type RpcBatch, refusalOfBatch, refusalWhileWaiting, runBatch } from "..
 import { NO_ROOM_FOR_REQUEST } from "../rpc/limits.ts";
 import { createPacer } from "../rpc/pacer.ts";
 import type { RpcParts } from "../rpc/parts.ts";
-import { type DeliveryCallback, evidenceOfReply, type Reply, runPipeline } from "../rpc/pipeline.ts";
+import {
+  type DeliveryCallback,
+  evidenceOfReply,
+  type Reply,
+  runPipeline,
+} from "../rpc/pipeline.ts";
 import { renderReply } from "../rpc/render-reply.ts";
 import { streamCaller } from "../rpc/stream-caller.ts";
 import type { Target } from "../rpc/target.ts";
@@ -35,8 +41,8 @@ export interface CallParts {
 /** Where the answers go. */
 export interface ClientConnection extends NotificationSink {
   /**
-   * Sends one message; false = the connection does not take it any more. `settle` hears once what became of it: true = the connection has taken all of
-   * it, or its caller left before that.
+   * Sends one message; false = the connection does not take it any more. `settle` hears once what
+   * became of it: true = the connection has taken all of it, or its caller left before that.
    */
   send(pieces: readonly Buffer[], settle?: DeliveryCallback): boolean;
 }
@@ -84,15 +90,19 @@ export class SocketCalls {
     this.#arrival = arrival;
     this.#address = arrival.address;
     this.#revision = parts.rpc.resolver.revision;
-    this.#subscriptionMethods = new ClientSubscriptions(parts, outlet, () => streamCaller(arrival.caller, arrival.keyContext !== null, parts.rpc.limits));
+    this.#subscriptionMethods = new ClientSubscriptions(parts, outlet, () =>
+      streamCaller(arrival.caller, arrival.keyContext !== null, parts.rpc.limits),
+    );
   }
 
   /** Serves one message. */
   serve(bytes: Buffer, binary: boolean): void {
     if (this.#over) return;
     try {
-      // Clients send JSON in binary messages too. Text is known to be UTF-8: `ws` closes a socket whose text is not.
-      if (binary && !isUtf8(bytes)) this.#tell("null", fault("parse_error", "the binary message is not UTF-8 text"));
+      // Clients send JSON in binary messages too. Text is known to be UTF-8: `ws` closes a socket
+      // whose text is not.
+      if (binary && !isUtf8(bytes))
+        this.#tell("null", fault("parse_error", "the binary message is not UTF-8 text"));
       else if (isJson(bytes)) this.#serve(bytes, skipSpace(bytes, 0, bytes.length));
       else this.#tell("null", fault("parse_error", "the message is not valid JSON"));
     } catch (error) {
@@ -142,9 +152,13 @@ export class SocketCalls {
   /** The address of the socket as the profiles stand now. */
   #refreshed(): Target | Fault {
     const { resolver } = this.#parts.rpc;
-    if (this.#revision === resolver.revision && this.#address.kind === "address") return this.#address;
+    if (this.#revision === resolver.revision && this.#address.kind === "address")
+      return this.#address;
     this.#revision = resolver.revision;
-    this.#address = resolver.resolve(this.#arrival.address.input, this.#arrival.keyContext?.payer ?? null);
+    this.#address = resolver.resolve(
+      this.#arrival.address.input,
+      this.#arrival.keyContext?.payer ?? null,
+    );
     if (this.#address.kind === "fault") this.#prepare(this.#address);
     return this.#address;
   }
@@ -153,17 +167,31 @@ export class SocketCalls {
   #prepare({ code, details }: Fault): void {
     const { keyContext } = this.#arrival;
     const profile = details["profile"];
-    if (code === "not_prepared" && keyContext !== null && typeof profile === "string") this.#parts.rpc.admission?.prepare(keyContext, profile, () => {});
+    if (code === "not_prepared" && keyContext !== null && typeof profile === "string")
+      this.#parts.rpc.admission?.prepare(keyContext, profile, () => {});
   }
 
   /** Why a message of this size is more than may be under way; null = it is not. */
   #beyond(bytes: number): Fault | null {
     const { activity, rpc } = this.#parts;
     const { limits } = rpc;
-    if (activity.draining) return fault("unavailable", "the service is stopping", { nextAction: "open another connection" });
+    if (activity.draining)
+      return fault("unavailable", "the service is stopping", {
+        nextAction: "open another connection",
+      });
     if ((this.#underWay?.size ?? 0) >= limits.maxSocketRequests)
-      return fault("rate_limit_exceeded", `${limits.maxSocketRequests} requests are in flight on this connection`, WAIT);
-    return this.#bytes + bytes > limits.maxSocketBytes ? fault("rate_limit_exceeded", "too many request bytes are in flight on this connection", WAIT) : null;
+      return fault(
+        "rate_limit_exceeded",
+        `${limits.maxSocketRequests} requests are in flight on this connection`,
+        WAIT,
+      );
+    return this.#bytes + bytes > limits.maxSocketBytes
+      ? fault(
+          "rate_limit_exceeded",
+          "too many request bytes are in flight on this connection",
+          WAIT,
+        )
+      : null;
   }
 
   /** Answers with the request's id; a batch is refused as one. */
@@ -174,7 +202,9 @@ export class SocketCalls {
 
   #tell(id: string, why: Fault): void {
     this.#parts.rpc.observer.refused(why.code);
-    this.#outlet.send([renderFault(this.#arrival.address.old === null ? why : withErrorType(why), id)]);
+    this.#outlet.send([
+      renderFault(this.#arrival.address.old === null ? why : withErrorType(why), id),
+    ]);
   }
 
   #replied(call: UnderWay, reply: Reply): void {
@@ -190,7 +220,10 @@ export class SocketCalls {
     this.#end(call);
     const { id, address, written } = reply;
     if (id === null) return written?.(false);
-    const meta = reply.notify || address.meta === "body" ? evidenceOfReply(reply, this.#parts.rpc.runtime.now()) : null;
+    const meta =
+      reply.notify || address.meta === "body"
+        ? evidenceOfReply(reply, this.#parts.rpc.runtime.now())
+        : null;
     const isSent = this.#outlet.send(renderReply(reply, address.meta === "body" ? meta : null));
     if (reply.notify && meta !== null) this.#outlet.send([metaNotification(id, meta)]);
     written?.(isSent && !this.#over);
@@ -200,7 +233,8 @@ export class SocketCalls {
     const { rpc, requestId } = this.#parts;
     const { limits } = rpc;
     const spans = elements(bytes, start, bytes.length, limits.maxBatchItems + 1);
-    const why = refusalOfBatch(spans.length, limits) ?? refusalWhileWaiting(rpc, this.#arrival.keyContext);
+    const why =
+      refusalOfBatch(spans.length, limits) ?? refusalWhileWaiting(rpc, this.#arrival.keyContext);
     if (why !== null) return this.#tell("null", why);
     const call = this.#begin(bytes.length);
     if (call === null) return this.#tell("null", NO_ROOM_FOR_REQUEST);
@@ -220,7 +254,9 @@ export class SocketCalls {
       heard: (reply, shown) => this.#follow(followers, reply, shown),
       abandoned: null,
     };
-    const cancel = runBatch(rpc, batch, (body, settle) => this.#answered(call, { body, settle }, followers));
+    const cancel = runBatch(rpc, batch, (body, settle) =>
+      this.#answered(call, { body, settle }, followers),
+    );
     if (call.over) return;
     call.cancel = (why) => {
       cancel(why);
@@ -254,7 +290,8 @@ export class SocketCalls {
   #begin(bytes: number): UnderWay | null {
     const { budget } = this.#parts.rpc;
     const requestOf = bytes > SHORT_REQUEST_BYTES ? this.#arrival.caller.key : null;
-    if (!(requestOf === null ? budget.takeForAll(bytes) : budget.take(requestOf, bytes))) return null;
+    if (!(requestOf === null ? budget.takeForAll(bytes) : budget.take(requestOf, bytes)))
+      return null;
     const call: UnderWay = {
       cancel: null,
       bytes,

@@ -1,5 +1,5 @@
-// One caller's WebSocket as a connection: messages in, frames out straight to the connection, how much may wait on either side, signs of life, and
-// its end. Knows nothing of what the messages say.
+// One caller's WebSocket as a connection: messages in, frames out straight to the connection, how
+// much may wait on either side, signs of life, and its end. Knows nothing of what the messages say.
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
 import type { Interruption } from "../../core/billing/charging.ts";
@@ -33,7 +33,10 @@ const MUCH_UNSENT_BYTES = 65_536;
 /** Head and mask of a caller's control frame. */
 const CONTROL_BYTES = 6;
 const MISSED_PONGS = 2;
-/** A client that was too slow may take this long without reading until it is cut off, others a second; nobody longer than half a minute in all. */
+/**
+ * A client that was too slow may take this long without reading until it is cut off, others a
+ * second; nobody longer than half a minute in all.
+ */
 const SLOW_CODE = 1013;
 const SLOW_PATIENCE_MS = 5_000;
 const LOOK_MS = 1_000;
@@ -65,7 +68,10 @@ export class ClientSocket implements ClientConnection {
   readonly #unseat: (() => void) | null;
   /** Bytes received of a message that is not whole yet. */
   #partial = 0;
-  /** What of that counts in the shared budget, and in whose share: a key may come to another account meanwhile. */
+  /**
+   * What of that counts in the shared budget, and in whose share: a key may come to another account
+   * meanwhile.
+   */
   #partialHeld = 0;
   #partialOf = "";
   /** What counts there of what waits to be sent. */
@@ -89,7 +95,11 @@ export class ClientSocket implements ClientConnection {
     this.#calls = new SocketCalls(parts, this, arrival);
     const { keyContext } = arrival;
     this.#unseat =
-      keyContext === null ? null : (parts.rpc.admission?.seat(keyContext, arrival.address.named, (reason) => this.close(END_CODE, reason)) ?? null);
+      keyContext === null
+        ? null
+        : (parts.rpc.admission?.seat(keyContext, arrival.address.named, (reason) =>
+            this.close(END_CODE, reason),
+          ) ?? null);
     parts.rpc.observer.socketOpened();
     ws.on("message", (data: Buffer, binary: boolean) => this.#message(data, binary));
     ws.on("ping", (data: Buffer) => this.#ping(data));
@@ -106,7 +116,11 @@ export class ClientSocket implements ClientConnection {
       settle?.(!this.#isCut);
       return false;
     }
-    writeText(this.#socket, pieces, settle === undefined ? undefined : (error) => settle(!error || !this.#isCut));
+    writeText(
+      this.#socket,
+      pieces,
+      settle === undefined ? undefined : (error) => settle(!error || !this.#isCut),
+    );
     this.#settle();
     return true;
   }
@@ -118,11 +132,15 @@ export class ClientSocket implements ClientConnection {
     return true;
   }
 
-  /** To be called at every ping time: asks for a sign of life, or ends it when the last two stayed away. */
+  /**
+   * To be called at every ping time: asks for a sign of life, or ends it when the last two stayed
+   * away.
+   */
   beat(): void {
     if (this.#over) return;
     const waiting = this.#socket.writableLength;
-    // While nothing is read its pongs cannot be seen: that it goes on taking what waits is its sign of life.
+    // While nothing is read its pongs cannot be seen: that it goes on taking what waits is its sign
+    // of life.
     if (this.#paused && waiting < this.#waitingAtPing) this.#missedPongs = 0;
     this.#waitingAtPing = waiting;
     if (this.#missedPongs >= MISSED_PONGS) return this.close(1002, "no pong came");
@@ -130,15 +148,27 @@ export class ClientSocket implements ClientConnection {
     if (this.#ws.readyState === WebSocket.OPEN) this.#socket.write(PING, "latin1");
   }
 
-  /** Ends everything under way and says why. A client that does not answer is cut off, but not while it still reads what comes before the reason. */
-  close(code: number, reason: string, why: Interruption = OUR_FAULT.has(code) ? "cut" : "left"): void {
+  /**
+   * Ends everything under way and says why. A client that does not answer is cut off, but not while
+   * it still reads what comes before the reason.
+   */
+  close(
+    code: number,
+    reason: string,
+    why: Interruption = OUR_FAULT.has(code) ? "cut" : "left",
+  ): void {
     if (this.#over) return;
     this.#code = code;
     this.#release(why);
     if (this.#ws.readyState !== WebSocket.OPEN) return this.#ws.terminate();
     this.#ws.close(code, reason);
     this.#ws.resume();
-    this.#cutLater({ patienceMs: code === SLOW_CODE ? SLOW_PATIENCE_MS : LOOK_MS, waiting: this.#socket.writableLength, silentMs: 0, totalMs: 0 });
+    this.#cutLater({
+      patienceMs: code === SLOW_CODE ? SLOW_PATIENCE_MS : LOOK_MS,
+      waiting: this.#socket.writableLength,
+      silentMs: 0,
+      totalMs: 0,
+    });
   }
 
   #cutLater({ patienceMs, waiting, silentMs, totalMs }: Farewell): void {
@@ -148,7 +178,13 @@ export class ClientSocket implements ClientConnection {
       // Once all is out it had at least a second to answer.
       const enough = left === 0 ? waiting === 0 : quietMs >= patienceMs;
       if (enough || totalMs + LOOK_MS >= LONGEST_FAREWELL_MS) this.#ws.terminate();
-      else this.#cutLater({ patienceMs, waiting: left, silentMs: quietMs, totalMs: totalMs + LOOK_MS });
+      else
+        this.#cutLater({
+          patienceMs,
+          waiting: left,
+          silentMs: quietMs,
+          totalMs: totalMs + LOOK_MS,
+        });
     });
   }
 
@@ -207,7 +243,8 @@ export class ClientSocket implements ClientConnection {
     budget.used += queued - this.#queueHeld;
     const more = queued > this.#queueHeld;
     this.#queueHeld = queued;
-    if (more && budget.used > limits.maxInFlightBytes) return this.close(1013, "too slow, and too many bytes are in flight", "cut");
+    if (more && budget.used > limits.maxInFlightBytes)
+      return this.close(1013, "too slow, and too many bytes are in flight", "cut");
     if (queued <= UNSENT_BYTES || this.#paused) return;
     this.#paused = true;
     this.#ws.pause();

@@ -1,5 +1,5 @@
-// WebSockets of callers: the handshake, or its refusal as an HTTP answer; the set of open sockets and the one sweep that asks them all for signs of
-// life. Knows nothing of what is said on them.
+// WebSockets of callers: the handshake, or its refusal as an HTTP answer; the set of open sockets
+// and the one sweep that asks them all for signs of life. Knows nothing of what is said on them.
 import type { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -26,10 +26,18 @@ export interface ClientSockets {
   destroy(): void;
 }
 
-/** True for a request that a WebSocket begins with; others that ask for an upgrade are ordinary requests. */
+/**
+ * True for a request that a WebSocket begins with; others that ask for an upgrade are ordinary
+ * requests.
+ */
 export function isHandshake(request: IncomingMessage): boolean {
   const { method, headers, httpVersion } = request;
-  return method === "GET" && httpVersion === "1.1" && headers.upgrade?.toLowerCase() === "websocket" && isSocketPath(request.url ?? "");
+  return (
+    method === "GET" &&
+    httpVersion === "1.1" &&
+    headers.upgrade?.toLowerCase() === "websocket" &&
+    isSocketPath(request.url ?? "")
+  );
 }
 
 /** The refusal of an ordinary request on a path for WebSockets. */
@@ -50,9 +58,12 @@ export function createClientSockets(calls: CallParts): ClientSockets {
     const options = { ...OPTIONS, maxPayload: rpc.limits.maxBodyBytes };
     const it = new WebSocketServer(options);
     it.on("headers", (lines) => {
-      for (let i = 0; i < answering.length; i += 2) lines.push(`${answering[i]}: ${answering[i + 1]}`);
+      for (let i = 0; i < answering.length; i += 2)
+        lines.push(`${answering[i]}: ${answering[i + 1]}`);
     });
-    it.on("wsClientError", (error, socket) => refuse(socket, [...answering, "Sec-WebSocket-Version", "13"], broken(error)));
+    it.on("wsClientError", (error, socket) =>
+      refuse(socket, [...answering, "Sec-WebSocket-Version", "13"], broken(error)),
+    );
     return it;
   }
 
@@ -67,7 +78,9 @@ export function createClientSockets(calls: CallParts): ClientSockets {
   function greet({ request, socket, head, headers }: Handshake, arrival: Authenticated): void {
     answering = headers;
     if (server.options.maxPayload !== rpc.limits.maxBodyBytes) server = createServer();
-    server.handleUpgrade(request, socket, head, (ws) => rounds.add((left) => new ClientSocket(parts, { ws, socket, arrival, left })));
+    server.handleUpgrade(request, socket, head, (ws) =>
+      rounds.add((left) => new ClientSocket(parts, { ws, socket, arrival, left })),
+    );
   }
 
   return {
@@ -76,7 +89,8 @@ export function createClientSockets(calls: CallParts): ClientSockets {
       if (!(socket instanceof Socket)) return void socket.destroy();
       const why = notNow(parts, request);
       if (why !== null) return refuse(socket, headers, why);
-      // A key may have to be looked up first. Until then nobody else listens to what becomes of the connection.
+      // A key may have to be looked up first. Until then nobody else listens to what becomes of the
+      // connection.
       const gone = (): void => stop?.();
       socket.on("error", gone).on("close", gone);
       const letter = letterOf(request);
@@ -85,7 +99,8 @@ export function createClientSockets(calls: CallParts): ClientSockets {
         const refusal = it.kind === "fault" ? it : (notNow(parts, request) ?? refusalOf(parts, it));
         const old = isLegacy(it.kind === "arrival" ? it.address : null, letter);
         if (old) rpc.legacyForms.announce(headers);
-        if (refusal !== null) return refuse(socket, headers, old ? withErrorType(refusal) : refusal);
+        if (refusal !== null)
+          return refuse(socket, headers, old ? withErrorType(refusal) : refusal);
         if (it.kind === "arrival") greet({ request, socket, head, headers }, it);
       });
     },
@@ -124,27 +139,45 @@ function letterOf(request: IncomingMessage): RequestInfo {
     const value = request.headers[name];
     return typeof value === "string" ? value : undefined;
   };
-  return { url, header, address: request.socket.remoteAddress ?? "", credential: credentialOf(url, { header }) };
+  return {
+    url,
+    header,
+    address: request.socket.remoteAddress ?? "",
+    credential: credentialOf(url, { header }),
+  };
 }
 
 /** Why no handshake can be done, whoever it is; null = it can. */
 function notNow({ activity }: ClientSocketParts, request: IncomingMessage): Fault | null {
   if (!isHandshake(request)) return refuseHandshake();
-  if (request.headers.host === undefined) return fault("invalid_request", "the request names no host", { nextAction: "send a Host header" });
+  if (request.headers.host === undefined)
+    return fault("invalid_request", "the request names no host", {
+      nextAction: "send a Host header",
+    });
   return activity.draining ? fault("unavailable", "the service is stopping") : null;
 }
 
 /** Why this caller gets no socket here; null = it does. */
-function refusalOf({ rpc }: ClientSocketParts, { address, keyContext }: Authenticated): Fault | null {
+function refusalOf(
+  { rpc }: ClientSocketParts,
+  { address, keyContext }: Authenticated,
+): Fault | null {
   const nextAction = 'use include_meta=body, or send "svc_meta":"notify" in a request';
-  if (address.payPerCall) return fault("not_found", "calls are paid for one by one over HTTP only", { nextAction: "POST to the same path without /ws" });
-  if (address.meta === "headers") return fault("invalid_field", "messages of a WebSocket have no headers", { nextAction });
-  const refusal = keyContext === null ? null : (rpc.admission?.refusal(keyContext, address.named) ?? null);
+  if (address.payPerCall)
+    return fault("not_found", "calls are paid for one by one over HTTP only", {
+      nextAction: "POST to the same path without /ws",
+    });
+  if (address.meta === "headers")
+    return fault("invalid_field", "messages of a WebSocket have no headers", { nextAction });
+  const refusal =
+    keyContext === null ? null : (rpc.admission?.refusal(keyContext, address.named) ?? null);
   return refusal ?? (address.old === null ? null : rpc.legacyForms.used(address.old));
 }
 
 function broken({ message }: Error): Fault {
-  return fault("invalid_request", message, { nextAction: "use a WebSocket library that speaks RFC 6455 (version 13)" });
+  return fault("invalid_request", message, {
+    nextAction: "use a WebSocket library that speaks RFC 6455 (version 13)",
+  });
 }
 
 /** Open sockets, parted so that each moment pings a few of them. */

@@ -1,5 +1,5 @@
-// The subscriptions of one caller's socket: subscribing, unsubscribing, ids of our own, and no event before its acknowledgement. Knows no frames
-// and no providers.
+// The subscriptions of one caller's socket: subscribing, unsubscribing, ids of our own, and no
+// event before its acknowledgement. Knows no frames and no providers.
 import type { Interruption } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { profileId } from "../../core/provider/profile.ts";
@@ -70,10 +70,30 @@ export class ClientSubscriptions implements SubscriptionMethods {
     const id = newId(runtime, this.#openSockets);
     const { address, method } = request;
     const { profile, tracker, strategy, pin } = address;
-    const place = { id, kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind), series: address.series, line: this.#line, meter: meterOf(rpc.admission, request) };
-    const seat = new Seat({ ...place, maxHeldBytes: limits.maxSocketQueueBytes, left: () => this.#openSockets?.delete(id) }, done);
+    const place = {
+      id,
+      kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind),
+      series: address.series,
+      line: this.#line,
+      meter: meterOf(rpc.admission, request),
+    };
+    const seat = new Seat(
+      {
+        ...place,
+        maxHeldBytes: limits.maxSocketQueueBytes,
+        left: () => this.#openSockets?.delete(id),
+      },
+      done,
+    );
     this.#openSockets.set(id, seat);
-    const wanted = { profile: profileId(profile), tracker, subscription, strategy, pin, caller: this.#caller() };
+    const wanted = {
+      profile: profileId(profile),
+      tracker,
+      subscription,
+      strategy,
+      pin,
+      caller: this.#caller(),
+    };
     const leave = subscriptions.open({ ...wanted, deadlineMs: rpc.deadlineMs(method) }, seat);
     return seat.keep(leave) ? () => seat.leave() : null;
   }
@@ -82,7 +102,10 @@ export class ClientSubscriptions implements SubscriptionMethods {
     const params = paramsOf(request);
     const id: unknown = Array.isArray(params) ? params[0] : undefined;
     const seat = typeof id === "string" ? this.#openSockets?.get(id) : undefined;
-    if (seat === undefined) return refused(fault("subscription_not_found", "no subscription of this connection has this id"));
+    if (seat === undefined)
+      return refused(
+        fault("subscription_not_found", "no subscription of this connection has this id"),
+      );
     seat.leave();
     return { outcome: resultOf("true"), route: null, written: null, source: "local" };
   }
@@ -90,14 +113,26 @@ export class ClientSubscriptions implements SubscriptionMethods {
 
 /** Charges notifications to who subscribed; null = nobody pays. */
 function meterOf(admission: Admission | null, { grant }: SubscriptionCall): Meter | null {
-  return admission === null || grant === null ? null : (notifications) => admission.meter(grant, notifications);
+  return admission === null || grant === null
+    ? null
+    : (notifications) => admission.meter(grant, notifications);
 }
 
 function refusal(request: SubscriptionCall, invalid: string | null, full: boolean): Fault | null {
-  if (!request.answered) return fault("invalid_request", "eth_subscribe without an id has no answer to bring the subscription in");
-  if (invalid !== null) return fault("invalid_field", invalid, { status: 200, nextAction: `subscribe to one of: ${SUBSCRIPTION_KINDS.join(", ")}` });
+  if (!request.answered)
+    return fault(
+      "invalid_request",
+      "eth_subscribe without an id has no answer to bring the subscription in",
+    );
+  if (invalid !== null)
+    return fault("invalid_field", invalid, {
+      status: 200,
+      nextAction: `subscribe to one of: ${SUBSCRIPTION_KINDS.join(", ")}`,
+    });
   return full
-    ? fault("rate_limit_exceeded", "this connection has as many subscriptions as it may", { nextAction: "unsubscribe, or open another connection" })
+    ? fault("rate_limit_exceeded", "this connection has as many subscriptions as it may", {
+        nextAction: "unsubscribe, or open another connection",
+      })
     : null;
 }
 
@@ -118,7 +153,10 @@ interface SeatParts {
 /** One subscription of one caller. Lives long: keeps nothing of the request that began it. */
 class Seat implements Subscriber {
   readonly #parts: SeatParts;
-  /** `opening`: not real yet. `held`: real, and its acknowledgement has yet to be written. `open`: events flow. */
+  /**
+   * `opening`: not real yet. `held`: real, and its acknowledgement has yet to be written. `open`:
+   * events flow.
+   */
   #state: "opening" | "held" | "open" | "over" = "opening";
   #held: (readonly Buffer[])[] = [];
   #heldBytes = 0;
@@ -130,7 +168,10 @@ class Seat implements Subscriber {
     this.#done = done;
   }
 
-  /** Takes the way to leave. Returns false when all was decided at once, so that there is nothing to cancel. */
+  /**
+   * Takes the way to leave. Returns false when all was decided at once, so that there is nothing to
+   * cancel.
+   */
   keep(leave: () => void): boolean {
     if (this.#state === "over") leave();
     else this.#leave = leave;
@@ -151,14 +192,20 @@ class Seat implements Subscriber {
     if (this.#state !== "opening") return;
     this.#state = "held";
     const source = route === null ? "shared" : "provider";
-    this.#answer({ outcome: resultOf(`"${this.#parts.id}"`), route, written: (shown) => this.#written(shown), source });
+    this.#answer({
+      outcome: resultOf(`"${this.#parts.id}"`),
+      route,
+      written: (shown) => this.#written(shown),
+      source,
+    });
   }
 
   refused(outcome: Outcome, route: RoutedCall | null): void {
     if (this.#state !== "opening") return;
     this.#state = "over";
     this.#parts.left();
-    const source = outcome.kind === "fault" || route === null || route.answeredBy === null ? "none" : "provider";
+    const source =
+      outcome.kind === "fault" || route === null || route.answeredBy === null ? "none" : "provider";
     this.#answer({ outcome, route, written: null, source });
   }
 
@@ -171,7 +218,11 @@ class Seat implements Subscriber {
   }
 
   ended(): void {
-    if (this.#state !== "over") this.#parts.line.close(1011, "subscription recovery exceeded its bounds; reconnect and resubscribe");
+    if (this.#state !== "over")
+      this.#parts.line.close(
+        1011,
+        "subscription recovery exceeded its bounds; reconnect and resubscribe",
+      );
   }
 
   #answer(answer: MethodAnswer): void {
@@ -194,8 +245,10 @@ class Seat implements Subscriber {
     const { id, kind, line, series, meter } = this.#parts;
     const why = meter === null ? null : meter(results.length);
     if (why === "balance_exhausted") return line.close(1008, why);
-    if (why === "unavailable") return line.close(1013, "the balance cannot be read; try again later", "cut");
-    if (line.notify(id, results)) series.notifications[kind] = (series.notifications[kind] ?? 0) + results.length;
+    if (why === "unavailable")
+      return line.close(1013, "the balance cannot be read; try again later", "cut");
+    if (line.notify(id, results))
+      series.notifications[kind] = (series.notifications[kind] ?? 0) + results.length;
   }
 }
 

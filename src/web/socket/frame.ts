@@ -1,4 +1,5 @@
-// WebSocket text frames as a server writes them: unmasked, one per message, straight to the connection. Knows nothing of what they say.
+// WebSocket text frames as a server writes them: unmasked, one per message, straight to the
+// connection. Knows nothing of what they say.
 import type { Socket } from "node:net";
 
 /** The head of a text frame with a payload of this size, as Latin-1 text. */
@@ -8,8 +9,15 @@ export function textFrameHead(sizeBytes: number): string {
   return `\x81\x7f${bigEndian(sizeBytes, 8)}`;
 }
 
-/** Writes one message from its pieces: short ones in one write, the pieces of long ones uncopied. `written` hears whether the connection has taken all of it. */
-export function writeText(socket: Socket, pieces: readonly Buffer[], written?: (error?: Error | null) => void): void {
+/**
+ * Writes one message from its pieces: short ones in one write, the pieces of long ones uncopied.
+ * `written` hears whether the connection has taken all of it.
+ */
+export function writeText(
+  socket: Socket,
+  pieces: readonly Buffer[],
+  written?: (error?: Error | null) => void,
+): void {
   let size = 0;
   for (const piece of pieces) size += piece.length;
   let text = textFrameHead(size);
@@ -29,6 +37,7 @@ const ONE_WRITE_BYTES = 16_384;
 
 function bigEndian(value: number, bytes: number): string {
   let text = "";
-  for (let i = bytes - 1; i >= 0; i--) text += String.fromCharCode(Math.floor(value / 256 ** i) % 256);
+  for (let i = bytes - 1; i >= 0; i--)
+    text += String.fromCharCode(Math.floor(value / 256 ** i) % 256);
   return text;
 }

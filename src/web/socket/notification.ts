@@ -1,5 +1,6 @@
-// Messages that answer no request: events of subscriptions, and evidence that was asked for. Events are printed once for all subscribers and
-// written to each with its id put in. Knows nothing of who subscribes or why.
+// Messages that answer no request: events of subscriptions, and evidence that was asked for. Events
+// are printed once for all subscribers and written to each with its id put in. Knows nothing of who
+// subscribes or why.
 import type { Socket } from "node:net";
 import type { Evidence } from "../../core/routing/evidence.ts";
 import { textFrameHead } from "./frame.ts";
@@ -22,7 +23,8 @@ export function createFrameEncoder(): FrameEncoder {
       if (sheet === null) return writeEach(socket, id, results);
       if (sheet.lent) sheet = { ...sheet, bytes: Buffer.from(sheet.bytes), lent: false };
       const { bytes } = sheet;
-      for (const offset of sheet.idOffsets) bytes.write(id, offset, SUBSCRIPTION_ID_CHARS, "latin1");
+      for (const offset of sheet.idOffsets)
+        bytes.write(id, offset, SUBSCRIPTION_ID_CHARS, "latin1");
       socket.write(bytes);
       sheet.lent = socket.writableLength > 0;
     },
@@ -31,7 +33,9 @@ export function createFrameEncoder(): FrameEncoder {
 
 /** The evidence of the request with this id, in a message of its own. */
 export function metaNotification(id: string, meta: Evidence): Buffer {
-  return Buffer.from(`{"jsonrpc":"2.0","method":"svc_meta","params":{"id":${id},${JSON.stringify(meta).slice(1)}}`);
+  return Buffer.from(
+    `{"jsonrpc":"2.0","method":"svc_meta","params":{"id":${id},${JSON.stringify(meta).slice(1)}}`,
+  );
 }
 
 /** The frames of some results one behind the other, for any subscriber. */
@@ -43,7 +47,9 @@ interface Sheet {
   lent: boolean;
 }
 
-/** More than this is not printed but written piece by piece, so that slow readers share the results. */
+/**
+ * More than this is not printed but written piece by piece, so that slow readers share the results.
+ */
 const LONGEST_SHEET_BYTES = 262_144;
 const BEFORE_ID = '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"';
 const BEFORE_RESULT = '","result":';
@@ -52,7 +58,10 @@ const AROUND_BYTES = BEFORE_ID.length + SUBSCRIPTION_ID_CHARS + BEFORE_RESULT.le
 
 function print(results: readonly Buffer[]): Sheet | null {
   const heads = results.map((it) => textFrameHead(AROUND_BYTES + it.length));
-  const size = results.reduce((sum, it, i) => sum + (heads[i]?.length ?? 0) + AROUND_BYTES + it.length, 0);
+  const size = results.reduce(
+    (sum, it, i) => sum + (heads[i]?.length ?? 0) + AROUND_BYTES + it.length,
+    0,
+  );
   if (size > LONGEST_SHEET_BYTES) return null;
   const bytes = Buffer.allocUnsafeSlow(size);
   const idOffsets: number[] = [];
@@ -71,7 +80,10 @@ function print(results: readonly Buffer[]): Sheet | null {
 function writeEach(socket: Socket, id: string, results: readonly Buffer[]): void {
   socket.cork();
   for (const result of results) {
-    socket.write(textFrameHead(AROUND_BYTES + result.length) + BEFORE_ID + id + BEFORE_RESULT, "latin1");
+    socket.write(
+      textFrameHead(AROUND_BYTES + result.length) + BEFORE_ID + id + BEFORE_RESULT,
+      "latin1",
+    );
     socket.write(result);
     socket.write(END, "latin1");
   }

@@ -1,22 +1,44 @@
 // How a key is served: the specification's order of payment, and what a caller is told of it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { customServiceTiers, lapsedServiceTiers, serviceTiersOf } from "../../../src/core/billing/access.ts";
+import {
+  customServiceTiers,
+  lapsedServiceTiers,
+  serviceTiersOf,
+} from "../../../src/core/billing/access.ts";
 
-test("premium is paid from the balance, then in grace, then from the free allowance, the latter two on public providers", () => {
-  assert.deepEqual(
-    serviceTiersOf("premium").map((it) => [it.means, it.access, it.fallback, it.profile, it.bucket.name, it.bucket.size]),
-    [
-      ["balance", "premium", null, "premium", "managed", "managed"],
-      ["payment", "public", "payment", "public", "managed", "reduced"],
-      ["free", "public", "free", "public", "managed", "reduced"],
-    ],
-  );
-});
+test(
+  "premium is paid from the balance, then in grace, then from the free allowance, the latter " +
+    "two on public providers",
+  () => {
+    assert.deepEqual(
+      serviceTiersOf("premium").map((it) => [
+        it.means,
+        it.access,
+        it.fallback,
+        it.profile,
+        it.bucket.name,
+        it.bucket.size,
+      ]),
+      [
+        ["balance", "premium", null, "premium", "managed", "managed"],
+        ["payment", "public", "payment", "public", "managed", "reduced"],
+        ["free", "public", "free", "public", "managed", "reduced"],
+      ],
+    );
+  },
+);
 
 test("who asks for public uses what is free first, and is not told of a fallback", () => {
   assert.deepEqual(
-    serviceTiersOf("public").map((it) => [it.means, it.access, it.fallback, it.profile, it.bucket.name, it.bucket.size]),
+    serviceTiersOf("public").map((it) => [
+      it.means,
+      it.access,
+      it.fallback,
+      it.profile,
+      it.bucket.name,
+      it.bucket.size,
+    ]),
     [
       ["free", "public", null, "public", "public", "public"],
       ["balance", "public", null, "public", "public", "public"],
@@ -25,17 +47,28 @@ test("who asks for public uses what is free first, and is not told of a fallback
   );
 });
 
-test("a Custom profile is served by its access only; one that rests, as premium is, which is told as a fallback of the profile", () => {
-  assert.deepEqual(
-    customServiceTiers("mine").map((it) => [it.means, it.access, it.fallback, it.profile, it.bucket.name, it.bucket.size]),
-    [["custom", "custom", null, "mine", "mine", "custom"]],
-  );
-  assert.deepEqual(
-    lapsedServiceTiers().map((it) => [it.means, it.access, it.fallback, it.profile]),
-    [
-      ["balance", "premium", "profile", "premium"],
-      ["payment", "public", "payment", "public"],
-      ["free", "public", "free", "public"],
-    ],
-  );
-});
+test(
+  "a Custom profile is served by its access only; one that rests, as premium is, which is told " +
+    "as a fallback of the profile",
+  () => {
+    assert.deepEqual(
+      customServiceTiers("mine").map((it) => [
+        it.means,
+        it.access,
+        it.fallback,
+        it.profile,
+        it.bucket.name,
+        it.bucket.size,
+      ]),
+      [["custom", "custom", null, "mine", "mine", "custom"]],
+    );
+    assert.deepEqual(
+      lapsedServiceTiers().map((it) => [it.means, it.access, it.fallback, it.profile]),
+      [
+        ["balance", "premium", "profile", "premium"],
+        ["payment", "public", "payment", "public"],
+        ["free", "public", "free", "public"],
+      ],
+    );
+  },
+);

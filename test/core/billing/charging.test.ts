@@ -10,13 +10,23 @@ test("an answer is charged wherever a provider had a part in it", () => {
   assert.deepEqual(sources.map(isCharged), [true, true, false, false]);
 });
 
-test("a call that its caller left is charged if anything was sent, a read only while its provider had not timed out", () => {
-  for (const method of [...METHODS, methodOf("no_such_method")]) {
-    const of = (sent: boolean, countedAsTimeout: boolean): boolean => isAbandonedCharged(method, "left", { sent, countedAsTimeout });
-    assert.deepEqual([of(false, false), of(false, true), of(true, false), of(true, true)], [false, false, true, !method.replaySafe], method.name);
-  }
-});
+test(
+  "a call that its caller left is charged if anything was sent, a read only while its provider " +
+    "had not timed out",
+  () => {
+    for (const method of [...METHODS, methodOf("no_such_method")]) {
+      const of = (sent: boolean, countedAsTimeout: boolean): boolean =>
+        isAbandonedCharged(method, "left", { sent, countedAsTimeout });
+      assert.deepEqual(
+        [of(false, false), of(false, true), of(true, false), of(true, true)],
+        [false, false, true, !method.replaySafe],
+        method.name,
+      );
+    }
+  },
+);
 
 test("a call that the service gave up is never charged", () => {
-  for (const method of METHODS) assert.equal(isAbandonedCharged(method, "cut", { sent: true, countedAsTimeout: false }), false);
+  for (const method of METHODS)
+    assert.equal(isAbandonedCharged(method, "cut", { sent: true, countedAsTimeout: false }), false);
 });

@@ -1,4 +1,5 @@
-// Rate limits: never more than the burst and the rate let through, never less, whatever the order and the clock.
+// Rate limits: never more than the burst and the rate let through, never less, whatever the order
+// and the clock.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -24,27 +25,38 @@ test("a full bucket lets its burst through at once, then its rate", () => {
 });
 
 test("over any time no more passes than burst plus rate, and whoever waits as told passes", () => {
-  const sizes = fc.record({ perSecond: fc.integer({ min: 1, max: 2_000 }), burst: fc.integer({ min: 1, max: 4_000 }) });
+  const sizes = fc.record({
+    perSecond: fc.integer({ min: 1, max: 2_000 }),
+    burst: fc.integer({ min: 1, max: 4_000 }),
+  });
   fc.assert(
-    fc.property(sizes, fc.array(fc.double({ min: 0, max: 50, noNaN: true }), { maxLength: 300 }), (size, gaps) => {
-      let at = FULL_MS;
-      let now = 1_000_000;
-      const begin = now;
-      let passed = 0;
-      for (const gap of gaps) {
-        now += gap;
-        const left = remaining(at, size, now);
-        const next = take(at, size, now);
-        assert.equal(next !== null, left > 0 || waitMs(at, size, now) === 0, "what is left is what passes");
-        if (next === null) {
-          assert.ok(take(at, size, now + waitMs(at, size, now) + 1e-3) !== null);
-          continue;
+    fc.property(
+      sizes,
+      fc.array(fc.double({ min: 0, max: 50, noNaN: true }), { maxLength: 300 }),
+      (size, gaps) => {
+        let at = FULL_MS;
+        let now = 1_000_000;
+        const begin = now;
+        let passed = 0;
+        for (const gap of gaps) {
+          now += gap;
+          const left = remaining(at, size, now);
+          const next = take(at, size, now);
+          assert.equal(
+            next !== null,
+            left > 0 || waitMs(at, size, now) === 0,
+            "what is left is what passes",
+          );
+          if (next === null) {
+            assert.ok(take(at, size, now + waitMs(at, size, now) + 1e-3) !== null);
+            continue;
+          }
+          at = next;
+          passed++;
         }
-        at = next;
-        passed++;
-      }
-      assert.ok(passed <= size.burst + ((now - begin) * size.perSecond) / 1_000 + 1);
-    }),
+        assert.ok(passed <= size.burst + ((now - begin) * size.perSecond) / 1_000 + 1);
+      },
+    ),
   );
 });
 

@@ -2,7 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { cuFor, cuOf, estimatedRequests, notificationCuOf, parseUsd, tariffOf, usdText } from "../../../src/core/billing/price.ts";
+import {
+  cuFor,
+  cuOf,
+  estimatedRequests,
+  notificationCuOf,
+  parseUsd,
+  tariffOf,
+  usdText,
+} from "../../../src/core/billing/price.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 
 const factors = { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1 };
@@ -12,18 +20,24 @@ test("every weight of the published table at load-balanced", () => {
   const weights: Readonly<Record<number, string>> = {
     1: "eth_blockNumber eth_chainId eth_syncing net_listening net_version web3_clientVersion",
     3: "eth_call eth_getBalance eth_getTransactionReceipt something_unlisted",
-    5: "eth_getBlockByHash eth_getBlockByNumber eth_newFilter eth_getFilterChanges eth_sendRawTransaction",
+    5:
+      "eth_getBlockByHash eth_getBlockByNumber eth_newFilter eth_getFilterChanges " +
+      "eth_sendRawTransaction",
     15: "eth_getLogs eth_getFilterLogs eth_getBlockReceipts",
     50: "debug_traceCall debug_traceTransaction trace_call trace_replayTransaction",
     100: "debug_traceBlockByNumber debug_traceBlockByHash trace_block",
   };
   for (const [cu, names] of Object.entries(weights)) {
-    for (const name of names.split(" ")) assert.equal(cuOf(tariff, methodOf(name), "load-balanced"), Number(cu), name);
+    for (const name of names.split(" "))
+      assert.equal(cuOf(tariff, methodOf(name), "load-balanced"), Number(cu), name);
   }
 });
 
 test("the factor of a strategy is applied and rounded down, to at least one", () => {
-  const cost = (name: string) => [cuOf(tariff, methodOf(name), "latency-weighted"), cuOf(tariff, methodOf(name), "fastest")];
+  const cost = (name: string) => [
+    cuOf(tariff, methodOf(name), "latency-weighted"),
+    cuOf(tariff, methodOf(name), "fastest"),
+  ];
   assert.deepEqual(
     [cost("eth_blockNumber"), cost("eth_call"), cost("eth_getLogs")],
     [
@@ -33,21 +47,48 @@ test("the factor of a strategy is applied and rounded down, to at least one", ()
     ],
   );
   assert.equal(notificationCuOf(tariff, "fastest"), 6);
-  const free = tariffOf({ factors: { ...factors, fastest: 0.1 }, nanoPerCu: 5_000, notificationCu: 3, weights: { eth_call: 0 } });
-  assert.deepEqual([cuOf(free, methodOf("eth_blockNumber"), "fastest"), cuOf(free, methodOf("eth_call"), "load-balanced")], [1, 1]);
+  const free = tariffOf({
+    factors: { ...factors, fastest: 0.1 },
+    nanoPerCu: 5_000,
+    notificationCu: 3,
+    weights: { eth_call: 0 },
+  });
+  assert.deepEqual(
+    [
+      cuOf(free, methodOf("eth_blockNumber"), "fastest"),
+      cuOf(free, methodOf("eth_call"), "load-balanced"),
+    ],
+    [1, 1],
+  );
 });
 
 test("a configured weight replaces that of the table, and no other", () => {
-  const other = tariffOf({ factors, nanoPerCu: 5_000, notificationCu: 3, weights: { eth_call: 7, unknown: 9 } });
+  const other = tariffOf({
+    factors,
+    nanoPerCu: 5_000,
+    notificationCu: 3,
+    weights: { eth_call: 7, unknown: 9 },
+  });
   assert.deepEqual(
-    ["eth_call", "eth_getBalance", "no_such"].map((name) => cuOf(other, methodOf(name), "load-balanced")),
+    ["eth_call", "eth_getBalance", "no_such"].map((name) =>
+      cuOf(other, methodOf(name), "load-balanced"),
+    ),
     [7, 3, 9],
   );
 });
 
 test("amounts are plain decimals without trailing zeros, and read back as they were", () => {
   assert.deepEqual(
-    [0, 0n, 5_000, 1_000_000_000n, 25_000_000, 1_300_000_000n, -5_000n, 123_456_789_012_345_678n].map((it) => usdText(it)),
+    [
+      0,
+      0n,
+      5_000,
+      1_000_000_000n,
+      25_000_000,
+      1_300_000_000n,
+      -5_000n,
+      123_456_789_012_345_678n,
+    ].map((it) => usdText(it)),
     ["0", "0", "0.000005", "1", "0.025", "1.3", "-0.000005", "123456789.012345678"],
   );
   fc.assert(
@@ -61,11 +102,32 @@ test("amounts are plain decimals without trailing zeros, and read back as they w
 });
 
 test("what is no plain decimal is no amount", () => {
-  for (const text of ["", "-1", "+1", "1.", ".5", "1e3", " 1", "1 ", "0x10", "1,5", "1.0000000001", "1234567890", "NaN", "Infinity", "1_000", "١"])
+  for (const text of [
+    "",
+    "-1",
+    "+1",
+    "1.",
+    ".5",
+    "1e3",
+    " 1",
+    "1 ",
+    "0x10",
+    "1,5",
+    "1.0000000001",
+    "1234567890",
+    "NaN",
+    "Infinity",
+    "1_000",
+    "١",
+  ])
     assert.equal(parseUsd(text), null, text);
 });
 
 test("a balance buys whole units, and estimates follow the weights", () => {
   assert.equal(cuFor(tariff, 24_999n), 4);
-  assert.deepEqual(estimatedRequests(5_000), { cheap_reads: 5_000, standard_reads: 1_666, heavy_reads: 333 });
+  assert.deepEqual(estimatedRequests(5_000), {
+    cheap_reads: 5_000,
+    standard_reads: 1_666,
+    heavy_reads: 333,
+  });
 });

@@ -15,6 +15,10 @@ test("a profile may be named like a member of every object and is limited all th
       ["taken", "taken", "rate_limit_exceeded"],
       name,
     );
-    assert.deepEqual([rateLimitStatusOf(payer, bucket, at).remaining, rateLimitStatusOf(payer, bucket, at).resetS], [0, 2], name);
+    assert.deepEqual(
+      [rateLimitStatusOf(payer, bucket, at).remaining, rateLimitStatusOf(payer, bucket, at).resetS],
+      [0, 2],
+      name,
+    );
   }
 });

@@ -1,11 +1,14 @@
-// The error catalog against the published tables: numeric code, HTTP status, whether to retry, and advice for every refusal.
+// The error catalog against the published tables: numeric code, HTTP status, whether to retry, and
+// advice for every refusal.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type FaultCode, fault, faultError } from "../../../src/core/faults/rpc-fault.ts";
 
 type Row = readonly [rpcCode: number, status: number, retryable: boolean];
 
-/** What the specification says of each code; those it does not name follow JSON-RPC 2.0 and HTTP. */
+/**
+ * What the specification says of each code; those it does not name follow JSON-RPC 2.0 and HTTP.
+ */
 const SPECIFIED: Readonly<Record<FaultCode, Row>> = {
   parse_error: [-32700, 400, false],
   invalid_request: [-32600, 400, false],
@@ -61,26 +64,48 @@ test("every error says in data what happened, what to do next and whether repeat
     assert.deepEqual(error, {
       code: rpcCode,
       message: "the message",
-      data: { code, next_action: nextAction, retryable, ...(retryable ? { retry_after_ms: 1_000 } : {}) },
+      data: {
+        code,
+        next_action: nextAction,
+        retryable,
+        ...(retryable ? { retry_after_ms: 1_000 } : {}),
+      },
     });
   }
 });
 
 test("whatever may be repeated says after how long, and nothing else does", () => {
-  for (const code of codes) assert.equal(fault(code, "").retryAfterMs !== null, fault(code, "").retryable, code);
+  for (const code of codes)
+    assert.equal(fault(code, "").retryAfterMs !== null, fault(code, "").retryable, code);
   assert.equal(fault("unavailable", "", { retryAfterMs: 2_500 }).retryAfterMs, 2_500);
-  assert.equal(fault("unavailable", "", { retryable: false, retryAfterMs: 2_500 }).retryAfterMs, null);
+  assert.equal(
+    fault("unavailable", "", { retryable: false, retryAfterMs: 2_500 }).retryAfterMs,
+    null,
+  );
   assert.equal(fault("invalid_field", "", { retryAfterMs: 2_500 }).retryAfterMs, null);
 });
 
 test("an occasion may change status, advice and details, and never the numeric code", () => {
-  const it = fault("unavailable", "nobody", { status: 200, nextAction: "wait", details: { reason: "circuit_open", upstream_attempts: 0 } });
+  const it = fault("unavailable", "nobody", {
+    status: 200,
+    nextAction: "wait",
+    details: { reason: "circuit_open", upstream_attempts: 0 },
+  });
   assert.deepEqual([it.rpcCode, it.status, it.nextAction], [-32002, 200, "wait"]);
   const { data } = JSON.parse(faultError(it)) as { readonly data: unknown };
-  assert.deepEqual(data, { code: "unavailable", next_action: "wait", retryable: true, retry_after_ms: 1_000, reason: "circuit_open", upstream_attempts: 0 });
+  assert.deepEqual(data, {
+    code: "unavailable",
+    next_action: "wait",
+    retryable: true,
+    retry_after_ms: 1_000,
+    reason: "circuit_open",
+    upstream_attempts: 0,
+  });
 });
 
 test("a message with quotes and control characters stays one valid JSON value", () => {
-  const { message } = JSON.parse(faultError(fault("invalid_field", 'a "b"\n\u0000\ud800'))) as { readonly message: string };
+  const { message } = JSON.parse(faultError(fault("invalid_field", 'a "b"\n\u0000\ud800'))) as {
+    readonly message: string;
+  };
   assert.equal(message, 'a "b"\n\u0000\ud800');
 });

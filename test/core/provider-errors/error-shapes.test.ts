@@ -1,4 +1,5 @@
-// Error shapes as families: what is judged under other numbers, names, punctuation, case, gateways and wrapping, and with the rules that know it off.
+// Error shapes as families: what is judged under other numbers, names, punctuation, case, gateways
+// and wrapping, and with the rules that know it off.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
@@ -9,7 +10,16 @@ import { FAMILY_RULES, WEAK_FAMILY_RULES } from "../../../src/core/provider-erro
 import { RULES } from "../../../src/core/provider-errors/rules.ts";
 import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
-import { CORPUS, decidingRule, failureOf, RECORDED, type Recorded, SHAPES, type Shape, scoreUnseen } from "../../generalisation/recorded.ts";
+import {
+  CORPUS,
+  decidingRule,
+  failureOf,
+  RECORDED,
+  type Recorded,
+  SHAPES,
+  type Shape,
+  scoreUnseen,
+} from "../../generalisation/recorded.ts";
 import { listsOf, splitsOf, vendorsOf } from "../../generalisation/splits.ts";
 
 const SEED = 20_261_122;
@@ -20,8 +30,14 @@ function judge(failure: Failure, methodName: string): Verdict {
 
 describe("error shapes of nodes and vendors", () => {
   it("are judged as recorded", () => {
-    const wrong = SHAPES.filter((shape) => judge(failureOf(shape), shape.method).category !== shape.category);
-    const told = wrong.map((shape) => `${shape.id} ${shape.message}: ${judge(failureOf(shape), shape.method).category}, not ${shape.category}`);
+    const wrong = SHAPES.filter(
+      (shape) => judge(failureOf(shape), shape.method).category !== shape.category,
+    );
+    const told = wrong.map(
+      (shape) =>
+        `${shape.id} ${shape.message}: ${judge(failureOf(shape), shape.method).category}, not ` +
+        `${shape.category}`,
+    );
     assert.deepEqual(told, []);
   });
 
@@ -72,7 +88,18 @@ const PREFIXES = [
   "err: ",
   "node-7 answered: ",
 ];
-const SUFFIXES = ["", ".", '"', "!", " ", '","data":null}', "\n", " (trace id ab-cd)", "; see https://docs.example.com/errors", " [node 7]"];
+const SUFFIXES = [
+  "",
+  ".",
+  '"',
+  "!",
+  " ",
+  '","data":null}',
+  "\n",
+  " (trace id ab-cd)",
+  "; see https://docs.example.com/errors",
+  " [node 7]",
+];
 const HEX = /0x[0-9a-f]{3,}/gi;
 
 interface Mutation {
@@ -96,7 +123,9 @@ function mutation(shape: Shape): fc.Arbitrary<Mutation> {
       quote: fc.constantFrom("'", '"', "`", "’"),
     })
     .map(({ value, hex, casing, prefix, suffix, quote }) => {
-      const numbers = FIXED.has(shape.id) ? shape.message : shape.message.replace(NUMBER, () => String(value));
+      const numbers = FIXED.has(shape.id)
+        ? shape.message
+        : shape.message.replace(NUMBER, () => String(value));
       const message = casing(numbers.replace(HEX, () => `0x${hex}`).replaceAll("'", quote));
       return { shape, failure: failureOf({ ...shape, message: prefix + message + suffix }) };
     });
@@ -121,7 +150,9 @@ describe("families of words", () => {
     }
     for (const { category, methods } of families) {
       const effect = DECISIONS.get(category)?.[2];
-      const harsh = typeof effect === "object" && (effect.kind === "cordon" || (effect.kind === "failure" && effect.cause !== "timeout"));
+      const harsh =
+        typeof effect === "object" &&
+        (effect.kind === "cordon" || (effect.kind === "failure" && effect.cause !== "timeout"));
       if (harsh && category !== "forbidden")
         assert.ok(
           methods?.every((group) => ["inert", "send", "other"].includes(group)),
@@ -133,7 +164,11 @@ describe("families of words", () => {
   it("never tell that a transaction is known: the node is asked for it", () => {
     assert.ok(families.every(({ category }) => DECISIONS.get(category)?.[1] !== "known"));
     for (const message of ["we have seen this tx before", "transaction received again"])
-      assert.equal(judge(failureOf({ ...CALL, code: -32000, message }), "eth_sendRawTransaction").step, "verify", message);
+      assert.equal(
+        judge(failureOf({ ...CALL, code: -32000, message }), "eth_sendRawTransaction").step,
+        "verify",
+        message,
+      );
   });
 });
 
@@ -141,37 +176,72 @@ describe("mutated error shapes", () => {
   it("keep their category under other numbers, hashes, case, quotes and gateways", () => {
     for (const shape of SHAPES)
       fc.assert(
-        fc.property(mutation(shape), ({ failure }) => assert.equal(judge(failure, shape.method).category, shape.category)),
+        fc.property(mutation(shape), ({ failure }) =>
+          assert.equal(judge(failure, shape.method).category, shape.category),
+        ),
         { numRuns: 25, seed: SEED },
       );
   });
 
-  it("keep their category when a gateway wraps them in data, except that nobody loses their place by that", () => {
-    const wraps = [
-      (shape: Shape) => ({ code: -32603, message: "Internal error", data: shape.message }),
-      (shape: Shape) => ({ code: -32603, message: "Internal JSON-RPC error.", data: { code: shape.code, message: shape.message } }),
-      (shape: Shape) => ({ code: -32000, message: "upstream answered", data: { error: { code: shape.code, message: shape.message } } }),
-    ];
-    for (const shape of SHAPES.filter(isTelling)) {
-      for (const wrap of wraps) {
-        const failure: Failure = { ...failureOf(shape), httpStatus: 200, ...wrap(shape) };
-        const { category, effect } = judge(failure, shape.method);
-        if (cordons(shape.category)) assert.notEqual(effect.kind, "cordon", `${shape.id} ${shape.message}`);
-        else assert.equal(category, shape.category, `${shape.id} ${shape.message}`);
+  it(
+    "keep their category when a gateway wraps them in data, except that nobody loses their place " +
+      "by that",
+    () => {
+      const wraps = [
+        (shape: Shape) => ({ code: -32603, message: "Internal error", data: shape.message }),
+        (shape: Shape) => ({
+          code: -32603,
+          message: "Internal JSON-RPC error.",
+          data: { code: shape.code, message: shape.message },
+        }),
+        (shape: Shape) => ({
+          code: -32000,
+          message: "upstream answered",
+          data: { error: { code: shape.code, message: shape.message } },
+        }),
+      ];
+      for (const shape of SHAPES.filter(isTelling)) {
+        for (const wrap of wraps) {
+          const failure: Failure = { ...failureOf(shape), httpStatus: 200, ...wrap(shape) };
+          const { category, effect } = judge(failure, shape.method);
+          if (cordons(shape.category))
+            assert.notEqual(effect.kind, "cordon", `${shape.id} ${shape.message}`);
+          else assert.equal(category, shape.category, `${shape.id} ${shape.message}`);
+        }
       }
-    }
-  });
+    },
+  );
 
   it("say nothing about the provider when they are what a contract reverted with", () => {
     for (const { message } of [...SHAPES, ...CORPUS]) {
       for (const failure of [
         failureOf({ ...CALL, code: 3, message: `execution reverted: ${message}` }),
-        failureOf({ ...CALL, code: -32000, message: `execution reverted: ${message}`, data: "0x08c379a0" }),
-        failureOf({ ...CALL, code: -32603, message: `Error: VM Exception while processing transaction: reverted with reason string '${message}'` }),
-        failureOf({ ...CALL, code: -32015, message: "VM execution error.", data: `Reverted ${message}` }),
+        failureOf({
+          ...CALL,
+          code: -32000,
+          message: `execution reverted: ${message}`,
+          data: "0x08c379a0",
+        }),
+        failureOf({
+          ...CALL,
+          code: -32603,
+          message:
+            "Error: VM Exception while processing transaction: reverted with reason string " +
+            `'${message}'`,
+        }),
+        failureOf({
+          ...CALL,
+          code: -32015,
+          message: "VM execution error.",
+          data: `Reverted ${message}`,
+        }),
       ]) {
         const { step, effect } = judge(failure, "eth_call");
-        assert.deepEqual({ step, effect }, { step: "return", effect: { kind: "ignored" } }, message);
+        assert.deepEqual(
+          { step, effect },
+          { step: "return", effect: { kind: "ignored" } },
+          message,
+        );
       }
     }
   });
@@ -179,22 +249,44 @@ describe("mutated error shapes", () => {
   it("never cost a provider its place or time when a caller's own parameter repeats them", () => {
     for (const { message } of [...SHAPES, ...CORPUS]) {
       for (const method of ["eth_getBalance", "eth_call", "eth_getLogs"]) {
-        const { effect } = judge(failureOf({ ...CALL, code: -32602, message: `invalid argument 0: cannot parse '${message}'` }), method);
+        const { effect } = judge(
+          failureOf({
+            ...CALL,
+            code: -32602,
+            message: `invalid argument 0: cannot parse '${message}'`,
+          }),
+          method,
+        );
         assert.ok(!["cordon", "failure"].includes(effect.kind), `${method}: ${message}`);
-        const quoted = failureOf({ ...CALL, code: -32602, message: `bad value "${message.slice(0, 200).replaceAll('"', "")}" for field 0` });
+        const quoted = failureOf({
+          ...CALL,
+          code: -32602,
+          message: `bad value "${message.slice(0, 200).replaceAll('"', "")}" for field 0`,
+        });
         assert.equal(judge(quoted, method).effect.kind, "ignored", `${method}: ${message}`);
       }
     }
   });
 });
 
-const CALL: Recorded = { id: 0, vendor: "", http: 200, code: 3, method: "eth_call", message: "", data: null };
+const CALL: Recorded = {
+  id: 0,
+  vendor: "",
+  http: 200,
+  code: 3,
+  method: "eth_call",
+  message: "",
+  data: null,
+};
 
 /** Whether the message alone says what it is: not its code, status or data. */
 function isTelling(shape: Shape): boolean {
   if (shape.code === null) return false;
   const alone = { ...failureOf(shape), code: -32000, httpStatus: 200, data: null };
-  return decidingRule({ ...shape, code: -32000, http: 200, data: null })?.vague !== true && judge(alone, shape.method).category === shape.category;
+  return (
+    decidingRule({ ...shape, code: -32000, http: 200, data: null })?.vague !== true &&
+    judge(alone, shape.method).category === shape.category
+  );
 }
 
 function cordons(category: string): boolean {

@@ -25,7 +25,11 @@ const CAUSES: readonly Cause[] = ["server", "network", "timeout", "auth"];
 const MIDDLE = 0.5;
 
 function hear(breaker: Breaker, signals: readonly Signal[], nowMs = 0): Breaker {
-  return signals.reduce<Breaker>((state, signal) => next(settled(state, nowMs), signal, { startedAtMs: nowMs, nowMs, chance: MIDDLE }), breaker);
+  return signals.reduce<Breaker>(
+    (state, signal) =>
+      next(settled(state, nowMs), signal, { startedAtMs: nowMs, nowMs, chance: MIDDLE }),
+    breaker,
+  );
 }
 
 function openAt(nowMs: number): Breaker {
@@ -58,7 +62,10 @@ test("a success forgets the failures before it, an ignored outcome neither count
   assert.equal(
     hear(
       CLOSED,
-      ["server", "server", "server", "server"].flatMap((cause): Signal[] => [cause === "server" ? cause : "ignored", "ignored"]),
+      ["server", "server", "server", "server"].flatMap((cause): Signal[] => [
+        cause === "server" ? cause : "ignored",
+        "ignored",
+      ]),
     ).kind,
     "closed",
   );
@@ -88,45 +95,67 @@ test("results of what was sent before the opening change nothing while the circu
 
 test("of what was sent while the circuit is open only a success counts, and two of them close it", () => {
   const open = openAt(0);
-  for (const signal of ["ignored", ...CAUSES] as const) assert.equal(hear(open, [signal], 10), open);
+  for (const signal of ["ignored", ...CAUSES] as const)
+    assert.equal(hear(open, [signal], 10), open);
   const once = hear(open, ["success"], 10);
   assert.equal(once.kind, "half_open");
   assert.equal(hear(once, ["success"], 20), CLOSED);
   const late = next(once, "success", { startedAtMs: 5, nowMs: 20, chance: MIDDLE });
   assert.equal(late, CLOSED, "it was sent after the opening as well");
-  assert.equal(next(once, "timeout", { startedAtMs: 5, nowMs: 20, chance: MIDDLE }), once, "it was sent before the first success");
+  assert.equal(
+    next(once, "timeout", { startedAtMs: 5, nowMs: 20, chance: MIDDLE }),
+    once,
+    "it was sent before the first success",
+  );
 });
 
-test("a good probe makes an open circuit half-open at once, and one that was sent before the opening does not", () => {
-  const open = openAt(1_000);
-  assert.equal(probed(open, { startedAtMs: 999, nowMs: 1_005 }), open);
-  const half = probed(open, { startedAtMs: 1_001, nowMs: 1_005 });
-  assert.equal(half.kind, "half_open");
-  assert.equal(hear(trialAt(hear(trialAt(half, 1_010), ["success"], 1_020), 1_030), ["success"], 1_040), CLOSED);
-  for (const other of [CLOSED, half]) assert.equal(probed(other, { startedAtMs: 2_000, nowMs: 2_001 }), other);
-});
+test(
+  "a good probe makes an open circuit half-open at once, and one that was sent before the " +
+    "opening does not",
+  () => {
+    const open = openAt(1_000);
+    assert.equal(probed(open, { startedAtMs: 999, nowMs: 1_005 }), open);
+    const half = probed(open, { startedAtMs: 1_001, nowMs: 1_005 });
+    assert.equal(half.kind, "half_open");
+    assert.equal(
+      hear(trialAt(hear(trialAt(half, 1_010), ["success"], 1_020), 1_030), ["success"], 1_040),
+      CLOSED,
+    );
+    for (const other of [CLOSED, half])
+      assert.equal(probed(other, { startedAtMs: 2_000, nowMs: 2_001 }), other);
+  },
+);
 
-test("a circuit that real calls opened again after good probes is made half-open by probes at most once per wait", () => {
-  let breaker = openAt(0);
-  let opened = 0;
-  for (let nowMs = 1; nowMs <= 600_000; nowMs += 1_000) {
-    const before = settled(breaker, nowMs);
-    breaker = probed(before, { startedAtMs: nowMs, nowMs });
-    if (breaker.kind !== "half_open") continue;
-    if (before.kind === "open") opened += 1;
-    breaker = hear(trialAt(breaker, nowMs), ["server"], nowMs);
-    assert.equal(breaker.kind, "open");
-  }
-  assert.ok(opened >= 8 && opened <= 11, `${opened} times in ten minutes`);
-});
+test(
+  "a circuit that real calls opened again after good probes is made half-open by probes at " +
+    "most once per wait",
+  () => {
+    let breaker = openAt(0);
+    let opened = 0;
+    for (let nowMs = 1; nowMs <= 600_000; nowMs += 1_000) {
+      const before = settled(breaker, nowMs);
+      breaker = probed(before, { startedAtMs: nowMs, nowMs });
+      if (breaker.kind !== "half_open") continue;
+      if (before.kind === "open") opened += 1;
+      breaker = hear(trialAt(breaker, nowMs), ["server"], nowMs);
+      assert.equal(breaker.kind, "open");
+    }
+    assert.ok(opened >= 8 && opened <= 11, `${opened} times in ten minutes`);
+  },
+);
 
-test("what failed before a probe made the circuit half-open neither opens it again nor takes its permit", () => {
-  const half = probed(openAt(1_000), { startedAtMs: 2_000, nowMs: 2_005 });
-  const taken = trialAt(half, 2_010);
-  for (const startedAtMs of [500, 1_500]) {
-    for (const signal of ["ignored", ...CAUSES] as const) assert.equal(next(taken, signal, { startedAtMs, nowMs: 3_000, chance: MIDDLE }), taken);
-  }
-});
+test(
+  "what failed before a probe made the circuit half-open neither opens it again nor takes its " +
+    "permit",
+  () => {
+    const half = probed(openAt(1_000), { startedAtMs: 2_000, nowMs: 2_005 });
+    const taken = trialAt(half, 2_010);
+    for (const startedAtMs of [500, 1_500]) {
+      for (const signal of ["ignored", ...CAUSES] as const)
+        assert.equal(next(taken, signal, { startedAtMs, nowMs: 3_000, chance: MIDDLE }), taken);
+    }
+  },
+);
 
 test("half-open admits one trial at a time and closes after two successes", () => {
   let breaker = trialAt(openAt(0), OPEN_BASE_MS);
@@ -158,14 +187,25 @@ test("every reopening doubles the wait up to the cap, and closing starts over", 
   }
   assert.deepEqual(waits, [30_000, 60_000, 60_000, 60_000, 60_000, 60_000, 60_000, 60_000]);
   nowMs += OPEN_CAP_MS;
-  breaker = hear(trialAt(hear(trialAt(breaker, nowMs), ["success"], nowMs), nowMs), ["success"], nowMs);
+  breaker = hear(
+    trialAt(hear(trialAt(breaker, nowMs), ["success"], nowMs), nowMs),
+    ["success"],
+    nowMs,
+  );
   assert.equal(openRemainingMs(hear(breaker, ["timeout", "timeout"], nowMs), nowMs), OPEN_BASE_MS);
 });
 
 test("waits differ by chance by at most five percent", () => {
-  const waitFor = (chance: number): number => openRemainingMs(next(hear(CLOSED, ["timeout"]), "timeout", { startedAtMs: 0, nowMs: 0, chance }), 0);
+  const waitFor = (chance: number): number =>
+    openRemainingMs(
+      next(hear(CLOSED, ["timeout"]), "timeout", { startedAtMs: 0, nowMs: 0, chance }),
+      0,
+    );
   assert.equal(waitFor(0), OPEN_BASE_MS * (1 - OPEN_JITTER));
-  assert.ok(waitFor(0.999_999) > OPEN_BASE_MS * 1.049 && waitFor(0.999_999) <= OPEN_BASE_MS * (1 + OPEN_JITTER));
+  assert.ok(
+    waitFor(0.999_999) > OPEN_BASE_MS * 1.049 &&
+      waitFor(0.999_999) <= OPEN_BASE_MS * (1 + OPEN_JITTER),
+  );
 });
 
 test("a permit that never comes back is free again after a minute", () => {
@@ -177,7 +217,10 @@ test("a permit that never comes back is free again after a minute", () => {
 test("a try sent before the opening neither ends the trial nor counts as one", () => {
   const taken = trialAt(openAt(1_000), 1_000 + OPEN_BASE_MS);
   for (const signal of ["success", "ignored", "server"] as const) {
-    assert.equal(next(taken, signal, { startedAtMs: 999, nowMs: 1_000 + OPEN_BASE_MS + 5, chance: MIDDLE }), taken);
+    assert.equal(
+      next(taken, signal, { startedAtMs: 999, nowMs: 1_000 + OPEN_BASE_MS + 5, chance: MIDDLE }),
+      taken,
+    );
   }
 });
 
@@ -186,50 +229,70 @@ test("a clock that jumps back wedges neither an open circuit nor a trial nor its
   assert.equal(settled(open, 10).kind, "half_open");
   const taken = trialAt(open, 1_000_000 + OPEN_BASE_MS);
   assert.notEqual(admitted(settled(taken, 10), 10), null);
-  assert.equal(hear(trialAt(hear(trialAt(taken, 10), ["success"], 20), 30), ["success"], 40), CLOSED);
+  assert.equal(
+    hear(trialAt(hear(trialAt(taken, 10), ["success"], 20), 30), ["success"], 40),
+    CLOSED,
+  );
 });
 
 test("a trial counts as one also where the clock has jumped back to just after the opening", () => {
   const back = settled(openAt(5_000_000), 4_000_000);
   const taken = trialAt(back, 5_009_999);
-  assert.equal(hear(trialAt(hear(taken, ["success"], 5_009_999), 5_009_999), ["success"], 5_009_999), CLOSED);
-});
-
-test("property: whatever happens and however the clock runs, a healthy provider closes again after a bounded wait", () => {
-  const step = fc.record({
-    signal: fc.constantFrom<Signal>("success", "ignored", ...CAUSES),
-    clockMs: fc.integer({ min: -1_000_000, max: 1_000_000 }),
-    admit: fc.boolean(),
-  });
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 60 }), fc.double({ min: 0, max: 0.999, noNaN: true }), (steps, chance) => {
-      let nowMs = 5_000_000;
-      let breaker: Breaker = CLOSED;
-      for (const { signal, clockMs, admit } of steps) {
-        nowMs += clockMs;
-        breaker = settled(breaker, nowMs);
-        if (admit) breaker = admitted(breaker, nowMs) ?? breaker;
-        breaker = next(breaker, signal, { startedAtMs: nowMs - 10, nowMs, chance });
-      }
-      nowMs += OPEN_CAP_MS * (1 + OPEN_JITTER) + PERMIT_EXPIRY_MS;
-      for (let success = 0; success < SUCCESSES_TO_CLOSE; success++) {
-        breaker = trialAt(breaker, nowMs);
-        breaker = hear(breaker, ["success"], nowMs);
-      }
-      assert.equal(breaker.kind, "closed");
-    }),
+  assert.equal(
+    hear(trialAt(hear(taken, ["success"], 5_009_999), 5_009_999), ["success"], 5_009_999),
+    CLOSED,
   );
 });
 
+test(
+  "property: whatever happens and however the clock runs, a healthy provider closes again " +
+    "after a bounded wait",
+  () => {
+    const step = fc.record({
+      signal: fc.constantFrom<Signal>("success", "ignored", ...CAUSES),
+      clockMs: fc.integer({ min: -1_000_000, max: 1_000_000 }),
+      admit: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(step, { maxLength: 60 }),
+        fc.double({ min: 0, max: 0.999, noNaN: true }),
+        (steps, chance) => {
+          let nowMs = 5_000_000;
+          let breaker: Breaker = CLOSED;
+          for (const { signal, clockMs, admit } of steps) {
+            nowMs += clockMs;
+            breaker = settled(breaker, nowMs);
+            if (admit) breaker = admitted(breaker, nowMs) ?? breaker;
+            breaker = next(breaker, signal, { startedAtMs: nowMs - 10, nowMs, chance });
+          }
+          nowMs += OPEN_CAP_MS * (1 + OPEN_JITTER) + PERMIT_EXPIRY_MS;
+          for (let success = 0; success < SUCCESSES_TO_CLOSE; success++) {
+            breaker = trialAt(breaker, nowMs);
+            breaker = hear(breaker, ["success"], nowMs);
+          }
+          assert.equal(breaker.kind, "closed");
+        },
+      ),
+    );
+  },
+);
+
 test("property: ignored outcomes never change the kind of a state nor its counts", () => {
   fc.assert(
-    fc.property(fc.array(fc.constantFrom<Signal>("success", ...CAUSES), { maxLength: 20 }), fc.array(fc.boolean(), { maxLength: 20 }), (signals, noise) => {
-      const quiet = hear(CLOSED, signals);
-      const noisy = hear(
-        CLOSED,
-        signals.flatMap((signal, at): Signal[] => (noise[at] === true ? ["ignored", signal, "ignored"] : [signal])),
-      );
-      assert.deepEqual(noisy, quiet);
-    }),
+    fc.property(
+      fc.array(fc.constantFrom<Signal>("success", ...CAUSES), { maxLength: 20 }),
+      fc.array(fc.boolean(), { maxLength: 20 }),
+      (signals, noise) => {
+        const quiet = hear(CLOSED, signals);
+        const noisy = hear(
+          CLOSED,
+          signals.flatMap((signal, at): Signal[] =>
+            noise[at] === true ? ["ignored", signal, "ignored"] : [signal],
+          ),
+        );
+        assert.deepEqual(noisy, quiet);
+      },
+    ),
   );
 });

@@ -27,7 +27,15 @@ import { fakeCall, fakeProvider } from "../../fakes/providers.ts";
 
 const HEAD = 10_000;
 const VIEW: SetView = { nowMs: 0, head: HEAD, archivalThreshold: 128, maxLagBlocks: 5 };
-const WELL: Condition = { transport: "http", wrongChain: false, cordoned: false, behind: false, lagBlocks: null, facts: null, unserved: false };
+const WELL: Condition = {
+  transport: "http",
+  wrongChain: false,
+  cordoned: false,
+  behind: false,
+  lagBlocks: null,
+  facts: null,
+  unserved: false,
+};
 const EARLIEST: BlockRef = { kind: "earliest" };
 const HASH: BlockRef = { kind: "hash" };
 const PENDING: BlockRef = { kind: "tag", tag: "pending" };
@@ -42,8 +50,19 @@ interface Asked {
   readonly condition?: Partial<Condition>;
 }
 
-function reasonOf({ method = "eth_getBalance", block = { kind: "none" }, provider = {}, view = {}, condition = {} }: Asked): ExclusionReason | null {
-  return capability(fakeProvider(0, provider), fakeCall(method, block), { ...VIEW, ...view }, { ...WELL, ...condition });
+function reasonOf({
+  method = "eth_getBalance",
+  block = { kind: "none" },
+  provider = {},
+  view = {},
+  condition = {},
+}: Asked): ExclusionReason | null {
+  return capability(
+    fakeProvider(0, provider),
+    fakeCall(method, block),
+    { ...VIEW, ...view },
+    { ...WELL, ...condition },
+  );
 }
 
 test("a provider that nothing speaks against can serve", () => {
@@ -52,7 +71,10 @@ test("a provider that nothing speaks against can serve", () => {
 
 test("a missing transport, a wrong chain and a cordon exclude, pinned or not", () => {
   assert.equal(reasonOf({ provider: { url: null } }), "transport_missing");
-  assert.equal(reasonOf({ provider: { wsUrl: null }, condition: { transport: "ws" } }), "transport_missing");
+  assert.equal(
+    reasonOf({ provider: { wsUrl: null }, condition: { transport: "ws" } }),
+    "transport_missing",
+  );
   assert.equal(reasonOf({ condition: { wrongChain: true } }), "wrong_chain");
   assert.equal(reasonOf({ condition: { cordoned: true } }), "cordoned");
   assert.equal(unreachable(fakeProvider(0), { ...WELL, cordoned: true }), "cordoned");
@@ -60,52 +82,94 @@ test("a missing transport, a wrong chain and a cordon exclude, pinned or not", (
 });
 
 test("declared methods and categories are left out, by the caller's own name", () => {
-  assert.equal(reasonOf({ method: "custom_thing", provider: { unsupportedMethods: new Set(["custom_thing"]) } }), "method_unsupported");
-  assert.equal(reasonOf({ method: "custom_other", provider: { unsupportedMethods: new Set(["custom_thing"]) } }), null);
-  assert.equal(reasonOf({ method: "trace_block", provider: { unsupportedCategories: new Set(["trace"]) } }), "category_unsupported");
-  assert.equal(reasonOf({ method: "eth_getLogs", provider: { unsupportedCategories: new Set(["filters"]) } }), null, "eth_getLogs is no filter");
+  assert.equal(
+    reasonOf({
+      method: "custom_thing",
+      provider: { unsupportedMethods: new Set(["custom_thing"]) },
+    }),
+    "method_unsupported",
+  );
+  assert.equal(
+    reasonOf({
+      method: "custom_other",
+      provider: { unsupportedMethods: new Set(["custom_thing"]) },
+    }),
+    null,
+  );
+  assert.equal(
+    reasonOf({ method: "trace_block", provider: { unsupportedCategories: new Set(["trace"]) } }),
+    "category_unsupported",
+  );
+  assert.equal(
+    reasonOf({ method: "eth_getLogs", provider: { unsupportedCategories: new Set(["filters"]) } }),
+    null,
+    "eth_getLogs is no filter",
+  );
 });
 
-test("archival: old numbers, the earliest block and state by hash need an archive, tags and missing parameters do not", () => {
-  const rows: readonly (readonly [BlockRef, ExclusionReason | null])[] = [
-    [{ kind: "none" }, null],
-    [PENDING, null],
-    [at(HEAD), null],
-    [at(HEAD - 128), null],
-    [at(HEAD - 129), "archival_required"],
-    [at(HEAD + 50), null],
-    [EARLIEST, "archival_required"],
-    [HASH, "archival_required"],
-  ];
-  for (const [block, wanted] of rows) {
-    assert.equal(reasonOf({ block }), wanted, JSON.stringify(block));
-    assert.equal(reasonOf({ block, provider: { archival: true } }), null, JSON.stringify(block));
-  }
-  assert.equal(reasonOf({ method: "eth_getLogs", block: range(HEAD - 500, null) }), "archival_required");
-  assert.equal(reasonOf({ method: "eth_getBlockReceipts", block: HASH }), null, "not state");
-});
+test(
+  "archival: old numbers, the earliest block and state by hash need an archive, tags and " +
+    "missing parameters do not",
+  () => {
+    const rows: readonly (readonly [BlockRef, ExclusionReason | null])[] = [
+      [{ kind: "none" }, null],
+      [PENDING, null],
+      [at(HEAD), null],
+      [at(HEAD - 128), null],
+      [at(HEAD - 129), "archival_required"],
+      [at(HEAD + 50), null],
+      [EARLIEST, "archival_required"],
+      [HASH, "archival_required"],
+    ];
+    for (const [block, wanted] of rows) {
+      assert.equal(reasonOf({ block }), wanted, JSON.stringify(block));
+      assert.equal(reasonOf({ block, provider: { archival: true } }), null, JSON.stringify(block));
+    }
+    assert.equal(
+      reasonOf({ method: "eth_getLogs", block: range(HEAD - 500, null) }),
+      "archival_required",
+    );
+    assert.equal(reasonOf({ method: "eth_getBlockReceipts", block: HASH }), null, "not state");
+  },
+);
 
 test("archival: with an unknown head only the earliest block needs an archive", () => {
-  for (const block of [at(0), at(5), HASH, PENDING, range(5, 9)]) assert.equal(reasonOf({ block, view: { head: null } }), null, JSON.stringify(block));
+  for (const block of [at(0), at(5), HASH, PENDING, range(5, 9)])
+    assert.equal(reasonOf({ block, view: { head: null } }), null, JSON.stringify(block));
   assert.equal(reasonOf({ block: EARLIEST, view: { head: null } }), "archival_required");
-  assert.equal(reasonOf({ method: "eth_getLogs", block: range(0, 9), view: { head: null } }), "archival_required");
+  assert.equal(
+    reasonOf({ method: "eth_getLogs", block: range(0, 9), view: { head: null } }),
+    "archival_required",
+  );
 });
 
-test("a declared block range binds log queries, open ends are the head, and unknown ends exclude nobody", () => {
-  const provider = { maxBlockRange: 100, archival: true };
-  const rows: readonly (readonly [string, BlockRef, ExclusionReason | null])[] = [
-    ["eth_getLogs", range(9_000, 9_100), null],
-    ["eth_getLogs", range(9_000, 9_101), "block_range_limit"],
-    ["eth_newFilter", range(9_000, 9_101), "block_range_limit"],
-    ["eth_getLogs", range(9_900, null), null],
-    ["eth_getLogs", range(9_899, null), "block_range_limit"],
-    ["eth_getLogs", range(null, null), null],
-    ["eth_getLogs", range(9_500, 9_000), null],
-    ["trace_filter", range(9_000, 9_500), null],
-  ];
-  for (const [method, block, wanted] of rows) assert.equal(reasonOf({ method, block, provider }), wanted, `${method} ${JSON.stringify(block)}`);
-  assert.equal(reasonOf({ method: "eth_getLogs", block: range(1, null), provider, view: { head: null } }), null);
-});
+test(
+  "a declared block range binds log queries, open ends are the head, and unknown ends exclude " +
+    "nobody",
+  () => {
+    const provider = { maxBlockRange: 100, archival: true };
+    const rows: readonly (readonly [string, BlockRef, ExclusionReason | null])[] = [
+      ["eth_getLogs", range(9_000, 9_100), null],
+      ["eth_getLogs", range(9_000, 9_101), "block_range_limit"],
+      ["eth_newFilter", range(9_000, 9_101), "block_range_limit"],
+      ["eth_getLogs", range(9_900, null), null],
+      ["eth_getLogs", range(9_899, null), "block_range_limit"],
+      ["eth_getLogs", range(null, null), null],
+      ["eth_getLogs", range(9_500, 9_000), null],
+      ["trace_filter", range(9_000, 9_500), null],
+    ];
+    for (const [method, block, wanted] of rows)
+      assert.equal(
+        reasonOf({ method, block, provider }),
+        wanted,
+        `${method} ${JSON.stringify(block)}`,
+      );
+    assert.equal(
+      reasonOf({ method: "eth_getLogs", block: range(1, null), provider, view: { head: null } }),
+      null,
+    );
+  },
+);
 
 test("a declared block age binds the named methods, or all when none is named", () => {
   const aged = { archival: true, maxBlockAge: 1_000 };
@@ -118,12 +182,16 @@ test("a declared block age binds the named methods, or all when none is named", 
   assert.equal(reasonOf({ method: "eth_call", block: at(1), provider: named }), "block_age_limit");
 });
 
-test("lag above the limit excludes, an unknown height does not, and a provider that says so itself lags", () => {
-  assert.equal(reasonOf({ condition: { lagBlocks: 5 } }), null);
-  assert.equal(reasonOf({ condition: { lagBlocks: 6 } }), "lagging");
-  assert.equal(reasonOf({ condition: { lagBlocks: null } }), null);
-  assert.equal(reasonOf({ condition: { behind: true } }), "lagging");
-});
+test(
+  "lag above the limit excludes, an unknown height does not, and a provider that says so " +
+    "itself lags",
+  () => {
+    assert.equal(reasonOf({ condition: { lagBlocks: 5 } }), null);
+    assert.equal(reasonOf({ condition: { lagBlocks: 6 } }), "lagging");
+    assert.equal(reasonOf({ condition: { lagBlocks: null } }), null);
+    assert.equal(reasonOf({ condition: { behind: true } }), "lagging");
+  },
+);
 
 test("a learned method is left out for ten minutes, or until it is served after all", () => {
   const facts = createLearnedFacts();
@@ -171,7 +239,12 @@ test("a learned range holds for an hour; a named limit beats a guess and a guess
   learnRange(facts, 8_000, null, 0);
   assert.equal(learnedRange(facts, 0), 8_000);
   const block = range(1_000, 9_001);
-  const asked = { method: "eth_getLogs", block, provider: { archival: true }, condition: { facts } };
+  const asked = {
+    method: "eth_getLogs",
+    block,
+    provider: { archival: true },
+    condition: { facts },
+  };
   assert.equal(reasonOf(asked), "block_range_limit");
   assert.equal(reasonOf({ ...asked, view: { nowMs: RANGE_FACT_MS } }), null);
 });
@@ -193,27 +266,51 @@ test("facts from before the clock jumped back no longer hold", () => {
   assert.equal(learnedRange(facts, 10), null);
 });
 
-test("limits may be set aside, lag only after them, and chain, credentials, circuit and the earliest block never", () => {
-  const waivers = (["method_unsupported", "category_unsupported", "block_range_limit", "block_age_limit", "tag_unsupported", "archival_required"] as const).map(
-    (it) => waiverOf(it, at(1)),
-  );
-  assert.deepEqual(new Set(waivers), new Set(["limit"]));
-  assert.equal(waiverOf("lagging", at(1)), "lag");
-  for (const reason of ["transport_missing", "wrong_chain", "cordoned", "circuit_open", "trial_in_flight"] as const)
-    assert.equal(waiverOf(reason, at(1)), "never");
-  assert.equal(waiverOf("archival_required", EARLIEST), "never");
-});
+test(
+  "limits may be set aside, lag only after them, and chain, credentials, circuit and the " +
+    "earliest block never",
+  () => {
+    const waivers = (
+      [
+        "method_unsupported",
+        "category_unsupported",
+        "block_range_limit",
+        "block_age_limit",
+        "tag_unsupported",
+        "archival_required",
+      ] as const
+    ).map((it) => waiverOf(it, at(1)));
+    assert.deepEqual(new Set(waivers), new Set(["limit"]));
+    assert.equal(waiverOf("lagging", at(1)), "lag");
+    for (const reason of [
+      "transport_missing",
+      "wrong_chain",
+      "cordoned",
+      "circuit_open",
+      "trial_in_flight",
+    ] as const)
+      assert.equal(waiverOf(reason, at(1)), "never");
+    assert.equal(waiverOf("archival_required", EARLIEST), "never");
+  },
+);
 
-test("property: a provider with an archive and no declared limits is excluded by nothing a caller writes", () => {
-  const number = fc.option(fc.nat({ max: 2 ** 52 }));
-  const block = fc.oneof(
-    fc.constantFrom<BlockRef>({ kind: "none" }, EARLIEST, HASH, PENDING),
-    fc.nat({ max: 2 ** 52 }).map(at),
-    fc.tuple(number, number).map(([from, to]) => range(from, to)),
-  );
-  fc.assert(
-    fc.property(fc.string(), block, fc.option(fc.nat({ max: 2 ** 52 })), (method, ref, head) => {
-      assert.equal(reasonOf({ method, block: ref, provider: { archival: true }, view: { head } }), null);
-    }),
-  );
-});
+test(
+  "property: a provider with an archive and no declared limits is excluded by nothing a caller " +
+    "writes",
+  () => {
+    const number = fc.option(fc.nat({ max: 2 ** 52 }));
+    const block = fc.oneof(
+      fc.constantFrom<BlockRef>({ kind: "none" }, EARLIEST, HASH, PENDING),
+      fc.nat({ max: 2 ** 52 }).map(at),
+      fc.tuple(number, number).map(([from, to]) => range(from, to)),
+    );
+    fc.assert(
+      fc.property(fc.string(), block, fc.option(fc.nat({ max: 2 ** 52 })), (method, ref, head) => {
+        assert.equal(
+          reasonOf({ method, block: ref, provider: { archival: true }, view: { head } }),
+          null,
+        );
+      }),
+    );
+  },
+);

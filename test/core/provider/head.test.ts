@@ -2,7 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { consensusOf, HEAD_FRESH_MS, type HeadSample, lagBlocks } from "../../../src/core/provider/head.ts";
+import {
+  consensusOf,
+  HEAD_FRESH_MS,
+  type HeadSample,
+  lagBlocks,
+} from "../../../src/core/provider/head.ts";
 import { isHeight } from "../../../src/core/rpc/block-height.ts";
 import { fakeSet } from "../../fakes/providers.ts";
 
@@ -66,25 +71,40 @@ test("the credit does not move the consensus", () => {
 });
 
 test("heights that cannot be one are refused", () => {
-  for (const height of [Number.NaN, -1, 1.5, 2 ** 60, Number.POSITIVE_INFINITY]) assert.equal(isHeight(height), false);
+  for (const height of [Number.NaN, -1, 1.5, 2 ** 60, Number.POSITIVE_INFINITY])
+    assert.equal(isHeight(height), false);
   assert.ok(isHeight(0));
 });
 
-test("property: at least one provider with a fresh height is never lagging, whatever the others report", () => {
-  const sample = fc.record({ height: fc.nat({ max: 2 ** 50 }), atMs: fc.integer({ min: 0, max: 60_000 }), polled: fc.boolean() });
-  fc.assert(
-    fc.property(fc.array(fc.option(sample), { minLength: 1, maxLength: 12 }), (samples) => {
-      const { height } = consensusOf(samples, chain, 40_000);
-      const lags = samples.map((it) => lagBlocks(it, height, chain, 40_000)).filter((lag) => lag !== null);
-      assert.ok(height === null ? lags.length === 0 : lags.includes(0));
-    }),
-  );
-});
+test(
+  "property: at least one provider with a fresh height is never lagging, whatever the others " +
+    "report",
+  () => {
+    const sample = fc.record({
+      height: fc.nat({ max: 2 ** 50 }),
+      atMs: fc.integer({ min: 0, max: 60_000 }),
+      polled: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(fc.option(sample), { minLength: 1, maxLength: 12 }), (samples) => {
+        const { height } = consensusOf(samples, chain, 40_000);
+        const lags = samples
+          .map((it) => lagBlocks(it, height, chain, 40_000))
+          .filter((lag) => lag !== null);
+        assert.ok(height === null ? lags.length === 0 : lags.includes(0));
+      }),
+    );
+  },
+);
 
 test("property: one false height among four or more never lifts the consensus above the honest ones", () => {
   fc.assert(
-    fc.property(fc.array(fc.integer({ min: 1_000, max: 1_005 }), { minLength: 3, maxLength: 10 }), fc.nat({ max: 2 ** 50 }), (honest, lie) => {
-      assert.ok((headOf(lie, ...honest) ?? 0) <= Math.max(...honest));
-    }),
+    fc.property(
+      fc.array(fc.integer({ min: 1_000, max: 1_005 }), { minLength: 3, maxLength: 10 }),
+      fc.nat({ max: 2 ** 50 }),
+      (honest, lie) => {
+        assert.ok((headOf(lie, ...honest) ?? 0) <= Math.max(...honest));
+      },
+    ),
   );
 });

@@ -20,7 +20,10 @@ const BALANCE = methodOf("eth_getBalance");
 const CODE = methodOf("eth_getCode");
 const LOGS = methodOf("eth_getLogs");
 
-function observed(entries: readonly (readonly [method: typeof BALANCE, latencyMs: number | null])[], nowMs = 0): LatencyRecord {
+function observed(
+  entries: readonly (readonly [method: typeof BALANCE, latencyMs: number | null])[],
+  nowMs = 0,
+): LatencyRecord {
   const record = createLatencyRecord();
   for (const [method, latencyMs] of entries) observe(record, method, latencyMs, nowMs);
   return record;
@@ -41,7 +44,12 @@ test("a method with enough calls is read by itself", () => {
     [BALANCE, 30],
     [CODE, 500],
   ]);
-  assert.deepEqual(reading(record, BALANCE, 3, 5), { calls: 3, successRate: 1, latencyMs: 20, ageMs: 5 });
+  assert.deepEqual(reading(record, BALANCE, 3, 5), {
+    calls: 3,
+    successRate: 1,
+    latencyMs: 20,
+    ageMs: 5,
+  });
 });
 
 test("a method with too few calls falls back to its category, then to the provider", () => {
@@ -72,7 +80,12 @@ test("failures lower the success rate and leave the latency alone; without a del
     [BALANCE, 30],
     [BALANCE, null],
   ]);
-  assert.deepEqual(reading(record, BALANCE, 3, 0), { calls: 4, successRate: 0.5, latencyMs: 20, ageMs: 0 });
+  assert.deepEqual(reading(record, BALANCE, 3, 0), {
+    calls: 4,
+    successRate: 0.5,
+    latencyMs: 20,
+    ageMs: 0,
+  });
   assert.equal(reading(observed([[BALANCE, null]]), BALANCE, 1, 0)?.latencyMs, null);
 });
 
@@ -85,7 +98,12 @@ test("observations of ten minutes are stale: unknown at once and not mixed into 
   assert.notEqual(reading(record, BALANCE, 3, STALE_MS - 1), null);
   assert.equal(reading(record, BALANCE, 3, STALE_MS), null);
   observe(record, BALANCE, 99, STALE_MS);
-  assert.deepEqual(reading(record, BALANCE, 1, STALE_MS), { calls: 1, successRate: 1, latencyMs: 99, ageMs: 0 });
+  assert.deepEqual(reading(record, BALANCE, 1, STALE_MS), {
+    calls: 1,
+    successRate: 1,
+    latencyMs: 99,
+    ageMs: 0,
+  });
 });
 
 test("a stale method falls back to a provider that is fresh", () => {
@@ -118,7 +136,10 @@ test("percentiles are exact to a fifth", () => {
     [p95Ms, 950],
     [p99Ms, 990],
   ] as const)
-    assert.ok(found !== null && Math.abs(found / wanted - 1) < 0.2, `${found} is not near ${wanted}`);
+    assert.ok(
+      found !== null && Math.abs(found / wanted - 1) < 0.2,
+      `${found} is not near ${wanted}`,
+    );
 });
 
 test("percentiles follow the present and extreme latencies stay in bounds", () => {
@@ -139,7 +160,13 @@ test("methods are reported one by one", () => {
     7,
   );
   assert.deepEqual(
-    reports.map(({ method, calls, successRate, latencyMs, ageMs }) => [method.name, calls, successRate, latencyMs, ageMs]),
+    reports.map(({ method, calls, successRate, latencyMs, ageMs }) => [
+      method.name,
+      calls,
+      successRate,
+      latencyMs,
+      ageMs,
+    ]),
     [
       ["eth_getBalance", 1, 1, 10, 7],
       ["eth_getLogs", 1, 0, null, 7],
@@ -156,42 +183,69 @@ test("ten thousand unlisted names share one cell", () => {
   assert.equal(methodReadings(record, 0).length, 1);
 });
 
-test("property: rates stay between 0 and 1 and averages between the extremes, and the provider counts every call", () => {
-  const entry = fc.tuple(fc.constantFrom(BALANCE, CODE, LOGS, UNKNOWN_METHOD), fc.option(fc.double({ min: 0, max: 1e6, noNaN: true })));
-  fc.assert(
-    fc.property(fc.array(entry, { minLength: 1, maxLength: 200 }), (entries) => {
-      const record = observed(entries);
-      const found = providerReading(record, 0);
-      const delivered = entries.map(([, ms]) => ms).filter((ms) => ms !== null);
-      assert.ok(found !== null && found.calls === entries.length && found.successRate >= -1e-9 && found.successRate <= 1 + 1e-9);
-      assert.equal(found.latencyMs === null, delivered.length === 0);
-      if (found.latencyMs !== null) assert.ok(found.latencyMs >= Math.min(...delivered) - 1e-6 && found.latencyMs <= Math.max(...delivered) + 1e-6);
-    }),
-  );
-});
+test(
+  "property: rates stay between 0 and 1 and averages between the extremes, and the provider " +
+    "counts every call",
+  () => {
+    const entry = fc.tuple(
+      fc.constantFrom(BALANCE, CODE, LOGS, UNKNOWN_METHOD),
+      fc.option(fc.double({ min: 0, max: 1e6, noNaN: true })),
+    );
+    fc.assert(
+      fc.property(fc.array(entry, { minLength: 1, maxLength: 200 }), (entries) => {
+        const record = observed(entries);
+        const found = providerReading(record, 0);
+        const delivered = entries.map(([, ms]) => ms).filter((ms) => ms !== null);
+        assert.ok(
+          found !== null &&
+            found.calls === entries.length &&
+            found.successRate >= -1e-9 &&
+            found.successRate <= 1 + 1e-9,
+        );
+        assert.equal(found.latencyMs === null, delivered.length === 0);
+        if (found.latencyMs !== null)
+          assert.ok(
+            found.latencyMs >= Math.min(...delivered) - 1e-6 &&
+              found.latencyMs <= Math.max(...delivered) + 1e-6,
+          );
+      }),
+    );
+  },
+);
 
 test("what is usual is that of calls with the same deadline, once there are enough of them", () => {
   const trace = methodOf("debug_traceBlockByNumber");
-  const record = observed([...Array.from({ length: 100 }, () => [BALANCE, 10] as const), ...Array.from({ length: 19 }, () => [trace, 9_000] as const)]);
+  const record = observed([
+    ...Array.from({ length: 100 }, () => [BALANCE, 10] as const),
+    ...Array.from({ length: 19 }, () => [trace, 9_000] as const),
+  ]);
   assert.ok((usualMs(record, BALANCE, 0.99) ?? 0) < 15, "slow traces do not make slow reads usual");
   observe(record, trace, 9_000, 0);
   assert.ok((usualMs(record, trace, 0.5) ?? 0) > 7_000);
   assert.equal(usualMs(createLatencyRecord(), trace, 0.99), null);
 });
 
-test("a latency of at least so long raises averages, lowers none, counts as no call and enters no percentile", () => {
-  const record = observed([
-    [BALANCE, 10],
-    [BALANCE, 10],
-  ]);
-  const before = percentiles(record);
-  observeAtLeast(record, BALANCE, 1_000, 0);
-  assert.ok((reading(record, BALANCE, 1, 0)?.latencyMs ?? 0) > 300);
-  assert.equal(reading(record, BALANCE, 1, 0)?.calls, 2);
-  assert.deepEqual(percentiles(record), before);
-  const slow = reading(record, BALANCE, 1, 0);
-  observeAtLeast(record, BALANCE, 5, 0);
-  assert.deepEqual(reading(record, BALANCE, 1, 0), slow);
-  observeAtLeast(record, CODE, 1_000, 0);
-  assert.equal(reading(record, CODE, 1, 0)?.calls, 2, "of one never answered nothing is known: its category speaks for it");
-});
+test(
+  "a latency of at least so long raises averages, lowers none, counts as no call and enters no " +
+    "percentile",
+  () => {
+    const record = observed([
+      [BALANCE, 10],
+      [BALANCE, 10],
+    ]);
+    const before = percentiles(record);
+    observeAtLeast(record, BALANCE, 1_000, 0);
+    assert.ok((reading(record, BALANCE, 1, 0)?.latencyMs ?? 0) > 300);
+    assert.equal(reading(record, BALANCE, 1, 0)?.calls, 2);
+    assert.deepEqual(percentiles(record), before);
+    const slow = reading(record, BALANCE, 1, 0);
+    observeAtLeast(record, BALANCE, 5, 0);
+    assert.deepEqual(reading(record, BALANCE, 1, 0), slow);
+    observeAtLeast(record, CODE, 1_000, 0);
+    assert.equal(
+      reading(record, CODE, 1, 0)?.calls,
+      2,
+      "of one never answered nothing is known: its category speaks for it",
+    );
+  },
+);

@@ -2,7 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { DEFAULT_COOLDOWN_MS, limitedForMs, MAX_COOLDOWN_MS, throttled } from "../../../src/core/provider/throttle.ts";
+import {
+  DEFAULT_COOLDOWN_MS,
+  limitedForMs,
+  MAX_COOLDOWN_MS,
+  throttled,
+} from "../../../src/core/provider/throttle.ts";
 
 test("a provider is limited until the named time and not after it", () => {
   const throttle = throttled(null, 5_000, 100);
@@ -30,15 +35,20 @@ test("a clock that jumps back ends a limit instead of prolonging it", () => {
 
 test("property: a limit never lasts longer than ten minutes from the latest refusal", () => {
   fc.assert(
-    fc.property(fc.array(fc.tuple(fc.double(), fc.integer({ min: -100_000, max: 100_000 })), { minLength: 1 }), (refusals) => {
-      let nowMs = 1_000_000;
-      let throttle = null;
-      for (const [ms, gapMs] of refusals) {
-        nowMs += gapMs;
-        throttle = throttled(throttle, ms, nowMs);
-        assert.ok(limitedForMs(throttle, nowMs) <= MAX_COOLDOWN_MS);
-      }
-      assert.equal(limitedForMs(throttle, nowMs + MAX_COOLDOWN_MS), 0);
-    }),
+    fc.property(
+      fc.array(fc.tuple(fc.double(), fc.integer({ min: -100_000, max: 100_000 })), {
+        minLength: 1,
+      }),
+      (refusals) => {
+        let nowMs = 1_000_000;
+        let throttle = null;
+        for (const [ms, gapMs] of refusals) {
+          nowMs += gapMs;
+          throttle = throttled(throttle, ms, nowMs);
+          assert.ok(limitedForMs(throttle, nowMs) <= MAX_COOLDOWN_MS);
+        }
+        assert.equal(limitedForMs(throttle, nowMs + MAX_COOLDOWN_MS), 0);
+      },
+    ),
   );
 });

@@ -19,13 +19,21 @@ test("a name is unserved until ten minutes have passed, and never before it was 
   const unserved = createUnserved();
   learnUnserved(unserved, new Map(), "a_b", 1_000);
   assert.deepEqual(
-    [999, 1_000, 1_000 + TEN_MINUTES_MS - 1, 1_000 + TEN_MINUTES_MS].map((nowMs) => isUnserved(unserved, "a_b", nowMs)),
+    [999, 1_000, 1_000 + TEN_MINUTES_MS - 1, 1_000 + TEN_MINUTES_MS].map((nowMs) =>
+      isUnserved(unserved, "a_b", nowMs),
+    ),
     [false, true, true, false],
   );
 });
 
 test("whatever is heard, both maps stay small, and what others serve outlasts what nobody serves", () => {
-  const names = fc.array(fc.tuple(fc.string({ maxLength: 200 }), fc.constantFrom("learn", "serve", "confirm", "unlearn")), { maxLength: 2_000 });
+  const names = fc.array(
+    fc.tuple(
+      fc.string({ maxLength: 200 }),
+      fc.constantFrom("learn", "serve", "confirm", "unlearn"),
+    ),
+    { maxLength: 2_000 },
+  );
   fc.assert(
     fc.property(names, (events) => {
       const unserved = createUnserved();

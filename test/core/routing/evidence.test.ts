@@ -1,4 +1,5 @@
-// What callers may know of routing: managed pools show aliases and no exclusions, everyone sees plain numbers, nobody sees an address or a secret.
+// What callers may know of routing: managed pools show aliases and no exclusions, everyone sees
+// plain numbers, nobody sees an address or a secret.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Attempt, Channel } from "../../../src/core/provider/attempt.ts";
@@ -7,7 +8,11 @@ import { type EvidenceInput, evidenceOf } from "../../../src/core/routing/eviden
 import { fakeProvider, fakeSet, verdict } from "../../fakes/providers.ts";
 
 const SECRET = "s3cr3t-in-the-address";
-const secretive = (index: number) => fakeProvider(index, { url: `https://node/${SECRET}`, headers: { Authorization: `Bearer ${SECRET}` } });
+const secretive = (index: number) =>
+  fakeProvider(index, {
+    url: `https://node/${SECRET}`,
+    headers: { Authorization: `Bearer ${SECRET}` },
+  });
 const [a, b, c] = [secretive(0), secretive(1), secretive(2)] as const;
 
 const on = (provider: Provider): Channel => ({ provider, transport: "http" });
@@ -19,7 +24,13 @@ const refused: Attempt = {
   verdict: { ...verdict({ kind: "cooldown", ms: 1 }), category: "rate_limit" },
   code: 429,
 };
-const answered: Attempt = { provider: b, transport: "http", latencyMs: 20.5, verdict: null, code: null };
+const answered: Attempt = {
+  provider: b,
+  transport: "http",
+  latencyMs: 20.5,
+  verdict: null,
+  code: null,
+};
 
 function input(managed: boolean, overrides: Partial<EvidenceInput> = {}): EvidenceInput {
   return {
@@ -54,15 +65,32 @@ test("an operator's profile shows ids, every attempt with its outcome, and who w
     retries: 1,
     circuit_breaker_state: "closed",
     attempts: [
-      { provider: "p0", transport: "http", outcome: "error", category: "rate_limit", code: 429, latency_ms: 12.346 },
-      { provider: "p1", transport: "http", outcome: "success", category: null, code: null, latency_ms: 20.5 },
+      {
+        provider: "p0",
+        transport: "http",
+        outcome: "error",
+        category: "rate_limit",
+        code: 429,
+        latency_ms: 12.346,
+      },
+      {
+        provider: "p1",
+        transport: "http",
+        outcome: "success",
+        category: null,
+        code: null,
+        latency_ms: 20.5,
+      },
     ],
     excluded: [{ provider: "p2", reason: "lagging" }],
   });
 });
 
 test("an answer from a filter says that no provider was asked for it", () => {
-  assert.equal(evidenceOf(input(false, { source: "shared", attempts: [], selected: null })).source, "shared");
+  assert.equal(
+    evidenceOf(input(false, { source: "shared", attempts: [], selected: null })).source,
+    "shared",
+  );
   assert.equal("source" in evidenceOf(input(false)), false);
 });
 
@@ -79,13 +107,35 @@ test("a managed pool shows aliases everywhere and nobody who was left out", () =
 });
 
 test("no address, header or secret of a provider is shown in either form", () => {
-  for (const managed of [true, false]) assert.doesNotMatch(JSON.stringify(evidenceOf(input(managed))), new RegExp(`${SECRET}|https?://|Bearer`));
+  for (const managed of [true, false])
+    assert.doesNotMatch(
+      JSON.stringify(evidenceOf(input(managed))),
+      new RegExp(`${SECRET}|https?://|Bearer`),
+    );
 });
 
 test("without an attempt there is no latency and no provider, and nothing is a made-up zero", () => {
-  const shown = evidenceOf(input(false, { attempts: [], selected: null, breakerState: null, plan: { candidates: [], excluded: [] } }));
-  assert.deepEqual([shown.upstream_latency_ms, shown.selected_provider, shown.circuit_breaker_state, shown.retries], [null, null, null, 0]);
-  assert.deepEqual([shown.svc_overhead_ms, shown.attempts, shown.candidate_providers], [35, [], []]);
+  const shown = evidenceOf(
+    input(false, {
+      attempts: [],
+      selected: null,
+      breakerState: null,
+      plan: { candidates: [], excluded: [] },
+    }),
+  );
+  assert.deepEqual(
+    [
+      shown.upstream_latency_ms,
+      shown.selected_provider,
+      shown.circuit_breaker_state,
+      shown.retries,
+    ],
+    [null, null, null, 0],
+  );
+  assert.deepEqual(
+    [shown.svc_overhead_ms, shown.attempts, shown.candidate_providers],
+    [35, [], []],
+  );
 });
 
 test("clocks that disagree by a hair never make the overhead negative", () => {

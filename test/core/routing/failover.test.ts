@@ -1,4 +1,5 @@
-// What follows a failed attempt, and which error the caller hears at the end: bounded, never -32601 unless all said so, and always a real one.
+// What follows a failed attempt, and which error the caller hears at the end: bounded, never -32601
+// unless all said so, and always a real one.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -28,27 +29,63 @@ interface Shape {
   readonly category?: string;
 }
 
-function failed({ step = "next", effect = { kind: "ignored" }, code = -32000, raw = "{}", category }: Shape): FailedAttempt {
-  const failure: Failure = { kind: "error", httpStatus: 200, retryAfter: null, code, message: "", data: null };
+function failed({
+  step = "next",
+  effect = { kind: "ignored" },
+  code = -32000,
+  raw = "{}",
+  category,
+}: Shape): FailedAttempt {
+  const failure: Failure = {
+    kind: "error",
+    httpStatus: 200,
+    retryAfter: null,
+    code,
+    message: "",
+    data: null,
+  };
   const judged = { ...verdict(effect, step), ...(category === undefined ? {} : { category }) };
-  const attempt = { provider: fakeProvider(0), transport: "http" as const, latencyMs: 1, verdict: judged, code };
+  const attempt = {
+    provider: fakeProvider(0),
+    transport: "http" as const,
+    latencyMs: 1,
+    verdict: judged,
+    code,
+  };
   return { attempt, verdict: judged, failure, raw: raw === null ? null : Buffer.from(raw) };
 }
 
-const moveAfter = (steps: readonly Step[], maxAttempts = 3) => nextMove({ maxAttempts, failed: steps.map((step) => failed({ step })) });
+const moveAfter = (steps: readonly Step[], maxAttempts = 3) =>
+  nextMove({ maxAttempts, failed: steps.map((step) => failed({ step })) });
 
 const anyFailed = fc
-  .record({ step: fc.constantFrom(...STEPS), effect: fc.constantFrom(...EFFECTS), code: fc.constantFrom(-32601, -32000, 3, null), hasRaw: fc.boolean() })
+  .record({
+    step: fc.constantFrom(...STEPS),
+    effect: fc.constantFrom(...EFFECTS),
+    code: fc.constantFrom(-32601, -32000, 3, null),
+    hasRaw: fc.boolean(),
+  })
   .map(({ hasRaw, ...shape }) => failed({ ...shape, raw: hasRaw ? "{}" : null }));
 
 test("a failure that another provider may not have leads to it, until the attempts are used up", () => {
-  assert.deepEqual([moveAfter(["next"]), moveAfter(["next", "range"]), moveAfter(["next", "next", "next"])], ["next", "next", "exhausted"]);
-  assert.deepEqual([moveAfter(["next"], 1), moveAfter(["range"], 1), moveAfter(["next_once"], 1)], ["exhausted", "exhausted", "exhausted"]);
+  assert.deepEqual(
+    [moveAfter(["next"]), moveAfter(["next", "range"]), moveAfter(["next", "next", "next"])],
+    ["next", "next", "exhausted"],
+  );
+  assert.deepEqual(
+    [moveAfter(["next"], 1), moveAfter(["range"], 1), moveAfter(["next_once"], 1)],
+    ["exhausted", "exhausted", "exhausted"],
+  );
 });
 
-test("the caller's own mistake, an unknown outcome and the steps of transactions end the search at once", () => {
-  for (const step of ["return", "stop", "known", "verify"] as const) for (const before of STEPS) assert.equal(moveAfter([before, step]), step);
-});
+test(
+  "the caller's own mistake, an unknown outcome and the steps of transactions end the search " +
+    "at once",
+  () => {
+    for (const step of ["return", "stop", "known", "verify"] as const)
+      for (const before of STEPS) assert.equal(moveAfter([before, step]), step);
+  },
+);
 
 test("a doubtful error is tried at one other provider only", () => {
   assert.equal(moveAfter(["next_once"]), "next");
@@ -60,9 +97,14 @@ test("nothing tried means nobody could", () => assert.equal(moveAfter([]), "exha
 
 test("the search is bounded whatever the providers say", () => {
   fc.assert(
-    fc.property(fc.array(anyFailed, { minLength: 1, maxLength: 12 }), fc.integer({ min: 1, max: 10 }), (all, maxAttempts) => {
-      if (all.length >= maxAttempts) assert.notEqual(nextMove({ maxAttempts, failed: all }), "next");
-    }),
+    fc.property(
+      fc.array(anyFailed, { minLength: 1, maxLength: 12 }),
+      fc.integer({ min: 1, max: 10 }),
+      (all, maxAttempts) => {
+        if (all.length >= maxAttempts)
+          assert.notEqual(nextMove({ maxAttempts, failed: all }), "next");
+      },
+    ),
   );
 });
 
@@ -75,34 +117,42 @@ test("method not found is told only when every provider said so", () => {
   assert.deepEqual(bestError([unknown, silent]), { kind: "none" });
 });
 
-test("the most informative error is told: the request's fault, then what the node lacks, then busy, broken, and refusing us", () => {
-  const ranking: readonly FailedAttempt[] = [
-    failed({ step: "range" }),
-    failed({ effect: { kind: "ignored" } }),
-    failed({ effect: { kind: "learn", what: "pruned" } }),
-    failed({ effect: { kind: "cooldown", ms: 1 } }),
-    failed({ effect: { kind: "failure", cause: "server" } }),
-    failed({ effect: { kind: "failure", cause: "auth" } }),
-    failed({ effect: { kind: "cordon", reason: "wrong_chain" } }),
-  ];
-  for (const [at, better] of ranking.entries())
-    for (const worse of ranking.slice(at + 1)) {
-      assert.deepEqual(bestError([better, worse]), { kind: "error", best: better });
-      assert.deepEqual(bestError([worse, better]), { kind: "error", best: better });
-    }
-});
+test(
+  "the most informative error is told: the request's fault, then what the node lacks, then " +
+    "busy, broken, and refusing us",
+  () => {
+    const ranking: readonly FailedAttempt[] = [
+      failed({ step: "range" }),
+      failed({ effect: { kind: "ignored" } }),
+      failed({ effect: { kind: "learn", what: "pruned" } }),
+      failed({ effect: { kind: "cooldown", ms: 1 } }),
+      failed({ effect: { kind: "failure", cause: "server" } }),
+      failed({ effect: { kind: "failure", cause: "auth" } }),
+      failed({ effect: { kind: "cordon", reason: "wrong_chain" } }),
+    ];
+    for (const [at, better] of ranking.entries())
+      for (const worse of ranking.slice(at + 1)) {
+        assert.deepEqual(bestError([better, worse]), { kind: "error", best: better });
+        assert.deepEqual(bestError([worse, better]), { kind: "error", best: better });
+      }
+  },
+);
 
 test("of two errors that say as much, the first one is told", () => {
   const [first, second] = [failed({ raw: '{"a":1}' }), failed({ raw: '{"a":2}' })];
   assert.deepEqual(bestError([first, second]), { kind: "error", best: first });
 });
 
-test("too large for every provider is one refusal of its own, and for only some of them a provider's error", () => {
-  const [first, second] = [failed({ step: "range" }), failed({ step: "range" })];
-  assert.deepEqual(bestError([first, second]), { kind: "range", worst: second });
-  const other = failed({ effect: { kind: "cooldown", ms: 1 } });
-  assert.deepEqual(bestError([first, other]), { kind: "error", best: first });
-});
+test(
+  "too large for every provider is one refusal of its own, and for only some of them a " +
+    "provider's error",
+  () => {
+    const [first, second] = [failed({ step: "range" }), failed({ step: "range" })];
+    assert.deepEqual(bestError([first, second]), { kind: "range", worst: second });
+    const other = failed({ effect: { kind: "cooldown", ms: 1 } });
+    assert.deepEqual(bestError([first, other]), { kind: "error", best: first });
+  },
+);
 
 test("only what a provider really sent is ever told", () => {
   assert.deepEqual(bestError([]), { kind: "none" });
@@ -111,7 +161,13 @@ test("only what a provider really sent is ever told", () => {
       const told = bestError(all);
       if (told.kind === "error") assert.ok(all.includes(told.best) && told.best.raw !== null);
       if (told.kind === "none")
-        assert.ok(all.every((it) => it.raw === null || (it.failure.code === -32601 && all.some((that) => that.failure.code !== -32601))));
+        assert.ok(
+          all.every(
+            (it) =>
+              it.raw === null ||
+              (it.failure.code === -32601 && all.some((that) => that.failure.code !== -32601)),
+          ),
+        );
     }),
     { numRuns: 2_000 },
   );

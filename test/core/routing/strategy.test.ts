@@ -7,7 +7,12 @@ import type { ExclusionReason } from "../../../src/core/provider/exclusion.ts";
 import type { Reading } from "../../../src/core/provider/latency.ts";
 import { type Considered, planOf, tierOf } from "../../../src/core/routing/plan.ts";
 import type { Strategy } from "../../../src/core/routing/strategy.ts";
-import { type Entrant, order, type SelectionSettings, weightsOf } from "../../../src/core/routing/strategy.ts";
+import {
+  type Entrant,
+  order,
+  type SelectionSettings,
+  weightsOf,
+} from "../../../src/core/routing/strategy.ts";
 import type { BlockRef } from "../../../src/core/rpc/call.ts";
 import { fakeCall, fakeProvider, SELECTION } from "../../fakes/providers.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
@@ -23,11 +28,25 @@ const HALF_OPEN: Breaker = {
   trialAtMs: null,
   probedAtMs: null,
 };
-const STRATEGIES: readonly Strategy[] = ["load-balanced", "latency-weighted", "fastest", "priority"];
+const STRATEGIES: readonly Strategy[] = [
+  "load-balanced",
+  "latency-weighted",
+  "fastest",
+  "priority",
+];
 
-const warm = (latencyMs: number, overrides: Partial<Reading> = {}): Reading => ({ calls: 100, successRate: 1, latencyMs, ageMs: 0, ...overrides });
+const warm = (latencyMs: number, overrides: Partial<Reading> = {}): Reading => ({
+  calls: 100,
+  successRate: 1,
+  latencyMs,
+  ageMs: 0,
+  ...overrides,
+});
 
-function entrant(index: number, overrides: Partial<Considered> & { readonly priority?: number } = {}): Considered {
+function entrant(
+  index: number,
+  overrides: Partial<Considered> & { readonly priority?: number } = {},
+): Considered {
   const { priority = 10, ...rest } = overrides;
   return {
     provider: fakeProvider(index, { priority }),
@@ -49,9 +68,16 @@ interface Ask {
   readonly seed?: number;
 }
 
-function ordered(entrants: readonly Entrant[], { strategy, settings = {}, replaySafe = true, seed = 1 }: Ask): number[] {
+function ordered(
+  entrants: readonly Entrant[],
+  { strategy, settings = {}, replaySafe = true, seed = 1 }: Ask,
+): number[] {
   const list = [...entrants];
-  order(list, strategy, { settings: { ...SELECTION, ...settings }, replaySafe, random: seededRandom(seed) });
+  order(list, strategy, {
+    settings: { ...SELECTION, ...settings },
+    replaySafe,
+    random: seededRandom(seed),
+  });
   return list.map((it) => it.provider.index);
 }
 
@@ -61,81 +87,154 @@ function shareFirst(index: number, entrants: readonly Entrant[], ask: Ask): numb
   let first = 0;
   for (let round = 0; round < rounds; round++) {
     const list = [...entrants];
-    order(list, ask.strategy, { settings: { ...SELECTION, ...ask.settings }, replaySafe: ask.replaySafe ?? true, random });
+    order(list, ask.strategy, {
+      settings: { ...SELECTION, ...ask.settings },
+      replaySafe: ask.replaySafe ?? true,
+      random,
+    });
     if (list[0]?.provider.index === index) first += 1;
   }
   return first / rounds;
 }
 
-function planned(considered: readonly Considered[], { strategy, settings = {}, replaySafe = true, seed = 1 }: Ask, block: BlockRef = { kind: "none" }) {
+function planned(
+  considered: readonly Considered[],
+  { strategy, settings = {}, replaySafe = true, seed = 1 }: Ask,
+  block: BlockRef = { kind: "none" },
+) {
   const draw = { settings: { ...SELECTION, ...settings }, replaySafe, random: seededRandom(seed) };
   const { candidates, excluded } = planOf(considered, { ...CALL, block }, strategy, draw);
-  return { candidates: candidates.map((it) => it.provider.index), excluded: Object.fromEntries(excluded.map((it) => [it.provider.index, it.reason])) };
+  return {
+    candidates: candidates.map((it) => it.provider.index),
+    excluded: Object.fromEntries(excluded.map((it) => [it.provider.index, it.reason])),
+  };
 }
 
 test("load-balanced gives every provider every place equally often", () => {
   const entrants = [entrant(0), entrant(1), entrant(2)];
-  for (const index of [0, 1, 2]) assert.ok(Math.abs(shareFirst(index, entrants, { strategy: "load-balanced" }) - 1 / 3) < 0.04);
+  for (const index of [0, 1, 2])
+    assert.ok(Math.abs(shareFirst(index, entrants, { strategy: "load-balanced" }) - 1 / 3) < 0.04);
 });
 
 test("priority goes from low to high and shuffles ties", () => {
-  const entrants = [entrant(0, { priority: 20 }), entrant(1, { priority: 5 }), entrant(2, { priority: 20 })];
+  const entrants = [
+    entrant(0, { priority: 20 }),
+    entrant(1, { priority: 5 }),
+    entrant(2, { priority: 20 }),
+  ];
   assert.equal(shareFirst(1, entrants, { strategy: "priority" }), 1);
-  const seconds = new Set(Array.from({ length: 50 }, (_, seed) => ordered(entrants, { strategy: "priority", seed })[1]));
+  const seconds = new Set(
+    Array.from({ length: 50 }, (_, seed) => ordered(entrants, { strategy: "priority", seed })[1]),
+  );
   assert.deepEqual(seconds, new Set([0, 2]));
 });
 
 test("fastest puts warm providers by latency, then cold ones by probe latency, then the unknown", () => {
-  const entrants = [entrant(0), entrant(1, { probeMs: 9 }), entrant(2, { reading: warm(80) }), entrant(3, { probeMs: 4 }), entrant(4, { reading: warm(20) })];
-  for (let seed = 0; seed < 20; seed++) assert.deepEqual(ordered(entrants, { strategy: "fastest", seed }), [4, 2, 3, 1, 0]);
+  const entrants = [
+    entrant(0),
+    entrant(1, { probeMs: 9 }),
+    entrant(2, { reading: warm(80) }),
+    entrant(3, { probeMs: 4 }),
+    entrant(4, { reading: warm(20) }),
+  ];
+  for (let seed = 0; seed < 20; seed++)
+    assert.deepEqual(ordered(entrants, { strategy: "fastest", seed }), [4, 2, 3, 1, 0]);
 });
 
 test("fastest treats too few calls, too many failures and no delivery as cold", () => {
-  const cold = [warm(1, { calls: 2 }), warm(1, { successRate: 0.89 }), warm(1, { latencyMs: null })];
-  for (const reading of cold) assert.deepEqual(ordered([entrant(0, { reading }), entrant(1, { reading: warm(900) })], { strategy: "fastest" }), [1, 0]);
+  const cold = [
+    warm(1, { calls: 2 }),
+    warm(1, { successRate: 0.89 }),
+    warm(1, { latencyMs: null }),
+  ];
+  for (const reading of cold)
+    assert.deepEqual(
+      ordered([entrant(0, { reading }), entrant(1, { reading: warm(900) })], {
+        strategy: "fastest",
+      }),
+      [1, 0],
+    );
   const enough = warm(1, { calls: 3, successRate: 0.9 });
-  assert.deepEqual(ordered([entrant(0, { reading: enough }), entrant(1, { reading: warm(900) })], { strategy: "fastest" }), [0, 1]);
+  assert.deepEqual(
+    ordered([entrant(0, { reading: enough }), entrant(1, { reading: warm(900) })], {
+      strategy: "fastest",
+    }),
+    [0, 1],
+  );
 });
 
-test("fastest explores an under-observed provider with the given share of replay-safe calls, and never with others", () => {
-  const entrants = [entrant(0, { reading: warm(10) }), entrant(1, { reading: warm(1, { successRate: 0 }) }), entrant(2)];
-  const ask = { strategy: "fastest", settings: { exploreShare: 0.1 } } as const;
-  const share = shareFirst(2, entrants, ask);
-  assert.ok(share > 0.07 && share < 0.13, `explored ${share}`);
-  assert.equal(shareFirst(1, entrants, ask), 0, "an unreliable one is no unknown one");
-  assert.equal(shareFirst(2, entrants, { ...ask, replaySafe: false }), 0);
-  assert.equal(shareFirst(2, entrants, { ...ask, settings: { exploreShare: 0 } }), 0);
-});
+test(
+  "fastest explores an under-observed provider with the given share of replay-safe calls, and " +
+    "never with others",
+  () => {
+    const entrants = [
+      entrant(0, { reading: warm(10) }),
+      entrant(1, { reading: warm(1, { successRate: 0 }) }),
+      entrant(2),
+    ];
+    const ask = { strategy: "fastest", settings: { exploreShare: 0.1 } } as const;
+    const share = shareFirst(2, entrants, ask);
+    assert.ok(share > 0.07 && share < 0.13, `explored ${share}`);
+    assert.equal(shareFirst(1, entrants, ask), 0, "an unreliable one is no unknown one");
+    assert.equal(shareFirst(2, entrants, { ...ask, replaySafe: false }), 0);
+    assert.equal(shareFirst(2, entrants, { ...ask, settings: { exploreShare: 0 } }), 0);
+  },
+);
 
 test("latency-weighted: weights follow the formula relative to the floor", () => {
   const full = warm(10, { calls: 1_000 });
   const near = (readings: readonly (Reading | null)[], wanted: readonly number[]): void => {
     const found = weightsOf(readings, SELECTION);
-    for (const [at, weight] of wanted.entries()) assert.ok(Math.abs((found[at] ?? 0) - weight) < 1e-9, `${found} is not ${wanted}`);
+    for (const [at, weight] of wanted.entries())
+      assert.ok(Math.abs((found[at] ?? 0) - weight) < 1e-9, `${found} is not ${wanted}`);
   };
   near([full, warm(60, { calls: 1_000 })], [1, 1 / 8]);
   near([full, { ...full, calls: 1 }, { ...full, calls: 10 }], [1, 0.5 / 3, 0.5 + 0.5 / 3]);
-  near([full, { ...full, successRate: 0.9 }, { ...full, successRate: 0.849 }, { ...full, latencyMs: null }, null], [1, 0.9, 0.05, 0.05, 0.05]);
+  near(
+    [
+      full,
+      { ...full, successRate: 0.9 },
+      { ...full, successRate: 0.849 },
+      { ...full, latencyMs: null },
+      null,
+    ],
+    [1, 0.9, 0.05, 0.05, 0.05],
+  );
   near([full, warm(3_000)], [1, 0.05]);
 });
 
 test("latency-weighted: where all are slow the best one sets the scale, so that order still shows", () => {
-  const [best, twice] = weightsOf([warm(600, { calls: 1_000 }), warm(1_200, { calls: 1_000 })], SELECTION);
+  const [best, twice] = weightsOf(
+    [warm(600, { calls: 1_000 }), warm(1_200, { calls: 1_000 })],
+    SELECTION,
+  );
   assert.ok(best === 1 && twice === 1 / 8);
 });
 
-test("latency-weighted draws first places in proportion to the weights, and the floor keeps everyone in play", () => {
-  const entrants = [entrant(0, { reading: warm(10, { calls: 1_000 }) }), entrant(1, { reading: warm(60, { calls: 1_000 }) }), entrant(2)];
-  const total = 1 + 1 / 8 + 0.05;
-  for (const [index, weight] of [1, 1 / 8, 0.05].entries()) {
-    const share = shareFirst(index, entrants, { strategy: "latency-weighted" });
-    assert.ok(Math.abs(share - weight / total) < 0.03, `${index}: ${share}`);
-  }
-});
+test(
+  "latency-weighted draws first places in proportion to the weights, and the floor keeps " +
+    "everyone in play",
+  () => {
+    const entrants = [
+      entrant(0, { reading: warm(10, { calls: 1_000 }) }),
+      entrant(1, { reading: warm(60, { calls: 1_000 }) }),
+      entrant(2),
+    ];
+    const total = 1 + 1 / 8 + 0.05;
+    for (const [index, weight] of [1, 1 / 8, 0.05].entries()) {
+      const share = shareFirst(index, entrants, { strategy: "latency-weighted" });
+      assert.ok(Math.abs(share - weight / total) < 0.03, `${index}: ${share}`);
+    }
+  },
+);
 
 test("latency-weighted with a floor of zero still orders everyone, whatever chance gives", () => {
   const list = [entrant(0), entrant(1, { reading: warm(10) }), entrant(2)];
-  order(list, "latency-weighted", { settings: { ...SELECTION, lwExploreFloor: 0 }, replaySafe: true, random: () => 0 });
+  order(list, "latency-weighted", {
+    settings: { ...SELECTION, lwExploreFloor: 0 },
+    replaySafe: true,
+    random: () => 0,
+  });
   assert.equal(list[0]?.provider.index, 1);
 });
 
@@ -147,7 +246,11 @@ test("tiers: closed, closed and limited, half-open, half-open and limited; open 
     entrant(3, { limited: true, priority: 4 }),
     entrant(4, { priority: 5 }),
   ];
-  for (const strategy of STRATEGIES) assert.deepEqual(planned(considered, { strategy }), { candidates: [4, 3, 2, 1], excluded: { 0: "circuit_open" } });
+  for (const strategy of STRATEGIES)
+    assert.deepEqual(planned(considered, { strategy }), {
+      candidates: [4, 3, 2, 1],
+      excluded: { 0: "circuit_open" },
+    });
 });
 
 test("the partition is stable: within a tier the strategy's order stays", () => {
@@ -162,18 +265,31 @@ test("the partition is stable: within a tier the strategy's order stays", () => 
 
 test("a half-open provider whose trial is taken is left out", () => {
   const taken: Breaker = { ...HALF_OPEN, trialAtMs: 1 };
-  assert.deepEqual(planned([entrant(0, { breaker: taken }), entrant(1)], { strategy: "priority" }), { candidates: [1], excluded: { 0: "trial_in_flight" } });
+  assert.deepEqual(
+    planned([entrant(0, { breaker: taken }), entrant(1)], { strategy: "priority" }),
+    { candidates: [1], excluded: { 0: "trial_in_flight" } },
+  );
 });
 
-test("a half-open provider is asked first with the exploring share of replay-safe calls: else it would never recover beside healthy ones", () => {
-  const considered = [entrant(0), entrant(1, { breaker: HALF_OPEN })];
-  const firsts = (ask: Ask): number =>
-    Array.from({ length: 1_000 }, (_, seed) => planned(considered, { ...ask, seed }).candidates[0]).filter((it) => it === 1).length;
-  const explored = firsts({ strategy: "load-balanced", settings: { exploreShare: 0.1 } });
-  assert.ok(explored > 60 && explored < 140, `explored ${explored}`);
-  assert.equal(firsts({ strategy: "load-balanced", settings: { exploreShare: 0.1 }, replaySafe: false }), 0);
-  assert.equal(firsts({ strategy: "load-balanced" }), 0);
-});
+test(
+  "a half-open provider is asked first with the exploring share of replay-safe calls: else it " +
+    "would never recover beside healthy ones",
+  () => {
+    const considered = [entrant(0), entrant(1, { breaker: HALF_OPEN })];
+    const firsts = (ask: Ask): number =>
+      Array.from(
+        { length: 1_000 },
+        (_, seed) => planned(considered, { ...ask, seed }).candidates[0],
+      ).filter((it) => it === 1).length;
+    const explored = firsts({ strategy: "load-balanced", settings: { exploreShare: 0.1 } });
+    assert.ok(explored > 60 && explored < 140, `explored ${explored}`);
+    assert.equal(
+      firsts({ strategy: "load-balanced", settings: { exploreShare: 0.1 }, replaySafe: false }),
+      0,
+    );
+    assert.equal(firsts({ strategy: "load-balanced" }), 0);
+  },
+);
 
 test("limits are set aside when they leave nobody, and only then", () => {
   const limited = entrant(0, { reason: "method_unsupported" });
@@ -182,13 +298,22 @@ test("limits are set aside when they leave nobody, and only then", () => {
     candidates: [2],
     excluded: { 0: "method_unsupported", 1: "wrong_chain" },
   });
-  assert.deepEqual(planned([limited, wrong], { strategy: "priority" }), { candidates: [0], excluded: { 1: "wrong_chain" } });
-  assert.deepEqual(planned([wrong], { strategy: "priority" }), { candidates: [], excluded: { 1: "wrong_chain" } });
+  assert.deepEqual(planned([limited, wrong], { strategy: "priority" }), {
+    candidates: [0],
+    excluded: { 1: "wrong_chain" },
+  });
+  assert.deepEqual(planned([wrong], { strategy: "priority" }), {
+    candidates: [],
+    excluded: { 1: "wrong_chain" },
+  });
 });
 
 test("a capable provider with an open circuit is no reason to ask one that cannot serve", () => {
   const considered = [entrant(0, { breaker: OPEN }), entrant(1, { reason: "method_unsupported" })];
-  assert.deepEqual(planned(considered, { strategy: "priority" }), { candidates: [], excluded: { 0: "circuit_open", 1: "method_unsupported" } });
+  assert.deepEqual(planned(considered, { strategy: "priority" }), {
+    candidates: [],
+    excluded: { 0: "circuit_open", 1: "method_unsupported" },
+  });
 });
 
 test("lag is set aside only after limits, and the earliest block never goes where no archive is", () => {
@@ -196,35 +321,59 @@ test("lag is set aside only after limits, and the earliest block never goes wher
   const noArchive = entrant(1, { reason: "archival_required" });
   assert.deepEqual(planned([lagging, noArchive], { strategy: "priority" }).candidates, [1]);
   assert.deepEqual(planned([lagging], { strategy: "priority" }).candidates, [0]);
-  assert.deepEqual(planned([noArchive], { strategy: "priority" }, { kind: "earliest" }), { candidates: [], excluded: { 1: "archival_required" } });
+  assert.deepEqual(planned([noArchive], { strategy: "priority" }, { kind: "earliest" }), {
+    candidates: [],
+    excluded: { 1: "archival_required" },
+  });
 });
 
 test("property: a plan names every provider exactly once, candidates in tier order, open ones never", () => {
-  const reason = fc.option(fc.constantFrom<ExclusionReason>("method_unsupported", "lagging", "wrong_chain", "block_range_limit", "cordoned"), { freq: 3 });
+  const reason = fc.option(
+    fc.constantFrom<ExclusionReason>(
+      "method_unsupported",
+      "lagging",
+      "wrong_chain",
+      "block_range_limit",
+      "cordoned",
+    ),
+    { freq: 3 },
+  );
   const one = fc.record({
     reason,
     breaker: fc.constantFrom(CLOSED, OPEN, HALF_OPEN, { ...HALF_OPEN, trialAtMs: 5 }),
     limited: fc.boolean(),
     reading: fc.option(
-      fc.record({ calls: fc.nat(50), successRate: fc.double({ min: 0, max: 1, noNaN: true }), latencyMs: fc.option(fc.nat(5_000)), ageMs: fc.nat() }),
+      fc.record({
+        calls: fc.nat(50),
+        successRate: fc.double({ min: 0, max: 1, noNaN: true }),
+        latencyMs: fc.option(fc.nat(5_000)),
+        ageMs: fc.nat(),
+      }),
     ),
     probeMs: fc.option(fc.nat(1_000)),
     priority: fc.nat(3),
   });
   fc.assert(
-    fc.property(fc.array(one, { maxLength: 10 }), fc.constantFrom(...STRATEGIES), fc.integer(), (parts, strategy, seed) => {
-      const considered = parts.map((it, index) => entrant(index, it));
-      const { candidates, excluded } = planned(considered, { strategy, seed });
-      assert.deepEqual(
-        [...candidates, ...Object.keys(excluded).map(Number)].sort((a, b) => a - b),
-        considered.map((_, index) => index),
-      );
-      const tiers = candidates.map((index) => tierOf(considered[index]?.breaker ?? OPEN, considered[index]?.limited ?? false));
-      assert.deepEqual(
-        tiers,
-        [...tiers].sort((a, b) => a - b),
-      );
-      assert.ok(tiers.every((tier) => tier < 5));
-    }),
+    fc.property(
+      fc.array(one, { maxLength: 10 }),
+      fc.constantFrom(...STRATEGIES),
+      fc.integer(),
+      (parts, strategy, seed) => {
+        const considered = parts.map((it, index) => entrant(index, it));
+        const { candidates, excluded } = planned(considered, { strategy, seed });
+        assert.deepEqual(
+          [...candidates, ...Object.keys(excluded).map(Number)].sort((a, b) => a - b),
+          considered.map((_, index) => index),
+        );
+        const tiers = candidates.map((index) =>
+          tierOf(considered[index]?.breaker ?? OPEN, considered[index]?.limited ?? false),
+        );
+        assert.deepEqual(
+          tiers,
+          [...tiers].sort((a, b) => a - b),
+        );
+        assert.ok(tiers.every((tier) => tier < 5));
+      },
+    ),
   );
 });

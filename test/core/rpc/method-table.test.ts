@@ -1,14 +1,29 @@
-// The method table as a configuration extends it: attributes, places in per-method arrays, what stays after a reload.
+// The method table as a configuration extends it: attributes, places in per-method arrays, what
+// stays after a reload.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MAX_ADDED_METHODS, METHOD_SLOTS, METHODS, methodOf, UNKNOWN_METHOD } from "../../../src/core/rpc/method.ts";
+import {
+  MAX_ADDED_METHODS,
+  METHOD_SLOTS,
+  METHODS,
+  methodOf,
+  UNKNOWN_METHOD,
+} from "../../../src/core/rpc/method.ts";
 import { type ConfiguredMethod, methodTable } from "../../../src/core/rpc/method-table.ts";
 
 const NOTHING = { kind: null, blockAt: null, cu: null, deadline: null } as const;
-const added = (name: string, settings: Partial<ConfiguredMethod> = {}): ConfiguredMethod => ({ ...NOTHING, name, kind: "read", ...settings });
+const added = (name: string, settings: Partial<ConfiguredMethod> = {}): ConfiguredMethod => ({
+  ...NOTHING,
+  name,
+  kind: "read",
+  ...settings,
+});
 
 test("a method of the configuration has a row of its own, with the defaults of unlisted ones", () => {
-  const table = methodTable([added("foo_read"), added("foo_write", { kind: "write", cu: 7, blockAt: 2, deadline: "traceTx" })]);
+  const table = methodTable([
+    added("foo_read"),
+    added("foo_write", { kind: "write", cu: 7, blockAt: 2, deadline: "traceTx" }),
+  ]);
   const { index, ...read } = table.of("foo_read");
   assert.deepEqual(read, {
     name: "foo_read",
@@ -22,7 +37,10 @@ test("a method of the configuration has a row of its own, with the defaults of u
   });
   assert.equal(index, METHODS.length);
   const { replaySafe, cu, block, deadline } = table.of("foo_write");
-  assert.deepEqual([replaySafe, cu, block, deadline], [false, 7, { kind: "block", at: 2 }, "traceTx"]);
+  assert.deepEqual(
+    [replaySafe, cu, block, deadline],
+    [false, 7, { kind: "block", at: 2 }, "traceTx"],
+  );
   assert.equal(table.of("foo_other"), UNKNOWN_METHOD);
   assert.deepEqual(
     table.rows.slice(METHODS.length).map((it) => it.name),
@@ -37,13 +55,17 @@ test("a known method keeps its place and whatever is not said of it", () => {
   assert.equal(table.of("eth_call"), methodOf("eth_call"));
 });
 
-test("a place belongs to one name for good: reloads neither move a method nor give its place to another", () => {
-  const first = methodTable([added("a_a"), added("a_b")]);
-  const second = methodTable([added("a_c"), added("a_b")], first);
-  assert.equal(second.of("a_b").index, first.of("a_b").index);
-  assert.notEqual(second.of("a_c").index, first.of("a_a").index);
-  assert.equal(methodTable([added("a_a")], second).of("a_a").index, first.of("a_a").index);
-});
+test(
+  "a place belongs to one name for good: reloads neither move a method nor give its place to " +
+    "another",
+  () => {
+    const first = methodTable([added("a_a"), added("a_b")]);
+    const second = methodTable([added("a_c"), added("a_b")], first);
+    assert.equal(second.of("a_b").index, first.of("a_b").index);
+    assert.notEqual(second.of("a_c").index, first.of("a_a").index);
+    assert.equal(methodTable([added("a_a")], second).of("a_a").index, first.of("a_a").index);
+  },
+);
 
 test("however often names change, places stay within the arrays", () => {
   let table = methodTable([]);
@@ -52,7 +74,9 @@ test("however often names change, places stay within the arrays", () => {
       Array.from({ length: MAX_ADDED_METHODS }, (_, n) => added(`r${round}_m${n}`)),
       table,
     );
-    assert.ok(table.rows.every((it) => it.index < METHOD_SLOTS) && table.labels.length <= METHOD_SLOTS);
+    assert.ok(
+      table.rows.every((it) => it.index < METHOD_SLOTS) && table.labels.length <= METHOD_SLOTS,
+    );
   }
   assert.equal(table.of("r9_m0").index, UNKNOWN_METHOD.index);
   assert.equal(table.of("r9_m0").replaySafe, true);
@@ -61,14 +85,30 @@ test("however often names change, places stay within the arrays", () => {
 test("families: what chains and vendors add is known, and only reads of theirs may be sent twice", () => {
   const rowsOf = (names: string) => names.split(" ").map((name) => methodOf(name));
   const reads = rowsOf(
-    "eth_getStorageValues eth_capabilities eth_config optimism_outputAtBlock arbtrace_block zks_estimateFee linea_estimateGas bor_getAuthor ots_hasCode eth_getUserOperationReceipt alchemy_getAssetTransfers",
+    "eth_getStorageValues eth_capabilities eth_config optimism_outputAtBlock arbtrace_block " +
+      "zks_estimateFee linea_estimateGas bor_getAuthor ots_hasCode eth_getUserOperationReceipt " +
+      "alchemy_getAssetTransfers",
   );
-  for (const { name, replaySafe, family } of reads) assert.ok(replaySafe && family !== "unlisted", name);
+  for (const { name, replaySafe, family } of reads)
+    assert.ok(replaySafe && family !== "unlisted", name);
   const writes = rowsOf(
-    "eth_sendRawTransactionSync eth_sendRawTransactionConditional eth_sendUserOperation timeboost_sendExpressLaneTransaction zks_sendRawTransactionWithDetailedOutput mev_sendBundle pm_sponsorUserOperation",
+    "eth_sendRawTransactionSync eth_sendRawTransactionConditional eth_sendUserOperation " +
+      "timeboost_sendExpressLaneTransaction zks_sendRawTransactionWithDetailedOutput " +
+      "mev_sendBundle pm_sponsorUserOperation",
   );
-  for (const { name, replaySafe, family } of writes) assert.ok(!replaySafe && family !== "unlisted", name);
+  for (const { name, replaySafe, family } of writes)
+    assert.ok(!replaySafe && family !== "unlisted", name);
   const families = new Set(METHODS.map((it) => it.family));
-  for (const family of ["standard", "op_stack", "arbitrum", "zksync", "linea", "polygon", "otterscan", "erc4337", "vendor"] as const)
+  for (const family of [
+    "standard",
+    "op_stack",
+    "arbitrum",
+    "zksync",
+    "linea",
+    "polygon",
+    "otterscan",
+    "erc4337",
+    "vendor",
+  ] as const)
     assert.ok(families.has(family), family);
 });

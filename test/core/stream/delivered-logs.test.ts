@@ -1,4 +1,5 @@
-// The book of told logs, against a plain model: no log twice unless taken back, take-backs last first, every byte accounted for.
+// The book of told logs, against a plain model: no log twice unless taken back, take-backs last
+// first, every byte accounted for.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -15,8 +16,16 @@ import {
   trim,
 } from "../../../src/core/stream/delivered-logs.ts";
 
-const blockOf = (number: number): Block => ({ number, hash: `h${number}`, parentHash: `h${number - 1}` });
-const logOf = (number: number, logIndex: number, text = `{"block":${number},"index":${logIndex}}`): Log => ({
+const blockOf = (number: number): Block => ({
+  number,
+  hash: `h${number}`,
+  parentHash: `h${number - 1}`,
+});
+const logOf = (
+  number: number,
+  logIndex: number,
+  text = `{"block":${number},"index":${logIndex}}`,
+): Log => ({
   blockNumber: number,
   blockHash: `h${number}`,
   logIndex,
@@ -37,8 +46,18 @@ function bytesIn(book: DeliveredLogs): number {
 
 test("a log is told once, and again only after it was taken back", () => {
   const book = createDeliveredLogs();
-  assert.deepEqual([note(book, logOf(1, 0)), note(book, logOf(1, 0)), note(book, logOf(1, 1))], [true, false, true]);
-  assert.deepEqual([noteRemoved(book, logOf(1, 0)), noteRemoved(book, logOf(1, 0)), noteRemoved(book, logOf(2, 0))], [true, false, false]);
+  assert.deepEqual(
+    [note(book, logOf(1, 0)), note(book, logOf(1, 0)), note(book, logOf(1, 1))],
+    [true, false, true],
+  );
+  assert.deepEqual(
+    [
+      noteRemoved(book, logOf(1, 0)),
+      noteRemoved(book, logOf(1, 0)),
+      noteRemoved(book, logOf(2, 0)),
+    ],
+    [true, false, false],
+  );
   assert.equal(lacks(book, "h1"), true);
   assert.equal(note(book, logOf(1, 0)), true);
   assert.deepEqual([lacks(book, "h1"), lacks(book, "h9")], [false, false]);
@@ -57,17 +76,22 @@ test("logs of a block are taken back last first, without those the provider took
   );
 });
 
-test("beyond its bytes the oldest texts are dropped: such a block cannot be taken back, and its logs still count as told", () => {
-  const book = createDeliveredLogs();
-  for (let number = 1; number <= 4; number++) note(book, logOf(number, 0, `{"text":"${"x".repeat(90)}"}`));
-  trim(book, { blocks: 10, bytes: 250 });
-  assert.equal(book.bytes, bytesIn(book));
-  assert.ok(book.bytes <= 250);
-  assert.equal(takeBack(book, blockOf(4))?.length, 1);
-  assert.equal(note(book, logOf(1, 0)), false);
-  assert.equal(takeBack(book, blockOf(1)), null);
-  assert.equal(book.bytes, bytesIn(book));
-});
+test(
+  "beyond its bytes the oldest texts are dropped: such a block cannot be taken back, and its " +
+    "logs still count as told",
+  () => {
+    const book = createDeliveredLogs();
+    for (let number = 1; number <= 4; number++)
+      note(book, logOf(number, 0, `{"text":"${"x".repeat(90)}"}`));
+    trim(book, { blocks: 10, bytes: 250 });
+    assert.equal(book.bytes, bytesIn(book));
+    assert.ok(book.bytes <= 250);
+    assert.equal(takeBack(book, blockOf(4))?.length, 1);
+    assert.equal(note(book, logOf(1, 0)), false);
+    assert.equal(takeBack(book, blockOf(1)), null);
+    assert.equal(book.bytes, bytesIn(book));
+  },
+);
 
 test("beyond its blocks the oldest are forgotten", () => {
   const book = createDeliveredLogs();
@@ -78,7 +102,11 @@ test("beyond its blocks the oldest are forgotten", () => {
 });
 
 test("the book agrees with a plain model, whatever comes in whatever order", () => {
-  const step = fc.record({ act: fc.constantFrom("note", "note", "note", "remove", "back"), number: fc.integer({ min: 1, max: 5 }), index: fc.nat(4) });
+  const step = fc.record({
+    act: fc.constantFrom("note", "note", "note", "remove", "back"),
+    number: fc.integer({ min: 1, max: 5 }),
+    index: fc.nat(4),
+  });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       const book = createDeliveredLogs();
@@ -88,7 +116,8 @@ test("the book agrees with a plain model, whatever comes in whatever order", () 
         if (act === "note") {
           assert.equal(note(book, logOf(number, index)), !told.has(key));
           told.add(key);
-        } else if (act === "remove") assert.equal(noteRemoved(book, logOf(number, index)), told.delete(key));
+        } else if (act === "remove")
+          assert.equal(noteRemoved(book, logOf(number, index)), told.delete(key));
         else {
           const expected = [4, 3, 2, 1, 0].filter((it) => told.delete(`${number} ${it}`));
           assert.deepEqual(
@@ -103,12 +132,24 @@ test("the book agrees with a plain model, whatever comes in whatever order", () 
   );
 });
 
-test("a log comes too late when one that follows it stands, in its block or a later one; one that was told never does", () => {
-  const book = createDeliveredLogs();
-  const blocks = [blockOf(1), blockOf(2), blockOf(3)];
-  note(book, logOf(2, 1));
-  const late = (number: number, index: number): boolean => isLate(book, logOf(number, index), newestDelivered(book, blocks));
-  assert.deepEqual([late(1, 9), late(2, 0), late(2, 1), late(2, 2), late(3, 0)], [true, true, false, false, false]);
-  noteRemoved(book, logOf(2, 1));
-  assert.deepEqual([late(1, 9), late(2, 0)], [false, false], "what was taken back does not stand");
-});
+test(
+  "a log comes too late when one that follows it stands, in its block or a later one; one that " +
+    "was told never does",
+  () => {
+    const book = createDeliveredLogs();
+    const blocks = [blockOf(1), blockOf(2), blockOf(3)];
+    note(book, logOf(2, 1));
+    const late = (number: number, index: number): boolean =>
+      isLate(book, logOf(number, index), newestDelivered(book, blocks));
+    assert.deepEqual(
+      [late(1, 9), late(2, 0), late(2, 1), late(2, 2), late(3, 0)],
+      [true, true, false, false, false],
+    );
+    noteRemoved(book, logOf(2, 1));
+    assert.deepEqual(
+      [late(1, 9), late(2, 0)],
+      [false, false],
+      "what was taken back does not stand",
+    );
+  },
+);

@@ -1,8 +1,14 @@
-// What one subscription is told of heads and logs: shapes, take-backs before new logs, logs that wait for their block, and nothing of what came before.
+// What one subscription is told of heads and logs: shapes, take-backs before new logs, logs that
+// wait for their block, and nothing of what came before.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Head, type Log, readHead, readLog } from "../../../src/core/stream/chain-event.ts";
-import { createDeliveryState, dropHeld, takeHead, takeLog } from "../../../src/core/stream/delivery-state.ts";
+import {
+  createDeliveryState,
+  dropHeld,
+  takeHead,
+  takeLog,
+} from "../../../src/core/stream/delivery-state.ts";
 import { blockText, type ChainBlock, fakeChain, headerText, logText } from "../../fakes/chain.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 
@@ -20,8 +26,10 @@ function logsOf(block: ChainBlock, removed = false): readonly Log[] {
   });
 }
 
-const texts = (told: readonly Buffer[] | null): readonly string[] | null => told?.map((it) => it.toString()) ?? null;
-const textsOf = (block: ChainBlock, removed = false): readonly string[] => block.logs.map((it) => logText(block, it, removed));
+const texts = (told: readonly Buffer[] | null): readonly string[] | null =>
+  told?.map((it) => it.toString()) ?? null;
+const textsOf = (block: ChainBlock, removed = false): readonly string[] =>
+  block.logs.map((it) => logText(block, it, removed));
 
 /** The next block that has logs. */
 function mineLogs(chain: ReturnType<typeof fakeChain>): ChainBlock {
@@ -35,22 +43,31 @@ function logScene() {
   const block = mineLogs(chain);
   const before = chain.byHash(block.parentHash);
   assert.ok(before !== undefined);
-  return { chain, block, before, track: createDeliveryState("logs", headOf(headerText(before)), 64) };
+  return {
+    chain,
+    block,
+    before,
+    track: createDeliveryState("logs", headOf(headerText(before)), 64),
+  };
 }
 
-test("a head that was asked for is told in the shape of pushed ones, the latest of which is the pattern", () => {
-  const chain = fakeChain(seededRandom(1));
-  const track = createDeliveryState("newHeads", headOf(blockText(chain.tip())), 64);
-  const first = chain.mine();
-  assert.deepEqual(texts(takeHead(track, headOf(blockText(first)), false)), [headerText(first)]);
-  const second = chain.mine();
-  const strange = `{"hash":"${second.hash}","number":"0x${second.number.toString(16)}","parentHash":"${second.parentHash}"}`;
-  assert.deepEqual(texts(takeHead(track, headOf(strange), true)), [strange]);
-  const third = chain.mine();
-  assert.deepEqual(texts(takeHead(track, headOf(blockText(third)), false)), [
-    `{"hash":"${third.hash}","number":"0x${third.number.toString(16)}","parentHash":"${third.parentHash}"}`,
-  ]);
-});
+test(
+  "a head that was asked for is told in the shape of pushed ones, the latest of which is the " +
+    "pattern",
+  () => {
+    const chain = fakeChain(seededRandom(1));
+    const track = createDeliveryState("newHeads", headOf(blockText(chain.tip())), 64);
+    const first = chain.mine();
+    assert.deepEqual(texts(takeHead(track, headOf(blockText(first)), false)), [headerText(first)]);
+    const second = chain.mine();
+    const strange = `{"hash":"${second.hash}","number":"0x${second.number.toString(16)}","parentHash":"${second.parentHash}"}`;
+    assert.deepEqual(texts(takeHead(track, headOf(strange), true)), [strange]);
+    const third = chain.mine();
+    assert.deepEqual(texts(takeHead(track, headOf(blockText(third)), false)), [
+      `{"hash":"${third.hash}","number":"0x${third.number.toString(16)}","parentHash":"${third.parentHash}"}`,
+    ]);
+  },
+);
 
 test("logs that come before their block wait for it, and come after what is taken back", () => {
   const { chain, block, track } = logScene();
@@ -60,14 +77,18 @@ test("logs that come before their block wait for it, and come after what is take
   let other = chain.reorg(1, 0);
   while (other.logs.length === 0) other = chain.reorg(1, 0);
   for (const log of logsOf(other)) assert.equal(takeLog(track, log), null);
-  assert.deepEqual(texts(takeHead(track, headOf(headerText(other)), true)), [...textsOf(block, true).toReversed(), ...textsOf(other)]);
+  assert.deepEqual(texts(takeHead(track, headOf(headerText(other)), true)), [
+    ...textsOf(block, true).toReversed(),
+    ...textsOf(other),
+  ]);
   assert.deepEqual(track.held, []);
 });
 
 test("logs that come after their block are told at once, and once", () => {
   const { block, track } = logScene();
   assert.deepEqual(takeHead(track, headOf(headerText(block)), true), []);
-  for (const [at, log] of logsOf(block).entries()) assert.deepEqual(texts(takeLog(track, log)), [textsOf(block)[at]]);
+  for (const [at, log] of logsOf(block).entries())
+    assert.deepEqual(texts(takeLog(track, log)), [textsOf(block)[at]]);
   for (const log of logsOf(block)) assert.deepEqual(takeLog(track, log), []);
 });
 
@@ -94,7 +115,10 @@ test("a log that waits and is taken back is never told", () => {
   const other = logScene();
   for (const log of logsOf(other.block)) takeLog(other.track, log);
   dropHeld(other.track, other.block.hash);
-  assert.deepEqual([other.track.held, takeHead(other.track, headOf(headerText(other.block)), true)], [[], []]);
+  assert.deepEqual(
+    [other.track.held, takeHead(other.track, headOf(headerText(other.block)), true)],
+    [[], []],
+  );
 });
 
 test("nothing is told of the block behind which a subscription began, nor of older ones", () => {
@@ -102,7 +126,8 @@ test("nothing is told of the block behind which a subscription began, nor of old
   const old = mineLogs(chain);
   const start = mineLogs(chain);
   const track = createDeliveryState("logs", headOf(headerText(start)), 64);
-  for (const log of [...logsOf(start), ...logsOf(old), ...logsOf(start, true)]) assert.deepEqual(takeLog(track, log), []);
+  for (const log of [...logsOf(start), ...logsOf(old), ...logsOf(start, true)])
+    assert.deepEqual(takeLog(track, log), []);
   assert.deepEqual(track.held, []);
 });
 
@@ -117,8 +142,11 @@ test("a reorg whose logs are no longer held says so instead of keeping quiet", (
   takeHead(track, headOf(headerText(block)), true);
   const [log] = logsOf(block);
   assert.ok(log !== undefined);
-  const long = Buffer.from(`{"blockNumber":"0x${block.number.toString(16)}","blockHash":"${block.hash}","logIndex":"0x0","data":"${"0".repeat(3_000_000)}"}`);
-  for (const logIndex of [100, 101, 102]) assert.equal(takeLog(track, { ...log, logIndex, raw: long })?.length, 1);
+  const long = Buffer.from(
+    `{"blockNumber":"0x${block.number.toString(16)}","blockHash":"${block.hash}","logIndex":"0x0","data":"${"0".repeat(3_000_000)}"}`,
+  );
+  for (const logIndex of [100, 101, 102])
+    assert.equal(takeLog(track, { ...log, logIndex, raw: long })?.length, 1);
   const next = chain.mine();
   assert.deepEqual(takeHead(track, headOf(headerText(next)), true), []);
   const other = chain.at(chain.reorg(2, 0), block.number);

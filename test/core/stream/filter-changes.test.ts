@@ -1,10 +1,21 @@
-// What a filter has unread: in order, each change once, none lost whatever becomes of the answers, within bounds.
+// What a filter has unread: in order, each change once, none lost whatever becomes of the answers,
+// within bounds.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { addChange, changesJson, createChanges, settleChanges, type TakenChanges, takeChanges } from "../../../src/core/stream/filter-changes.ts";
+import {
+  addChange,
+  changesJson,
+  createChanges,
+  settleChanges,
+  type TakenChanges,
+  takeChanges,
+} from "../../../src/core/stream/filter-changes.ts";
 
-type Step = { readonly kind: "add" } | { readonly kind: "take" } | { readonly kind: "settle"; readonly which: number; readonly written: boolean };
+type Step =
+  | { readonly kind: "add" }
+  | { readonly kind: "take" }
+  | { readonly kind: "settle"; readonly which: number; readonly written: boolean };
 
 const steps: fc.Arbitrary<readonly Step[]> = fc.array(
   fc.oneof<fc.Arbitrary<Step>[]>(
@@ -15,59 +26,70 @@ const steps: fc.Arbitrary<readonly Step[]> = fc.array(
   { maxLength: 60 },
 );
 
-test("whatever becomes of answers: nothing is lost, nothing that was written is told again, and each answer is in order", () => {
-  fc.assert(
-    fc.property(steps, (all) => {
-      const changes = createChanges();
-      const open: TakenChanges[] = [];
-      const written: number[] = [];
-      let added = 0;
-      for (const step of all) {
-        if (step.kind === "add") assert.ok(addChange(changes, String(added++)));
-        else if (step.kind === "take") {
-          const taken = takeChanges(changes);
-          const texts = taken.texts.map(Number);
-          assert.deepEqual(
-            texts,
-            texts.toSorted((left, right) => left - right),
-          );
-          assert.deepEqual(JSON.parse(changesJson(taken).toString()), texts);
-          open.push(taken);
-        } else {
-          const [taken] = open.splice(step.which % Math.max(1, open.length), 1);
-          if (taken === undefined) continue;
-          settleChanges(changes, taken, step.written);
-          if (step.written) written.push(...taken.texts.map(Number));
+test(
+  "whatever becomes of answers: nothing is lost, nothing that was written is told again, and " +
+    "each answer is in order",
+  () => {
+    fc.assert(
+      fc.property(steps, (all) => {
+        const changes = createChanges();
+        const open: TakenChanges[] = [];
+        const written: number[] = [];
+        let added = 0;
+        for (const step of all) {
+          if (step.kind === "add") assert.ok(addChange(changes, String(added++)));
+          else if (step.kind === "take") {
+            const taken = takeChanges(changes);
+            const texts = taken.texts.map(Number);
+            assert.deepEqual(
+              texts,
+              texts.toSorted((left, right) => left - right),
+            );
+            assert.deepEqual(JSON.parse(changesJson(taken).toString()), texts);
+            open.push(taken);
+          } else {
+            const [taken] = open.splice(step.which % Math.max(1, open.length), 1);
+            if (taken === undefined) continue;
+            settleChanges(changes, taken, step.written);
+            if (step.written) written.push(...taken.texts.map(Number));
+          }
         }
-      }
-      for (const taken of open) settleChanges(changes, taken, false);
-      const rest = takeChanges(changes);
-      assert.deepEqual(
-        [...written, ...rest.texts.map(Number)].toSorted((left, right) => left - right),
-        Array.from({ length: added }, (_, n) => n),
-      );
-      settleChanges(changes, rest, true);
-      assert.deepEqual([changes.count, changes.bytes], [0, 0]);
-    }),
-  );
-});
+        for (const taken of open) settleChanges(changes, taken, false);
+        const rest = takeChanges(changes);
+        assert.deepEqual(
+          [...written, ...rest.texts.map(Number)].toSorted((left, right) => left - right),
+          Array.from({ length: added }, (_, n) => n),
+        );
+        settleChanges(changes, rest, true);
+        assert.deepEqual([changes.count, changes.bytes], [0, 0]);
+      }),
+    );
+  },
+);
 
-test("10,000 changes or 4 MiB may be unread, also counting what is on its way; then there is no room", () => {
-  const many = createChanges();
-  for (let n = 0; n < 10_000; n++) assert.ok(addChange(many, "1"));
-  assert.equal(addChange(many, "1"), false);
-  const taken = takeChanges(many);
-  assert.equal(addChange(many, "1"), false, "an answer on its way may come back");
-  settleChanges(many, taken, true);
-  assert.ok(addChange(many, "1"));
-  const long = createChanges();
-  assert.ok(addChange(long, "x".repeat(4_194_304)));
-  assert.equal(addChange(long, "1"), false);
-});
+test(
+  "10,000 changes or 4 MiB may be unread, also counting what is on its way; then there is no " +
+    "room",
+  () => {
+    const many = createChanges();
+    for (let n = 0; n < 10_000; n++) assert.ok(addChange(many, "1"));
+    assert.equal(addChange(many, "1"), false);
+    const taken = takeChanges(many);
+    assert.equal(addChange(many, "1"), false, "an answer on its way may come back");
+    settleChanges(many, taken, true);
+    assert.ok(addChange(many, "1"));
+    const long = createChanges();
+    assert.ok(addChange(long, "x".repeat(4_194_304)));
+    assert.equal(addChange(long, "1"), false);
+  },
+);
 
 test("bytes of a change come out as they went in", () => {
   const changes = createChanges();
   const text = Buffer.from('{"data":"é\\u00e9 ☃"}');
   addChange(changes, text.toString("latin1"));
-  assert.deepEqual(changesJson(takeChanges(changes)), Buffer.concat([Buffer.from("["), text, Buffer.from("]")]));
+  assert.deepEqual(
+    changesJson(takeChanges(changes)),
+    Buffer.concat([Buffer.from("["), text, Buffer.from("]")]),
+  );
 });

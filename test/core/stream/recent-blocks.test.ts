@@ -1,9 +1,17 @@
-// The blocks a subscriber knows: whatever is adopted, each is the parent of the next, no number is missing, and the window is kept.
+// The blocks a subscriber knows: whatever is adopted, each is the parent of the next, no number is
+// missing, and the window is kept.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Block } from "../../../src/core/stream/chain-event.ts";
-import { adopt, createRecentBlocks, holds, place, type RecentBlocks, tipOf } from "../../../src/core/stream/recent-blocks.ts";
+import {
+  adopt,
+  createRecentBlocks,
+  holds,
+  place,
+  type RecentBlocks,
+  tipOf,
+} from "../../../src/core/stream/recent-blocks.ts";
 
 const block = (number: number, branch = "a", parentBranch = branch): Block => ({
   number,
@@ -59,27 +67,40 @@ test("blocks leave for a new branch newest first", () => {
 });
 
 test("a view stays linked, without holes and within its window, whatever comes", () => {
-  const step = fc.record({ back: fc.nat(12), ahead: fc.integer({ min: -2, max: 3 }), branch: fc.nat(1_000) });
+  const step = fc.record({
+    back: fc.nat(12),
+    ahead: fc.integer({ min: -2, max: 3 }),
+    branch: fc.nat(1_000),
+  });
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 20 }), (steps, window) => {
-      const view = createRecentBlocks(window);
-      adopt(view, { number: 100, hash: "start", parentHash: "before" });
-      for (const [at, { back, ahead, branch }] of steps.entries()) {
-        const parent = view.blocks.at(-1 - (back % view.blocks.length)) ?? view.blocks[0];
-        assert.ok(parent !== undefined);
-        const next = { number: parent.number + 1 + ahead, hash: `${branch}-${at}`, parentHash: parent.hash };
-        if (place(view, next, 3) !== "next") continue;
-        const before = [...view.blocks];
-        const left = adopt(view, next);
-        assert.deepEqual(left, before.filter((it) => it.number >= next.number).toReversed());
-        assert.equal(tipOf(view)?.hash, next.hash);
-        assert.ok(view.blocks.length <= window);
-        for (const [n, it] of view.blocks.entries()) {
-          const older = view.blocks[n - 1];
-          if (older !== undefined) assert.ok(it.number === older.number + 1 && it.parentHash === older.hash, "a hole");
+    fc.property(
+      fc.array(step, { maxLength: 60 }),
+      fc.integer({ min: 1, max: 20 }),
+      (steps, window) => {
+        const view = createRecentBlocks(window);
+        adopt(view, { number: 100, hash: "start", parentHash: "before" });
+        for (const [at, { back, ahead, branch }] of steps.entries()) {
+          const parent = view.blocks.at(-1 - (back % view.blocks.length)) ?? view.blocks[0];
+          assert.ok(parent !== undefined);
+          const next = {
+            number: parent.number + 1 + ahead,
+            hash: `${branch}-${at}`,
+            parentHash: parent.hash,
+          };
+          if (place(view, next, 3) !== "next") continue;
+          const before = [...view.blocks];
+          const left = adopt(view, next);
+          assert.deepEqual(left, before.filter((it) => it.number >= next.number).toReversed());
+          assert.equal(tipOf(view)?.hash, next.hash);
+          assert.ok(view.blocks.length <= window);
+          for (const [n, it] of view.blocks.entries()) {
+            const older = view.blocks[n - 1];
+            if (older !== undefined)
+              assert.ok(it.number === older.number + 1 && it.parentHash === older.hash, "a hole");
+          }
         }
-      }
-    }),
+      },
+    ),
     { numRuns: 500 },
   );
 });

@@ -1,8 +1,15 @@
-// What a caller subscribes to: equal filters become equal texts, every other parameter is refused in words, and no input breaks the reader.
+// What a caller subscribes to: equal filters become equal texts, every other parameter is refused
+// in words, and no input breaks the reader.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { isWithin, logsOfBlock, readCriteria, readSubscription, type Subscription } from "../../../src/core/stream/subscription.ts";
+import {
+  isWithin,
+  logsOfBlock,
+  readCriteria,
+  readSubscription,
+  type Subscription,
+} from "../../../src/core/stream/subscription.ts";
 
 const A = `0x${"aB".repeat(20)}`;
 const B = `0x${"cd".repeat(20)}`;
@@ -22,7 +29,12 @@ function subscriptionOf(params: unknown): Subscription {
 test("ways of writing the same subscription become one text", () => {
   const same: readonly (readonly unknown[])[] = [
     [["newHeads"], ["newHeads", {}], ["newHeads", null]],
-    [["newPendingTransactions"], ["newPendingTransactions", false], ["newPendingTransactions", {}], ["newPendingTransactions", null]],
+    [
+      ["newPendingTransactions"],
+      ["newPendingTransactions", false],
+      ["newPendingTransactions", {}],
+      ["newPendingTransactions", null],
+    ],
     [
       ["logs"],
       ["logs", {}],
@@ -46,9 +58,13 @@ test("ways of writing the same subscription become one text", () => {
       ["logs", { topics: [[null, T], T] }],
     ],
   ];
-  for (const group of same) assert.equal(new Set(group.map(paramsOf)).size, 1, JSON.stringify(group));
+  for (const group of same)
+    assert.equal(new Set(group.map(paramsOf)).size, 1, JSON.stringify(group));
   assert.equal(new Set(same.map(([first]) => paramsOf(first))).size, same.length);
-  assert.equal(paramsOf(["logs", { address: A, topics: [null, [T]] }]), `["logs",{"address":"${A.toLowerCase()}","topics":[null,"${T.toLowerCase()}"]}]`);
+  assert.equal(
+    paramsOf(["logs", { address: A, topics: [null, [T]] }]),
+    `["logs",{"address":"${A.toLowerCase()}","topics":[null,"${T.toLowerCase()}"]}]`,
+  );
   assert.equal(paramsOf(["newPendingTransactions", true]), '["newPendingTransactions",true]');
 });
 
@@ -80,17 +96,25 @@ test("parameters that are none are refused, and the message names what is allowe
     [["logs", { fromBlocks: "0x1" }], /fromBlocks/],
     [["logs", { blockHash: T }], /blockHash/],
   ];
-  for (const [params, message] of bad) assert.match(paramsOf(params), message, JSON.stringify(params)?.slice(0, 80));
+  for (const [params, message] of bad)
+    assert.match(paramsOf(params), message, JSON.stringify(params)?.slice(0, 80));
 });
 
 test("numbers bound the live logs; what leaves out nothing is no bound", () => {
   const boundsOf = (option: unknown) => subscriptionOf(["logs", option]).bounds;
-  for (const option of [{}, { fromBlock: "0x0" }, { fromBlock: "earliest" }, { fromBlock: "latest", toBlock: "latest" }]) assert.equal(boundsOf(option), null);
+  for (const option of [
+    {},
+    { fromBlock: "0x0" },
+    { fromBlock: "earliest" },
+    { fromBlock: "latest", toBlock: "latest" },
+  ])
+    assert.equal(boundsOf(option), null);
   assert.deepEqual(boundsOf({ fromBlock: "0x0", toBlock: "0xff" }), { from: 0, to: 255 });
   assert.deepEqual(boundsOf({ fromBlock: "0x10" }), { from: 16, to: null });
   assert.deepEqual(boundsOf({ fromBlock: "0x10", toBlock: "latest" }), { from: 16, to: null });
   assert.deepEqual(boundsOf({ fromBlock: "0x5", toBlock: "0x5" }), { from: 5, to: 5 });
-  const endless = boundsOf({ fromBlock: "0x1", toBlock: "0xffffffffffffffff" }) ?? assert.fail("bounded");
+  const endless =
+    boundsOf({ fromBlock: "0x1", toBlock: "0xffffffffffffffff" }) ?? assert.fail("bounded");
   assert.deepEqual(
     [0, 1, Number.MAX_SAFE_INTEGER].map((it) => isWithin(endless, it)),
     [false, true, true],
@@ -101,27 +125,52 @@ test("numbers bound the live logs; what leaves out nothing is no bound", () => {
   );
 });
 
-test("criteria of a filter are those of a subscription, and are kept as they were for their query of history", () => {
-  const it = readCriteria([{ fromBlock: "earliest", address: A, topics: [null, [T]] }]);
-  assert.ok(it.kind === "criteria");
-  assert.equal(it.subscription.params, paramsOf(["logs", { address: A, topics: [null, T] }]));
-  assert.deepEqual(JSON.parse(it.query), [{ fromBlock: "earliest", address: A, topics: [null, [T]] }]);
-  for (const params of [[], [{}], [null]]) assert.equal(readCriteria(params).kind, "criteria", JSON.stringify(params));
-  for (const params of [null, {}, [[]], ["0x1"], [{}, {}], [{ blockHash: T }], [{ fromBlock: "pending" }]]) assert.equal(readCriteria(params).kind, "invalid");
-  fc.assert(fc.property(fc.jsonValue(), (option) => void readCriteria([option])));
-});
+test(
+  "criteria of a filter are those of a subscription, and are kept as they were for their query " +
+    "of history",
+  () => {
+    const it = readCriteria([{ fromBlock: "earliest", address: A, topics: [null, [T]] }]);
+    assert.ok(it.kind === "criteria");
+    assert.equal(it.subscription.params, paramsOf(["logs", { address: A, topics: [null, T] }]));
+    assert.deepEqual(JSON.parse(it.query), [
+      { fromBlock: "earliest", address: A, topics: [null, [T]] },
+    ]);
+    for (const params of [[], [{}], [null]])
+      assert.equal(readCriteria(params).kind, "criteria", JSON.stringify(params));
+    for (const params of [
+      null,
+      {},
+      [[]],
+      ["0x1"],
+      [{}, {}],
+      [{ blockHash: T }],
+      [{ fromBlock: "pending" }],
+    ])
+      assert.equal(readCriteria(params).kind, "invalid");
+    fc.assert(fc.property(fc.jsonValue(), (option) => void readCriteria([option])));
+  },
+);
 
 test("a normalised subscription reads back as itself", () => {
   const hex = (digits: number) => fc.stringMatching(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`));
-  const choice = (digits: number) => fc.oneof(fc.constant(null), hex(digits), fc.array(hex(digits), { maxLength: 4 }));
-  const filter = fc.record({ address: choice(40), topics: fc.array(choice(64), { maxLength: 4 }) }, { requiredKeys: [] });
+  const choice = (digits: number) =>
+    fc.oneof(fc.constant(null), hex(digits), fc.array(hex(digits), { maxLength: 4 }));
+  const filter = fc.record(
+    { address: choice(40), topics: fc.array(choice(64), { maxLength: 4 }) },
+    { requiredKeys: [] },
+  );
   fc.assert(
     fc.property(filter, fc.nat(), (option, turn) => {
       const first = subscriptionOf(["logs", option]);
       const again = subscriptionOf(JSON.parse(first.params));
       assert.deepEqual(again, first);
       const { address } = option;
-      const turned = Array.isArray(address) ? [...address.slice(turn % (address.length + 1)), ...address.slice(0, turn % (address.length + 1))] : address;
+      const turned = Array.isArray(address)
+        ? [
+            ...address.slice(turn % (address.length + 1)),
+            ...address.slice(0, turn % (address.length + 1)),
+          ]
+        : address;
       assert.equal(subscriptionOf(["logs", { ...option, address: turned }]).params, first.params);
       assert.ok(first.filter !== null);
       const [asked] = JSON.parse(logsOfBlock(first.filter, T));
@@ -133,6 +182,10 @@ test("a normalised subscription reads back as itself", () => {
 test("no parameters at all break the reader", () => {
   fc.assert(fc.property(fc.anything(), (params) => void readSubscription(params)));
   fc.assert(
-    fc.property(fc.constantFrom("newHeads", "logs", "newPendingTransactions", "syncing"), fc.jsonValue(), (kind, it) => void readSubscription([kind, it])),
+    fc.property(
+      fc.constantFrom("newHeads", "logs", "newPendingTransactions", "syncing"),
+      fc.jsonValue(),
+      (kind, it) => void readSubscription([kind, it]),
+    ),
   );
 });

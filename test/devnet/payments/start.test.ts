@@ -1,4 +1,5 @@
-// `npm start` as a newcomer meets it: the commands that it prints pay as they stand, and where others may reach the service there is no local money.
+// `npm start` as a newcomer meets it: the commands that it prints pay as they stand, and where
+// others may reach the service there is no local money.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -23,38 +24,71 @@ const COMMAND_MS = 60_000;
 const Called = z.object({ result: z.string().startsWith("0x") });
 const Key = z.object({ key: z.string().startsWith("svc_ak_"), balance_usd: z.literal("0.1") });
 
-function configOf(dataDir: string, server: Record<string, unknown>, hosted: Record<string, unknown>): string {
+function configOf(
+  dataDir: string,
+  server: Record<string, unknown>,
+  hosted: Record<string, unknown>,
+): string {
   const chains = { ethereum: { chain_id: 1, block_time_ms: 12_000 } };
-  const profiles = { public: { chains: { ethereum: { providers: [{ id: "none", url: "http://127.0.0.1:9" }] } } } };
-  return JSON.stringify({ server: { port: 0, ...server }, devnet: true, data_dir: dataDir, hosted, chains, profiles, deadlines: PATIENT });
+  const profiles = {
+    public: { chains: { ethereum: { providers: [{ id: "none", url: "http://127.0.0.1:9" }] } } },
+  };
+  return JSON.stringify({
+    server: { port: 0, ...server },
+    devnet: true,
+    data_dir: dataDir,
+    hosted,
+    chains,
+    profiles,
+    deadlines: PATIENT,
+  });
 }
 
-async function started(t: TestContext, server: Record<string, unknown> = {}, hosted: Record<string, unknown> = { enabled: true }): Promise<ServiceProcess> {
+async function started(
+  t: TestContext,
+  server: Record<string, unknown> = {},
+  hosted: Record<string, unknown> = { enabled: true },
+): Promise<ServiceProcess> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-paying-"));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
   return startProcess(t, configOf(dataDir, server, hosted));
 }
 
-/** The commands of the greeting, by the remark above each; the stock client and `node` as they are installed here. */
+/**
+ * The commands of the greeting, by the remark above each; the stock client and `node` as they are
+ * installed here.
+ */
 async function commandsOf(service: ServiceProcess): Promise<ReadonlyMap<string, string>> {
   while (!service.log().includes("svc.mjs pay")) await sleep(20);
   const [, ...sections] = (service.log().split("Pay with local money.")[1] ?? "").split("\n  # ");
   const here = (command: string): string =>
-    command.replaceAll(MPPX_COMMAND, `"${process.execPath}" "${CLI}"`).replaceAll(/\bnode bin/g, `"${process.execPath}" bin`);
+    command
+      .replaceAll(MPPX_COMMAND, `"${process.execPath}" "${CLI}"`)
+      .replaceAll(/\bnode bin/g, `"${process.execPath}" bin`);
   return new Map(
     sections.map((section) => {
       const [remark = "", ...lines] = section.split("\n");
-      return [remark, here(lines.slice(0, lines.findIndex((line) => !line.endsWith("\\")) + 1).join("\n"))];
+      return [
+        remark,
+        here(lines.slice(0, lines.findIndex((line) => !line.endsWith("\\")) + 1).join("\n")),
+      ];
     }),
   );
 }
 
-async function run(t: TestContext, command: string): Promise<{ readonly code: number | null; readonly out: string; readonly err: string }> {
+async function run(
+  t: TestContext,
+  command: string,
+): Promise<{ readonly code: number | null; readonly out: string; readonly err: string }> {
   // The stock wallet keeps its channels in the home directory.
   const home = mkdtempSync(join(tmpdir(), "svc-wallet-"));
   t.after(() => rmSync(home, { recursive: true, force: true }));
   const env = { PATH: process.env["PATH"], HOME: home, NO_UPDATE_NOTIFIER: "1" };
-  const child = spawn("/bin/sh", ["-c", command], { cwd: ROOT, env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn("/bin/sh", ["-c", command], {
+    cwd: ROOT,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   t.after(() => void child.kill("SIGKILL"));
   let [out, err] = ["", ""];
   child.stdout.on("data", (chunk) => {
@@ -69,28 +103,43 @@ async function run(t: TestContext, command: string): Promise<{ readonly code: nu
   return { code, out, err };
 }
 
-test("the printed commands pay: the stock command line by MPP tempo and by a channel, svc pay by EIP-3009; a key holds what was paid", async (t) => {
-  const service = await started(t);
-  const commands = await commandsOf(service);
-  assert.equal(commands.size, 3);
-  for (const [remark, command] of commands) {
-    const { code, out, err } = await run(t, command);
-    assert.equal(code, 0, `${remark}: ${out}${err}`);
-    if (!remark.startsWith("buy a key")) {
-      assert.ok(Called.safeParse(JSON.parse(out)).success, out);
-      continue;
+test(
+  "the printed commands pay: the stock command line by MPP tempo and by a channel, svc pay by " +
+    "EIP-3009; a key holds what was paid",
+  async (t) => {
+    const service = await started(t);
+    const commands = await commandsOf(service);
+    assert.equal(commands.size, 3);
+    for (const [remark, command] of commands) {
+      const { code, out, err } = await run(t, command);
+      assert.equal(code, 0, `${remark}: ${out}${err}`);
+      if (!remark.startsWith("buy a key")) {
+        assert.ok(Called.safeParse(JSON.parse(out)).success, out);
+        continue;
+      }
+      const { key } = Key.parse(JSON.parse(out));
+      const { status } = await service.post(`/rpc/k/${key}/local`, {
+        jsonrpc: "2.0",
+        id: 1,
+        method: "eth_blockNumber",
+        params: [],
+      });
+      assert.equal(status, 200);
     }
-    const { key } = Key.parse(JSON.parse(out));
-    const { status } = await service.post(`/rpc/k/${key}/local`, { jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] });
-    assert.equal(status, 200);
-  }
-});
+  },
+);
 
 test("channels are told to be a stand-in, in the log and beside the command", async (t) => {
   const service = await started(t);
   await commandsOf(service);
-  assert.match(service.log(), /payment channels on the local Tempo chain are a stand-in for development, not Tempo's own/);
-  assert.match(service.log(), /# one call without a key \(MPP session; its channels are a stand-in for development, not Tempo's own\)/);
+  assert.match(
+    service.log(),
+    /payment channels on the local Tempo chain are a stand-in for development, not Tempo's own/,
+  );
+  assert.match(
+    service.log(),
+    /# one call without a key \(MPP session; its channels are a stand-in for development, not Tempo's own\)/,
+  );
 });
 
 test("where others may reach the service there are no local payments, and the log says why", async (t) => {
@@ -99,7 +148,10 @@ test("where others may reach the service there are no local payments, and the lo
     [{ public_url: "https://rpc.example" }, "rpc.example"],
   ] as const) {
     const service = await started(t, server);
-    assert.ok(service.log().includes(`no local payments: others may reach ${reached}`), service.log());
+    assert.ok(
+      service.log().includes(`no local payments: others may reach ${reached}`),
+      service.log(),
+    );
     assert.ok(!service.log().includes("Pay with local money"));
     const { status } = await service.post("/api/v1/agent/keys", { initial_fund_usd: "0.10" });
     assert.notEqual(status, 402);
@@ -111,52 +163,93 @@ test("a plain router starts no payment chain", async (t) => {
   assert.ok(!/payment|Tempo/.test(service.log()), service.log());
 });
 
-test("local rails come beside those of the file, and never in the place of one; the ranges are those of the file", () => {
-  const text = Buffer.from(configOf("data", {}, { enabled: true, payments: { min_usd: "0.5", rails: [] } }));
-  const result = loadConfig({ file: "svc.yml", text, env: {}, flags: {} });
-  assert.ok(result.ok);
-  const token = { address: "0x20c0000000000000000000000000000000000000", name: "", version: "" };
-  const rail = (change: Partial<TempoRailSettings>): TempoRailSettings => {
-    return {
-      kind: "tempo",
-      rpcUrl: "http://127.0.0.1:1",
-      chainId: 1337,
-      token,
-      recipient: token.address,
-      confirmations: 0,
-      local: true,
-      modes: ["pull"],
-      ...change,
+test(
+  "local rails come beside those of the file, and never in the place of one; the ranges are " +
+    "those of the file",
+  () => {
+    const text = Buffer.from(
+      configOf("data", {}, { enabled: true, payments: { min_usd: "0.5", rails: [] } }),
+    );
+    const result = loadConfig({ file: "svc.yml", text, env: {}, flags: {} });
+    assert.ok(result.ok);
+    const token = { address: "0x20c0000000000000000000000000000000000000", name: "", version: "" };
+    const rail = (change: Partial<TempoRailSettings>): TempoRailSettings => {
+      return {
+        kind: "tempo",
+        rpcUrl: "http://127.0.0.1:1",
+        chainId: 1337,
+        token,
+        recipient: token.address,
+        confirmations: 0,
+        local: true,
+        modes: ["pull"],
+        ...change,
+      };
     };
-  };
-  const local = { rails: [rail({})], tempoUrl: null, evmUrl: null, standIn: true, close: async () => {} };
-  const railsOf = (own: readonly TempoRailSettings[]) => {
-    const { hosted } = result.config;
-    assert.ok(hosted !== null);
-    return withLocalPayments({ ...result.config, hosted: { ...hosted, payments: { ...hosted.payments, rails: own } } }, local).hosted?.payments.rails;
-  };
-  assert.equal(withLocalPayments(result.config, local).hosted?.payments.minN, 500_000_000n, "what the file says beside its rails holds for them");
-  assert.deepEqual(railsOf([]), [rail({})]);
-  assert.deepEqual(railsOf([rail({ local: false })]), [rail({ local: false })]);
-  assert.deepEqual(railsOf([rail({ chainId: 4217, local: false })]), [rail({ chainId: 4217, local: false }), rail({})]);
-});
+    const local = {
+      rails: [rail({})],
+      tempoUrl: null,
+      evmUrl: null,
+      standIn: true,
+      close: async () => {},
+    };
+    const railsOf = (own: readonly TempoRailSettings[]) => {
+      const { hosted } = result.config;
+      assert.ok(hosted !== null);
+      return withLocalPayments(
+        { ...result.config, hosted: { ...hosted, payments: { ...hosted.payments, rails: own } } },
+        local,
+      ).hosted?.payments.rails;
+    };
+    assert.equal(
+      withLocalPayments(result.config, local).hosted?.payments.minN,
+      500_000_000n,
+      "what the file says beside its rails holds for them",
+    );
+    assert.deepEqual(railsOf([]), [rail({})]);
+    assert.deepEqual(railsOf([rail({ local: false })]), [rail({ local: false })]);
+    assert.deepEqual(railsOf([rail({ chainId: 4217, local: false })]), [
+      rail({ chainId: 4217, local: false }),
+      rail({}),
+    ]);
+  },
+);
 
 test("what does not start is said, and the other chain is offered alone", async () => {
   const lines: string[] = [];
-  const local = await startLocalPayments({ devnet: Promise.reject(new Error("no nodes here")), runtime: realRuntime, onProgress: (line) => lines.push(line) });
+  const local = await startLocalPayments({
+    devnet: Promise.reject(new Error("no nodes here")),
+    runtime: realRuntime,
+    onProgress: (line) => lines.push(line),
+  });
   try {
     assert.deepEqual(
       local.rails.map((it) => it.kind),
       ["tempo", "session"],
     );
     assert.equal(local.evmUrl, null);
-    assert.ok(lines.includes("the local chain has no token to pay with: no nodes here. Payments by it are not offered"), lines.join("\n"));
+    assert.ok(
+      lines.includes(
+        "the local chain has no token to pay with: no nodes here. Payments by it are not offered",
+      ),
+      lines.join("\n"),
+    );
   } finally {
     await local.close();
   }
 });
 
 test("only this machine is a loopback", () => {
-  for (const host of ["127.0.0.1", "127.8.8.8", "localhost", "::1"]) assert.equal(isLoopback(host), true, host);
-  for (const host of ["0.0.0.0", "::", "127.0.0.1.example.com", "10.0.0.1", "128.0.0.1", "localhost.example", ""]) assert.equal(isLoopback(host), false, host);
+  for (const host of ["127.0.0.1", "127.8.8.8", "localhost", "::1"])
+    assert.equal(isLoopback(host), true, host);
+  for (const host of [
+    "0.0.0.0",
+    "::",
+    "127.0.0.1.example.com",
+    "10.0.0.1",
+    "128.0.0.1",
+    "localhost.example",
+    "",
+  ])
+    assert.equal(isLoopback(host), false, host);
 });

@@ -4,8 +4,20 @@ import type { Store } from "../../../src/store/store.ts";
 import type { AccountTable } from "../../../src/store/tables.ts";
 
 /** Makes an account without money. */
-export async function createAccount(store: Store, id: string, given: Partial<AccountTable> = {}): Promise<void> {
-  const empty = { kind: "account", balance_n: 0n, funded_n: 0n, first_paid_at: null, exhausted_at: null, merged_into: null, created_at: 1n } as const;
+export async function createAccount(
+  store: Store,
+  id: string,
+  given: Partial<AccountTable> = {},
+): Promise<void> {
+  const empty = {
+    kind: "account",
+    balance_n: 0n,
+    funded_n: 0n,
+    first_paid_at: null,
+    exhausted_at: null,
+    merged_into: null,
+    created_at: 1n,
+  } as const;
   await store.db
     .insertInto("account")
     .values({ id, ...empty, ...given })
@@ -19,13 +31,26 @@ export async function createPaid(store: Store, id: string, amountN: bigint): Pro
 }
 
 /** A payment to an account; false = it came before. */
-export function credit(store: Store, accountId: string, { idemKey, amountN }: { readonly idemKey: string; readonly amountN: bigint }): Promise<boolean> {
-  return store.transaction((tx) => post(tx, { kind: "payment", idemKey, accountId, amountN, atMs: 1 }));
+export function credit(
+  store: Store,
+  accountId: string,
+  { idemKey, amountN }: { readonly idemKey: string; readonly amountN: bigint },
+): Promise<boolean> {
+  return store.transaction((tx) =>
+    post(tx, { kind: "payment", idemKey, accountId, amountN, atMs: 1 }),
+  );
 }
 
 /** What the money of an account looks like. */
-export function accountOf(store: Store, id: string): Promise<Pick<AccountTable, "balance_n" | "funded_n" | "first_paid_at" | "exhausted_at">> {
-  return store.db.selectFrom("account").select(["balance_n", "funded_n", "first_paid_at", "exhausted_at"]).where("id", "=", id).executeTakeFirstOrThrow();
+export function accountOf(
+  store: Store,
+  id: string,
+): Promise<Pick<AccountTable, "balance_n" | "funded_n" | "first_paid_at" | "exhausted_at">> {
+  return store.db
+    .selectFrom("account")
+    .select(["balance_n", "funded_n", "first_paid_at", "exhausted_at"])
+    .where("id", "=", id)
+    .executeTakeFirstOrThrow();
 }
 
 /** What of an account's money no node holds. */

@@ -1,9 +1,16 @@
-// What an account is told it has: balance, fallback, free allowance by month; and limits by address.
+// What an account is told it has: balance, fallback, free allowance by month; and limits by
+// address.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { createAddressLimit, networkOf } from "../../../src/core/billing/address-limit.ts";
-import { type AccountRecord, accountById, accountViewOf, monthOf, monthStartMs } from "../../../src/hosted/accounts/accounts.ts";
+import {
+  type AccountRecord,
+  accountById,
+  accountViewOf,
+  monthOf,
+  monthStartMs,
+} from "../../../src/hosted/accounts/accounts.ts";
 import { usageReport } from "../../../src/hosted/accounts/usage.ts";
 import { createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
@@ -16,22 +23,52 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const CU = BigInt(TARIFF.nanoPerCu);
 const TERMS = { freeCuPerMonth: 1_000, fallbackMs: 30 * DAY_MS, tariff: TARIFF };
-const NEW: AccountRecord = { id: "acc_1", kind: "account", balanceN: 0n, firstPaidAtMs: null, exhaustedAtMs: null, usedCu: 0, keys: 1, createdAtMs: 0 };
+const NEW: AccountRecord = {
+  id: "acc_1",
+  kind: "account",
+  balanceN: 0n,
+  firstPaidAtMs: null,
+  exhaustedAtMs: null,
+  usedCu: 0,
+  keys: 1,
+  createdAtMs: 0,
+};
 
 test("an account is served by its balance, then because it has paid, then for free, then not at all", () => {
   const standing = (it: Partial<AccountRecord>) => accountViewOf({ ...NEW, ...it }, TERMS, NOW_MS);
   const paid = { firstPaidAtMs: 1, exhaustedAtMs: NOW_MS - DAY_MS };
   assert.equal(standing({ balanceN: CU }).access, "premium");
-  assert.equal(standing({ balanceN: CU - 1n, kind: "anonymous" }).access, "none", "no call costs so little");
-  assert.deepEqual([standing(paid).access, standing(paid).fallbackUntilMs], ["public", NOW_MS + 29 * DAY_MS]);
+  assert.equal(
+    standing({ balanceN: CU - 1n, kind: "anonymous" }).access,
+    "none",
+    "no call costs so little",
+  );
+  assert.deepEqual(
+    [standing(paid).access, standing(paid).fallbackUntilMs],
+    ["public", NOW_MS + 29 * DAY_MS],
+  );
   const rest = standing({ ...paid, balanceN: 2n * CU });
-  assert.deepEqual([rest.access, rest.fallbackUntilMs], ["public", NOW_MS + 29 * DAY_MS], "a rest that pays for no usual call");
+  assert.deepEqual(
+    [rest.access, rest.fallbackUntilMs],
+    ["public", NOW_MS + 29 * DAY_MS],
+    "a rest that pays for no usual call",
+  );
   const unnoted = standing({ firstPaidAtMs: 1 });
-  assert.deepEqual([unnoted.access, unnoted.fallbackUntilMs], ["public", NOW_MS + 30 * DAY_MS], "as the next call is served");
-  assert.equal(standing({ ...paid, exhaustedAtMs: NOW_MS - 30 * DAY_MS, usedCu: 1_000 }).access, "none");
+  assert.deepEqual(
+    [unnoted.access, unnoted.fallbackUntilMs],
+    ["public", NOW_MS + 30 * DAY_MS],
+    "as the next call is served",
+  );
+  assert.equal(
+    standing({ ...paid, exhaustedAtMs: NOW_MS - 30 * DAY_MS, usedCu: 1_000 }).access,
+    "none",
+  );
   assert.equal(standing({ usedCu: 999 }).access, "public");
   assert.equal(standing({ usedCu: 1_000 }).access, "none");
-  assert.deepEqual([standing({ kind: "anonymous" }).access, standing({ kind: "anonymous" }).allowanceCu], ["none", 0]);
+  assert.deepEqual(
+    [standing({ kind: "anonymous" }).access, standing({ kind: "anonymous" }).allowanceCu],
+    ["none", 0],
+  );
   assert.equal(standing({}).resetsAtMs, Date.UTC(2026, 6, 1));
 });
 
@@ -60,13 +97,20 @@ eachStore(({ engine, open }) => {
       .execute();
     const account = await accountById(store, accountId, NOW_MS);
     assert.deepEqual([account?.usedCu, account?.keys, account?.balanceN], [5, 1, 0n]);
-    assert.equal((await accountById(store, accountId, NOW_MS + 60_000))?.usedCu, 0, "it begins anew with the month");
+    assert.equal(
+      (await accountById(store, accountId, NOW_MS + 60_000))?.usedCu,
+      0,
+      "it begins anew with the month",
+    );
     assert.equal(await accountById(store, "acc_none", NOW_MS), null);
   });
 
   test(`usage is told by method, by key and by hour, and its parts sum to the same (${engine})`, async (t) => {
     const store = await open(t);
-    const [a, b] = [await createAnonymousKey(store, { name: "a", grantN: 1n }, NOW_MS), await createAnonymousKey(store, { name: "b", grantN: 1n }, NOW_MS)];
+    const [a, b] = [
+      await createAnonymousKey(store, { name: "a", grantN: 1n }, NOW_MS),
+      await createAnonymousKey(store, { name: "b", grantN: 1n }, NOW_MS),
+    ];
     const hour = BigInt(Math.floor(NOW_MS / HOUR_MS));
     const line = (key: typeof a, method: string, ago: bigint, calls: bigint) => ({
       account_id: key.accountId,
@@ -109,7 +153,10 @@ eachStore(({ engine, open }) => {
     assert.equal(all.toMs - all.fromMs, DAY_MS);
     const one = await usageReport(store, { hours: 1, accountId: a.accountId, nowMs: NOW_MS });
     assert.deepEqual([one.byMethod.length, one.byKey.length, one.byHour[0]?.calls], [1, 1, 10]);
-    assert.deepEqual((await usageReport(store, { hours: 24, accountId: "acc_none", nowMs: NOW_MS })).byHour, []);
+    assert.deepEqual(
+      (await usageReport(store, { hours: 24, accountId: "acc_none", nowMs: NOW_MS })).byHour,
+      [],
+    );
   });
 
   test(`a store that is closed is trouble, a wrong statement is a bug (${engine})`, async (t) => {
@@ -120,9 +167,16 @@ eachStore(({ engine, open }) => {
         (error: unknown) => error,
       );
     const { accountId } = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
-    const twice = store.db
-      .insertInto("account")
-      .values({ id: accountId, kind: "account", balance_n: 0n, funded_n: 0n, first_paid_at: null, exhausted_at: null, merged_into: null, created_at: 0n });
+    const twice = store.db.insertInto("account").values({
+      id: accountId,
+      kind: "account",
+      balance_n: 0n,
+      funded_n: 0n,
+      first_paid_at: null,
+      exhausted_at: null,
+      merged_into: null,
+      created_at: 0n,
+    });
     assert.equal(isStoreFailure(await failureOf(twice.execute())), false);
     assert.equal(isStoreFailure(new TypeError("x is not a function")), false);
     await store.close();
@@ -149,9 +203,16 @@ test("addresses are kept within a bound, the oldest forgotten first", () => {
 });
 
 test("IPv6 addresses count by /64, however they are written", () => {
-  for (const it of ["2001:db8:1:2::", "2001:db8:1:2::1", "2001:0DB8:0001:0002:ffff:ffff:ffff:ffff", "2001:db8:1:2:3:4:192.0.2.1", "2001:db8:1:2::%eth0"])
+  for (const it of [
+    "2001:db8:1:2::",
+    "2001:db8:1:2::1",
+    "2001:0DB8:0001:0002:ffff:ffff:ffff:ffff",
+    "2001:db8:1:2:3:4:192.0.2.1",
+    "2001:db8:1:2::%eth0",
+  ])
     assert.equal(networkOf(it), "2001:db8:1:2::/64", it);
-  for (const it of ["::", "::1", "0:0:0:0:0:0:0:9", "::192.0.2.1"]) assert.equal(networkOf(it), "0:0:0:0::/64", it);
+  for (const it of ["::", "::1", "0:0:0:0:0:0:0:9", "::192.0.2.1"])
+    assert.equal(networkOf(it), "0:0:0:0::/64", it);
   assert.equal(networkOf("fe80::1:2:3:4"), "fe80:0:0:0::/64");
   assert.equal(networkOf("1::2:3:4:5:6:7"), "1:0:2:3::/64");
   assert.equal(networkOf("192.0.2.1"), "192.0.2.1");

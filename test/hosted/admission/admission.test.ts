@@ -1,4 +1,5 @@
-// The gate: who is served how, who pays, and that every hold ends as a charge or is given back. Credit is scripted here; the real one has tests of its own.
+// The gate: who is served how, who pays, and that every hold ends as a charge or is given back.
+// Credit is scripted here; the real one has tests of its own.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { customServiceTiers, lapsedServiceTiers } from "../../../src/core/billing/access.ts";
@@ -44,7 +45,12 @@ interface Purse {
   exhaustedAtMs: number | null;
   freeUsedCu: number | null;
   freeHeldCu: number;
-  readonly settled: { readonly method: string; readonly cu: number; readonly chargeN: number; readonly freeCu: number }[];
+  readonly settled: {
+    readonly method: string;
+    readonly cu: number;
+    readonly chargeN: number;
+    readonly freeCu: number;
+  }[];
 }
 
 interface Scene {
@@ -56,9 +62,20 @@ interface Scene {
   ask(want?: Partial<AdmissionRequest>, final?: boolean): Grant | Refusal | Wait;
 }
 
-function scene(availableN: number, about: Partial<KeyContext> = {}, payer: Partial<KeyContext["payer"]> = {}): Scene {
+function scene(
+  availableN: number,
+  about: Partial<KeyContext> = {},
+  payer: Partial<KeyContext["payer"]> = {},
+): Scene {
   const runtime = simulatedWorld(1);
-  const purse: Purse = { availableN, state: availableN > 0 ? "open" : "empty", exhaustedAtMs: null, freeUsedCu: 0, freeHeldCu: 0, settled: [] };
+  const purse: Purse = {
+    availableN,
+    state: availableN > 0 ? "open" : "empty",
+    exhaustedAtMs: null,
+    freeUsedCu: 0,
+    freeHeldCu: 0,
+    settled: [],
+  };
   const wallet: Wallet = {
     accountId: "acc_1",
     get availableN() {
@@ -109,7 +126,9 @@ function scene(availableN: number, about: Partial<KeyContext> = {}, payer: Parti
     payer: { id: "acc_1", kind: "account", paid: null, own: null, fullAtMs: null, ...payer },
     home: "premium",
     bounds: UNBOUND,
-    openSockets: new Set([{ profile: "premium", custom: false, close: (reason: SocketEnd) => void closed.push(reason) }]),
+    openSockets: new Set([
+      { profile: "premium", custom: false, close: (reason: SocketEnd) => void closed.push(reason) },
+    ]),
     ...about,
   };
   const keyCache: KeyCache = {
@@ -124,7 +143,11 @@ function scene(availableN: number, about: Partial<KeyContext> = {}, payer: Parti
   const profiles = { prepare: () => () => {}, touch: () => {} };
   const admission = createAdmission({ runtime, settings: SETTINGS, credit, keyCache, profiles });
   const ask: Scene["ask"] = (want = {}, final = false) =>
-    admission.admit(keyContext, { profile: "premium", method: methodOf("eth_call"), strategy: "fastest", ...want }, final);
+    admission.admit(
+      keyContext,
+      { profile: "premium", method: methodOf("eth_call"), strategy: "fastest", ...want },
+      final,
+    );
   return { admission, runtime, purse, keyContext, closed, ask };
 }
 
@@ -141,7 +164,10 @@ function refused(it: Grant | Refusal | Wait): string {
 test("with credit: premium, the strategy that was asked for, its price held and then charged", () => {
   const { admission, purse, ask } = scene(1_000_000);
   const grant = granted(ask());
-  assert.deepEqual([grant.service.access, grant.service.fallback, grant.strategy, grant.cu, grant.heldN], ["premium", null, "fastest", 6, 30_000]);
+  assert.deepEqual(
+    [grant.service.access, grant.service.fallback, grant.strategy, grant.cu, grant.heldN],
+    ["premium", null, "fastest", 6, 30_000],
+  );
   assert.equal(purse.availableN, 970_000);
   assert.equal(admission.settle(grant, true).chargeN, 30_000);
   assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 6, chargeN: 30_000, freeCu: 0 }]);
@@ -153,160 +179,239 @@ test("what no provider delivered costs nothing and is not counted", () => {
   assert.deepEqual([purse.availableN, purse.settled], [1_000_000, []]);
 });
 
-test("who has paid before is served on public providers for thirty days after the balance ran out, at no charge and load-balanced", () => {
-  const { admission, runtime, purse, ask } = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 }, kind: "anonymous" });
-  const grant = granted(ask());
-  assert.deepEqual(
-    [grant.service.access, grant.service.fallback, grant.service.profile, grant.strategy, grant.cu, grant.heldN],
-    ["public", "payment", "public", "load-balanced", 3, 0],
-  );
-  admission.settle(grant, true);
-  assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 3, chargeN: 0, freeCu: 0 }]);
-  runtime.jump(30 * DAY_MS - 1);
-  granted(ask());
-  runtime.jump(1);
-  assert.equal(refused(ask()), "balance_exhausted");
-});
-
-test("the thirty days run from when the store says that the balance ran out, whenever a call comes after that", () => {
-  const { runtime, purse, ask } = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
-  purse.freeUsedCu = 100;
-  purse.exhaustedAtMs = runtime.wallMs();
-  runtime.jump(30 * DAY_MS - 1);
-  assert.equal(granted(ask()).service.means, "payment");
-  runtime.jump(1);
-  assert.equal(refused(ask()), "balance_exhausted");
-  // What was taken for the moment before the store had answered gives way to it.
-  const late = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
-  late.purse.freeUsedCu = 100;
-  granted(late.ask());
-  late.purse.exhaustedAtMs = late.runtime.wallMs() - 30 * DAY_MS;
-  assert.equal(refused(late.ask()), "balance_exhausted");
-});
-
-test("an account that never paid uses its free allowance to the last unit and not further; an anonymous key has none", () => {
-  const { admission, purse, ask } = scene(0);
-  for (let i = 0; i < 33; i++) {
+test(
+  "who has paid before is served on public providers for thirty days after the balance ran " +
+    "out, at no charge and load-balanced",
+  () => {
+    const { admission, runtime, purse, ask } = scene(
+      0,
+      {},
+      { paid: { exhaustedAtMs: null, fundedN: 0 }, kind: "anonymous" },
+    );
     const grant = granted(ask());
-    assert.deepEqual([grant.service.access, grant.service.fallback], ["public", "free"]);
+    assert.deepEqual(
+      [
+        grant.service.access,
+        grant.service.fallback,
+        grant.service.profile,
+        grant.strategy,
+        grant.cu,
+        grant.heldN,
+      ],
+      ["public", "payment", "public", "load-balanced", 3, 0],
+    );
     admission.settle(grant, true);
-  }
-  assert.equal(purse.freeUsedCu, 99);
-  assert.equal(refused(ask()), "balance_exhausted");
-  granted(ask({ method: methodOf("eth_blockNumber") }));
-  assert.equal(refused(scene(0, {}, { kind: "anonymous" }).ask()), "balance_exhausted");
-});
+    assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 3, chargeN: 0, freeCu: 0 }]);
+    runtime.jump(30 * DAY_MS - 1);
+    granted(ask());
+    runtime.jump(1);
+    assert.equal(refused(ask()), "balance_exhausted");
+  },
+);
+
+test(
+  "the thirty days run from when the store says that the balance ran out, whenever a call " +
+    "comes after that",
+  () => {
+    const { runtime, purse, ask } = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
+    purse.freeUsedCu = 100;
+    purse.exhaustedAtMs = runtime.wallMs();
+    runtime.jump(30 * DAY_MS - 1);
+    assert.equal(granted(ask()).service.means, "payment");
+    runtime.jump(1);
+    assert.equal(refused(ask()), "balance_exhausted");
+    // What was taken for the moment before the store had answered gives way to it.
+    const late = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
+    late.purse.freeUsedCu = 100;
+    granted(late.ask());
+    late.purse.exhaustedAtMs = late.runtime.wallMs() - 30 * DAY_MS;
+    assert.equal(refused(late.ask()), "balance_exhausted");
+  },
+);
+
+test(
+  "an account that never paid uses its free allowance to the last unit and not further; an " +
+    "anonymous key has none",
+  () => {
+    const { admission, purse, ask } = scene(0);
+    for (let i = 0; i < 33; i++) {
+      const grant = granted(ask());
+      assert.deepEqual([grant.service.access, grant.service.fallback], ["public", "free"]);
+      admission.settle(grant, true);
+    }
+    assert.equal(purse.freeUsedCu, 99);
+    assert.equal(refused(ask()), "balance_exhausted");
+    granted(ask({ method: methodOf("eth_blockNumber") }));
+    assert.equal(refused(scene(0, {}, { kind: "anonymous" }).ask()), "balance_exhausted");
+  },
+);
 
 test("who asks for public uses the allowance before the balance, and pays when it is used up", () => {
   const { admission, purse, ask } = scene(100_000);
   purse.freeUsedCu = 98;
   const grant = granted(ask({ profile: "public" }));
-  assert.deepEqual([grant.service.access, grant.service.fallback, grant.strategy, grant.heldN], ["public", null, "load-balanced", 15_000]);
+  assert.deepEqual(
+    [grant.service.access, grant.service.fallback, grant.strategy, grant.heldN],
+    ["public", null, "load-balanced", 15_000],
+  );
   admission.settle(grant, true);
   assert.equal(granted(ask({ profile: "public", method: methodOf("eth_blockNumber") })).heldN, 0);
 });
 
-test("a balance that the store has yet to tell is waited for once; then it is unavailable, never exhausted", () => {
-  const { purse, ask } = scene(0);
-  for (const state of ["unknown", "open", "unreachable"] as const) {
-    purse.state = state;
+test(
+  "a balance that the store has yet to tell is waited for once; then it is unavailable, never " +
+    "exhausted",
+  () => {
+    const { purse, ask } = scene(0);
+    for (const state of ["unknown", "open", "unreachable"] as const) {
+      purse.state = state;
+      assert.equal(ask().kind, "wait");
+      assert.equal(refused(ask({}, true)), "unavailable");
+    }
+    purse.state = "empty";
+    purse.freeUsedCu = null;
     assert.equal(ask().kind, "wait");
-    assert.equal(refused(ask({}, true)), "unavailable");
-  }
-  purse.state = "empty";
-  purse.freeUsedCu = null;
-  assert.equal(ask().kind, "wait");
-});
+  },
+);
 
-test("the bucket of the access binds: 200 at once with premium, 60 without; a refusal costs nothing and says how long to wait", () => {
-  const premium = scene(1e9);
-  for (let i = 0; i < 200; i++) granted(premium.ask());
-  const left = premium.purse.availableN;
-  const no = premium.ask();
-  assert.equal(refused(no), "rate_limit_exceeded");
-  assert.ok(no.kind === "refusal" && no.fault.retryAfterMs === 10 && no.bucket?.name === "managed");
-  assert.equal(premium.purse.availableN, left);
-  premium.runtime.advance(10);
-  granted(premium.ask());
-  const free = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
-  for (let i = 0; i < 60; i++) granted(free.ask());
-  assert.equal(refused(free.ask()), "rate_limit_exceeded");
-  granted(free.ask({ profile: "public" }));
-});
+test(
+  "the bucket of the access binds: 200 at once with premium, 60 without; a refusal costs " +
+    "nothing and says how long to wait",
+  () => {
+    const premium = scene(1e9);
+    for (let i = 0; i < 200; i++) granted(premium.ask());
+    const left = premium.purse.availableN;
+    const no = premium.ask();
+    assert.equal(refused(no), "rate_limit_exceeded");
+    assert.ok(
+      no.kind === "refusal" && no.fault.retryAfterMs === 10 && no.bucket?.name === "managed",
+    );
+    assert.equal(premium.purse.availableN, left);
+    premium.runtime.advance(10);
+    granted(premium.ask());
+    const free = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
+    for (let i = 0; i < 60; i++) granted(free.ask());
+    assert.equal(refused(free.ask()), "rate_limit_exceeded");
+    granted(free.ask({ profile: "public" }));
+  },
+);
 
 test("what is told of a bucket is what it does: quota, window, remaining, reset", () => {
   const { admission, keyContext, ask } = scene(1e9);
   const { bucket } = granted(ask()).service;
-  assert.deepEqual(admission.quota(keyContext, bucket), { name: "managed", burst: 200, windowS: 2, remaining: 199, resetS: 1 });
+  assert.deepEqual(admission.quota(keyContext, bucket), {
+    name: "managed",
+    burst: 200,
+    windowS: 2,
+    remaining: 199,
+    resetS: 1,
+  });
 });
 
-test("a revoked key, one that was rotated out and one that may not use a profile are refused before anything is taken", () => {
-  const revoked = scene(1e9, { bounds: { ...UNBOUND, revoked: true } });
-  assert.equal(refused(revoked.ask()), "key_revoked");
-  const rotated = scene(1e9, { bounds: { ...UNBOUND, validUntilMs: 0 } });
-  assert.equal(refused(rotated.ask()), "key_revoked");
-  const scoped = scene(1e9, { bounds: { ...UNBOUND, allowed: ["public"] }, home: "public" });
-  assert.equal(refused(scoped.ask()), "forbidden");
-  assert.equal(granted(scoped.ask({ profile: "public" })).service.access, "public");
-  assert.equal(refused(scene(1e9).ask({ profile: "team" })), "forbidden");
-  for (const it of [revoked, rotated]) assert.equal(it.purse.availableN, 1e9);
-});
+test(
+  "a revoked key, one that was rotated out and one that may not use a profile are refused " +
+    "before anything is taken",
+  () => {
+    const revoked = scene(1e9, { bounds: { ...UNBOUND, revoked: true } });
+    assert.equal(refused(revoked.ask()), "key_revoked");
+    const rotated = scene(1e9, { bounds: { ...UNBOUND, validUntilMs: 0 } });
+    assert.equal(refused(rotated.ask()), "key_revoked");
+    const scoped = scene(1e9, { bounds: { ...UNBOUND, allowed: ["public"] }, home: "public" });
+    assert.equal(refused(scoped.ask()), "forbidden");
+    assert.equal(granted(scoped.ask({ profile: "public" })).service.access, "public");
+    assert.equal(refused(scene(1e9).ask({ profile: "team" })), "forbidden");
+    for (const it of [revoked, rotated]) assert.equal(it.purse.availableN, 1e9);
+  },
+);
 
-test("notifications are charged at their weight and the factor of their strategy; when nothing pays any more it is told", () => {
-  const { admission, purse, ask } = scene(100_000, {}, { kind: "anonymous" });
-  const grant = granted(ask({ method: methodOf("eth_subscribe") }));
-  admission.settle(grant, true);
-  purse.availableN = 60_000;
-  assert.equal(admission.meter(grant, 2), null);
-  assert.equal(purse.availableN, 0);
-  assert.deepEqual(purse.settled.at(-1), { method: "notification", cu: 12, chargeN: 60_000, freeCu: 0 });
-  purse.state = "empty";
-  assert.equal(admission.meter(grant, 1), "balance_exhausted");
-});
+test(
+  "notifications are charged at their weight and the factor of their strategy; when nothing " +
+    "pays any more it is told",
+  () => {
+    const { admission, purse, ask } = scene(100_000, {}, { kind: "anonymous" });
+    const grant = granted(ask({ method: methodOf("eth_subscribe") }));
+    admission.settle(grant, true);
+    purse.availableN = 60_000;
+    assert.equal(admission.meter(grant, 2), null);
+    assert.equal(purse.availableN, 0);
+    assert.deepEqual(purse.settled.at(-1), {
+      method: "notification",
+      cu: 12,
+      chargeN: 60_000,
+      freeCu: 0,
+    });
+    purse.state = "empty";
+    assert.equal(admission.meter(grant, 1), "balance_exhausted");
+  },
+);
 
-test("notifications while credit is being fetched are delivered and owed, charged with the next, and end when too many are owed", () => {
-  const { admission, purse, ask } = scene(100_000, {}, { kind: "anonymous" });
-  const grant = granted(ask({ method: methodOf("eth_subscribe"), strategy: "load-balanced" }));
-  admission.settle(grant, true);
-  purse.availableN = 0;
-  purse.state = "unreachable";
-  for (let n = 0; n < 10; n++) assert.equal(admission.meter(grant, 1), null);
-  purse.availableN = 1_000_000;
-  purse.state = "open";
-  assert.equal(admission.meter(grant, 1), null);
-  assert.deepEqual(purse.settled.at(-1), { method: "notification", cu: 33, chargeN: 165_000, freeCu: 0 });
-  purse.availableN = 0;
-  purse.state = "unreachable";
-  const ends = Array.from({ length: 101 }, () => admission.meter(grant, 1));
-  assert.deepEqual([ends.slice(0, 100).every((it) => it === null), ends[100]], [true, "unavailable"]);
-});
+test(
+  "notifications while credit is being fetched are delivered and owed, charged with the next, " +
+    "and end when too many are owed",
+  () => {
+    const { admission, purse, ask } = scene(100_000, {}, { kind: "anonymous" });
+    const grant = granted(ask({ method: methodOf("eth_subscribe"), strategy: "load-balanced" }));
+    admission.settle(grant, true);
+    purse.availableN = 0;
+    purse.state = "unreachable";
+    for (let n = 0; n < 10; n++) assert.equal(admission.meter(grant, 1), null);
+    purse.availableN = 1_000_000;
+    purse.state = "open";
+    assert.equal(admission.meter(grant, 1), null);
+    assert.deepEqual(purse.settled.at(-1), {
+      method: "notification",
+      cu: 33,
+      chargeN: 165_000,
+      freeCu: 0,
+    });
+    purse.availableN = 0;
+    purse.state = "unreachable";
+    const ends = Array.from({ length: 101 }, () => admission.meter(grant, 1));
+    assert.deepEqual(
+      [ends.slice(0, 100).every((it) => it === null), ends[100]],
+      [true, "unavailable"],
+    );
+  },
+);
 
-test("calls under way hold their part of the free allowance: together they get no more than there is", () => {
-  const { admission, purse, ask } = scene(0);
-  const logs = { method: methodOf("eth_getLogs") };
-  const grants = Array.from({ length: 6 }, () => granted(ask(logs)));
-  assert.equal(refused(ask(logs)), "balance_exhausted");
-  for (const it of grants.slice(0, 3)) admission.settle(it, false);
-  for (const it of grants.slice(3)) admission.settle(it, true);
-  assert.deepEqual([purse.freeUsedCu, purse.freeHeldCu], [45, 0]);
-  assert.equal(granted(ask(logs)).service.fallback, "free");
-});
+test(
+  "calls under way hold their part of the free allowance: together they get no more than there " +
+    "is",
+  () => {
+    const { admission, purse, ask } = scene(0);
+    const logs = { method: methodOf("eth_getLogs") };
+    const grants = Array.from({ length: 6 }, () => granted(ask(logs)));
+    assert.equal(refused(ask(logs)), "balance_exhausted");
+    for (const it of grants.slice(0, 3)) admission.settle(it, false);
+    for (const it of grants.slice(3)) admission.settle(it, true);
+    assert.deepEqual([purse.freeUsedCu, purse.freeHeldCu], [45, 0]);
+    assert.equal(granted(ask(logs)).service.fallback, "free");
+  },
+);
 
-test("open sockets are closed within a second when their key ends or nothing pays any more, and not before", () => {
-  const { admission, runtime, purse, keyContext, closed } = scene(100_000, {}, { kind: "anonymous" });
-  runtime.advance(5_000);
-  assert.deepEqual(closed, []);
-  purse.availableN = 0;
-  purse.state = "empty";
-  runtime.advance(1_000);
-  assert.deepEqual(closed, ["balance_exhausted"]);
-  keyContext.bounds = { ...UNBOUND, revoked: true };
-  runtime.advance(1_000);
-  assert.deepEqual(closed, ["balance_exhausted", "key_revoked"]);
-  admission.close();
-  runtime.advance(5_000);
-  assert.equal(closed.length, 2);
-});
+test(
+  "open sockets are closed within a second when their key ends or nothing pays any more, and " +
+    "not before",
+  () => {
+    const { admission, runtime, purse, keyContext, closed } = scene(
+      100_000,
+      {},
+      { kind: "anonymous" },
+    );
+    runtime.advance(5_000);
+    assert.deepEqual(closed, []);
+    purse.availableN = 0;
+    purse.state = "empty";
+    runtime.advance(1_000);
+    assert.deepEqual(closed, ["balance_exhausted"]);
+    keyContext.bounds = { ...UNBOUND, revoked: true };
+    runtime.advance(1_000);
+    assert.deepEqual(closed, ["balance_exhausted", "key_revoked"]);
+    admission.close();
+    runtime.advance(5_000);
+    assert.equal(closed.length, 2);
+  },
+);
 
 test("a handshake is refused for the reasons a call would be", () => {
   assert.equal(scene(1e9).admission.refusal(scene(1e9).keyContext, "premium"), null);
@@ -321,64 +426,93 @@ function ownUntil(runtime: Scene["runtime"], untilMs: number): OwnProfiles {
   const isOpen = (): boolean => runtime.wallMs() < untilMs;
   return {
     slugs: ["nodes"],
-    servicesOf: (slug) => (slug === "nodes" && isOpen() ? customServiceTiers("nodes") : ["nodes", "gone"].includes(slug) ? lapsedServiceTiers() : undefined),
+    servicesOf: (slug) =>
+      slug === "nodes" && isOpen()
+        ? customServiceTiers("nodes")
+        : ["nodes", "gone"].includes(slug)
+          ? lapsedServiceTiers()
+          : undefined,
   };
 }
 
-test("a Custom profile: any strategy, uncharged with nothing left, counted, from a bucket of its own size and name", () => {
-  const { admission, runtime, purse, keyContext, ask } = scene(0);
-  keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + DAY_MS);
-  const grant = granted(ask({ profile: "nodes" }));
-  assert.deepEqual([grant.service.access, grant.service.fallback, grant.service.profile, grant.strategy], ["custom", null, "nodes", "fastest"]);
-  assert.equal(admission.settle(grant, true).chargeN, 0);
-  assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 6, chargeN: 0, freeCu: 0 }]);
-  granted(ask({ profile: "nodes" }));
-  const limited = ask({ profile: "nodes" });
-  assert.equal(refused(limited), "rate_limit_exceeded");
-  assert.equal(admission.quota(keyContext, grant.service.bucket).name, "nodes");
-  assert.equal(admission.refusal(keyContext, "nodes"), null, "a socket needs no balance there");
-  assert.equal(admission.meter(grant, 5), null);
-  assert.equal(purse.settled.at(-1)?.chargeN, 0);
-});
+test(
+  "a Custom profile: any strategy, uncharged with nothing left, counted, from a bucket of its " +
+    "own size and name",
+  () => {
+    const { admission, runtime, purse, keyContext, ask } = scene(0);
+    keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + DAY_MS);
+    const grant = granted(ask({ profile: "nodes" }));
+    assert.deepEqual(
+      [grant.service.access, grant.service.fallback, grant.service.profile, grant.strategy],
+      ["custom", null, "nodes", "fastest"],
+    );
+    assert.equal(admission.settle(grant, true).chargeN, 0);
+    assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 6, chargeN: 0, freeCu: 0 }]);
+    granted(ask({ profile: "nodes" }));
+    const limited = ask({ profile: "nodes" });
+    assert.equal(refused(limited), "rate_limit_exceeded");
+    assert.equal(admission.quota(keyContext, grant.service.bucket).name, "nodes");
+    assert.equal(admission.refusal(keyContext, "nodes"), null, "a socket needs no balance there");
+    assert.equal(admission.meter(grant, 5), null);
+    assert.equal(purse.settled.at(-1)?.chargeN, 0);
+  },
+);
 
-test("deleted, or without Custom access any more: as premium, charged as that, and told so; with nothing to pay for that, refused", () => {
-  const { runtime, purse, keyContext, ask } = scene(1_000_000);
-  keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + 1_000);
-  const gone = granted(ask({ profile: "gone" }));
-  assert.deepEqual([gone.service.access, gone.service.fallback, gone.service.profile, gone.heldN], ["premium", "profile", "premium", 30_000]);
-  assert.equal(granted(ask({ profile: "nodes" })).service.access, "custom");
-  runtime.advance(1_000);
-  assert.deepEqual(granted(ask({ profile: "nodes" })).service.fallback, "profile");
-  purse.availableN = 0;
-  purse.state = "empty";
-  purse.freeUsedCu = 100;
-  assert.equal(refused(ask({ profile: "nodes" })), "balance_exhausted");
-  assert.equal(refused(ask({ profile: "never" })), "forbidden");
-});
+test(
+  "deleted, or without Custom access any more: as premium, charged as that, and told so; with " +
+    "nothing to pay for that, refused",
+  () => {
+    const { runtime, purse, keyContext, ask } = scene(1_000_000);
+    keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + 1_000);
+    const gone = granted(ask({ profile: "gone" }));
+    assert.deepEqual(
+      [gone.service.access, gone.service.fallback, gone.service.profile, gone.heldN],
+      ["premium", "profile", "premium", 30_000],
+    );
+    assert.equal(granted(ask({ profile: "nodes" })).service.access, "custom");
+    runtime.advance(1_000);
+    assert.deepEqual(granted(ask({ profile: "nodes" })).service.fallback, "profile");
+    purse.availableN = 0;
+    purse.state = "empty";
+    purse.freeUsedCu = 100;
+    assert.equal(refused(ask({ profile: "nodes" })), "balance_exhausted");
+    assert.equal(refused(ask({ profile: "never" })), "forbidden");
+  },
+);
 
-test("a key scoped to other profiles may not use a Custom profile; one scoped to it may use nothing else", () => {
-  const { runtime, keyContext, ask } = scene(1_000_000);
-  keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + DAY_MS);
-  keyContext.bounds = { ...UNBOUND, allowed: ["premium"] };
-  assert.equal(refused(ask({ profile: "nodes" })), "forbidden");
-  keyContext.bounds = { ...UNBOUND, allowed: ["nodes"] };
-  assert.equal(granted(ask({ profile: "nodes" })).service.access, "custom");
-  assert.equal(refused(ask({ profile: "premium" })), "forbidden");
-});
+test(
+  "a key scoped to other profiles may not use a Custom profile; one scoped to it may use " +
+    "nothing else",
+  () => {
+    const { runtime, keyContext, ask } = scene(1_000_000);
+    keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + DAY_MS);
+    keyContext.bounds = { ...UNBOUND, allowed: ["premium"] };
+    assert.equal(refused(ask({ profile: "nodes" })), "forbidden");
+    keyContext.bounds = { ...UNBOUND, allowed: ["nodes"] };
+    assert.equal(granted(ask({ profile: "nodes" })).service.access, "custom");
+    assert.equal(refused(ask({ profile: "premium" })), "forbidden");
+  },
+);
 
-test("a socket on a Custom profile stays open with nothing left, and is closed within a second when its access ends; one that fell back before stays", () => {
-  const { runtime, keyContext, closed } = scene(0, {}, { kind: "anonymous" });
-  const own = ownUntil(runtime, runtime.wallMs() + 5_000);
-  keyContext.payer.own = own;
-  const close = (reason: SocketEnd): void => void closed.push(reason);
-  keyContext.openSockets = new Set([{ profile: "nodes", custom: true, close }]);
-  runtime.advance(4_900);
-  assert.deepEqual(closed, []);
-  runtime.advance(1_200);
-  assert.deepEqual([...new Set(closed)], ["custom_access_expired"]);
-  const paid = scene(1_000_000);
-  paid.keyContext.payer.own = ownUntil(paid.runtime, 0);
-  paid.keyContext.openSockets = new Set([{ profile: "nodes", custom: false, close: (reason) => void paid.closed.push(reason) }]);
-  paid.runtime.advance(5_000);
-  assert.deepEqual(paid.closed, []);
-});
+test(
+  "a socket on a Custom profile stays open with nothing left, and is closed within a second " +
+    "when its access ends; one that fell back before stays",
+  () => {
+    const { runtime, keyContext, closed } = scene(0, {}, { kind: "anonymous" });
+    const own = ownUntil(runtime, runtime.wallMs() + 5_000);
+    keyContext.payer.own = own;
+    const close = (reason: SocketEnd): void => void closed.push(reason);
+    keyContext.openSockets = new Set([{ profile: "nodes", custom: true, close }]);
+    runtime.advance(4_900);
+    assert.deepEqual(closed, []);
+    runtime.advance(1_200);
+    assert.deepEqual([...new Set(closed)], ["custom_access_expired"]);
+    const paid = scene(1_000_000);
+    paid.keyContext.payer.own = ownUntil(paid.runtime, 0);
+    paid.keyContext.openSockets = new Set([
+      { profile: "nodes", custom: false, close: (reason) => void paid.closed.push(reason) },
+    ]);
+    paid.runtime.advance(5_000);
+    assert.deepEqual(paid.closed, []);
+  },
+);

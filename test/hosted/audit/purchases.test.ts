@@ -1,5 +1,5 @@
-// The audit of purchases on both engines: what has settled came in once and went where its purchase says; whatever differs is named, on every page; what is
-// right never is.
+// The audit of purchases on both engines: what has settled came in once and went where its purchase
+// says; whatever differs is named, on every page; what is right never is.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
@@ -12,63 +12,108 @@ import { createAccount } from "../accounts/account-fixture.ts";
 
 const AMOUNT_N = 250_000_000n;
 const PURCHASES = 1_203;
-const KINDS = ["credited", "access", "held", "released", "released access", "failed", "under way"] as const;
+const KINDS = [
+  "credited",
+  "access",
+  "held",
+  "released",
+  "released access",
+  "failed",
+  "under way",
+] as const;
 
 eachStore(({ engine, open }) => {
-  test(`purchases of every kind agree with the ledger over many pages, and each difference is named (${engine})`, async (t) => {
-    const store = await open(t);
-    await fill(store);
-    assert.deepEqual(await audit(store), []);
-    for (const at of [0, 497, 602, 1_196]) {
-      const id = (kind: (typeof KINDS)[number]) => idOf(at - (at % KINDS.length) + KINDS.indexOf(kind));
-      const more = sql`units = units + 1, amount_n = amount_n + 1000`;
-      for (const kind of ["credited", "access", "held", "released", "released access"] as const) {
-        await expectOnly(store, sql`update purchase set ${more} where id = ${id(kind)}`, [["purchase", id(kind), AMOUNT_N, AMOUNT_N + 1_000n]]);
+  test(
+    "purchases of every kind agree with the ledger over many pages, and each difference is named " +
+      `(${engine})`,
+    async (t) => {
+      const store = await open(t);
+      await fill(store);
+      assert.deepEqual(await audit(store), []);
+      for (const at of [0, 497, 602, 1_196]) {
+        const id = (kind: (typeof KINDS)[number]) =>
+          idOf(at - (at % KINDS.length) + KINDS.indexOf(kind));
+        const more = sql`units = units + 1, amount_n = amount_n + 1000`;
+        for (const kind of ["credited", "access", "held", "released", "released access"] as const) {
+          await expectOnly(store, sql`update purchase set ${more} where id = ${id(kind)}`, [
+            ["purchase", id(kind), AMOUNT_N, AMOUNT_N + 1_000n],
+          ]);
+        }
+        for (const kind of ["credited", "access", "released"] as const) {
+          await expectOnly(
+            store,
+            sql`update purchase set fulfilment = null where id = ${id(kind)}`,
+            [["purchase", id(kind), AMOUNT_N, 0n]],
+          );
+        }
+        await expectOnly(
+          store,
+          sql`update purchase set fulfilment = 'given' where id = ${id("held")}`,
+          [["purchase", id("held"), 0n, AMOUNT_N]],
+        );
+        const settled = sql`state = 'settled', reason = null, ended_at = 1, fulfilment = 'given'`;
+        for (const kind of ["failed", "under way"] as const) {
+          const planted = sql`update purchase set ${settled}, settled_ref = 'planted' where id = ${id(kind)}`;
+          await expectOnly(store, planted, [["purchase", id(kind), 0n, AMOUNT_N]]);
+        }
+        const { id: event } = await store.db
+          .selectFrom("ledger_tx")
+          .select("id")
+          .where("idem_key", "=", `purchase:${id("credited")}`)
+          .executeTakeFirstOrThrow();
+        const failed = sql`update purchase set state = 'failed', reason = 'x', settled_ref = null, fulfilment = null where id = ${id("credited")}`;
+        await expectOnly(store, failed, [
+          ["purchase", event, AMOUNT_N, 0n],
+          ["purchase", id("credited"), AMOUNT_N, 0n],
+        ]);
+        await expectOnly(
+          store,
+          sql`insert into ledger_tx values (${`ltx_planted${at}`}, 'purchase:pur_nobody', 'grant', 1)`,
+          [
+            ["event", `ltx_planted${at}`, 0n, 0n],
+            ["purchase", `ltx_planted${at}`, 0n, 0n],
+          ],
+        );
       }
-      for (const kind of ["credited", "access", "released"] as const) {
-        await expectOnly(store, sql`update purchase set fulfilment = null where id = ${id(kind)}`, [["purchase", id(kind), AMOUNT_N, 0n]]);
-      }
-      await expectOnly(store, sql`update purchase set fulfilment = 'given' where id = ${id("held")}`, [["purchase", id("held"), 0n, AMOUNT_N]]);
-      const settled = sql`state = 'settled', reason = null, ended_at = 1, fulfilment = 'given'`;
-      for (const kind of ["failed", "under way"] as const) {
-        const planted = sql`update purchase set ${settled}, settled_ref = 'planted' where id = ${id(kind)}`;
-        await expectOnly(store, planted, [["purchase", id(kind), 0n, AMOUNT_N]]);
-      }
-      const { id: event } = await store.db
-        .selectFrom("ledger_tx")
-        .select("id")
-        .where("idem_key", "=", `purchase:${id("credited")}`)
-        .executeTakeFirstOrThrow();
-      const failed = sql`update purchase set state = 'failed', reason = 'x', settled_ref = null, fulfilment = null where id = ${id("credited")}`;
-      await expectOnly(store, failed, [
-        ["purchase", event, AMOUNT_N, 0n],
-        ["purchase", id("credited"), AMOUNT_N, 0n],
-      ]);
-      await expectOnly(store, sql`insert into ledger_tx values (${`ltx_planted${at}`}, 'purchase:pur_nobody', 'grant', 1)`, [
-        ["event", `ltx_planted${at}`, 0n, 0n],
-        ["purchase", `ltx_planted${at}`, 0n, 0n],
-      ]);
-    }
-  });
+    },
+  );
 
-  test(`money that comes in without a purchase is named, under whatever name it is booked (${engine})`, async (t) => {
-    const store = await open(t);
-    await fill(store);
-    const amountN = 7n;
-    const events: readonly LedgerEvent[] = [
-      { kind: "hold", idemKey: "something", amountN, atMs: 1 },
-      { kind: "release", idemKey: "else", accountId: "acc_a", amountN, atMs: 1 },
-      { kind: "payment", idemKey: `purchase:${idOf(0)}:again`, accountId: "acc_a", amountN, atMs: 1 },
-    ];
-    await store.transaction((tx) => postAll(tx, events));
-    const found = await audit(store);
-    assert.deepEqual(
-      found.map(({ check, isN, shouldN }) => [check, isN, shouldN]),
-      events.map(() => ["purchase", amountN, 0n]),
-    );
-    await store.transaction((tx) => postAll(tx, [{ kind: "payment", idemKey: "operator:x", accountId: "acc_a", amountN, atMs: 1 }]));
-    assert.equal((await audit(store)).length, events.length, "what the operator books is no purchase");
-  });
+  test(
+    "money that comes in without a purchase is named, under whatever name it is booked " +
+      `(${engine})`,
+    async (t) => {
+      const store = await open(t);
+      await fill(store);
+      const amountN = 7n;
+      const events: readonly LedgerEvent[] = [
+        { kind: "hold", idemKey: "something", amountN, atMs: 1 },
+        { kind: "release", idemKey: "else", accountId: "acc_a", amountN, atMs: 1 },
+        {
+          kind: "payment",
+          idemKey: `purchase:${idOf(0)}:again`,
+          accountId: "acc_a",
+          amountN,
+          atMs: 1,
+        },
+      ];
+      await store.transaction((tx) => postAll(tx, events));
+      const found = await audit(store);
+      assert.deepEqual(
+        found.map(({ check, isN, shouldN }) => [check, isN, shouldN]),
+        events.map(() => ["purchase", amountN, 0n]),
+      );
+      await store.transaction((tx) =>
+        postAll(tx, [
+          { kind: "payment", idemKey: "operator:x", accountId: "acc_a", amountN, atMs: 1 },
+        ]),
+      );
+      assert.equal(
+        (await audit(store)).length,
+        events.length,
+        "what the operator books is no purchase",
+      );
+    },
+  );
 });
 
 function idOf(index: number): string {
@@ -152,12 +197,21 @@ function eventsOf(id: string, kind: (typeof KINDS)[number]): readonly LedgerEven
 }
 
 /** What was planted is named and nothing else; afterwards it is taken away again. */
-async function expectOnly(store: Store, plant: ReturnType<typeof sql>, expected: readonly (readonly [string, string, bigint, bigint])[]): Promise<void> {
+async function expectOnly(
+  store: Store,
+  plant: ReturnType<typeof sql>,
+  expected: readonly (readonly [string, string, bigint, bigint])[],
+): Promise<void> {
   const undo = new Error("undo");
   await assert.rejects(
     store.transaction(async (tx) => {
       await plant.execute(tx);
-      const found = await audit({ ...store, db: tx, engine: "sqlite", transaction: (run) => run(tx) });
+      const found = await audit({
+        ...store,
+        db: tx,
+        engine: "sqlite",
+        transaction: (run) => run(tx),
+      });
       assert.deepEqual(
         found.map(({ check, id, isN, shouldN }) => [check, id, isN, shouldN]),
         expected,

@@ -1,4 +1,5 @@
-// Real processes, real crashes: nodes that are killed, two that spend the same money, a server that goes away, a disk that is full.
+// Real processes, real crashes: nodes that are killed, two that spend the same money, a server that
+// goes away, a disk that is full.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -9,7 +10,12 @@ import { audit } from "../../../src/hosted/audit/audit.ts";
 import { openCredit } from "../../../src/hosted/credit/credit.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import { openStore, type Store, type StorePlace } from "../../../src/store/store.ts";
-import { createDatabase, postgresAvailability, startCluster, waitLongFor } from "../../fakes/postgres.ts";
+import {
+  createDatabase,
+  postgresAvailability,
+  startCluster,
+  waitLongFor,
+} from "../../fakes/postgres.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { until } from "../../fakes/service-fixture.ts";
 import { eachStore } from "../../fakes/stores.ts";
@@ -21,30 +27,38 @@ const KILLS = 5;
 const ACCOUNT_IDS = ["acc_a", "acc_b", "acc_c"];
 
 eachStore(({ engine, place, open }) => {
-  test(`kill -9 at any moment: nothing that was acknowledged is lost, and the books agree (${engine})`, async (t) => {
-    const seed = Date.now() % 1_000_000;
-    t.diagnostic(`seed ${seed}`);
-    const random = seededRandom(seed);
-    const at = await place(t);
-    await prepare(at);
-    let acknowledgedN = 0;
-    for (let kills = 0; kills < KILLS; kills++) {
-      const node = await spender(t, at, "node");
-      await sleep(100 + random() * 400);
-      if (kills === KILLS - 1 && acknowledgedN === 0) await until("something is acknowledged", () => node.writtenN() > 0);
-      node.child.kill("SIGKILL");
-      await node.ended;
-      acknowledgedN += node.writtenN();
-    }
-    const store = await openStore(at);
-    t.after(() => store.close());
-    assert.deepEqual(await audit(store), []);
-    await settle(store, "node");
-    assert.deepEqual(await audit(store), []);
-    const billedN = await billed(store);
-    t.diagnostic(`acknowledged ${acknowledgedN / CU} CU, billed ${billedN / CU} CU`);
-    assert.ok(acknowledgedN > 0 && billedN >= acknowledgedN, `${acknowledgedN} nano-USD were acknowledged, ${billedN} are billed`);
-  });
+  test(
+    "kill -9 at any moment: nothing that was acknowledged is lost, and the books agree " +
+      `(${engine})`,
+    async (t) => {
+      const seed = Date.now() % 1_000_000;
+      t.diagnostic(`seed ${seed}`);
+      const random = seededRandom(seed);
+      const at = await place(t);
+      await prepare(at);
+      let acknowledgedN = 0;
+      for (let kills = 0; kills < KILLS; kills++) {
+        const node = await spender(t, at, "node");
+        await sleep(100 + random() * 400);
+        if (kills === KILLS - 1 && acknowledgedN === 0)
+          await until("something is acknowledged", () => node.writtenN() > 0);
+        node.child.kill("SIGKILL");
+        await node.ended;
+        acknowledgedN += node.writtenN();
+      }
+      const store = await openStore(at);
+      t.after(() => store.close());
+      assert.deepEqual(await audit(store), []);
+      await settle(store, "node");
+      assert.deepEqual(await audit(store), []);
+      const billedN = await billed(store);
+      t.diagnostic(`acknowledged ${acknowledgedN / CU} CU, billed ${billedN / CU} CU`);
+      assert.ok(
+        acknowledgedN > 0 && billedN >= acknowledgedN,
+        `${acknowledgedN} nano-USD were acknowledged, ${billedN} are billed`,
+      );
+    },
+  );
 
   test(`two processes that spend the same accounts bill exactly what they served (${engine})`, {
     skip: engine === "sqlite" && "one process at a time",
@@ -68,7 +82,9 @@ eachStore(({ engine, place, open }) => {
     t.diagnostic(`${servedN / 3 / CU} calls by two processes in 1.5 s`);
   });
 
-  test(`a store that cannot grow says so, and half of nothing stays in it (${engine})`, { skip: engine === "postgres" && "its own matter" }, async (t) => {
+  test(`a store that cannot grow says so, and half of nothing stays in it (${engine})`, {
+    skip: engine === "postgres" && "its own matter",
+  }, async (t) => {
     const store = await open(t);
     await createPaid(store, "acc_a", PAID_N);
     const errors: unknown[] = [];
@@ -82,11 +98,22 @@ eachStore(({ engine, place, open }) => {
     const wallet = credit.wallet("acc_a");
     credit.hold(wallet, 100 * CU);
     await until("something is leased", () => wallet.availableN > 0);
-    const { rows } = await sql<{ readonly page_count: bigint }>`pragma page_count`.execute(store.db);
-    await sql`pragma max_page_count = ${sql.lit(Number(rows[0]?.page_count ?? 0n))}`.execute(store.db);
+    const { rows } = await sql<{ readonly page_count: bigint }>`pragma page_count`.execute(
+      store.db,
+    );
+    await sql`pragma max_page_count = ${sql.lit(Number(rows[0]?.page_count ?? 0n))}`.execute(
+      store.db,
+    );
     for (let call = 0; call < 400; call++) {
       if (!credit.hold(wallet, 1)) break;
-      credit.settle(wallet, { keyId: `key_${"x".repeat(200)}_${call}`, method: "eth_call", cu: 1, heldN: 1, chargeN: 1, freeCu: 0 });
+      credit.settle(wallet, {
+        keyId: `key_${"x".repeat(200)}_${call}`,
+        method: "eth_call",
+        cu: 1,
+        heldN: 1,
+        chargeN: 1,
+        freeCu: 0,
+      });
     }
     await assert.rejects(credit.flush(), /full/);
     assert.deepEqual(await audit(store), []);
@@ -100,7 +127,8 @@ eachStore(({ engine, place, open }) => {
 });
 
 const postgres = postgresAvailability();
-test("a database server that crashes and comes back: leased credit is spent meanwhile, and all of it is billed", {
+test("a database server that crashes and comes back: leased credit is spent meanwhile, and all of " +
+  "it is billed", {
   skip: postgres.kind === "no" && postgres.reason,
 }, async (t) => {
   const cluster = await startCluster({ durable: true });
@@ -125,7 +153,14 @@ test("a database server that crashes and comes back: leased credit is spent mean
   const serve = async (forMs: number): Promise<void> => {
     for (const endMs = performance.now() + forMs; performance.now() < endMs; await sleep(1)) {
       assert.equal(credit.hold(wallet, 3 * CU), true);
-      credit.settle(wallet, { keyId: "key_a", method: "eth_call", cu: 3, heldN: 3 * CU, chargeN: 3 * CU, freeCu: 0 });
+      credit.settle(wallet, {
+        keyId: "key_a",
+        method: "eth_call",
+        cu: 3,
+        heldN: 3 * CU,
+        chargeN: 3 * CU,
+        freeCu: 0,
+      });
       servedN += 3 * CU;
     }
   };
@@ -159,7 +194,11 @@ interface Spender {
 
 async function spender(t: TestContext, at: StorePlace, nodeId: string): Promise<Spender> {
   const input = JSON.stringify({ ...at, nodeId, accountIds: ACCOUNT_IDS });
-  const child = spawn(process.execPath, [new URL("./spender.ts", import.meta.url).pathname, input], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(
+    process.execPath,
+    [new URL("./spender.ts", import.meta.url).pathname, input],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
   t.after(() => void child.kill("SIGKILL"));
   const ready = Promise.withResolvers<void>();
   let writtenN = 0;
@@ -172,7 +211,10 @@ async function spender(t: TestContext, at: StorePlace, nodeId: string): Promise<
     else ending = said;
   });
   const ended = new Promise<void>((resolve) => lines.once("close", resolve));
-  await Promise.race([ready.promise, ended.then(() => Promise.reject(new Error("the spender ended before it was ready")))]);
+  await Promise.race([
+    ready.promise,
+    ended.then(() => Promise.reject(new Error("the spender ended before it was ready"))),
+  ]);
   return { child, ended, writtenN: () => writtenN, endedWith: () => ending };
 }
 
@@ -185,7 +227,12 @@ async function prepare(at: StorePlace): Promise<void> {
 /** Joins as a node and stops: what its earlier starts left open is closed. */
 async function settle(store: Store, id: string): Promise<void> {
   const parts = { store, runtime: realRuntime, node: { id, region: "" }, onError: () => undefined };
-  await (await openCredit({ ...parts, settings: { flushIntervalMs: 50, nodeTimeoutMs: 2_000, minSliceN: 100 * CU } })).close();
+  await (
+    await openCredit({
+      ...parts,
+      settings: { flushIntervalMs: 50, nodeTimeoutMs: 2_000, minSliceN: 100 * CU },
+    })
+  ).close();
 }
 
 /** What all accounts were charged. */

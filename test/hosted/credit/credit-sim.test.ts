@@ -1,5 +1,5 @@
-// A seeded simulation of two nodes that spend, flush, fail, die and come back while money comes in; the books are audited to the unit all the time.
-// `SVC_SIM_SEED` repeats a run.
+// A seeded simulation of two nodes that spend, flush, fail, die and come back while money comes in;
+// the books are audited to the unit all the time. `SVC_SIM_SEED` repeats a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
@@ -13,7 +13,12 @@ import { type Faults, faultyStore } from "./faulty-store.ts";
 
 const CU = 5_000;
 const COSTS = [CU, 3 * CU, 3 * CU, 15 * CU, 100 * CU] as const;
-const SETTINGS = { flushIntervalMs: 250, nodeTimeoutMs: 1_500, minSliceN: 100 * CU, idleMs: 100 } as const;
+const SETTINGS = {
+  flushIntervalMs: 250,
+  nodeTimeoutMs: 1_500,
+  minSliceN: 100 * CU,
+  idleMs: 100,
+} as const;
 const STEPS = { sqlite: 1_000_000, postgres: 60_000 } as const;
 const STEPS_PER_TICK = 200;
 const TICK_MS = 10;
@@ -59,32 +64,40 @@ interface Stage {
   /** By account, nano-USD. */
   readonly paid: Map<string, number>;
   readonly served: Map<string, number>;
-  /** The most that may be lost: what nodes that died had served since they last heard that it was written. */
+  /**
+   * The most that may be lost: what nodes that died had served since they last heard that it was
+   * written.
+   */
   readonly mayBeLost: Map<string, number>;
   readonly seen: Map<string, number>;
   readonly unexpected: unknown[];
 }
 
 eachStore(({ engine, open }) => {
-  test(`${STEPS[engine].toLocaleString("en")} random steps of two nodes that fail and die: money is conserved, nobody is overcharged (${engine})`, async (t) => {
-    const seed = Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
-    t.diagnostic(`seed ${seed}`);
-    const stage = await begin(await open(t), seed);
-    for (let step = 1; step <= STEPS[engine]; step++) {
-      act(stage);
-      if (step % STEPS_PER_TICK === 0) await tick(stage, engine === "postgres" ? 4 : 0);
-      if (step % (STEPS[engine] / 20) === 0) await check(stage);
-    }
-    for (const run of stage.nodes) run.faults.isGone = false;
-    for (const run of stage.nodes) await close(stage, run);
-    await check(stage);
-    const { rows } = await leases(stage.store);
-    assert.deepEqual(rows, []);
-    for (const id of stage.accountIds) await checkAccount(stage, id);
-    t.diagnostic([...stage.seen].map(([what, times]) => `${what} ${times}`).join(", "));
-    // The shorter run need not meet the rarer ones.
-    for (const what of engine === "sqlite" ? [...COMMON, ...RARE] : COMMON) assert.ok((stage.seen.get(what) ?? 0) > 0, `never ${what}`);
-  });
+  test(
+    `${STEPS[engine].toLocaleString("en")} random steps of two nodes that fail and die: money is ` +
+      `conserved, nobody is overcharged (${engine})`,
+    async (t) => {
+      const seed = Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
+      t.diagnostic(`seed ${seed}`);
+      const stage = await begin(await open(t), seed);
+      for (let step = 1; step <= STEPS[engine]; step++) {
+        act(stage);
+        if (step % STEPS_PER_TICK === 0) await tick(stage, engine === "postgres" ? 4 : 0);
+        if (step % (STEPS[engine] / 20) === 0) await check(stage);
+      }
+      for (const run of stage.nodes) run.faults.isGone = false;
+      for (const run of stage.nodes) await close(stage, run);
+      await check(stage);
+      const { rows } = await leases(stage.store);
+      assert.deepEqual(rows, []);
+      for (const id of stage.accountIds) await checkAccount(stage, id);
+      t.diagnostic([...stage.seen].map(([what, times]) => `${what} ${times}`).join(", "));
+      // The shorter run need not meet the rarer ones.
+      for (const what of engine === "sqlite" ? [...COMMON, ...RARE] : COMMON)
+        assert.ok((stage.seen.get(what) ?? 0) > 0, `never ${what}`);
+    },
+  );
 });
 
 async function begin(store: Store, seed: number): Promise<Stage> {
@@ -113,16 +126,33 @@ async function begin(store: Store, seed: number): Promise<Stage> {
 async function start(stage: Stage, id: string): Promise<Run> {
   const { store, faults } = faultyStore(slow(stage));
   const state = { isAlive: true };
-  const runtime: Runtime = { ...stage.runtime, after: (ms, run) => stage.runtime.after(ms, () => state.isAlive && run()) };
-  const credit = await openCredit({ store, runtime, node: { id, region: "" }, settings: SETTINGS, onError: (error) => lost(stage, run, error) });
-  const run: Run = Object.assign(state, { id, credit, faults, holds: [], goneUntilMs: 0, unwritten: new Map() });
+  const runtime: Runtime = {
+    ...stage.runtime,
+    after: (ms, run) => stage.runtime.after(ms, () => state.isAlive && run()),
+  };
+  const credit = await openCredit({
+    store,
+    runtime,
+    node: { id, region: "" },
+    settings: SETTINGS,
+    onError: (error) => lost(stage, run, error),
+  });
+  const run: Run = Object.assign(state, {
+    id,
+    credit,
+    faults,
+    holds: [],
+    goneUntilMs: 0,
+    unwritten: new Map(),
+  });
   return run;
 }
 
 /** The store with transactions that take their time. */
 function slow({ store, random }: Stage): Store {
   const delay = async () => {
-    for (let turns = Math.floor(random() * MAX_DELAY); turns > 0; turns--) await new Promise(setImmediate);
+    for (let turns = Math.floor(random() * MAX_DELAY); turns > 0; turns--)
+      await new Promise(setImmediate);
   };
   const transaction: Store["transaction"] = async (run) => {
     await delay();
@@ -158,7 +188,9 @@ function act(stage: Stage): void {
   if (random() < 0.5 && holds.length < MAX_HOLDS) {
     const first = Math.floor(runtime.now() / ACTIVE_MS);
     const range = random() < STRAY ? accountIds.length : ACTIVE;
-    const wallet = credit.wallet(accountIds[(first + Math.floor(random() ** 2 * range)) % accountIds.length] ?? "");
+    const wallet = credit.wallet(
+      accountIds[(first + Math.floor(random() ** 2 * range)) % accountIds.length] ?? "",
+    );
     const amountN = COSTS[Math.floor(random() * COSTS.length)] ?? CU;
     const untilMs = random() < 0.002 ? runtime.now() + 3_000 : 0;
     if (credit.hold(wallet, amountN)) holds.push({ wallet, amountN, untilMs });
@@ -178,7 +210,14 @@ function act(stage: Stage): void {
   const chargeN = chance < 0.3 ? 0 : amountN;
   add(stage.served, wallet.accountId, chargeN);
   add(run.unwritten, wallet.accountId, chargeN);
-  credit.settle(wallet, { keyId: `key_${wallet.accountId}`, method: chance < 0.6 ? "eth_call" : "eth_getLogs", cu: 3, heldN: amountN, chargeN, freeCu: 0 });
+  credit.settle(wallet, {
+    keyId: `key_${wallet.accountId}`,
+    method: chance < 0.6 ? "eth_call" : "eth_getLogs",
+    cu: 3,
+    heldN: amountN,
+    chargeN,
+    freeCu: 0,
+  });
   see(stage, "served");
 }
 
@@ -186,7 +225,8 @@ function act(stage: Stage): void {
 async function tick(stage: Stage, realMs: number): Promise<void> {
   const { random, runtime, nodes, accountIds } = stage;
   runtime.advance(TICK_MS);
-  const waited = realMs > 0 ? new Promise((resolve) => setTimeout(resolve, realMs)) : new Promise(setImmediate);
+  const waited =
+    realMs > 0 ? new Promise((resolve) => setTimeout(resolve, realMs)) : new Promise(setImmediate);
   await waited;
   const [index, run] = random() < 0.5 ? [0, nodes[0]] : [1, nodes[1]];
   if (run === undefined) return;
@@ -262,7 +302,10 @@ async function checkAccount(stage: Stage, id: string): Promise<void> {
   const servedN = stage.served.get(id) ?? 0;
   const lostN = servedN - billedN;
   assert.ok(lostN >= 0, `${id} was charged ${-lostN} nano-USD too much`);
-  assert.ok(lostN <= (stage.mayBeLost.get(id) ?? 0), `${id}: ${lostN} nano-USD are unbilled, at most ${stage.mayBeLost.get(id)} may be`);
+  assert.ok(
+    lostN <= (stage.mayBeLost.get(id) ?? 0),
+    `${id}: ${lostN} nano-USD are unbilled, at most ${stage.mayBeLost.get(id)} may be`,
+  );
 }
 
 function nameOf(error: unknown): string {

@@ -1,4 +1,5 @@
-// A store whose calls fail when the test says so: a statement that never arrives, or a transaction that commits and whose answer is lost.
+// A store whose calls fail when the test says so: a statement that never arrives, or a transaction
+// that commits and whose answer is lost.
 import type { KyselyPlugin } from "kysely";
 import type { Store } from "../../../src/store/store.ts";
 
@@ -6,7 +7,10 @@ import type { Store } from "../../../src/store/store.ts";
 export interface Faults {
   /** Statements that still succeed before one fails; null = none fails. */
   statements: number | null;
-  /** Transactions that still succeed before the answer of one is lost after its commit; null = none is. */
+  /**
+   * Transactions that still succeed before the answer of one is lost after its commit; null = none
+   * is.
+   */
   answers: number | null;
   /** Everything fails. */
   isGone: boolean;

@@ -1,4 +1,5 @@
-// A node as a process of its own: spends as fast as it may, and says what the store has acknowledged. The crash tests kill it.
+// A node as a process of its own: spends as fast as it may, and says what the store has
+// acknowledged. The crash tests kill it.
 // `node spender.ts '{"url":…,"dataDir":…,"nodeId":…,"accountIds":[…]}'`; ends on SIGTERM.
 import { writeSync } from "node:fs";
 import { openCredit } from "../../../src/hosted/credit/credit.ts";
@@ -36,7 +37,8 @@ process.once("SIGTERM", () => {
 });
 say({ kind: "ready" });
 for (let turn = 0; !isEnding; turn++) {
-  for (let call = 0; call < CALLS_A_TURN; call++) serve(input.accountIds[(turn + call) % input.accountIds.length] ?? "");
+  for (let call = 0; call < CALLS_A_TURN; call++)
+    serve(input.accountIds[(turn + call) % input.accountIds.length] ?? "");
   await new Promise((resolve) => setTimeout(resolve, 1));
   if (turn % 10 === 0) await acknowledge();
 }
@@ -48,7 +50,14 @@ function serve(accountId: string): void {
   const wallet = credit.wallet(accountId);
   const amountN = 3 * CU;
   if (!credit.hold(wallet, amountN)) return;
-  credit.settle(wallet, { keyId: `key_${accountId}`, method: "eth_call", cu: 3, heldN: amountN, chargeN: amountN, freeCu: 0 });
+  credit.settle(wallet, {
+    keyId: `key_${accountId}`,
+    method: "eth_call",
+    cu: 3,
+    heldN: amountN,
+    chargeN: amountN,
+    freeCu: 0,
+  });
   servedN += amountN;
 }
 

@@ -1,10 +1,16 @@
-// Who the secrets belong to, on both engines: found once, forgotten when they change, never believed longer than they hold, and bounded whoever asks.
+// Who the secrets belong to, on both engines: found once, forgotten when they change, never
+// believed longer than they hold, and bounded whoever asks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAddressLimit } from "../../../src/core/billing/address-limit.ts";
 import { deleteKey, patchKey, rotateKey } from "../../../src/hosted/keys/change.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
-import { createKeyCache, KEY_CACHE_LIMITS, type KeyCache, type KeyCacheLimits } from "../../../src/hosted/keys/key-cache.ts";
+import {
+  createKeyCache,
+  KEY_CACHE_LIMITS,
+  type KeyCache,
+  type KeyCacheLimits,
+} from "../../../src/hosted/keys/key-cache.ts";
 import type { KeyContext } from "../../../src/hosted/keys/key-context.ts";
 import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
 import { digestOf, newSecret } from "../../../src/secrets/secret.ts";
@@ -27,15 +33,29 @@ interface Scene {
   readonly parts: Parameters<typeof rotateKey>[0];
 }
 
-async function scene(t: Ending, open: (t: Ending) => Promise<Store>, limits: Partial<KeyCacheLimits> = {}): Promise<Scene> {
+async function scene(
+  t: Ending,
+  open: (t: Ending) => Promise<Store>,
+  limits: Partial<KeyCacheLimits> = {},
+): Promise<Scene> {
   const store = await open(t);
   const runtime = simulatedWorld(1);
   const woken: string[] = [];
   const errors: unknown[] = [];
   const misses = createAddressLimit({ perSecond: 0.5, burst: 30 });
   const credit = { refresh: (id: string) => void woken.push(id), evict: () => {} };
-  const keyCache = createKeyCache({ store, runtime, credit, misses, limits: { ...KEY_CACHE_LIMITS, ...limits }, onError: (error) => errors.push(error) });
-  const changes = { key: (id: string) => keyCache.keyChanged(id), account: (id: string) => keyCache.accountChanged(id) };
+  const keyCache = createKeyCache({
+    store,
+    runtime,
+    credit,
+    misses,
+    limits: { ...KEY_CACHE_LIMITS, ...limits },
+    onError: (error) => errors.push(error),
+  });
+  const changes = {
+    key: (id: string) => keyCache.keyChanged(id),
+    account: (id: string) => keyCache.accountChanged(id),
+  };
   return {
     store,
     runtime,
@@ -46,7 +66,8 @@ async function scene(t: Ending, open: (t: Ending) => Promise<Store>, limits: Par
       const it = keyCache.identify(secret, digestOf(secret));
       return it === null ? "look up" : it.kind === "fault" ? it.code : it.keyId;
     },
-    find: (secret, address = "10.0.0.1") => new Promise((resolve) => void keyCache.find(digestOf(secret), address, resolve)),
+    find: (secret, address = "10.0.0.1") =>
+      new Promise((resolve) => void keyCache.find(digestOf(secret), address, resolve)),
     key: () => createAccount(store, { name: "k", profiles: EVERY_PROFILE }, runtime.wallMs()),
     get parts() {
       return { store, nowMs: runtime.wallMs(), changes };
@@ -72,10 +93,18 @@ eachStore(({ engine, open }) => {
   test(`keys of one account share who pays, and so its buckets; those of others do not (${engine})`, async (t) => {
     const { store, runtime, find, key } = await scene(t, open);
     const one = await key();
-    const two = await addKey(store, { accountId: one.accountId, agentId: null, name: "", profiles: EVERY_PROFILE, maxKeys: 9 }, runtime.wallMs());
+    const two = await addKey(
+      store,
+      { accountId: one.accountId, agentId: null, name: "", profiles: EVERY_PROFILE, maxKeys: 9 },
+      runtime.wallMs(),
+    );
     assert.ok(two.kind === "new_key");
     const stranger = await key();
-    const [a, b, c] = [held(await find(one.secret)), held(await find(two.secret)), held(await find(stranger.secret))];
+    const [a, b, c] = [
+      held(await find(one.secret)),
+      held(await find(two.secret)),
+      held(await find(stranger.secret)),
+    ];
     assert.equal(a.payer, b.payer);
     assert.notEqual(a.payer, c.payer);
   });
@@ -85,7 +114,11 @@ eachStore(({ engine, open }) => {
     const { secret, id, accountId } = await key();
     const keyContext = held(await find(secret));
     const closed: string[] = [];
-    keyCache.seat(keyContext, { profile: "premium", custom: false, close: (reason) => void closed.push(reason) });
+    keyCache.seat(keyContext, {
+      profile: "premium",
+      custom: false,
+      close: (reason) => void closed.push(reason),
+    });
     const ref = { id, scope: { accountId, profiles: null } };
     await patchKey(parts, ref, { name: "other", known: ["public", "premium"] });
     assert.deepEqual(closed, [], "a new name ends nothing");
@@ -111,28 +144,35 @@ eachStore(({ engine, open }) => {
     }
   });
 
-  test(`what is nobody's is remembered for ten seconds, and who tries too many has to wait; keys that are known do not (${engine})`, async (t) => {
-    const { identify, find, key, runtime } = await scene(t, open);
-    const { secret, id } = await key();
-    await find(secret);
-    const wrong = newSecret("key");
-    assert.equal((await find(wrong)).kind, "fault");
-    assert.equal(identify(wrong), "unauthorized");
-    runtime.advance(10_000);
-    assert.equal(identify(wrong), "look up");
-    const codes: string[] = [];
-    for (let n = 0; n < 40; n++) {
-      const it = await find(newSecret("key"));
-      codes.push(it.kind === "fault" ? it.code : "");
-    }
-    assert.deepEqual([...new Set(codes)], ["unauthorized", "rate_limit_exceeded"]);
-    assert.equal(identify(secret), id);
-    const elsewhere = await find(newSecret("key"), "10.0.0.2");
-    assert.ok(elsewhere.kind === "fault" && elsewhere.code === "unauthorized");
-  });
+  test(
+    "what is nobody's is remembered for ten seconds, and who tries too many has to wait; keys " +
+      `that are known do not (${engine})`,
+    async (t) => {
+      const { identify, find, key, runtime } = await scene(t, open);
+      const { secret, id } = await key();
+      await find(secret);
+      const wrong = newSecret("key");
+      assert.equal((await find(wrong)).kind, "fault");
+      assert.equal(identify(wrong), "unauthorized");
+      runtime.advance(10_000);
+      assert.equal(identify(wrong), "look up");
+      const codes: string[] = [];
+      for (let n = 0; n < 40; n++) {
+        const it = await find(newSecret("key"));
+        codes.push(it.kind === "fault" ? it.code : "");
+      }
+      assert.deepEqual([...new Set(codes)], ["unauthorized", "rate_limit_exceeded"]);
+      assert.equal(identify(secret), id);
+      const elsewhere = await find(newSecret("key"), "10.0.0.2");
+      assert.ok(elsewhere.kind === "fault" && elsewhere.code === "unauthorized");
+    },
+  );
 
   test(`no more are kept than may be, the oldest go, and one that went is found again (${engine})`, async (t) => {
-    const { store, runtime, find, identify, keyCache } = await scene(t, open, { maxHolders: 5, maxUnknown: 5 });
+    const { store, runtime, find, identify, keyCache } = await scene(t, open, {
+      maxHolders: 5,
+      maxUnknown: 5,
+    });
     const secrets: string[] = [];
     for (let n = 0; n < 12; n++) {
       const made = await createAnonymousKey(store, { name: "", grantN: 0n }, runtime.wallMs());

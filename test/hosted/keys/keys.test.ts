@@ -1,4 +1,5 @@
-// Keys and their profiles on both engines: what a new one has, what pages of a list hold, what the books say.
+// Keys and their profiles on both engines: what a new one has, what pages of a list hold, what the
+// books say.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -16,19 +17,35 @@ const QUIET = { key: () => {}, account: () => {} };
 eachStore(({ engine, open }) => {
   test(`an anonymous key has its grant, through the ledger and once (${engine})`, async (t) => {
     const store = await open(t);
-    const { secret, id, accountId, token } = await createAnonymousKey(store, { name: "a", grantN: 25_000_000n }, NOW_MS);
+    const { secret, id, accountId, token } = await createAnonymousKey(
+      store,
+      { name: "a", grantN: 25_000_000n },
+      NOW_MS,
+    );
     assert.equal(token, null);
     const key = await keyBySecret(store, secret, NOW_MS);
-    assert.deepEqual([key?.id, key?.type, key?.balanceN, key?.fundedN, key?.previousValidUntilMs], [id, "anonymous", 25_000_000n, 25_000_000n, null]);
-    assert.deepEqual(await store.db.selectFrom("ledger_tx").select(["idem_key", "kind"]).execute(), [{ idem_key: `grant:${accountId}`, kind: "grant" }]);
-    assert.equal((await createAnonymousKey(store, { name: "", grantN: 0n }, NOW_MS)).prefix.length, 12);
+    assert.deepEqual(
+      [key?.id, key?.type, key?.balanceN, key?.fundedN, key?.previousValidUntilMs],
+      [id, "anonymous", 25_000_000n, 25_000_000n, null],
+    );
+    assert.deepEqual(
+      await store.db.selectFrom("ledger_tx").select(["idem_key", "kind"]).execute(),
+      [{ idem_key: `grant:${accountId}`, kind: "grant" }],
+    );
+    assert.equal(
+      (await createAnonymousKey(store, { name: "", grantN: 0n }, NOW_MS)).prefix.length,
+      12,
+    );
     assert.deepEqual(await audit(store), []);
   });
 
   test(`credit that nodes hold counts as balance as far as it is not spent (${engine})`, async (t) => {
     const store = await open(t);
     const { id, accountId } = await createAnonymousKey(store, { name: "", grantN: 1_000n }, NOW_MS);
-    await store.db.insertInto("node").values({ id: "n", epoch: 2n, region: "", state: "alive", flush_seq: 0n, heartbeat_at: 0n }).execute();
+    await store.db
+      .insertInto("node")
+      .values({ id: "n", epoch: 2n, region: "", state: "alive", flush_seq: 0n, heartbeat_at: 0n })
+      .execute();
     const lease = { account_id: accountId, node_id: "n", granted_n: 300n };
     await store.db
       .insertInto("credit_lease")
@@ -37,8 +54,15 @@ eachStore(({ engine, open }) => {
         { ...lease, epoch: 2n, spent_n: 0n },
       ])
       .execute();
-    await store.db.updateTable("account").set({ balance_n: 400n }).where("id", "=", accountId).execute();
-    assert.equal((await keyById(store.db, id, { accountId, profiles: null }, NOW_MS))?.balanceN, 900n);
+    await store.db
+      .updateTable("account")
+      .set({ balance_n: 400n })
+      .where("id", "=", accountId)
+      .execute();
+    assert.equal(
+      (await keyById(store.db, id, { accountId, profiles: null }, NOW_MS))?.balanceN,
+      900n,
+    );
   });
 
   test(`a creation that fails half-way leaves nothing (${engine})`, async (t) => {
@@ -53,7 +77,17 @@ eachStore(({ engine, open }) => {
     const first = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
     const ids = [first.id];
     for (let i = 1; i < 25; i++) {
-      const made = await addKey(store, { accountId: first.accountId, agentId: null, name: `${i}`, profiles: EVERY_PROFILE, maxKeys: 25 }, NOW_MS + i);
+      const made = await addKey(
+        store,
+        {
+          accountId: first.accountId,
+          agentId: null,
+          name: `${i}`,
+          profiles: EVERY_PROFILE,
+          maxKeys: 25,
+        },
+        NOW_MS + i,
+      );
       assert.equal(made.kind, "new_key");
       if (made.kind === "new_key") ids.push(made.id);
     }
@@ -71,18 +105,49 @@ eachStore(({ engine, open }) => {
       seen,
       ids.filter((_, i) => i !== 3),
     );
-    assert.deepEqual((await listKeys(store, { ...scope, profiles: ["public"] }, { limit: 5, after: undefined }, NOW_MS)).keys, []);
+    assert.deepEqual(
+      (
+        await listKeys(
+          store,
+          { ...scope, profiles: ["public"] },
+          { limit: 5, after: undefined },
+          NOW_MS,
+        )
+      ).keys,
+      [],
+    );
   });
 
   test(`a change that the store refuses is told to nobody (${engine})`, async (t) => {
     const store = await open(t);
-    const { id, accountId } = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
+    const { id, accountId } = await createAccount(
+      store,
+      { name: "", profiles: EVERY_PROFILE },
+      NOW_MS,
+    );
     const told: string[] = [];
-    const parts = { store, changes: { ...QUIET, key: (it: string) => void told.push(it) }, nowMs: NOW_MS };
-    const patch = { name: "b", defaultProfile: undefined, allowedProfiles: undefined, known: ["premium"] };
-    const missing = await patchKey(parts, { id: newId("key", 1), scope: { accountId, profiles: null } }, patch);
+    const parts = {
+      store,
+      changes: { ...QUIET, key: (it: string) => void told.push(it) },
+      nowMs: NOW_MS,
+    };
+    const patch = {
+      name: "b",
+      defaultProfile: undefined,
+      allowedProfiles: undefined,
+      known: ["premium"],
+    };
+    const missing = await patchKey(
+      parts,
+      { id: newId("key", 1), scope: { accountId, profiles: null } },
+      patch,
+    );
     assert.ok("kind" in missing && missing.code === "not_found");
-    const wrong = await patchKey(parts, { id, scope: { accountId, profiles: null } }, { ...patch, defaultProfile: "team" });
+    const wrong = await patchKey(
+      parts,
+      { id, scope: { accountId, profiles: null } },
+      { ...patch, defaultProfile: "team" },
+    );
     assert.ok("kind" in wrong && wrong.code === "invalid_field");
     assert.deepEqual(told, []);
     await patchKey(parts, { id, scope: { accountId, profiles: null } }, patch);
@@ -101,33 +166,67 @@ const KNOWN = ["premium", "public"];
 
 test("profiles of a key follow from what is asked for", () => {
   const reach = { known: KNOWN, restriction: null };
-  const of = (choice: object, current = EVERY_PROFILE, within: { known: string[]; restriction: string[] | null } = reach) =>
-    chosenProfiles(current, choice, within);
+  const of = (
+    choice: object,
+    current = EVERY_PROFILE,
+    within: { known: string[]; restriction: string[] | null } = reach,
+  ) => chosenProfiles(current, choice, within);
   assert.deepEqual(of({}), { defaultProfile: null, allowedProfiles: null });
-  assert.deepEqual(of({ defaultProfile: "public" }), { defaultProfile: "public", allowedProfiles: null });
-  assert.deepEqual(of({ allowedProfiles: ["public", "public"] }), { defaultProfile: "public", allowedProfiles: ["public"] });
-  assert.deepEqual(of({ allowedProfiles: ["public", "premium"] }), { defaultProfile: null, allowedProfiles: ["public", "premium"] });
+  assert.deepEqual(of({ defaultProfile: "public" }), {
+    defaultProfile: "public",
+    allowedProfiles: null,
+  });
+  assert.deepEqual(of({ allowedProfiles: ["public", "public"] }), {
+    defaultProfile: "public",
+    allowedProfiles: ["public"],
+  });
+  assert.deepEqual(of({ allowedProfiles: ["public", "premium"] }), {
+    defaultProfile: null,
+    allowedProfiles: ["public", "premium"],
+  });
   const narrow = { defaultProfile: "public", allowedProfiles: ["public"] };
   assert.deepEqual(of({ defaultProfile: null, allowedProfiles: null }, narrow), EVERY_PROFILE);
-  assert.deepEqual(of({ allowedProfiles: ["premium"] }, narrow), { defaultProfile: "premium", allowedProfiles: ["premium"] });
+  assert.deepEqual(of({ allowedProfiles: ["premium"] }, narrow), {
+    defaultProfile: "premium",
+    allowedProfiles: ["premium"],
+  });
   assert.deepEqual(of({}, EVERY_PROFILE, { known: KNOWN, restriction: ["public"] }), narrow);
   const wrong = of({ defaultProfile: "team", allowedProfiles: ["public", "team", "other"] });
   assert.ok("kind" in wrong);
-  assert.deepEqual(wrong.details, ["allowed_profiles[1]", "allowed_profiles[2]", "default_profile"]);
+  assert.deepEqual(wrong.details, [
+    "allowed_profiles[1]",
+    "allowed_profiles[2]",
+    "default_profile",
+  ]);
   assert.match(wrong.nextAction, /premium, public/);
 });
 
-test("whatever is chosen lies within the token's restriction, and its default within what is allowed", () => {
-  const slug = fc.constantFrom("premium", "public", "team", "other");
-  const slugs = fc.option(fc.uniqueArray(slug, { minLength: 1 }), { nil: null });
-  const choice = fc.record({ defaultProfile: fc.option(slug, { nil: null }), allowedProfiles: slugs }, { requiredKeys: [] });
-  fc.assert(
-    fc.property(choice, slugs, fc.uniqueArray(slug, { minLength: 1 }), (asked, restriction, known) => {
-      fc.pre(restriction === null || known.some((it) => restriction.includes(it)));
-      const chosen = chosenProfiles(EVERY_PROFILE, asked, { known, restriction });
-      if ("kind" in chosen) return;
-      assert.ok(isWithin(chosen, restriction));
-      assert.ok(chosen.allowedProfiles === null || chosen.allowedProfiles.includes(chosen.defaultProfile ?? "premium"));
-    }),
-  );
-});
+test(
+  "whatever is chosen lies within the token's restriction, and its default within what is " +
+    "allowed",
+  () => {
+    const slug = fc.constantFrom("premium", "public", "team", "other");
+    const slugs = fc.option(fc.uniqueArray(slug, { minLength: 1 }), { nil: null });
+    const choice = fc.record(
+      { defaultProfile: fc.option(slug, { nil: null }), allowedProfiles: slugs },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(
+        choice,
+        slugs,
+        fc.uniqueArray(slug, { minLength: 1 }),
+        (asked, restriction, known) => {
+          fc.pre(restriction === null || known.some((it) => restriction.includes(it)));
+          const chosen = chosenProfiles(EVERY_PROFILE, asked, { known, restriction });
+          if ("kind" in chosen) return;
+          assert.ok(isWithin(chosen, restriction));
+          assert.ok(
+            chosen.allowedProfiles === null ||
+              chosen.allowedProfiles.includes(chosen.defaultProfile ?? "premium"),
+          );
+        },
+      ),
+    );
+  },
+);

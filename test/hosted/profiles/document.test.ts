@@ -4,11 +4,21 @@ import { test } from "node:test";
 import { PUBLIC_ONLY } from "../../../src/core/public-address.ts";
 import { type ChainDocument, readDocument } from "../../../src/hosted/profiles/document.ts";
 
-const CHAINS = [{ chainId: 1, chainName: "ethereum", name: "Ethereum", aliases: ["mainnet"], blockTimeMs: 12_000 }];
+const CHAINS = [
+  {
+    chainId: 1,
+    chainName: "ethereum",
+    name: "Ethereum",
+    aliases: ["mainnet"],
+    blockTimeMs: 12_000,
+  },
+];
 const LIMITS = { archival: false, logs_span: null, methods_blocked: [] };
 
 function lagOf(chain: Partial<ChainDocument>): number | undefined {
-  const providers = [{ name: "mine", url: "https://eth.example.com/x", headers: {}, limits: LIMITS }];
+  const providers = [
+    { name: "mine", url: "https://eth.example.com/x", headers: {}, limits: LIMITS },
+  ];
   const profile = readDocument(
     { chains: CHAINS, rules: PUBLIC_ONLY },
     { accountId: "acc_a", slug: "mine" },
@@ -20,7 +30,12 @@ function lagOf(chain: Partial<ChainDocument>): number | undefined {
 
 test("block protection leaves out whoever is a block behind, whatever lag is allowed otherwise", () => {
   assert.deepEqual(
-    [lagOf({}), lagOf({ max_lag_blocks: 9 }), lagOf({ max_lag_blocks: 9, block_protection: false }), lagOf({ max_lag_blocks: 9, block_protection: true })],
+    [
+      lagOf({}),
+      lagOf({ max_lag_blocks: 9 }),
+      lagOf({ max_lag_blocks: 9, block_protection: false }),
+      lagOf({ max_lag_blocks: 9, block_protection: true }),
+    ],
     [5, 9, 9, 0],
   );
 });

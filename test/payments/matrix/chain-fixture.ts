@@ -1,8 +1,12 @@
-// Payments over real chains, as one process after the other runs them on the same store. Time is simulated: it moves only while nobody waits for a chain,
-// and the chains' clocks follow it.
+// Payments over real chains, as one process after the other runs them on the same store. Time is
+// simulated: it moves only while nobody waits for a chain, and the chains' clocks follow it.
 import assert from "node:assert/strict";
 import type { Store } from "../../../src/store/store.ts";
-import { type PaymentChain, type PaymentChains, startPaymentChains } from "../../fakes/payment-chains.ts";
+import {
+  type PaymentChain,
+  type PaymentChains,
+  startPaymentChains,
+} from "../../fakes/payment-chains.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 import { type Life, type LifeOptions, startLife } from "./process-fixture.ts";
 
@@ -47,7 +51,8 @@ export async function startMatrixStage(store: Store): Promise<MatrixStage> {
   const runtime = simulatedWorld(1);
   const heads = await Promise.all(all.map(timeOf));
   runtime.jump((Math.max(...heads) + 1) * 1_000 - runtime.wallMs());
-  const received = async () => sum(await Promise.all(all.map((it) => it.balanceOf(chains.recipient.address))));
+  const received = async () =>
+    sum(await Promise.all(all.map((it) => it.balanceOf(chains.recipient.address))));
   const had = await received();
   const lives = new Map<() => boolean, () => void>();
   let outside = 0;
@@ -94,7 +99,11 @@ export async function startMatrixStage(store: Store): Promise<MatrixStage> {
   return stage;
 }
 
-async function run<T>(runtime: SimulatedWorld, isBusy: () => boolean, work: Promise<T>): Promise<T> {
+async function run<T>(
+  runtime: SimulatedWorld,
+  isBusy: () => boolean,
+  work: Promise<T>,
+): Promise<T> {
   let isOver = false;
   const end = (): void => {
     isOver = true;

@@ -1,9 +1,14 @@
-// What has to be true after whatever happened to payments: money moved is money credited, once, to the unit; whoever repeats a payment gets its first
-// result; no nonce of the wallet is left out; nothing secret was logged.
+// What has to be true after whatever happened to payments: money moved is money credited, once, to
+// the unit; whoever repeats a payment gets its first result; no nonce of the wallet is left out;
+// nothing secret was logged.
 import assert from "node:assert/strict";
 import { NANO_PER_UNIT } from "../../../src/core/billing/payment.ts";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import type { PaidPurchase, PaymentDeclined, PaymentHeaders } from "../../../src/payments/payments.ts";
+import type {
+  PaidPurchase,
+  PaymentDeclined,
+  PaymentHeaders,
+} from "../../../src/payments/payments.ts";
 import { wordOf } from "../payment-fixture.ts";
 import type { MatrixStage } from "./chain-fixture.ts";
 import { bring, type Payer } from "./payers.ts";
@@ -17,8 +22,15 @@ export interface Till {
 
 /** How much has moved to the recipient, and how much the ledger says has come in. */
 export async function tillOf(stage: MatrixStage): Promise<Till> {
-  const lines = await stage.store.db.selectFrom("ledger_entry").select("amount_n").where("book", "=", "payments").execute();
-  return { movedUnits: await stage.received(), creditedN: lines.reduce((sum, it) => sum - it.amount_n, 0n) };
+  const lines = await stage.store.db
+    .selectFrom("ledger_entry")
+    .select("amount_n")
+    .where("book", "=", "payments")
+    .execute();
+  return {
+    movedUnits: await stage.received(),
+    creditedN: lines.reduce((sum, it) => sum - it.amount_n, 0n),
+  };
 }
 
 /** A payment, and what it came to first. */
@@ -30,7 +42,10 @@ export interface Bought {
 const MAX_REST_MS = 600_000;
 const LOOK_MS = 500;
 
-/** Waits for the worker to have nothing left, then adds up. `life` is a process that remembers nothing. */
+/**
+ * Waits for the worker to have nothing left, then adds up. `life` is a process that remembers
+ * nothing.
+ */
 export async function reckon(
   stage: MatrixStage,
   { life, all, before, note }: { life: Life; all: readonly Bought[]; before: Till; note: string },
@@ -38,7 +53,11 @@ export async function reckon(
   await rest(stage, note);
   const { movedUnits, creditedN } = await tillOf(stage);
   const moved = movedUnits - before.movedUnits;
-  assert.equal(creditedN - before.creditedN, moved * NANO_PER_UNIT, `${note}: money credited is money moved`);
+  assert.equal(
+    creditedN - before.creditedN,
+    moved * NANO_PER_UNIT,
+    `${note}: money credited is money moved`,
+  );
   const paid = all.flatMap(({ payer, first }) => (first.kind === "paid" ? [payer.wish.units] : []));
   assert.equal(
     moved,
@@ -47,33 +66,61 @@ export async function reckon(
   );
   for (const it of all) await assertRepeats(stage, life, it);
   const { evm, settlement } = stage.chains;
-  const used = BigInt(String(await stage.ask(evm, "eth_getTransactionCount", settlement.address, "latest")));
-  const wallet = await stage.store.db.selectFrom("settlement_wallet").select("next_nonce").executeTakeFirst();
+  const used = BigInt(
+    String(await stage.ask(evm, "eth_getTransactionCount", settlement.address, "latest")),
+  );
+  const wallet = await stage.store.db
+    .selectFrom("settlement_wallet")
+    .select("next_nonce")
+    .executeTakeFirst();
   if (wallet !== undefined) assert.equal(used, wallet.next_nonce, `${note}: every nonce was used`);
 }
 
 /** Whoever brings the same payment again gets what it came to first. */
-export async function assertRepeats(stage: MatrixStage, life: Life, { payer: { given, wish, way }, first }: Bought): Promise<void> {
+export async function assertRepeats(
+  stage: MatrixStage,
+  life: Life,
+  { payer: { given, wish, way }, first }: Bought,
+): Promise<void> {
   assert.ok(given !== undefined);
   const again = await stage.run(bring(life, given, wish));
-  assert.deepEqual(resultOf(again), resultOf(first), `${wish.request} by ${way}: the first result again`);
+  assert.deepEqual(
+    resultOf(again),
+    resultOf(first),
+    `${wish.request} by ${way}: the first result again`,
+  );
   assert.equal(again.kind === "paid" ? again.repeated : true, true);
 }
 
 /** The books of the whole store agree, and the log told nobody what it may not. */
-export async function checkBooks(stage: MatrixStage, given: readonly (PaymentHeaders | undefined)[]): Promise<void> {
+export async function checkBooks(
+  stage: MatrixStage,
+  given: readonly (PaymentHeaders | undefined)[],
+): Promise<void> {
   assert.deepEqual(await audit(stage.store), []);
   const log = stage.log();
   const { settlement, evm } = stage.chains;
   const signatures = given.flatMap((it) => (it === undefined ? [] : [it.text.slice(-64)]));
-  for (const secret of [settlement.key, settlement.key.slice(2), "key-in-the-url", evm.rpcUrl, ...signatures])
+  for (const secret of [
+    settlement.key,
+    settlement.key.slice(2),
+    "key-in-the-url",
+    evm.rpcUrl,
+    ...signatures,
+  ])
     assert.equal(log.includes(secret), false, `logged: ${secret}`);
 }
 
 async function rest({ store, run, pass }: MatrixStage, note: string): Promise<void> {
   for (let restedMs = 0; restedMs < MAX_REST_MS; restedMs += LOOK_MS) {
-    const open = await run(store.db.selectFrom("purchase").select("id").where("ended_at", "is", null).execute());
-    const query = store.db.selectFrom("purchase_submission").select("nonce").where("wallet_id", "is not", null).where("passed_at", "is", null);
+    const open = await run(
+      store.db.selectFrom("purchase").select("id").where("ended_at", "is", null).execute(),
+    );
+    const query = store.db
+      .selectFrom("purchase_submission")
+      .select("nonce")
+      .where("wallet_id", "is not", null)
+      .where("passed_at", "is", null);
     if (open.length === 0 && (await query.execute()).length === 0) return;
     await pass(LOOK_MS);
   }
@@ -81,6 +128,12 @@ async function rest({ store, run, pass }: MatrixStage, note: string): Promise<vo
 }
 
 function resultOf(taken: PaidPurchase | PaymentDeclined | { readonly kind: "refused" }): unknown {
-  if (taken.kind !== "paid") return { word: wordOf(taken), purchase: taken.kind === "unpaid" ? taken.purchaseId : null };
-  return { purchase: taken.purchase.id, txHash: taken.purchase.txHash, fulfilment: taken.fulfilment, headers: taken.headers };
+  if (taken.kind !== "paid")
+    return { word: wordOf(taken), purchase: taken.kind === "unpaid" ? taken.purchaseId : null };
+  return {
+    purchase: taken.purchase.id,
+    txHash: taken.purchase.txHash,
+    fulfilment: taken.fulfilment,
+    headers: taken.headers,
+  };
 }

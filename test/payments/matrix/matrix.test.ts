@@ -1,6 +1,8 @@
-// The matrix: every rail and way to pay × every question to its chain, lost, spoiled, late, or the last thing that a process does × every write to the store.
-// Money moved is money credited, nothing is credited twice, and whoever repeats a payment gets its first result and is never asked to pay again. The chains
-// are real. Some points are tried in each run, at random; `SVC_MATRIX=all` tries all of them, and `SVC_SIM_SEED` repeats a run.
+// The matrix: every rail and way to pay × every question to its chain, lost, spoiled, late, or the
+// last thing that a process does × every write to the store. Money moved is money credited, nothing
+// is credited twice, and whoever repeats a payment gets its first result and is never asked to pay
+// again. The chains are real. Some points are tried in each run, at random; `SVC_MATRIX=all` tries
+// all of them, and `SVC_SIM_SEED` repeats a run.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { PurposeKind } from "../../../src/core/billing/payment.ts";
@@ -21,11 +23,29 @@ const GONE_MS = 10_000;
 /** Longer than an offer lasts. */
 const OVER_MS = 400_000;
 
-const QUESTION_FATES = ["drop", "lose", "cut", "late", "status", "junk", "limit", "gone", "die before", "die after"] as const;
+const QUESTION_FATES = [
+  "drop",
+  "lose",
+  "cut",
+  "late",
+  "status",
+  "junk",
+  "limit",
+  "gone",
+  "die before",
+  "die after",
+] as const;
 const WRITE_FATES = ["fail", "lose", "die before", "die after"] as const;
-const PURPOSES: readonly PurposeKind[] = ["fund_key", "create_key", "credit_account", "custom_access"];
+const PURPOSES: readonly PurposeKind[] = [
+  "fund_key",
+  "create_key",
+  "credit_account",
+  "custom_access",
+];
 
-describe(`payments on real chains, whatever is lost and wherever a process ends (seed ${SEED})`, { timeout: IS_ALL ? 3_600_000 : 280_000 }, () => {
+describe(`payments on real chains, whatever is lost and wherever a process ends (seed ${SEED})`, {
+  timeout: IS_ALL ? 3_600_000 : 280_000,
+}, () => {
   let stage: MatrixStage;
   let store: Store;
   let remove: () => Promise<void>;
@@ -47,30 +67,40 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
   for (const way of WAYS) {
     it(`${way}: each question to the chain`, async (t) => {
       for (const [index, fate] of QUESTION_FATES.entries()) {
-        const tried = await each(STRIDE.question, index, (at) => isReached(way, { fates: asking(fate, at), note: `${way}, ${fate} at question ${at}` }));
+        const tried = await each(STRIDE.question, index, (at) =>
+          isReached(way, { fates: asking(fate, at), note: `${way}, ${fate} at question ${at}` }),
+        );
         t.diagnostic(`${fate}: ${tried}`);
       }
     });
 
     it(`${way}: each write to the store`, async (t) => {
       for (const [index, fate] of WRITE_FATES.entries()) {
-        const fates = (at: number): Fates => ({ write: (number) => (number === at ? fate : "fine") });
-        const tried = await each(STRIDE.write, index, (at) => isReached(way, { fates: fates(at), note: `${way}, ${fate} at write ${at}` }));
+        const fates = (at: number): Fates => ({
+          write: (number) => (number === at ? fate : "fine"),
+        });
+        const tried = await each(STRIDE.write, index, (at) =>
+          isReached(way, { fates: fates(at), note: `${way}, ${fate} at write ${at}` }),
+        );
         t.diagnostic(`${fate}: ${tried}`);
       }
     });
   }
 
-  it("long after its offer is over every payment still has its first result, the books agree, and no secret was logged", async () => {
-    stage.areBlocksMade = false;
-    await stage.pass(OVER_MS);
-    const life = await stage.run(stage.start({ rails: ["tempo", "evm"] }));
-    for (const it of all) await assertRepeats(stage, life, it);
-    await checkBooks(
-      stage,
-      all.map(({ payer }) => payer.given),
-    );
-  });
+  it(
+    "long after its offer is over every payment still has its first result, the books agree, and " +
+      "no secret was logged",
+    async () => {
+      stage.areBlocksMade = false;
+      await stage.pass(OVER_MS);
+      const life = await stage.run(stage.start({ rails: ["tempo", "evm"] }));
+      for (const it of all) await assertRepeats(stage, life, it);
+      await checkBooks(
+        stage,
+        all.map(({ payer }) => payer.given),
+      );
+    },
+  );
 
   function asking(fate: (typeof QUESTION_FATES)[number], at: number): Fates {
     let untilMs = Number.POSITIVE_INFINITY;
@@ -84,7 +114,10 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
   }
 
   /** One payment with these fates; whether it came as far as they are. */
-  async function isReached(way: Way, { fates, note }: { readonly fates: Fates; readonly note: string }): Promise<boolean> {
+  async function isReached(
+    way: Way,
+    { fates, note }: { readonly fates: Fates; readonly note: string },
+  ): Promise<boolean> {
     const run = ++runs;
     let reached = false;
     const seen = watched(fates, () => {
@@ -99,9 +132,20 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
       if (life === null || life.isDead()) life = await stage.start({ rails });
       return life;
     };
-    const payer: Payer = { stage, wish, way, wallet: stage.chains.payer, next, isPatient: run % 2 === 0 };
+    const payer: Payer = {
+      stage,
+      wish,
+      way,
+      wallet: stage.chains.payer,
+      next,
+      isPatient: run % 2 === 0,
+    };
     const bought = await stage.run(buy(payer));
-    assert.equal(bought.kind, "paid", `${note}: ${bought.kind === "unpaid" ? bought.fault.message : ""}`);
+    assert.equal(
+      bought.kind,
+      "paid",
+      `${note}: ${bought.kind === "unpaid" ? bought.fault.message : ""}`,
+    );
     life?.kill();
     const fresh = await stage.run(stage.start({ rails }));
     await reckon(stage, { life: fresh, all: [{ payer, first: bought }], before: till, note });
@@ -111,9 +155,17 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
   }
 });
 
-/** How many points were tried: every so many-th, up to the first one that a payment does not come to. */
-async function each(stride: number, index: number, isReached: (at: number) => Promise<boolean>): Promise<number> {
-  for (let at = 1 + ((SEED + index) % stride), tried = 1; ; at += stride, tried += 1) if (!(await isReached(at))) return tried;
+/**
+ * How many points were tried: every so many-th, up to the first one that a payment does not come
+ * to.
+ */
+async function each(
+  stride: number,
+  index: number,
+  isReached: (at: number) => Promise<boolean>,
+): Promise<number> {
+  for (let at = 1 + ((SEED + index) % stride), tried = 1; ; at += stride, tried += 1)
+    if (!(await isReached(at))) return tried;
 }
 
 /** The same fates; `onFate` hears when something happens. */

@@ -1,5 +1,5 @@
-// Payers of the matrix: they take an offer up in one of four ways, and bring the very same payment again until there is a result. What they sign says the
-// stage's time.
+// Payers of the matrix: they take an offer up in one of four ways, and bring the very same payment
+// again until there is a result. What they sign says the stage's time.
 import assert from "node:assert/strict";
 import { Challenge, Credential } from "mppx";
 import { Types } from "mppx/evm";
@@ -8,13 +8,22 @@ import { privateKeyToAccount } from "viem/accounts";
 import type { Purpose } from "../../../src/core/billing/payment.ts";
 import type { LocalWallet } from "../../../src/devnet/payments/wallets.ts";
 import { createAnonymousKey } from "../../../src/hosted/keys/create.ts";
-import type { PaidPurchase, PaymentDeclined, PaymentHeaders } from "../../../src/payments/payments.ts";
+import type {
+  PaidPurchase,
+  PaymentDeclined,
+  PaymentHeaders,
+} from "../../../src/payments/payments.ts";
 import type { X402Offer } from "../../../src/payments/rails/rail.ts";
 import { createAccount } from "../../hosted/accounts/account-fixture.ts";
 import { markOf, orderOf, type Wish } from "../payment-fixture.ts";
 import { randomNonce, signed } from "../rails/evm/evm-fixture.ts";
 import { memoFor } from "../rails/tempo/memo.ts";
-import { clientOf, OTHER_TOKEN, signedTransaction, transfer } from "../rails/tempo/tempo-fixture.ts";
+import {
+  clientOf,
+  OTHER_TOKEN,
+  signedTransaction,
+  transfer,
+} from "../rails/tempo/tempo-fixture.ts";
 import type { MatrixStage } from "./chain-fixture.ts";
 import type { Life } from "./process-fixture.ts";
 
@@ -35,7 +44,11 @@ export function railOf(way: Way): "tempo" | "evm" {
 }
 
 /** Something to buy, for a beneficiary who was just made. */
-export async function wishFor({ store }: Pick<MatrixStage, "store">, kind: Purpose["kind"], name: string): Promise<Wish> {
+export async function wishFor(
+  { store }: Pick<MatrixStage, "store">,
+  kind: Purpose["kind"],
+  name: string,
+): Promise<Wish> {
   const wish = (purpose: Purpose): Wish => ({ purpose, units: UNITS, request: `request ${name}` });
   switch (kind) {
     case "create_key":
@@ -59,45 +72,87 @@ export interface SignedPayment extends PaymentHeaders {
 }
 
 /** Takes an offer up; null = the way is not offered. By push the money is on its way then. */
-export async function signedPayment(stage: MatrixStage, way: Way, headers: readonly string[], payer: LocalWallet): Promise<SignedPayment | null> {
+export async function signedPayment(
+  stage: MatrixStage,
+  way: Way,
+  headers: readonly string[],
+  payer: LocalWallet,
+): Promise<SignedPayment | null> {
   if (way === "evm by x402") return x402Payment(stage, headers, payer);
   const challenge = challengesIn(headers).find(({ method }) => method === railOf(way));
   if (challenge === undefined) return null;
   const rail = railOf(way);
   const source = `did:pkh:eip155:${stage.chains[rail].chainId}:${payer.address}`;
-  const { payload, sent } = rail === "evm" ? await evmPayload(stage, challenge, payer) : await tempoPayload(stage, challenge, { way, payer });
+  const { payload, sent } =
+    rail === "evm"
+      ? await evmPayload(stage, challenge, payer)
+      : await tempoPayload(stage, challenge, { way, payer });
   return { protocol: "mpp", text: Credential.serialize({ challenge, payload, source }), sent };
 }
 
 function challengesIn(headers: readonly string[]): readonly Challenge.Challenge[] {
-  return headers.flatMap((name, at) => (at % 2 === 0 && name === "WWW-Authenticate" ? [Challenge.deserialize(headers[at + 1] ?? "")] : []));
+  return headers.flatMap((name, at) =>
+    at % 2 === 0 && name === "WWW-Authenticate"
+      ? [Challenge.deserialize(headers[at + 1] ?? "")]
+      : [],
+  );
 }
 
-async function tempoPayload(stage: MatrixStage, challenge: Challenge.Challenge, { way, payer }: { readonly way: Way; readonly payer: LocalWallet }) {
+async function tempoPayload(
+  stage: MatrixStage,
+  challenge: Challenge.Challenge,
+  { way, payer }: { readonly way: Way; readonly payer: LocalWallet },
+) {
   const { tempo } = stage.chains;
   const signature = await tempoTransfer(stage, payer, { units: UNITS, memo: memoFor(challenge) });
   if (way === "tempo pull") return { payload: { type: "transaction", signature }, sent: null };
-  return { payload: { type: "hash", hash: String(await stage.ask(tempo, "eth_sendRawTransaction", signature)) }, sent: signature };
+  return {
+    payload: {
+      type: "hash",
+      hash: String(await stage.ask(tempo, "eth_sendRawTransaction", signature)),
+    },
+    sent: signature,
+  };
 }
 
 /** A transfer on the Tempo chain that is signed and not sent; its fee is paid in another token. */
-export function tempoTransfer({ chains, runtime }: MatrixStage, payer: LocalWallet, what: { readonly units: bigint; readonly to?: Hex; readonly memo?: Hex }) {
+export function tempoTransfer(
+  { chains, runtime }: MatrixStage,
+  payer: LocalWallet,
+  what: { readonly units: bigint; readonly to?: Hex; readonly memo?: Hex },
+) {
   const call = transfer({ client: clientOf(chains.tempo.rpcUrl) }, what);
   const validBefore = Math.floor(runtime.wallMs() / 1_000) + TEMPO_S;
-  return signedTransaction({ payer: privateKeyToAccount(payer.key) }, [call], { validBefore, feeToken: OTHER_TOKEN });
+  return signedTransaction({ payer: privateKeyToAccount(payer.key) }, [call], {
+    validBefore,
+    feeToken: OTHER_TOKEN,
+  });
 }
 
 async function evmPayload(stage: MatrixStage, challenge: Challenge.Challenge, payer: LocalWallet) {
-  const { authorization, signature } = await signed({ ...authorizing(stage, payer), nonce: Types.challengeHash(challenge) });
+  const { authorization, signature } = await signed({
+    ...authorizing(stage, payer),
+    nonce: Types.challengeHash(challenge),
+  });
   return { payload: { type: "authorization", ...authorization, signature }, sent: null };
 }
 
-async function x402Payment(stage: MatrixStage, headers: readonly string[], payer: LocalWallet): Promise<SignedPayment | null> {
+async function x402Payment(
+  stage: MatrixStage,
+  headers: readonly string[],
+  payer: LocalWallet,
+): Promise<SignedPayment | null> {
   const offered = headers[headers.indexOf("PAYMENT-REQUIRED") + 1];
   if (offered === undefined || !headers.includes("PAYMENT-REQUIRED")) return null;
   const { accepts, resource } = parseRequired(Buffer.from(offered, "base64").toString());
   const payload = await signed({ ...authorizing(stage, payer), nonce: randomNonce() });
-  return { protocol: "x402", text: Buffer.from(JSON.stringify({ x402Version: 2, resource, accepted: accepts[0], payload })).toString("base64"), sent: null };
+  return {
+    protocol: "x402",
+    text: Buffer.from(
+      JSON.stringify({ x402Version: 2, resource, accepted: accepts[0], payload }),
+    ).toString("base64"),
+    sent: null,
+  };
 }
 
 function authorizing({ chains, runtime }: MatrixStage, payer: LocalWallet) {
@@ -105,7 +160,10 @@ function authorizing({ chains, runtime }: MatrixStage, payer: LocalWallet) {
   return { key: payer.key, settings: chains.rails.evm, value: UNITS, validBefore };
 }
 
-function parseRequired(text: string): { readonly accepts: readonly X402Offer[]; readonly resource: unknown } {
+function parseRequired(text: string): {
+  readonly accepts: readonly X402Offer[];
+  readonly resource: unknown;
+} {
   return JSON.parse(text);
 }
 
@@ -119,23 +177,38 @@ export interface Payer {
   readonly next: () => Promise<Life>;
   /** What was signed: it is signed once. */
   given?: SignedPayment;
-  /** True = after an answer that is no result it does not ask again before the purchase has ended by itself. */
+  /**
+   * True = after an answer that is no result it does not ask again before the purchase has ended by
+   * itself.
+   */
   readonly isPatient: boolean;
 }
 
 /** Brings a payment. */
-export function bring({ payments, end }: Life, given: PaymentHeaders, wish: Wish): Promise<PaidPurchase | PaymentDeclined | { readonly kind: "refused" }> {
-  return Promise.race([payments.take<{ readonly kind: "refused" }>(given, markOf(wish.request), async () => orderOf(wish)), end]);
+export function bring(
+  { payments, end }: Life,
+  given: PaymentHeaders,
+  wish: Wish,
+): Promise<PaidPurchase | PaymentDeclined | { readonly kind: "refused" }> {
+  return Promise.race([
+    payments.take<{ readonly kind: "refused" }>(given, markOf(wish.request), async () =>
+      orderOf(wish),
+    ),
+    end,
+  ]);
 }
 
 const AGAIN_MS = 1_000;
 const MAX_TRIES = 300;
 
 /**
- * Pays, and repeats until there is a result. Whatever happens, it is not told that its payment is not right: but, where trouble lasts for so long that it
- * `mayExpire`, before it was recorded.
+ * Pays, and repeats until there is a result. Whatever happens, it is not told that its payment is
+ * not right: but, where trouble lasts for so long that it `mayExpire`, before it was recorded.
  */
-export async function buy(payer: Payer, { mayExpire = false } = {}): Promise<PaidPurchase | PaymentDeclined> {
+export async function buy(
+  payer: Payer,
+  { mayExpire = false } = {},
+): Promise<PaidPurchase | PaymentDeclined> {
   const { stage, wish, next } = payer;
   let last = "no answer";
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
@@ -148,16 +221,32 @@ export async function buy(payer: Payer, { mayExpire = false } = {}): Promise<Pai
       if (code === "payment_invalid") await assertExpired(payer, mayExpire, result);
       if (code !== "payment_pending" && code !== "unavailable") return result;
     }
-    await pause(stage, result?.kind === "unpaid" ? (result.fault.retryAfterMs ?? AGAIN_MS) : AGAIN_MS);
+    await pause(
+      stage,
+      result?.kind === "unpaid" ? (result.fault.retryAfterMs ?? AGAIN_MS) : AGAIN_MS,
+    );
     if (payer.isPatient && payer.given !== undefined) await endOf(payer);
   }
-  throw new assert.AssertionError({ message: `${wish.request} by ${payer.way}: no result after ${MAX_TRIES} tries; ${last}` });
+  throw new assert.AssertionError({
+    message: `${wish.request} by ${payer.way}: no result after ${MAX_TRIES} tries; ${last}`,
+  });
 }
 
-async function assertExpired({ stage, wish }: Payer, mayExpire: boolean, { problem, fault }: PaymentDeclined): Promise<void> {
+async function assertExpired(
+  { stage, wish }: Payer,
+  mayExpire: boolean,
+  { problem, fault }: PaymentDeclined,
+): Promise<void> {
   const { fingerprint } = markOf(wish.request);
-  const row = await stage.store.db.selectFrom("purchase").select("id").where("fingerprint", "=", fingerprint).executeTakeFirst();
-  assert.ok(mayExpire && row === undefined && problem === "payment-expired", `${row?.id ?? "nothing recorded"}, ${problem}: ${fault.message}`);
+  const row = await stage.store.db
+    .selectFrom("purchase")
+    .select("id")
+    .where("fingerprint", "=", fingerprint)
+    .executeTakeFirst();
+  assert.ok(
+    mayExpire && row === undefined && problem === "payment-expired",
+    `${row?.id ?? "nothing recorded"}, ${problem}: ${fault.message}`,
+  );
 }
 
 /** Null = no answer, or no offer. */
@@ -166,7 +255,8 @@ async function tried(payer: Payer, life: Life): Promise<PaidPurchase | PaymentDe
   try {
     if (payer.given === undefined) {
       const challenge = await Promise.race([life.payments.challenge(orderOf(wish)), life.end]);
-      const given = challenge === null ? null : await signedPayment(stage, way, challenge.headers, wallet);
+      const given =
+        challenge === null ? null : await signedPayment(stage, way, challenge.headers, wallet);
       if (given === null) return null;
       payer.given = given;
     }
@@ -180,10 +270,17 @@ async function tried(payer: Payer, life: Life): Promise<PaidPurchase | PaymentDe
   }
 }
 
-/** Waits until no purchase is under way; whoever is dead is started anew, without being asked for anything. */
+/**
+ * Waits until no purchase is under way; whoever is dead is started anew, without being asked for
+ * anything.
+ */
 async function endOf({ stage, next }: Payer): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const open = await stage.store.db.selectFrom("purchase").select("id").where("ended_at", "is", null).executeTakeFirst();
+    const open = await stage.store.db
+      .selectFrom("purchase")
+      .select("id")
+      .where("ended_at", "is", null)
+      .executeTakeFirst();
     if (open === undefined) return;
     await next();
     await pause(stage, AGAIN_MS);

@@ -1,5 +1,6 @@
-// One process of payments over real chains: its questions to them and its writes to the store are numbered, and can be lost, spoiled, delayed, or the last
-// thing that it does. A dead process changes nothing any more.
+// One process of payments over real chains: its questions to them and its writes to the store are
+// numbered, and can be lost, spoiled, delayed, or the last thing that it does. A dead process
+// changes nothing any more.
 import assert from "node:assert/strict";
 import type { KyselyPlugin } from "kysely";
 import { BENEFICIARIES } from "../../../src/app/beneficiaries.ts";
@@ -15,10 +16,16 @@ import type { PaymentChains } from "../../fakes/payment-chains.ts";
 /** Blocks that have to follow a payment on the EVM chain. */
 export const DEPTH = 2;
 
-/** What happens at a question to a chain; `die …` = the process ends before the question leaves it, or when the node has answered. */
+/**
+ * What happens at a question to a chain; `die …` = the process ends before the question leaves it,
+ * or when the node has answered.
+ */
 export type QuestionFate = ChainFault | "die before" | "die after";
 
-/** What happens at a write to the store; `fail` = it takes no effect, `lose` = its answer is lost; the process lives on or dies. */
+/**
+ * What happens at a write to the store; `fail` = it takes no effect, `lose` = its answer is lost;
+ * the process lives on or dies.
+ */
 export type WriteFate = "fine" | "fail" | "lose" | "die before" | "die after";
 
 /** Decides about what leaves a process, by its number (the first one is 1) and its name. */
@@ -57,13 +64,19 @@ export interface LifeParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly chains: PaymentChains;
-  /** Of the processes that live: whether they wait for something that is not time, and what ends them. */
+  /**
+   * Of the processes that live: whether they wait for something that is not time, and what ends
+   * them.
+   */
   readonly lives: Map<() => boolean, () => void>;
   /** Writes to the log. */
   readonly write: (line: string) => void;
 }
 
-/** The deadline of a question to a chain: as long as a timer of this length runs, somebody waits for a chain. */
+/**
+ * The deadline of a question to a chain: as long as a timer of this length runs, somebody waits for
+ * a chain.
+ */
 const QUESTION_MS = 5_000;
 /** No other timer may be as long. */
 const WAIT_MS = 4_000;
@@ -81,14 +94,19 @@ interface Mind {
 }
 
 /** Starts a process; rejects when it dies meanwhile. */
-export async function startLife({ store, runtime, chains, lives, write }: LifeParts, options: LifeOptions): Promise<Life> {
+export async function startLife(
+  { store, runtime, chains, lives, write }: LifeParts,
+  options: LifeOptions,
+): Promise<Life> {
   const mind: Mind = { isDead: false, questions: 0, writes: 0, pending: 0 };
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => {});
   const proxies = new Map<"tempo" | "evm", ChainProxy>();
   for (const rail of options.rails) proxies.set(rail, await startChainProxy(chains[rail].rpcUrl));
   const all = [...proxies.values()];
-  const isBusy = (): boolean => mind.pending !== all.reduce((held, it) => held + it.held(), 0) || all.some((it) => it.orphans() > 0);
+  const isBusy = (): boolean =>
+    mind.pending !== all.reduce((held, it) => held + it.held(), 0) ||
+    all.some((it) => it.orphans() > 0);
   const kill = (): void => {
     if (mind.isDead) return;
     mind.isDead = true;
@@ -97,10 +115,17 @@ export async function startLife({ store, runtime, chains, lives, write }: LifePa
     ended.reject(new Dead("the process has ended"));
   };
   lives.set(isBusy, kill);
-  for (const proxy of all) fated(proxy, { mind, kill, decide: options.fates?.question ?? (() => "pass") });
-  const rails = options.rails.map((rail) => railAt(chains, rail, { rpcUrl: proxies.get(rail)?.url ?? "", confirmations: options.confirmations }));
+  for (const proxy of all)
+    fated(proxy, { mind, kill, decide: options.fates?.question ?? (() => "pass") });
+  const rails = options.rails.map((rail) =>
+    railAt(chains, rail, {
+      rpcUrl: proxies.get(rail)?.url ?? "",
+      confirmations: options.confirmations,
+    }),
+  );
   const changed: string[] = [];
-  const told = (fields: unknown, message?: unknown): void => write(`${JSON.stringify(fields)} ${String(message)}\n`);
+  const told = (fields: unknown, message?: unknown): void =>
+    write(`${JSON.stringify(fields)} ${String(message)}\n`);
   try {
     const payments = await openPayments({
       store: mortal(store, { mind, kill, decide: options.fates?.write ?? (() => "fine") }),
@@ -109,12 +134,24 @@ export async function startLife({ store, runtime, chains, lives, write }: LifePa
       beneficiaries: BENEFICIARIES,
       changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
       node: options.node ?? "main",
-      settings: { ...paymentsOf(paymentsShape.parse({})), rails, waitMs: options.waitMs ?? WAIT_MS },
+      settings: {
+        ...paymentsOf(paymentsShape.parse({})),
+        rails,
+        waitMs: options.waitMs ?? WAIT_MS,
+      },
       realm: REALM,
       secret: SECRET,
       previousSecret: null,
     });
-    return { payments, end: ended.promise, changed, questions: () => mind.questions, writes: () => mind.writes, isDead: () => mind.isDead, kill };
+    return {
+      payments,
+      end: ended.promise,
+      changed,
+      questions: () => mind.questions,
+      writes: () => mind.writes,
+      isDead: () => mind.isDead,
+      kill,
+    };
   } catch (error) {
     kill();
     throw error;
@@ -124,9 +161,14 @@ export async function startLife({ store, runtime, chains, lives, write }: LifePa
 function railAt(
   { rails }: PaymentChains,
   rail: "tempo" | "evm",
-  { rpcUrl, confirmations }: { readonly rpcUrl: string; readonly confirmations: number | undefined },
+  {
+    rpcUrl,
+    confirmations,
+  }: { readonly rpcUrl: string; readonly confirmations: number | undefined },
 ): RailSettings {
-  return rail === "tempo" ? { ...rails.tempo, rpcUrl, confirmations: confirmations ?? 0 } : { ...rails.evm, rpcUrl, confirmations: confirmations ?? DEPTH };
+  return rail === "tempo"
+    ? { ...rails.tempo, rpcUrl, confirmations: confirmations ?? 0 }
+    : { ...rails.evm, rpcUrl, confirmations: confirmations ?? DEPTH };
 }
 
 interface Fated<F> {
@@ -139,7 +181,10 @@ function fated(proxy: ChainProxy, { mind, kill, decide }: Fated<QuestionFate>): 
   const last = new Set<string>();
   proxy.fault = (name, count) => {
     // Questions are known by their deadline: without it time would not wait for their answers.
-    assert.ok(mind.pending > 0 || mind.isDead, `a question to a chain has no deadline of ${QUESTION_MS} ms`);
+    assert.ok(
+      mind.pending > 0 || mind.isDead,
+      `a question to a chain has no deadline of ${QUESTION_MS} ms`,
+    );
     if (mind.isDead) return "drop";
     const fate = decide(++mind.questions, name);
     if (fate === "die before") {
@@ -179,7 +224,10 @@ function mortalTime(runtime: Runtime, mind: Mind): Runtime {
 
 const WRITES = new Set(["InsertQueryNode", "UpdateQueryNode", "DeleteQueryNode"]);
 
-/** A store that a dead process cannot reach. What is written by one statement or in one transaction is one write; a transaction that has begun goes on. */
+/**
+ * A store that a dead process cannot reach. What is written by one statement or in one transaction
+ * is one write; a transaction that has begun goes on.
+ */
 function mortal(store: Store, { mind, kill, decide }: Fated<WriteFate>): Store {
   const before = (name: string): WriteFate => {
     if (mind.isDead) throw new Dead("the process has ended");

@@ -1,5 +1,7 @@
-// What chains, payers and strangers do to payments that are under way, on real chains and with everything but HTTP in place: reorganizations below the depth,
-// cancelled and carried out authorizations, money and gas that are gone, sendings that never arrive, many at once, other requests, other processes.
+// What chains, payers and strangers do to payments that are under way, on real chains and with
+// everything but HTTP in place: reorganizations below the depth, cancelled and carried out
+// authorizations, money and gas that are gone, sendings that never arrive, many at once, other
+// requests, other processes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openStore } from "../../../src/store/store.ts";
@@ -8,7 +10,18 @@ import { markOf, orderOf, type Wish, wordOf } from "../payment-fixture.ts";
 import { cancelling, carryingOut, moving } from "../rails/evm/signed-authorizations.ts";
 import { type MatrixStage, startMatrixStage } from "./chain-fixture.ts";
 import { type Bought, checkBooks, reckon, type Till, tillOf } from "./expected-books.ts";
-import { bring, buy, type Payer, pause, railOf, signedPayment, tempoTransfer, WAYS, type Way, wishFor } from "./payers.ts";
+import {
+  bring,
+  buy,
+  type Payer,
+  pause,
+  railOf,
+  signedPayment,
+  tempoTransfer,
+  WAYS,
+  type Way,
+  wishFor,
+} from "./payers.ts";
 import type { Life, LifeOptions } from "./process-fixture.ts";
 
 const EVM_WAYS = ["evm by MPP", "evm by x402"] as const;
@@ -26,7 +39,12 @@ interface Scene {
 }
 
 /** A test with chains and a store of its own. */
-function row(way: Way, title: string, play: (scene: Scene) => Promise<void>, options: Partial<LifeOptions> = {}): void {
+function row(
+  way: Way,
+  title: string,
+  play: (scene: Scene) => Promise<void>,
+  options: Partial<LifeOptions> = {},
+): void {
   test(`${way}: ${title}`, async () => {
     const { place, remove } = await newPlace("sqlite");
     const store = await openStore(place);
@@ -44,11 +62,22 @@ function row(way: Way, title: string, play: (scene: Scene) => Promise<void>, opt
   });
 }
 
-async function sceneOf(stage: MatrixStage, way: Way, options: Partial<LifeOptions>): Promise<Scene> {
+async function sceneOf(
+  stage: MatrixStage,
+  way: Way,
+  options: Partial<LifeOptions>,
+): Promise<Scene> {
   const rails = [railOf(way)];
   const life = await stage.run(stage.start({ rails, ...options }));
   const wish = await wishFor(stage, "credit_account", way.replaceAll(" ", "_"));
-  const payer: Payer = { stage, wish, way, wallet: stage.chains.payer, next: async () => life, isPatient: false };
+  const payer: Payer = {
+    stage,
+    wish,
+    way,
+    wallet: stage.chains.payer,
+    next: async () => life,
+    isPatient: false,
+  };
   const till = await tillOf(stage);
   return {
     stage,
@@ -78,7 +107,14 @@ async function when({ stage }: Scene, what: string, isSo: () => Promise<boolean>
 }
 
 function isUnderWay({ stage }: Scene): () => Promise<boolean> {
-  return async () => (await stage.store.db.selectFrom("purchase").select("id").where("state", "=", "submitted").execute()).length > 0;
+  return async () =>
+    (
+      await stage.store.db
+        .selectFrom("purchase")
+        .select("id")
+        .where("state", "=", "submitted")
+        .execute()
+    ).length > 0;
 }
 
 async function movedIn({ stage, till }: Scene): Promise<bigint> {
@@ -98,7 +134,13 @@ async function signIn({ stage, payer, life }: Scene) {
 function deed({ stage }: Scene, from: string, data: string): Promise<unknown> {
   const { evm } = stage.chains;
   const fees = { maxFeePerGas: "0x2540be4000", maxPriorityFeePerGas: "0x12a05f2000" };
-  return stage.ask(evm, "eth_sendTransaction", { from, to: evm.token.address, data, gas: "0x30000", ...fees });
+  return stage.ask(evm, "eth_sendTransaction", {
+    from,
+    to: evm.token.address,
+    data,
+    gas: "0x30000",
+    ...fees,
+  });
 }
 
 /** A payment that waits at a node which then loses it, while no block is made. */
@@ -143,15 +185,24 @@ for (const way of WAYS)
   );
 
 for (const way of EVM_WAYS) {
-  row(way, "an authorization that is cancelled while it is under way is a failed payment, and no nonce of the wallet is left out", async (scene) => {
-    const { stage, payer } = scene;
-    const { buying, given } = await lost(scene);
-    await deed(scene, stage.chains.payer.address, await cancelling(stage.chains.evm, payer.wallet, given));
-    await goOn(scene);
-    const first = await stage.run(buying);
-    assert.equal(wordOf(first), "payment_failed");
-    await scene.reckon(first);
-  });
+  row(
+    way,
+    "an authorization that is cancelled while it is under way is a failed payment, and no " +
+      "nonce of the wallet is left out",
+    async (scene) => {
+      const { stage, payer } = scene;
+      const { buying, given } = await lost(scene);
+      await deed(
+        scene,
+        stage.chains.payer.address,
+        await cancelling(stage.chains.evm, payer.wallet, given),
+      );
+      await goOn(scene);
+      const first = await stage.run(buying);
+      assert.equal(wordOf(first), "payment_failed");
+      await scene.reckon(first);
+    },
+  );
 
   row(way, "an authorization that a stranger carries out is paid, once", async (scene) => {
     const { stage } = scene;
@@ -164,50 +215,67 @@ for (const way of EVM_WAYS) {
     await scene.reckon(first);
   });
 
-  row(way, "an authorization that a stranger has carried out before it was brought is paid all the same", async (scene) => {
-    const { stage, payer } = scene;
-    const given = await signIn(scene);
-    const [stranger = payer.wallet] = stage.chains.otherPayers;
-    await deed(scene, stranger.address, carryingOut(given));
-    await stage.pass(2_000);
-    const first = await stage.run(buy(payer));
-    assert.equal(first.kind, "paid");
-    await scene.reckon(first);
-  });
+  row(
+    way,
+    "an authorization that a stranger has carried out before it was brought is paid all the same",
+    async (scene) => {
+      const { stage, payer } = scene;
+      const given = await signIn(scene);
+      const [stranger = payer.wallet] = stage.chains.otherPayers;
+      await deed(scene, stranger.address, carryingOut(given));
+      await stage.pass(2_000);
+      const first = await stage.run(buy(payer));
+      assert.equal(first.kind, "paid");
+      await scene.reckon(first);
+    },
+  );
 
   for (const isBack of [true, false])
-    row(way, `money that is gone when the payment arrives ${isBack ? "and comes back in time is paid" : "for good is a failed payment"}`, async (scene) => {
-      const { stage } = scene;
-      const { payer, otherPayers, evm } = stage.chains;
-      const [other = payer] = otherPayers;
-      const { buying } = await lost(scene);
-      const all = await evm.balanceOf(payer.address);
-      await deed(scene, payer.address, moving(other.address, all));
-      await goOn(scene);
-      await stage.pass(10_000);
-      assert.equal(await movedIn(scene), 0n);
-      if (isBack) await deed(scene, other.address, moving(payer.address, all));
-      const first = await stage.run(buying);
-      assert.equal(wordOf(first), isBack ? "paid" : "payment_failed");
-      await scene.reckon(first);
-    });
+    row(
+      way,
+      "money that is gone when the payment arrives " +
+        `${isBack ? "and comes back in time is paid" : "for good is a failed payment"}`,
+      async (scene) => {
+        const { stage } = scene;
+        const { payer, otherPayers, evm } = stage.chains;
+        const [other = payer] = otherPayers;
+        const { buying } = await lost(scene);
+        const all = await evm.balanceOf(payer.address);
+        await deed(scene, payer.address, moving(other.address, all));
+        await goOn(scene);
+        await stage.pass(10_000);
+        assert.equal(await movedIn(scene), 0n);
+        if (isBack) await deed(scene, other.address, moving(payer.address, all));
+        const first = await stage.run(buying);
+        assert.equal(wordOf(first), isBack ? "paid" : "payment_failed");
+        await scene.reckon(first);
+      },
+    );
 
-  row(way, "a wallet without gas makes no offer and takes no payment; one that was signed before is taken when it has gas again", async (scene) => {
-    const { stage, life, payer } = scene;
-    const { evm, settlement } = stage.chains;
-    const given = await signIn(scene);
-    await stage.ask(evm, "anvil_setBalance", settlement.address, "0x0");
-    const refused = await stage.run(bring(life, given, payer.wish));
-    assert.deepEqual(refused.kind === "unpaid" && [refused.fault.code, refused.purchaseId], ["unavailable", null]);
-    await stage.pass(20_000);
-    assert.equal(await stage.run(life.payments.challenge(orderOf(payer.wish))), null);
-    const { wallets } = life.payments.gauges();
-    assert.deepEqual(wallets, [{ chainId: evm.chainId, low: true, empty: true }]);
-    await stage.ask(evm, "anvil_setBalance", settlement.address, ETHER);
-    const first = await stage.run(buy(payer));
-    assert.equal(first.kind, "paid");
-    await scene.reckon(first);
-  });
+  row(
+    way,
+    "a wallet without gas makes no offer and takes no payment; one that was signed before is " +
+      "taken when it has gas again",
+    async (scene) => {
+      const { stage, life, payer } = scene;
+      const { evm, settlement } = stage.chains;
+      const given = await signIn(scene);
+      await stage.ask(evm, "anvil_setBalance", settlement.address, "0x0");
+      const refused = await stage.run(bring(life, given, payer.wish));
+      assert.deepEqual(refused.kind === "unpaid" && [refused.fault.code, refused.purchaseId], [
+        "unavailable",
+        null,
+      ]);
+      await stage.pass(20_000);
+      assert.equal(await stage.run(life.payments.challenge(orderOf(payer.wish))), null);
+      const { wallets } = life.payments.gauges();
+      assert.deepEqual(wallets, [{ chainId: evm.chainId, low: true, empty: true }]);
+      await stage.ask(evm, "anvil_setBalance", settlement.address, ETHER);
+      const first = await stage.run(buy(payer));
+      assert.equal(first.kind, "paid");
+      await scene.reckon(first);
+    },
+  );
 
   row(way, "gas that is gone after the payment was recorded delays it", async (scene) => {
     const { stage } = scene;
@@ -225,20 +293,28 @@ for (const way of EVM_WAYS) {
 }
 
 for (const way of ["tempo pull", "tempo push"] as const)
-  row(way, "a transaction that is reverted, since the money is gone, is a failed payment", async (scene) => {
-    const { stage, payer } = scene;
-    const { tempo, otherPayers } = stage.chains;
-    const [other = payer.wallet] = otherPayers;
-    const { buying, given } = await lost(scene);
-    const all = await tempo.balanceOf(payer.wallet.address);
-    await stage.ask(tempo, "eth_sendRawTransaction", await tempoTransfer(stage, payer.wallet, { units: all, to: other.address }));
-    await goOn(scene);
-    if (given.sent !== null) await stage.ask(tempo, "eth_sendRawTransaction", given.sent);
-    const first = await stage.run(buying);
-    assert.equal(wordOf(first), "payment_failed");
-    assert.match(first.kind === "unpaid" ? first.fault.message : "", /reverted/);
-    await scene.reckon(first);
-  });
+  row(
+    way,
+    "a transaction that is reverted, since the money is gone, is a failed payment",
+    async (scene) => {
+      const { stage, payer } = scene;
+      const { tempo, otherPayers } = stage.chains;
+      const [other = payer.wallet] = otherPayers;
+      const { buying, given } = await lost(scene);
+      const all = await tempo.balanceOf(payer.wallet.address);
+      await stage.ask(
+        tempo,
+        "eth_sendRawTransaction",
+        await tempoTransfer(stage, payer.wallet, { units: all, to: other.address }),
+      );
+      await goOn(scene);
+      if (given.sent !== null) await stage.ask(tempo, "eth_sendRawTransaction", given.sent);
+      const first = await stage.run(buying);
+      assert.equal(wordOf(first), "payment_failed");
+      assert.match(first.kind === "unpaid" ? first.fault.message : "", /reverted/);
+      await scene.reckon(first);
+    },
+  );
 
 for (const way of PULLED)
   row(
@@ -254,37 +330,58 @@ for (const way of PULLED)
   );
 
 for (const way of WAYS) {
-  row(way, "brought ten times at once to two processes, it is one purchase with one result", async (scene) => {
-    const { stage, payer, life } = scene;
-    const other = await stage.run(stage.start({ rails: [railOf(way)], node: "other" }));
-    await signIn(scene);
-    const many = Array.from({ length: 10 }, (_, index) => buy({ ...payer, next: async () => (index % 2 === 0 ? life : other) }));
-    const results = await stage.run(Promise.all(many));
-    const seen = results.map((result) => (result.kind === "paid" ? `${result.purchase.id} ${result.headers.join(" ")}` : wordOf(result)));
-    assert.equal(new Set(seen).size, 1, seen.join("\n"));
-    other.kill();
-    const [first] = results;
-    assert.ok(first?.kind === "paid");
-    await scene.reckon(first);
-  });
+  row(
+    way,
+    "brought ten times at once to two processes, it is one purchase with one result",
+    async (scene) => {
+      const { stage, payer, life } = scene;
+      const other = await stage.run(stage.start({ rails: [railOf(way)], node: "other" }));
+      await signIn(scene);
+      const many = Array.from({ length: 10 }, (_, index) =>
+        buy({ ...payer, next: async () => (index % 2 === 0 ? life : other) }),
+      );
+      const results = await stage.run(Promise.all(many));
+      const seen = results.map((result) =>
+        result.kind === "paid"
+          ? `${result.purchase.id} ${result.headers.join(" ")}`
+          : wordOf(result),
+      );
+      assert.equal(new Set(seen).size, 1, seen.join("\n"));
+      other.kill();
+      const [first] = results;
+      assert.ok(first?.kind === "paid");
+      await scene.reckon(first);
+    },
+  );
 
-  row(way, "with another path, body or amount it is refused before it is recorded, and a conflict afterwards", async (scene) => {
-    const { stage, payer, life } = scene;
-    const { wish } = payer;
-    const given = await signIn(scene);
-    const others: readonly Wish[] = [
-      { ...wish, request: "another path or body" },
-      { ...wish, request: "another amount", units: wish.units * 2n },
-    ];
-    const codes = async () => Promise.all(others.map(async (other) => wordOf(await stage.run(bring(life, given, other)))));
-    assert.deepEqual(await codes(), ["payment_invalid", "payment_invalid"]);
-    const recorded = stage.store.db.selectFrom("purchase").select("id").where("fingerprint", "=", markOf(wish.request).fingerprint);
-    assert.equal((await recorded.execute()).length, 0);
-    const first = await stage.run(buy(payer));
-    assert.deepEqual(await codes(), ["payment_conflict", "payment_conflict"]);
-    assert.equal(first.kind, "paid");
-    await scene.reckon(first);
-  });
+  row(
+    way,
+    "with another path, body or amount it is refused before it is recorded, and a conflict " +
+      "afterwards",
+    async (scene) => {
+      const { stage, payer, life } = scene;
+      const { wish } = payer;
+      const given = await signIn(scene);
+      const others: readonly Wish[] = [
+        { ...wish, request: "another path or body" },
+        { ...wish, request: "another amount", units: wish.units * 2n },
+      ];
+      const codes = async () =>
+        Promise.all(
+          others.map(async (other) => wordOf(await stage.run(bring(life, given, other)))),
+        );
+      assert.deepEqual(await codes(), ["payment_invalid", "payment_invalid"]);
+      const recorded = stage.store.db
+        .selectFrom("purchase")
+        .select("id")
+        .where("fingerprint", "=", markOf(wish.request).fingerprint);
+      assert.equal((await recorded.execute()).length, 0);
+      const first = await stage.run(buy(payer));
+      assert.deepEqual(await codes(), ["payment_conflict", "payment_conflict"]);
+      assert.equal(first.kind, "paid");
+      await scene.reckon(first);
+    },
+  );
 
   row(
     way,
@@ -308,6 +405,9 @@ for (const way of WAYS) {
       if (payer.given !== undefined) scene.payer.given = payer.given;
       await scene.reckon(first);
     },
-    { node: "dying", fates: { question: (_, name) => (name === "eth_sendRawTransaction" ? "die after" : "pass") } },
+    {
+      node: "dying",
+      fates: { question: (_, name) => (name === "eth_sendRawTransaction" ? "die after" : "pass") },
+    },
   );
 }

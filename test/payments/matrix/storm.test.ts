@@ -1,6 +1,7 @@
-// Many payers at once on real chains that lose, delay and reorganize, with strangers who carry authorizations out, a store that fails, and processes that end,
-// all at random: money moved is money credited, once, and every repeat gets its first result. `SVC_SIM_SEED` repeats a storm as far as real nodes allow;
-// `SVC_MATRIX=all` plays more of them.
+// Many payers at once on real chains that lose, delay and reorganize, with strangers who carry
+// authorizations out, a store that fails, and processes that end, all at random: money moved is
+// money credited, once, and every repeat gets its first result. `SVC_SIM_SEED` repeats a storm as
+// far as real nodes allow; `SVC_MATRIX=all` plays more of them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PurposeKind } from "../../../src/core/billing/payment.ts";
@@ -20,7 +21,12 @@ const PAYERS = 12;
 const STORM_MS = 60_000;
 const WEATHER_MS = 2_500;
 const RAILS = ["tempo", "evm"] as const;
-const PURPOSES: readonly PurposeKind[] = ["fund_key", "create_key", "credit_account", "custom_access"];
+const PURPOSES: readonly PurposeKind[] = [
+  "fund_key",
+  "create_key",
+  "credit_account",
+  "custom_access",
+];
 const QUESTION_FATES = ["drop", "lose", "cut", "late", "status", "junk", "limit"] as const;
 
 test(`many payers in storms over real chains (seeds from ${SEED})`, async (t) => {
@@ -41,12 +47,14 @@ test(`many payers in storms over real chains (seeds from ${SEED})`, async (t) =>
     }
   }
   t.diagnostic([...seen].map(([what, times]) => `${what} ${times}`).join(", "));
-  for (const what of ["paid", "death", "reorganization"]) assert.ok((seen.get(what) ?? 0) > 0, `${what} was never seen`);
+  for (const what of ["paid", "death", "reorganization"])
+    assert.ok((seen.get(what) ?? 0) > 0, `${what} was never seen`);
 });
 
 async function storm(stage: MatrixStage, seed: number, see: (what: string) => void): Promise<void> {
   const random = seededRandom(seed);
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] ?? assert.fail("nothing to pick");
+  const pick = <T>(list: readonly T[]): T =>
+    list[Math.floor(random() * list.length)] ?? assert.fail("nothing to pick");
   const endMs = stage.runtime.now() + STORM_MS;
   const isOver = (): boolean => stage.runtime.now() >= endMs;
   const dying = <F>(fate: F): F => {
@@ -70,7 +78,14 @@ async function storm(stage: MatrixStage, seed: number, see: (what: string) => vo
   const payers: Payer[] = [];
   for (let index = 0; index < PAYERS; index += 1) {
     const wish = await wishFor(stage, pick(PURPOSES), `${index}`);
-    payers.push({ stage, wish, way: pick(WAYS), wallet: pick([stage.chains.payer, ...stage.chains.otherPayers]), next, isPatient: random() < 0.5 });
+    payers.push({
+      stage,
+      wish,
+      way: pick(WAYS),
+      wallet: pick([stage.chains.payer, ...stage.chains.otherPayers]),
+      next,
+      isPatient: random() < 0.5,
+    });
   }
   const all = payers.map(async (payer): Promise<Bought> => {
     await pause(stage, random() * STORM_MS);
@@ -124,7 +139,8 @@ async function weather(stage: MatrixStage, { payers, pick, isOver, see }: Weathe
         break;
       case "stranger":
         // Nobody else can know it before it was sent.
-        if (given === undefined || railOf(way) !== "evm" || !(await isSent(stage, nonceIn(given)))) break;
+        if (given === undefined || railOf(way) !== "evm" || !(await isSent(stage, nonceIn(given))))
+          break;
         see("stranger");
         await stage.ask(evm, "eth_sendTransaction", {
           from: (otherPayers[0] ?? payer).address,
@@ -140,6 +156,10 @@ async function weather(stage: MatrixStage, { payers, pick, isOver, see }: Weathe
 }
 
 async function isSent({ store }: MatrixStage, nonce: string): Promise<boolean> {
-  const query = store.db.selectFrom("purchase").select("id").where("payment_key", "like", `evm:%:${nonce}`).where("state", "!=", "accepted");
+  const query = store.db
+    .selectFrom("purchase")
+    .select("id")
+    .where("payment_key", "like", `evm:%:${nonce}`)
+    .where("state", "!=", "accepted");
   return (await query.executeTakeFirst()) !== undefined;
 }

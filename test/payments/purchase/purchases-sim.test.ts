@@ -1,5 +1,7 @@
-// Seeded simulations of payments whose process crashes and whose chain loses questions and answers, reorganises, forgets and is raced by strangers: money moved is
-// money credited, nothing is credited twice, whoever repeats gets the first result, and no nonce of the wallet is left out. `SVC_SIM_SEED` repeats a run.
+// Seeded simulations of payments whose process crashes and whose chain loses questions and answers,
+// reorganises, forgets and is raced by strangers: money moved is money credited, nothing is
+// credited twice, whoever repeats gets the first result, and no nonce of the wallet is left out.
+// `SVC_SIM_SEED` repeats a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NANO_PER_UNIT, type Purpose } from "../../../src/core/billing/payment.ts";
@@ -11,7 +13,18 @@ import { seededRandom } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { createAccount } from "../../hosted/accounts/account-fixture.ts";
 import type { FakeOffers } from "../fake-protocol.ts";
-import { bring, DEPTH, type Fate, type How, type Life, offersFor, openShop, type Shop, sign, type Wish } from "../payment-fixture.ts";
+import {
+  bring,
+  DEPTH,
+  type Fate,
+  type How,
+  type Life,
+  offersFor,
+  openShop,
+  type Shop,
+  sign,
+  type Wish,
+} from "../payment-fixture.ts";
 
 const UNITS = 250_000n;
 const WAYS: readonly How[] = ["mpp", "x402", "pull", "push"];
@@ -21,52 +34,76 @@ const REPEAT_MS = 1_000;
 const MAX_REPEATS = 400;
 const RUNS = { sqlite: 16, postgres: 2 } as const;
 const MOST_RUNS = 128;
-const TROUBLES = ["paid", "payment_failed", "crash", "reorg", "front-run", "fees", "drained", "beneficiary_conflict", "forgotten"];
+const TROUBLES = [
+  "paid",
+  "payment_failed",
+  "crash",
+  "reorg",
+  "front-run",
+  "fees",
+  "drained",
+  "beneficiary_conflict",
+  "forgotten",
+];
 /** On the server every so many-th point is tried. */
 const STRIDE = { sqlite: 1, postgres: 23 } as const;
 
 eachStore(({ engine, open }) => {
-  test(`a crash at every call that leaves the process, before and after it: the payer's repeat gets what was paid for, once (${engine})`, async (t) => {
-    const store = await open(t);
-    const start = seedOf();
-    t.diagnostic(`seed ${start}`);
-    let runs = 0;
-    for (const how of WAYS) {
-      for (let k = 1 + (start % STRIDE[engine]), more = true; more; k += STRIDE[engine]) {
-        for (const when of ["crash before", "crash after"] as const) {
-          const run = ++runs;
-          const shop = openShop(store, start * 100_000 + run);
-          const wish = await wishOf(shop, { kind: (["credit_account", "create_key"] as const)[k % 2] ?? "create_key", run });
-          const fate: Fate = (call) => (call === k ? when : "fine");
-          const first = await shop.run(shop.start({ fate }).catch(() => null));
-          let life = first ?? (await shop.start());
-          const next = async (): Promise<Life> => {
-            if (life.isDead()) life = await shop.start();
-            return life;
-          };
-          const buyer: Buyer = { shop, wish, how, from: `0xa${run}`, next };
-          shop.chain.fund(buyer.from, UNITS);
-          const result = await shop.run(buy(buyer));
-          more = first === null || first.isDead();
-          life.kill();
-          assert.equal(result?.kind, "paid", `${how}, ${when} ${k}`);
-          await reckon(shop, { buyers: [buyer], note: `${how}, ${when} ${k}` });
-          if (!more) break;
+  test(
+    "a crash at every call that leaves the process, before and after it: the payer's repeat gets " +
+      `what was paid for, once (${engine})`,
+    async (t) => {
+      const store = await open(t);
+      const start = seedOf();
+      t.diagnostic(`seed ${start}`);
+      let runs = 0;
+      for (const how of WAYS) {
+        for (let k = 1 + (start % STRIDE[engine]), more = true; more; k += STRIDE[engine]) {
+          for (const when of ["crash before", "crash after"] as const) {
+            const run = ++runs;
+            const shop = openShop(store, start * 100_000 + run);
+            const wish = await wishOf(shop, {
+              kind: (["credit_account", "create_key"] as const)[k % 2] ?? "create_key",
+              run,
+            });
+            const fate: Fate = (call) => (call === k ? when : "fine");
+            const first = await shop.run(shop.start({ fate }).catch(() => null));
+            let life = first ?? (await shop.start());
+            const next = async (): Promise<Life> => {
+              if (life.isDead()) life = await shop.start();
+              return life;
+            };
+            const buyer: Buyer = { shop, wish, how, from: `0xa${run}`, next };
+            shop.chain.fund(buyer.from, UNITS);
+            const result = await shop.run(buy(buyer));
+            more = first === null || first.isDead();
+            life.kill();
+            assert.equal(result?.kind, "paid", `${how}, ${when} ${k}`);
+            await reckon(shop, { buyers: [buyer], note: `${how}, ${when} ${k}` });
+            if (!more) break;
+          }
         }
       }
-    }
-    t.diagnostic(`${runs} crashes`);
-    assert.deepEqual(await audit(store), []);
-  });
+      t.diagnostic(`${runs} crashes`);
+      assert.deepEqual(await audit(store), []);
+    },
+  );
 
   test(`many payers, a bad chain, crashes at random (${engine})`, async (t) => {
     const seed = seedOf();
     const seen = new Map<string, number>();
-    const missing = () => (engine === "sqlite" && process.env["SVC_SIM_SEED"] === undefined ? TROUBLES.filter((it) => !seen.has(it)) : []);
+    const missing = () =>
+      engine === "sqlite" && process.env["SVC_SIM_SEED"] === undefined
+        ? TROUBLES.filter((it) => !seen.has(it))
+        : [];
     // Some troubles are rare, and chance may leave one out: runs go on until each was met.
     for (let run = 0; run < RUNS[engine] || (missing().length > 0 && run < MOST_RUNS); run++) {
       t.diagnostic(`seed ${seed + run}`);
-      await storm(await open(t), seed + run, (what) => void seen.set(what, (seen.get(what) ?? 0) + 1));
+      await storm(
+        await open(t),
+        seed + run,
+        (what) => void seen.set(what, (seen.get(what) ?? 0) + 1),
+      );
     }
     t.diagnostic([...seen].map(([what, times]) => `${what} ${times}`).join(", "));
     assert.deepEqual(missing(), [], "never met");
@@ -90,7 +127,10 @@ interface Buyer {
 }
 
 /** Whatever a request comes to in the end; null = it was given up. */
-async function buy(buyer: Buyer, see: (what: string) => void = () => {}): Promise<PaidPurchase | { readonly kind: string } | null> {
+async function buy(
+  buyer: Buyer,
+  see: (what: string) => void = () => {},
+): Promise<PaidPurchase | { readonly kind: string } | null> {
   const { shop } = buyer;
   for (let repeats = 0; repeats < MAX_REPEATS; repeats++) {
     const life = await buyer.next();
@@ -101,12 +141,21 @@ async function buy(buyer: Buyer, see: (what: string) => void = () => {}): Promis
       const taken = await bring(life, buyer.given, buyer.wish);
       if (taken.kind === "paid") return taken;
       if (taken.kind === "unpaid" && taken.fault.code === "payment_invalid") {
-        assert.equal(await isRecorded(shop.store, buyer), false, "asked to pay after the payment was recorded");
+        assert.equal(
+          await isRecorded(shop.store, buyer),
+          false,
+          "asked to pay after the payment was recorded",
+        );
         return { kind: "payment_invalid" };
       }
-      if (taken.kind === "unpaid" && !["payment_pending", "unavailable", "rate_limited"].includes(taken.fault.code)) return { kind: taken.fault.code };
+      if (
+        taken.kind === "unpaid" &&
+        !["payment_pending", "unavailable", "rate_limited"].includes(taken.fault.code)
+      )
+        return { kind: taken.fault.code };
     } catch (error) {
-      if (error instanceof assert.AssertionError && error.message !== "nothing is offered") throw error;
+      if (error instanceof assert.AssertionError && error.message !== "nothing is offered")
+        throw error;
       see("no answer");
     }
     await new Promise<void>((resolve) => void shop.runtime.after(REPEAT_MS, resolve));
@@ -115,7 +164,10 @@ async function buy(buyer: Buyer, see: (what: string) => void = () => {}): Promis
 }
 
 function signed({ shop, how, from }: Buyer, offers: FakeOffers): PaymentHeaders | undefined {
-  const isOffered = how === "x402" ? offers.x402.length > 0 : (how === "mpp" ? "fake-auth" : "fake-tx") in offers.mpp;
+  const isOffered =
+    how === "x402"
+      ? offers.x402.length > 0
+      : (how === "mpp" ? "fake-auth" : "fake-tx") in offers.mpp;
   return isOffered ? sign(shop, offers, { how, from, units: UNITS }) : undefined;
 }
 
@@ -133,17 +185,32 @@ function resend(shop: Shop, { text }: PaymentHeaders): void {
 }
 
 async function isRecorded(store: Store, { given, from }: Buyer): Promise<boolean> {
-  const rows = await store.db.selectFrom("purchase").select("offer_id").where("payer", "=", from).execute();
+  const rows = await store.db
+    .selectFrom("purchase")
+    .select("offer_id")
+    .where("payer", "=", from)
+    .execute();
   return rows.some(({ offer_id }) => given?.text.includes(offer_id));
 }
 
-/** All that is under way ends; then money moved is money credited, and every repeat gets its first result from a process that remembers nothing. */
-async function reckon(shop: Shop, { buyers, note }: { readonly buyers: readonly Buyer[]; readonly note: string }): Promise<void> {
+/**
+ * All that is under way ends; then money moved is money credited, and every repeat gets its first
+ * result from a process that remembers nothing.
+ */
+async function reckon(
+  shop: Shop,
+  { buyers, note }: { readonly buyers: readonly Buyer[]; readonly note: string },
+): Promise<void> {
   const { store, chain } = shop;
   const life = await revived(shop);
   for (let passed = 0; passed < 400_000; passed += 5_000) {
     await shop.pass(passed === 0 ? 1_000 : 5_000);
-    const open = await store.db.selectFrom("purchase").select("id").where("network", "=", chain.network).where("ended_at", "is", null).execute();
+    const open = await store.db
+      .selectFrom("purchase")
+      .select("id")
+      .where("network", "=", chain.network)
+      .where("ended_at", "is", null)
+      .execute();
     const unpassed = await store.db
       .selectFrom("purchase_submission")
       .select("nonce")
@@ -151,32 +218,60 @@ async function reckon(shop: Shop, { buyers, note }: { readonly buyers: readonly 
       .where("passed_at", "is", null)
       .execute();
     if (open.length === 0 && unpassed.length === 0) break;
-    assert.ok(passed < 390_000, `${note}: ${open.length} purchases and ${unpassed.length} nonces stay open`);
+    assert.ok(
+      passed < 390_000,
+      `${note}: ${open.length} purchases and ${unpassed.length} nonces stay open`,
+    );
   }
-  const purchases = await store.db.selectFrom("purchase").selectAll().where("network", "=", chain.network).execute();
+  const purchases = await store.db
+    .selectFrom("purchase")
+    .selectAll()
+    .where("network", "=", chain.network)
+    .execute();
   const settled = purchases.filter(({ state }) => state === "settled");
   const credited = settled.reduce((sum, it) => sum + it.amount_n, 0n);
-  assert.equal(credited, chain.received() * NANO_PER_UNIT, `${note}: money credited is money moved`);
+  assert.equal(
+    credited,
+    chain.received() * NANO_PER_UNIT,
+    `${note}: money credited is money moved`,
+  );
   for (const { id, amount_n } of settled) {
-    const lines = store.db.selectFrom("ledger_entry").innerJoin("ledger_tx", "ledger_tx.id", "ledger_entry.tx_id").where("idem_key", "=", `purchase:${id}`);
+    const lines = store.db
+      .selectFrom("ledger_entry")
+      .innerJoin("ledger_tx", "ledger_tx.id", "ledger_entry.tx_id")
+      .where("idem_key", "=", `purchase:${id}`);
     const [line, ...more] = await lines.select("amount_n").where("book", "=", "payments").execute();
     assert.deepEqual([line?.amount_n, more.length], [-amount_n, 0], `${note}: once`);
   }
-  const wallet = await store.db.selectFrom("settlement_wallet").selectAll().where("id", "like", `%${chain.network}`).executeTakeFirst();
-  if (wallet !== undefined) assert.equal(chain.at(0).state.walletNonce, wallet.next_nonce, `${note}: every nonce was used`);
+  const wallet = await store.db
+    .selectFrom("settlement_wallet")
+    .selectAll()
+    .where("id", "like", `%${chain.network}`)
+    .executeTakeFirst();
+  if (wallet !== undefined)
+    assert.equal(chain.at(0).state.walletNonce, wallet.next_nonce, `${note}: every nonce was used`);
   for (const buyer of buyers) {
     if (buyer.result === undefined || buyer.given === undefined) continue;
     const again = await shop.run(bring(life, buyer.given, buyer.wish));
-    assert.equal(again.kind === "paid" ? textOf(again) : again.kind === "unpaid" ? again.fault.code : "", buyer.result, `${note}: the first result again`);
+    assert.equal(
+      again.kind === "paid" ? textOf(again) : again.kind === "unpaid" ? again.fault.code : "",
+      buyer.result,
+      `${note}: the first result again`,
+    );
   }
   life.kill();
 }
 
 function textOf({ purchase, fulfilment }: PaidPurchase): string {
-  return JSON.stringify({ purchase, fulfilment }, (_, it) => (typeof it === "bigint" ? `${it}` : it));
+  return JSON.stringify({ purchase, fulfilment }, (_, it) =>
+    typeof it === "bigint" ? `${it}` : it,
+  );
 }
 
-async function wishOf(shop: Shop, { kind, run }: { readonly kind: Purpose["kind"]; readonly run: number }): Promise<Wish> {
+async function wishOf(
+  shop: Shop,
+  { kind, run }: { readonly kind: Purpose["kind"]; readonly run: number },
+): Promise<Wish> {
   const accountId = `acc_${run}`;
   const request = `request ${run}`;
   const wish = (purpose: Purpose): Wish => ({ purpose, units: UNITS, request });
@@ -197,7 +292,12 @@ async function wishOf(shop: Shop, { kind, run }: { readonly kind: Purpose["kind"
 }
 
 const BUYERS = 8;
-const KINDS: readonly Purpose["kind"][] = ["create_key", "fund_key", "credit_account", "custom_access"];
+const KINDS: readonly Purpose["kind"][] = [
+  "create_key",
+  "fund_key",
+  "credit_account",
+  "custom_access",
+];
 const STORM_MS = 40_000;
 
 async function storm(store: Store, seed: number, see: (what: string) => void): Promise<void> {
@@ -212,7 +312,13 @@ async function storm(store: Store, seed: number, see: (what: string) => void): P
   const fate: Fate = () => {
     const chance = random();
     if (isCalm || chance > 0.1) return "fine";
-    return chance < 0.045 ? "lost request" : chance < 0.09 ? "lost answer" : chance < 0.095 ? "crash before" : "crash after";
+    return chance < 0.045
+      ? "lost request"
+      : chance < 0.09
+        ? "lost answer"
+        : chance < 0.095
+          ? "crash before"
+          : "crash after";
   };
   let life: Promise<Life> | null = null;
   const next = async (): Promise<Life> => {
@@ -246,7 +352,8 @@ async function storm(store: Store, seed: number, see: (what: string) => void): P
       buyers.map(async (buyer) => {
         await new Promise<void>((resolve) => void shop.runtime.after(random() * STORM_MS, resolve));
         const result = await buy(buyer, see);
-        buyer.result = result !== null && "purchase" in result ? textOf(result) : (result?.kind ?? "");
+        buyer.result =
+          result !== null && "purchase" in result ? textOf(result) : (result?.kind ?? "");
         see(result?.kind ?? "");
       }),
     ),
@@ -254,7 +361,10 @@ async function storm(store: Store, seed: number, see: (what: string) => void): P
   calm();
   (await next()).kill();
   // Beneficiaries that were gone come back: repeats would change what happened first.
-  await reckon(shop, { buyers: buyers.filter(({ result }) => result !== "payment_invalid"), note: `seed ${seed}` });
+  await reckon(shop, {
+    buyers: buyers.filter(({ result }) => result !== "payment_invalid"),
+    note: `seed ${seed}`,
+  });
   assert.deepEqual(await audit(store), []);
 }
 
@@ -277,7 +387,9 @@ function trouble(shop: Shop, { buyers, random, pick, see }: Weather): void {
       return chain.forgetPool();
     case "front-run":
       // Whoever sees an authorization in the pool can carry it out.
-      for (const authorization of buyers.map(({ given }) => given && JSON.parse(given.text).payload.authorization)) {
+      for (const authorization of buyers.map(
+        ({ given }) => given && JSON.parse(given.text).payload.authorization,
+      )) {
         if (authorization === undefined || !chain.waiting(authorization)) continue;
         see("front-run");
         chain.send({ kind: "stranger", authorization, salt: random() });
@@ -293,7 +405,11 @@ function trouble(shop: Shop, { buyers, random, pick, see }: Weather): void {
       return chain.fund(buyer.from, random() < 0.5 ? UNITS : -chain.balance(buyer.from));
     case "gone":
       if (buyer.wish.purpose.kind !== "fund_key") return;
-      return void store.db.updateTable("api_key").set({ revoked_at: 1n }).where("id", "=", buyer.wish.purpose.keyId).execute();
+      return void store.db
+        .updateTable("api_key")
+        .set({ revoked_at: 1n })
+        .where("id", "=", buyer.wish.purpose.keyId)
+        .execute();
     case "none":
       return;
   }

@@ -1,5 +1,6 @@
-// What is sealed in purchases, on both engines: after a change of the secret purchases that are under way go on, and results are shown again; without the
-// secret nothing is lost and nothing is told wrongly. And the tasks that go on by themselves.
+// What is sealed in purchases, on both engines: after a change of the secret purchases that are
+// under way go on, and results are shown again; without the secret nothing is lost and nothing is
+// told wrongly. And the tasks that go on by themselves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { resealPurchases } from "../../../src/payments/purchase/retention.ts";
@@ -7,43 +8,80 @@ import { startWorker } from "../../../src/payments/worker.ts";
 import { createSealer } from "../../../src/secrets/sealer.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
-import { bring, insist, offersFor, openShop, SECRET, sign, type Wish, wordOf } from "../payment-fixture.ts";
+import {
+  bring,
+  insist,
+  offersFor,
+  openShop,
+  SECRET,
+  sign,
+  type Wish,
+  wordOf,
+} from "../payment-fixture.ts";
 
 const UNITS = 1_000_000n;
 const WISH: Wish = { purpose: { kind: "create_key", name: "" }, units: UNITS, request: "buy" };
 const NEW_SECRET = "another secret of 32 bytes, for tests";
 
 eachStore(({ engine, open }) => {
-  test(`a new secret: what was sealed with the one before is opened, and sealed anew once (${engine})`, async (t) => {
-    const shop = openShop(await open(t));
-    const life = await shop.start({ waitMs: 60 });
-    shop.chain.fund("0xa", UNITS);
-    shop.chain.fund("0xb", UNITS);
-    const given = sign(shop, await shop.run(offersFor(life, WISH)), { how: "mpp", from: "0xa", units: UNITS });
-    const first = await insist(shop, life, { given, wish: WISH });
-    assert.ok(first.kind === "paid" && first.fulfilment.kind === "create_key");
-    shop.chain.perBlock = 0;
-    const open2 = sign(shop, await shop.run(offersFor(life, WISH)), { how: "mpp", from: "0xb", units: UNITS, validMs: 900_000 });
-    assert.equal(wordOf(await shop.run(bring(life, open2, WISH))), "payment_pending");
-    life.kill();
-    const sealer = createSealer(NEW_SECRET, SECRET);
-    assert.equal(await resealPurchases({ store: shop.store, sealer }), 2);
-    assert.equal(await resealPurchases({ store: shop.store, sealer }), 0);
-    const later = await shop.start({ secret: NEW_SECRET, waitMs: 60 });
-    const again = await shop.run(bring(later, given, WISH));
-    assert.deepEqual(again.kind === "paid" && again.fulfilment, first.fulfilment);
-    shop.chain.forgetPool();
-    shop.chain.perBlock = 100;
-    assert.equal(wordOf(await insist(shop, later, { given: open2, wish: WISH })), "paid", "its transaction was opened and sent again");
-    const rows = await shop.store.db.selectFrom("purchase").select(["material", "fulfilment"]).execute();
-    for (const { material, fulfilment } of rows) assert.ok(sealer.isCurrent(material) && (fulfilment === null || sealer.isCurrent(fulfilment)));
-  });
+  test(
+    "a new secret: what was sealed with the one before is opened, and sealed anew once " +
+      `(${engine})`,
+    async (t) => {
+      const shop = openShop(await open(t));
+      const life = await shop.start({ waitMs: 60 });
+      shop.chain.fund("0xa", UNITS);
+      shop.chain.fund("0xb", UNITS);
+      const given = sign(shop, await shop.run(offersFor(life, WISH)), {
+        how: "mpp",
+        from: "0xa",
+        units: UNITS,
+      });
+      const first = await insist(shop, life, { given, wish: WISH });
+      assert.ok(first.kind === "paid" && first.fulfilment.kind === "create_key");
+      shop.chain.perBlock = 0;
+      const open2 = sign(shop, await shop.run(offersFor(life, WISH)), {
+        how: "mpp",
+        from: "0xb",
+        units: UNITS,
+        validMs: 900_000,
+      });
+      assert.equal(wordOf(await shop.run(bring(life, open2, WISH))), "payment_pending");
+      life.kill();
+      const sealer = createSealer(NEW_SECRET, SECRET);
+      assert.equal(await resealPurchases({ store: shop.store, sealer }), 2);
+      assert.equal(await resealPurchases({ store: shop.store, sealer }), 0);
+      const later = await shop.start({ secret: NEW_SECRET, waitMs: 60 });
+      const again = await shop.run(bring(later, given, WISH));
+      assert.deepEqual(again.kind === "paid" && again.fulfilment, first.fulfilment);
+      shop.chain.forgetPool();
+      shop.chain.perBlock = 100;
+      assert.equal(
+        wordOf(await insist(shop, later, { given: open2, wish: WISH })),
+        "paid",
+        "its transaction was opened and sent again",
+      );
+      const rows = await shop.store.db
+        .selectFrom("purchase")
+        .select(["material", "fulfilment"])
+        .execute();
+      for (const { material, fulfilment } of rows)
+        assert.ok(
+          sealer.isCurrent(material) && (fulfilment === null || sealer.isCurrent(fulfilment)),
+        );
+    },
+  );
 
   test(`a secret that is gone: purchases wait for it, and nobody is asked to pay again (${engine})`, async (t) => {
     const shop = openShop(await open(t));
     const life = await shop.start({ waitMs: 60 });
     shop.chain.fund("0xa", UNITS);
-    const given = sign(shop, await shop.run(offersFor(life, WISH)), { how: "mpp", from: "0xa", units: UNITS, validMs: 900_000 });
+    const given = sign(shop, await shop.run(offersFor(life, WISH)), {
+      how: "mpp",
+      from: "0xa",
+      units: UNITS,
+      validMs: 900_000,
+    });
     assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
     life.kill();
     await shop.pass(10_000);
@@ -58,46 +96,53 @@ eachStore(({ engine, open }) => {
   });
 });
 
-test("tasks go on after failures, wait for themselves and not for each other, and end with the worker", async () => {
-  const runtime = simulatedWorld(1);
-  const done: string[] = [];
-  const errors: unknown[] = [];
-  let release = (): void => {};
-  const slow = {
-    everyMs: 100,
-    run() {
-      done.push("slow");
-      return new Promise<void>((resolve) => {
-        release = resolve;
-      });
-    },
-  };
-  const failing = {
-    everyMs: 100,
-    async run() {
-      done.push("failing");
-      throw new Error("once more");
-    },
-  };
-  const worker = startWorker(runtime, [slow, failing], (error) => errors.push(error));
-  const turn = () => new Promise(setImmediate);
-  for (let passed = 0; passed < 5; passed++) {
+test(
+  "tasks go on after failures, wait for themselves and not for each other, and end with the " +
+    "worker",
+  async () => {
+    const runtime = simulatedWorld(1);
+    const done: string[] = [];
+    const errors: unknown[] = [];
+    let release = (): void => {};
+    const slow = {
+      everyMs: 100,
+      run() {
+        done.push("slow");
+        return new Promise<void>((resolve) => {
+          release = resolve;
+        });
+      },
+    };
+    const failing = {
+      everyMs: 100,
+      async run() {
+        done.push("failing");
+        throw new Error("once more");
+      },
+    };
+    const worker = startWorker(runtime, [slow, failing], (error) => errors.push(error));
+    const turn = () => new Promise(setImmediate);
+    for (let passed = 0; passed < 5; passed++) {
+      await turn();
+      runtime.advance(100);
+    }
     await turn();
-    runtime.advance(100);
-  }
-  await turn();
-  assert.deepEqual([done.filter((it) => it === "slow").length, done.filter((it) => it === "failing").length], [1, 6]);
-  assert.equal(errors.length, 6);
-  let isClosed = false;
-  const closing = worker.close().then(() => {
-    isClosed = true;
-  });
-  await turn();
-  assert.equal(isClosed, false, "what is under way ends first");
-  release();
-  await closing;
-  runtime.advance(10_000);
-  await turn();
-  assert.equal(done.length, 7);
-  assert.equal(runtime.pendingTimers(), 0);
-});
+    assert.deepEqual(
+      [done.filter((it) => it === "slow").length, done.filter((it) => it === "failing").length],
+      [1, 6],
+    );
+    assert.equal(errors.length, 6);
+    let isClosed = false;
+    const closing = worker.close().then(() => {
+      isClosed = true;
+    });
+    await turn();
+    assert.equal(isClosed, false, "what is under way ends first");
+    release();
+    await closing;
+    runtime.advance(10_000);
+    await turn();
+    assert.equal(done.length, 7);
+    assert.equal(runtime.pendingTimers(), 0);
+  },
+);

@@ -1,5 +1,5 @@
-// What is sent for purchases, on both engines: written down before it is sent, one nonce for each, none left out, raised where it pays too little, and sent
-// anew where its nonce was lost.
+// What is sent for purchases, on both engines: written down before it is sent, one nonce for each,
+// none left out, raised where it pays too little, and sent anew where its nonce was lost.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
@@ -9,10 +9,24 @@ import type { Store } from "../../../src/store/store.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { createAccount } from "../../hosted/accounts/account-fixture.ts";
 import { authorizationRail, type FakeRailParts } from "../fake-rail.ts";
-import { bring, insist, type Life, offersFor, openShop, type Shop, sign, type Wish, wordOf } from "../payment-fixture.ts";
+import {
+  bring,
+  insist,
+  type Life,
+  offersFor,
+  openShop,
+  type Shop,
+  sign,
+  type Wish,
+  wordOf,
+} from "../payment-fixture.ts";
 
 const UNITS = 1_000_000n;
-const WISH: Wish = { purpose: { kind: "credit_account", accountId: "acc_a" }, units: UNITS, request: "buy" };
+const WISH: Wish = {
+  purpose: { kind: "credit_account", accountId: "acc_a" },
+  units: UNITS,
+  request: "buy",
+};
 
 eachStore(({ engine, open }) => {
   test(`what is sent was written down before, with its state (${engine})`, async (t) => {
@@ -35,109 +49,188 @@ eachStore(({ engine, open }) => {
     assert.deepEqual(sent, ["submitted"]);
   });
 
-  test(`many purchases at once, at two instances: each has a nonce of its own, and none is left out (${engine})`, async (t) => {
-    const shop = await opened(await open(t));
-    const lives = [await shop.start({ node: "a" }), await shop.start({ node: "b" })];
-    const payers = Array.from({ length: 12 }, (_, index) => `0xp${index}`);
-    for (const payer of payers) shop.chain.fund(payer, UNITS);
-    await shop.run(Promise.all(payers.map((payer, index) => pay(shop, lives[index % 2] ?? never(), payer))));
-    for (let passes = 0; passes < 60 && shop.chain.received() < UNITS * BigInt(payers.length); passes++) await shop.pass(2_000);
-    await shop.pass(20_000);
-    const nonces = (await shop.store.db.selectFrom("purchase_submission").select("nonce").execute()).map(({ nonce }) => Number(nonce));
-    assert.deepEqual(
-      nonces.sort((a, b) => a - b),
-      payers.map((_, index) => index),
-    );
-    assert.equal(shop.chain.received(), UNITS * BigInt(payers.length));
-    assert.deepEqual(await audit(shop.store), []);
-  });
+  test(
+    "many purchases at once, at two instances: each has a nonce of its own, and none is left out " +
+      `(${engine})`,
+    async (t) => {
+      const shop = await opened(await open(t));
+      const lives = [await shop.start({ node: "a" }), await shop.start({ node: "b" })];
+      const payers = Array.from({ length: 12 }, (_, index) => `0xp${index}`);
+      for (const payer of payers) shop.chain.fund(payer, UNITS);
+      await shop.run(
+        Promise.all(payers.map((payer, index) => pay(shop, lives[index % 2] ?? never(), payer))),
+      );
+      for (
+        let passes = 0;
+        passes < 60 && shop.chain.received() < UNITS * BigInt(payers.length);
+        passes++
+      )
+        await shop.pass(2_000);
+      await shop.pass(20_000);
+      const nonces = (
+        await shop.store.db.selectFrom("purchase_submission").select("nonce").execute()
+      ).map(({ nonce }) => Number(nonce));
+      assert.deepEqual(
+        nonces.sort((a, b) => a - b),
+        payers.map((_, index) => index),
+      );
+      assert.equal(shop.chain.received(), UNITS * BigInt(payers.length));
+      assert.deepEqual(await audit(shop.store), []);
+    },
+  );
 
-  test(`somebody else carried the payment out and our transaction was lost: its nonce is used all the same (${engine})`, async (t) => {
-    const shop = await opened(await open(t));
-    const life = await shop.start({ waitMs: 60 });
-    shop.chain.perBlock = 0;
-    const offers = await shop.run(offersFor(life, WISH));
-    const given = sign(shop, offers, { how: "mpp", from: "0xa", units: UNITS });
-    assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
-    shop.chain.forgetPool();
-    shop.chain.perBlock = 1;
-    shop.chain.send({ kind: "stranger", authorization: JSON.parse(given.text).payload.authorization, salt: 1 });
-    await shop.pass(40_000);
-    assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
-    for (let passes = 0; passes < 60 && shop.chain.at(0).state.walletNonce < 1n; passes++) await shop.pass(5_000);
-    assert.equal(shop.chain.at(0).state.walletNonce, 1n);
-    assert.equal(shop.chain.received(), UNITS);
-    assert.equal(wordOf(await shop.run(pay(shop, await shop.start(), "0xa"))), "paid");
-    assert.equal(shop.chain.at(0).state.walletNonce, 2n);
-  });
+  test(
+    "somebody else carried the payment out and our transaction was lost: its nonce is used all " +
+      `the same (${engine})`,
+    async (t) => {
+      const shop = await opened(await open(t));
+      const life = await shop.start({ waitMs: 60 });
+      shop.chain.perBlock = 0;
+      const offers = await shop.run(offersFor(life, WISH));
+      const given = sign(shop, offers, { how: "mpp", from: "0xa", units: UNITS });
+      assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
+      shop.chain.forgetPool();
+      shop.chain.perBlock = 1;
+      shop.chain.send({
+        kind: "stranger",
+        authorization: JSON.parse(given.text).payload.authorization,
+        salt: 1,
+      });
+      await shop.pass(40_000);
+      assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
+      for (let passes = 0; passes < 60 && shop.chain.at(0).state.walletNonce < 1n; passes++)
+        await shop.pass(5_000);
+      assert.equal(shop.chain.at(0).state.walletNonce, 1n);
+      assert.equal(shop.chain.received(), UNITS);
+      assert.equal(wordOf(await shop.run(pay(shop, await shop.start(), "0xa"))), "paid");
+      assert.equal(shop.chain.at(0).state.walletNonce, 2n);
+    },
+  );
 
-  test(`what pays too little is replaced under the same nonce, also when its purchase has ended (${engine})`, async (t) => {
-    const shop = await opened(await open(t));
-    const life = await shop.start({ waitMs: 60 });
-    shop.chain.perBlock = 0;
-    const given = sign(shop, await shop.run(offersFor(life, WISH)), { how: "mpp", from: "0xa", units: UNITS, validMs: 300_000 });
-    assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
-    shop.chain.baseFee = 12;
-    shop.chain.perBlock = 100;
-    await shop.pass(20_000);
-    assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
-    const sent = await shop.store.db.selectFrom("purchase_submission").select(["position", "nonce"]).orderBy("position").execute();
-    assert.ok(sent.length > 1);
-    assert.ok(sent.every(({ nonce }) => nonce === 0n));
-    // Carried out by somebody else; what is left of it has to leave the way free.
-    const other = sign(shop, await shop.run(offersFor(life, WISH)), { how: "mpp", from: "0xa", units: UNITS, validMs: 300_000 });
-    assert.equal(wordOf(await shop.run(bring(life, other, WISH))), "payment_pending");
-    shop.chain.baseFee = 20;
-    shop.chain.send({ kind: "stranger", authorization: JSON.parse(other.text).payload.authorization, salt: 1 });
-    await shop.pass(5_000);
-    assert.equal(wordOf(await insist(shop, life, { given: other, wish: WISH })), "paid");
-    for (let passes = 0; passes < 60 && shop.chain.at(0).state.walletNonce < 2n; passes++) await shop.pass(10_000);
-    assert.equal(shop.chain.at(0).state.walletNonce, 2n);
-    assert.equal(shop.chain.received(), 2n * UNITS);
-    assert.deepEqual(await audit(shop.store), []);
-  });
+  test(
+    "what pays too little is replaced under the same nonce, also when its purchase has ended " +
+      `(${engine})`,
+    async (t) => {
+      const shop = await opened(await open(t));
+      const life = await shop.start({ waitMs: 60 });
+      shop.chain.perBlock = 0;
+      const given = sign(shop, await shop.run(offersFor(life, WISH)), {
+        how: "mpp",
+        from: "0xa",
+        units: UNITS,
+        validMs: 300_000,
+      });
+      assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
+      shop.chain.baseFee = 12;
+      shop.chain.perBlock = 100;
+      await shop.pass(20_000);
+      assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
+      const sent = await shop.store.db
+        .selectFrom("purchase_submission")
+        .select(["position", "nonce"])
+        .orderBy("position")
+        .execute();
+      assert.ok(sent.length > 1);
+      assert.ok(sent.every(({ nonce }) => nonce === 0n));
+      // Carried out by somebody else; what is left of it has to leave the way free.
+      const other = sign(shop, await shop.run(offersFor(life, WISH)), {
+        how: "mpp",
+        from: "0xa",
+        units: UNITS,
+        validMs: 300_000,
+      });
+      assert.equal(wordOf(await shop.run(bring(life, other, WISH))), "payment_pending");
+      shop.chain.baseFee = 20;
+      shop.chain.send({
+        kind: "stranger",
+        authorization: JSON.parse(other.text).payload.authorization,
+        salt: 1,
+      });
+      await shop.pass(5_000);
+      assert.equal(wordOf(await insist(shop, life, { given: other, wish: WISH })), "paid");
+      for (let passes = 0; passes < 60 && shop.chain.at(0).state.walletNonce < 2n; passes++)
+        await shop.pass(10_000);
+      assert.equal(shop.chain.at(0).state.walletNonce, 2n);
+      assert.equal(shop.chain.received(), 2n * UNITS);
+      assert.deepEqual(await audit(shop.store), []);
+    },
+  );
 
-  test(`a nonce that something else used up: the payment is sent anew, with the chain's next one (${engine})`, async (t) => {
-    const shop = await opened(await open(t));
-    const life = await shop.start({ waitMs: 60 });
-    shop.chain.perBlock = 0;
-    const given = sign(shop, await shop.run(offersFor(life, WISH)), { how: "mpp", from: "0xa", units: UNITS });
-    assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
-    const foreign = { from: "0xnobody", nonce: "n", units: "5", validBeforeMs: 0 };
-    for (const nonce of ["0", "1"]) shop.chain.send({ kind: "wallet", nonce, fee: 1_000, authorization: foreign });
-    shop.chain.perBlock = 100;
-    await shop.pass(30_000);
-    assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
-    const nonces = await shop.store.db.selectFrom("purchase_submission").select("nonce").orderBy("position").execute();
-    assert.deepEqual(
-      nonces.map(({ nonce }) => nonce),
-      [0n, 2n],
-    );
-    assert.equal(shop.chain.received(), UNITS);
-  });
+  test(
+    "a nonce that something else used up: the payment is sent anew, with the chain's next one " +
+      `(${engine})`,
+    async (t) => {
+      const shop = await opened(await open(t));
+      const life = await shop.start({ waitMs: 60 });
+      shop.chain.perBlock = 0;
+      const given = sign(shop, await shop.run(offersFor(life, WISH)), {
+        how: "mpp",
+        from: "0xa",
+        units: UNITS,
+      });
+      assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
+      const foreign = { from: "0xnobody", nonce: "n", units: "5", validBeforeMs: 0 };
+      for (const nonce of ["0", "1"])
+        shop.chain.send({ kind: "wallet", nonce, fee: 1_000, authorization: foreign });
+      shop.chain.perBlock = 100;
+      await shop.pass(30_000);
+      assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
+      const nonces = await shop.store.db
+        .selectFrom("purchase_submission")
+        .select("nonce")
+        .orderBy("position")
+        .execute();
+      assert.deepEqual(
+        nonces.map(({ nonce }) => nonce),
+        [0n, 2n],
+      );
+      assert.equal(shop.chain.received(), UNITS);
+    },
+  );
 
-  test(`a chain that goes back further than it should: what it has lost is sent again, and nothing waits for ever (${engine})`, async (t) => {
-    const shop = await opened(await open(t));
-    const life = await shop.start();
-    const wish = WISH;
-    const first = sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from: "0xa", units: UNITS, validMs: 900_000 });
-    assert.equal(wordOf(await insist(shop, life, { given: first, wish })), "paid");
-    await shop.pass(20_000);
-    shop.chain.reorg(shop.chain.head - 1, true);
-    assert.equal(shop.chain.received(), 0n);
-    for (let passes = 0; passes < 60 && shop.chain.received() < UNITS; passes++) await shop.pass(5_000);
-    assert.equal(shop.chain.received(), UNITS);
-    const second = sign(shop, await shop.run(offersFor(life, wish)), { how: "mpp", from: "0xa", units: UNITS, validMs: 900_000 });
-    assert.equal(wordOf(await insist(shop, life, { given: second, wish })), "paid");
-    assert.equal(shop.chain.received(), 2n * UNITS);
-    assert.deepEqual(await audit(shop.store), []);
-  });
+  test(
+    "a chain that goes back further than it should: what it has lost is sent again, and nothing " +
+      `waits for ever (${engine})`,
+    async (t) => {
+      const shop = await opened(await open(t));
+      const life = await shop.start();
+      const wish = WISH;
+      const first = sign(shop, await shop.run(offersFor(life, wish)), {
+        how: "mpp",
+        from: "0xa",
+        units: UNITS,
+        validMs: 900_000,
+      });
+      assert.equal(wordOf(await insist(shop, life, { given: first, wish })), "paid");
+      await shop.pass(20_000);
+      shop.chain.reorg(shop.chain.head - 1, true);
+      assert.equal(shop.chain.received(), 0n);
+      for (let passes = 0; passes < 60 && shop.chain.received() < UNITS; passes++)
+        await shop.pass(5_000);
+      assert.equal(shop.chain.received(), UNITS);
+      const second = sign(shop, await shop.run(offersFor(life, wish)), {
+        how: "mpp",
+        from: "0xa",
+        units: UNITS,
+        validMs: 900_000,
+      });
+      assert.equal(wordOf(await insist(shop, life, { given: second, wish })), "paid");
+      assert.equal(shop.chain.received(), 2n * UNITS);
+      assert.deepEqual(await audit(shop.store), []);
+    },
+  );
 
   test(`a nonce is the first one from the chain's own on that nothing open has (${engine})`, async (t) => {
     const store = await open(t);
     const open5to7 = (nonce: bigint): bigint => (nonce >= 5n && nonce <= 7n ? 8n : nonce);
     const take = (chainNonce: bigint, freeFrom: (nonce: bigint) => bigint) =>
-      store.transaction((tx) => takeNonce(tx, { walletId: "77:0xwallet:0x1", chainNonce, freeFrom: async (nonce) => freeFrom(nonce) }));
+      store.transaction((tx) =>
+        takeNonce(tx, {
+          walletId: "77:0xwallet:0x1",
+          chainNonce,
+          freeFrom: async (nonce) => freeFrom(nonce),
+        }),
+      );
     assert.equal(await take(5n, (nonce) => nonce), 5n);
     assert.equal(await take(5n, open5to7), 8n);
     assert.equal(await take(9n, open5to7), 9n, "somebody else has used the wallet");
@@ -145,39 +238,48 @@ eachStore(({ engine, open }) => {
     assert.equal(await take(0n, (nonce) => nonce), 0n, "the chain began anew");
   });
 
-  test(`a row that fails does not hold up the others, and one lease keeps two instances apart (${engine})`, async (t) => {
-    const shop = await opened(await open(t));
-    shop.chain.fund("0xb", UNITS);
-    const asked: string[] = [];
-    const rails =
-      (node: string) =>
-      (parts: FakeRailParts): readonly Rail[] => {
-        const rail = authorizationRail(parts);
-        return [
-          {
-            ...rail,
-            async look(purchase) {
-              asked.push(`${node} ${purchase.payment.payer}`);
-              if (purchase.payment.payer === "0xbad") throw new TypeError("a fault of the rail, with https://key@node in it");
-              return rail.look(purchase);
+  test(
+    "a row that fails does not hold up the others, and one lease keeps two instances apart " +
+      `(${engine})`,
+    async (t) => {
+      const shop = await opened(await open(t));
+      shop.chain.fund("0xb", UNITS);
+      const asked: string[] = [];
+      const rails =
+        (node: string) =>
+        (parts: FakeRailParts): readonly Rail[] => {
+          const rail = authorizationRail(parts);
+          return [
+            {
+              ...rail,
+              async look(purchase) {
+                asked.push(`${node} ${purchase.payment.payer}`);
+                if (purchase.payment.payer === "0xbad")
+                  throw new TypeError("a fault of the rail, with https://key@node in it");
+                return rail.look(purchase);
+              },
             },
-          },
-        ];
-      };
-    const life = await shop.start({ waitMs: 60, rails: rails("a"), node: "a" });
-    shop.chain.fund("0xbad", UNITS);
-    assert.equal(wordOf(await shop.run(pay(shop, life, "0xbad"))), "payment_pending");
-    assert.equal(wordOf(await shop.run(pay(shop, life, "0xb"))), "payment_pending");
-    await shop.start({ rails: rails("b"), node: "b" });
-    asked.length = 0;
-    for (let passes = 0; passes < 60 && shop.chain.received() < UNITS; passes++) await shop.pass(1_000);
-    assert.equal(shop.chain.received(), UNITS);
-    asked.length = 0;
-    await shop.pass(20_000);
-    const bad = asked.filter((it) => it.endsWith("0xbad"));
-    assert.ok(bad.length > 0 && bad.length < 12, `${bad.length} looks in 20 s: they become fewer`);
-    assert.ok(!life.log().includes("https://"), "what a rail throws is not repeated");
-  });
+          ];
+        };
+      const life = await shop.start({ waitMs: 60, rails: rails("a"), node: "a" });
+      shop.chain.fund("0xbad", UNITS);
+      assert.equal(wordOf(await shop.run(pay(shop, life, "0xbad"))), "payment_pending");
+      assert.equal(wordOf(await shop.run(pay(shop, life, "0xb"))), "payment_pending");
+      await shop.start({ rails: rails("b"), node: "b" });
+      asked.length = 0;
+      for (let passes = 0; passes < 60 && shop.chain.received() < UNITS; passes++)
+        await shop.pass(1_000);
+      assert.equal(shop.chain.received(), UNITS);
+      asked.length = 0;
+      await shop.pass(20_000);
+      const bad = asked.filter((it) => it.endsWith("0xbad"));
+      assert.ok(
+        bad.length > 0 && bad.length < 12,
+        `${bad.length} looks in 20 s: they become fewer`,
+      );
+      assert.ok(!life.log().includes("https://"), "what a rail throws is not repeated");
+    },
+  );
 });
 
 async function opened(store: Store): Promise<Shop> {
@@ -188,7 +290,11 @@ async function opened(store: Store): Promise<Shop> {
 }
 
 async function pay(shop: Shop, life: Life, from: string) {
-  return bring(life, sign(shop, await offersFor(life, WISH), { how: "mpp", from, units: UNITS }), WISH);
+  return bring(
+    life,
+    sign(shop, await offersFor(life, WISH), { how: "mpp", from, units: UNITS }),
+    WISH,
+  );
 }
 
 async function stateOf(store: Store, txHash: string): Promise<string> {

@@ -1,9 +1,14 @@
-// Asking a payment chain's node: every wait and every answer is bounded, and trouble is told apart from what the node says, without its address.
+// Asking a payment chain's node: every wait and every answer is bounded, and trouble is told apart
+// from what the node says, without its address.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
-import { createPaymentChain, type PaymentChain, parseQuantity } from "../../../src/payments/rails/chain.ts";
+import {
+  createPaymentChain,
+  type PaymentChain,
+  parseQuantity,
+} from "../../../src/payments/rails/chain.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
 describe("a payment chain's node", () => {
@@ -17,10 +22,14 @@ describe("a payment chain's node", () => {
     for await (const chunk of request.setEncoding("utf8")) body += chunk;
     seen.push({ authorization: request.headers.authorization, body });
     const { id } = JSON.parse(body);
-    if (answer !== null) response.writeHead(status, location === null ? {} : { location }).end(answer.replace("OWN_ID", id));
+    if (answer !== null)
+      response
+        .writeHead(status, location === null ? {} : { location })
+        .end(answer.replace("OWN_ID", id));
     else hanging();
   });
-  // After seconds in which this process did nothing else it would close the connection on which the next question is sent.
+  // After seconds in which this process did nothing else it would close the connection on which the
+  // next question is sent.
   server.keepAliveTimeout = 0;
   let hanging = (): void => {};
   const runtime = simulatedWorld(1);
@@ -35,7 +44,13 @@ describe("a payment chain's node", () => {
   });
 
   function chain(rpcUrl = url): PaymentChain {
-    return createPaymentChain({ rpcUrl, chainId: 1, runtime, timeoutMs: 5_000, maxAnswerBytes: 1_000 });
+    return createPaymentChain({
+      rpcUrl,
+      chainId: 1,
+      runtime,
+      timeoutMs: 5_000,
+      maxAnswerBytes: 1_000,
+    });
   }
 
   function says(text: string | null, code = 200): void {
@@ -55,22 +70,43 @@ describe("a payment chain's node", () => {
 
   test("a result is read by whoever asked; one that cannot be read is trouble", async () => {
     says('{"jsonrpc":"2.0","id":OWN_ID,"result":"0x10"}');
-    assert.deepEqual(await chain().ask("eth_blockNumber", [], parseQuantity), { kind: "result", value: 16n });
+    assert.deepEqual(await chain().ask("eth_blockNumber", [], parseQuantity), {
+      kind: "result",
+      value: 16n,
+    });
     const { id, ...asked } = JSON.parse(seen.at(-1)?.body ?? "");
     assert.deepEqual(asked, { jsonrpc: "2.0", method: "eth_blockNumber", params: [] });
     assert.match(String(id), /^\d{16}$/);
     for (const result of ['"x"', "5", "null", '"0x"', "{}"]) {
       says(`{"jsonrpc":"2.0","id":OWN_ID,"error":null,"result":${result}}`);
-      await assert.rejects(chain().ask("eth_blockNumber", [], parseQuantity), isTrouble(/something else than it should/));
+      await assert.rejects(
+        chain().ask("eth_blockNumber", [], parseQuantity),
+        isTrouble(/something else than it should/),
+      );
     }
   });
 
   test("what a node says instead of a result is a value, and tells whether it has tried the call", async () => {
-    says('{"jsonrpc":"2.0","id":OWN_ID,"error":{"code":3,"message":"execution reverted: x","data":"0x12345678"}}');
-    const reverted = { kind: "node_error", code: 3, message: "execution reverted: x", data: "0x12345678", reverted: true };
+    says(
+      '{"jsonrpc":"2.0","id":OWN_ID,"error":{"code":3,"message":"execution reverted: ' +
+        'x","data":"0x12345678"}}',
+    );
+    const reverted = {
+      kind: "node_error",
+      code: 3,
+      message: "execution reverted: x",
+      data: "0x12345678",
+      reverted: true,
+    };
     assert.deepEqual(await chain().ask("eth_call", [], (it) => it), reverted);
     says('{"jsonrpc":"2.0","id":OWN_ID,"error":{"code":-32000,"message":"header not found"}}');
-    const trouble = { kind: "node_error", code: -32_000, message: "header not found", data: null, reverted: false };
+    const trouble = {
+      kind: "node_error",
+      code: -32_000,
+      message: "header not found",
+      data: null,
+      reverted: false,
+    };
     assert.deepEqual(await chain().ask("eth_call", [], (it) => it), trouble);
     await assert.rejects(
       chain().get("eth_call", [], (it) => it),
@@ -78,48 +114,68 @@ describe("a payment chain's node", () => {
     );
   });
 
-  test("an answer under another id, or under none, is trouble, whatever it says: it may be that to another question", async () => {
-    for (const id of ["1", "null", '"OWN_ID"', "1234567890123456"]) {
-      for (const said of ['"result":"0x10"', '"error":{"code":3,"message":"execution reverted"}']) {
-        says(`{"jsonrpc":"2.0","id":${id},${said}}`);
-        await assert.rejects(chain().ask("eth_blockNumber", [], parseQuantity), isTrouble(/answered eth_blockNumber under another id/));
+  test(
+    "an answer under another id, or under none, is trouble, whatever it says: it may be that to " +
+      "another question",
+    async () => {
+      for (const id of ["1", "null", '"OWN_ID"', "1234567890123456"]) {
+        for (const said of [
+          '"result":"0x10"',
+          '"error":{"code":3,"message":"execution reverted"}',
+        ]) {
+          says(`{"jsonrpc":"2.0","id":${id},${said}}`);
+          await assert.rejects(
+            chain().ask("eth_blockNumber", [], parseQuantity),
+            isTrouble(/answered eth_blockNumber under another id/),
+          );
+        }
       }
-    }
-    says('{"jsonrpc":"2.0","result":"0x10"}');
-    await assert.rejects(chain().ask("eth_blockNumber", [], parseQuantity), isTrouble(/under another id/));
-  });
+      says('{"jsonrpc":"2.0","result":"0x10"}');
+      await assert.rejects(
+        chain().ask("eth_blockNumber", [], parseQuantity),
+        isTrouble(/under another id/),
+      );
+    },
+  );
 
-  test("no answer in time, a closed door, another status, too much of it, or something else is trouble", async () => {
-    says(null);
-    const asking = chain().ask("eth_call", [], (it) => it);
-    await new Promise<void>((resolve) => {
-      hanging = resolve;
-    });
-    runtime.advance(5_000);
-    await assert.rejects(asking, isTrouble(/did not answer eth_call within 5000 ms/));
-    assert.equal(runtime.pendingTimers(), 0);
-    const ask = () => chain().ask("eth_call", [], (it) => it);
-    says('{"jsonrpc":"2.0","id":OWN_ID,"result":1}', 429);
-    await assert.rejects(ask(), isTrouble(/HTTP status 429/));
-    says(`{"jsonrpc":"2.0","id":OWN_ID,"result":"${"1".repeat(1_000)}"}`);
-    await assert.rejects(ask(), isTrouble(/more than 1000 bytes/));
-    for (const text of ["", "<html>", "[]", "{}", "null", '{"error":"x"}', '{"result":']) {
-      says(text);
-      await assert.rejects(ask(), isTrouble(/something else than JSON-RPC/));
-    }
-    says("", 302);
-    location = "http://127.0.0.1:1/";
-    await assert.rejects(ask(), isTrouble(/was not reached/));
-    await assert.rejects(
-      chain("http://127.0.0.1:1/secret").ask("eth_call", [], (it) => it),
-      isTrouble(/was not reached/),
-    );
-    assert.equal(runtime.pendingTimers(), 0);
-  });
+  test(
+    "no answer in time, a closed door, another status, too much of it, or something else is " +
+      "trouble",
+    async () => {
+      says(null);
+      const asking = chain().ask("eth_call", [], (it) => it);
+      await new Promise<void>((resolve) => {
+        hanging = resolve;
+      });
+      runtime.advance(5_000);
+      await assert.rejects(asking, isTrouble(/did not answer eth_call within 5000 ms/));
+      assert.equal(runtime.pendingTimers(), 0);
+      const ask = () => chain().ask("eth_call", [], (it) => it);
+      says('{"jsonrpc":"2.0","id":OWN_ID,"result":1}', 429);
+      await assert.rejects(ask(), isTrouble(/HTTP status 429/));
+      says(`{"jsonrpc":"2.0","id":OWN_ID,"result":"${"1".repeat(1_000)}"}`);
+      await assert.rejects(ask(), isTrouble(/more than 1000 bytes/));
+      for (const text of ["", "<html>", "[]", "{}", "null", '{"error":"x"}', '{"result":']) {
+        says(text);
+        await assert.rejects(ask(), isTrouble(/something else than JSON-RPC/));
+      }
+      says("", 302);
+      location = "http://127.0.0.1:1/";
+      await assert.rejects(ask(), isTrouble(/was not reached/));
+      await assert.rejects(
+        chain("http://127.0.0.1:1/secret").ask("eth_call", [], (it) => it),
+        isTrouble(/was not reached/),
+      );
+      assert.equal(runtime.pendingTimers(), 0);
+    },
+  );
 
   test("a login in the address goes where a node looks for it", async () => {
     says('{"jsonrpc":"2.0","id":OWN_ID,"result":1}');
     await chain(url.replace("//", "//secret-name:secret%20word@")).ask("eth_call", [], (it) => it);
-    assert.equal(seen.at(-1)?.authorization, `Basic ${Buffer.from("secret-name:secret word").toString("base64")}`);
+    assert.equal(
+      seen.at(-1)?.authorization,
+      `Basic ${Buffer.from("secret-name:secret word").toString("base64")}`,
+    );
   });
 });

@@ -1,8 +1,14 @@
-// Reconciliation: whatever moved on the chain and whatever was recorded for it are compared to the unit, in ranges that the node takes, and each difference is told.
+// Reconciliation: whatever moved on the chain and whatever was recorded for it are compared to the
+// unit, in ranges that the node takes, and each difference is told.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ChainFailure, type PaymentChain } from "../../../src/payments/rails/chain.ts";
-import { MAX_DIFFERENCES, type ReceivingAddressReport, type Records, reconcile } from "../../../src/payments/reconcile/reconcile.ts";
+import {
+  MAX_DIFFERENCES,
+  type ReceivingAddressReport,
+  type Records,
+  reconcile,
+} from "../../../src/payments/reconcile/reconcile.ts";
 
 const TOKEN = `0x${"a1".repeat(20)}`;
 const RECIPIENT = `0x${"b2".repeat(20)}`;
@@ -34,65 +40,108 @@ interface Case {
   readonly maxRange?: number;
 }
 
-test("what agrees is told as such, with several transfers in one transaction and several purchases paid by one", async () => {
-  const report = await run({
-    transfers: [
-      { block: 3, tx: "01", units: 5n },
-      { block: 3, tx: "01", units: 7n },
-      { block: 40, tx: "02", units: 9n },
-      { block: 40, tx: "03", units: 1n, to: PAYER },
-    ],
-    records: [
-      { tx: "01", units: 4n, id: "pur_a" },
-      { tx: "01", units: 8n, id: "pur_b" },
-      { tx: "02", units: 9n, id: "pur_c" },
-    ],
-  });
-  assert.deepEqual({ ...report, differences: [...report.differences] }, { ...QUIET, transfers: 2, movedUnits: 21n, recordedUnits: 21n });
-});
+test(
+  "what agrees is told as such, with several transfers in one transaction and several " +
+    "purchases paid by one",
+  async () => {
+    const report = await run({
+      transfers: [
+        { block: 3, tx: "01", units: 5n },
+        { block: 3, tx: "01", units: 7n },
+        { block: 40, tx: "02", units: 9n },
+        { block: 40, tx: "03", units: 1n, to: PAYER },
+      ],
+      records: [
+        { tx: "01", units: 4n, id: "pur_a" },
+        { tx: "01", units: 8n, id: "pur_b" },
+        { tx: "02", units: 9n, id: "pur_c" },
+      ],
+    });
+    assert.deepEqual(
+      { ...report, differences: [...report.differences] },
+      { ...QUIET, transfers: 2, movedUnits: 21n, recordedUnits: 21n },
+    );
+  },
+);
 
-test("money that nobody recorded, money that was recorded and never came, and amounts that differ are each told once", async () => {
-  const report = await run({
-    transfers: [
-      { block: 3, tx: "01", units: 5n },
-      { block: 4, tx: "02", units: 6n },
-    ],
-    records: [
-      { tx: "02", units: 7n, id: "pur_b" },
-      { tx: "04", units: 1n, id: "pur_d" },
-    ],
-  });
-  const told = report.differences.map((it) => [it.txHash.slice(-2), it.movedUnits, it.recordedUnits]);
-  assert.deepEqual(told, [
-    ["01", 5n, 0n],
-    ["02", 6n, 7n],
-    ["04", 0n, 1n],
-  ]);
-  assert.deepEqual(report.differences[2]?.ids, ["pur_d"]);
-  assert.equal(report.differing, 3);
-});
+test(
+  "money that nobody recorded, money that was recorded and never came, and amounts that differ " +
+    "are each told once",
+  async () => {
+    const report = await run({
+      transfers: [
+        { block: 3, tx: "01", units: 5n },
+        { block: 4, tx: "02", units: 6n },
+      ],
+      records: [
+        { tx: "02", units: 7n, id: "pur_b" },
+        { tx: "04", units: 1n, id: "pur_d" },
+      ],
+    });
+    const told = report.differences.map((it) => [
+      it.txHash.slice(-2),
+      it.movedUnits,
+      it.recordedUnits,
+    ]);
+    assert.deepEqual(told, [
+      ["01", 5n, 0n],
+      ["02", 6n, 7n],
+      ["04", 0n, 1n],
+    ]);
+    assert.deepEqual(report.differences[2]?.ids, ["pur_d"]);
+    assert.equal(report.differing, 3);
+  },
+);
 
 test("a transfer that a purchase under way may be for is no difference", async () => {
-  const report = await run({ transfers: [{ block: 3, tx: "01", units: 5n }], records: [], underWay: ["01"] });
+  const report = await run({
+    transfers: [{ block: 3, tx: "01", units: 5n }],
+    records: [],
+    underWay: ["01"],
+  });
   assert.deepEqual([report.underWay, report.differing], [1, 0]);
 });
 
-test("blocks that are not deep enough are left for the next time, also where their money is recorded", async () => {
-  const report = await run({ transfers: [{ block: 49, tx: "01", units: 5n }], records: [{ tx: "01", units: 5n, id: "pur_a" }], confirmations: 5 });
-  assert.deepEqual([report.transfers, report.differing, report.toBlock], [0, 0, 45n]);
-});
+test(
+  "blocks that are not deep enough are left for the next time, also where their money is " +
+    "recorded",
+  async () => {
+    const report = await run({
+      transfers: [{ block: 49, tx: "01", units: 5n }],
+      records: [{ tx: "01", units: 5n, id: "pur_a" }],
+      confirmations: 5,
+    });
+    assert.deepEqual([report.transfers, report.differing, report.toBlock], [0, 0, 45n]);
+  },
+);
 
-test("with a first day, older transfers are not compared, and older records are looked up by their transaction", async () => {
-  const old = { block: 2, tx: "01", units: 5n };
-  const base = { sinceMs: 10 * SECONDS_PER_BLOCK * 1_000 };
-  const fine = await run({ ...base, transfers: [old], records: [{ tx: "01", units: 5n, id: "pur_a" }] });
-  assert.deepEqual([fine.fromBlock, fine.transfers, fine.differing], [10n, 0, 0]);
-  const wrong = await run({ ...base, transfers: [old], records: [{ tx: "01", units: 6n, id: "pur_a" }] });
-  assert.equal(wrong.differing, 1);
-});
+test(
+  "with a first day, older transfers are not compared, and older records are looked up by " +
+    "their transaction",
+  async () => {
+    const old = { block: 2, tx: "01", units: 5n };
+    const base = { sinceMs: 10 * SECONDS_PER_BLOCK * 1_000 };
+    const fine = await run({
+      ...base,
+      transfers: [old],
+      records: [{ tx: "01", units: 5n, id: "pur_a" }],
+    });
+    assert.deepEqual([fine.fromBlock, fine.transfers, fine.differing], [10n, 0, 0]);
+    const wrong = await run({
+      ...base,
+      transfers: [old],
+      records: [{ tx: "01", units: 6n, id: "pur_a" }],
+    });
+    assert.equal(wrong.differing, 1);
+  },
+);
 
 test("a node that answers only small ranges is asked in small ranges, and misses nothing", async () => {
-  const transfers = Array.from({ length: 50 }, (_, block) => ({ block, tx: String(10 + block), units: 1n }));
+  const transfers = Array.from({ length: 50 }, (_, block) => ({
+    block,
+    tx: String(10 + block),
+    units: 1n,
+  }));
   const report = await run({ transfers, records: [], maxRange: 3 });
   assert.deepEqual([report.transfers, report.differing], [50, 50]);
 });
@@ -102,9 +151,16 @@ test("a node that gives no logs at all is trouble, not a clean report", async ()
 });
 
 test("a great many differences are counted, and listed up to a bound", async () => {
-  const transfers = Array.from({ length: MAX_DIFFERENCES + 5 }, (_, at) => ({ block: at % 50, tx: at.toString(16).padStart(4, "0"), units: 1n }));
+  const transfers = Array.from({ length: MAX_DIFFERENCES + 5 }, (_, at) => ({
+    block: at % 50,
+    tx: at.toString(16).padStart(4, "0"),
+    units: 1n,
+  }));
   const report = await run({ transfers, records: [] });
-  assert.deepEqual([report.differing, report.differences.length], [MAX_DIFFERENCES + 5, MAX_DIFFERENCES]);
+  assert.deepEqual(
+    [report.differing, report.differences.length],
+    [MAX_DIFFERENCES + 5, MAX_DIFFERENCES],
+  );
 });
 
 const QUIET: ReceivingAddressReport = {
@@ -120,26 +176,52 @@ const QUIET: ReceivingAddressReport = {
 };
 
 function run(it: Case): Promise<ReceivingAddressReport> {
-  const till = { chain: chainOf(it), token: TOKEN, recipient: RECIPIENT, confirmations: it.confirmations ?? 0 };
-  return reconcile({ till, records: recordsOf(it), sinceMs: it.sinceMs ?? 0, onProgress: () => {} });
+  const till = {
+    chain: chainOf(it),
+    token: TOKEN,
+    recipient: RECIPIENT,
+    confirmations: it.confirmations ?? 0,
+  };
+  return reconcile({
+    till,
+    records: recordsOf(it),
+    sinceMs: it.sinceMs ?? 0,
+    onProgress: () => {},
+  });
 }
 
 function chainOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): PaymentChain {
   const answer = (method: string, [first]: readonly unknown[]): unknown => {
     if (method === "eth_blockNumber") return hex(head);
-    if (method === "eth_getBlockByNumber") return { timestamp: hex(Number(first) * SECONDS_PER_BLOCK) };
+    if (method === "eth_getBlockByNumber")
+      return { timestamp: hex(Number(first) * SECONDS_PER_BLOCK) };
     if (method === "eth_getTransactionReceipt") {
       const its = transfers.filter((it) => hashOf(it.tx) === first);
       return its[0] === undefined ? null : { blockNumber: hex(its[0].block), logs: its.map(logOf) };
     }
-    const { fromBlock, toBlock, topics } = first as { readonly fromBlock: string; readonly toBlock: string; readonly topics: readonly (string | null)[] };
+    const { fromBlock, toBlock, topics } = first as {
+      readonly fromBlock: string;
+      readonly toBlock: string;
+      readonly topics: readonly (string | null)[];
+    };
     if (Number(toBlock) - Number(fromBlock) + 1 > maxRange) return null;
     assert.deepEqual(topics, [TRANSFER, null, word(RECIPIENT)]);
-    return transfers.filter((it) => it.to === undefined && it.block >= Number(fromBlock) && it.block <= Number(toBlock)).map(logOf);
+    return transfers
+      .filter(
+        (it) => it.to === undefined && it.block >= Number(fromBlock) && it.block <= Number(toBlock),
+      )
+      .map(logOf);
   };
   const ask: PaymentChain["ask"] = async (method, params, read) => {
     const value = answer(method, params);
-    if (value === null && method === "eth_getLogs") return { kind: "node_error", code: -32005, message: "range too large", data: null, reverted: false };
+    if (value === null && method === "eth_getLogs")
+      return {
+        kind: "node_error",
+        code: -32005,
+        message: "range too large",
+        data: null,
+        reverted: false,
+      };
     return { kind: "result", value: read(value) };
   };
   return {
@@ -155,9 +237,11 @@ function chainOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): PaymentC
 }
 
 function recordsOf({ records, underWay = [] }: Case): Records {
-  const units = (tx: string): bigint => records.filter((it) => hashOf(it.tx) === tx).reduce((sum, it) => sum + it.units, 0n);
+  const units = (tx: string): bigint =>
+    records.filter((it) => hashOf(it.tx) === tx).reduce((sum, it) => sum + it.units, 0n);
   return {
-    recorded: async (hashes) => new Map(hashes.filter((it) => units(it) > 0n).map((it) => [it, units(it)])),
+    recorded: async (hashes) =>
+      new Map(hashes.filter((it) => units(it) > 0n).map((it) => [it, units(it)])),
     total: async () => records.reduce((sum, it) => sum + it.units, 0n),
     async *pages() {
       // One record on a page, so that one transaction's records stand on several.
@@ -168,7 +252,12 @@ function recordsOf({ records, underWay = [] }: Case): Records {
 }
 
 function logOf({ tx, units, to = RECIPIENT }: Transfer): object {
-  return { address: TOKEN, topics: [TRANSFER, word(PAYER), word(to)], data: hex(units), transactionHash: hashOf(tx) };
+  return {
+    address: TOKEN,
+    topics: [TRANSFER, word(PAYER), word(to)],
+    data: hex(units),
+    transactionHash: hashOf(tx),
+  };
 }
 
 function hashOf(tx: string): string {

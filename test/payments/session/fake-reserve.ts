@@ -1,10 +1,19 @@
-// A chain of the test's own with channels on it: blocks, a pool of transactions that end, deposits, close requests, everything that was paid out. What asks it
-// goes through an `Outside`, where questions and answers are lost and processes end; here nothing fails by itself.
+// A chain of the test's own with channels on it: blocks, a pool of transactions that end, deposits,
+// close requests, everything that was paid out. What asks it goes through an `Outside`, where
+// questions and answers are lost and processes end; here nothing fails by itself.
 import { createHash } from "node:crypto";
 import { ChainFailure, type NodeError } from "../../../src/payments/rails/chain.ts";
-import type { ClientReader, ClientTransaction } from "../../../src/payments/session/client-transaction.ts";
+import type {
+  ClientReader,
+  ClientTransaction,
+} from "../../../src/payments/session/client-transaction.ts";
 import type { Hex } from "../../../src/payments/session/descriptor.ts";
-import type { ChannelEvent, Escrow, EscrowState, SettlementReceipt } from "../../../src/payments/session/escrow.ts";
+import type {
+  ChannelEvent,
+  Escrow,
+  EscrowState,
+  SettlementReceipt,
+} from "../../../src/payments/session/escrow.ts";
 import type { Settler } from "../../../src/payments/session/settlement-wallet.ts";
 
 /** Runs something outside of the process, or not. */
@@ -14,7 +23,12 @@ export type Outside = <T>(name: string, act: () => T | Promise<T>) => Promise<T>
 export type ReserveTx = { readonly channel: Hex; readonly validUntilMs: number } & (
   | { readonly kind: "open" | "top_up"; readonly units: string }
   | { readonly kind: "settle"; readonly units: string; readonly signature: string }
-  | { readonly kind: "close"; readonly units: string; readonly voucher: string; readonly signature: string }
+  | {
+      readonly kind: "close";
+      readonly units: string;
+      readonly voucher: string;
+      readonly signature: string;
+    }
   | { readonly kind: "request_close" | "withdraw" }
 );
 
@@ -87,7 +101,13 @@ export class FakeReserve {
       if (tx.validUntilMs <= this.#timeMs) continue;
       const result = this.carryOut(tx, true);
       const isOk = typeof result !== "string";
-      this.#done.set(hash, { hash, ok: isOk, block: this.head, events: isOk ? [result.event] : [], movedUnits: isOk ? result.moved : 0n });
+      this.#done.set(hash, {
+        hash,
+        ok: isOk,
+        block: this.head,
+        events: isOk ? [result.event] : [],
+        movedUnits: isOk ? result.moved : 0n,
+      });
     }
   }
 
@@ -96,7 +116,11 @@ export class FakeReserve {
   }
 
   state(id: string): EscrowState {
-    const { deposit, settled, closeRequestedAtMs } = this.channels.get(id) ?? { deposit: 0n, settled: 0n, closeRequestedAtMs: null };
+    const { deposit, settled, closeRequestedAtMs } = this.channels.get(id) ?? {
+      deposit: 0n,
+      settled: 0n,
+      closeRequestedAtMs: null,
+    };
     return { deposit, settled, closeRequestedAtMs };
   }
 
@@ -105,7 +129,10 @@ export class FakeReserve {
   }
 
   /** What a transaction does; a text = why it reverts. */
-  carryOut(tx: ReserveTx, isReal: boolean): { readonly event: ChannelEvent; readonly moved: bigint } | string {
+  carryOut(
+    tx: ReserveTx,
+    isReal: boolean,
+  ): { readonly event: ChannelEvent; readonly moved: bigint } | string {
     const id = tx.channel;
     const channel = this.channels.get(id);
     if (tx.kind === "open") {
@@ -128,13 +155,18 @@ export class FakeReserve {
         if (isReal) channel.closeRequestedAtMs ??= Math.floor(this.#timeMs / 1_000) * 1_000;
         return { event: { name: "TopUp", units: channel.deposit }, moved: 0n };
       case "withdraw":
-        if (channel.closeRequestedAtMs === null || this.#timeMs < channel.closeRequestedAtMs + GRACE_MS) return "not ready";
+        if (
+          channel.closeRequestedAtMs === null ||
+          this.#timeMs < channel.closeRequestedAtMs + GRACE_MS
+        )
+          return "not ready";
         if (isReal) this.#end(id, channel.settled);
         return { event: { name: "ChannelClosed", units: channel.settled }, moved: 0n };
       case "settle": {
         const units = BigInt(tx.units);
         if (units <= channel.settled) return "not increasing";
-        if (units > channel.deposit || tx.signature !== signatureOf(id, units)) return "wrong voucher";
+        if (units > channel.deposit || tx.signature !== signatureOf(id, units))
+          return "wrong voucher";
         const moved = units - channel.settled;
         if (isReal) {
           channel.settled = units;
@@ -144,8 +176,10 @@ export class FakeReserve {
       }
       case "close": {
         const units = BigInt(tx.units);
-        if (units < channel.settled || units > BigInt(tx.voucher) || units > channel.deposit) return "wrong amount";
-        if (units > channel.settled && tx.signature !== signatureOf(id, BigInt(tx.voucher))) return "wrong voucher";
+        if (units < channel.settled || units > BigInt(tx.voucher) || units > channel.deposit)
+          return "wrong amount";
+        if (units > channel.settled && tx.signature !== signatureOf(id, BigInt(tx.voucher)))
+          return "wrong voucher";
         const moved = units - channel.settled;
         if (isReal) {
           this.#pay(id, moved);
@@ -177,7 +211,9 @@ export function escrowOf(chain: FakeReserve, outside: Outside): Escrow {
     ended: (id, from, to) =>
       ask("ended", () => {
         const end = chain.ended(id);
-        return end !== null && end.block >= from && end.block <= to ? { name: "ChannelClosed", units: end.units } : null;
+        return end !== null && end.block >= from && end.block <= to
+          ? { name: "ChannelClosed", units: end.units }
+          : null;
       }),
     send: (raw) => ask("send", () => chain.send(raw)),
     graceMs: () => ask("grace", () => GRACE_MS),
@@ -188,7 +224,11 @@ export function escrowOf(chain: FakeReserve, outside: Outside): Escrow {
 const VALID_MS = 25_000;
 
 /** Our wallet. */
-export function settlerOf(chain: FakeReserve, outside: Outside, channelOf: (salt: string) => Hex): Settler {
+export function settlerOf(
+  chain: FakeReserve,
+  outside: Outside,
+  channelOf: (salt: string) => Hex,
+): Settler {
   return {
     address: "0x00000000000000000000000000000000000000aa",
     sign: (taking) =>
@@ -198,7 +238,13 @@ export function settlerOf(chain: FakeReserve, outside: Outside, channelOf: (salt
         const { voucher } = taking;
         const tx: ReserveTx =
           taking.kind === "settle"
-            ? { kind: "settle", channel, units: String(taking.voucher.units), signature: taking.voucher.signature, validUntilMs }
+            ? {
+                kind: "settle",
+                channel,
+                units: String(taking.voucher.units),
+                signature: taking.voucher.signature,
+                validUntilMs,
+              }
             : {
                 kind: "close",
                 channel,
@@ -219,7 +265,13 @@ export function settlerOf(chain: FakeReserve, outside: Outside, channelOf: (salt
 export function readerOf(chain: FakeReserve, outside: Outside): ClientReader {
   const read = (raw: Hex): ClientTransaction => {
     const tx = parseTx(raw);
-    return { kind: "client_transaction", hash: hashOf(raw), raw, units: "units" in tx ? BigInt(tx.units) : 0n, validUntilMs: tx.validUntilMs };
+    return {
+      kind: "client_transaction",
+      hash: hashOf(raw),
+      raw,
+      units: "units" in tx ? BigInt(tx.units) : 0n,
+      validUntilMs: tx.validUntilMs,
+    };
   };
   return {
     opening: ({ transaction }) => read(transaction),
@@ -227,7 +279,9 @@ export function readerOf(chain: FakeReserve, outside: Outside): ClientReader {
     trial: ({ raw }) =>
       outside("trial", () => {
         const tried = chain.carryOut(parseTx(raw), false);
-        return typeof tried === "string" ? { kind: "bad_payment" as const, problem: "verification-failed", reason: tried } : null;
+        return typeof tried === "string"
+          ? { kind: "bad_payment" as const, problem: "verification-failed", reason: tried }
+          : null;
       }).catch(asTrouble),
   };
 }

@@ -1,12 +1,24 @@
-// Pay-per-call over the fake chain, as one process after the other would run it on the same store; and its payers. Time is simulated and moves only in `run`.
+// Pay-per-call over the fake chain, as one process after the other would run it on the same store;
+// and its payers. Time is simulated and moves only in `run`.
 import assert from "node:assert/strict";
 import type { KyselyPlugin } from "kysely";
 import { createChannelFunding } from "../../../src/payments/session/channel-funding.ts";
 import { createChannelRecord } from "../../../src/payments/session/channel-record.ts";
-import { type ChannelWorker, startChannelWorker } from "../../../src/payments/session/channel-worker.ts";
+import {
+  type ChannelWorker,
+  startChannelWorker,
+} from "../../../src/payments/session/channel-worker.ts";
 import { createChargeBatcher } from "../../../src/payments/session/charge-batcher.ts";
-import { type CredentialHandler, createCredentialHandler } from "../../../src/payments/session/credential-handler.ts";
-import { channelIdOf, type Descriptor, type Hex, ZERO_ADDRESS } from "../../../src/payments/session/descriptor.ts";
+import {
+  type CredentialHandler,
+  createCredentialHandler,
+} from "../../../src/payments/session/credential-handler.ts";
+import {
+  channelIdOf,
+  type Descriptor,
+  type Hex,
+  ZERO_ADDRESS,
+} from "../../../src/payments/session/descriptor.ts";
 import { createLiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { SessionRail } from "../../../src/payments/session/session-rail.ts";
 import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.ts";
@@ -17,7 +29,16 @@ import { createSealer } from "../../../src/secrets/sealer.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { quiet } from "../../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
-import { escrowOf, FakeReserve, Lost, type Outside, rawOf, readerOf, settlerOf, signatureOf } from "./fake-reserve.ts";
+import {
+  escrowOf,
+  FakeReserve,
+  Lost,
+  type Outside,
+  rawOf,
+  readerOf,
+  settlerOf,
+  signatureOf,
+} from "./fake-reserve.ts";
 
 /** A secret of tests. */
 export const SECRET = "a secret of 32 bytes, for tests only";
@@ -27,7 +48,10 @@ const TOKEN = "0x20c0000000000000000000000000000000000000";
 const CHAIN_ID = 1337;
 
 /** What happens at a call that leaves the process: nothing, or trouble before or after the act. */
-export type Fate = (call: number, name: string) => "fine" | "lost request" | "lost answer" | "crash before" | "crash after";
+export type Fate = (
+  call: number,
+  name: string,
+) => "fine" | "lost request" | "lost answer" | "crash before" | "crash after";
 
 /** What outlives processes. */
 export interface Booth {
@@ -39,7 +63,9 @@ export interface Booth {
   run<T>(work: Promise<T>): Promise<T>;
   /** Lets time go by; blocks are made. */
   pass(ms: number, stepMs?: number): Promise<void>;
-  /** Lets time go by until something is so, at most ten minutes of it, however slow the store is. */
+  /**
+   * Lets time go by until something is so, at most ten minutes of it, however slow the store is.
+   */
   until(isSo: () => unknown): Promise<void>;
 }
 
@@ -139,7 +165,10 @@ export function openBooth(store: Store, seed = 1): Booth {
   };
 }
 
-function startLife({ store, runtime, chain }: Pick<Booth, "store" | "runtime" | "chain">, options: LifeOptions): Life {
+function startLife(
+  { store, runtime, chain }: Pick<Booth, "store" | "runtime" | "chain">,
+  options: LifeOptions,
+): Life {
   const fate = options.fate ?? (() => "fine");
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => {});
@@ -161,7 +190,10 @@ function startLife({ store, runtime, chain }: Pick<Booth, "store" | "runtime" | 
     if (what === "lost answer") throw new Lost(what);
     return value;
   };
-  const alive: Runtime = { ...runtime, after: (ms, run) => runtime.after(ms, () => (state.isDead ? undefined : run())) };
+  const alive: Runtime = {
+    ...runtime,
+    after: (ms, run) => runtime.after(ms, () => (state.isDead ? undefined : run())),
+  };
   let log = "";
   const write = (fields: unknown, message?: unknown): void => {
     log += `${JSON.stringify(fields)} ${String(message)}\n`;
@@ -169,7 +201,12 @@ function startLife({ store, runtime, chain }: Pick<Booth, "store" | "runtime" | 
   const sealer = createSealer(options.secret ?? SECRET, null);
   const mine = mortal(store, state, outside);
   const channels = createChannelRecord(sealer);
-  const { settleUnits = 1_000_000n, settleMs = 600_000, waitMs = 5_000, perSecond = 1_000 } = options;
+  const {
+    settleUnits = 1_000_000n,
+    settleMs = 600_000,
+    waitMs = 5_000,
+    perSecond = 1_000,
+  } = options;
   const session: SessionRail = {
     runtime: alive,
     store: mine,
@@ -179,15 +216,27 @@ function startLife({ store, runtime, chain }: Pick<Booth, "store" | "runtime" | 
     policy: { settleUnits, settleMs, watchMs: 30_000 },
     escrow: escrowOf(chain, outside),
     settler: settlerOf(chain, outside, (salt) => channelOf(parseSalt(salt)).id),
-    vouchers: { isSigned: async ({ channelId, units, signature }) => signature === signatureOf(channelId, units), close: async () => {} },
+    vouchers: {
+      isSigned: async ({ channelId, units, signature }) =>
+        signature === signatureOf(channelId, units),
+      close: async () => {},
+    },
     channels,
     transactions: createTransactionRecord(sealer),
     live: createLiveChannels({ store: mine, channels }),
     waitMs,
   };
-  const till = createVoucherAcceptor({ session, charges: createChargeBatcher(session), bucket: { perSecond, burst: perSecond } });
+  const till = createVoucherAcceptor({
+    session,
+    charges: createChargeBatcher(session),
+    bucket: { perSecond, burst: perSecond },
+  });
   return {
-    counter: createCredentialHandler({ session, till, openings: createChannelFunding({ session, reader: readerOf(chain, outside) }) }),
+    counter: createCredentialHandler({
+      session,
+      till,
+      openings: createChannelFunding({ session, reader: readerOf(chain, outside) }),
+    }),
     session,
     watch: startChannelWorker(session),
     log: () => log,
@@ -198,7 +247,10 @@ function startLife({ store, runtime, chain }: Pick<Booth, "store" | "runtime" | 
   };
 }
 
-/** A store that a dead process cannot reach, and whose transactions are calls to the outside like all others. */
+/**
+ * A store that a dead process cannot reach, and whose transactions are calls to the outside like
+ * all others.
+ */
 function mortal(store: Store, state: { readonly isDead: boolean }, outside: Outside): Store {
   const plugin: KyselyPlugin = {
     transformQuery({ node }) {
@@ -207,8 +259,13 @@ function mortal(store: Store, state: { readonly isDead: boolean }, outside: Outs
     },
     transformResult: async ({ result }) => result,
   };
-  // A transaction that has begun goes on to its end, as in a database whose client dies while it commits.
-  return { ...store, db: store.db.withPlugin(plugin), transaction: async (run) => await outside("transaction", () => store.transaction(run)) };
+  // A transaction that has begun goes on to its end, as in a database whose client dies while it
+  // commits.
+  return {
+    ...store,
+    db: store.db.withPlugin(plugin),
+    transaction: async (run) => await outside("transaction", () => store.transaction(run)),
+  };
 }
 
 /** A channel by a number of the test's. */
@@ -232,24 +289,56 @@ function parseSalt(salt: string): number {
 }
 
 /** The payload of a voucher. */
-export function voucherOf(number: number, units: bigint, action: "voucher" | "close" = "voucher"): unknown {
+export function voucherOf(
+  number: number,
+  units: bigint,
+  action: "voucher" | "close" = "voucher",
+): unknown {
   const { id, descriptor } = channelOf(number);
-  return { action, channelId: id, descriptor, cumulativeAmount: String(units), signature: signatureOf(id, units) };
+  return {
+    action,
+    channelId: id,
+    descriptor,
+    cumulativeAmount: String(units),
+    signature: signatureOf(id, units),
+  };
 }
 
 /** The payload that opens a channel. */
 export function openingOf(
   number: number,
-  { deposit, units, validUntilMs }: { readonly deposit: bigint; readonly units: bigint; readonly validUntilMs: number },
+  {
+    deposit,
+    units,
+    validUntilMs,
+  }: { readonly deposit: bigint; readonly units: bigint; readonly validUntilMs: number },
 ): unknown {
   const { id, descriptor } = channelOf(number);
   const transaction = rawOf({ kind: "open", channel: id, units: String(deposit), validUntilMs });
-  return { action: "open", type: "transaction", channelId: id, descriptor, cumulativeAmount: String(units), signature: signatureOf(id, units), transaction };
+  return {
+    action: "open",
+    type: "transaction",
+    channelId: id,
+    descriptor,
+    cumulativeAmount: String(units),
+    signature: signatureOf(id, units),
+    transaction,
+  };
 }
 
 /** The payload that puts more into one. */
-export function topUpOf(number: number, { units, validUntilMs }: { readonly units: bigint; readonly validUntilMs: number }): unknown {
+export function topUpOf(
+  number: number,
+  { units, validUntilMs }: { readonly units: bigint; readonly validUntilMs: number },
+): unknown {
   const { id, descriptor } = channelOf(number);
   const transaction = rawOf({ kind: "top_up", channel: id, units: String(units), validUntilMs });
-  return { action: "topUp", type: "transaction", channelId: id, descriptor, additionalDeposit: String(units), transaction };
+  return {
+    action: "topUp",
+    type: "transaction",
+    channelId: id,
+    descriptor,
+    additionalDeposit: String(units),
+    transaction,
+  };
 }

@@ -1,5 +1,7 @@
-// Seeded simulations of pay-per-call whose process crashes and whose chain loses questions, answers and transactions: what came out of channels is what is
-// booked, nobody pays for more than was delivered, and whoever repeats a request that was charged gets its answer. `SVC_SIM_SEED` repeats a run.
+// Seeded simulations of pay-per-call whose process crashes and whose chain loses questions, answers
+// and transactions: what came out of channels is what is booked, nobody pays for more than was
+// delivered, and whoever repeats a request that was charged gets its answer. `SVC_SIM_SEED` repeats
+// a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nanoOf } from "../../../src/core/billing/payment.ts";
@@ -8,7 +10,17 @@ import type { Store } from "../../../src/store/store.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { Lost, rawOf } from "./fake-reserve.ts";
-import { type Booth, channelOf, Dead, type Fate, type Life, openBooth, openingOf, topUpOf, voucherOf } from "./session-fixture.ts";
+import {
+  type Booth,
+  channelOf,
+  Dead,
+  type Fate,
+  type Life,
+  openBooth,
+  openingOf,
+  topUpOf,
+  voucherOf,
+} from "./session-fixture.ts";
 
 const PRICE = 15n;
 const REPEAT_MS = 500;
@@ -18,33 +30,40 @@ const STRIDE = { sqlite: 1, postgres: 17 } as const;
 const RUNS = { sqlite: 12, postgres: 1 } as const;
 
 eachStore(({ engine, open }) => {
-  test(`a crash at every call that leaves the process, before and after it: opened once, charged once, settled to the unit (${engine})`, async (t) => {
-    const store = await open(t);
-    const start = seedOf();
-    t.diagnostic(`seed ${start}`);
-    let runs = 0;
-    for (let k = 1 + (start % STRIDE[engine]), more = true; more; k += STRIDE[engine]) {
-      for (const when of ["crash before", "crash after"] as const) {
-        const number = ++runs;
-        const booth = openBooth(store, start + number);
-        const payer = new Payer(booth, number, { fate: (call) => (call === k ? when : "fine"), settleUnits: 3n * PRICE });
-        const note = `${when} ${k}`;
-        await booth.run(payer.open(10n * PRICE));
-        for (let calls = 0; calls < 4; calls++) await booth.run(payer.call());
-        await booth.run(payer.topUp(5n * PRICE));
-        await booth.pass(5_000);
-        await booth.run(payer.call());
-        await booth.run(payer.close());
-        more = payer.isCrashed;
-        await booth.pass(2_000);
-        await reckon(booth, payer, note);
-        payer.life.kill();
-        if (!more) break;
+  test(
+    "a crash at every call that leaves the process, before and after it: opened once, charged " +
+      `once, settled to the unit (${engine})`,
+    async (t) => {
+      const store = await open(t);
+      const start = seedOf();
+      t.diagnostic(`seed ${start}`);
+      let runs = 0;
+      for (let k = 1 + (start % STRIDE[engine]), more = true; more; k += STRIDE[engine]) {
+        for (const when of ["crash before", "crash after"] as const) {
+          const number = ++runs;
+          const booth = openBooth(store, start + number);
+          const payer = new Payer(booth, number, {
+            fate: (call) => (call === k ? when : "fine"),
+            settleUnits: 3n * PRICE,
+          });
+          const note = `${when} ${k}`;
+          await booth.run(payer.open(10n * PRICE));
+          for (let calls = 0; calls < 4; calls++) await booth.run(payer.call());
+          await booth.run(payer.topUp(5n * PRICE));
+          await booth.pass(5_000);
+          await booth.run(payer.call());
+          await booth.run(payer.close());
+          more = payer.isCrashed;
+          await booth.pass(2_000);
+          await reckon(booth, payer, note);
+          payer.life.kill();
+          if (!more) break;
+        }
       }
-    }
-    t.diagnostic(`${runs} runs`);
-    assert.deepEqual(await audit(store), []);
-  });
+      t.diagnostic(`${runs} runs`);
+      assert.deepEqual(await audit(store), []);
+    },
+  );
 
   test(`many payers, a bad chain, crashes at random (${engine})`, async (t) => {
     const seed = seedOf();
@@ -77,10 +96,20 @@ class Payer {
   /** Executions that a provider delivered. */
   delivered = 0;
   /** Calls that were answered, and their answers. */
-  readonly answers: { readonly payload: unknown; readonly fingerprint: string; readonly challengeId: string; readonly text: string }[] = [];
+  readonly answers: {
+    readonly payload: unknown;
+    readonly fingerprint: string;
+    readonly challengeId: string;
+    readonly text: string;
+  }[] = [];
   #requests = 0;
 
-  constructor(booth: Booth, number: number, options: { readonly fate: Fate; readonly settleUnits: bigint }, shared?: Lives) {
+  constructor(
+    booth: Booth,
+    number: number,
+    options: { readonly fate: Fate; readonly settleUnits: bigint },
+    shared?: Lives,
+  ) {
     this.#booth = booth;
     this.#number = number;
     this.#options = options;
@@ -105,9 +134,16 @@ class Payer {
 
   async open(deposit: bigint): Promise<string> {
     this.promised = PRICE;
-    return this.#call(openingOf(this.#number, { deposit, units: PRICE, validUntilMs: this.#booth.runtime.wallMs() + 25_000 }), (done) => {
-      if (done) this.deposit = deposit;
-    });
+    return this.#call(
+      openingOf(this.#number, {
+        deposit,
+        units: PRICE,
+        validUntilMs: this.#booth.runtime.wallMs() + 25_000,
+      }),
+      (done) => {
+        if (done) this.deposit = deposit;
+      },
+    );
   }
 
   async call(aheadUnits = 0n): Promise<string> {
@@ -116,7 +152,10 @@ class Payer {
   }
 
   async topUp(units: bigint): Promise<string> {
-    const result = await this.#until(topUpOf(this.#number, { units, validUntilMs: this.#booth.runtime.wallMs() + 25_000 }), null);
+    const result = await this.#until(
+      topUpOf(this.#number, { units, validUntilMs: this.#booth.runtime.wallMs() + 25_000 }),
+      null,
+    );
     if (result === "managed") this.deposit += units;
     return result;
   }
@@ -130,7 +169,11 @@ class Payer {
     const last = this.answers.at(-1);
     if (last === undefined) return;
     for (const life of this.#shared.lives) life.kill();
-    const taken = await this.life.counter.take({ ...last, expired: true, call: { units: PRICE, calls: 1, fingerprint: last.fingerprint } });
+    const taken = await this.life.counter.take({
+      ...last,
+      expired: true,
+      call: { units: PRICE, calls: 1, fingerprint: last.fingerprint },
+    });
     assert.equal(
       taken.kind,
       "recorded",
@@ -153,8 +196,17 @@ class Payer {
     for (let repeats = 0; repeats < MAX_REPEATS; repeats++) {
       const life = this.life;
       try {
-        const result = await Promise.race([this.#once(life, { payload, request, challengeId }), life.end]);
-        if (typeof result !== "string") this.answers.push({ payload, fingerprint: request ?? "", challengeId, text: result.text });
+        const result = await Promise.race([
+          this.#once(life, { payload, request, challengeId }),
+          life.end,
+        ]);
+        if (typeof result !== "string")
+          this.answers.push({
+            payload,
+            fingerprint: request ?? "",
+            challengeId,
+            text: result.text,
+          });
         if (result !== "again") return typeof result === "string" ? result : "answered";
       } catch (error) {
         if (!(error instanceof Dead || error instanceof Lost)) throw error;
@@ -166,7 +218,11 @@ class Payer {
 
   async #once(
     life: Life,
-    { payload, request, challengeId }: { readonly payload: unknown; readonly request: string | null; readonly challengeId: string },
+    {
+      payload,
+      request,
+      challengeId,
+    }: { readonly payload: unknown; readonly request: string | null; readonly challengeId: string },
   ): Promise<string | { readonly text: string }> {
     const call = request === null ? null : { units: PRICE, calls: 1, fingerprint: request };
     const taken = await life.counter.take({ payload, challengeId, expired: false, call });
@@ -177,29 +233,61 @@ class Payer {
         return { text: taken.body };
       case "refused":
         assert.notEqual(taken.fault.code, "internal");
-        return ["payment_pending", "unavailable", "rate_limit_exceeded"].includes(taken.fault.code) ? "again" : taken.fault.code;
+        return ["payment_pending", "unavailable", "rate_limit_exceeded"].includes(taken.fault.code)
+          ? "again"
+          : taken.fault.code;
       case "hold": {
         await new Promise<void>((resolve) => void this.#booth.runtime.after(10, resolve));
         if (life.isDead()) throw new Dead("the process has ended");
         const text = `answer ${++this.delivered} to ${request}`;
-        const ended = await taken.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from(text), abandoned: false });
-        if (ended.kind === "refused") return ended.fault.code === "unavailable" ? "again" : ended.fault.code;
+        const ended = await taken.end({
+          units: PRICE,
+          cu: 3,
+          status: 200,
+          body: Buffer.from(text),
+          abandoned: false,
+        });
+        if (ended.kind === "refused")
+          return ended.fault.code === "unavailable" ? "again" : ended.fault.code;
         return { text: ended.kind === "recorded" ? ended.body : text };
       }
     }
   }
 }
 
-/** The channel is closed; what came out is what was spent and booked, for as many calls as were answered. */
+/**
+ * The channel is closed; what came out is what was spent and booked, for as many calls as were
+ * answered.
+ */
 async function reckon(booth: Booth, payer: Payer, note: string): Promise<void> {
-  const row = await booth.store.db.selectFrom("session_channel").selectAll().where("id", "=", payer.id).executeTakeFirst();
+  const row = await booth.store.db
+    .selectFrom("session_channel")
+    .selectAll()
+    .where("id", "=", payer.id)
+    .executeTakeFirst();
   assert.ok(row !== undefined, note);
-  assert.equal(row.state, "closed", `${note}: ${JSON.stringify(row, (_, it) => (typeof it === "bigint" ? String(it) : it))}`);
-  assert.equal(row.spent_units, PRICE * BigInt(payer.answers.length), `${note}: charged for what was answered`);
+  assert.equal(
+    row.state,
+    "closed",
+    `${note}: ${JSON.stringify(row, (_, it) => (typeof it === "bigint" ? String(it) : it))}`,
+  );
+  assert.equal(
+    row.spent_units,
+    PRICE * BigInt(payer.answers.length),
+    `${note}: charged for what was answered`,
+  );
   assert.equal(row.settled_units, row.spent_units, note);
-  assert.equal(booth.chain.paid.get(payer.id) ?? 0n, row.settled_units, `${note}: moved and settled`);
+  assert.equal(
+    booth.chain.paid.get(payer.id) ?? 0n,
+    row.settled_units,
+    `${note}: moved and settled`,
+  );
   assert.equal(await bookedN(booth.store, payer.id), nanoOf(row.settled_units), `${note}: booked`);
-  const moved = await booth.store.db.selectFrom("session_transaction").select("moved_units").where("channel_id", "=", payer.id).execute();
+  const moved = await booth.store.db
+    .selectFrom("session_transaction")
+    .select("moved_units")
+    .where("channel_id", "=", payer.id)
+    .execute();
   assert.equal(
     moved.reduce((sum, it) => sum + it.moved_units, 0n),
     row.settled_units,
@@ -224,9 +312,13 @@ async function storm(store: Store, seed: number): Promise<void> {
   const booth = openBooth(store, seed);
   const random = seededRandom(seed);
   let calm = false;
-  const fate: Fate = () => (calm || random() > 0.06 ? "fine" : (TROUBLE[Math.floor(random() * TROUBLE.length)] ?? "fine"));
+  const fate: Fate = () =>
+    calm || random() > 0.06 ? "fine" : (TROUBLE[Math.floor(random() * TROUBLE.length)] ?? "fine");
   const options = { fate, settleUnits: 4n * PRICE };
-  const shared: Lives = { lives: [booth.start(options), booth.start(options)], pick: () => (random() < 0.5 ? 0 : 1) };
+  const shared: Lives = {
+    lives: [booth.start(options), booth.start(options)],
+    pick: () => (random() < 0.5 ? 0 : 1),
+  };
   const payers = Array.from({ length: 5 }, (_, at) => new Payer(booth, 1 + at, options, shared));
   const forgetful = (): void => {
     if (!calm && random() < 0.05) booth.chain.forget();
@@ -238,20 +330,37 @@ async function storm(store: Store, seed: number): Promise<void> {
   for (const [at, payer] of payers.entries()) {
     if (results[at] === "never opened") continue;
     // The payer's wish, or the payer's wish told to the chain: both end at the same.
-    if (random() < 0.5) booth.chain.send(rawOf({ kind: "request_close", channel: payer.id, validUntilMs: booth.runtime.wallMs() + 60_000 }));
+    if (random() < 0.5)
+      booth.chain.send(
+        rawOf({
+          kind: "request_close",
+          channel: payer.id,
+          validUntilMs: booth.runtime.wallMs() + 60_000,
+        }),
+      );
     else await booth.run(payer.close());
   }
   // A channel of which nothing is owed is looked at every ten minutes.
   await booth.pass(610_000, 250);
   const isOver = async (): Promise<boolean> => {
     const { db } = store;
-    const open = await db.selectFrom("session_channel").select("id").where("ended_at", "is", null).execute();
-    const sent = await db.selectFrom("session_transaction").select("tx_hash").where("ended_at", "is", null).execute();
+    const open = await db
+      .selectFrom("session_channel")
+      .select("id")
+      .where("ended_at", "is", null)
+      .execute();
+    const sent = await db
+      .selectFrom("session_transaction")
+      .select("tx_hash")
+      .where("ended_at", "is", null)
+      .execute();
     return open.length + sent.length === 0;
   };
   await booth.until(isOver);
-  for (const [at, payer] of payers.entries()) if (results[at] !== "never opened") await reckon(booth, payer, `seed ${seed}, payer ${at + 1}`);
-  for (const [at, payer] of payers.entries()) if (results[at] !== "never opened") await booth.run(payer.repeat());
+  for (const [at, payer] of payers.entries())
+    if (results[at] !== "never opened") await reckon(booth, payer, `seed ${seed}, payer ${at + 1}`);
+  for (const [at, payer] of payers.entries())
+    if (results[at] !== "never opened") await booth.run(payer.repeat());
   for (const life of shared.lives) life.kill();
   assert.deepEqual(await audit(store), []);
 }
@@ -265,7 +374,8 @@ async function live(payer: Payer, booth: Booth, random: () => number): Promise<s
   }
   for (let calls = 0; calls < 12; calls++) {
     await new Promise<void>((resolve) => void booth.runtime.after(random() * 4_000, resolve));
-    const result = random() < 0.15 ? await payer.topUp(2n * PRICE) : await payer.call(random() < 0.2 ? 7n : 0n);
+    const result =
+      random() < 0.15 ? await payer.topUp(2n * PRICE) : await payer.call(random() < 0.2 ? 7n : 0n);
     assert.ok(["answered", "managed", "payment_failed"].includes(result), result);
   }
   return "done";

@@ -1,4 +1,5 @@
-// Vouchers, calls and channels one by one, over the fake chain, on both engines: what pays for what, what is charged, and who is told what.
+// Vouchers, calls and channels one by one, over the fake chain, on both engines: what pays for
+// what, what is charged, and who is told what.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
@@ -9,7 +10,16 @@ import type { VoucherHold } from "../../../src/payments/session/voucher-acceptor
 import { createSealer } from "../../../src/secrets/sealer.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { GRACE_MS, rawOf, signatureOf } from "./fake-reserve.ts";
-import { type Booth, channelOf, type Life, openBooth, openingOf, SECRET, topUpOf, voucherOf } from "./session-fixture.ts";
+import {
+  type Booth,
+  channelOf,
+  type Life,
+  openBooth,
+  openingOf,
+  SECRET,
+  topUpOf,
+  voucherOf,
+} from "./session-fixture.ts";
 
 const PRICE = 15n;
 const DEPOSIT = 10n * PRICE;
@@ -24,8 +34,17 @@ interface Ask {
 }
 
 /** Brings a credential for a call. */
-function take(life: Life, payload: unknown, { request = "r", challengeId = "c", expired = false, units = PRICE, calls = 1 }: Ask = {}) {
-  return life.counter.take({ payload, challengeId, expired, call: { units, calls, fingerprint: request } });
+function take(
+  life: Life,
+  payload: unknown,
+  { request = "r", challengeId = "c", expired = false, units = PRICE, calls = 1 }: Ask = {},
+) {
+  return life.counter.take({
+    payload,
+    challengeId,
+    expired,
+    call: { units, calls, fingerprint: request },
+  });
 }
 
 /** Brings one for nothing else. */
@@ -42,14 +61,23 @@ async function holdOf(life: Life, payload: unknown, ask: Ask = {}): Promise<Vouc
 
 async function pay(life: Life, payload: unknown, ask: Ask & { readonly body?: string } = {}) {
   const hold = await holdOf(life, payload, ask);
-  return hold.end({ units: ask.units ?? PRICE, cu: 3, status: 200, body: Buffer.from(ask.body ?? "answer"), abandoned: false });
+  return hold.end({
+    units: ask.units ?? PRICE,
+    cu: 3,
+    status: 200,
+    body: Buffer.from(ask.body ?? "answer"),
+    abandoned: false,
+  });
 }
 
 function codeOf(it: { readonly kind: string; readonly fault?: { readonly code: string } }): string {
   return it.fault?.code ?? it.kind;
 }
 
-function problemOf(it: { readonly kind: string; readonly fault?: { readonly details: Readonly<Record<string, unknown>> } }): unknown {
+function problemOf(it: {
+  readonly kind: string;
+  readonly fault?: { readonly details: Readonly<Record<string, unknown>> };
+}): unknown {
   return it.fault?.details["problem"];
 }
 
@@ -57,306 +85,604 @@ const PROBLEM = "https://paymentauth.org/problems/";
 
 /** A channel that is open, and has paid for one call. */
 async function opened(booth: Booth, life: Life, number: number, deposit = DEPOSIT): Promise<void> {
-  const payload = openingOf(number, { deposit, units: PRICE, validUntilMs: booth.runtime.wallMs() + VALID_MS });
-  assert.equal((await booth.run(pay(life, payload, { request: "first", challengeId: `open ${number}` }))).kind, "bill");
+  const payload = openingOf(number, {
+    deposit,
+    units: PRICE,
+    validUntilMs: booth.runtime.wallMs() + VALID_MS,
+  });
+  assert.equal(
+    (await booth.run(pay(life, payload, { request: "first", challengeId: `open ${number}` }))).kind,
+    "bill",
+  );
 }
 
 function rowOf(booth: Booth, number: number) {
-  return booth.store.db.selectFrom("session_channel").selectAll().where("id", "=", channelOf(number).id).executeTakeFirstOrThrow();
+  return booth.store.db
+    .selectFrom("session_channel")
+    .selectAll()
+    .where("id", "=", channelOf(number).id)
+    .executeTakeFirstOrThrow();
 }
 
 eachStore(({ engine, open }) => {
   const say = (title: string): string => `${title} (${engine})`;
 
-  test(say("the same request again is answered from the record, whoever remembers, and after its channel is closed"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1);
-    await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "two", body: "second answer" }));
-    const again = await booth.run(take(life, voucherOf(1, 2n * PRICE), { request: "two" }));
-    assert.deepEqual(
-      [again.kind, again.kind === "recorded" && again.body, again.kind === "recorded" && again.bill.chargedUnits],
-      ["recorded", "second answer", PRICE],
-    );
-    life.kill();
-    const next = booth.start();
-    assert.equal((await booth.run(take(next, voucherOf(1, 2n * PRICE), { request: "two", expired: true }))).kind, "recorded");
-    assert.equal((await booth.run(manage(next, voucherOf(1, 2n * PRICE, "close")))).kind, "managed");
-    assert.equal((await booth.run(take(next, voucherOf(1, 2n * PRICE), { request: "two" }))).kind, "recorded");
-    assert.equal(codeOf(await booth.run(take(next, voucherOf(1, 3n * PRICE), { request: "three" }))), "payment_invalid");
-    assert.equal((await rowOf(booth, 1)).spent_units, 2n * PRICE);
-    next.kill();
-  });
+  test(
+    say(
+      "the same request again is answered from the record, whoever remembers, and after its " +
+        "channel is closed",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start();
+      await opened(booth, life, 1);
+      await booth.run(
+        pay(life, voucherOf(1, 2n * PRICE), { request: "two", body: "second answer" }),
+      );
+      const again = await booth.run(take(life, voucherOf(1, 2n * PRICE), { request: "two" }));
+      assert.deepEqual(
+        [
+          again.kind,
+          again.kind === "recorded" && again.body,
+          again.kind === "recorded" && again.bill.chargedUnits,
+        ],
+        ["recorded", "second answer", PRICE],
+      );
+      life.kill();
+      const next = booth.start();
+      assert.equal(
+        (await booth.run(take(next, voucherOf(1, 2n * PRICE), { request: "two", expired: true })))
+          .kind,
+        "recorded",
+      );
+      assert.equal(
+        (await booth.run(manage(next, voucherOf(1, 2n * PRICE, "close")))).kind,
+        "managed",
+      );
+      assert.equal(
+        (await booth.run(take(next, voucherOf(1, 2n * PRICE), { request: "two" }))).kind,
+        "recorded",
+      );
+      assert.equal(
+        codeOf(await booth.run(take(next, voucherOf(1, 3n * PRICE), { request: "three" }))),
+        "payment_invalid",
+      );
+      assert.equal((await rowOf(booth, 1)).spent_units, 2n * PRICE);
+      next.kill();
+    },
+  );
 
-  test(say("equal requests at one time are made once; another request needs another voucher"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1);
-    const voucher = voucherOf(1, 2n * PRICE);
-    const hold = await booth.run(holdOf(life, voucher, { request: "two" }));
-    const others = [take(life, voucher, { request: "two" }), take(life, voucher, { request: "two" })];
-    assert.equal(problemOf(await booth.run(take(life, voucher, { request: "other" }))), `${PROBLEM}session/insufficient-balance`);
-    await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("once"), abandoned: false }));
-    for (const it of await booth.run(Promise.all(others))) assert.equal(it.kind === "recorded" && it.body, "once");
-    assert.equal((await rowOf(booth, 1)).calls, 2n);
-    life.kill();
-  });
+  test(
+    say("equal requests at one time are made once; another request needs another voucher"),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start();
+      await opened(booth, life, 1);
+      const voucher = voucherOf(1, 2n * PRICE);
+      const hold = await booth.run(holdOf(life, voucher, { request: "two" }));
+      const others = [
+        take(life, voucher, { request: "two" }),
+        take(life, voucher, { request: "two" }),
+      ];
+      assert.equal(
+        problemOf(await booth.run(take(life, voucher, { request: "other" }))),
+        `${PROBLEM}session/insufficient-balance`,
+      );
+      await booth.run(
+        hold.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("once"), abandoned: false }),
+      );
+      for (const it of await booth.run(Promise.all(others)))
+        assert.equal(it.kind === "recorded" && it.body, "once");
+      assert.equal((await rowOf(booth, 1)).calls, 2n);
+      life.kill();
+    },
+  );
 
-  test(say("a call that was not delivered is not charged, and its voucher pays for the next one"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1);
-    const voucher = voucherOf(1, 2n * PRICE);
-    (await booth.run(holdOf(life, voucher, { request: "gone" }))).release();
-    const failed = await (await booth.run(holdOf(life, voucher, { request: "failed" }))).end({ units: 0n, cu: 3, status: 200, body: null, abandoned: false });
-    assert.equal(failed.kind === "bill" && failed.chargedUnits, 0n);
-    assert.equal((await rowOf(booth, 1)).spent_units, PRICE);
-    const bill = await booth.run(pay(life, voucher, { request: "third" }));
-    assert.equal(bill.kind === "bill" && bill.leftUnits, DEPOSIT - 2n * PRICE);
-    life.kill();
-  });
+  test(
+    say("a call that was not delivered is not charged, and its voucher pays for the next one"),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start();
+      await opened(booth, life, 1);
+      const voucher = voucherOf(1, 2n * PRICE);
+      (await booth.run(holdOf(life, voucher, { request: "gone" }))).release();
+      const failed = await (await booth.run(holdOf(life, voucher, { request: "failed" }))).end({
+        units: 0n,
+        cu: 3,
+        status: 200,
+        body: null,
+        abandoned: false,
+      });
+      assert.equal(failed.kind === "bill" && failed.chargedUnits, 0n);
+      assert.equal((await rowOf(booth, 1)).spent_units, PRICE);
+      const bill = await booth.run(pay(life, voucher, { request: "third" }));
+      assert.equal(bill.kind === "bill" && bill.leftUnits, DEPOSIT - 2n * PRICE);
+      life.kill();
+    },
+  );
 
-  test(say("what calls under way hold is not there for others, and what a batch does not deliver is not charged"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1);
-    const ahead = voucherOf(1, 4n * PRICE);
-    const holds = [await booth.run(holdOf(life, ahead, { request: "a" })), await booth.run(holdOf(life, ahead, { request: "b", units: 2n * PRICE }))];
-    const refused = await booth.run(take(life, ahead, { request: "d" }));
-    assert.equal(refused.kind === "refused" && refused.snapshot?.requiredUnits, 5n * PRICE);
-    for (const hold of holds) await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }));
-    assert.equal((await rowOf(booth, 1)).spent_units, 3n * PRICE);
-    assert.equal((await booth.run(pay(life, ahead, { request: "d" }))).kind, "bill");
-    life.kill();
-  });
+  test(
+    say(
+      "what calls under way hold is not there for others, and what a batch does not deliver is " +
+        "not charged",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start();
+      await opened(booth, life, 1);
+      const ahead = voucherOf(1, 4n * PRICE);
+      const holds = [
+        await booth.run(holdOf(life, ahead, { request: "a" })),
+        await booth.run(holdOf(life, ahead, { request: "b", units: 2n * PRICE })),
+      ];
+      const refused = await booth.run(take(life, ahead, { request: "d" }));
+      assert.equal(refused.kind === "refused" && refused.snapshot?.requiredUnits, 5n * PRICE);
+      for (const hold of holds)
+        await booth.run(
+          hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
+        );
+      assert.equal((await rowOf(booth, 1)).spent_units, 3n * PRICE);
+      assert.equal((await booth.run(pay(life, ahead, { request: "d" }))).kind, "bill");
+      life.kill();
+    },
+  );
 
-  test(say("whoever promises ahead may make the same call again with another challenge, and pays for it"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1);
-    const ahead = voucherOf(1, 3n * PRICE);
-    await booth.run(pay(life, ahead, { challengeId: "c1", body: "old" }));
-    assert.equal((await booth.run(take(life, ahead, { challengeId: "c1" }))).kind, "recorded");
-    assert.equal((await booth.run(pay(life, ahead, { challengeId: "c2", body: "new" }))).kind, "bill");
-    const last = await booth.run(take(life, ahead, { challengeId: "c3" }));
-    assert.equal(last.kind === "recorded" && last.body, "new", "the voucher pays for no more: its newest answer");
-    assert.equal((await rowOf(booth, 1)).spent_units, 3n * PRICE);
-    life.kill();
-  });
+  test(
+    say(
+      "whoever promises ahead may make the same call again with another challenge, and pays for it",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start();
+      await opened(booth, life, 1);
+      const ahead = voucherOf(1, 3n * PRICE);
+      await booth.run(pay(life, ahead, { challengeId: "c1", body: "old" }));
+      assert.equal((await booth.run(take(life, ahead, { challengeId: "c1" }))).kind, "recorded");
+      assert.equal(
+        (await booth.run(pay(life, ahead, { challengeId: "c2", body: "new" }))).kind,
+        "bill",
+      );
+      const last = await booth.run(take(life, ahead, { challengeId: "c3" }));
+      assert.equal(
+        last.kind === "recorded" && last.body,
+        "new",
+        "the voucher pays for no more: its newest answer",
+      );
+      assert.equal((await rowOf(booth, 1)).spent_units, 3n * PRICE);
+      life.kill();
+    },
+  );
 
-  test(say("an answer that is too long to be kept is made again for nothing, once, and takes a token"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start({ perSecond: 1 });
-    await opened(booth, life, 1);
-    await booth.pass(2_000);
-    const voucher = voucherOf(1, 2n * PRICE);
-    const body = "x".repeat(MAX_KEPT_BYTES + 1);
-    await booth.run(pay(life, voucher, { body }));
-    assert.equal(codeOf(await booth.run(take(life, voucher))), "rate_limit_exceeded");
-    await booth.pass(2_000);
-    const bill = await booth.run(pay(life, voucher, { body }));
-    assert.equal(bill.kind === "bill" && bill.chargedUnits, 0n);
-    await booth.pass(2_000);
-    assert.equal(codeOf(await booth.run(take(life, voucher))), "payment_conflict");
-    assert.equal((await rowOf(booth, 1)).spent_units, 2n * PRICE);
-    life.kill();
-  });
+  test(
+    say("an answer that is too long to be kept is made again for nothing, once, and takes a token"),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start({ perSecond: 1 });
+      await opened(booth, life, 1);
+      await booth.pass(2_000);
+      const voucher = voucherOf(1, 2n * PRICE);
+      const body = "x".repeat(MAX_KEPT_BYTES + 1);
+      await booth.run(pay(life, voucher, { body }));
+      assert.equal(codeOf(await booth.run(take(life, voucher))), "rate_limit_exceeded");
+      await booth.pass(2_000);
+      const bill = await booth.run(pay(life, voucher, { body }));
+      assert.equal(bill.kind === "bill" && bill.chargedUnits, 0n);
+      await booth.pass(2_000);
+      assert.equal(codeOf(await booth.run(take(life, voucher))), "payment_conflict");
+      assert.equal((await rowOf(booth, 1)).spent_units, 2n * PRICE);
+      life.kill();
+    },
+  );
 
-  test(say("two instances: one request is charged once, and a stale instance charges nothing that its voucher does not pay for"), async (t) => {
-    const booth = openBooth(await open(t));
-    const lives = [booth.start(), booth.start()] as const;
-    await opened(booth, lives[0], 1);
-    const ahead = voucherOf(1, 5n * PRICE);
-    // Both read the channel before either charges.
-    const holds = [await booth.run(holdOf(lives[0], ahead)), await booth.run(holdOf(lives[1], ahead))];
-    const first = await booth.run(holds[0]?.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("one"), abandoned: false }) ?? Promise.reject());
-    const second = await booth.run(holds[1]?.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("two"), abandoned: false }) ?? Promise.reject());
-    assert.equal(first.kind, "bill");
-    assert.equal(second.kind === "recorded" && second.body, "one");
-    await opened(booth, lives[0], 2);
-    const exact = voucherOf(2, 2n * PRICE);
-    const stale = [await booth.run(holdOf(lives[0], exact, { request: "x" })), await booth.run(holdOf(lives[1], exact, { request: "y" }))];
-    assert.equal((await booth.run(stale[0]?.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ?? Promise.reject())).kind, "bill");
-    assert.equal(
-      codeOf(await booth.run(stale[1]?.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ?? Promise.reject())),
-      "payment_invalid",
-    );
-    assert.deepEqual([(await rowOf(booth, 1)).spent_units, (await rowOf(booth, 2)).spent_units], [2n * PRICE, 2n * PRICE]);
-    for (const life of lives) life.kill();
-  });
+  test(
+    say(
+      "two instances: one request is charged once, and a stale instance charges nothing that " +
+        "its voucher does not pay for",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const lives = [booth.start(), booth.start()] as const;
+      await opened(booth, lives[0], 1);
+      const ahead = voucherOf(1, 5n * PRICE);
+      // Both read the channel before either charges.
+      const holds = [
+        await booth.run(holdOf(lives[0], ahead)),
+        await booth.run(holdOf(lives[1], ahead)),
+      ];
+      const first = await booth.run(
+        holds[0]?.end({
+          units: PRICE,
+          cu: 3,
+          status: 200,
+          body: Buffer.from("one"),
+          abandoned: false,
+        }) ?? Promise.reject(),
+      );
+      const second = await booth.run(
+        holds[1]?.end({
+          units: PRICE,
+          cu: 3,
+          status: 200,
+          body: Buffer.from("two"),
+          abandoned: false,
+        }) ?? Promise.reject(),
+      );
+      assert.equal(first.kind, "bill");
+      assert.equal(second.kind === "recorded" && second.body, "one");
+      await opened(booth, lives[0], 2);
+      const exact = voucherOf(2, 2n * PRICE);
+      const stale = [
+        await booth.run(holdOf(lives[0], exact, { request: "x" })),
+        await booth.run(holdOf(lives[1], exact, { request: "y" })),
+      ];
+      assert.equal(
+        (
+          await booth.run(
+            stale[0]?.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ??
+              Promise.reject(),
+          )
+        ).kind,
+        "bill",
+      );
+      assert.equal(
+        codeOf(
+          await booth.run(
+            stale[1]?.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ??
+              Promise.reject(),
+          ),
+        ),
+        "payment_invalid",
+      );
+      assert.deepEqual(
+        [(await rowOf(booth, 1)).spent_units, (await rowOf(booth, 2)).spent_units],
+        [2n * PRICE, 2n * PRICE],
+      );
+      for (const life of lives) life.kill();
+    },
+  );
 
-  test(say("a call that ends after another instance began to close the channel is not charged"), async (t) => {
-    const booth = openBooth(await open(t));
-    const lives = [booth.start(), booth.start()] as const;
-    await opened(booth, lives[0], 1);
-    const hold = await booth.run(holdOf(lives[0], voucherOf(1, 2n * PRICE)));
-    assert.equal((await booth.run(manage(lives[1], voucherOf(1, 2n * PRICE, "close")))).kind, "managed");
-    assert.equal(codeOf(await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }))), "payment_invalid");
-    assert.equal(booth.chain.paid.get(channelOf(1).id), PRICE);
-    for (const life of lives) life.kill();
-  });
+  test(
+    say("a call that ends after another instance began to close the channel is not charged"),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const lives = [booth.start(), booth.start()] as const;
+      await opened(booth, lives[0], 1);
+      const hold = await booth.run(holdOf(lives[0], voucherOf(1, 2n * PRICE)));
+      assert.equal(
+        (await booth.run(manage(lives[1], voucherOf(1, 2n * PRICE, "close")))).kind,
+        "managed",
+      );
+      assert.equal(
+        codeOf(
+          await booth.run(
+            hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
+          ),
+        ),
+        "payment_invalid",
+      );
+      assert.equal(booth.chain.paid.get(channelOf(1).id), PRICE);
+      for (const life of lives) life.kill();
+    },
+  );
 
-  test(say("wrong vouchers: other signer, other channel, other descriptor, too low, above the deposit, challenge over; none moves anything"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1);
-    const right = voucherOf(1, 2n * PRICE) as { descriptor: object };
-    const wrong: readonly [string, unknown, string, Ask?][] = [
-      ["forged", { ...right, signature: signatureOf("0xabc", 1n) }, "session/invalid-signature"],
-      ["signed for less", { ...right, signature: signatureOf(channelOf(1).id, PRICE) }, "session/invalid-signature"],
-      ["no channel", voucherOf(7, PRICE), "session/channel-not-found"],
-      ["another channel's id", { ...right, channelId: channelOf(7).id }, "session/channel-not-found"],
-      ["another payee", { ...right, descriptor: { ...right.descriptor, payee: `0x${"9".repeat(40)}` } }, "verification-failed"],
-      ["an operator", { ...right, descriptor: { ...right.descriptor, operator: `0x${"9".repeat(40)}` } }, "verification-failed"],
-      ["too low", voucherOf(1, 2n * PRICE - 1n), "session/insufficient-balance"],
-      ["above the deposit", voucherOf(1, DEPOSIT + 1n), "session/amount-exceeds-deposit"],
-      ["challenge over", voucherOf(1, 2n * PRICE), "payment-expired", { expired: true }],
-      ["no payload", { action: "voucher" }, "invalid-payload"],
-      ["beyond 96 bits", { ...right, cumulativeAmount: String(1n << 96n) }, "invalid-payload"],
-      ["nothing", null, "invalid-payload"],
-    ];
-    for (const [name, payload, problem, ask] of wrong) {
-      const taken = await booth.run(take(life, payload, ask));
-      assert.deepEqual([codeOf(taken), problemOf(taken)], ["payment_invalid", PROBLEM + problem], name);
-    }
-    assert.equal((await rowOf(booth, 1)).spent_units, PRICE);
-    assert.equal((await booth.run(pay(life, right))).kind, "bill");
-    life.kill();
-  });
+  test(
+    say(
+      "wrong vouchers: other signer, other channel, other descriptor, too low, above the " +
+        "deposit, challenge over; none moves anything",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start();
+      await opened(booth, life, 1);
+      const right = voucherOf(1, 2n * PRICE) as { descriptor: object };
+      const wrong: readonly [string, unknown, string, Ask?][] = [
+        ["forged", { ...right, signature: signatureOf("0xabc", 1n) }, "session/invalid-signature"],
+        [
+          "signed for less",
+          { ...right, signature: signatureOf(channelOf(1).id, PRICE) },
+          "session/invalid-signature",
+        ],
+        ["no channel", voucherOf(7, PRICE), "session/channel-not-found"],
+        [
+          "another channel's id",
+          { ...right, channelId: channelOf(7).id },
+          "session/channel-not-found",
+        ],
+        [
+          "another payee",
+          { ...right, descriptor: { ...right.descriptor, payee: `0x${"9".repeat(40)}` } },
+          "verification-failed",
+        ],
+        [
+          "an operator",
+          { ...right, descriptor: { ...right.descriptor, operator: `0x${"9".repeat(40)}` } },
+          "verification-failed",
+        ],
+        ["too low", voucherOf(1, 2n * PRICE - 1n), "session/insufficient-balance"],
+        ["above the deposit", voucherOf(1, DEPOSIT + 1n), "session/amount-exceeds-deposit"],
+        ["challenge over", voucherOf(1, 2n * PRICE), "payment-expired", { expired: true }],
+        ["no payload", { action: "voucher" }, "invalid-payload"],
+        ["beyond 96 bits", { ...right, cumulativeAmount: String(1n << 96n) }, "invalid-payload"],
+        ["nothing", null, "invalid-payload"],
+      ];
+      for (const [name, payload, problem, ask] of wrong) {
+        const taken = await booth.run(take(life, payload, ask));
+        assert.deepEqual(
+          [codeOf(taken), problemOf(taken)],
+          ["payment_invalid", PROBLEM + problem],
+          name,
+        );
+      }
+      assert.equal((await rowOf(booth, 1)).spent_units, PRICE);
+      assert.equal((await booth.run(pay(life, right))).kind, "bill");
+      life.kill();
+    },
+  );
 
-  test(say("a voucher above the deposit pays once more was put in, and a top-up that is sent twice puts in once"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1, PRICE);
-    const voucher = voucherOf(1, 2n * PRICE);
-    const refused = await booth.run(take(life, voucher));
-    assert.equal(refused.kind === "refused" && refused.snapshot?.depositUnits, PRICE);
-    const payload = topUpOf(1, { units: 3n * PRICE, validUntilMs: booth.runtime.wallMs() + VALID_MS });
-    const both = await booth.run(Promise.all([manage(life, payload), manage(life, payload)]));
-    assert.deepEqual(
-      both.map((it) => it.kind),
-      ["managed", "managed"],
-    );
-    assert.equal((await booth.run(manage(life, payload))).kind, "managed");
-    assert.equal((await rowOf(booth, 1)).deposit_units, 4n * PRICE);
-    assert.equal((await booth.run(pay(life, voucher))).kind, "bill");
-    life.kill();
-  });
+  test(
+    say(
+      "a voucher above the deposit pays once more was put in, and a top-up that is sent twice " +
+        "puts in once",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start();
+      await opened(booth, life, 1, PRICE);
+      const voucher = voucherOf(1, 2n * PRICE);
+      const refused = await booth.run(take(life, voucher));
+      assert.equal(refused.kind === "refused" && refused.snapshot?.depositUnits, PRICE);
+      const payload = topUpOf(1, {
+        units: 3n * PRICE,
+        validUntilMs: booth.runtime.wallMs() + VALID_MS,
+      });
+      const both = await booth.run(Promise.all([manage(life, payload), manage(life, payload)]));
+      assert.deepEqual(
+        both.map((it) => it.kind),
+        ["managed", "managed"],
+      );
+      assert.equal((await booth.run(manage(life, payload))).kind, "managed");
+      assert.equal((await rowOf(booth, 1)).deposit_units, 4n * PRICE);
+      assert.equal((await booth.run(pay(life, voucher))).kind, "bill");
+      life.kill();
+    },
+  );
 
-  test(say("an opening that no block takes has failed, whoever asks again hears so, and nothing was asked to be paid meanwhile"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start({ fate: (_, name) => (name === "send" ? "lost request" : "fine") });
-    const payload = openingOf(1, { deposit: DEPOSIT, units: PRICE, validUntilMs: booth.runtime.wallMs() + VALID_MS });
-    assert.equal(codeOf(await booth.run(take(life, payload))), "payment_pending");
-    await booth.until(async () => (await rowOf(booth, 1)).state === "failed");
-    assert.equal(codeOf(await booth.run(take(life, payload))), "payment_failed");
-    life.kill();
-    const next = booth.start();
-    assert.equal(codeOf(await booth.run(take(next, payload, { expired: true }))), "payment_failed");
-    assert.equal((await rowOf(booth, 1)).state, "failed");
-    next.kill();
-  });
+  test(
+    say(
+      "an opening that no block takes has failed, whoever asks again hears so, and nothing was " +
+        "asked to be paid meanwhile",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start({ fate: (_, name) => (name === "send" ? "lost request" : "fine") });
+      const payload = openingOf(1, {
+        deposit: DEPOSIT,
+        units: PRICE,
+        validUntilMs: booth.runtime.wallMs() + VALID_MS,
+      });
+      assert.equal(codeOf(await booth.run(take(life, payload))), "payment_pending");
+      await booth.until(async () => (await rowOf(booth, 1)).state === "failed");
+      assert.equal(codeOf(await booth.run(take(life, payload))), "payment_failed");
+      life.kill();
+      const next = booth.start();
+      assert.equal(
+        codeOf(await booth.run(take(next, payload, { expired: true }))),
+        "payment_failed",
+      );
+      assert.equal((await rowOf(booth, 1)).state, "failed");
+      next.kill();
+    },
+  );
 
-  test(say("an opening that would revert, or whose voucher does not pay for its call, is never written"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    const validUntilMs = booth.runtime.wallMs() + VALID_MS;
-    booth.chain.opened.add(channelOf(1).id);
-    assert.equal(codeOf(await booth.run(take(life, openingOf(1, { deposit: DEPOSIT, units: PRICE, validUntilMs })))), "payment_invalid");
-    assert.equal(codeOf(await booth.run(take(life, openingOf(2, { deposit: DEPOSIT, units: PRICE - 1n, validUntilMs })))), "payment_invalid");
-    assert.equal(codeOf(await booth.run(take(life, openingOf(3, { deposit: PRICE - 1n, units: PRICE, validUntilMs })))), "payment_invalid");
-    const forged = { ...(openingOf(4, { deposit: DEPOSIT, units: PRICE, validUntilMs }) as object), signature: "0x00" };
-    assert.equal(codeOf(await booth.run(take(life, forged))), "payment_invalid");
-    assert.equal(codeOf(await booth.run(take(life, openingOf(5, { deposit: DEPOSIT, units: PRICE, validUntilMs }), { expired: true }))), "payment_invalid");
-    assert.deepEqual(await booth.store.db.selectFrom("session_channel").select("id").execute(), []);
-    life.kill();
-  });
+  test(
+    say(
+      "an opening that would revert, or whose voucher does not pay for its call, is never written",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start();
+      const validUntilMs = booth.runtime.wallMs() + VALID_MS;
+      booth.chain.opened.add(channelOf(1).id);
+      assert.equal(
+        codeOf(
+          await booth.run(
+            take(life, openingOf(1, { deposit: DEPOSIT, units: PRICE, validUntilMs })),
+          ),
+        ),
+        "payment_invalid",
+      );
+      assert.equal(
+        codeOf(
+          await booth.run(
+            take(life, openingOf(2, { deposit: DEPOSIT, units: PRICE - 1n, validUntilMs })),
+          ),
+        ),
+        "payment_invalid",
+      );
+      assert.equal(
+        codeOf(
+          await booth.run(
+            take(life, openingOf(3, { deposit: PRICE - 1n, units: PRICE, validUntilMs })),
+          ),
+        ),
+        "payment_invalid",
+      );
+      const forged = {
+        ...(openingOf(4, { deposit: DEPOSIT, units: PRICE, validUntilMs }) as object),
+        signature: "0x00",
+      };
+      assert.equal(codeOf(await booth.run(take(life, forged))), "payment_invalid");
+      assert.equal(
+        codeOf(
+          await booth.run(
+            take(life, openingOf(5, { deposit: DEPOSIT, units: PRICE, validUntilMs }), {
+              expired: true,
+            }),
+          ),
+        ),
+        "payment_invalid",
+      );
+      assert.deepEqual(
+        await booth.store.db.selectFrom("session_channel").select("id").execute(),
+        [],
+      );
+      life.kill();
+    },
+  );
 
-  test(say("a chain that cannot be asked: nothing is opened, calls are served for a minute, then refused, and served again when it can"), async (t) => {
-    const booth = openBooth(await open(t));
-    let down = false;
-    const life = booth.start({ fate: (_, name) => (down && name !== "transaction" ? "lost request" : "fine") });
-    await opened(booth, life, 1);
-    down = true;
-    const validUntilMs = booth.runtime.wallMs() + VALID_MS;
-    assert.equal(codeOf(await booth.run(take(life, openingOf(2, { deposit: DEPOSIT, units: PRICE, validUntilMs })))), "unavailable");
-    assert.equal((await booth.run(pay(life, voucherOf(1, 2n * PRICE)))).kind, "bill");
-    assert.equal(codeOf(await booth.run(manage(life, voucherOf(1, 2n * PRICE, "close")))), "unavailable");
-    await booth.pass(65_000, 250);
-    assert.equal(codeOf(await booth.run(take(life, voucherOf(1, 3n * PRICE), { request: "three" }))), "unavailable");
-    await booth.until(() => life.watch.chainDown);
-    down = false;
-    assert.equal((await booth.run(pay(life, voucherOf(1, 3n * PRICE), { request: "three" }))).kind, "bill");
-    await booth.until(() => !life.watch.chainDown);
-    assert.equal(life.log().match(/cannot be asked/g)?.length, 1, "it is told once");
-    life.kill();
-  });
+  test(
+    say(
+      "a chain that cannot be asked: nothing is opened, calls are served for a minute, then " +
+        "refused, and served again when it can",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      let down = false;
+      const life = booth.start({
+        fate: (_, name) => (down && name !== "transaction" ? "lost request" : "fine"),
+      });
+      await opened(booth, life, 1);
+      down = true;
+      const validUntilMs = booth.runtime.wallMs() + VALID_MS;
+      assert.equal(
+        codeOf(
+          await booth.run(
+            take(life, openingOf(2, { deposit: DEPOSIT, units: PRICE, validUntilMs })),
+          ),
+        ),
+        "unavailable",
+      );
+      assert.equal((await booth.run(pay(life, voucherOf(1, 2n * PRICE)))).kind, "bill");
+      assert.equal(
+        codeOf(await booth.run(manage(life, voucherOf(1, 2n * PRICE, "close")))),
+        "unavailable",
+      );
+      await booth.pass(65_000, 250);
+      assert.equal(
+        codeOf(await booth.run(take(life, voucherOf(1, 3n * PRICE), { request: "three" }))),
+        "unavailable",
+      );
+      await booth.until(() => life.watch.chainDown);
+      down = false;
+      assert.equal(
+        (await booth.run(pay(life, voucherOf(1, 3n * PRICE), { request: "three" }))).kind,
+        "bill",
+      );
+      await booth.until(() => !life.watch.chainDown);
+      assert.equal(life.log().match(/cannot be asked/g)?.length, 1, "it is told once");
+      life.kill();
+    },
+  );
 
-  test(say("what is owed is taken out by amount and by age, never more than was spent"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start({ settleUnits: 3n * PRICE, settleMs: 120_000 });
-    await opened(booth, life, 1);
-    await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
-    await booth.pass(5_000);
-    assert.equal(booth.chain.paid.get(channelOf(1).id), undefined);
-    await booth.run(pay(life, voucherOf(1, 3n * PRICE + 7n), { request: "3" }));
-    await booth.until(() => booth.chain.paid.has(channelOf(1).id));
-    assert.equal(booth.chain.paid.get(channelOf(1).id), 2n * PRICE, "a voucher that promises more is not used");
-    await booth.run(pay(life, voucherOf(1, 4n * PRICE + 7n), { request: "4" }));
-    await booth.until(async () => (await rowOf(booth, 1)).settled_units > 2n * PRICE);
-    assert.equal(booth.chain.paid.get(channelOf(1).id), 3n * PRICE + 7n, "by age, up to the voucher before the last one");
-    assert.equal((await rowOf(booth, 1)).settled_units, 3n * PRICE + 7n);
-    life.kill();
-    assert.deepEqual(await audit(booth.store), []);
-  });
+  test(
+    say("what is owed is taken out by amount and by age, never more than was spent"),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start({ settleUnits: 3n * PRICE, settleMs: 120_000 });
+      await opened(booth, life, 1);
+      await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
+      await booth.pass(5_000);
+      assert.equal(booth.chain.paid.get(channelOf(1).id), undefined);
+      await booth.run(pay(life, voucherOf(1, 3n * PRICE + 7n), { request: "3" }));
+      await booth.until(() => booth.chain.paid.has(channelOf(1).id));
+      assert.equal(
+        booth.chain.paid.get(channelOf(1).id),
+        2n * PRICE,
+        "a voucher that promises more is not used",
+      );
+      await booth.run(pay(life, voucherOf(1, 4n * PRICE + 7n), { request: "4" }));
+      await booth.until(async () => (await rowOf(booth, 1)).settled_units > 2n * PRICE);
+      assert.equal(
+        booth.chain.paid.get(channelOf(1).id),
+        3n * PRICE + 7n,
+        "by age, up to the voucher before the last one",
+      );
+      assert.equal((await rowOf(booth, 1)).settled_units, 3n * PRICE + 7n);
+      life.kill();
+      assert.deepEqual(await audit(booth.store), []);
+    },
+  );
 
-  test(say("a payer who wants the deposit back is not served any more, and the channel is closed long before the deposit can be withdrawn"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1);
-    await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
-    booth.chain.send(rawOf({ kind: "request_close", channel: channelOf(1).id, validUntilMs: booth.runtime.wallMs() + VALID_MS }));
-    await booth.until(async () => (await rowOf(booth, 1)).close_requested_at !== null);
-    assert.equal(codeOf(await booth.run(take(life, voucherOf(1, 3n * PRICE), { request: "3" }))), "payment_invalid");
-    await booth.until(async () => (await rowOf(booth, 1)).state === "closed");
-    assert.equal(booth.chain.paid.get(channelOf(1).id), 2n * PRICE);
-    life.kill();
-    assert.deepEqual(await audit(booth.store), []);
-  });
+  test(
+    say(
+      "a payer who wants the deposit back is not served any more, and the channel is closed " +
+        "long before the deposit can be withdrawn",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start();
+      await opened(booth, life, 1);
+      await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
+      booth.chain.send(
+        rawOf({
+          kind: "request_close",
+          channel: channelOf(1).id,
+          validUntilMs: booth.runtime.wallMs() + VALID_MS,
+        }),
+      );
+      await booth.until(async () => (await rowOf(booth, 1)).close_requested_at !== null);
+      assert.equal(
+        codeOf(await booth.run(take(life, voucherOf(1, 3n * PRICE), { request: "3" }))),
+        "payment_invalid",
+      );
+      await booth.until(async () => (await rowOf(booth, 1)).state === "closed");
+      assert.equal(booth.chain.paid.get(channelOf(1).id), 2n * PRICE);
+      life.kill();
+      assert.deepEqual(await audit(booth.store), []);
+    },
+  );
 
   test(say("whoever puts more in takes the wish for the deposit back"), async (t) => {
     const booth = openBooth(await open(t));
     const life = booth.start();
     await opened(booth, life, 1);
-    booth.chain.send(rawOf({ kind: "request_close", channel: channelOf(1).id, validUntilMs: booth.runtime.wallMs() + VALID_MS }));
+    booth.chain.send(
+      rawOf({
+        kind: "request_close",
+        channel: channelOf(1).id,
+        validUntilMs: booth.runtime.wallMs() + VALID_MS,
+      }),
+    );
     await booth.pass(1_100);
     const payload = topUpOf(1, { units: PRICE, validUntilMs: booth.runtime.wallMs() + VALID_MS });
     assert.equal((await booth.run(manage(life, payload))).kind, "managed");
-    assert.equal((await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }))).kind, "bill");
+    assert.equal(
+      (await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }))).kind,
+      "bill",
+    );
     life.kill();
   });
 
-  test(say("a deposit that was withdrawn while nobody watched: what came out is booked, what is lost is told"), async (t) => {
-    const booth = openBooth(await open(t));
-    const first = booth.start({ settleUnits: 2n * PRICE });
-    await opened(booth, first, 1);
-    await booth.run(pay(first, voucherOf(1, 2n * PRICE), { request: "2" }));
-    await booth.pass(5_000);
-    await booth.run(pay(first, voucherOf(1, 3n * PRICE), { request: "3" }));
-    first.kill();
-    const validUntilMs = booth.runtime.wallMs() + 2 * GRACE_MS;
-    booth.chain.send(rawOf({ kind: "request_close", channel: channelOf(1).id, validUntilMs }));
-    await booth.pass(GRACE_MS + 2_000, 1_000);
-    booth.chain.send(rawOf({ kind: "withdraw", channel: channelOf(1).id, validUntilMs }));
-    await booth.pass(2_000);
-    const life = booth.start();
-    await booth.until(async () => (await rowOf(booth, 1)).state === "closed");
-    const row = await rowOf(booth, 1);
-    assert.deepEqual([row.state, row.settled_units, row.spent_units], ["closed", 2n * PRICE, 3n * PRICE]);
-    assert.match(life.log(), /withdrawn before all/);
-    assert.deepEqual(await audit(booth.store), []);
-    life.kill();
-  });
+  test(
+    say(
+      "a deposit that was withdrawn while nobody watched: what came out is booked, what is " +
+        "lost is told",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const first = booth.start({ settleUnits: 2n * PRICE });
+      await opened(booth, first, 1);
+      await booth.run(pay(first, voucherOf(1, 2n * PRICE), { request: "2" }));
+      await booth.pass(5_000);
+      await booth.run(pay(first, voucherOf(1, 3n * PRICE), { request: "3" }));
+      first.kill();
+      const validUntilMs = booth.runtime.wallMs() + 2 * GRACE_MS;
+      booth.chain.send(rawOf({ kind: "request_close", channel: channelOf(1).id, validUntilMs }));
+      await booth.pass(GRACE_MS + 2_000, 1_000);
+      booth.chain.send(rawOf({ kind: "withdraw", channel: channelOf(1).id, validUntilMs }));
+      await booth.pass(2_000);
+      const life = booth.start();
+      await booth.until(async () => (await rowOf(booth, 1)).state === "closed");
+      const row = await rowOf(booth, 1);
+      assert.deepEqual(
+        [row.state, row.settled_units, row.spent_units],
+        ["closed", 2n * PRICE, 3n * PRICE],
+      );
+      assert.match(life.log(), /withdrawn before all/);
+      assert.deepEqual(await audit(booth.store), []);
+      life.kill();
+    },
+  );
 
   test(say("money that somebody else took out for us is booked as well"), async (t) => {
     const booth = openBooth(await open(t));
@@ -365,7 +691,13 @@ eachStore(({ engine, open }) => {
     await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
     const { id } = channelOf(1);
     booth.chain.send(
-      rawOf({ kind: "settle", channel: id, units: String(PRICE), signature: signatureOf(id, PRICE), validUntilMs: booth.runtime.wallMs() + VALID_MS }),
+      rawOf({
+        kind: "settle",
+        channel: id,
+        units: String(PRICE),
+        signature: signatureOf(id, PRICE),
+        validUntilMs: booth.runtime.wallMs() + VALID_MS,
+      }),
     );
     await booth.until(async () => (await rowOf(booth, 1)).settled_units > 0n);
     assert.equal((await rowOf(booth, 1)).settled_units, PRICE);
@@ -373,84 +705,136 @@ eachStore(({ engine, open }) => {
     life.kill();
   });
 
-  test(say("a close waits for calls under way and takes out what they cost; one that would wait too long leaves the channel as it is"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start({ waitMs: 2_000 });
-    await opened(booth, life, 1);
-    const hold = await booth.run(holdOf(life, voucherOf(1, 2n * PRICE), { request: "slow" }));
-    assert.equal(codeOf(await booth.run(manage(life, voucherOf(1, 2n * PRICE, "close")))), "unavailable");
-    assert.equal((await booth.run(pay(life, voucherOf(1, 3n * PRICE), { request: "3" }))).kind, "bill", "it goes on");
-    const closing = manage(life, voucherOf(1, 3n * PRICE, "close"));
-    await booth.pass(200);
-    assert.equal(
-      codeOf(await booth.run(take(life, voucherOf(1, 4n * PRICE), { request: "4" }))),
-      "unavailable",
-      "whoever calls meanwhile opens no other channel",
-    );
-    await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }));
-    assert.equal((await booth.run(closing)).kind, "managed");
-    assert.equal(booth.chain.paid.get(channelOf(1).id), 3n * PRICE);
-    life.kill();
-  });
+  test(
+    say(
+      "a close waits for calls under way and takes out what they cost; one that would wait too " +
+        "long leaves the channel as it is",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start({ waitMs: 2_000 });
+      await opened(booth, life, 1);
+      const hold = await booth.run(holdOf(life, voucherOf(1, 2n * PRICE), { request: "slow" }));
+      assert.equal(
+        codeOf(await booth.run(manage(life, voucherOf(1, 2n * PRICE, "close")))),
+        "unavailable",
+      );
+      assert.equal(
+        (await booth.run(pay(life, voucherOf(1, 3n * PRICE), { request: "3" }))).kind,
+        "bill",
+        "it goes on",
+      );
+      const closing = manage(life, voucherOf(1, 3n * PRICE, "close"));
+      await booth.pass(200);
+      assert.equal(
+        codeOf(await booth.run(take(life, voucherOf(1, 4n * PRICE), { request: "4" }))),
+        "unavailable",
+        "whoever calls meanwhile opens no other channel",
+      );
+      await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }));
+      assert.equal((await booth.run(closing)).kind, "managed");
+      assert.equal(booth.chain.paid.get(channelOf(1).id), 3n * PRICE);
+      life.kill();
+    },
+  );
 
-  test(say("a batch takes a token for each call or none, and one that can never pass is told so"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start({ perSecond: 4 });
-    await opened(booth, life, 1);
-    await booth.pass(5_000);
-    const ahead = voucherOf(1, 9n * PRICE);
-    const large = await booth.run(take(life, ahead, { request: "large", calls: 5 }));
-    assert.equal(codeOf(large), "invalid_request");
-    await booth.run(pay(life, ahead, { request: "two", calls: 2 }));
-    const empty = await booth.run(take(life, ahead, { request: "four", calls: 4 }));
-    assert.equal(codeOf(empty), "rate_limit_exceeded");
-    assert.equal((await booth.run(pay(life, ahead, { request: "two more", calls: 2 }))).kind, "bill", "what was refused took nothing");
-    life.kill();
-  });
+  test(
+    say("a batch takes a token for each call or none, and one that can never pass is told so"),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start({ perSecond: 4 });
+      await opened(booth, life, 1);
+      await booth.pass(5_000);
+      const ahead = voucherOf(1, 9n * PRICE);
+      const large = await booth.run(take(life, ahead, { request: "large", calls: 5 }));
+      assert.equal(codeOf(large), "invalid_request");
+      await booth.run(pay(life, ahead, { request: "two", calls: 2 }));
+      const empty = await booth.run(take(life, ahead, { request: "four", calls: 4 }));
+      assert.equal(codeOf(empty), "rate_limit_exceeded");
+      assert.equal(
+        (await booth.run(pay(life, ahead, { request: "two more", calls: 2 }))).kind,
+        "bill",
+        "what was refused took nothing",
+      );
+      life.kill();
+    },
+  );
 
-  test(say("a channel has a bucket, and memory holds a bounded number of channels but none too few that are in use"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start({ perSecond: 2 });
-    await opened(booth, life, 1);
-    await opened(booth, life, 2);
-    const ahead = voucherOf(1, 6n * PRICE);
-    await booth.run(pay(life, ahead, { request: "b", calls: 1 }));
-    const codes = await booth.run(Promise.all(["c", "d", "e"].map(async (request) => codeOf(await take(life, ahead, { request })))));
-    assert.ok(codes.includes("rate_limit_exceeded"), codes.join());
-    const live = createLiveChannels({ store: booth.store, channels: life.session.channels, maxChannels: 1 });
-    const one = await live.find(channelOf(1).id);
-    assert.ok(one !== null && one !== "full");
-    one.held = 1n;
-    assert.equal(await live.find(channelOf(2).id), "full");
-    one.held = 0n;
-    assert.notEqual(await live.find(channelOf(2).id), "full");
-    assert.equal(live.size, 1);
-    life.kill();
-  });
+  test(
+    say(
+      "a channel has a bucket, and memory holds a bounded number of channels but none too few " +
+        "that are in use",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const life = booth.start({ perSecond: 2 });
+      await opened(booth, life, 1);
+      await opened(booth, life, 2);
+      const ahead = voucherOf(1, 6n * PRICE);
+      await booth.run(pay(life, ahead, { request: "b", calls: 1 }));
+      const codes = await booth.run(
+        Promise.all(
+          ["c", "d", "e"].map(async (request) => codeOf(await take(life, ahead, { request }))),
+        ),
+      );
+      assert.ok(codes.includes("rate_limit_exceeded"), codes.join());
+      const live = createLiveChannels({
+        store: booth.store,
+        channels: life.session.channels,
+        maxChannels: 1,
+      });
+      const one = await live.find(channelOf(1).id);
+      assert.ok(one !== null && one !== "full");
+      one.held = 1n;
+      assert.equal(await live.find(channelOf(2).id), "full");
+      one.held = 0n;
+      assert.notEqual(await live.find(channelOf(2).id), "full");
+      assert.equal(live.size, 1);
+      life.kill();
+    },
+  );
 
-  test(say("channels are sealed anew when the secret changes; one that was sealed with an unknown one stops no other"), async (t) => {
-    const booth = openBooth(await open(t));
-    const first = booth.start();
-    await opened(booth, first, 1);
-    await opened(booth, first, 2);
-    first.kill();
-    const next = "another secret of 32 bytes, for tests";
-    assert.equal(await resealChannels(booth.store, createSealer(next, SECRET)), 2);
-    assert.equal(await resealChannels(booth.store, createSealer(next, SECRET)), 0);
-    await booth.store.db.updateTable("session_channel").set({ vouchers: "v1.0.0", look_at: 0n }).where("id", "=", channelOf(2).id).execute();
-    const life = booth.start({ secret: next, settleMs: 60_000 });
-    assert.equal((await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }))).kind, "bill");
-    await booth.until(() => booth.chain.paid.has(channelOf(1).id) && /cannot be read/.test(life.log()));
-    assert.equal(booth.chain.paid.get(channelOf(1).id), 2n * PRICE);
-    life.kill();
-  });
+  test(
+    say(
+      "channels are sealed anew when the secret changes; one that was sealed with an unknown " +
+        "one stops no other",
+    ),
+    async (t) => {
+      const booth = openBooth(await open(t));
+      const first = booth.start();
+      await opened(booth, first, 1);
+      await opened(booth, first, 2);
+      first.kill();
+      const next = "another secret of 32 bytes, for tests";
+      assert.equal(await resealChannels(booth.store, createSealer(next, SECRET)), 2);
+      assert.equal(await resealChannels(booth.store, createSealer(next, SECRET)), 0);
+      await booth.store.db
+        .updateTable("session_channel")
+        .set({ vouchers: "v1.0.0", look_at: 0n })
+        .where("id", "=", channelOf(2).id)
+        .execute();
+      const life = booth.start({ secret: next, settleMs: 60_000 });
+      assert.equal(
+        (await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }))).kind,
+        "bill",
+      );
+      await booth.until(
+        () => booth.chain.paid.has(channelOf(1).id) && /cannot be read/.test(life.log()),
+      );
+      assert.equal(booth.chain.paid.get(channelOf(1).id), 2n * PRICE);
+      life.kill();
+    },
+  );
 
   test(say("answers are forgotten after an hour"), async (t) => {
     const booth = openBooth(await open(t));
     const life = booth.start();
     await opened(booth, life, 1);
     await booth.pass(3_600_000, 5_000);
-    await booth.until(async () => (await booth.store.db.selectFrom("session_call").select("position").execute()).length === 0);
+    await booth.until(
+      async () =>
+        (await booth.store.db.selectFrom("session_call").select("position").execute()).length === 0,
+    );
     life.kill();
   });
 });

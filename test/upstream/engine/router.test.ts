@@ -1,4 +1,5 @@
-// What the router tells of a call that its caller leaves, at every point of its way: whether anything was sent, and whether a provider had timed out.
+// What the router tells of a call that its caller leaves, at every point of its way: whether
+// anything was sent, and whether a provider had timed out.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Abandoned } from "../../../src/core/billing/charging.ts";
@@ -24,7 +25,8 @@ interface Bench {
   readonly at: readonly AtProvider[];
 }
 
-const SIGNED = "0x02f86a01808085028fa6ae0082520894000000000000000000000000000000000000000080c080a0aa01a0bb";
+const SIGNED =
+  "0x02f86a01808085028fa6ae0082520894000000000000000000000000000000000000000080c080a0aa01a0bb";
 
 /** A call of a method, under way at the first of two providers. */
 function bench(name: string): Bench {
@@ -42,10 +44,28 @@ function bench(name: string): Bench {
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })];
   const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.6 });
-  const router = createRouter({ runtime, timerWheel: createTimerWheel(runtime), upstreams: { http: upstream }, limits });
+  const router = createRouter({
+    runtime,
+    timerWheel: createTimerWheel(runtime),
+    upstreams: { http: upstream },
+    limits,
+  });
   const sent = writeRequest(name, Buffer.from(`["${SIGNED}"]`));
-  const call = { methodName: name, method: methodOf(name), block: { kind: "none" } as const, ...sent };
-  const way = { strategy: "priority", pin: null, transport: "http", avoid: null, caller: { key: "test" }, deadlineMs: 1_000, mayStream: true } as const;
+  const call = {
+    methodName: name,
+    method: methodOf(name),
+    block: { kind: "none" } as const,
+    ...sent,
+  };
+  const way = {
+    strategy: "priority",
+    pin: null,
+    transport: "http",
+    avoid: null,
+    caller: { key: "test" },
+    deadlineMs: 1_000,
+    mayStream: true,
+  } as const;
   return { runtime, at, route: router.route({ call, tracker, ...way }, () => {}) };
 }
 
@@ -110,7 +130,10 @@ test("a transaction that is being looked up has been sent", () => {
   const first = atProvider(it, 0);
   first.sent = true;
   const raw = '{"code":-32000,"message":"nonce too low"}';
-  first.listener.failed({ ...plainFailure("error", "nonce too low"), code: -32_000, httpStatus: 200 }, Buffer.from(raw));
+  first.listener.failed(
+    { ...plainFailure("error", "nonce too low"), code: -32_000, httpStatus: 200 },
+    Buffer.from(raw),
+  );
   assert.equal(it.at.length, 2, "the transaction is looked up");
   assert.deepEqual(it.route.cancel(), { sent: true, countedAsTimeout: false });
 });

@@ -1,10 +1,17 @@
-// Filters in single cases, in simulated time and over a stream that the test holds in its hand: ids, owners, bounds, and why each of them ends.
+// Filters in single cases, in simulated time and over a stream that the test holds in its hand:
+// ids, owners, bounds, and why each of them ends.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { fault } from "../../../src/core/faults/rpc-fault.ts";
 import { readCriteria, readSubscription } from "../../../src/core/stream/subscription.ts";
-import { createFilters, type FilterEnd, type FilterRequest, type Filters, type OpenedFilter } from "../../../src/upstream/filter/filters.ts";
+import {
+  createFilters,
+  type FilterEnd,
+  type FilterRequest,
+  type Filters,
+  type OpenedFilter,
+} from "../../../src/upstream/filter/filters.ts";
 import { createTracker } from "../../../src/upstream/health/tracker.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
 import { createTimerWheel, type TimerWheel } from "../../../src/upstream/timer-wheel.ts";
@@ -25,18 +32,35 @@ interface Scene {
   readonly ended: () => Partial<Record<FilterEnd, number>>;
 }
 
-function scene(bounds: { readonly maxFilters?: number; readonly maxCallerFilters?: number; readonly maxFilterBytes?: number } = {}): Scene {
+function scene(
+  bounds: {
+    readonly maxFilters?: number;
+    readonly maxCallerFilters?: number;
+    readonly maxFilterBytes?: number;
+  } = {},
+): Scene {
   const runtime = simulatedWorld(3);
   const timerWheel = createTimerWheel(runtime);
   const subscribers = new Set<Subscriber>();
-  const limits = { maxFilters: 1_000, maxCallerFilters: 100, maxFilterBytes: 100_000_000, ...bounds };
+  const limits = {
+    maxFilters: 1_000,
+    maxCallerFilters: 100,
+    maxFilterBytes: 100_000_000,
+    ...bounds,
+  };
   const subscriptions = {
     open(_: unknown, subscriber: Subscriber) {
       subscribers.add(subscriber);
       return () => void subscribers.delete(subscriber);
     },
   };
-  const filters = createFilters({ runtime, timerWheel, subscriptions, limits: () => limits, secret: randomBytes });
+  const filters = createFilters({
+    runtime,
+    timerWheel,
+    subscriptions,
+    limits: () => limits,
+    secret: randomBytes,
+  });
   const tracker = createTracker(fakeSet([fakeProvider(0)]), runtime, SELECTION);
   const criteria = readCriteria([{}]);
   assert.ok(criteria.kind === "criteria");
@@ -75,29 +99,39 @@ function scene(bounds: { readonly maxFilters?: number; readonly maxCallerFilters
       const raws = results.map((it) => Buffer.from(it));
       for (const it of [...subscribers]) it.events(raws);
     },
-    ended: () => Object.fromEntries(Object.entries(filters.counts()[0]?.ended ?? {}).filter(([, n]) => n > 0)),
+    ended: () =>
+      Object.fromEntries(Object.entries(filters.counts()[0]?.ended ?? {}).filter(([, n]) => n > 0)),
   };
 }
 
 /** Takes what is unread, as written or not. */
-function poll({ filters }: Scene, id: string, written = true, owner = "me"): readonly unknown[] | null {
+function poll(
+  { filters }: Scene,
+  id: string,
+  written = true,
+  owner = "me",
+): readonly unknown[] | null {
   const polled = filters.poll(owner, id);
   polled?.settle(written);
   return polled === null ? null : JSON.parse(polled.json.toString());
 }
 
-test("ids are quantities of one length with at least 128 bits by chance, and open nothing for another owner", () => {
-  const at = scene();
-  const ids = Array.from({ length: 50 }, () => at.open().id);
-  for (const id of ids) assert.match(id, /^0x[1-9a-f][0-9a-f]{33}$/);
-  assert.equal(new Set(ids).size, 50);
-  const [id = ""] = ids;
-  at.tell("1");
-  assert.equal(poll(at, id, true, "another"), null);
-  assert.equal(at.filters.place("another", id), null);
-  assert.equal(at.filters.uninstall("another", id), false);
-  assert.deepEqual(poll(at, id), [1]);
-});
+test(
+  "ids are quantities of one length with at least 128 bits by chance, and open nothing for " +
+    "another owner",
+  () => {
+    const at = scene();
+    const ids = Array.from({ length: 50 }, () => at.open().id);
+    for (const id of ids) assert.match(id, /^0x[1-9a-f][0-9a-f]{33}$/);
+    assert.equal(new Set(ids).size, 50);
+    const [id = ""] = ids;
+    at.tell("1");
+    assert.equal(poll(at, id, true, "another"), null);
+    assert.equal(at.filters.place("another", id), null);
+    assert.equal(at.filters.uninstall("another", id), false);
+    assert.deepEqual(poll(at, id), [1]);
+  },
+);
 
 test("a filter ends five minutes after its last poll, and leaves nothing behind", () => {
   const at = scene();
@@ -107,7 +141,11 @@ test("a filter ends five minutes after its last poll, and leaves nothing behind"
     assert.deepEqual(poll(at, id), [], "each poll gives it five more minutes");
   }
   at.runtime.advance(299_000);
-  assert.deepEqual(at.filters.place("me", id)?.query, "[{}]", "asking for its logs keeps it as well");
+  assert.deepEqual(
+    at.filters.place("me", id)?.query,
+    "[{}]",
+    "asking for its logs keeps it as well",
+  );
   at.runtime.advance(299_000);
   assert.equal(at.subscribers.size, 1);
   at.runtime.advance(1_100);
@@ -133,14 +171,21 @@ test("what was not written comes again, before what came since; what was written
 
 test("too much unread ends a filter instead of dropping some of it", () => {
   const at = scene();
-  const [full, long, polled] = [at.open(), at.open({ subscription: at.request().subscription }), at.open()];
+  const [full, long, polled] = [
+    at.open(),
+    at.open({ subscription: at.request().subscription }),
+    at.open(),
+  ];
   for (let n = 0; n < 10_000; n++) {
     at.tell(String(n));
     if (n % 100 === 0) poll(at, polled.id);
   }
   assert.equal(at.subscribers.size, 3);
   at.tell("10000");
-  assert.deepEqual([poll(at, full.id), poll(at, long.id), poll(at, polled.id)?.length], [null, null, 100]);
+  assert.deepEqual(
+    [poll(at, full.id), poll(at, long.id), poll(at, polled.id)?.length],
+    [null, null, 100],
+  );
   assert.deepEqual(at.ended(), { unread: 2 });
   const bytes = at.open();
   at.tell(...Array.from({ length: 5 }, () => `"${"x".repeat(1_000_000)}"`));
@@ -154,7 +199,10 @@ test("when all filters hold too much, the one with the most ends and others keep
   at.tell(`"${"x".repeat(6_000)}"`);
   const modest = at.open();
   at.tell(`"${"y".repeat(3_000)}"`);
-  assert.deepEqual([poll(at, greedy.id), poll(at, modest.id)?.length, at.ended()], [null, 1, { memory: 1 }]);
+  assert.deepEqual(
+    [poll(at, greedy.id), poll(at, modest.id)?.length, at.ended()],
+    [null, 1, { memory: 1 }],
+  );
   assert.equal(at.filters.unreadBytes, 0);
 });
 
@@ -163,7 +211,8 @@ test("bounded for each caller and in sum; what ends makes room", () => {
   const refusal = (overrides: Partial<FilterRequest> = {}): string => {
     let code = "";
     at.filters.open(at.request(overrides), (opened) => {
-      if (opened.kind === "refused" && opened.outcome.kind === "fault") code = opened.outcome.fault.code;
+      if (opened.kind === "refused" && opened.outcome.kind === "fault")
+        code = opened.outcome.fault.code;
     });
     return code;
   };
@@ -180,7 +229,10 @@ test("block filters tell hashes, of which each head is read once for all of them
   const at = scene();
   const heads = readSubscription(["newHeads"]);
   assert.ok(heads.kind !== "invalid");
-  const [one, two] = [at.open({ kind: "blocks", subscription: heads, query: null }), at.open({ kind: "blocks", subscription: heads, query: null })];
+  const [one, two] = [
+    at.open({ kind: "blocks", subscription: heads, query: null }),
+    at.open({ kind: "blocks", subscription: heads, query: null }),
+  ];
   const chain = fakeChain(seededRandom(1));
   const blocks = [chain.mine(), chain.mine()];
   at.tell(...blocks.map((it) => blockText(it)));
@@ -192,31 +244,39 @@ test("block filters tell hashes, of which each head is read once for all of them
   assert.equal(at.filters.place("me", one.id), null, "a filter of blocks has no logs");
 });
 
-test("a stream that cannot go on, a caller who leaves before the answer, and whoever watches it end a filter, each once", () => {
-  const at = scene();
-  const heard: string[] = [];
-  const [lost, taken] = [at.open(), at.open()];
-  for (const [name, it] of [
-    ["lost", lost],
-    ["taken", taken],
-  ] as const)
-    it.whenEnded(() => heard.push(name));
-  [...at.subscribers][0]?.ended("why");
-  taken.end("owner");
-  taken.end("owner");
-  let opened = false;
-  const cancel = at.filters.open(at.request(), () => {
-    opened = true;
-  });
-  const [waiting] = at.subscribers;
-  cancel();
-  waiting?.started(null);
-  assert.deepEqual([heard, opened, at.subscribers.size, at.ended()], [["lost", "taken"], false, 0, { lost: 1, owner: 1, unclaimed: 1 }]);
-  let outcome = "";
-  at.filters.open(at.request(), (answer) => {
-    outcome = answer.kind;
-  });
-  for (const it of at.subscribers) it.refused({ kind: "fault", fault: fault("unavailable", "nobody") }, null);
-  assert.equal(outcome, "refused");
-  assert.deepEqual(at.filters.counts()[0]?.open, { logs: 0, blocks: 0, pending: 0 });
-});
+test(
+  "a stream that cannot go on, a caller who leaves before the answer, and whoever watches it " +
+    "end a filter, each once",
+  () => {
+    const at = scene();
+    const heard: string[] = [];
+    const [lost, taken] = [at.open(), at.open()];
+    for (const [name, it] of [
+      ["lost", lost],
+      ["taken", taken],
+    ] as const)
+      it.whenEnded(() => heard.push(name));
+    [...at.subscribers][0]?.ended("why");
+    taken.end("owner");
+    taken.end("owner");
+    let opened = false;
+    const cancel = at.filters.open(at.request(), () => {
+      opened = true;
+    });
+    const [waiting] = at.subscribers;
+    cancel();
+    waiting?.started(null);
+    assert.deepEqual(
+      [heard, opened, at.subscribers.size, at.ended()],
+      [["lost", "taken"], false, 0, { lost: 1, owner: 1, unclaimed: 1 }],
+    );
+    let outcome = "";
+    at.filters.open(at.request(), (answer) => {
+      outcome = answer.kind;
+    });
+    for (const it of at.subscribers)
+      it.refused({ kind: "fault", fault: fault("unavailable", "nobody") }, null);
+    assert.equal(outcome, "refused");
+    assert.deepEqual(at.filters.counts()[0]?.open, { logs: 0, blocks: 0, pending: 0 });
+  },
+);

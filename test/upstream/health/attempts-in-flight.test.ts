@@ -1,4 +1,5 @@
-// The list of attempts that are out: like an insertion-ordered set under any order of adding and removing, and no link outlives a removal.
+// The list of attempts that are out: like an insertion-ordered set under any order of adding and
+// removing, and no link outlives a removal.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

@@ -1,4 +1,5 @@
-// Listening to heads: a socket is renewed when it is silent while others go on, and left alone when the chain itself is silent.
+// Listening to heads: a socket is renewed when it is silent while others go on, and left alone when
+// the chain itself is silent.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
@@ -14,7 +15,11 @@ const TIMEOUT_MS = 10_000;
 function bench() {
   const runtime = simulatedWorld(1);
   const providers = [fakeProvider(0), fakeProvider(1)] as const;
-  const tracker = createTracker(fakeSet(providers, { newHeadsTimeoutMs: TIMEOUT_MS }), runtime, SELECTION);
+  const tracker = createTracker(
+    fakeSet(providers, { newHeadsTimeoutMs: TIMEOUT_MS }),
+    runtime,
+    SELECTION,
+  );
   const watchers: SubscriptionListener[] = [];
   const renewed: string[] = [];
   let refusal: Failure["kind"] | null = null;
@@ -37,26 +42,39 @@ function bench() {
   };
   const push = (index: number, number: number): void => {
     const hash = `0x${number.toString(16).padStart(64, "0")}`;
-    watchers[index]?.event(Buffer.from(JSON.stringify({ number: `0x${number.toString(16)}`, hash, parentHash: hash })));
+    watchers[index]?.event(
+      Buffer.from(JSON.stringify({ number: `0x${number.toString(16)}`, hash, parentHash: hash })),
+    );
   };
-  const begin = (): void => createHeadWatch({ runtime, timerWheel: createTimerWheel(runtime), sockets }).watch([tracker]);
+  const begin = (): void =>
+    createHeadWatch({ runtime, timerWheel: createTimerWheel(runtime), sockets }).watch([tracker]);
   const refuse = (kind: Failure["kind"]): void => {
     refusal = kind;
   };
   return { runtime, tracker, providers, watchers, renewed, push, begin, refuse };
 }
 
-test("a chain without new blocks renews no socket, also when its height was polled before anything was pushed", () => {
-  const { runtime, tracker, providers, renewed, begin } = bench();
-  const poll = (): void => tracker.recordProbe({ provider: providers[0], transport: "http", latencyMs: 1, result: { kind: "ok", chainId: 1, height: 100 } });
-  poll();
-  begin();
-  for (let n = 0; n < 10; n++) {
-    runtime.advance(TIMEOUT_MS / 2);
+test(
+  "a chain without new blocks renews no socket, also when its height was polled before " +
+    "anything was pushed",
+  () => {
+    const { runtime, tracker, providers, renewed, begin } = bench();
+    const poll = (): void =>
+      tracker.recordProbe({
+        provider: providers[0],
+        transport: "http",
+        latencyMs: 1,
+        result: { kind: "ok", chainId: 1, height: 100 },
+      });
     poll();
-  }
-  assert.deepEqual(renewed, []);
-});
+    begin();
+    for (let n = 0; n < 10; n++) {
+      runtime.advance(TIMEOUT_MS / 2);
+      poll();
+    }
+    assert.deepEqual(renewed, []);
+  },
+);
 
 test("a socket that stays silent while another provider goes on is renewed", () => {
   const { runtime, renewed, push, begin } = bench();

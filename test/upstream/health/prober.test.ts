@@ -1,4 +1,5 @@
-// When providers are probed, in simulated time: at their interval, less often while they fail, every second while nobody is usable.
+// When providers are probed, in simulated time: at their interval, less often while they fail,
+// every second while nobody is usable.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Provider } from "../../../src/core/provider/profile.ts";
@@ -22,7 +23,9 @@ interface Bench {
   readonly asked: Map<string, number[]>;
 }
 
-/** Two providers over HTTP that answer probes after 10 ms while they are well, probed from now on. */
+/**
+ * Two providers over HTTP that answer probes after 10 ms while they are well, probed from now on.
+ */
 function bench(): Bench {
   const runtime = simulatedWorld(3);
   const providers = [fakeProvider(0, { wsUrl: null }), fakeProvider(1, { wsUrl: null })] as const;
@@ -37,8 +40,11 @@ function bench(): Bench {
       runtime.after(10, () => {
         const mood = moods.get(id) ?? "well";
         if (cancelled || mood === "hanging") return;
-        const answer = Buffer.from(isChainId ? (mood === "elsewhere" ? '"0x2"' : '"0x1"') : '"0x64"');
-        if (mood !== "refusing") listener.result(answer, { start: 0, end: answer.length, idAt: null });
+        const answer = Buffer.from(
+          isChainId ? (mood === "elsewhere" ? '"0x2"' : '"0x1"') : '"0x64"',
+        );
+        if (mood !== "refusing")
+          listener.result(answer, { start: 0, end: answer.length, idAt: null });
         else listener.failed({ ...plainFailure("body", "no"), httpStatus: 401, code: null }, null);
       });
       const cancel = (): void => {
@@ -47,14 +53,24 @@ function bench(): Bench {
       return { sent: true, cancel };
     },
   };
-  createProber({ runtime, timerWheel: createTimerWheel(runtime), upstreams: { http: upstream } }).watch([tracker]);
+  createProber({
+    runtime,
+    timerWheel: createTimerWheel(runtime),
+    upstreams: { http: upstream },
+  }).watch([tracker]);
   return { runtime, tracker, providers, moods, asked };
 }
 
 function open({ tracker }: Bench, provider: Provider): void {
   for (let n = 0; n < 3; n++) {
     const failed = verdict({ kind: "failure", cause: "network" });
-    tracker.record(methodOf("eth_getBalance"), { provider, transport: "http", latencyMs: 5, verdict: failed, code: null });
+    tracker.record(methodOf("eth_getBalance"), {
+      provider,
+      transport: "http",
+      latencyMs: 5,
+      verdict: failed,
+      code: null,
+    });
   }
   assert.equal(tracker.health(provider, "http").breaker, "open");
 }
@@ -72,28 +88,32 @@ test("a good probe ends the wait of an open circuit", () => {
   assert.equal(it.tracker.health(first, "http").breaker, "half_open");
 });
 
-test("while nobody is usable each provider is probed every second, and the first to come back is usable within a second", () => {
-  const it = bench();
-  it.runtime.advance(3_000);
-  for (const { id } of it.providers) it.moods.set(id, "hanging");
-  for (const provider of it.providers) open(it, provider);
-  assert.equal(it.tracker.isUsable(), false);
-  const beganAtMs = it.runtime.now();
-  it.runtime.advance(20_000);
-  for (const { id } of it.providers) {
-    const times = (it.asked.get(id) ?? []).filter((at) => at >= beganAtMs);
-    assert.equal(times[0], beganAtMs, "the first probe of the outage does not wait");
-    assert.ok(times.length >= 19, `${times.length} probes in twenty seconds`);
-    assert.ok(
-      gapsOf(times).every((gap) => gap >= 1_000 && gap <= 1_030),
-      String(gapsOf(times)),
-    );
-  }
-  it.moods.set("p1", "well");
-  it.runtime.advance(1_060);
-  assert.equal(it.tracker.isUsable(), true);
-  assert.equal(it.tracker.health(it.providers[1], "http").breaker, "half_open");
-});
+test(
+  "while nobody is usable each provider is probed every second, and the first to come back is " +
+    "usable within a second",
+  () => {
+    const it = bench();
+    it.runtime.advance(3_000);
+    for (const { id } of it.providers) it.moods.set(id, "hanging");
+    for (const provider of it.providers) open(it, provider);
+    assert.equal(it.tracker.isUsable(), false);
+    const beganAtMs = it.runtime.now();
+    it.runtime.advance(20_000);
+    for (const { id } of it.providers) {
+      const times = (it.asked.get(id) ?? []).filter((at) => at >= beganAtMs);
+      assert.equal(times[0], beganAtMs, "the first probe of the outage does not wait");
+      assert.ok(times.length >= 19, `${times.length} probes in twenty seconds`);
+      assert.ok(
+        gapsOf(times).every((gap) => gap >= 1_000 && gap <= 1_030),
+        String(gapsOf(times)),
+      );
+    }
+    it.moods.set("p1", "well");
+    it.runtime.advance(1_060);
+    assert.equal(it.tracker.isUsable(), true);
+    assert.equal(it.tracker.health(it.providers[1], "http").breaker, "half_open");
+  },
+);
 
 test("a provider that refuses us is left alone for two minutes, also in an outage", () => {
   const it = bench();
@@ -122,53 +142,78 @@ test("once somebody is usable again, probes go back to their interval", () => {
   assert.ok(more >= 2 && more <= 5, `${more} probes in forty seconds`);
 });
 
-test("providers that turn out to be on another chain are each probed once a second, however often that happens", () => {
-  const it = bench();
-  it.runtime.advance(3_000);
-  for (let n = 0; n < 5; n++) {
-    for (const { id } of it.providers) it.moods.set(id, "elsewhere");
-    it.runtime.advance(40_000);
-    assert.equal(it.tracker.isUsable(), false);
-    if (n < 4) for (const { id } of it.providers) it.moods.set(id, "well");
-    if (n < 4) it.runtime.advance(40_000);
-  }
-  for (const [id, times] of it.asked) {
-    const recent = times.filter((at) => at > it.runtime.now() - 10_000);
-    assert.ok(recent.length <= 11, `${id} was asked ${recent.length} times in ten seconds`);
-    assert.ok(recent.length >= 9, `${id} was asked ${recent.length} times in ten seconds`);
-  }
-});
+test(
+  "providers that turn out to be on another chain are each probed once a second, however often " +
+    "that happens",
+  () => {
+    const it = bench();
+    it.runtime.advance(3_000);
+    for (let n = 0; n < 5; n++) {
+      for (const { id } of it.providers) it.moods.set(id, "elsewhere");
+      it.runtime.advance(40_000);
+      assert.equal(it.tracker.isUsable(), false);
+      if (n < 4) for (const { id } of it.providers) it.moods.set(id, "well");
+      if (n < 4) it.runtime.advance(40_000);
+    }
+    for (const [id, times] of it.asked) {
+      const recent = times.filter((at) => at > it.runtime.now() - 10_000);
+      assert.ok(recent.length <= 11, `${id} was asked ${recent.length} times in ten seconds`);
+      assert.ok(recent.length >= 9, `${id} was asked ${recent.length} times in ten seconds`);
+    }
+  },
+);
 
-test("a provider that is silent on a socket that takes no more requests is asked whether it is there without harm", () => {
-  const runtime = simulatedWorld(5);
-  const provider = fakeProvider(0, { url: null });
-  const tracker = createTracker(fakeSet([provider]), runtime, SELECTION);
-  let refused = 0;
-  const full: Pick<Upstream, "send"> = {
-    send(_, listener) {
-      refused++;
-      listener.failed({ ...plainFailure("unsent", "too many requests wait on this socket"), crowded: true }, null);
-      return { sent: false, cancel() {} };
-    },
-  };
-  const prober = createProber({ runtime, timerWheel: createTimerWheel(runtime), upstreams: { ws: full } });
-  prober.watch([tracker]);
-  runtime.advance(500);
-  const probes = refused;
-  const about = { provider, transport: "ws" as const, method: methodOf("eth_getBalance"), caller: { key: "c" }, startedAtMs: runtime.now() };
-  tracker.begin({
-    ...about,
-    sent: true,
-    queued: false,
-    sentAtMs: runtime.now(),
-    connectingAtMs: null,
-    counted: false,
-    before: null,
-    after: null,
-    leave: () => {},
-  });
-  runtime.advance(1_400);
-  assert.ok(refused > probes, "it was asked");
-  assert.equal(tracker.health(provider, "ws").breaker, "closed", "what was not sent says nothing");
-  prober.close();
-});
+test(
+  "a provider that is silent on a socket that takes no more requests is asked whether it is " +
+    "there without harm",
+  () => {
+    const runtime = simulatedWorld(5);
+    const provider = fakeProvider(0, { url: null });
+    const tracker = createTracker(fakeSet([provider]), runtime, SELECTION);
+    let refused = 0;
+    const full: Pick<Upstream, "send"> = {
+      send(_, listener) {
+        refused++;
+        listener.failed(
+          { ...plainFailure("unsent", "too many requests wait on this socket"), crowded: true },
+          null,
+        );
+        return { sent: false, cancel() {} };
+      },
+    };
+    const prober = createProber({
+      runtime,
+      timerWheel: createTimerWheel(runtime),
+      upstreams: { ws: full },
+    });
+    prober.watch([tracker]);
+    runtime.advance(500);
+    const probes = refused;
+    const about = {
+      provider,
+      transport: "ws" as const,
+      method: methodOf("eth_getBalance"),
+      caller: { key: "c" },
+      startedAtMs: runtime.now(),
+    };
+    tracker.begin({
+      ...about,
+      sent: true,
+      queued: false,
+      sentAtMs: runtime.now(),
+      connectingAtMs: null,
+      counted: false,
+      before: null,
+      after: null,
+      leave: () => {},
+    });
+    runtime.advance(1_400);
+    assert.ok(refused > probes, "it was asked");
+    assert.equal(
+      tracker.health(provider, "ws").breaker,
+      "closed",
+      "what was not sent says nothing",
+    );
+    prober.close();
+  },
+);

@@ -1,4 +1,5 @@
-// The routing state of a set: what attempts and probes do to it, what plans and reports say of it, what survives a reload.
+// The routing state of a set: what attempts and probes do to it, what plans and reports say of it,
+// what survives a reload.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Effect, Verdict } from "../../../src/core/provider/attempt.ts";
@@ -20,30 +21,55 @@ interface Bench {
   readonly providers: readonly [Provider, Provider, Provider];
   readonly plan: (
     method?: string,
-    ask?: { readonly block?: BlockRef; readonly strategy?: Strategy; readonly transport?: Transport; readonly pin?: Provider },
+    ask?: {
+      readonly block?: BlockRef;
+      readonly strategy?: Strategy;
+      readonly transport?: Transport;
+      readonly pin?: Provider;
+    },
   ) => string[];
   readonly reasons: (method?: string, block?: BlockRef) => Record<string, string>;
   readonly hear: (
     provider: Provider,
     outcome: Effect | Verdict | null,
-    about?: { readonly method?: string; readonly block?: BlockRef; readonly latencyMs?: number; readonly transport?: Transport },
+    about?: {
+      readonly method?: string;
+      readonly block?: BlockRef;
+      readonly latencyMs?: number;
+      readonly transport?: Transport;
+    },
   ) => void;
   readonly probe: (
     provider: Provider,
     height: number,
-    about?: { readonly chainId?: number; readonly transport?: Transport; readonly latencyMs?: number },
+    about?: {
+      readonly chainId?: number;
+      readonly transport?: Transport;
+      readonly latencyMs?: number;
+    },
   ) => void;
 }
 
 /** Three providers of falling priority, so that plans are exact. */
-function bench(overrides: { readonly providers?: Partial<Provider>; readonly settings?: Partial<SelectionSettings> } = {}): Bench {
+function bench(
+  overrides: {
+    readonly providers?: Partial<Provider>;
+    readonly settings?: Partial<SelectionSettings>;
+  } = {},
+): Bench {
   const runtime = simulatedWorld(1);
-  const make = (index: number): Provider => fakeProvider(index, { priority: index, ...overrides.providers });
+  const make = (index: number): Provider =>
+    fakeProvider(index, { priority: index, ...overrides.providers });
   const providers = [make(0), make(1), make(2)] as const;
   const set = fakeSet(providers);
   const tracker = createTracker(set, runtime, { ...SELECTION, ...overrides.settings });
-  const planned: Bench["plan"] = (method = "eth_getBalance", { block, strategy = "priority", transport = "http", pin } = {}) =>
-    tracker.plan(fakeCall(method, block), { strategy, transport, pin: pin ?? null }).candidates.map((it) => it.provider.id);
+  const planned: Bench["plan"] = (
+    method = "eth_getBalance",
+    { block, strategy = "priority", transport = "http", pin } = {},
+  ) =>
+    tracker
+      .plan(fakeCall(method, block), { strategy, transport, pin: pin ?? null })
+      .candidates.map((it) => it.provider.id);
   return {
     runtime,
     set,
@@ -52,14 +78,30 @@ function bench(overrides: { readonly providers?: Partial<Provider>; readonly set
     plan: planned,
     reasons: (method = "eth_getBalance", block) =>
       Object.fromEntries(
-        tracker.plan(fakeCall(method, block), { strategy: "priority", transport: "http", pin: null }).excluded.map((it) => [it.provider.id, it.reason]),
+        tracker
+          .plan(fakeCall(method, block), { strategy: "priority", transport: "http", pin: null })
+          .excluded.map((it) => [it.provider.id, it.reason]),
       ),
-    hear(provider, outcome, { method = "eth_getBalance", block, latencyMs = 10, transport = "http" } = {}) {
+    hear(
+      provider,
+      outcome,
+      { method = "eth_getBalance", block, latencyMs = 10, transport = "http" } = {},
+    ) {
       const heard = outcome === null || "step" in outcome ? outcome : verdict(outcome);
-      tracker.record(methodOf(method), { provider, transport, latencyMs, verdict: heard, code: null }, block, method);
+      tracker.record(
+        methodOf(method),
+        { provider, transport, latencyMs, verdict: heard, code: null },
+        block,
+        method,
+      );
     },
     probe(provider, height, { chainId = 1, transport = "http", latencyMs = 5 } = {}) {
-      tracker.recordProbe({ provider, transport, latencyMs, result: { kind: "ok", chainId, height } });
+      tracker.recordProbe({
+        provider,
+        transport,
+        latencyMs,
+        result: { kind: "ok", chainId, height },
+      });
     },
   };
 }
@@ -95,42 +137,57 @@ test("a fresh set plans every provider and knows nothing, which reads as null an
   assert.deepEqual(tracker.methods(providers[0], "http"), []);
 });
 
-test("an open circuit leaves the plan, refuses leave, and comes back half-open behind the healthy ones", () => {
-  const it = bench();
-  openCircuit(it, it.providers[0]);
-  assert.deepEqual(it.plan(), ["p1", "p2"]);
-  assert.deepEqual(it.reasons(), { p0: "circuit_open" });
-  assert.equal(it.tracker.admit(it.providers[0], "http"), false);
-  const { retryAfterMs } = it.tracker.health(it.providers[0], "http");
-  assert.ok(retryAfterMs !== null && retryAfterMs >= 28_500 && retryAfterMs <= 31_500);
-  it.runtime.advance(retryAfterMs);
-  assert.deepEqual(it.plan(), ["p1", "p2", "p0"]);
-  assert.equal(it.tracker.health(it.providers[0], "http").breaker, "half_open");
-});
+test(
+  "an open circuit leaves the plan, refuses leave, and comes back half-open behind the healthy " +
+    "ones",
+  () => {
+    const it = bench();
+    openCircuit(it, it.providers[0]);
+    assert.deepEqual(it.plan(), ["p1", "p2"]);
+    assert.deepEqual(it.reasons(), { p0: "circuit_open" });
+    assert.equal(it.tracker.admit(it.providers[0], "http"), false);
+    const { retryAfterMs } = it.tracker.health(it.providers[0], "http");
+    assert.ok(retryAfterMs !== null && retryAfterMs >= 28_500 && retryAfterMs <= 31_500);
+    it.runtime.advance(retryAfterMs);
+    assert.deepEqual(it.plan(), ["p1", "p2", "p0"]);
+    assert.equal(it.tracker.health(it.providers[0], "http").breaker, "half_open");
+  },
+);
 
-test("a half-open circuit gives leave once at a time, takes it back on any outcome, and closes after two successes", () => {
-  const it = bench();
-  const [first] = it.providers;
-  openCircuit(it, first);
-  it.runtime.advance(31_500);
-  const outcomes: readonly (Effect | null)[] = [
-    { kind: "ignored" },
-    { kind: "cooldown", ms: 0 },
-    { kind: "learn", what: "method" },
-    { kind: "lag" },
-    null,
-    { kind: "ignored" },
-    null,
-  ];
-  for (const outcome of outcomes) {
-    assert.equal(it.tracker.health(first, "http").breaker, "half_open");
-    assert.equal(it.tracker.admit(first, "http"), true);
-    assert.equal(it.tracker.admit(first, "http"), false);
-    assert.equal(it.tracker.plan(fakeCall("eth_call"), { strategy: "priority", transport: "http", pin: first }).excluded[0]?.reason, "trial_in_flight");
-    it.hear(first, outcome);
-  }
-  assert.equal(it.tracker.health(first, "http").breaker, "closed");
-});
+test(
+  "a half-open circuit gives leave once at a time, takes it back on any outcome, and closes " +
+    "after two successes",
+  () => {
+    const it = bench();
+    const [first] = it.providers;
+    openCircuit(it, first);
+    it.runtime.advance(31_500);
+    const outcomes: readonly (Effect | null)[] = [
+      { kind: "ignored" },
+      { kind: "cooldown", ms: 0 },
+      { kind: "learn", what: "method" },
+      { kind: "lag" },
+      null,
+      { kind: "ignored" },
+      null,
+    ];
+    for (const outcome of outcomes) {
+      assert.equal(it.tracker.health(first, "http").breaker, "half_open");
+      assert.equal(it.tracker.admit(first, "http"), true);
+      assert.equal(it.tracker.admit(first, "http"), false);
+      assert.equal(
+        it.tracker.plan(fakeCall("eth_call"), {
+          strategy: "priority",
+          transport: "http",
+          pin: first,
+        }).excluded[0]?.reason,
+        "trial_in_flight",
+      );
+      it.hear(first, outcome);
+    }
+    assert.equal(it.tracker.health(first, "http").breaker, "closed");
+  },
+);
 
 test("circuits, limits and readings are kept per transport", () => {
   const it = bench();
@@ -143,32 +200,52 @@ test("circuits, limits and readings are kept per transport", () => {
 
 test("a rate limit demotes a provider for its time, excludes nobody and moves no circuit", () => {
   const it = bench();
-  for (let refusal = 0; refusal < 20; refusal++) it.hear(it.providers[0], { kind: "cooldown", ms: 5_000 });
+  for (let refusal = 0; refusal < 20; refusal++)
+    it.hear(it.providers[0], { kind: "cooldown", ms: 5_000 });
   assert.deepEqual(it.plan(), ["p1", "p2", "p0"]);
   const report = it.tracker.health(it.providers[0], "http");
-  assert.deepEqual([report.rateLimitedForMs, report.breaker, report.outcomes.rateLimited, report.successRate], [5_000, "closed", 20, null]);
+  assert.deepEqual(
+    [report.rateLimitedForMs, report.breaker, report.outcomes.rateLimited, report.successRate],
+    [5_000, "closed", 20, null],
+  );
   it.runtime.advance(5_000);
   assert.deepEqual(it.plan(), ["p0", "p1", "p2"]);
 });
 
-test("a rate limit of one method demotes a provider for that method alone, for its time, and is reported by name", () => {
-  const it = bench();
-  it.hear(it.providers[0], { kind: "cooldown", ms: 5_000, scope: "method" }, { method: "eth_getLogs" });
-  assert.deepEqual(it.plan("eth_getLogs"), ["p1", "p2", "p0"]);
-  assert.deepEqual(it.plan("eth_getBalance"), ["p0", "p1", "p2"]);
-  const limited = it.tracker.health(it.providers[0], "http");
-  assert.deepEqual([limited.rateLimitedForMs, limited.limitedMethods, limited.outcomes.rateLimited], [0, ["eth_getLogs"], 1]);
-  assert.deepEqual(it.plan("eth_getLogs", { transport: "ws" }), ["p0", "p1", "p2"]);
-  it.runtime.advance(5_000);
-  assert.deepEqual(it.plan("eth_getLogs"), ["p0", "p1", "p2"]);
-  assert.deepEqual(it.tracker.health(it.providers[0], "http").limitedMethods, []);
-});
+test(
+  "a rate limit of one method demotes a provider for that method alone, for its time, and is " +
+    "reported by name",
+  () => {
+    const it = bench();
+    it.hear(
+      it.providers[0],
+      { kind: "cooldown", ms: 5_000, scope: "method" },
+      { method: "eth_getLogs" },
+    );
+    assert.deepEqual(it.plan("eth_getLogs"), ["p1", "p2", "p0"]);
+    assert.deepEqual(it.plan("eth_getBalance"), ["p0", "p1", "p2"]);
+    const limited = it.tracker.health(it.providers[0], "http");
+    assert.deepEqual(
+      [limited.rateLimitedForMs, limited.limitedMethods, limited.outcomes.rateLimited],
+      [0, ["eth_getLogs"], 1],
+    );
+    assert.deepEqual(it.plan("eth_getLogs", { transport: "ws" }), ["p0", "p1", "p2"]);
+    it.runtime.advance(5_000);
+    assert.deepEqual(it.plan("eth_getLogs"), ["p0", "p1", "p2"]);
+    assert.deepEqual(it.tracker.health(it.providers[0], "http").limitedMethods, []);
+  },
+);
 
 test("a cordon lasts until a matching probe, however long, and failed probes do not lift it", () => {
   const it = bench();
   it.hear(it.providers[0], { kind: "cordon", reason: "quota" });
   it.runtime.advance(86_400_000);
-  it.tracker.recordProbe({ provider: it.providers[0], transport: "http", latencyMs: 5, result: { kind: "failed", category: "auth" } });
+  it.tracker.recordProbe({
+    provider: it.providers[0],
+    transport: "http",
+    latencyMs: 5,
+    result: { kind: "failed", category: "auth" },
+  });
   assert.deepEqual(it.reasons(), { p0: "cordoned" });
   assert.equal(it.tracker.health(it.providers[0], "http").cordon, "quota");
   it.probe(it.providers[0], 100);
@@ -177,9 +254,11 @@ test("a cordon lasts until a matching probe, however long, and failed probes do 
 
 test("dead credentials also count as an auth failure", () => {
   const it = bench();
-  for (let refusal = 0; refusal < 3; refusal++) it.hear(it.providers[0], { kind: "cordon", reason: "auth" });
+  for (let refusal = 0; refusal < 3; refusal++)
+    it.hear(it.providers[0], { kind: "cordon", reason: "auth" });
   assert.equal(it.tracker.health(it.providers[0], "http").breaker, "open");
-  for (let refusal = 0; refusal < 9; refusal++) it.hear(it.providers[1], { kind: "cordon", reason: "quota" });
+  for (let refusal = 0; refusal < 9; refusal++)
+    it.hear(it.providers[1], { kind: "cordon", reason: "quota" });
   assert.equal(it.tracker.health(it.providers[1], "http").breaker, "closed");
 });
 
@@ -194,17 +273,21 @@ test("the cordon of a transport that nobody probes ends with a probe of the othe
   assert.deepEqual(it.plan("eth_call", { transport: "ws" }), ["p1", "p2"]);
 });
 
-test("a wrong chain excludes a provider on that transport until a matching probe, and its height is worth nothing", () => {
-  const it = bench();
-  it.probe(it.providers[1], 100);
-  it.probe(it.providers[0], 9_000_000, { chainId: 5 });
-  assert.deepEqual(it.reasons(), { p0: "wrong_chain" });
-  assert.equal(it.tracker.head(), 100);
-  it.probe(it.providers[0], 100, { transport: "ws" });
-  assert.deepEqual(it.reasons(), { p0: "wrong_chain" });
-  it.probe(it.providers[0], 101);
-  assert.deepEqual(it.reasons(), {});
-});
+test(
+  "a wrong chain excludes a provider on that transport until a matching probe, and its height " +
+    "is worth nothing",
+  () => {
+    const it = bench();
+    it.probe(it.providers[1], 100);
+    it.probe(it.providers[0], 9_000_000, { chainId: 5 });
+    assert.deepEqual(it.reasons(), { p0: "wrong_chain" });
+    assert.equal(it.tracker.head(), 100);
+    it.probe(it.providers[0], 100, { transport: "ws" });
+    assert.deepEqual(it.reasons(), { p0: "wrong_chain" });
+    it.probe(it.providers[0], 101);
+    assert.deepEqual(it.reasons(), {});
+  },
+);
 
 test("probes neither feed nor reset the circuit, nor count as calls", () => {
   const it = bench();
@@ -212,23 +295,41 @@ test("probes neither feed nor reset the circuit, nor count as calls", () => {
   it.hear(first, TIMEOUT);
   it.probe(first, 100);
   for (let failure = 0; failure < 50; failure++)
-    it.tracker.recordProbe({ provider: first, transport: "http", latencyMs: 5, result: { kind: "failed", category: "timeout" } });
-  assert.deepEqual([it.tracker.health(first, "http").breaker, it.tracker.health(first, "http").calls], ["closed", 1]);
+    it.tracker.recordProbe({
+      provider: first,
+      transport: "http",
+      latencyMs: 5,
+      result: { kind: "failed", category: "timeout" },
+    });
+  assert.deepEqual(
+    [it.tracker.health(first, "http").breaker, it.tracker.health(first, "http").calls],
+    ["closed", 1],
+  );
   it.hear(first, TIMEOUT);
   assert.equal(it.tracker.health(first, "http").breaker, "open");
   it.probe(first, 101);
   assert.equal(it.tracker.health(first, "http").breaker, "open");
 });
 
-test("a provider behind the others is left out until it caught up, and an unknown height is not held against anyone", () => {
-  const it = bench();
-  it.probe(it.providers[0], 90);
-  it.probe(it.providers[1], 100);
-  assert.deepEqual(it.reasons(), { p0: "lagging" });
-  assert.deepEqual([it.tracker.health(it.providers[0], "http").lagBlocks, it.tracker.health(it.providers[2], "http").lagBlocks], [10, null]);
-  it.tracker.recordHead(it.providers[0], 96);
-  assert.deepEqual(it.reasons(), {});
-});
+test(
+  "a provider behind the others is left out until it caught up, and an unknown height is not " +
+    "held against anyone",
+  () => {
+    const it = bench();
+    it.probe(it.providers[0], 90);
+    it.probe(it.providers[1], 100);
+    assert.deepEqual(it.reasons(), { p0: "lagging" });
+    assert.deepEqual(
+      [
+        it.tracker.health(it.providers[0], "http").lagBlocks,
+        it.tracker.health(it.providers[2], "http").lagBlocks,
+      ],
+      [10, null],
+    );
+    it.tracker.recordHead(it.providers[0], 96);
+    assert.deepEqual(it.reasons(), {});
+  },
+);
 
 test("the consensus moves with every sample and ends when samples are old", () => {
   const it = bench();
@@ -245,16 +346,20 @@ test("the consensus moves with every sample and ends when samples are old", () =
   assert.equal(it.tracker.head(), null);
 });
 
-test("a provider that says it is behind counts as lagging until its next head, or for thirty seconds", () => {
-  const it = bench();
-  it.hear(it.providers[0], { kind: "lag" });
-  assert.deepEqual(it.reasons(), { p0: "lagging" });
-  it.tracker.recordHead(it.providers[0], 100);
-  assert.deepEqual(it.reasons(), {});
-  it.hear(it.providers[0], { kind: "lag" });
-  it.runtime.advance(30_000);
-  assert.deepEqual(it.reasons(), {});
-});
+test(
+  "a provider that says it is behind counts as lagging until its next head, or for thirty " +
+    "seconds",
+  () => {
+    const it = bench();
+    it.hear(it.providers[0], { kind: "lag" });
+    assert.deepEqual(it.reasons(), { p0: "lagging" });
+    it.tracker.recordHead(it.providers[0], 100);
+    assert.deepEqual(it.reasons(), {});
+    it.hear(it.providers[0], { kind: "lag" });
+    it.runtime.advance(30_000);
+    assert.deepEqual(it.reasons(), {});
+  },
+);
 
 test("when all lag they are asked anyway", () => {
   const it = bench();
@@ -269,134 +374,235 @@ test("refusals teach methods, tags, ranges and pruned state, and never count aga
   const range: BlockRef = { kind: "range", from: 1_000, to: 6_000 };
   it.hear(first, { kind: "learn", what: "method" }, { method: "eth_feeHistory" });
   it.hear(first, { kind: "learn", what: "tag" }, { block: tag });
-  it.hear(first, { kind: "learn", what: "range", maxBlockRange: null }, { method: "eth_getLogs", block: range });
+  it.hear(
+    first,
+    { kind: "learn", what: "range", maxBlockRange: null },
+    { method: "eth_getLogs", block: range },
+  );
   it.hear(first, { kind: "learn", what: "pruned" });
   assert.deepEqual(it.reasons("eth_feeHistory"), { p0: "method_unsupported" });
   assert.deepEqual(it.reasons("eth_getBalance", tag), { p0: "tag_unsupported" });
   assert.deepEqual(it.reasons("eth_getLogs", range), { p0: "block_range_limit" });
   assert.deepEqual(it.reasons("eth_getBalance", { kind: "earliest" }), { p0: "archival_required" });
   const report = it.tracker.health(first, "http");
-  assert.deepEqual(report.learned, { methods: ["eth_feeHistory"], maxBlockRange: 4_999, pruned: true });
-  assert.deepEqual([report.breaker, report.successRate, report.outcomes.neutral], ["closed", null, 4]);
+  assert.deepEqual(report.learned, {
+    methods: ["eth_feeHistory"],
+    maxBlockRange: 4_999,
+    pruned: true,
+  });
+  assert.deepEqual(
+    [report.breaker, report.successRate, report.outcomes.neutral],
+    ["closed", null, 4],
+  );
   it.hear(first, null, { method: "eth_feeHistory" });
   assert.deepEqual(it.reasons("eth_feeHistory"), {});
 });
 
-test("a refused trace range teaches nothing about logs, and a refused subscription nothing about others", () => {
-  const it = bench();
-  it.hear(it.providers[0], { kind: "learn", what: "range", maxBlockRange: 10 }, { method: "trace_filter" });
-  it.hear(it.providers[0], { kind: "learn", what: "subscription" }, { method: "eth_subscribe" });
-  assert.deepEqual(it.tracker.health(it.providers[0], "http").learned, { methods: [], maxBlockRange: null, pruned: false });
-});
+test(
+  "a refused trace range teaches nothing about logs, and a refused subscription nothing about " +
+    "others",
+  () => {
+    const it = bench();
+    it.hear(
+      it.providers[0],
+      { kind: "learn", what: "range", maxBlockRange: 10 },
+      { method: "trace_filter" },
+    );
+    it.hear(it.providers[0], { kind: "learn", what: "subscription" }, { method: "eth_subscribe" });
+    assert.deepEqual(it.tracker.health(it.providers[0], "http").learned, {
+      methods: [],
+      maxBlockRange: null,
+      pruned: false,
+    });
+  },
+);
 
-test("success rates: results and the caller's own errors deliver, counted failures fail, everything else is neither", () => {
-  const it = bench();
-  const [first] = it.providers;
-  const rows: readonly (Effect | Verdict | null)[] = [
-    null,
-    verdict({ kind: "ignored" }, "return"),
-    { kind: "failure", cause: "server" },
-    verdict({ kind: "ignored" }, "next"),
-    { kind: "cooldown", ms: 1 },
-    { kind: "lag" },
-    { category: "cancelled", step: "return", effect: { kind: "ignored" } },
-  ];
-  for (const outcome of rows) it.hear(first, outcome);
-  const report = it.tracker.health(first, "http");
-  assert.deepEqual(report.outcomes, { delivered: 2, failed: 1, rateLimited: 1, neutral: 2, cancelled: 1 });
-  assert.equal(report.calls, 6);
-  assert.ok(Math.abs((report.successRate ?? 0) - 2 / 3) < 1e-9);
-  assert.deepEqual(
-    it.tracker.methods(first, "http").map(({ method, calls }) => [method.name, calls]),
-    [["eth_getBalance", 3]],
-  );
-});
+test(
+  "success rates: results and the caller's own errors deliver, counted failures fail, " +
+    "everything else is neither",
+  () => {
+    const it = bench();
+    const [first] = it.providers;
+    const rows: readonly (Effect | Verdict | null)[] = [
+      null,
+      verdict({ kind: "ignored" }, "return"),
+      { kind: "failure", cause: "server" },
+      verdict({ kind: "ignored" }, "next"),
+      { kind: "cooldown", ms: 1 },
+      { kind: "lag" },
+      { category: "cancelled", step: "return", effect: { kind: "ignored" } },
+    ];
+    for (const outcome of rows) it.hear(first, outcome);
+    const report = it.tracker.health(first, "http");
+    assert.deepEqual(report.outcomes, {
+      delivered: 2,
+      failed: 1,
+      rateLimited: 1,
+      neutral: 2,
+      cancelled: 1,
+    });
+    assert.equal(report.calls, 6);
+    assert.ok(Math.abs((report.successRate ?? 0) - 2 / 3) < 1e-9);
+    assert.deepEqual(
+      it.tracker.methods(first, "http").map(({ method, calls }) => [method.name, calls]),
+      [["eth_getBalance", 3]],
+    );
+  },
+);
 
-test("fastest reads the call's own method, and a provider that is slow for one may be fast for another", () => {
-  const it = bench();
-  for (let call = 0; call < 3; call++) {
-    it.hear(it.providers[0], null, { method: "eth_getLogs", latencyMs: 900 });
-    it.hear(it.providers[0], null, { latencyMs: 10 });
-    it.hear(it.providers[1], null, { method: "eth_getLogs", latencyMs: 100 });
-    it.hear(it.providers[1], null, { latencyMs: 50 });
-  }
-  assert.deepEqual(it.plan("eth_getBalance", { strategy: "fastest" }), ["p0", "p1", "p2"]);
-  assert.deepEqual(it.plan("eth_getLogs", { strategy: "fastest" }), ["p1", "p0", "p2"]);
-});
+test(
+  "fastest reads the call's own method, and a provider that is slow for one may be fast for " +
+    "another",
+  () => {
+    const it = bench();
+    for (let call = 0; call < 3; call++) {
+      it.hear(it.providers[0], null, { method: "eth_getLogs", latencyMs: 900 });
+      it.hear(it.providers[0], null, { latencyMs: 10 });
+      it.hear(it.providers[1], null, { method: "eth_getLogs", latencyMs: 100 });
+      it.hear(it.providers[1], null, { latencyMs: 50 });
+    }
+    assert.deepEqual(it.plan("eth_getBalance", { strategy: "fastest" }), ["p0", "p1", "p2"]);
+    assert.deepEqual(it.plan("eth_getLogs", { strategy: "fastest" }), ["p1", "p0", "p2"]);
+  },
+);
 
 test("cold providers go by probe latency", () => {
   const it = bench();
   for (const [at, latencyMs] of [30, 10, 20].entries())
-    it.tracker.recordProbe({ provider: it.set.providers[at] ?? it.providers[0], transport: "http", latencyMs, result: { kind: "ok", chainId: 1, height: 1 } });
+    it.tracker.recordProbe({
+      provider: it.set.providers[at] ?? it.providers[0],
+      transport: "http",
+      latencyMs,
+      result: { kind: "ok", chainId: 1, height: 1 },
+    });
   assert.deepEqual(it.plan("eth_call", { strategy: "fastest" }), ["p1", "p2", "p0"]);
 });
 
-test("a pin yields its provider alone: limits and lag do not matter, the circuit, the chain and the transport do", () => {
-  const it = bench({ providers: { unsupportedMethods: new Set(["eth_getBalance"]) } });
-  const [first] = it.providers;
-  it.hear(first, { kind: "lag" });
-  assert.deepEqual(it.plan("eth_getBalance", { pin: first, block: { kind: "earliest" } }), ["p0"]);
-  openCircuit(it, first);
-  assert.deepEqual(it.plan("eth_getBalance", { pin: first }), []);
-  it.probe(it.providers[1], 1, { chainId: 9 });
-  assert.deepEqual(it.plan("eth_getBalance", { pin: it.providers[1] }), []);
-  const httpOnly = bench({ providers: { wsUrl: null } });
-  assert.deepEqual(httpOnly.plan("eth_call", { pin: httpOnly.providers[0], transport: "ws" }), []);
-  assert.equal(httpOnly.tracker.admit(httpOnly.providers[0], "ws"), false);
-});
+test(
+  "a pin yields its provider alone: limits and lag do not matter, the circuit, the chain and " +
+    "the transport do",
+  () => {
+    const it = bench({ providers: { unsupportedMethods: new Set(["eth_getBalance"]) } });
+    const [first] = it.providers;
+    it.hear(first, { kind: "lag" });
+    assert.deepEqual(it.plan("eth_getBalance", { pin: first, block: { kind: "earliest" } }), [
+      "p0",
+    ]);
+    openCircuit(it, first);
+    assert.deepEqual(it.plan("eth_getBalance", { pin: first }), []);
+    it.probe(it.providers[1], 1, { chainId: 9 });
+    assert.deepEqual(it.plan("eth_getBalance", { pin: it.providers[1] }), []);
+    const httpOnly = bench({ providers: { wsUrl: null } });
+    assert.deepEqual(
+      httpOnly.plan("eth_call", { pin: httpOnly.providers[0], transport: "ws" }),
+      [],
+    );
+    assert.equal(httpOnly.tracker.admit(httpOnly.providers[0], "ws"), false);
+  },
+);
 
-test("the time to wait is that of the soonest who could serve this very call: of the pinned one, of an archive, of a transport", () => {
-  const it = bench({ providers: { wsUrl: null } });
-  const [first, second, third] = it.providers;
-  const ask = (method: string, about: { readonly block?: BlockRef; readonly pin?: Provider } = {}): number | null =>
-    it.tracker.waitMs(fakeCall(method, about.block), { strategy: "priority", transport: null, pin: about.pin ?? null });
-  assert.equal(ask("eth_call"), 0);
-  openCircuit(it, first);
-  it.runtime.advance(1_000);
-  openCircuit(it, second);
-  const waitOf = (provider: Provider): number => it.tracker.health(provider, "http").retryAfterMs ?? 0;
-  assert.equal(ask("eth_call"), 0, "the third may be asked at once");
-  assert.equal(ask("eth_call", { pin: second }), waitOf(second));
-  openCircuit(it, third);
-  assert.equal(ask("eth_call"), Math.min(...it.providers.map(waitOf)));
-  assert.equal(ask("eth_call", { block: { kind: "earliest" } }), null, "nobody here ever has an archive");
-  assert.equal(it.tracker.waitMs(fakeCall("eth_call"), { strategy: "priority", transport: "ws", pin: null }), null, "nobody here has a socket");
-  it.runtime.advance(waitOf(first));
-  assert.equal(ask("eth_call", { pin: first }), 0);
-});
+test(
+  "the time to wait is that of the soonest who could serve this very call: of the pinned one, " +
+    "of an archive, of a transport",
+  () => {
+    const it = bench({ providers: { wsUrl: null } });
+    const [first, second, third] = it.providers;
+    const ask = (
+      method: string,
+      about: { readonly block?: BlockRef; readonly pin?: Provider } = {},
+    ): number | null =>
+      it.tracker.waitMs(fakeCall(method, about.block), {
+        strategy: "priority",
+        transport: null,
+        pin: about.pin ?? null,
+      });
+    assert.equal(ask("eth_call"), 0);
+    openCircuit(it, first);
+    it.runtime.advance(1_000);
+    openCircuit(it, second);
+    const waitOf = (provider: Provider): number =>
+      it.tracker.health(provider, "http").retryAfterMs ?? 0;
+    assert.equal(ask("eth_call"), 0, "the third may be asked at once");
+    assert.equal(ask("eth_call", { pin: second }), waitOf(second));
+    openCircuit(it, third);
+    assert.equal(ask("eth_call"), Math.min(...it.providers.map(waitOf)));
+    assert.equal(
+      ask("eth_call", { block: { kind: "earliest" } }),
+      null,
+      "nobody here ever has an archive",
+    );
+    assert.equal(
+      it.tracker.waitMs(fakeCall("eth_call"), { strategy: "priority", transport: "ws", pin: null }),
+      null,
+      "nobody here has a socket",
+    );
+    it.runtime.advance(waitOf(first));
+    assert.equal(ask("eth_call", { pin: first }), 0);
+  },
+);
 
-test("the time to wait for an archive is that of the archive's circuit, and a cordoned provider is waited for until its next probe", () => {
-  const runtime = simulatedWorld(1);
-  const archive = fakeProvider(0, { archival: true, wsUrl: null });
-  const plain = fakeProvider(1, { wsUrl: null });
-  const tracker = createTracker(fakeSet([archive, plain]), runtime, SELECTION);
-  const selection = { strategy: "priority", transport: null, pin: null } as const;
-  for (let n = 0; n < 2; n++) tracker.record(BALANCE, { provider: archive, transport: "http", latencyMs: 5, verdict: verdict(TIMEOUT), code: null });
-  const open = tracker.health(archive, "http").retryAfterMs;
-  assert.ok(open !== null && open > 25_000);
-  assert.equal(tracker.waitMs(fakeCall("eth_call", { kind: "earliest" }), selection), open);
-  assert.equal(tracker.waitMs(fakeCall("eth_call"), selection), 0);
-  tracker.recordProbe({ provider: plain, transport: "http", latencyMs: 5, result: { kind: "failed", category: "auth" } });
-  tracker.record(BALANCE, { provider: plain, transport: "http", latencyMs: 5, verdict: verdict({ kind: "cordon", reason: "auth" }), code: null });
-  assert.equal(tracker.waitMs(fakeCall("eth_call"), { ...selection, pin: plain }), 120_000);
-  runtime.advance(20_000);
-  assert.equal(tracker.waitMs(fakeCall("eth_call"), { ...selection, pin: plain }), 100_000);
-});
+test(
+  "the time to wait for an archive is that of the archive's circuit, and a cordoned provider " +
+    "is waited for until its next probe",
+  () => {
+    const runtime = simulatedWorld(1);
+    const archive = fakeProvider(0, { archival: true, wsUrl: null });
+    const plain = fakeProvider(1, { wsUrl: null });
+    const tracker = createTracker(fakeSet([archive, plain]), runtime, SELECTION);
+    const selection = { strategy: "priority", transport: null, pin: null } as const;
+    for (let n = 0; n < 2; n++)
+      tracker.record(BALANCE, {
+        provider: archive,
+        transport: "http",
+        latencyMs: 5,
+        verdict: verdict(TIMEOUT),
+        code: null,
+      });
+    const open = tracker.health(archive, "http").retryAfterMs;
+    assert.ok(open !== null && open > 25_000);
+    assert.equal(tracker.waitMs(fakeCall("eth_call", { kind: "earliest" }), selection), open);
+    assert.equal(tracker.waitMs(fakeCall("eth_call"), selection), 0);
+    tracker.recordProbe({
+      provider: plain,
+      transport: "http",
+      latencyMs: 5,
+      result: { kind: "failed", category: "auth" },
+    });
+    tracker.record(BALANCE, {
+      provider: plain,
+      transport: "http",
+      latencyMs: 5,
+      verdict: verdict({ kind: "cordon", reason: "auth" }),
+      code: null,
+    });
+    assert.equal(tracker.waitMs(fakeCall("eth_call"), { ...selection, pin: plain }), 120_000);
+    runtime.advance(20_000);
+    assert.equal(tracker.waitMs(fakeCall("eth_call"), { ...selection, pin: plain }), 100_000);
+  },
+);
 
-test("a reload keeps the health of providers whose id and URL stay, wherever they now stand, and of no others", () => {
-  const it = bench();
-  const [first, second, third] = it.providers;
-  for (const provider of it.providers) openCircuit(it, provider);
-  it.probe(first, 500);
-  const moved = { ...first, index: 1 };
-  const changed = { ...second, index: 0, url: "http://elsewhere.test/" };
-  const fresh = fakeProvider(2, { id: "p9" });
-  const next = createTracker(fakeSet([changed, moved, fresh]), it.runtime, SELECTION, it.tracker);
-  const states = [moved, changed, fresh].map((provider) => next.health(provider, "http").breaker);
-  assert.deepEqual(states, ["open", "closed", "closed"]);
-  assert.equal(next.head(), 500);
-  assert.equal(next.health(third, "http").breaker, "closed", "a provider that is gone is unknown");
-});
+test(
+  "a reload keeps the health of providers whose id and URL stay, wherever they now stand, and " +
+    "of no others",
+  () => {
+    const it = bench();
+    const [first, second, third] = it.providers;
+    for (const provider of it.providers) openCircuit(it, provider);
+    it.probe(first, 500);
+    const moved = { ...first, index: 1 };
+    const changed = { ...second, index: 0, url: "http://elsewhere.test/" };
+    const fresh = fakeProvider(2, { id: "p9" });
+    const next = createTracker(fakeSet([changed, moved, fresh]), it.runtime, SELECTION, it.tracker);
+    const states = [moved, changed, fresh].map((provider) => next.health(provider, "http").breaker);
+    assert.deepEqual(states, ["open", "closed", "closed"]);
+    assert.equal(next.head(), 500);
+    assert.equal(
+      next.health(third, "http").breaker,
+      "closed",
+      "a provider that is gone is unknown",
+    );
+  },
+);
 
 test("an attempt that was under way during a reload still reports to the provider it was sent to", () => {
   const it = bench();
@@ -405,13 +611,34 @@ test("an attempt that was under way during a reload still reports to the provide
   it.runtime.advance(31_500);
   assert.equal(it.tracker.admit(first, "http"), true);
   const moved = { ...first, index: 1 };
-  const next = createTracker(fakeSet([fakeProvider(0, { id: "new" }), moved]), it.runtime, SELECTION, it.tracker);
+  const next = createTracker(
+    fakeSet([fakeProvider(0, { id: "new" }), moved]),
+    it.runtime,
+    SELECTION,
+    it.tracker,
+  );
   assert.equal(next.admit(moved, "http"), false);
-  it.tracker.record(BALANCE, { provider: first, transport: "http", latencyMs: 5, verdict: null, code: null });
+  it.tracker.record(BALANCE, {
+    provider: first,
+    transport: "http",
+    latencyMs: 5,
+    verdict: null,
+    code: null,
+  });
   assert.equal(next.admit(moved, "http"), true);
-  next.record(BALANCE, { provider: first, transport: "http", latencyMs: 5, verdict: null, code: null });
+  next.record(BALANCE, {
+    provider: first,
+    transport: "http",
+    latencyMs: 5,
+    verdict: null,
+    code: null,
+  });
   assert.equal(next.health(moved, "http").breaker, "closed");
-  assert.equal(next.health(fakeProvider(0, { id: "new" }), "http").calls, 0, "its place in the old set means nothing in the new one");
+  assert.equal(
+    next.health(fakeProvider(0, { id: "new" }), "http").calls,
+    0,
+    "its place in the old set means nothing in the new one",
+  );
 });
 
 test("profiles are independent: the same URL in two sets has two healths", () => {
@@ -432,49 +659,74 @@ test("ten thousand method names leave no more behind than one", () => {
   assert.deepEqual(it.plan("custom_5"), ["p0", "p1", "p2"]);
 });
 
-test("a read of a block that somebody has told of is not sent to a provider that is listened to and has not come that far", () => {
-  const it = bench();
-  const [first, second, third] = it.providers;
-  it.probe(first, 100);
-  it.tracker.listen(first, true);
-  it.tracker.recordHead(second, 101);
-  it.probe(third, 99);
-  const plan = (number: number): readonly string[] => it.plan("eth_getBlockByNumber", { block: { kind: "number", number } });
-  assert.deepEqual(plan(101), ["p1", "p2"], "a height that was only polled may be older than the provider is");
-  assert.deepEqual(plan(100), ["p0", "p1", "p2"]);
-  assert.deepEqual(plan(102), ["p0", "p1", "p2"], "nobody has told of it: that is for a provider to say");
-  it.tracker.recordHead(first, 101);
-  assert.deepEqual(plan(101), ["p0", "p1", "p2"]);
-  it.tracker.recordHead(second, 102);
-  it.tracker.listen(first, false);
-  assert.deepEqual(plan(102), ["p0", "p1", "p2"], "it may have come on unheard");
-});
+test(
+  "a read of a block that somebody has told of is not sent to a provider that is listened to " +
+    "and has not come that far",
+  () => {
+    const it = bench();
+    const [first, second, third] = it.providers;
+    it.probe(first, 100);
+    it.tracker.listen(first, true);
+    it.tracker.recordHead(second, 101);
+    it.probe(third, 99);
+    const plan = (number: number): readonly string[] =>
+      it.plan("eth_getBlockByNumber", { block: { kind: "number", number } });
+    assert.deepEqual(
+      plan(101),
+      ["p1", "p2"],
+      "a height that was only polled may be older than the provider is",
+    );
+    assert.deepEqual(plan(100), ["p0", "p1", "p2"]);
+    assert.deepEqual(
+      plan(102),
+      ["p0", "p1", "p2"],
+      "nobody has told of it: that is for a provider to say",
+    );
+    it.tracker.recordHead(first, 101);
+    assert.deepEqual(plan(101), ["p0", "p1", "p2"]);
+    it.tracker.recordHead(second, 102);
+    it.tracker.listen(first, false);
+    assert.deepEqual(plan(102), ["p0", "p1", "p2"], "it may have come on unheard");
+  },
+);
 
 const UNSERVED: Effect = { kind: "learn", what: "method" };
 
-test("an unlisted method is learned by its own name and forgotten after ten minutes; other names are asked as before", () => {
-  const { hear, plan, providers, reasons, runtime, tracker } = bench();
-  const [first, second] = providers;
-  hear(first, UNSERVED, { method: "zks_estimateFee" });
-  hear(second, null, { method: "zks_estimateFee" });
-  assert.deepEqual(plan("zks_estimateFee"), ["p1", "p2"]);
-  assert.deepEqual(reasons("zks_estimateFee"), { p0: "method_unsupported" });
-  assert.deepEqual(plan("zks_estimateGas"), ["p0", "p1", "p2"]);
-  assert.deepEqual(tracker.health(first, "http").learned.methods, ["zks_estimateFee"]);
-  runtime.advance(600_000);
-  assert.deepEqual(plan("zks_estimateFee"), ["p0", "p1", "p2"]);
-});
+test(
+  "an unlisted method is learned by its own name and forgotten after ten minutes; other names " +
+    "are asked as before",
+  () => {
+    const { hear, plan, providers, reasons, runtime, tracker } = bench();
+    const [first, second] = providers;
+    hear(first, UNSERVED, { method: "zks_estimateFee" });
+    hear(second, null, { method: "zks_estimateFee" });
+    assert.deepEqual(plan("zks_estimateFee"), ["p1", "p2"]);
+    assert.deepEqual(reasons("zks_estimateFee"), { p0: "method_unsupported" });
+    assert.deepEqual(plan("zks_estimateGas"), ["p0", "p1", "p2"]);
+    assert.deepEqual(tracker.health(first, "http").learned.methods, ["zks_estimateFee"]);
+    runtime.advance(600_000);
+    assert.deepEqual(plan("zks_estimateFee"), ["p0", "p1", "p2"]);
+  },
+);
 
 test("names that callers make up neither drive out methods that somebody serves nor show in reports", () => {
   const { hear, plan, providers, tracker } = bench();
   const [first, second, third] = providers;
   hear(first, UNSERVED, { method: "vendor_real" });
   hear(second, null, { method: "vendor_real" });
-  for (let n = 0; n < 10_000; n++) for (const provider of [first, second, third]) hear(provider, UNSERVED, { method: `made_up${n}` });
+  for (let n = 0; n < 10_000; n++)
+    for (const provider of [first, second, third])
+      hear(provider, UNSERVED, { method: `made_up${n}` });
   assert.deepEqual(plan("vendor_real"), ["p1", "p2"]);
   assert.deepEqual(tracker.health(first, "http").learned.methods, ["vendor_real"]);
-  const { real, doubtful } = tracker.inherit(first)?.unserved ?? { real: new Map(), doubtful: new Map() };
-  assert.ok(real.size === 1 && doubtful.size > 0 && doubtful.size <= 64, `${real.size} and ${doubtful.size}`);
+  const { real, doubtful } = tracker.inherit(first)?.unserved ?? {
+    real: new Map(),
+    doubtful: new Map(),
+  };
+  assert.ok(
+    real.size === 1 && doubtful.size > 0 && doubtful.size <= 64,
+    `${real.size} and ${doubtful.size}`,
+  );
 });
 
 test("a provider that serves an unlisted method after all is asked for it at once", () => {
@@ -489,7 +741,10 @@ test("what becomes of circuits and cordons is told once each, with its cause", (
   const it = bench();
   const [provider] = it.providers;
   const told: string[] = [];
-  it.tracker.attend({ changed: ({ provider: of, transport, event, cause }) => told.push(`${of.id} ${transport} ${event} ${cause}`) });
+  it.tracker.attend({
+    changed: ({ provider: of, transport, event, cause }) =>
+      told.push(`${of.id} ${transport} ${event} ${cause}`),
+  });
   openCircuit(it, provider);
   it.hear(provider, TIMEOUT);
   assert.deepEqual(told.splice(0), [`${provider.id} http circuit_opened failure`]);
@@ -505,5 +760,8 @@ test("what becomes of circuits and cordons is told once each, with its cause", (
   it.probe(provider, 100, { chainId: 5 });
   it.probe(provider, 100);
   it.probe(provider, 100);
-  assert.deepEqual(told, [`${provider.id} http cordoned wrong_chain`, `${provider.id} http cordon_lifted probe`]);
+  assert.deepEqual(told, [
+    `${provider.id} http cordoned wrong_chain`,
+    `${provider.id} http cordon_lifted probe`,
+  ]);
 });

@@ -1,9 +1,15 @@
-// The memory of answers: every buffer that one is read into goes back exactly once, whoever keeps it and however the answer ends, and nobody sees another's bytes.
+// The memory of answers: every buffer that one is read into goes back exactly once, whoever keeps
+// it and however the answer ends, and nobody sees another's bytes.
 import assert from "node:assert/strict";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { realRuntime } from "../../../src/runtime.ts";
-import { BUFFER_BYTES, BufferPool, HEADROOM_BYTES, SLAB_ANSWER_BYTES } from "../../../src/upstream/http/buffer-pool.ts";
+import {
+  BUFFER_BYTES,
+  BufferPool,
+  HEADROOM_BYTES,
+  SLAB_ANSWER_BYTES,
+} from "../../../src/upstream/http/buffer-pool.ts";
 import type { RequestBody } from "../../../src/upstream/http/connection.ts";
 import { HttpDispatch } from "../../../src/upstream/http/dispatch.ts";
 import { GatheredBody } from "../../../src/upstream/http/gathered-body.ts";
@@ -37,31 +43,48 @@ test("a buffer comes back once, by any part of it; memory of others is left alon
   assert.equal(pool.out, 0);
 });
 
-test("short answers that are out at once have free bytes of their own before them: whoever writes there harms no other", () => {
-  const pool = new BufferPool();
-  const random = seededRandom(9);
-  const answers = Array.from({ length: 500 }, (_, at) => Buffer.alloc(Math.floor(random() * SLAB_ANSWER_BYTES), at % 256));
-  const copies = answers.map((answer) => pool.copyOf(answer));
-  for (const copy of copies) Buffer.from(copy.buffer, copy.byteOffset - HEADROOM_BYTES, HEADROOM_BYTES).fill(0xff);
-  for (const [at, copy] of copies.entries()) assert.ok(copy.equals(answers[at] ?? Buffer.alloc(0)), `answer ${at}`);
-});
-
-test("an answer is gathered in one piece, whatever it says of its length, and takes no more than twice its size", () => {
-  const random = seededRandom(3);
-  for (const expected of [null, 5, 300_000, 1_000_000_000]) {
+test(
+  "short answers that are out at once have free bytes of their own before them: whoever writes " +
+    "there harms no other",
+  () => {
     const pool = new BufferPool();
-    const budget = MemoryBudget.unbounded();
-    const room = budget.roomOf("a");
-    const body = new GatheredBody(pool, room);
-    const pieces = Array.from({ length: 40 }, () => Buffer.alloc(Math.floor(random() * 30_000), Math.floor(random() * 256)));
-    for (const piece of pieces) body.add(piece, expected, true);
-    const kept = body.keep();
-    assert.ok(kept.equals(Buffer.concat(pieces)));
-    assert.ok(kept.buffer.byteLength <= 2 * kept.length, `${kept.buffer.byteLength} bytes for ${kept.length}`);
-    body.vacate();
-    assert.deepEqual([pool.out, budget.used, budget.callers], [0, 0, 0]);
-  }
-});
+    const random = seededRandom(9);
+    const answers = Array.from({ length: 500 }, (_, at) =>
+      Buffer.alloc(Math.floor(random() * SLAB_ANSWER_BYTES), at % 256),
+    );
+    const copies = answers.map((answer) => pool.copyOf(answer));
+    for (const copy of copies)
+      Buffer.from(copy.buffer, copy.byteOffset - HEADROOM_BYTES, HEADROOM_BYTES).fill(0xff);
+    for (const [at, copy] of copies.entries())
+      assert.ok(copy.equals(answers[at] ?? Buffer.alloc(0)), `answer ${at}`);
+  },
+);
+
+test(
+  "an answer is gathered in one piece, whatever it says of its length, and takes no more than " +
+    "twice its size",
+  () => {
+    const random = seededRandom(3);
+    for (const expected of [null, 5, 300_000, 1_000_000_000]) {
+      const pool = new BufferPool();
+      const budget = MemoryBudget.unbounded();
+      const room = budget.roomOf("a");
+      const body = new GatheredBody(pool, room);
+      const pieces = Array.from({ length: 40 }, () =>
+        Buffer.alloc(Math.floor(random() * 30_000), Math.floor(random() * 256)),
+      );
+      for (const piece of pieces) body.add(piece, expected, true);
+      const kept = body.keep();
+      assert.ok(kept.equals(Buffer.concat(pieces)));
+      assert.ok(
+        kept.buffer.byteLength <= 2 * kept.length,
+        `${kept.buffer.byteLength} bytes for ${kept.length}`,
+      );
+      body.vacate();
+      assert.deepEqual([pool.out, budget.used, budget.callers], [0, 0, 0]);
+    }
+  },
+);
 
 /** What the provider is told to do, in the body of the request. */
 interface Order {
@@ -83,7 +106,10 @@ function wireOf(order: Order): Buffer {
   const head = "HTTP/1.1 200 OK\r\n";
   if (!order.chunked) return Buffer.from(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
   const chunks = body.match(/.{1,9973}/g) ?? [];
-  return Buffer.from(`${head}Transfer-Encoding: chunked\r\n\r\n${chunks.map((it) => `${it.length.toString(16)}\r\n${it}\r\n`).join("")}0\r\n\r\n`);
+  return Buffer.from(
+    `${head}Transfer-Encoding: ` +
+      `chunked\r\n\r\n${chunks.map((it) => `${it.length.toString(16)}\r\n${it}\r\n`).join("")}0\r\n\r\n`,
+  );
 }
 
 async function provider(t: TestContext): Promise<number> {
@@ -123,8 +149,15 @@ function bodyOf(order: Order): RequestBody {
 
 type Way = "borrows" | "keeps" | "reads slowly" | "leaves";
 
-/** Hears one answer in one of the ways of callers; says `whole`, `failed` or `broken`, and fails when a byte is not the answer's own. */
-function hear(order: Order, way: Way, random: () => number): { listener: AnswerListener; outcome: Promise<string>; cancel: (it: HttpDispatch) => void } {
+/**
+ * Hears one answer in one of the ways of callers; says `whole`, `failed` or `broken`, and fails
+ * when a byte is not the answer's own.
+ */
+function hear(
+  order: Order,
+  way: Way,
+  random: () => number,
+): { listener: AnswerListener; outcome: Promise<string>; cancel: (it: HttpDispatch) => void } {
   const expected = resultOf(order);
   let settle: (outcome: string) => void = () => {};
   const outcome = new Promise<string>((resolve) => (settle = resolve));
@@ -133,7 +166,9 @@ function hear(order: Order, way: Way, random: () => number): { listener: AnswerL
     result(body, { start, end }, lender) {
       const [from, to] = [expected.indexOf(":", 30) + 1, expected.length - 1];
       later(() => {
-        settle(body.toString("latin1", start, end) === expected.slice(from, to) ? "whole" : "altered");
+        settle(
+          body.toString("latin1", start, end) === expected.slice(from, to) ? "whole" : "altered",
+        );
         lender?.recycle(body);
       });
     },
@@ -198,7 +233,10 @@ for (const seed of [1, 2, 3]) {
     const random = seededRandom(seed);
     const port = await provider(t);
     const pool = new BufferPool();
-    const budget = new MemoryBudget(() => ({ maxInFlightBytes: 1_000_000, maxCallerBytes: 300_000 }));
+    const budget = new MemoryBudget(() => ({
+      maxInFlightBytes: 1_000_000,
+      maxCallerBytes: 300_000,
+    }));
     const room = budget.roomOf("a caller");
     const origin = createOrigin({
       host: "127.0.0.1",
@@ -211,56 +249,75 @@ for (const seed of [1, 2, 3]) {
       buffers: pool,
     });
     t.after(() => origin.destroy());
-    const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] ?? (values[0] as T);
+    const pick = <T>(values: readonly T[]): T =>
+      values[Math.floor(random() * values.length)] ?? (values[0] as T);
     const ways: readonly Way[] = ["borrows", "keeps", "reads slowly", "leaves"];
     const outcomes = new Map<string, number>();
     const ask = async (n: number): Promise<void> => {
       const order: Order = {
         id: String(1_000_000_000_000_000 + n),
-        size: pick([10, 3_000, 5_000, 20_000, 60_000, 66_000, 73_728, 140_000, 400_000]) + Math.floor(random() * 300),
+        size:
+          pick([10, 3_000, 5_000, 20_000, 60_000, 66_000, 73_728, 140_000, 400_000]) +
+          Math.floor(random() * 300),
         chunked: random() < 0.5,
         step: pick([7_001, 16_384, 65_536, 1_000_000]),
         share: random() < 0.8 ? 1 : random(),
       };
       const way = pick(ways);
       const { listener, outcome, cancel } = hear(order, way, random);
-      const expected = { wireId: order.id, mayStream: way !== "keeps", room, deadlineMs: 60_000, distrust() {} };
+      const expected = {
+        wireId: order.id,
+        mayStream: way !== "keeps",
+        room,
+        deadlineMs: 60_000,
+        distrust() {},
+      };
       const dispatch = new HttpDispatch(expected, listener, LIMITS, partsOf(pool));
       origin.send(HEAD, bodyOf(order), dispatch);
       cancel(dispatch);
       const said = await outcome;
       outcomes.set(said, (outcomes.get(said) ?? 0) + 1);
       assert.notEqual(said, "altered", JSON.stringify({ order, way }));
-      if (order.share === 1 && way !== "leaves") assert.match(said, way === "keeps" ? /^(whole|no_room)$/ : /^whole$/, JSON.stringify({ order, way }));
+      if (order.share === 1 && way !== "leaves")
+        assert.match(
+          said,
+          way === "keeps" ? /^(whole|no_room)$/ : /^whole$/,
+          JSON.stringify({ order, way }),
+        );
     };
     const workers = Array.from({ length: 8 }, async (_, worker) => {
       for (let n = 0; n < 40; n++) await ask(worker * 40 + n);
     });
     await Promise.all(workers);
-    for (const kind of ["whole", "left", "no_room"]) assert.ok((outcomes.get(kind) ?? 0) > 0, `${kind}: ${JSON.stringify([...outcomes])}`);
+    for (const kind of ["whole", "left", "no_room"])
+      assert.ok((outcomes.get(kind) ?? 0) > 0, `${kind}: ${JSON.stringify([...outcomes])}`);
     origin.destroy();
     await until("the return of every buffer", () => pool.out === 0);
     assert.deepEqual([budget.used, budget.callers], [0, 0]);
   });
 }
 
-test("whoever keeps a buffer that was given back has nothing: neither to read, nor to give back again", () => {
-  const pool = new BufferPool();
-  const first = pool.take();
-  first.fill("first");
-  const stale = first.subarray(10, 500);
-  pool.recycle(stale);
-  const second = pool.take();
-  second.fill("second");
-  assert.deepEqual([first.length, stale.length, stale.toString()], [0, 0, ""]);
-  pool.recycle(stale);
-  pool.recycle(first);
-  assert.equal(pool.out, 1, "the second is still out");
-  const third = pool.take();
-  third.fill("third");
-  assert.equal(second.toString("latin1", 0, 6), "second");
-  assert.equal(second.length, BUFFER_BYTES);
-});
+test(
+  "whoever keeps a buffer that was given back has nothing: neither to read, nor to give back " +
+    "again",
+  () => {
+    const pool = new BufferPool();
+    const first = pool.take();
+    first.fill("first");
+    const stale = first.subarray(10, 500);
+    pool.recycle(stale);
+    const second = pool.take();
+    second.fill("second");
+    assert.deepEqual([first.length, stale.length, stale.toString()], [0, 0, ""]);
+    pool.recycle(stale);
+    pool.recycle(first);
+    assert.equal(pool.out, 1, "the second is still out");
+    const third = pool.take();
+    third.fill("third");
+    assert.equal(second.toString("latin1", 0, 6), "second");
+    assert.equal(second.length, BUFFER_BYTES);
+  },
+);
 
 test("two hundred answers of every length, one after the other, are read into a handful of buffers", async (t) => {
   const port = await provider(t);
@@ -278,12 +335,23 @@ test("two hundred answers of every length, one after the other, are read into a 
   });
   t.after(() => origin.destroy());
   for (let n = 0; n < 200; n++) {
-    const order: Order = { id: String(1_000_000_000_000_000 + n), size: (n % 10) * 16_384, chunked: n % 2 === 0, step: 1_000_000, share: 1 };
+    const order: Order = {
+      id: String(1_000_000_000_000_000 + n),
+      size: (n % 10) * 16_384,
+      chunked: n % 2 === 0,
+      step: 1_000_000,
+      share: 1,
+    };
     const { listener, outcome } = hear(order, "borrows", () => 0.1);
     origin.send(
       HEAD,
       bodyOf(order),
-      new HttpDispatch({ wireId: order.id, mayStream: true, room, deadlineMs: 60_000, distrust() {} }, listener, LIMITS, partsOf(pool)),
+      new HttpDispatch(
+        { wireId: order.id, mayStream: true, room, deadlineMs: 60_000, distrust() {} },
+        listener,
+        LIMITS,
+        partsOf(pool),
+      ),
     );
     assert.equal(await outcome, "whole");
   }

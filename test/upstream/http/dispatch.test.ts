@@ -29,25 +29,43 @@ function hear(lengthHeader: string | string[], bodyBytes: number): string[] {
     failed: ({ kind, message }) => void told.push(`${kind} ${message}`),
   };
   const room = MemoryBudget.unbounded().roomOf("a caller");
-  const expected = { wireId: WIRE_ID, mayStream: true, room, deadlineMs: 60_000, distrust: () => void told.push("distrust") };
+  const expected = {
+    wireId: WIRE_ID,
+    mayStream: true,
+    room,
+    deadlineMs: 60_000,
+    distrust: () => void told.push("distrust"),
+  };
   const runtime = simulatedWorld(1);
-  const dispatch = new HttpDispatch(expected, listener, LIMITS, { buffers: new BufferPool(), runtime, timerWheel: createTimerWheel(runtime) });
+  const dispatch = new HttpDispatch(expected, listener, LIMITS, {
+    buffers: new BufferPool(),
+    runtime,
+    timerWheel: createTimerWheel(runtime),
+  });
   const head = `{"jsonrpc":"2.0","id":${WIRE_ID},"result":"`;
   dispatch.onRequestStart(CONTROLLER);
   dispatch.onResponseStart(CONTROLLER, 200, { "content-length": lengthHeader });
   for (let left = bodyBytes - head.length - 2, first = true; left > 0; first = false) {
     const piece = Math.min(left, 30_000);
     left -= piece;
-    dispatch.onResponseData(CONTROLLER, Buffer.from(`${first ? head : ""}${"x".repeat(piece)}${left === 0 ? '"}' : ""}`));
+    dispatch.onResponseData(
+      CONTROLLER,
+      Buffer.from(`${first ? head : ""}${"x".repeat(piece)}${left === 0 ? '"}' : ""}`),
+    );
   }
   dispatch.onResponseEnd();
   return told;
 }
 
-test("a long answer that is longer or shorter than it said is cut: the caller was told how long it is", () => {
-  assert.deepEqual(hear("200000", 200_000), ["stream of 200000", "end"]);
-  for (const bytes of [200_001, 200_300, 300_000, 199_999, 199_700]) assert.deepEqual(hear("200000", bytes), ["stream of 200000", "broken"], String(bytes));
-});
+test(
+  "a long answer that is longer or shorter than it said is cut: the caller was told how long " +
+    "it is",
+  () => {
+    assert.deepEqual(hear("200000", 200_000), ["stream of 200000", "end"]);
+    for (const bytes of [200_001, 200_300, 300_000, 199_999, 199_700])
+      assert.deepEqual(hear("200000", bytes), ["stream of 200000", "broken"], String(bytes));
+  },
+);
 
 test("a length that is no plain number is none", () => {
   for (const length of ["2e5", "-1", "200000, 200000", "0x30d40", "", "200000 ", ["200000", "5"]]) {

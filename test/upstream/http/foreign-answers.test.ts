@@ -1,5 +1,6 @@
-// No caller ever gets another caller's answer: every shape of hostile answer against callers who each wait for a secret of their own. A hundredth of what
-// `npm run soak` does, with a seed that is printed.
+// No caller ever gets another caller's answer: every shape of hostile answer against callers who
+// each wait for a secret of their own. A hundredth of what `npm run soak` does, with a seed that is
+// printed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { seededRandom } from "../../fakes/runtime.ts";
@@ -13,19 +14,23 @@ for (const [client, tls] of [
   ["our own client", null],
   ["undici over TLS", trustedIdentity()],
 ] as const) {
-  test(`${SHAPES.length} shapes of hostile answers, ${CALLS} callers each, over ${client}: nobody sees a byte that is not theirs`, async (t) => {
-    const seed = Math.floor(Math.random() * 2 ** 31);
-    t.diagnostic(`seed ${seed}`);
-    const random = seededRandom(seed);
-    let own = 0;
-    for (const shape of SHAPES) {
-      const damage = await attack({ shape, tls, calls: CALLS, connections: CONNECTIONS, random });
-      assert.deepEqual(damage.foreign, [], `${shape.name}, seed ${seed}`);
-      assert.equal(damage.own + damage.failed, CALLS, shape.name);
-      assert.ok(damage.played > 0, `${shape.name} was not played, seed ${seed}`);
-      own += damage.own;
-    }
-    assert.ok(own > 0, "every call failed: nothing was tried");
-    t.diagnostic(`${own} of ${CALLS * SHAPES.length} calls had their own answer`);
-  });
+  test(
+    `${SHAPES.length} shapes of hostile answers, ${CALLS} callers each, over ${client}: nobody ` +
+      "sees a byte that is not theirs",
+    async (t) => {
+      const seed = Math.floor(Math.random() * 2 ** 31);
+      t.diagnostic(`seed ${seed}`);
+      const random = seededRandom(seed);
+      let own = 0;
+      for (const shape of SHAPES) {
+        const damage = await attack({ shape, tls, calls: CALLS, connections: CONNECTIONS, random });
+        assert.deepEqual(damage.foreign, [], `${shape.name}, seed ${seed}`);
+        assert.equal(damage.own + damage.failed, CALLS, shape.name);
+        assert.ok(damage.played > 0, `${shape.name} was not played, seed ${seed}`);
+        own += damage.own;
+      }
+      assert.ok(own > 0, "every call failed: nothing was tried");
+      t.diagnostic(`${own} of ${CALLS * SHAPES.length} calls had their own answer`);
+    },
+  );
 }

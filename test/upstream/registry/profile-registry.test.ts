@@ -1,4 +1,5 @@
-// The directory while single profiles come, change and go beside the configured ones: nobody sees a half, nobody finds what is not theirs, health stays.
+// The directory while single profiles come, change and go beside the configured ones: nobody sees a
+// half, nobody finds what is not theirs, health stays.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Profile, profileId, publicLabel } from "../../../src/core/provider/profile.ts";
@@ -6,7 +7,10 @@ import { methodOf } from "../../../src/core/rpc/method.ts";
 import { createProber } from "../../../src/upstream/health/prober.ts";
 import type { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { createProfileUpdater } from "../../../src/upstream/profile-updater.ts";
-import { createProfileRegistry, type ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import {
+  createProfileRegistry,
+  type ProfileRegistry,
+} from "../../../src/upstream/registry/profile-registry.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, OutgoingRequest } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
@@ -16,8 +20,20 @@ const { chain } = fakeSet([]);
 
 /** A profile with these providers; an id with a mark behind it has another URL. */
 function profile(owner: string | null, slug: string, ids: readonly string[] = ["a", "b"]): Profile {
-  const providers = ids.map((id, index) => fakeProvider(index, { id: id.slice(0, 1), url: `http://${id}.test/`, wsUrl: null, guarded: owner !== null }));
-  return { slug, owner, managed: slug === "public", chains: new Map([["test", fakeSet(providers)]]) };
+  const providers = ids.map((id, index) =>
+    fakeProvider(index, {
+      id: id.slice(0, 1),
+      url: `http://${id}.test/`,
+      wsUrl: null,
+      guarded: owner !== null,
+    }),
+  );
+  return {
+    slug,
+    owner,
+    managed: slug === "public",
+    chains: new Map([["test", fakeSet(providers)]]),
+  };
 }
 
 function directoryOf(profiles: readonly Profile[], maxCustom = 10): ProfileRegistry {
@@ -32,79 +48,113 @@ function trackerOf(directory: ProfileRegistry, id: string): Tracker {
 
 function probe(tracker: Tracker, id: string, height: number): void {
   const provider = tracker.set.providers.find((it) => it.id === id) ?? fakeProvider(9);
-  tracker.recordProbe({ provider, transport: "http", latencyMs: 5, result: { kind: "ok", chainId: 1, height } });
+  tracker.recordProbe({
+    provider,
+    transport: "http",
+    latencyMs: 5,
+    result: { kind: "ok", chainId: 1, height },
+  });
 }
 
 function heightsOf(tracker: Tracker): readonly (number | null)[] {
   return tracker.set.providers.map((it) => tracker.health(it, "http").height);
 }
 
-test("a profile of an account is found by its id only: no slug in a URL leads to it, and two accounts may use one slug", () => {
-  const directory = directoryOf([profile(null, "public"), profile(null, "team")]);
-  const [one, two] = [profile("acct_1", "mine"), profile("acct_2", "mine", ["c"])];
-  directory.put(one);
-  directory.put(two);
-  assert.equal(directory.served("acct_1/mine")?.profile, one);
-  assert.equal(directory.served("acct_2/mine")?.profile, two);
-  for (const slug of ["mine", "acct_1/mine", "acct_1%2Fmine"]) assert.equal(directory.profile(slug), undefined, slug);
-  assert.deepEqual(
-    directory.profiles.map((it) => it.profile.slug),
-    ["public", "team"],
-  );
-  assert.equal(directory.defaultProfile?.profile.slug, "public");
-  assert.equal(directory.served("team"), directory.profile("team"));
-  assert.equal(directory.trackers().length, 4);
-  assert.deepEqual([profileId(one), publicLabel(profileId(one)), publicLabel("team")], ["acct_1/mine", "custom", "team"]);
-});
+test(
+  "a profile of an account is found by its id only: no slug in a URL leads to it, and two " +
+    "accounts may use one slug",
+  () => {
+    const directory = directoryOf([profile(null, "public"), profile(null, "team")]);
+    const [one, two] = [profile("acct_1", "mine"), profile("acct_2", "mine", ["c"])];
+    directory.put(one);
+    directory.put(two);
+    assert.equal(directory.served("acct_1/mine")?.profile, one);
+    assert.equal(directory.served("acct_2/mine")?.profile, two);
+    for (const slug of ["mine", "acct_1/mine", "acct_1%2Fmine"])
+      assert.equal(directory.profile(slug), undefined, slug);
+    assert.deepEqual(
+      directory.profiles.map((it) => it.profile.slug),
+      ["public", "team"],
+    );
+    assert.equal(directory.defaultProfile?.profile.slug, "public");
+    assert.equal(directory.served("team"), directory.profile("team"));
+    assert.equal(directory.trackers().length, 4);
+    assert.deepEqual(
+      [profileId(one), publicLabel(profileId(one)), publicLabel("team")],
+      ["acct_1/mine", "custom", "team"],
+    );
+  },
+);
 
-test("a new version keeps the health of providers that stay the same, and of no others; what was handed out before stays as it was", () => {
-  const directory = directoryOf([profile(null, "public")]);
-  directory.put(profile("acct_1", "mine", ["a", "b", "c"]));
-  const before = trackerOf(directory, "acct_1/mine");
-  for (const id of ["a", "b", "c"]) probe(before, id, 100);
-  const { revision } = directory;
-  directory.put(profile("acct_1", "mine", ["c", "b-moved", "d", "a"]));
-  const after = trackerOf(directory, "acct_1/mine");
-  assert.ok(directory.revision > revision);
-  assert.deepEqual(heightsOf(after), [100, null, null, 100]);
-  assert.deepEqual(heightsOf(before), [100, 100, 100]);
-  assert.equal(before.set.providers.length, 3);
-  // A call that was under way at the old set still teaches the new one.
-  before.record(methodOf("eth_call"), { provider: before.set.providers[0] ?? fakeProvider(0), transport: "http", latencyMs: 7, verdict: null, code: null });
-  const kept = after.set.providers[3] ?? fakeProvider(3);
-  assert.equal(after.health(kept, "http").calls, 1);
-});
+test(
+  "a new version keeps the health of providers that stay the same, and of no others; what was " +
+    "handed out before stays as it was",
+  () => {
+    const directory = directoryOf([profile(null, "public")]);
+    directory.put(profile("acct_1", "mine", ["a", "b", "c"]));
+    const before = trackerOf(directory, "acct_1/mine");
+    for (const id of ["a", "b", "c"]) probe(before, id, 100);
+    const { revision } = directory;
+    directory.put(profile("acct_1", "mine", ["c", "b-moved", "d", "a"]));
+    const after = trackerOf(directory, "acct_1/mine");
+    assert.ok(directory.revision > revision);
+    assert.deepEqual(heightsOf(after), [100, null, null, 100]);
+    assert.deepEqual(heightsOf(before), [100, 100, 100]);
+    assert.equal(before.set.providers.length, 3);
+    // A call that was under way at the old set still teaches the new one.
+    before.record(methodOf("eth_call"), {
+      provider: before.set.providers[0] ?? fakeProvider(0),
+      transport: "http",
+      latencyMs: 7,
+      verdict: null,
+      code: null,
+    });
+    const kept = after.set.providers[3] ?? fakeProvider(3);
+    assert.equal(after.health(kept, "http").calls, 1);
+  },
+);
 
-test("a reload changes the configured profiles and leaves those of accounts alone; a configured one can be put and removed as well", () => {
-  const directory = directoryOf([profile(null, "public"), profile(null, "team")]);
-  directory.put(profile("acct_1", "mine"));
-  const mine = directory.served("acct_1/mine");
-  directory.replace([profile(null, "public", ["z"])]);
-  assert.equal(directory.served("acct_1/mine"), mine);
-  assert.equal(directory.profile("team"), undefined);
-  directory.put(profile(null, "team"));
-  assert.equal(directory.profile("team")?.profile.slug, "team");
-  directory.remove("team");
-  directory.remove("acct_1/mine");
-  directory.remove("acct_1/mine");
-  assert.deepEqual([directory.profile("team"), directory.served("acct_1/mine"), directory.custom], [undefined, undefined, []]);
-  assert.equal(directory.trackers().length, 1);
-});
+test(
+  "a reload changes the configured profiles and leaves those of accounts alone; a configured " +
+    "one can be put and removed as well",
+  () => {
+    const directory = directoryOf([profile(null, "public"), profile(null, "team")]);
+    directory.put(profile("acct_1", "mine"));
+    const mine = directory.served("acct_1/mine");
+    directory.replace([profile(null, "public", ["z"])]);
+    assert.equal(directory.served("acct_1/mine"), mine);
+    assert.equal(directory.profile("team"), undefined);
+    directory.put(profile(null, "team"));
+    assert.equal(directory.profile("team")?.profile.slug, "team");
+    directory.remove("team");
+    directory.remove("acct_1/mine");
+    directory.remove("acct_1/mine");
+    assert.deepEqual(
+      [directory.profile("team"), directory.served("acct_1/mine"), directory.custom],
+      [undefined, undefined, []],
+    );
+    assert.equal(directory.trackers().length, 1);
+  },
+);
 
-test("past the bound the profile that was unused for longest is forgotten, and never a configured one", () => {
-  const directory = directoryOf([profile(null, "public")], 3);
-  for (const slug of ["a", "b", "c"]) directory.put(profile("acct_1", slug));
-  directory.served("acct_1/a");
-  directory.put(profile("acct_1", "b"));
-  directory.put(profile("acct_1", "d"));
-  assert.deepEqual(
-    directory.custom.map((it) => it.profile.slug),
-    ["a", "b", "d"],
-  );
-  for (let n = 0; n < 50; n++) directory.put(profile("acct_2", `p${n}`));
-  assert.equal(directory.custom.length, 3);
-  assert.ok(directory.profile("public"));
-});
+test(
+  "past the bound the profile that was unused for longest is forgotten, and never a configured " +
+    "one",
+  () => {
+    const directory = directoryOf([profile(null, "public")], 3);
+    for (const slug of ["a", "b", "c"]) directory.put(profile("acct_1", slug));
+    directory.served("acct_1/a");
+    directory.put(profile("acct_1", "b"));
+    directory.put(profile("acct_1", "d"));
+    assert.deepEqual(
+      directory.custom.map((it) => it.profile.slug),
+      ["a", "b", "d"],
+    );
+    for (let n = 0; n < 50; n++) directory.put(profile("acct_2", `p${n}`));
+    assert.equal(directory.custom.length, 3);
+    assert.ok(directory.profile("public"));
+  },
+);
 
 test("each change takes effect everywhere that holds on to providers, after the directory has it", () => {
   const directory = directoryOf([profile(null, "public", ["a"])]);
@@ -115,7 +165,9 @@ test("each change takes effect everywhere that holds on to providers, after the 
     prober: { watch: (trackers) => void told.push(`probe ${trackers.length} ${served()}`) },
     headWatch: { watch: (trackers) => void told.push(`heads ${trackers.length}`) },
     subscriptions: { rebind: (it) => void told.push(`rebind ${it === directory}`) },
-    upstreams: [{ retain: (providers) => void told.push(`retain ${providers.map((it) => it.id).join("")}`) }],
+    upstreams: [
+      { retain: (providers) => void told.push(`retain ${providers.map((it) => it.id).join("")}`) },
+    ],
   });
   const heard = (): string => told.splice(0).join("; ");
   assert.equal(heard(), "");
@@ -131,7 +183,12 @@ test("each change takes effect everywhere that holds on to providers, after the 
 
 test("probing goes on undisturbed for profiles that a change does not touch", () => {
   const runtime = simulatedWorld(3);
-  const directory = createProfileRegistry([chain], [profile(null, "public", ["a"])], runtime, SELECTION);
+  const directory = createProfileRegistry(
+    [chain],
+    [profile(null, "public", ["a"])],
+    runtime,
+    SELECTION,
+  );
   const asked: string[] = [];
   const http = {
     send({ provider }: OutgoingRequest, listener: AnswerListener) {
@@ -141,10 +198,21 @@ test("probing goes on undisturbed for profiles that a change does not touch", ()
       return { sent: true, cancel() {} };
     },
   };
-  const prober = createProber({ runtime, timerWheel: createTimerWheel(runtime), upstreams: { http } });
-  const profileUpdater = createProfileUpdater({ directory, prober, headWatch: { watch() {} }, subscriptions: { rebind() {} }, upstreams: [] });
+  const prober = createProber({
+    runtime,
+    timerWheel: createTimerWheel(runtime),
+    upstreams: { http },
+  });
+  const profileUpdater = createProfileUpdater({
+    directory,
+    prober,
+    headWatch: { watch() {} },
+    subscriptions: { rebind() {} },
+    upstreams: [],
+  });
   profileUpdater.begin();
-  // A change every 100 ms: if each of them began anew, `a` would be asked each time; if each put it off, never.
+  // A change every 100 ms: if each of them began anew, `a` would be asked each time; if each put it
+  // off, never.
   for (let n = 0; n < 600; n++) {
     runtime.advance(100);
     profileUpdater.put(profile("acct_1", "mine", n % 2 === 0 ? ["b"] : ["c"]));

@@ -1,4 +1,5 @@
-// Facts for tests of documents, read from configurations like those of an instance. Every secret in them is one word.
+// Facts for tests of documents, read from configurations like those of an instance. Every secret in
+// them is one word.
 import { type DocumentFacts, factsOf } from "../../../src/web/discovery/facts.ts";
 import { type Site, siteOf } from "../../../src/web/discovery/site.ts";
 import { configOf } from "../../fakes/service.ts";
@@ -16,13 +17,27 @@ const provider = (id: string, ws: boolean) => ({
   ...(ws ? { ws_url: `wss://user:${SECRET}@${id}.example/${SECRET}` } : {}),
 });
 
-/** A configuration as an operator writes it, with other values than the defaults where `hosted` and `extra` say so. */
-export function configuration(hosted: Readonly<Record<string, unknown>>, extra: Readonly<Record<string, unknown>> = {}): string {
+/**
+ * A configuration as an operator writes it, with other values than the defaults where `hosted` and
+ * `extra` say so.
+ */
+export function configuration(
+  hosted: Readonly<Record<string, unknown>>,
+  extra: Readonly<Record<string, unknown>> = {},
+): string {
   return JSON.stringify({
     storage: { url: `postgres://svc:${SECRET}@db.example/svc` },
-    chains: { ethereum: { chain_id: 1, name: "Ethereum Mainnet", aliases: ["mainnet"] }, base: { chain_id: 8453, name: "Base" } },
+    chains: {
+      ethereum: { chain_id: 1, name: "Ethereum Mainnet", aliases: ["mainnet"] },
+      base: { chain_id: 8453, name: "Base" },
+    },
     profiles: {
-      public: { chains: { ethereum: { providers: [provider("vendor-one", true)] }, base: { providers: [provider("vendor-two", false)] } } },
+      public: {
+        chains: {
+          ethereum: { providers: [provider("vendor-one", true)] },
+          base: { providers: [provider("vendor-two", false)] },
+        },
+      },
       team: { chains: { ethereum: { providers: [provider("vendor-three", false)] } } },
     },
     hosted,
@@ -31,7 +46,10 @@ export function configuration(hosted: Readonly<Record<string, unknown>>, extra: 
 }
 
 /** The facts of such a configuration. */
-export function facts(hosted: Readonly<Record<string, unknown>>, extra: Readonly<Record<string, unknown>> = {}): DocumentFacts {
+export function facts(
+  hosted: Readonly<Record<string, unknown>>,
+  extra: Readonly<Record<string, unknown>> = {},
+): DocumentFacts {
   return factsOf(configOf(configuration(hosted, extra)), "1.2.3");
 }
 
@@ -52,7 +70,13 @@ const RAIL = { rpc_url: `https://node.example/${SECRET}`, recipient: RECIPIENT }
 /** Rails of every kind. */
 export const RAILS = {
   tempo: { ...RAIL, kind: "tempo", chain_id: 4217, token: TOKEN },
-  evm: { ...RAIL, kind: "evm", chain_id: 8453, token: { address: TOKEN, name: "USD Coin", version: "2" }, wallet_key: WALLET_KEY },
+  evm: {
+    ...RAIL,
+    kind: "evm",
+    chain_id: 8453,
+    token: { address: TOKEN, name: "USD Coin", version: "2" },
+    wallet_key: WALLET_KEY,
+  },
   session: { ...RAIL, kind: "session", chain_id: 4217, token: TOKEN, wallet_key: WALLET_KEY },
 } as const;
 

@@ -1,8 +1,15 @@
-// Where a payment may stand in a request, that there is one and only one, and what it is bound to: a key in the path never leaves.
+// Where a payment may stand in a request, that there is one and only one, and what it is bound to:
+// a key in the path never leaves.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BodyDigest } from "mppx";
-import { type HeaderValues, type MarkedRequest, paymentOf, requestMark, withoutPayment } from "../../../src/web/payment/payment-headers.ts";
+import {
+  type HeaderValues,
+  type MarkedRequest,
+  paymentOf,
+  requestMark,
+  withoutPayment,
+} from "../../../src/web/payment/payment-headers.ts";
 
 const MPP = { kind: "payment", given: { protocol: "mpp", text: "Payment abc-_1" } };
 const X402 = { kind: "payment", given: { protocol: "x402", text: "abc+/1==" } };
@@ -16,16 +23,33 @@ describe("a payment in the headers of a request", () => {
     ["in any case, with any space", { authorization: ["pAyMeNt \t abc-_1 "] }, MPP],
     ["behind Bearer", { authorization: ["Bearer svc_mt_1, Payment abc-_1"] }, MPP],
     ["before Bearer", { authorization: ["Payment abc-_1,Bearer svc_mt_1"] }, MPP],
-    ["in an Authorization of its own", { authorization: ["Bearer svc_mt_1", "Payment abc-_1"] }, MPP],
-    ["Payment-Authorization", { authorization: ["Bearer svc_mt_1"], "payment-authorization": ["Payment abc-_1"] }, MPP],
+    [
+      "in an Authorization of its own",
+      { authorization: ["Bearer svc_mt_1", "Payment abc-_1"] },
+      MPP,
+    ],
+    [
+      "Payment-Authorization",
+      { authorization: ["Bearer svc_mt_1"], "payment-authorization": ["Payment abc-_1"] },
+      MPP,
+    ],
     ["Payment-Authorization without the scheme", { "payment-authorization": ["abc-_1"] }, MPP],
     ["PAYMENT-SIGNATURE of MPP", { "payment-signature": ["Payment abc-_1"] }, MPP],
     ["PAYMENT-SIGNATURE", { "payment-signature": ["abc+/1=="] }, X402],
-    ["the same one in two places", { authorization: ["Payment abc-_1"], "payment-signature": ["abc-_1"] }, MPP],
-    ["a scheme with nothing behind it", { authorization: ["Payment"] }, { kind: "payment", given: { protocol: "mpp", text: "Payment " } }],
+    [
+      "the same one in two places",
+      { authorization: ["Payment abc-_1"], "payment-signature": ["abc-_1"] },
+      MPP,
+    ],
+    [
+      "a scheme with nothing behind it",
+      { authorization: ["Payment"] },
+      { kind: "payment", given: { protocol: "mpp", text: "Payment " } },
+    ],
     ["an empty header", { "payment-signature": [""] }, null],
   ];
-  for (const [name, headers, expected] of rows) it(name, () => assert.deepEqual(paymentOf(headers), expected));
+  for (const [name, headers, expected] of rows)
+    it(name, () => assert.deepEqual(paymentOf(headers), expected));
 
   const several: readonly HeaderValues[] = [
     { authorization: ["Payment a, Payment b"] },
@@ -35,11 +59,14 @@ describe("a payment in the headers of a request", () => {
     { "payment-signature": ["a, b"] },
     { "payment-authorization": ["Payment a"], authorization: ["Payment b, Bearer c"] },
   ];
-  for (const headers of several) it(`several are none: ${JSON.stringify(headers)}`, () => assert.equal(paymentOf(headers)?.kind, "unclear"));
+  for (const headers of several)
+    it(`several are none: ${JSON.stringify(headers)}`, () =>
+      assert.equal(paymentOf(headers)?.kind, "unclear"));
 
   it("one that is too long is not read", () => {
     assert.equal(paymentOf({ "payment-signature": ["a".repeat(16_384)] })?.kind, "payment");
-    for (const text of ["a".repeat(16_385), `Payment ${"a".repeat(16_384)}`]) assert.equal(paymentOf({ "payment-signature": [text] })?.kind, "unclear");
+    for (const text of ["a".repeat(16_385), `Payment ${"a".repeat(16_384)}`])
+      assert.equal(paymentOf({ "payment-signature": [text] })?.kind, "unclear");
   });
 });
 
@@ -64,10 +91,18 @@ describe("the mark of a request", () => {
     credential: "",
     baseUrl: "https://rpc.example",
   };
-  const fingerprint = (other: Partial<MarkedRequest>): string => requestMark({ ...REQUEST, ...other }).fingerprint;
+  const fingerprint = (other: Partial<MarkedRequest>): string =>
+    requestMark({ ...REQUEST, ...other }).fingerprint;
 
   it("differs with method, path, body and credential, and with nothing else", () => {
-    const others = [{}, { method: "PUT" }, { path: "/api/v1/agent/keys/" }, { body: Buffer.from('{"a":2}') }, { credential: "k" }, { body: Buffer.from("") }];
+    const others = [
+      {},
+      { method: "PUT" },
+      { path: "/api/v1/agent/keys/" },
+      { body: Buffer.from('{"a":2}') },
+      { credential: "k" },
+      { body: Buffer.from("") },
+    ];
     assert.equal(new Set(others.map(fingerprint)).size, others.length);
     assert.equal(fingerprint({ baseUrl: "https://other.example" }), fingerprint({}));
     assert.match(fingerprint({}), /^[\w-]{43}$/);
@@ -86,6 +121,7 @@ describe("the mark of a request", () => {
       ["/rpc/svc_ak_secret/ethereum", "/rpc/redacted/ethereum"],
       ["/api/v1/accounts/acc_1/credit", "/api/v1/accounts/acc_1/credit"],
     ] as const;
-    for (const [path, shown] of rows) assert.equal(requestMark({ ...REQUEST, path }).resourceUrl, `https://rpc.example${shown}`);
+    for (const [path, shown] of rows)
+      assert.equal(requestMark({ ...REQUEST, path }).resourceUrl, `https://rpc.example${shown}`);
   });
 });

@@ -1,4 +1,5 @@
-// Where a caller with a key is bound for when it asks for a Custom profile: in memory, not yet, resting, never there; and who is not let wait for one.
+// Where a caller with a key is bound for when it asks for a Custom profile: in memory, not yet,
+// resting, never there; and who is not let wait for one.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
@@ -17,16 +18,34 @@ import { simulatedWorld } from "../../fakes/runtime.ts";
 
 const SET = fakeSet([fakeProvider(0)]);
 const CHAIN = SET.chain.chainName;
-const profile = (slug: string, owner: string | null) => ({ slug, owner, managed: owner === null, chains: new Map([[CHAIN, SET]]) });
+const profile = (slug: string, owner: string | null) => ({
+  slug,
+  owner,
+  managed: owner === null,
+  chains: new Map([[CHAIN, SET]]),
+});
 const OWN: OwnProfiles = {
   slugs: ["mine", "broken"],
-  servicesOf: (slug) => (["mine", "broken"].includes(slug) ? customServiceTiers(slug) : slug === "gone" ? lapsedServiceTiers() : undefined),
+  servicesOf: (slug) =>
+    ["mine", "broken"].includes(slug)
+      ? customServiceTiers(slug)
+      : slug === "gone"
+        ? lapsedServiceTiers()
+        : undefined,
 };
 
 function scene(refusal: Fault | null = null) {
   const runtime = simulatedWorld(1);
-  const directory = createProfileRegistry([SET.chain], [profile("public", null), profile("premium", null)], runtime, SELECTION);
-  const resolver = createTargetResolver(directory, createObserver(pino({ level: "silent" }), runtime));
+  const directory = createProfileRegistry(
+    [SET.chain],
+    [profile("public", null), profile("premium", null)],
+    runtime,
+    SELECTION,
+  );
+  const resolver = createTargetResolver(
+    directory,
+    createObserver(pino({ level: "silent" }), runtime),
+  );
   const keyContext: KeyContext = {
     kind: "holder",
     keyId: "key_1",
@@ -50,14 +69,23 @@ function scene(refusal: Fault | null = null) {
   const ask = (url: string) =>
     authenticate(
       { resolver, admission, proxies: trustedProxiesOf([]) },
-      { url, credential: { secret: "s", digest: "d", url, old: null }, address: "", header: () => undefined },
+      {
+        url,
+        credential: { secret: "s", digest: "d", url, old: null },
+        address: "",
+        header: () => undefined,
+      },
       (it) => told.push(it),
     );
   return { directory, keyContext, waiting, cancelled, told, ask };
 }
 
 const shown = (it: Authenticated | Fault | undefined) =>
-  it === undefined ? "nothing yet" : it.kind === "fault" ? `${it.status} ${it.code}` : [it.address.named, it.address.profile.owner];
+  it === undefined
+    ? "nothing yet"
+    : it.kind === "fault"
+      ? `${it.status} ${it.code}`
+      : [it.address.named, it.address.profile.owner];
 
 test("a profile that is not in memory is waited for and then served; one that is, is served at once", () => {
   const { directory, waiting, told, ask } = scene();
@@ -77,44 +105,68 @@ test("one that does not come in time, or cannot be read, is refused as such, bot
     waiting.at(-1)?.(fault(code, "not now"));
     const it = told.at(-1);
     assert.equal(shown(it), `503 ${code}`);
-    assert.ok(it?.kind === "fault" && it.retryable && it.retryAfterMs !== null && it.rpcCode === -32002);
+    assert.ok(
+      it?.kind === "fault" && it.retryable && it.retryAfterMs !== null && it.rpcCode === -32002,
+    );
   }
 });
 
-test("whoever goes away while waiting hears nothing; whoever may not use the profile is refused without one being loaded", () => {
-  const left = scene();
-  left.ask(`/rpc/profile/mine/${CHAIN}`)?.();
-  assert.deepEqual([left.cancelled, left.told], [["mine"], []]);
-  const refused = scene(fault("forbidden", "not this one"));
-  refused.ask(`/rpc/profile/mine/${CHAIN}`);
-  assert.deepEqual([shown(refused.told[0]), refused.waiting.length], ["403 forbidden", 0]);
-});
+test(
+  "whoever goes away while waiting hears nothing; whoever may not use the profile is refused " +
+    "without one being loaded",
+  () => {
+    const left = scene();
+    left.ask(`/rpc/profile/mine/${CHAIN}`)?.();
+    assert.deepEqual([left.cancelled, left.told], [["mine"], []]);
+    const refused = scene(fault("forbidden", "not this one"));
+    refused.ask(`/rpc/profile/mine/${CHAIN}`);
+    assert.deepEqual([shown(refused.told[0]), refused.waiting.length], ["403 forbidden", 0]);
+  },
+);
 
-test("a profile that rests leads to premium, under the name that was asked for; one that never was is told with those there are", () => {
-  const { told, ask } = scene();
-  ask(`/rpc/profile/gone/${CHAIN}`);
-  assert.deepEqual(shown(told[0]), ["gone", null]);
-  ask(`/rpc/profile/never/${CHAIN}`);
-  const it = told[1];
-  assert.equal(shown(it), "404 unknown_profile");
-  assert.deepEqual(it?.kind === "fault" && it.details["known_profiles"], ["premium", "public", "mine", "broken"]);
-});
+test(
+  "a profile that rests leads to premium, under the name that was asked for; one that never " +
+    "was is told with those there are",
+  () => {
+    const { told, ask } = scene();
+    ask(`/rpc/profile/gone/${CHAIN}`);
+    assert.deepEqual(shown(told[0]), ["gone", null]);
+    ask(`/rpc/profile/never/${CHAIN}`);
+    const it = told[1];
+    assert.equal(shown(it), "404 unknown_profile");
+    assert.deepEqual(it?.kind === "fault" && it.details["known_profiles"], [
+      "premium",
+      "public",
+      "mine",
+      "broken",
+    ]);
+  },
+);
 
-test("no text in a URL leads to the profile of another account, and what is remembered for others does not either", () => {
-  const { directory, keyContext, told, ask } = scene();
-  directory.put(profile("mine", "acc_2"));
-  for (const slug of ["acc_2/mine", "acc_2%2Fmine", "..%2Facc_2%2Fmine", "acc_1%2Fmine"]) ask(`/rpc/profile/${slug}/${CHAIN}`);
-  assert.ok(
-    told.every((it) => it.kind === "fault" && ["unknown_profile", "not_found", "unknown_chain", "invalid_field"].includes(it.code)),
-    JSON.stringify(told),
-  );
-  directory.put(profile("mine", "acc_1"));
-  ask(`/rpc/profile/mine/${CHAIN}`);
-  assert.deepEqual(shown(told.at(-1)), ["mine", "acc_1"]);
-  keyContext.payer = { ...keyContext.payer, id: "acc_3", own: null };
-  ask(`/rpc/profile/mine/${CHAIN}`);
-  assert.equal(shown(told.at(-1)), "404 unknown_profile");
-});
+test(
+  "no text in a URL leads to the profile of another account, and what is remembered for others " +
+    "does not either",
+  () => {
+    const { directory, keyContext, told, ask } = scene();
+    directory.put(profile("mine", "acc_2"));
+    for (const slug of ["acc_2/mine", "acc_2%2Fmine", "..%2Facc_2%2Fmine", "acc_1%2Fmine"])
+      ask(`/rpc/profile/${slug}/${CHAIN}`);
+    assert.ok(
+      told.every(
+        (it) =>
+          it.kind === "fault" &&
+          ["unknown_profile", "not_found", "unknown_chain", "invalid_field"].includes(it.code),
+      ),
+      JSON.stringify(told),
+    );
+    directory.put(profile("mine", "acc_1"));
+    ask(`/rpc/profile/mine/${CHAIN}`);
+    assert.deepEqual(shown(told.at(-1)), ["mine", "acc_1"]);
+    keyContext.payer = { ...keyContext.payer, id: "acc_3", own: null };
+    ask(`/rpc/profile/mine/${CHAIN}`);
+    assert.equal(shown(told.at(-1)), "404 unknown_profile");
+  },
+);
 
 function parseGate(it: object): Admission {
   return it as Admission;

@@ -1,4 +1,5 @@
-// A batch over a router the test holds in its hand: order, bounds, cancelling, and room for answers, in every order the answers may come in.
+// A batch over a router the test holds in its hand: order, bounds, cancelling, and room for
+// answers, in every order the answers may come in.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -20,8 +21,14 @@ import { configOf, configText } from "../../fakes/service.ts";
 const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const runtime = simulatedWorld(1);
 const observer = createObserver(pino({ level: "silent" }), runtime);
-const resolver = createTargetResolver(createProfileRegistry(config.chains, config.profiles, runtime, config.selection), observer);
-const address = resolver.resolve({ url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined }, null);
+const resolver = createTargetResolver(
+  createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
+  observer,
+);
+const address = resolver.resolve(
+  { url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined },
+  null,
+);
 assert.ok(address.kind === "address");
 
 /** A call that waits for the test to answer it. */
@@ -44,7 +51,11 @@ interface Run {
   readonly abandoned: readonly number[];
 }
 
-function run(items: readonly string[], concurrency: number, reserve: (bytes: number) => boolean = () => true): Run {
+function run(
+  items: readonly string[],
+  concurrency: number,
+  reserve: (bytes: number) => boolean = () => true,
+): Run {
   const waiting: Waiting[] = [];
   let started = 0;
   let body: string | null = null;
@@ -78,7 +89,16 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
   const bytes = Buffer.from(`[${items.join(",")}]`);
   const spans = elements(bytes, 0, bytes.length, 1_000);
   assert.ok(address.kind === "address");
-  const parts = { runtime, router, observer, resolver, admission: null, filters: NO_FILTERS, methods: () => methodTable([]), deadlineMs: () => 1_000 };
+  const parts = {
+    runtime,
+    router,
+    observer,
+    resolver,
+    admission: null,
+    filters: NO_FILTERS,
+    methods: () => methodTable([]),
+    deadlineMs: () => 1_000,
+  };
   const abandoned: number[] = [];
   const ways = {
     keyContext: null,
@@ -89,15 +109,35 @@ function run(items: readonly string[], concurrency: number, reserve: (bytes: num
     heard: () => {},
     abandoned: (index: number) => void abandoned.push(index),
   };
-  const cancel = runBatch(parts, { bytes, spans, address, requestId: "r", concurrency, room: { take: reserve, giveBack: () => {} }, ...ways }, (pieces) => {
-    assert.equal(body, null, "answered twice");
-    written = pieces ?? [];
-    body = pieces === null ? "" : Buffer.concat(pieces).toString();
-  });
-  return { waiting, started: () => started, body: () => body, pieces: () => written, cancel, abandoned };
+  const cancel = runBatch(
+    parts,
+    {
+      bytes,
+      spans,
+      address,
+      requestId: "r",
+      concurrency,
+      room: { take: reserve, giveBack: () => {} },
+      ...ways,
+    },
+    (pieces) => {
+      assert.equal(body, null, "answered twice");
+      written = pieces ?? [];
+      body = pieces === null ? "" : Buffer.concat(pieces).toString();
+    },
+  );
+  return {
+    waiting,
+    started: () => started,
+    body: () => body,
+    pieces: () => written,
+    cancel,
+    abandoned,
+  };
 }
 
-const call = (n: number): string => `{"jsonrpc":"2.0","id":${n},"method":"test_echo","params":[${n}]}`;
+const call = (n: number): string =>
+  `{"jsonrpc":"2.0","id":${n},"method":"test_echo","params":[${n}]}`;
 const note = (n: number): string => `{"jsonrpc":"2.0","method":"test_echo","params":[${n}]}`;
 const local = (n: number): string => `{"jsonrpc":"2.0","id":${n},"method":"eth_chainId"}`;
 const junk = (): string => "7";
@@ -105,34 +145,45 @@ const junk = (): string => "7";
 const item = fc.constantFrom("call", "note", "local", "junk");
 const WRITTEN = { call, note, local, junk } as const;
 
-test("answers stand in the order of the items whatever order they come in, and never more than the bound are in flight", () => {
-  fc.assert(
-    fc.property(fc.array(item, { minLength: 1, maxLength: 30 }), fc.integer({ min: 1, max: 9 }), fc.infiniteStream(fc.nat()), (kinds, concurrency, choices) => {
-      const { waiting, body, started } = run(
-        kinds.map((kind, n) => WRITTEN[kind](n)),
-        concurrency,
-      );
-      while (waiting.length > 0) {
-        assert.ok(waiting.length <= concurrency, `${waiting.length} in flight`);
-        assert.equal(body(), null);
-        const chosen = waiting[(choices.next().value ?? 0) % waiting.length];
-        chosen?.answer(JSON.stringify(chosen.request.call.body.toString().length));
-      }
-      const remote = kinds.filter((kind) => kind === "call" || kind === "note").length;
-      assert.equal(started(), remote, "each routed once");
-      const answered = kinds.flatMap((kind, n) => (kind === "note" ? [] : [kind === "junk" ? null : n]));
-      const text = body();
-      assert.ok(text !== null, "not answered");
-      if (answered.length === 0) assert.equal(text, "");
-      else
-        assert.deepEqual(
-          (JSON.parse(text) as { id: unknown }[]).map((it) => it.id),
-          answered,
-        );
-    }),
-    { numRuns: 500 },
-  );
-});
+test(
+  "answers stand in the order of the items whatever order they come in, and never more than " +
+    "the bound are in flight",
+  () => {
+    fc.assert(
+      fc.property(
+        fc.array(item, { minLength: 1, maxLength: 30 }),
+        fc.integer({ min: 1, max: 9 }),
+        fc.infiniteStream(fc.nat()),
+        (kinds, concurrency, choices) => {
+          const { waiting, body, started } = run(
+            kinds.map((kind, n) => WRITTEN[kind](n)),
+            concurrency,
+          );
+          while (waiting.length > 0) {
+            assert.ok(waiting.length <= concurrency, `${waiting.length} in flight`);
+            assert.equal(body(), null);
+            const chosen = waiting[(choices.next().value ?? 0) % waiting.length];
+            chosen?.answer(JSON.stringify(chosen.request.call.body.toString().length));
+          }
+          const remote = kinds.filter((kind) => kind === "call" || kind === "note").length;
+          assert.equal(started(), remote, "each routed once");
+          const answered = kinds.flatMap((kind, n) =>
+            kind === "note" ? [] : [kind === "junk" ? null : n],
+          );
+          const text = body();
+          assert.ok(text !== null, "not answered");
+          if (answered.length === 0) assert.equal(text, "");
+          else
+            assert.deepEqual(
+              (JSON.parse(text) as { id: unknown }[]).map((it) => it.id),
+              answered,
+            );
+        },
+      ),
+      { numRuns: 500 },
+    );
+  },
+);
 
 test("the bound is used in full: as many as allowed start at once, and one more for each that ends", () => {
   const { waiting, started } = run(
@@ -152,19 +203,24 @@ test("many answers that come at once do not nest", () => {
   assert.equal((JSON.parse(body() ?? "[]") as unknown[]).length, 1_000);
 });
 
-test("short answers are written together, long ones as they are, and every byte stands where it belongs", () => {
-  const long = JSON.stringify("x".repeat(10_000));
-  const { waiting, body, pieces } = run(
-    Array.from({ length: 900 }, (_, n) => call(n)),
-    900,
-  );
-  for (let n = 0; n < 900; n++) waiting[0]?.answer(n % 300 === 150 ? long : `"${"y".repeat(n)}"`);
-  const answers = JSON.parse(body() ?? "[]") as { id: number; result: string }[];
-  for (const [n, { id, result }] of answers.entries()) assert.deepEqual([id, result.length], [n, n % 300 === 150 ? 10_000 : n]);
-  assert.equal(pieces().filter((it) => it.length > 10_000 && it.length < 10_100).length, 3);
-  assert.ok(pieces().length < 30, `${pieces().length} pieces`);
-  assert.ok(pieces().every((it) => it.length <= 65_536));
-});
+test(
+  "short answers are written together, long ones as they are, and every byte stands where it " +
+    "belongs",
+  () => {
+    const long = JSON.stringify("x".repeat(10_000));
+    const { waiting, body, pieces } = run(
+      Array.from({ length: 900 }, (_, n) => call(n)),
+      900,
+    );
+    for (let n = 0; n < 900; n++) waiting[0]?.answer(n % 300 === 150 ? long : `"${"y".repeat(n)}"`);
+    const answers = JSON.parse(body() ?? "[]") as { id: number; result: string }[];
+    for (const [n, { id, result }] of answers.entries())
+      assert.deepEqual([id, result.length], [n, n % 300 === 150 ? 10_000 : n]);
+    assert.equal(pieces().filter((it) => it.length > 10_000 && it.length < 10_100).length, 3);
+    assert.ok(pieces().length < 30, `${pieces().length} pieces`);
+    assert.ok(pieces().every((it) => it.length <= 65_536));
+  },
+);
 
 test("no item may stream, so that the answer is one document", () => {
   const { waiting } = run([call(1), call(2)], 8);
@@ -190,11 +246,22 @@ test("a batch that the service cuts off charges nothing that was in flight", () 
   assert.deepEqual(abandoned, []);
 });
 
-test("an answer without room becomes an error of that item alone; one as short as that error is told", () => {
-  const { waiting, body } = run([call(1), call(2), call(3)], 8, (bytes) => bytes < 10);
-  waiting[0]?.answer("1");
-  waiting[0]?.answer(JSON.stringify("x".repeat(2_000)));
-  waiting[0]?.answer("3");
-  const [first, second, third] = JSON.parse(body() ?? "[]") as { id: number; result?: unknown; error?: { data: { code: string } } }[];
-  assert.deepEqual([first?.result, second?.id, second?.error?.data.code, third?.result], [1, 2, "unavailable", 3]);
-});
+test(
+  "an answer without room becomes an error of that item alone; one as short as that error is " +
+    "told",
+  () => {
+    const { waiting, body } = run([call(1), call(2), call(3)], 8, (bytes) => bytes < 10);
+    waiting[0]?.answer("1");
+    waiting[0]?.answer(JSON.stringify("x".repeat(2_000)));
+    waiting[0]?.answer("3");
+    const [first, second, third] = JSON.parse(body() ?? "[]") as {
+      id: number;
+      result?: unknown;
+      error?: { data: { code: string } };
+    }[];
+    assert.deepEqual(
+      [first?.result, second?.id, second?.error?.data.code, third?.result],
+      [1, 2, "unavailable", 3],
+    );
+  },
+);

@@ -1,12 +1,21 @@
-// Which encoding a caller gets, and that the work of compressing is bounded: two at a time, and each leave is given back on every way out.
+// Which encoding a caller gets, and that the work of compressing is bounded: two at a time, and
+// each leave is given back on every way out.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
-import { acceptedEncoding, type BodySink, type CompressionClient, createCompression } from "../../../src/web/rpc/compression.ts";
+import {
+  acceptedEncoding,
+  type BodySink,
+  type CompressionClient,
+  createCompression,
+} from "../../../src/web/rpc/compression.ts";
 
-const ACCEPTED: readonly (readonly [header: string | undefined, encoding: "zstd" | "gzip" | null])[] = [
+const ACCEPTED: readonly (readonly [
+  header: string | undefined,
+  encoding: "zstd" | "gzip" | null,
+])[] = [
   [undefined, null],
   ["", null],
   ["identity", null],
@@ -28,7 +37,8 @@ const ACCEPTED: readonly (readonly [header: string | undefined, encoding: "zstd"
 ];
 
 for (const [header, encoding] of ACCEPTED) {
-  test(`Accept-Encoding: ${header?.slice(0, 40)} gets ${encoding}`, () => assert.equal(acceptedEncoding(header), encoding));
+  test(`Accept-Encoding: ${header?.slice(0, 40)} gets ${encoding}`, () =>
+    assert.equal(acceptedEncoding(header), encoding));
 }
 
 function asker(headers: Record<string, string>, address = "203.0.113.9"): CompressionClient {
@@ -38,10 +48,25 @@ function asker(headers: Record<string, string>, address = "203.0.113.9"): Compre
 test("only callers on public addresses are concerned, as the trusted proxies tell", () => {
   const compression = createCompression(trustedProxiesOf(["10.0.0.1"]));
   const concerned = (address: string, forwarded?: string): boolean =>
-    compression.concerns(asker(forwarded === undefined ? {} : { "x-forwarded-for": forwarded }, address));
-  assert.deepEqual([concerned("8.8.8.8"), concerned("::ffff:8.8.8.8"), concerned("2001:4860:4860::8888")], [true, true, true]);
-  assert.deepEqual([concerned("127.0.0.1"), concerned("192.168.1.2"), concerned("::1"), concerned("")], [false, false, false, false]);
-  assert.deepEqual([concerned("10.0.0.1", "8.8.8.8"), concerned("10.0.0.1", "10.0.0.7"), concerned("127.0.0.1", "8.8.8.8")], [true, false, false]);
+    compression.concerns(
+      asker(forwarded === undefined ? {} : { "x-forwarded-for": forwarded }, address),
+    );
+  assert.deepEqual(
+    [concerned("8.8.8.8"), concerned("::ffff:8.8.8.8"), concerned("2001:4860:4860::8888")],
+    [true, true, true],
+  );
+  assert.deepEqual(
+    [concerned("127.0.0.1"), concerned("192.168.1.2"), concerned("::1"), concerned("")],
+    [false, false, false, false],
+  );
+  assert.deepEqual(
+    [
+      concerned("10.0.0.1", "8.8.8.8"),
+      concerned("10.0.0.1", "10.0.0.7"),
+      concerned("127.0.0.1", "8.8.8.8"),
+    ],
+    [true, false, false],
+  );
 });
 
 const ANY = asker({ "accept-encoding": "gzip" });
@@ -53,7 +78,14 @@ test("two at a time; a third is sent as it is, and each way out gives its leave 
   assert.equal(compression.take(ANY), null);
   assert.equal(compression.take(asker({})), null, "a caller that accepts nothing takes no leave");
   const bytes = randomBytes(50_000);
-  assert.deepEqual(gunzipSync(Buffer.concat((await first.whole([bytes.subarray(0, 7), bytes.subarray(7)])) ?? assert.fail())), bytes);
+  assert.deepEqual(
+    gunzipSync(
+      Buffer.concat(
+        (await first.whole([bytes.subarray(0, 7), bytes.subarray(7)])) ?? assert.fail(),
+      ),
+    ),
+    bytes,
+  );
   const third = compression.take(ANY) ?? assert.fail("the first gave its leave back");
   assert.equal(compression.take(ANY), null);
   const sink = collect();
@@ -108,7 +140,10 @@ for (const [encoding, read] of [
     const pieces = Array.from({ length: 200 }, (_, n) => randomBytes(1 + ((n * 7_919) % 60_000)));
     let written = 0;
     for (const piece of pieces) {
-      assert.ok(body.write(piece, () => written++) > 0, "it is read by another thread: it cannot be reused at once");
+      assert.ok(
+        body.write(piece, () => written++) > 0,
+        "it is read by another thread: it cannot be reused at once",
+      );
     }
     body.end();
     await sink.ended;
@@ -118,7 +153,10 @@ for (const [encoding, read] of [
 }
 
 for (const encoding of ["gzip", "zstd"]) {
-  test(`${encoding}: a caller that stops reading and leaves keeps no memory: every piece is given back, and its leave`, { timeout: 60_000 }, async () => {
+  test(`${encoding}: a caller that stops reading and leaves keeps no memory: every piece is given ` +
+    "back, and its leave", {
+    timeout: 60_000,
+  }, async () => {
     const compression = createCompression(trustedProxiesOf([]));
     const job = compression.take(asker({ "accept-encoding": encoding })) ?? assert.fail();
     let unsent = 0;
@@ -140,6 +178,9 @@ for (const encoding of ["gzip", "zstd"]) {
     assert.ok(written < pieces.length, "the reader is slower than the answer");
     body.abandon();
     await turnsUntil(() => written === pieces.length);
-    assert.ok(compression.take(ANY) !== null && compression.take(ANY) !== null, "its leave is back as well");
+    assert.ok(
+      compression.take(ANY) !== null && compression.take(ANY) !== null,
+      "its leave is back as well",
+    );
   });
 }

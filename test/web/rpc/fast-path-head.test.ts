@@ -1,4 +1,5 @@
-// The fast path's reading of a request head against node's own parser: what it accepts, node reads the same way; what smells of smuggling it leaves alone.
+// The fast path's reading of a request head against node's own parser: what it accepts, node reads
+// the same way; what smells of smuggling it leaves alone.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
@@ -27,7 +28,11 @@ async function nodeReader(t: TestContext): Promise<(bytes: string) => Promise<Re
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      const reading: Reading = { url: request.url ?? "", rawHeaders: request.rawHeaders, body: Buffer.concat(chunks).toString("latin1") };
+      const reading: Reading = {
+        url: request.url ?? "",
+        rawHeaders: request.rawHeaders,
+        body: Buffer.concat(chunks).toString("latin1"),
+      };
       response.setHeader("connection", "close").end(JSON.stringify(reading));
     });
   });
@@ -41,22 +46,35 @@ async function nodeReader(t: TestContext): Promise<(bytes: string) => Promise<Re
   return (bytes) =>
     new Promise((resolve) => {
       let text = "";
-      // The end tells the server that no more of a body will come: one that waits for more refuses, and nobody has to wait for that.
+      // The end tells the server that no more of a body will come: one that waits for more refuses,
+      // and nobody has to wait for that.
       const socket = connect(port, "127.0.0.1", () => socket.end(bytes, "latin1"));
       socket.on("data", (chunk) => (text += chunk.toString()));
       socket.on("error", () => {});
-      socket.on("close", () => resolve(text.startsWith("HTTP/1.1 200 ") ? JSON.parse(text.slice(text.indexOf("\r\n\r\n") + 4)) : null));
+      socket.on("close", () =>
+        resolve(
+          text.startsWith("HTTP/1.1 200 ")
+            ? JSON.parse(text.slice(text.indexOf("\r\n\r\n") + 4))
+            : null,
+        ),
+      );
     });
 }
 
 /** Asserts that node reads the very same request. */
-async function assertSameReading(read: (bytes: string) => Promise<Reading | null>, text: string, head: RequestHead): Promise<void> {
+async function assertSameReading(
+  read: (bytes: string) => Promise<Reading | null>,
+  text: string,
+  head: RequestHead,
+): Promise<void> {
   const body = "b".repeat(head.bodyBytes);
   const reading = await read(`${text}\r\n${body}`);
   assert.ok(reading !== null, "node refuses what the lean door accepts");
   assert.equal(reading.url, head.url);
   assert.equal(reading.body, body);
-  const fields = reading.rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [[name.toLowerCase(), reading.rawHeaders[at + 1]]] : []));
+  const fields = reading.rawHeaders.flatMap((name, at) =>
+    at % 2 === 0 ? [[name.toLowerCase(), reading.rawHeaders[at + 1]]] : [],
+  );
   assert.deepEqual(fields, [...head.fields]);
 }
 
@@ -76,7 +94,10 @@ const names = fc.oneof(
   ),
   fc.string({ unit: fc.constantFrom(..."abcXYZ019!#$%&'*+.^_`|~-"), minLength: 1, maxLength: 12 }),
 );
-const values = fc.string({ unit: fc.constantFrom(..." \tabc:,;=\"'/\\{}\x21\x7e\x80\x85\xa0\xff"), maxLength: 20 });
+const values = fc.string({
+  unit: fc.constantFrom(..." \tabc:,;=\"'/\\{}\x21\x7e\x80\x85\xa0\xff"),
+  maxLength: 20,
+});
 const lengths = fc.oneof(
   SMALL.map(String),
   SMALL.map((n) => `0${n}`),
@@ -86,16 +107,47 @@ const lengths = fc.oneof(
   SMALL.map((n) => `${n}\xa0`),
   values,
 );
-const connections = fc.constantFrom(["Connection: keep-alive"], ["connection:Keep-Alive"], ["Connection: close"], [], []);
+const connections = fc.constantFrom(
+  ["Connection: keep-alive"],
+  ["connection:Keep-Alive"],
+  ["Connection: close"],
+  [],
+  [],
+);
 const urls = fc.oneof(
-  fc.constantFrom("/rpc/1", "/rpc/fastest/ethereum?include_meta=body", "/rpc/1#a", "/rpc/1#a#b?c", "//rpc/1", "/rpc/1?a?b"),
-  fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)), maxLength: 20 }).map((rest) => `/${rest}`),
+  fc.constantFrom(
+    "/rpc/1",
+    "/rpc/fastest/ethereum?include_meta=body",
+    "/rpc/1#a",
+    "/rpc/1#a#b?c",
+    "//rpc/1",
+    "/rpc/1?a?b",
+  ),
+  fc
+    .string({
+      unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)),
+      maxLength: 20,
+    })
+    .map((rest) => `/${rest}`),
 );
 const heads = fc
-  .record({ url: urls, length: lengths, gap: fc.constantFrom("", " ", "  ", "\t"), fields: fc.array(fc.tuple(names, values), { maxLength: 8 }), connections })
+  .record({
+    url: urls,
+    length: lengths,
+    gap: fc.constantFrom("", " ", "  ", "\t"),
+    fields: fc.array(fc.tuple(names, values), { maxLength: 8 }),
+    connections,
+  })
   .chain((it) => {
-    const own = ["Host: x", `Content-Length:${it.gap}${it.length}`, ...it.connections, ...it.fields.map(([name, value]) => `${name}:${it.gap}${value}`)];
-    return fc.shuffledSubarray(own, { minLength: own.length }).map((lines) => headOf(lines, `POST ${it.url} HTTP/1.1`));
+    const own = [
+      "Host: x",
+      `Content-Length:${it.gap}${it.length}`,
+      ...it.connections,
+      ...it.fields.map(([name, value]) => `${name}:${it.gap}${value}`),
+    ];
+    return fc
+      .shuffledSubarray(own, { minLength: own.length })
+      .map((lines) => headOf(lines, `POST ${it.url} HTTP/1.1`));
   });
 
 test("whatever head the lean door accepts, node's parser reads with the same URL, length and fields", async (t) => {
@@ -136,31 +188,54 @@ const NASTY = fc.constantFrom(
   "Transfer-Encoding: chunked\r\n",
 );
 
-test("a head with anything put in, taken out or replaced anywhere is read as node reads it, or left to node", async (t) => {
-  const read = await nodeReader(t);
-  const text = headOf([...PLAIN, "X-Svc-Provider: a b"]);
-  let accepted = 0;
-  await fc.assert(
-    fc.asyncProperty(fc.nat(text.length), NASTY, fc.nat(2), async (at, nasty, cut) => {
-      const changed = text.slice(0, at) + nasty + text.slice(at + cut);
-      const head = readRequestHead(changed);
-      if (head === null) return;
-      accepted++;
-      await assertSameReading(read, changed, head);
-    }),
-    { numRuns: 3_000 },
-  );
-  assert.ok(accepted > 200, `only ${accepted} heads were accepted`);
-});
+test(
+  "a head with anything put in, taken out or replaced anywhere is read as node reads it, or " +
+    "left to node",
+  async (t) => {
+    const read = await nodeReader(t);
+    const text = headOf([...PLAIN, "X-Svc-Provider: a b"]);
+    let accepted = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.nat(text.length), NASTY, fc.nat(2), async (at, nasty, cut) => {
+        const changed = text.slice(0, at) + nasty + text.slice(at + cut);
+        const head = readRequestHead(changed);
+        if (head === null) return;
+        accepted++;
+        await assertSameReading(read, changed, head);
+      }),
+      { numRuns: 3_000 },
+    );
+    assert.ok(accepted > 200, `only ${accepted} heads were accepted`);
+  },
+);
 
-test("a plain head is understood: path and query, length, fields by lower-case name without the space around their values", () => {
-  const head = readRequestHead(
-    headOf(["HOST:  x\t", "content-length: 007", "X-Svc-Provider:a", "Empty:", "Connection: Keep-Alive"], "POST /rpc/1?a=b HTTP/1.1"),
-  );
-  assert.ok(head !== null);
-  assert.deepEqual([head.url, head.bodyBytes], ["/rpc/1?a=b", 7]);
-  assert.deepEqual(Object.fromEntries(head.fields), { host: "x", "content-length": "007", "x-svc-provider": "a", empty: "", connection: "Keep-Alive" });
-});
+test(
+  "a plain head is understood: path and query, length, fields by lower-case name without the " +
+    "space around their values",
+  () => {
+    const head = readRequestHead(
+      headOf(
+        [
+          "HOST:  x\t",
+          "content-length: 007",
+          "X-Svc-Provider:a",
+          "Empty:",
+          "Connection: Keep-Alive",
+        ],
+        "POST /rpc/1?a=b HTTP/1.1",
+      ),
+    );
+    assert.ok(head !== null);
+    assert.deepEqual([head.url, head.bodyBytes], ["/rpc/1?a=b", 7]);
+    assert.deepEqual(Object.fromEntries(head.fields), {
+      host: "x",
+      "content-length": "007",
+      "x-svc-provider": "a",
+      empty: "",
+      connection: "Keep-Alive",
+    });
+  },
+);
 
 test("sixty fields are understood, a hundred are left to node", () => {
   const fields = (count: number): string[] => Array.from({ length: count }, (_, n) => `X-${n}: v`);
@@ -192,9 +267,13 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
     "X: y\rTransfer-Encoding: chunked",
     "Transfer-Encoding:\r\n chunked",
   ].map((it) => withLines(it)),
-  "two lengths, equal or not, in any case": ["Content-Length: 5", "Content-Length: 6", "content-length: 5", "CONTENT-LENGTH: 0", "Content-length: 5, 5"].map(
-    (it) => withLines(it),
-  ),
+  "two lengths, equal or not, in any case": [
+    "Content-Length: 5",
+    "Content-Length: 6",
+    "content-length: 5",
+    "CONTENT-LENGTH: 0",
+    "Content-length: 5, 5",
+  ].map((it) => withLines(it)),
   "a length that is no plain decimal": [
     "+5",
     "-5",
@@ -228,7 +307,11 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
     "Content-Length",
   ].map(lengthAs),
   "no length at all": [headOf(["Host: x"]), headOf(["Host: x", "Content-Length-X: 5"])],
-  "a line folded onto the next": [withLines("X: a", " b"), withLines("X: a", "\tb"), headOf(["Host: x", "Content-Length:", " 5"])],
+  "a line folded onto the next": [
+    withLines("X: a", " b"),
+    withLines("X: a", "\tb"),
+    headOf(["Host: x", "Content-Length:", " 5"]),
+  ],
   "line ends that are not CR LF": [
     headOf(PLAIN).replaceAll("\r\n", "\n"),
     headOf(PLAIN).replaceAll("\r\n", "\r"),
@@ -240,10 +323,24 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
     `${headOf(PLAIN)}\r\n`,
     headOf(PLAIN).slice(0, -2),
   ],
-  "control characters": ["X: a\0b", "X: a\x01b", "X: a\x7fb", "X\0: a", "X: \x0c", "X\x80: a", "X y: a", "X\ty: a", "(X): a", "X/y: a"].map((it) =>
-    withLines(it),
-  ),
-  "a field without a name or without a colon": [withLines(": a"), withLines("X"), withLines(" : a"), withLines("")],
+  "control characters": [
+    "X: a\0b",
+    "X: a\x01b",
+    "X: a\x7fb",
+    "X\0: a",
+    "X: \x0c",
+    "X\x80: a",
+    "X y: a",
+    "X\ty: a",
+    "(X): a",
+    "X/y: a",
+  ].map((it) => withLines(it)),
+  "a field without a name or without a colon": [
+    withLines(": a"),
+    withLines("X"),
+    withLines(" : a"),
+    withLines(""),
+  ],
   "a connection that is to end or to become something else": [
     "Connection: close",
     "connection: CLOSE",
@@ -255,7 +352,12 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
     "HTTP2-Settings: x",
     "Proxy-Connection: keep-alive",
   ].map((it) => withLines(it)),
-  "what changes how the message is sent": ["Expect: 100-continue", "expect:", "TE: trailers", "Trailer: X"].map((it) => withLines(it)),
+  "what changes how the message is sent": [
+    "Expect: 100-continue",
+    "expect:",
+    "TE: trailers",
+    "Trailer: X",
+  ].map((it) => withLines(it)),
   "what carries a payment": [
     "PAYMENT-SIGNATURE: a",
     "payment-signature:",
@@ -265,7 +367,11 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
     "Authorization: Bearer a, Payment b",
     "Authorization: Payment",
   ].map((it) => withLines(it)),
-  "a field that occurs twice": [withLines("X-Svc-Provider: a", "x-svc-provider: b"), withLines("X: a", "X: a"), withLines("__proto__: a", "__PROTO__: a")],
+  "a field that occurs twice": [
+    withLines("X-Svc-Provider: a", "x-svc-provider: b"),
+    withLines("X: a", "X: a"),
+    withLines("__proto__: a", "__PROTO__: a"),
+  ],
   "a host that is missing, empty or double": [
     headOf(["Content-Length: 5"]),
     headOf(["Host:", "Content-Length: 5"]),
@@ -273,9 +379,19 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
     withLines("host: y"),
     withLines("Host: x"),
   ],
-  "another method": ["GET", "post", "Post", "PUT", "OPTIONS", "HEAD", "CONNECT", "POSTT", " POST", "POST\t", ""].map((it) =>
-    headOf(PLAIN, `${it} /rpc/1 HTTP/1.1`),
-  ),
+  "another method": [
+    "GET",
+    "post",
+    "Post",
+    "PUT",
+    "OPTIONS",
+    "HEAD",
+    "CONNECT",
+    "POSTT",
+    " POST",
+    "POST\t",
+    "",
+  ].map((it) => headOf(PLAIN, `${it} /rpc/1 HTTP/1.1`)),
   "another version": [
     "HTTP/1.0",
     "HTTP/1.2",
@@ -290,9 +406,19 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
     "RTSP/1.0",
     "",
   ].map((it) => headOf(PLAIN, `POST /rpc/1 ${it}`)),
-  "a target that is not a plain path": ["http://x/rpc/1", "*", "x:80", "rpc/1", "", "/rpc/1 x", "/rpc/ä", "/rpc/\x7f", "/rpc/\t1", "/rpc/1\0", "\\rpc\\1"].map(
-    (it) => headOf(PLAIN, `POST ${it} HTTP/1.1`),
-  ),
+  "a target that is not a plain path": [
+    "http://x/rpc/1",
+    "*",
+    "x:80",
+    "rpc/1",
+    "",
+    "/rpc/1 x",
+    "/rpc/ä",
+    "/rpc/\x7f",
+    "/rpc/\t1",
+    "/rpc/1\0",
+    "\\rpc\\1",
+  ].map((it) => headOf(PLAIN, `POST ${it} HTTP/1.1`)),
   nothing: ["", "\r\n", "POST /rpc/1 HTTP/1.1\r\n"],
 };
 
@@ -305,6 +431,10 @@ for (const [what, texts] of Object.entries(REFUSED)) {
 
 test("a head as long as the door reads one is left to node soon, whatever it holds", () => {
   for (const filler of ["a", ":", "a:", "a:\r\n", "a: b\r\n", "\r\n", " ", "\t:", "a:\x80"]) {
-    for (const end of ["", "\0", "\r", "x"]) assert.equal(readRequestHead(`POST / HTTP/1.1\r\n${filler.repeat(8_192 / filler.length)}${end}`), null);
+    for (const end of ["", "\0", "\r", "x"])
+      assert.equal(
+        readRequestHead(`POST / HTTP/1.1\r\n${filler.repeat(8_192 / filler.length)}${end}`),
+        null,
+      );
   }
 });

@@ -9,7 +9,10 @@ const read = (url: string, headers: Readonly<Record<string, string>> = {}) => {
 };
 
 test("a key in the path leaves the form without it", () => {
-  assert.deepEqual(read("/rpc/k/K/fastest/ethereum?include_meta=body"), ["K", "/rpc/fastest/ethereum?include_meta=body"]);
+  assert.deepEqual(read("/rpc/k/K/fastest/ethereum?include_meta=body"), [
+    "K",
+    "/rpc/fastest/ethereum?include_meta=body",
+  ]);
   assert.deepEqual(read("/rpc/k/K/ethereum"), ["K", "/rpc/ethereum"]);
   assert.deepEqual(read("/rpc/k/K/profile/public/ethereum"), ["K", "/rpc/profile/public/ethereum"]);
 });
@@ -30,7 +33,10 @@ test("?key= is taken out of the query and nothing else is", () => {
 test("headers: Bearer in any letter case, also beside another scheme, then X-Svc-Api-Key", () => {
   assert.deepEqual(read("/rpc/1", { authorization: "bEaReR K" }), ["K", "/rpc/1"]);
   assert.deepEqual(read("/rpc/1", { authorization: "Payment abc, Bearer K" }), ["K", "/rpc/1"]);
-  assert.deepEqual(read("/rpc/1", { authorization: "Basic abc", "x-svc-api-key": "L" }), ["L", "/rpc/1"]);
+  assert.deepEqual(read("/rpc/1", { authorization: "Basic abc", "x-svc-api-key": "L" }), [
+    "L",
+    "/rpc/1",
+  ]);
   assert.deepEqual(read("/rpc/1", {}), [null, "/rpc/1"]);
 });
 

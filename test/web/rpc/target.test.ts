@@ -1,4 +1,5 @@
-// The URL grammar, a row for every form: what each leads to, and with which words everything else is refused.
+// The URL grammar, a row for every form: what each leads to, and with which words everything else
+// is refused.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -7,7 +8,13 @@ import type { Fault } from "../../../src/core/faults/rpc-fault.ts";
 import type { Strategy } from "../../../src/core/routing/strategy.ts";
 import { createObserver } from "../../../src/observe/observer.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
-import { createTargetResolver, isRpcPath, type MetaMode, type Target, URL_FORMS } from "../../../src/web/rpc/target.ts";
+import {
+  createTargetResolver,
+  isRpcPath,
+  type MetaMode,
+  type Target,
+  URL_FORMS,
+} from "../../../src/web/rpc/target.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { configOf } from "../../fakes/service.ts";
 
@@ -15,18 +22,33 @@ const provider = (id: string) => ({ id, url: `http://${id}.test` });
 const config = configOf(
   JSON.stringify({
     chains: {
-      ethereum: { chain_id: 1, name: "Ethereum Mainnet", aliases: ["mainnet", "eth"], block_time_ms: 12_000 },
+      ethereum: {
+        chain_id: 1,
+        name: "Ethereum Mainnet",
+        aliases: ["mainnet", "eth"],
+        block_time_ms: 12_000,
+      },
       base: { chain_id: 8453, block_time_ms: 2_000 },
     },
     profiles: {
-      public: { chains: { ethereum: { providers: [provider("alpha"), { ...provider("beta"), alias: "b" }] }, base: { providers: [provider("alpha")] } } },
-      team: { chains: { ethereum: { providers: [provider("own"), provider("fastest"), provider("ethereum")] } } },
+      public: {
+        chains: {
+          ethereum: { providers: [provider("alpha"), { ...provider("beta"), alias: "b" }] },
+          base: { providers: [provider("alpha")] },
+        },
+      },
+      team: {
+        chains: {
+          ethereum: { providers: [provider("own"), provider("fastest"), provider("ethereum")] },
+        },
+      },
     },
   }),
 );
 const runtime = simulatedWorld(1);
 const directory = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
-const newResolver = () => createTargetResolver(directory, createObserver(pino({ level: "silent" }), runtime));
+const newResolver = () =>
+  createTargetResolver(directory, createObserver(pino({ level: "silent" }), runtime));
 
 interface Hints {
   readonly provider?: string;
@@ -39,7 +61,12 @@ const resolve = (url: string, { provider, strategy }: Hints = {}): Target | Faul
 /** Profile, chain, strategy, pin: how an address reads in the rows below. */
 function shown(address: Target | Fault): string {
   if (address.kind === "fault") return `${address.status} ${address.code}`;
-  return [address.profile.slug, address.chain.chainName, address.strategy, address.pin?.id ?? "-"].join(" ");
+  return [
+    address.profile.slug,
+    address.chain.chainName,
+    address.strategy,
+    address.pin?.id ?? "-",
+  ].join(" ");
 }
 
 const FORMS: readonly (readonly [url: string, expected: string, hints?: Hints])[] = [
@@ -87,11 +114,23 @@ const FORMS: readonly (readonly [url: string, expected: string, hints?: Hints])[
   ["/rpc/profile/team/ethereum/fastest", "team ethereum load-balanced fastest"],
   ["/rpc/profile/team/ethereum/ethereum", "team ethereum load-balanced ethereum"],
   // Of several pins the path counts first, then the query, then the header.
-  ["/rpc/ethereum/alpha?provider=beta", "public ethereum load-balanced alpha", { provider: "beta" }],
+  [
+    "/rpc/ethereum/alpha?provider=beta",
+    "public ethereum load-balanced alpha",
+    { provider: "beta" },
+  ],
   ["/rpc/ethereum?provider=alpha", "public ethereum load-balanced alpha", { provider: "beta" }],
   // Of several strategies the path counts first, then the query, then the header, then the default.
-  ["/rpc/fastest/ethereum?strategy=priority", "public ethereum fastest -", { strategy: "latency-weighted" }],
-  ["/rpc/ethereum?strategy=priority", "public ethereum priority -", { strategy: "latency-weighted" }],
+  [
+    "/rpc/fastest/ethereum?strategy=priority",
+    "public ethereum fastest -",
+    { strategy: "latency-weighted" },
+  ],
+  [
+    "/rpc/ethereum?strategy=priority",
+    "public ethereum priority -",
+    { strategy: "latency-weighted" },
+  ],
   ["/rpc/ethereum?strategy=latency_weighted", "public ethereum latency-weighted -"],
   ["/rpc/ethereum", "public ethereum latency-weighted -", { strategy: "latency-weighted" }],
   ["/rpc/profile/team/ethereum?strategy=round-robin", "team ethereum load-balanced -"],
@@ -161,23 +200,37 @@ test("evidence is off, in the body or in a header, as asked", () => {
   }
 });
 
-test("a refusal names what is known: chains, profiles, providers (in managed pools by alias only), strategies", () => {
-  const why = (url: string): Fault => {
-    const fault = resolve(url);
-    assert.ok(fault.kind === "fault");
-    return fault;
-  };
-  assert.deepEqual(why("/rpc/nochain").details, { known_chains: ["ethereum", "base"] });
-  assert.deepEqual(why("/rpc/profile/team/base").details, { known_chains: ["ethereum"] });
-  assert.deepEqual(why("/profile/nobody/1").details, { known_profiles: ["public", "team"] });
-  assert.deepEqual(why("/rpc/ethereum/nobody").details, { known_providers: ["p1", "b"] });
-  assert.doesNotMatch(JSON.stringify(why("/rpc/ethereum/nobody")), /alpha|beta/);
-  assert.deepEqual(why("/rpc/profile/team/1/nobody").details, { known_providers: ["own", "fastest", "ethereum"] });
-  for (const strategy of ["load-balanced", "latency-weighted", "fastest", "priority"] satisfies Strategy[]) {
-    assert.ok(why("/rpc/ethereum?strategy=x").nextAction.includes(strategy) && why("/rpc/x/ethereum").nextAction.includes(strategy));
-  }
-  assert.deepEqual(why("/rpc/a/b/c/d/e").details, { forms: URL_FORMS });
-});
+test(
+  "a refusal names what is known: chains, profiles, providers (in managed pools by alias " +
+    "only), strategies",
+  () => {
+    const why = (url: string): Fault => {
+      const fault = resolve(url);
+      assert.ok(fault.kind === "fault");
+      return fault;
+    };
+    assert.deepEqual(why("/rpc/nochain").details, { known_chains: ["ethereum", "base"] });
+    assert.deepEqual(why("/rpc/profile/team/base").details, { known_chains: ["ethereum"] });
+    assert.deepEqual(why("/profile/nobody/1").details, { known_profiles: ["public", "team"] });
+    assert.deepEqual(why("/rpc/ethereum/nobody").details, { known_providers: ["p1", "b"] });
+    assert.doesNotMatch(JSON.stringify(why("/rpc/ethereum/nobody")), /alpha|beta/);
+    assert.deepEqual(why("/rpc/profile/team/1/nobody").details, {
+      known_providers: ["own", "fastest", "ethereum"],
+    });
+    for (const strategy of [
+      "load-balanced",
+      "latency-weighted",
+      "fastest",
+      "priority",
+    ] satisfies Strategy[]) {
+      assert.ok(
+        why("/rpc/ethereum?strategy=x").nextAction.includes(strategy) &&
+          why("/rpc/x/ethereum").nextAction.includes(strategy),
+      );
+    }
+    assert.deepEqual(why("/rpc/a/b/c/d/e").details, { forms: URL_FORMS });
+  },
+);
 
 test("the path for WebSockets is the same path under /ws, without the query", () => {
   const address = resolve("/rpc/profile/team/fastest/1?include_meta=body");
@@ -186,27 +239,63 @@ test("the path for WebSockets is the same path under /ws, without the query", ()
 
 test("the RPC surface is its two prefixes and nothing else", () => {
   for (const url of ["/rpc/x", "/profile/x", "/rpc/"]) assert.equal(isRpcPath(url), true, url);
-  for (const url of ["/rpc", "/RPC/x", "/api/chains", "/", "", "/ws/rpc/x", "/profiles/x", "//rpc/x"]) assert.equal(isRpcPath(url), false, url);
+  for (const url of [
+    "/rpc",
+    "/RPC/x",
+    "/api/chains",
+    "/",
+    "",
+    "/ws/rpc/x",
+    "/profiles/x",
+    "//rpc/x",
+  ])
+    assert.equal(isRpcPath(url), false, url);
 });
 
 test("a resolver that has seen a URL before gives the same answer, hints and reloads included", () => {
   const resolver = newResolver();
   const urls = FORMS.map(([url]) => url);
   fc.assert(
-    fc.property(fc.array(fc.tuple(fc.constantFrom(...urls), fc.constantFrom(undefined, "alpha", "own")), { maxLength: 40 }), (asked) => {
-      for (const [url, pin] of asked)
-        assert.equal(
-          shown(resolver.resolve({ url, home: null, within: null, provider: pin, strategy: undefined }, null)),
-          shown(resolve(url, pin === undefined ? {} : { provider: pin })),
-        );
-    }),
+    fc.property(
+      fc.array(fc.tuple(fc.constantFrom(...urls), fc.constantFrom(undefined, "alpha", "own")), {
+        maxLength: 40,
+      }),
+      (asked) => {
+        for (const [url, pin] of asked)
+          assert.equal(
+            shown(
+              resolver.resolve(
+                { url, home: null, within: null, provider: pin, strategy: undefined },
+                null,
+              ),
+            ),
+            shown(resolve(url, pin === undefined ? {} : { provider: pin })),
+          );
+      },
+    ),
     { numRuns: 50 },
   );
-  const before = resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined }, null);
-  assert.equal(resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined }, null), before, "remembered");
+  const before = resolver.resolve(
+    { url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined },
+    null,
+  );
+  assert.equal(
+    resolver.resolve(
+      { url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined },
+      null,
+    ),
+    before,
+    "remembered",
+  );
   directory.replace(config.profiles);
-  const after = resolver.resolve({ url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined }, null);
-  assert.ok(before.kind === "address" && after.kind === "address" && after.tracker !== before.tracker, "forgotten on reload");
+  const after = resolver.resolve(
+    { url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined },
+    null,
+  );
+  assert.ok(
+    before.kind === "address" && after.kind === "address" && after.tracker !== before.tracker,
+    "forgotten on reload",
+  );
 });
 
 test("no URL at all makes it throw", () => {
@@ -234,7 +323,8 @@ test("no URL at all makes it throw", () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), fc.option(fc.string()), (pieces, header) => {
       const hints = header === null ? {} : { provider: header, strategy: header };
-      for (const url of [pieces.join(""), `/rpc/${pieces.join("/")}`]) assert.match(resolve(url, hints).kind, /^(address|fault)$/);
+      for (const url of [pieces.join(""), `/rpc/${pieces.join("/")}`])
+        assert.match(resolve(url, hints).kind, /^(address|fault)$/);
     }),
     { numRuns: 1_000 },
   );

@@ -1,4 +1,5 @@
-// The server around the pages: settings that could contradict each other, bounds on connections, and requests that name their target in odd ways.
+// The server around the pages: settings that could contradict each other, bounds on connections,
+// and requests that name their target in odd ways.
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
@@ -11,12 +12,17 @@ import { until } from "../../fakes/service-fixture.ts";
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
 
 async function serve(t: TestContext, limits: Record<string, unknown> = {}): Promise<Service> {
-  const service = await startService(configText([{ id: "a", url: "http://127.0.0.1:1" }], { limits }));
+  const service = await startService(
+    configText([{ id: "a", url: "http://127.0.0.1:1" }], { limits }),
+  );
   t.after(() => service.close());
   return service;
 }
 
-/** Sends text on a connection of its own and returns all that comes back until it is closed, or until `enough` is there. */
+/**
+ * Sends text on a connection of its own and returns all that comes back until it is closed, or
+ * until `enough` is there.
+ */
 function raw(t: TestContext, port: number, text: string, enough = "\0"): Promise<string> {
   return new Promise((resolve) => {
     let got = "";
@@ -33,7 +39,8 @@ function raw(t: TestContext, port: number, text: string, enough = "\0"): Promise
 
 const statusOf = (answer: string): string => answer.split(" ")[1] ?? "";
 const post = (target: string, lines: readonly string[], version = "1.1"): string =>
-  `POST ${target} HTTP/${version}\r\n${[...lines, `Content-Length: ${BODY.length}`].join("\r\n")}\r\n\r\n${BODY}`;
+  `POST ${target} ` +
+  `HTTP/${version}\r\n${[...lines, `Content-Length: ${BODY.length}`].join("\r\n")}\r\n\r\n${BODY}`;
 
 test("a header time longer than the request time is no reason not to start", async (t) => {
   const service = await serve(t, { headers_timeout_ms: 60_000, request_timeout_ms: 1_000 });
@@ -44,7 +51,10 @@ test("a taken port is told, not thrown about", async (t) => {
   const service = await serve(t);
   const config = configOf(configText([{ id: "a", url: "http://127.0.0.1:1" }]));
   const taken = { ...config, server: { ...config.server, port: service.port } };
-  await assert.rejects(build(taken, { runtime: realRuntime, log: pino({ level: "silent" }), version: "0" }), { code: "EADDRINUSE" });
+  await assert.rejects(
+    build(taken, { runtime: realRuntime, log: pino({ level: "silent" }), version: "0" }),
+    { code: "EADDRINUSE" },
+  );
 });
 
 test("connections beyond the bound are closed at once, and there is room again when one ends", async (t) => {
@@ -62,17 +72,33 @@ test("connections beyond the bound are closed at once, and there is room again w
 
 test("a target with scheme and host is the same path", async (t) => {
   const { port } = await serve(t);
-  for (const target of ["http://any.example/rpc/1", "HTTPS://any.example:8443/rpc/ethereum?include_meta=headers"]) {
-    assert.match(await raw(t, port, post(target, ["Host: any.example"]), '"0x1"}'), /^HTTP\/1\.1 200 /, target);
+  for (const target of [
+    "http://any.example/rpc/1",
+    "HTTPS://any.example:8443/rpc/ethereum?include_meta=headers",
+  ]) {
+    assert.match(
+      await raw(t, port, post(target, ["Host: any.example"]), '"0x1"}'),
+      /^HTTP\/1\.1 200 /,
+      target,
+    );
   }
-  assert.match(await raw(t, port, post("http://any.example", ["Host: x"]), "}}"), /^HTTP\/1\.1 405 /);
-  assert.match(await raw(t, port, "GET http://any.example/api/health HTTP/1.1\r\nHost: x\r\n\r\n", "}}"), /^HTTP\/1\.1 200 /);
+  assert.match(
+    await raw(t, port, post("http://any.example", ["Host: x"]), "}}"),
+    /^HTTP\/1\.1 405 /,
+  );
+  assert.match(
+    await raw(t, port, "GET http://any.example/api/health HTTP/1.1\r\nHost: x\r\n\r\n", "}}"),
+    /^HTTP\/1\.1 200 /,
+  );
 });
 
 test("HTTP/1.1 without a host is refused in JSON, HTTP/1.0 without one is served and closed", async (t) => {
   const { port } = await serve(t);
   const refused = await raw(t, port, post("/rpc/1", ["X: y"]), "}}");
-  assert.match(refused, /^HTTP\/1\.1 400 .*Access-Control-Expose-Headers.*"code":"invalid_request"/is);
+  assert.match(
+    refused,
+    /^HTTP\/1\.1 400 .*Access-Control-Expose-Headers.*"code":"invalid_request"/is,
+  );
   const served = await raw(t, port, post("/rpc/1", ["X: y"], "1.0"));
   assert.match(served, /^HTTP\/1\.1 200 .*"result":"0x1"\}$/s);
 });

@@ -1,4 +1,5 @@
-// What the requests of a socket hear of their answers: one that the socket did not take was not told, so that a filter keeps it for the next poll.
+// What the requests of a socket hear of their answers: one that the socket did not take was not
+// told, so that a filter keeps it for the next poll.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
@@ -16,11 +17,20 @@ import { configOf, configText } from "../../fakes/service.ts";
 const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const runtime = simulatedWorld(1);
 const observer = createObserver(pino({ level: "silent" }), runtime);
-const resolver = createTargetResolver(createProfileRegistry(config.chains, config.profiles, runtime, config.selection), observer);
-const address = resolver.resolve({ url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined }, null);
+const resolver = createTargetResolver(
+  createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
+  observer,
+);
+const address = resolver.resolve(
+  { url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined },
+  null,
+);
 assert.ok(address.kind === "address");
 
-/** Polls a filter in a message on a socket that takes messages, or none; tells what the filter heard. */
+/**
+ * Polls a filter in a message on a socket that takes messages, or none; tells what the filter
+ * heard.
+ */
 function heardOf(message: unknown, takes: boolean): readonly boolean[] {
   assert.ok(address.kind === "address");
   const heard: boolean[] = [];
@@ -28,7 +38,12 @@ function heardOf(message: unknown, takes: boolean): readonly boolean[] {
     ...NO_FILTERS,
     serve(_, done) {
       const body = Buffer.from('["0x1"]');
-      done({ outcome: { kind: "result", body, start: 0, end: body.length, idAt: null }, source: "shared", route: null, written: (it) => void heard.push(it) });
+      done({
+        outcome: { kind: "result", body, start: 0, end: body.length, idAt: null },
+        source: "shared",
+        route: null,
+        written: (it) => void heard.push(it),
+      });
       return null;
     },
   };
@@ -44,9 +59,19 @@ function heardOf(message: unknown, takes: boolean): readonly boolean[] {
   };
   const activity = { active: 0, lastMs: 0, draining: false, ended: false };
   // Only what polls need.
-  const parts = { rpc, activity, requestId: () => "r", subscriptions: { open: () => () => {} } } as unknown as CallParts;
+  const parts = {
+    rpc,
+    activity,
+    requestId: () => "r",
+    subscriptions: { open: () => () => {} },
+  } as unknown as CallParts;
   const outlet = { send: () => takes, notify: () => takes, close: () => {} };
-  const calls = new SocketCalls(parts, outlet, { kind: "arrival", address, keyContext: null, caller: { key: "test" } });
+  const calls = new SocketCalls(parts, outlet, {
+    kind: "arrival",
+    address,
+    keyContext: null,
+    caller: { key: "test" },
+  });
   calls.serve(Buffer.from(JSON.stringify(message)), false);
   calls.close("left");
   return heard;

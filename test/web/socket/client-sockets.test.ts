@@ -1,4 +1,5 @@
-// Callers' sockets from the outside: handshakes and refusals, what one message may be, bounds, signs of life, slow and hostile clients, and the end.
+// Callers' sockets from the outside: handshakes and refusals, what one message may be, bounds,
+// signs of life, slow and hostile clients, and the end.
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
@@ -9,13 +10,27 @@ import { until } from "../../fakes/service-fixture.ts";
 import { bare, call, frame, open, scene } from "./socket-fixture.ts";
 
 const KEY = `Sec-WebSocket-Key: ${"A".repeat(22)}==`;
-const UPGRADE = ["Host: x", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", KEY];
+const UPGRADE = [
+  "Host: x",
+  "Connection: Upgrade",
+  "Upgrade: websocket",
+  "Sec-WebSocket-Version: 13",
+  KEY,
+];
 
 /** Everything that comes back for a request, until the connection ends or `enough` is there. */
-function raw(t: TestContext, port: number, line: string, fields: readonly string[], enough = "\0"): Promise<string> {
+function raw(
+  t: TestContext,
+  port: number,
+  line: string,
+  fields: readonly string[],
+  enough = "\0",
+): Promise<string> {
   return new Promise((resolve) => {
     let got = "";
-    const socket = connect(port, "127.0.0.1", () => socket.write(`${line}\r\n${fields.join("\r\n")}\r\n\r\n`));
+    const socket = connect(port, "127.0.0.1", () =>
+      socket.write(`${line}\r\n${fields.join("\r\n")}\r\n\r\n`),
+    );
     t.after(() => socket.destroy());
     socket.on("data", (chunk: Buffer) => {
       got += chunk.toString("latin1");
@@ -26,7 +41,12 @@ function raw(t: TestContext, port: number, line: string, fields: readonly string
   });
 }
 
-function parted(answer: string): { readonly status: number; readonly head: string; readonly code: unknown; readonly data: Record<string, unknown> } {
+function parted(answer: string): {
+  readonly status: number;
+  readonly head: string;
+  readonly code: unknown;
+  readonly data: Record<string, unknown>;
+} {
   const [head = "", body = ""] = answer.split("\r\n\r\n");
   const { error } = JSON.parse(body) as { error: { code: unknown; data: Record<string, unknown> } };
   assert.match(head, new RegExp(`Content-Length: ${Buffer.byteLength(body)}\\b`));
@@ -57,7 +77,9 @@ test("every URL form of HTTP opens a socket under /ws, and pins and strategies c
 test("header pins and the query of the handshake hold for every request on the socket", async (t) => {
   const it = await scene(t);
   it.echo = false;
-  const client = await open(t, it.port, "/ws/rpc/1?strategy=fastest", { headers: { "X-Svc-Provider": "a", "X-Request-Id": "mine" } });
+  const client = await open(t, it.port, "/ws/rpc/1?strategy=fastest", {
+    headers: { "X-Svc-Provider": "a", "X-Request-Id": "mine" },
+  });
   assert.match(client.headers["x-svc-request-id"]?.toString() ?? "", /^req-/);
   assert.equal(client.headers["x-request-id"], "mine");
   client.send(call(1));
@@ -78,30 +100,53 @@ test("a handshake that leads nowhere is refused with the status and the JSON bod
   for (const [path, status, code] of refused) {
     const answer = parted(await raw(t, port, `GET ${path} HTTP/1.1`, UPGRADE, "}}}"));
     assert.deepEqual([answer.status, answer.data["code"]], [status, code], path);
-    assert.match(answer.head, /x-svc-request-id: req-\d+\r\n[\s\S]*Access-Control-Allow-Origin: \*[\s\S]*Connection: close/i);
+    assert.match(
+      answer.head,
+      /x-svc-request-id: req-\d+\r\n[\s\S]*Access-Control-Allow-Origin: \*[\s\S]*Connection: close/i,
+    );
   }
   assert.equal(observer.sockets.open, 0);
 });
 
-test("broken handshakes are told what is missing; requests without an upgrade get 426, other methods 405, h2c is plain HTTP", async (t) => {
-  const { port } = await scene(t);
-  const get = "GET /ws/rpc/1 HTTP/1.1";
-  for (const fields of [UPGRADE.slice(0, 4), [...UPGRADE.slice(0, 3), "Sec-WebSocket-Version: 7", KEY], [...UPGRADE.slice(0, 4), "Sec-WebSocket-Key: short"]]) {
-    const answer = parted(await raw(t, port, get, fields, "}}}"));
-    assert.deepEqual([answer.status, answer.data["code"]], [400, "invalid_request"]);
-    assert.match(answer.head, /Sec-WebSocket-Version: 13/);
-  }
-  for (const fields of [["Host: x"], ["Host: x", "Connection: Upgrade", "Upgrade: h2c"]]) {
-    const answer = parted(await raw(t, port, get, fields, "}}}"));
-    assert.deepEqual([answer.status, answer.data["code"]], [426, "upgrade_required"]);
-    assert.match(answer.head, /Upgrade: websocket/);
-  }
-  assert.equal(parted(await raw(t, port, "POST /ws/rpc/1 HTTP/1.1", [...UPGRADE, "Content-Length: 0"], "}}}")).status, 405);
-  assert.equal(parted(await raw(t, port, get, UPGRADE.slice(1), "}}}")).status, 400);
-  const body = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}';
-  const plain = ["Host: x", "Connection: Upgrade", "Upgrade: h2c", `Content-Length: ${body.length}`, "", body];
-  assert.match(await raw(t, port, "POST /rpc/1 HTTP/1.1", plain, '"0x1"}'), /^HTTP\/1\.1 200 /);
-});
+test(
+  "broken handshakes are told what is missing; requests without an upgrade get 426, other " +
+    "methods 405, h2c is plain HTTP",
+  async (t) => {
+    const { port } = await scene(t);
+    const get = "GET /ws/rpc/1 HTTP/1.1";
+    for (const fields of [
+      UPGRADE.slice(0, 4),
+      [...UPGRADE.slice(0, 3), "Sec-WebSocket-Version: 7", KEY],
+      [...UPGRADE.slice(0, 4), "Sec-WebSocket-Key: short"],
+    ]) {
+      const answer = parted(await raw(t, port, get, fields, "}}}"));
+      assert.deepEqual([answer.status, answer.data["code"]], [400, "invalid_request"]);
+      assert.match(answer.head, /Sec-WebSocket-Version: 13/);
+    }
+    for (const fields of [["Host: x"], ["Host: x", "Connection: Upgrade", "Upgrade: h2c"]]) {
+      const answer = parted(await raw(t, port, get, fields, "}}}"));
+      assert.deepEqual([answer.status, answer.data["code"]], [426, "upgrade_required"]);
+      assert.match(answer.head, /Upgrade: websocket/);
+    }
+    assert.equal(
+      parted(
+        await raw(t, port, "POST /ws/rpc/1 HTTP/1.1", [...UPGRADE, "Content-Length: 0"], "}}}"),
+      ).status,
+      405,
+    );
+    assert.equal(parted(await raw(t, port, get, UPGRADE.slice(1), "}}}")).status, 400);
+    const body = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}';
+    const plain = [
+      "Host: x",
+      "Connection: Upgrade",
+      "Upgrade: h2c",
+      `Content-Length: ${body.length}`,
+      "",
+      body,
+    ];
+    assert.match(await raw(t, port, "POST /rpc/1 HTTP/1.1", plain, '"0x1"}'), /^HTTP\/1\.1 200 /);
+  },
+);
 
 test("ids come back exactly as sent, notifications get no answer, batches keep their order", async (t) => {
   const { port } = await scene(t);
@@ -112,9 +157,17 @@ test("ids come back exactly as sent, notifications get no answer, batches keep t
     assert.equal(client.texts.at(-1)?.includes(`"id":${id},`), true, id);
   }
   client.send({ jsonrpc: "2.0", method: "eth_gasPrice" });
-  client.send([call(2, "eth_gasPrice", [2]), { jsonrpc: "2.0", method: "eth_gasPrice" }, 7, call(1, "eth_chainId")]);
+  client.send([
+    call(2, "eth_gasPrice", [2]),
+    { jsonrpc: "2.0", method: "eth_gasPrice" },
+    7,
+    call(1, "eth_chainId"),
+  ]);
   const batch = await client.next();
-  assert.deepEqual([batch.length, batch[0].result, batch[1].error.code, batch[2].result], [3, [2], -32600, "0x1"]);
+  assert.deepEqual(
+    [batch.length, batch[0].result, batch[1].error.code, batch[2].result],
+    [3, [2], -32600, "0x1"],
+  );
 });
 
 test("junk in text or binary and what is no request is answered with an error, and the socket lives", async (t) => {
@@ -129,7 +182,13 @@ test("junk in text or binary and what is no request is answered with an error, a
     client.ws.send(bytes);
     assert.equal((await client.next()).error.code, -32700);
   }
-  for (const value of [[], [1, 2, 3], 7, { jsonrpc: "1.0", id: 5, method: "x" }, { jsonrpc: "2.0", id: 1.5, method: "x" }]) {
+  for (const value of [
+    [],
+    [1, 2, 3],
+    7,
+    { jsonrpc: "1.0", id: 5, method: "x" },
+    { jsonrpc: "2.0", id: 1.5, method: "x" },
+  ]) {
     client.send(value);
     assert.equal((await client.next()).error.code, -32600);
   }
@@ -146,7 +205,13 @@ test("what breaks the protocol is closed with the code of the protocol, and nobo
     [Buffer.from([0x81, 0x01, 0x31]), 1002],
     [frame(3, "x"), 1002],
     [frame(0, "x"), 1002],
-    [Buffer.concat([frame(1, "[", false), ...Array.from({ length: 1_100 }, () => frame(0, " ", false))]), 1008],
+    [
+      Buffer.concat([
+        frame(1, "[", false),
+        ...Array.from({ length: 1_100 }, () => frame(0, " ", false)),
+      ]),
+      1008,
+    ],
   ];
   for (const [bytes, code] of cases) {
     const socket = await bare(t, it.port);
@@ -176,39 +241,57 @@ test("a message in fragments, with pings between them, is one message, and every
   assert.ok(got.includes("\x8a\x04sign"));
 });
 
-test("more requests than may be in flight are refused with their ids, and there is room again after an answer", async (t) => {
-  const it = await scene(t, { max_socket_requests: 2 });
-  it.echo = false;
-  const client = await open(t, it.port);
-  for (let id = 1; id <= 3; id++) client.send(call(id));
-  client.send([call(4)]);
-  client.send({ jsonrpc: "2.0", method: "eth_gasPrice" });
-  const refused = await client.next();
-  assert.deepEqual([refused.id, refused.error.data.code, refused.error.data.retryable], [3, "rate_limit_exceeded", true]);
-  assert.equal((await client.next()).id, null);
-  it.calls[0]?.answer('"first"');
-  assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: "first" });
-  client.send(call(5));
-  await until("the next call", () => it.calls.length === 2);
-});
+test(
+  "more requests than may be in flight are refused with their ids, and there is room again " +
+    "after an answer",
+  async (t) => {
+    const it = await scene(t, { max_socket_requests: 2 });
+    it.echo = false;
+    const client = await open(t, it.port);
+    for (let id = 1; id <= 3; id++) client.send(call(id));
+    client.send([call(4)]);
+    client.send({ jsonrpc: "2.0", method: "eth_gasPrice" });
+    const refused = await client.next();
+    assert.deepEqual(
+      [refused.id, refused.error.data.code, refused.error.data.retryable],
+      [3, "rate_limit_exceeded", true],
+    );
+    assert.equal((await client.next()).id, null);
+    it.calls[0]?.answer('"first"');
+    assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: "first" });
+    client.send(call(5));
+    await until("the next call", () => it.calls.length === 2);
+  },
+);
 
-test("request bytes are bounded on one socket and, with those of half-received messages, on all together", async (t) => {
-  const it = await scene(t, { max_socket_bytes: 10_000, max_in_flight_bytes: 300_000, max_body_bytes: 1_000_000 });
-  it.echo = false;
-  const client = await open(t, it.port);
-  client.send(call(1, "eth_call", ["x".repeat(8_000)]));
-  client.send(call(2, "eth_call", ["x".repeat(8_000)]));
-  assert.deepEqual([(await client.next()).error.data.code, it.budget.used > 8_000], ["rate_limit_exceeded", true]);
-  const socket = await bare(t, it.port);
-  const got: Buffer[] = [];
-  socket.on("data", (chunk) => got.push(chunk));
-  socket.write(frame(1, Buffer.alloc(900_000, 0x20)).subarray(0, 400_000));
-  await new Promise<void>((resolve) => socket.once("close", () => resolve()));
-  assert.deepEqual([...Buffer.concat(got).subarray(2, 4)], [1013 >> 8, 1013 & 255]);
-  it.calls[0]?.answer("1");
-  await client.next();
-  await until("all given back", () => it.budget.used === 0);
-});
+test(
+  "request bytes are bounded on one socket and, with those of half-received messages, on all " +
+    "together",
+  async (t) => {
+    const it = await scene(t, {
+      max_socket_bytes: 10_000,
+      max_in_flight_bytes: 300_000,
+      max_body_bytes: 1_000_000,
+    });
+    it.echo = false;
+    const client = await open(t, it.port);
+    client.send(call(1, "eth_call", ["x".repeat(8_000)]));
+    client.send(call(2, "eth_call", ["x".repeat(8_000)]));
+    assert.deepEqual(
+      [(await client.next()).error.data.code, it.budget.used > 8_000],
+      ["rate_limit_exceeded", true],
+    );
+    const socket = await bare(t, it.port);
+    const got: Buffer[] = [];
+    socket.on("data", (chunk) => got.push(chunk));
+    socket.write(frame(1, Buffer.alloc(900_000, 0x20)).subarray(0, 400_000));
+    await new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    assert.deepEqual([...Buffer.concat(got).subarray(2, 4)], [1013 >> 8, 1013 & 255]);
+    it.calls[0]?.answer("1");
+    await client.next();
+    await until("all given back", () => it.budget.used === 0);
+  },
+);
 
 test("a socket that closes ends its calls and gives everything back", async (t) => {
   const it = await scene(t);
@@ -225,22 +308,29 @@ test("a socket that closes ends its calls and gives everything back", async (t) 
   assert.deepEqual([...it.observer.sockets.closes], [["1000", 1]]);
 });
 
-test("a client that does not read is no longer read itself, and what waits for it counts until it is gone", async (t) => {
-  const it = await scene(t, { max_socket_queue_bytes: 4_000_000 });
-  const socket = await bare(t, it.port);
-  socket.pause();
-  const large = frame(1, JSON.stringify(call(1, "eth_call", ["x".repeat(900_000)])));
-  const feeding = setInterval(() => socket.writableLength === 0 && socket.write(large), 2);
-  t.after(() => clearInterval(feeding));
-  await until("bytes that wait", () => it.budget.used > 1_048_576);
-  const unread = await until("a client that cannot send", () => socket.writableLength > 0 && it.budget.used);
-  assert.ok(unread < 4_000_000, `${unread} bytes wait`);
-  assert.equal(it.observer.sockets.open, 1);
-  clearInterval(feeding);
-  socket.destroy();
-  await until("the end", () => it.observer.sockets.open === 0);
-  assert.equal(it.budget.used, 0);
-});
+test(
+  "a client that does not read is no longer read itself, and what waits for it counts until it " +
+    "is gone",
+  async (t) => {
+    const it = await scene(t, { max_socket_queue_bytes: 4_000_000 });
+    const socket = await bare(t, it.port);
+    socket.pause();
+    const large = frame(1, JSON.stringify(call(1, "eth_call", ["x".repeat(900_000)])));
+    const feeding = setInterval(() => socket.writableLength === 0 && socket.write(large), 2);
+    t.after(() => clearInterval(feeding));
+    await until("bytes that wait", () => it.budget.used > 1_048_576);
+    const unread = await until(
+      "a client that cannot send",
+      () => socket.writableLength > 0 && it.budget.used,
+    );
+    assert.ok(unread < 4_000_000, `${unread} bytes wait`);
+    assert.equal(it.observer.sockets.open, 1);
+    clearInterval(feeding);
+    socket.destroy();
+    await until("the end", () => it.observer.sockets.open === 0);
+    assert.equal(it.budget.used, 0);
+  },
+);
 
 test("pings go out at their time; two without a pong close with 1002, and a late pong counts", async (t) => {
   const runtime = simulatedWorld(7);
@@ -293,25 +383,32 @@ test("a drain lets calls finish, refuses new ones and new sockets, and closes wi
   assert.equal(it.observer.sockets.open, 0);
 });
 
-test("a drain refuses handshakes on open connections with 503, and cuts a client that does not answer its close", async (t) => {
-  const it = await scene(t, { drain_timeout_ms: 60_000 });
-  const waiting = connect(it.port, "127.0.0.1");
-  t.after(() => waiting.destroy());
-  let got = "";
-  waiting.on("data", (chunk: Buffer) => {
-    got += chunk.toString();
-  });
-  waiting.write("GET /api/health HTTP/1.1\r\nHost: x\r\n\r\n");
-  await until("its answer", () => got.includes('"healthy"'));
-  const deaf = await bare(t, it.port);
-  const over = it.server.drain();
-  got = "";
-  waiting.write(`GET /ws/rpc/1 HTTP/1.1\r\n${UPGRADE.join("\r\n")}\r\n\r\n`);
-  await until("the refusal", () => got.includes("}}}"));
-  assert.match(got, /^HTTP\/1\.1 503 [\s\S]*Retry-After: 1\r\n[\s\S]*"unavailable"/);
-  await over;
-  await until("the cut", () => deaf.destroyed || deaf.readableEnded || it.observer.sockets.open === 0);
-});
+test(
+  "a drain refuses handshakes on open connections with 503, and cuts a client that does not " +
+    "answer its close",
+  async (t) => {
+    const it = await scene(t, { drain_timeout_ms: 60_000 });
+    const waiting = connect(it.port, "127.0.0.1");
+    t.after(() => waiting.destroy());
+    let got = "";
+    waiting.on("data", (chunk: Buffer) => {
+      got += chunk.toString();
+    });
+    waiting.write("GET /api/health HTTP/1.1\r\nHost: x\r\n\r\n");
+    await until("its answer", () => got.includes('"healthy"'));
+    const deaf = await bare(t, it.port);
+    const over = it.server.drain();
+    got = "";
+    waiting.write(`GET /ws/rpc/1 HTTP/1.1\r\n${UPGRADE.join("\r\n")}\r\n\r\n`);
+    await until("the refusal", () => got.includes("}}}"));
+    assert.match(got, /^HTTP\/1\.1 503 [\s\S]*Retry-After: 1\r\n[\s\S]*"unavailable"/);
+    await over;
+    await until(
+      "the cut",
+      () => deaf.destroyed || deaf.readableEnded || it.observer.sockets.open === 0,
+    );
+  },
+);
 
 test("a reload reaches open sockets: they go on with the new profile, or are told that it is gone", async (t) => {
   const it = await scene(t);
@@ -327,68 +424,84 @@ test("a reload reaches open sockets: they go on with the new profile, or are tol
   assert.deepEqual((await client.next()).error.data.known_providers, ["b"]);
 });
 
-test("evidence comes in the body when the address says so, and in a message of its own when the request does", async (t) => {
-  const { port } = await scene(t);
-  const body = await open(t, port, "/ws/rpc/1?include_meta=body");
-  body.send(call(1, "eth_chainId"));
-  const { svc_meta: meta } = await body.next();
-  assert.deepEqual([meta.transport, meta.chain_id, meta.attempts], ["ws", 1, []]);
-  const client = await open(t, port);
-  client.send(call("a", "eth_gasPrice", [], { svc_meta: "notify" }));
-  assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: "a", result: [] });
-  const note = await client.next();
-  assert.deepEqual([note.method, note.params.id, note.params.transport, note.params.profile, note.id], ["svc_meta", "a", "ws", "team", undefined]);
-  client.send([
-    call(1, "eth_chainId", [], { svc_meta: "notify" }),
-    call(2, "eth_gasPrice", [], { svc_meta: "other" }),
-    call(3, "eth_gasPrice", [], { svc_meta: "notify" }),
-  ]);
-  assert.equal((await client.next()).length, 3);
-  assert.deepEqual([(await client.next()).params.id, (await client.next()).params.id], [1, 3]);
-  client.send({ jsonrpc: "2.0", method: "eth_gasPrice", svc_meta: "notify" });
-  client.send(call(4, "eth_chainId"));
-  assert.equal((await client.next()).id, 4);
-});
+test(
+  "evidence comes in the body when the address says so, and in a message of its own when the " +
+    "request does",
+  async (t) => {
+    const { port } = await scene(t);
+    const body = await open(t, port, "/ws/rpc/1?include_meta=body");
+    body.send(call(1, "eth_chainId"));
+    const { svc_meta: meta } = await body.next();
+    assert.deepEqual([meta.transport, meta.chain_id, meta.attempts], ["ws", 1, []]);
+    const client = await open(t, port);
+    client.send(call("a", "eth_gasPrice", [], { svc_meta: "notify" }));
+    assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: "a", result: [] });
+    const note = await client.next();
+    assert.deepEqual(
+      [note.method, note.params.id, note.params.transport, note.params.profile, note.id],
+      ["svc_meta", "a", "ws", "team", undefined],
+    );
+    client.send([
+      call(1, "eth_chainId", [], { svc_meta: "notify" }),
+      call(2, "eth_gasPrice", [], { svc_meta: "other" }),
+      call(3, "eth_gasPrice", [], { svc_meta: "notify" }),
+    ]);
+    assert.equal((await client.next()).length, 3);
+    assert.deepEqual([(await client.next()).params.id, (await client.next()).params.id], [1, 3]);
+    client.send({ jsonrpc: "2.0", method: "eth_gasPrice", svc_meta: "notify" });
+    client.send(call(4, "eth_chainId"));
+    assert.equal((await client.next()).id, 4);
+  },
+);
 
 test("answers of every size arrive whole in one frame", async (t) => {
   const { port } = await scene(t);
   const client = await open(t, port);
-  for (const size of [0, 70, 71, 72, 100, 125, 16_300, 16_384, 65_400, 65_535, 65_536, 200_000, 3_000_000]) {
+  for (const size of [
+    0, 70, 71, 72, 100, 125, 16_300, 16_384, 65_400, 65_535, 65_536, 200_000, 3_000_000,
+  ]) {
     client.send(call(size, "eth_call", ["é".repeat(size)]));
     const { id, result } = await client.next();
     assert.deepEqual([id, result[0].length], [size, size]);
   }
 });
 
-test("a connection that has carried HTTP requests can become a socket, and one whose request waits for its answer cannot", async (t) => {
-  const it = await scene(t);
-  const body = JSON.stringify(call(1, "eth_chainId"));
-  const post = `POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-  const upgrade = `GET /ws/rpc/1 HTTP/1.1\r\n${UPGRADE.join("\r\n")}\r\n\r\n`;
-  const socket = connect(it.port, "127.0.0.1");
-  t.after(() => socket.destroy());
-  let got = "";
-  socket.on("data", (chunk: Buffer) => {
-    got += chunk.toString("latin1");
-  });
-  socket.write(post);
-  await until("the answer", () => got.endsWith('"0x1"}'));
-  socket.write(upgrade);
-  await until("the switch", () => got.includes("HTTP/1.1 101 "));
-  socket.write(frame(1, body));
-  await until("the frame", () => got.endsWith('\x81\x27{"jsonrpc":"2.0","id":1,"result":"0x1"}'));
-  it.echo = false;
-  const busy = connect(it.port, "127.0.0.1", () =>
-    busy.write(`GET /api/health HTTP/1.1\r\nHost: x\r\n\r\n${post.replace("eth_chainId", "eth_blockNum")}${upgrade}`),
-  );
-  t.after(() => busy.destroy());
-  await new Promise<void>((resolve) =>
-    busy
-      .on("error", () => {})
-      .resume()
-      .once("close", () => resolve()),
-  );
-});
+test(
+  "a connection that has carried HTTP requests can become a socket, and one whose request " +
+    "waits for its answer cannot",
+  async (t) => {
+    const it = await scene(t);
+    const body = JSON.stringify(call(1, "eth_chainId"));
+    const post = `POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const upgrade = `GET /ws/rpc/1 HTTP/1.1\r\n${UPGRADE.join("\r\n")}\r\n\r\n`;
+    const socket = connect(it.port, "127.0.0.1");
+    t.after(() => socket.destroy());
+    let got = "";
+    socket.on("data", (chunk: Buffer) => {
+      got += chunk.toString("latin1");
+    });
+    socket.write(post);
+    await until("the answer", () => got.endsWith('"0x1"}'));
+    socket.write(upgrade);
+    await until("the switch", () => got.includes("HTTP/1.1 101 "));
+    socket.write(frame(1, body));
+    await until("the frame", () => got.endsWith('\x81\x27{"jsonrpc":"2.0","id":1,"result":"0x1"}'));
+    it.echo = false;
+    const busy = connect(it.port, "127.0.0.1", () =>
+      busy.write(
+        `GET /api/health HTTP/1.1\r\nHost: ` +
+          `x\r\n\r\n${post.replace("eth_chainId", "eth_blockNum")}${upgrade}`,
+      ),
+    );
+    t.after(() => busy.destroy());
+    await new Promise<void>((resolve) =>
+      busy
+        .on("error", () => {})
+        .resume()
+        .once("close", () => resolve()),
+    );
+  },
+);
 
 test("sockets, closes and notifications are told on /metrics", async (t) => {
   const it = await scene(t);
@@ -397,11 +510,17 @@ test("sockets, closes and notifications are told on /metrics", async (t) => {
   const { subscriber } = await until("the subscription", () => it.asked[0]);
   subscriber.started(null);
   subscriber.events([Buffer.from("true"), Buffer.from("false")]);
-  const page = async (): Promise<string> => (await fetch(`http://127.0.0.1:${it.port}/metrics`)).text();
+  const page = async (): Promise<string> =>
+    (await fetch(`http://127.0.0.1:${it.port}/metrics`)).text();
   const text = await page();
   assert.match(text, /^svc_sockets 1$/m);
-  assert.match(text, /^svc_notifications_total\{profile="team",chain="ethereum",kind="syncing"\} 2$/m);
+  assert.match(
+    text,
+    /^svc_notifications_total\{profile="team",chain="ethereum",kind="syncing"\} 2$/m,
+  );
   client.ws.close(4_321);
   await client.closed;
-  await until("the count", async () => /^svc_socket_closes_total\{code="other"\} 1$/m.test(await page()));
+  await until("the count", async () =>
+    /^svc_socket_closes_total\{code="other"\} 1$/m.test(await page()),
+  );
 });

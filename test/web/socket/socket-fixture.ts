@@ -1,4 +1,5 @@
-// The web server over a router and subscriptions that the test holds in its hand, and raw clients that see every frame. Knows nothing of what a test is about.
+// The web server over a router and subscriptions that the test holds in its hand, and raw clients
+// that see every frame. Knows nothing of what a test is about.
 
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -10,7 +11,10 @@ import { createObserver, type Observer } from "../../../src/observe/observer.ts"
 import { type Runtime, realRuntime } from "../../../src/runtime.ts";
 import type { RoutedCall, RouteRequest, Router } from "../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
-import { createProfileRegistry, type ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import {
+  createProfileRegistry,
+  type ProfileRegistry,
+} from "../../../src/upstream/registry/profile-registry.ts";
 import type { SubscribeRequest, Subscriber } from "../../../src/upstream/stream/subscriber.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
@@ -51,10 +55,20 @@ export interface Scene {
 }
 
 /** Starts the server; it is drained when the test ends. */
-export async function scene(t: TestContext, limits: Record<string, unknown> = {}, runtime: Runtime = realRuntime, text = textOf(limits)): Promise<Scene> {
+export async function scene(
+  t: TestContext,
+  limits: Record<string, unknown> = {},
+  runtime: Runtime = realRuntime,
+  text = textOf(limits),
+): Promise<Scene> {
   let config = configOf(text);
   const observer = createObserver(pino({ level: "silent" }), runtime);
-  const directory = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
+  const directory = createProfileRegistry(
+    config.chains,
+    config.profiles,
+    runtime,
+    config.selection,
+  );
   const calls: WaitingCall[] = [];
   const asked: Asked[] = [];
   const budget = new MemoryBudget(() => config.limits);
@@ -106,7 +120,17 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     ...NO_STREAMS,
   });
   const server = await listen(
-    { runtime, limits: config.limits, rpc, subscriptions, page, api: null, operatorToken: null, baseUrl: () => "http://x", requestId: () => `req-${++ids}` },
+    {
+      runtime,
+      limits: config.limits,
+      rpc,
+      subscriptions,
+      page,
+      api: null,
+      operatorToken: null,
+      baseUrl: () => "http://x",
+      requestId: () => `req-${++ids}`,
+    },
     "127.0.0.1",
     0,
   );
@@ -114,8 +138,19 @@ export async function scene(t: TestContext, limits: Record<string, unknown> = {}
     config = configOf(next);
     directory.replace(config.profiles);
   };
-  const it: Scene = { port: server.port, server, observer, directory, budget, calls, asked, echo: true, reload };
-  // Not awaited: the clients, which are cut after that, would otherwise be given time to say goodbye.
+  const it: Scene = {
+    port: server.port,
+    server,
+    observer,
+    directory,
+    budget,
+    calls,
+    asked,
+    echo: true,
+    reload,
+  };
+  // Not awaited: the clients, which are cut after that, would otherwise be given time to say
+  // goodbye.
   t.after(() => void server.drain());
   return it;
 }
@@ -178,7 +213,12 @@ export interface Client {
 }
 
 /** Opens a client; it is cut when the test ends. */
-export async function open(t: TestContext, port: number, path = "/ws/rpc/1", options: WebSocket.ClientOptions = {}): Promise<Client> {
+export async function open(
+  t: TestContext,
+  port: number,
+  path = "/ws/rpc/1",
+  options: WebSocket.ClientOptions = {},
+): Promise<Client> {
   const ws = new WebSocket(`ws://127.0.0.1:${port}${path}`, options);
   t.after(() => ws.terminate());
   const texts: string[] = [];
@@ -192,7 +232,9 @@ export async function open(t: TestContext, port: number, path = "/ws/rpc/1", opt
     texts.push(data.toString());
     wanted.shift()?.();
   });
-  const closed = new Promise<readonly [number, string]>((resolve) => ws.on("close", (code, reason) => resolve([code, reason.toString()])));
+  const closed = new Promise<readonly [number, string]>((resolve) =>
+    ws.on("close", (code, reason) => resolve([code, reason.toString()])),
+  );
   await new Promise<void>((resolve, reject) => {
     ws.once("open", resolve);
     ws.once("error", reject);
@@ -214,17 +256,26 @@ export async function open(t: TestContext, port: number, path = "/ws/rpc/1", opt
 }
 
 /** A request with an id and these parameters. */
-export function call(id: unknown, method = "eth_gasPrice", params: readonly unknown[] = [], more: Record<string, unknown> = {}) {
+export function call(
+  id: unknown,
+  method = "eth_gasPrice",
+  params: readonly unknown[] = [],
+  more: Record<string, unknown> = {},
+) {
   return { jsonrpc: "2.0", id, method, params, ...more };
 }
 
-/** A bare connection after a WebSocket handshake, for frames that no library would send and clients that do not read. */
+/**
+ * A bare connection after a WebSocket handshake, for frames that no library would send and clients
+ * that do not read.
+ */
 export async function bare(t: TestContext, port: number, path = "/ws/rpc/1"): Promise<Socket> {
   const socket = connect(port, "127.0.0.1");
   t.after(() => socket.destroy());
   socket.on("error", () => {});
   socket.write(
-    `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${"A".repeat(22)}==\r\n\r\n`,
+    `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: ` +
+      `websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${"A".repeat(22)}==\r\n\r\n`,
   );
   await new Promise<void>((resolve) => socket.once("readable", resolve));
   socket.read();

@@ -1,5 +1,7 @@
-// Finds the transaction that used an authorization, when it is none of ours: somebody else may carry it out, and the payer may cancel it. Looks at the
-// newest blocks, then from the time when the payment was read. Bounded in questions and time: a search that was cut short is trouble and no answer.
+// Finds the transaction that used an authorization, when it is none of ours: somebody else may
+// carry it out, and the payer may cancel it. Looks at the newest blocks, then from the time when
+// the payment was read. Bounded in questions and time: a search that was cut short is trouble and
+// no answer.
 import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure, chainFailureOf, type NodeError } from "../chain.ts";
 import type { EvmMaterial } from "./authorization.ts";
@@ -20,10 +22,16 @@ const RECENT_BLOCKS = 500n;
 const MAX_QUESTIONS = 64;
 /** Less than a whole look may take. */
 const MAX_SEARCH_MS = 15_000;
-/** An offer lasts an hour at most: nothing that was read now was signed and used before. Clocks differ by less. */
+/**
+ * An offer lasts an hour at most: nothing that was read now was signed and used before. Clocks
+ * differ by less.
+ */
 const BEFORE_READ_S = 3_600n;
 
-/** What became of an authorization of which the token says that it is used or cancelled; null = nothing since an offer could be made that it answers. */
+/**
+ * What became of an authorization of which the token says that it is used or cancelled; null =
+ * nothing since an offer could be made that it answers.
+ */
 export async function searchUse(search: Search): Promise<AuthorizationUse | null> {
   const { node, runtime, material } = search;
   const untilMs = runtime.now() + MAX_SEARCH_MS;
@@ -31,22 +39,37 @@ export async function searchUse(search: Search): Promise<AuthorizationUse | null
   if (end === null) return null;
   const receipt = await node.receipt(end.txHash);
   const use = receipt === null ? null : useIn(receipt, material.token, material.authorization);
-  if (use === null) throw new ChainFailure("The payment chain's node has an event of an authorization, and not the receipt that it is in");
+  if (use === null)
+    throw new ChainFailure(
+      "The payment chain's node has an event of an authorization, and not the receipt that it is in",
+    );
   return use;
 }
 
 async function recentEnd(search: Search): Promise<EvmLog | null> {
   const { number } = search.head;
-  const answer = await endIn(search, number < RECENT_BLOCKS ? 0n : number - RECENT_BLOCKS + 1n, number);
+  const answer = await endIn(
+    search,
+    number < RECENT_BLOCKS ? 0n : number - RECENT_BLOCKS + 1n,
+    number,
+  );
   return answer.kind === "node_error" ? null : answer.end;
 }
 
 /** From the oldest block that can hold it, in ranges as wide as the node takes them. */
 async function earlierEnd(search: Search, untilMs: number): Promise<EvmLog | null> {
   const { runtime, material, head } = search;
-  let from = await blockAt(search, BigInt(Math.floor(material.readAtMs / 1000)) - BEFORE_READ_S, untilMs);
+  let from = await blockAt(
+    search,
+    BigInt(Math.floor(material.readAtMs / 1000)) - BEFORE_READ_S,
+    untilMs,
+  );
   let blocks = MAX_BLOCKS;
-  for (let asked = 0; asked < MAX_QUESTIONS && from <= head.number && runtime.now() < untilMs; asked += 1) {
+  for (
+    let asked = 0;
+    asked < MAX_QUESTIONS && from <= head.number && runtime.now() < untilMs;
+    asked += 1
+  ) {
     const last = from + blocks - 1n < head.number ? from + blocks - 1n : head.number;
     const answer = await endIn(search, from, last);
     if (answer.kind === "node_error") {
@@ -59,8 +82,15 @@ async function earlierEnd(search: Search, untilMs: number): Promise<EvmLog | nul
   return null;
 }
 
-/** The first block that is not older than `timeS`; the oldest that the node has, where it has not all. */
-async function blockAt({ node, runtime, head }: Search, timeS: bigint, untilMs: number): Promise<bigint> {
+/**
+ * The first block that is not older than `timeS`; the oldest that the node has, where it has not
+ * all.
+ */
+async function blockAt(
+  { node, runtime, head }: Search,
+  timeS: bigint,
+  untilMs: number,
+): Promise<bigint> {
   let low = 0n;
   let high = head.number;
   for (let asked = 0; asked < MAX_QUESTIONS && low < high; asked += 1) {
@@ -74,7 +104,10 @@ async function blockAt({ node, runtime, head }: Search, timeS: bigint, untilMs: 
 }
 
 function tooSlow(): ChainFailure {
-  return new ChainFailure("The payment chain's node takes too long, or too few blocks at once, to find what used an authorization");
+  return new ChainFailure(
+    "The payment chain's node takes too long, or too few blocks at once, to find what used an " +
+      "authorization",
+  );
 }
 
 async function endIn(
@@ -82,6 +115,11 @@ async function endIn(
   fromBlock: bigint,
   toBlock: bigint,
 ): Promise<{ readonly kind: "searched"; readonly end: EvmLog | null } | NodeError> {
-  const answer = await node.logs({ address: material.token, topics: endTopics(material.authorization), fromBlock, toBlock });
+  const answer = await node.logs({
+    address: material.token,
+    topics: endTopics(material.authorization),
+    fromBlock,
+    toBlock,
+  });
   return answer.kind === "node_error" ? answer : { kind: "searched", end: answer.value[0] ?? null };
 }

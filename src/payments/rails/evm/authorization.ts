@@ -1,5 +1,6 @@
-// An EIP-3009 authorization: a payer's signed order to a token to move some of it, whoever brings it. Reads what MPP and x402 carry, recovers who signed,
-// and writes it as text to keep. Asks no chain, and knows no price.
+// An EIP-3009 authorization: a payer's signed order to a token to move some of it, whoever brings
+// it. Reads what MPP and x402 carry, recovers who signed, and writes it as text to keep. Asks no
+// chain, and knows no price.
 import { getAddress, type Hex, keccak256, recoverTypedDataAddress, stringToBytes } from "viem";
 import { z } from "zod";
 import type { PaymentCredential } from "../rail.ts";
@@ -51,7 +52,14 @@ const bytes = (count: number) =>
     .regex(new RegExp(`^0x[0-9a-fA-F]{${count * 2}}$`))
     .transform((text): Hex => `0x${text.slice(2).toLowerCase()}`);
 const payer = z.object({ from: address });
-const signed = z.object({ from: address, to: address, value: uint256, validAfter: uint256, validBefore: uint256, nonce: bytes(32) });
+const signed = z.object({
+  from: address,
+  to: address,
+  value: uint256,
+  validAfter: uint256,
+  validBefore: uint256,
+  nonce: bytes(32),
+});
 const mppPayload = signed.extend({ type: z.literal("authorization"), signature: bytes(65) });
 const x402Payload = z.object({ authorization: signed, signature: bytes(65) });
 const material = z.object({
@@ -67,19 +75,25 @@ export function parseAuthorization(presented: PaymentCredential): Authorization 
     return read.success ? authorizationOf(read.data) : null;
   }
   const read = x402Payload.safeParse(presented.payload);
-  return read.success ? authorizationOf({ ...read.data.authorization, signature: read.data.signature }) : null;
+  return read.success
+    ? authorizationOf({ ...read.data.authorization, signature: read.data.signature })
+    : null;
 }
 
 /**
- * Who pays by which nonce, unchecked; null = it does not say. Under MPP the nonce is that of the challenge, which only the payer was told: what can be read
- * from the chain finds nobody's payment.
+ * Who pays by which nonce, unchecked; null = it does not say. Under MPP the nonce is that of the
+ * challenge, which only the payer was told: what can be read from the chain finds nobody's payment.
  */
-export function parsePayer(presented: PaymentCredential): Pick<Authorization, "from" | "nonce"> | null {
+export function parsePayer(
+  presented: PaymentCredential,
+): Pick<Authorization, "from" | "nonce"> | null {
   if (presented.protocol === "mpp") {
     const read = payer.safeParse(presented.payload);
     return read.success ? { from: read.data.from, nonce: nonceOf(presented.challenge) } : null;
   }
-  const read = z.object({ authorization: signed.pick({ from: true, nonce: true }) }).safeParse(presented.payload);
+  const read = z
+    .object({ authorization: signed.pick({ from: true, nonce: true }) })
+    .safeParse(presented.payload);
   return read.success ? read.data.authorization : null;
 }
 
@@ -88,13 +102,28 @@ export function nonceOf({ id, realm }: { readonly id: string; readonly realm: st
   return keccak256(stringToBytes(`${id}${realm}`));
 }
 
-/** The address that signed, or null where the token would find nobody or take another form only. Contract wallets are not asked. */
-export async function signerOf(authorization: Authorization, domain: TokenDomain): Promise<Hex | null> {
+/**
+ * The address that signed, or null where the token would find nobody or take another form only.
+ * Contract wallets are not asked.
+ */
+export async function signerOf(
+  authorization: Authorization,
+  domain: TokenDomain,
+): Promise<Hex | null> {
   const { signature } = authorization;
-  if (BigInt(`0x${signature.slice(66, 130)}`) > MAX_S || !["1b", "1c"].includes(signature.slice(130))) return null;
+  if (
+    BigInt(`0x${signature.slice(66, 130)}`) > MAX_S ||
+    !["1b", "1c"].includes(signature.slice(130))
+  )
+    return null;
   try {
     return await recoverTypedDataAddress({
-      domain: { name: domain.name, version: domain.version, chainId: domain.chainId, verifyingContract: domain.address },
+      domain: {
+        name: domain.name,
+        version: domain.version,
+        chainId: domain.chainId,
+        verifyingContract: domain.address,
+      },
       types: TYPES,
       primaryType: "TransferWithAuthorization",
       message: {
@@ -118,7 +147,15 @@ export function materialText({ token, authorization, readAtMs }: EvmMaterial): s
   const { from, to, value, validAfterS, validBeforeS, nonce, signature } = authorization;
   return JSON.stringify({
     token,
-    authorization: { from, to, value: `${value}`, validAfter: `${validAfterS}`, validBefore: `${validBeforeS}`, nonce, signature },
+    authorization: {
+      from,
+      to,
+      value: `${value}`,
+      validAfter: `${validAfterS}`,
+      validBefore: `${validBeforeS}`,
+      nonce,
+      signature,
+    },
     readAtMs,
   });
 }
@@ -129,8 +166,18 @@ export function parseMaterial(text: string): EvmMaterial {
   return { ...rest, authorization: authorizationOf(authorization) };
 }
 
-function authorizationOf({ validAfter, validBefore, signature, ...rest }: z.output<typeof signed> & { readonly signature: Hex }): Authorization {
-  return { ...rest, validAfterS: validAfter, validBeforeS: validBefore, signature: withCanonicalParity(signature) };
+function authorizationOf({
+  validAfter,
+  validBefore,
+  signature,
+  ...rest
+}: z.output<typeof signed> & { readonly signature: Hex }): Authorization {
+  return {
+    ...rest,
+    validAfterS: validAfter,
+    validBeforeS: validBefore,
+    signature: withCanonicalParity(signature),
+  };
 }
 
 /** Some signers write the parity as 0 or 1, which tokens do not take. */

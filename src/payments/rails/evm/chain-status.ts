@@ -1,5 +1,6 @@
-// What the chain says of an EIP-3009 payment: whether it would carry it out, and what became of it. Truth is the token's own mark and events at a depth that
-// stays, whoever sent the transaction. Writes and sends nothing.
+// What the chain says of an EIP-3009 payment: whether it would carry it out, and what became of it.
+// Truth is the token's own mark and events at a depth that stays, whoever sent the transaction.
+// Writes and sends nothing.
 import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure, chainFailureOf, type NodeError } from "../chain.ts";
 import type { BadPayment, ChainStatus, Payment, RailPurchase } from "../rail.ts";
@@ -7,7 +8,14 @@ import { type Authorization, type EvmMaterial, parseMaterial } from "./authoriza
 import { type Search, searchUse } from "./authorization-search.ts";
 import type { EvmBlock, EvmNode } from "./node.ts";
 import type { EvmWallet } from "./settlement-wallet.ts";
-import { type AuthorizationUse, balanceData, revertReason, stateData, transferData, useIn } from "./token.ts";
+import {
+  type AuthorizationUse,
+  balanceData,
+  revertReason,
+  stateData,
+  transferData,
+  useIn,
+} from "./token.ts";
 
 /** With whom to look, and how deep. */
 export interface EvmStatusParts {
@@ -20,7 +28,10 @@ export interface EvmStatusParts {
 const MAX_RECEIPTS = 8;
 
 /** Whether the chain would carry a payment out now, or has done so. */
-export async function checkPayment({ node, runtime, wallet }: EvmStatusParts, payment: Payment): Promise<BadPayment | null> {
+export async function checkPayment(
+  { node, runtime, wallet }: EvmStatusParts,
+  payment: Payment,
+): Promise<BadPayment | null> {
   const material = parseMaterial(payment.material);
   const { authorization, token } = material;
   const head = await node.head();
@@ -33,14 +44,22 @@ export async function checkPayment({ node, runtime, wallet }: EvmStatusParts, pa
   if (ended) {
     const use = await searchUse({ node, runtime, material, head });
     // Somebody carried it out before we were told of it: the money is there.
-    return use?.kind === "paid" ? null : bad("verification-failed", `${HOW[use?.how ?? "before"]} Sign a fresh one.`);
+    return use?.kind === "paid"
+      ? null
+      : bad("verification-failed", `${HOW[use?.how ?? "before"]} Sign a fresh one.`);
   }
   if (held < authorization.value)
-    return bad("payment-insufficient", "The payer does not hold that much of the token. Fund the account, or pay from another one.");
+    return bad(
+      "payment-insufficient",
+      "The payer does not hold that much of the token. Fund the account, or pay from another one.",
+    );
   if (tried.kind === "node_error") return refusedBy(tried);
   // No fault of the payer's, and nothing is to be taken that cannot be settled.
   if (!hasGas)
-    throw new ChainFailure("The settlement wallet holds too little to pay for a settlement, or gas costs more than it may: send it gas, or see max_gas_wei");
+    throw new ChainFailure(
+      "The settlement wallet holds too little to pay for a settlement, or gas costs more than " +
+        "it may: send it gas, or see max_gas_wei",
+    );
   return null;
 }
 
@@ -49,21 +68,37 @@ function refusedBy(error: NodeError): BadPayment {
   const reason = revertReason(error.data);
   return bad(
     "verification-failed",
-    `The token would not carry the authorization out${reason === null ? "" : ` ("${reason}")`}. Correct that and sign a fresh one.`,
+    "The token would not carry the authorization " +
+      `out${reason === null ? "" : ` ("${reason}")`}. Correct that and sign a fresh one.`,
   );
 }
 
 /** What became of a purchase. */
-export async function evmChainStatus(parts: EvmStatusParts, { payment, submissions }: RailPurchase): Promise<ChainStatus> {
+export async function evmChainStatus(
+  parts: EvmStatusParts,
+  { payment, submissions }: RailPurchase,
+): Promise<ChainStatus> {
   const { node, runtime, wallet, confirmations } = parts;
   const material = parseMaterial(payment.material);
   const head = await node.head();
   const depth = BigInt(confirmations);
-  const receipts = await Promise.all(submissions.slice(-MAX_RECEIPTS).map((it) => node.receipt(it.txHash)));
-  const own = receipts.reduce<AuthorizationUse | null>((found, it) => found ?? (it === null ? null : useIn(it, material.token, material.authorization)), null);
-  const use = own ?? ((await isEnded(node, material, head)) ? await foundUse({ node, runtime, material, head }) : null);
-  if (use !== null) return use.block + depth <= head.number && (await isCanonical(node, use)) ? truthOf(use) : WAIT;
-  if (await isPast(node, material.authorization, { head, depth })) return { kind: "failed", reason: EXPIRED };
+  const receipts = await Promise.all(
+    submissions.slice(-MAX_RECEIPTS).map((it) => node.receipt(it.txHash)),
+  );
+  const own = receipts.reduce<AuthorizationUse | null>(
+    (found, it) =>
+      found ?? (it === null ? null : useIn(it, material.token, material.authorization)),
+    null,
+  );
+  const use =
+    own ??
+    ((await isEnded(node, material, head))
+      ? await foundUse({ node, runtime, material, head })
+      : null);
+  if (use !== null)
+    return use.block + depth <= head.number && (await isCanonical(node, use)) ? truthOf(use) : WAIT;
+  if (await isPast(node, material.authorization, { head, depth }))
+    return { kind: "failed", reason: EXPIRED };
   const newest = submissions.at(-1);
   return newest === undefined ? WAIT : { kind: "open", ...(await wallet.waiting(newest, head)) };
 }
@@ -73,34 +108,62 @@ const EXPIRED = "The authorization expired before the chain carried it out; no m
 const HOW = {
   before: "The authorization was used or cancelled before this offer was made.",
   cancelled: "The payer cancelled the authorization; no money has moved to the recipient.",
-  elsewhere: "The payer spent the nonce of the authorization on another payment; no money has moved to the recipient.",
+  elsewhere:
+    "The payer spent the nonce of the authorization on another payment; no money has moved to " +
+    "the recipient.",
 } as const;
 
-/** It was not ended when the payment was taken, or it had paid: what ended it is there to be found, or no verdict is given. */
+/**
+ * It was not ended when the payment was taken, or it had paid: what ended it is there to be found,
+ * or no verdict is given.
+ */
 async function foundUse(search: Search): Promise<AuthorizationUse> {
   const use = await searchUse(search);
   if (use === null)
-    throw new ChainFailure("The payment chain says that an authorization is used, but its node has no event that says how: it has to keep its logs");
+    throw new ChainFailure(
+      "The payment chain says that an authorization is used, but its node has no event that " +
+        "says how: it has to keep its logs",
+    );
   return use;
 }
 
 function truthOf(use: AuthorizationUse): ChainStatus {
-  return use.kind === "paid" ? { kind: "settled", txHash: use.txHash, block: use.block, logIndex: use.logIndex } : { kind: "failed", reason: HOW[use.how] };
+  return use.kind === "paid"
+    ? { kind: "settled", txHash: use.txHash, block: use.block, logIndex: use.logIndex }
+    : { kind: "failed", reason: HOW[use.how] };
 }
 
 /** Whether the token says that an authorization was used or cancelled. */
-async function isEnded(node: EvmNode, { token, authorization }: EvmMaterial, head: EvmBlock): Promise<boolean> {
+async function isEnded(
+  node: EvmNode,
+  { token, authorization }: EvmMaterial,
+  head: EvmBlock,
+): Promise<boolean> {
   const state = await node.word({ to: token, data: stateData(authorization) }, head.number);
-  if (state > 1n) throw new ChainFailure("The token of the payment chain does not say whether an authorization is used: it is none with EIP-3009");
+  if (state > 1n)
+    throw new ChainFailure(
+      "The token of the payment chain does not say whether an authorization is used: it is " +
+        "none with EIP-3009",
+    );
   return state === 1n;
 }
 
-async function isCanonical(node: EvmNode, { block, blockHash }: AuthorizationUse): Promise<boolean> {
+async function isCanonical(
+  node: EvmNode,
+  { block, blockHash }: AuthorizationUse,
+): Promise<boolean> {
   return (await node.block(block))?.hash === blockHash;
 }
 
-/** Whether no block from the depth on can carry it out. It was not used as of the newest one, so in none before. */
-async function isPast(node: EvmNode, { validBeforeS }: Authorization, { head, depth }: { readonly head: EvmBlock; readonly depth: bigint }): Promise<boolean> {
+/**
+ * Whether no block from the depth on can carry it out. It was not used as of the newest one, so in
+ * none before.
+ */
+async function isPast(
+  node: EvmNode,
+  { validBeforeS }: Authorization,
+  { head, depth }: { readonly head: EvmBlock; readonly depth: bigint },
+): Promise<boolean> {
   if (head.timeS < validBeforeS || head.number < depth) return false;
   const deep = depth === 0n ? head : await node.block(head.number - depth);
   return deep !== null && deep.timeS >= validBeforeS;

@@ -1,5 +1,6 @@
-// The EIP-3009 rail: authorizations that a payer signs and a wallet of ours carries out, offered as MPP `evm`/`charge` and as x402 `exact`. Puts the parts
-// together; writes nothing to the store and credits nobody.
+// The EIP-3009 rail: authorizations that a payer signs and a wallet of ours carries out, offered as
+// MPP `evm`/`charge` and as x402 `exact`. Puts the parts together; writes nothing to the store and
+// credits nobody.
 import { domainSeparator, getAddress } from "viem";
 import type { EvmRailSettings } from "../../../core/billing/payment.ts";
 import type { Runtime } from "../../../runtime.ts";
@@ -21,14 +22,20 @@ const MARGIN_PER_BLOCK_S = 6;
 const MAX_MARGIN_S = 60;
 
 /** The rail of these settings. Asks its chain only when it is asked. */
-export function createEvmRail(settings: EvmRailSettings, { runtime }: { readonly runtime: Runtime }): Rail {
+export function createEvmRail(
+  settings: EvmRailSettings,
+  { runtime }: { readonly runtime: Runtime },
+): Rail {
   const { chainId, confirmations, rpcUrl } = settings;
   const node = createEvmNode(createPaymentChain({ rpcUrl, chainId, runtime }));
   const wallet = createEvmWallet({ ...settings, node, runtime });
   const terms = termsOf(settings);
   const looking: EvmStatusParts = { node, runtime, wallet, confirmations };
   let isRight = false;
-  /** Throws while the node is not reached, and where chain or token are not those of the settings: then nothing could be judged. */
+  /**
+   * Throws while the node is not reached, and where chain or token are not those of the settings:
+   * then nothing could be judged.
+   */
   const network = async (): Promise<string> => {
     const first = await node.network();
     if (!isRight) await requireToken(node, terms.domain);
@@ -55,9 +62,18 @@ export function createEvmRail(settings: EvmRailSettings, { runtime }: { readonly
     async draft(purchase) {
       await node.network();
       const { token, authorization } = parseMaterial(purchase.payment.material);
-      const [draft, head] = await Promise.all([wallet.draft(purchase, { to: token, data: transferData(authorization) }), node.head()]);
+      const [draft, head] = await Promise.all([
+        wallet.draft(purchase, { to: token, data: transferData(authorization) }),
+        node.head(),
+      ]);
       if (draft === null || purchase.submissions.length > 0) return draft;
-      return { ...draft, heldUnits: await node.word({ to: token, data: balanceData(authorization.from) }, head.number) };
+      return {
+        ...draft,
+        heldUnits: await node.word(
+          { to: token, data: balanceData(authorization.from) },
+          head.number,
+        ),
+      };
     },
     async send({ raw }) {
       if (raw !== null) await node.send(raw);
@@ -72,17 +88,28 @@ export function createEvmRail(settings: EvmRailSettings, { runtime }: { readonly
 
 function termsOf({ token, chainId, recipient, confirmations }: EvmRailSettings): EvmTerms {
   return {
-    domain: { chainId, address: getAddress(token.address.toLowerCase()), name: token.name, version: token.version },
+    domain: {
+      chainId,
+      address: getAddress(token.address.toLowerCase()),
+      name: token.name,
+      version: token.version,
+    },
     recipient: getAddress(recipient.toLowerCase()),
     marginS: Math.min(MARGIN_S + MARGIN_PER_BLOCK_S * confirmations, MAX_MARGIN_S),
   };
 }
 
-/** A token with other decimals would be credited at a wrong value, one with another domain would refuse every signature. */
+/**
+ * A token with other decimals would be credited at a wrong value, one with another domain would
+ * refuse every signature.
+ */
 async function requireToken(node: EvmNode, domain: TokenDomain): Promise<void> {
   const { number } = await node.head();
   const decimals = await node.word({ to: domain.address, data: decimalsData() }, number);
-  if (decimals !== DECIMALS) throw new ChainFailure(`The token of the EIP-3009 rail has ${decimals} decimals; ${DECIMALS} are needed`);
+  if (decimals !== DECIMALS)
+    throw new ChainFailure(
+      `The token of the EIP-3009 rail has ${decimals} decimals; ${DECIMALS} are needed`,
+    );
   const separator = await node.call({ to: domain.address, data: separatorData() }, number);
   const { name, version, chainId, address: verifyingContract } = domain;
   // Tokens need not tell it.
@@ -91,5 +118,8 @@ async function requireToken(node: EvmNode, domain: TokenDomain): Promise<void> {
     separator.value.length === WORD_CHARS &&
     separator.value !== domainSeparator({ domain: { name, version, chainId, verifyingContract } })
   )
-    throw new ChainFailure("The token of the EIP-3009 rail has another EIP-712 domain than its name and version in the configuration make");
+    throw new ChainFailure(
+      "The token of the EIP-3009 rail has another EIP-712 domain than its name and version in " +
+        "the configuration make",
+    );
 }

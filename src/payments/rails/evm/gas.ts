@@ -1,5 +1,6 @@
-// What a transaction of the settlement wallet offers for its place in a block, and how one is signed: EIP-1559, with bounds on every number, so that a
-// node that lies costs a bounded amount. Asks no chain.
+// What a transaction of the settlement wallet offers for its place in a block, and how one is
+// signed: EIP-1559, with bounds on every number, so that a node that lies costs a bounded amount.
+// Asks no chain.
 import { type Hex, keccak256, parseTransaction } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import type { Submission } from "../rail.ts";
@@ -27,14 +28,19 @@ const MAX_TIP_WEI = 100n * GWEI;
 const DEFAULT_TIP_WEI = GWEI;
 const MAX_GAS = 1_000_000n;
 
-/** Fees that are taken soon: the base fee may double meanwhile. `tipWei` null = the node cannot say. */
+/**
+ * Fees that are taken soon: the base fee may double meanwhile. `tipWei` null = the node cannot say.
+ */
 export function feesFor(baseFeeWei: bigint, tipWei: bigint | null): Fees {
   const tip = least(tipWei ?? DEFAULT_TIP_WEI, MAX_TIP_WEI);
   const maxWei = least(2n * baseFeeWei + tip, MAX_FEE_WEI);
   return { maxWei, tipWei: least(tip, maxWei) };
 }
 
-/** Fees that nodes take instead of `before` (an eighth more), or more than that where the chain asks for it; null = they would be above what we ever pay. */
+/**
+ * Fees that nodes take instead of `before` (an eighth more), or more than that where the chain asks
+ * for it; null = they would be above what we ever pay.
+ */
 export function feesToReplace(before: Fees, now: Fees): Fees | null {
   const maxWei = most(raised(before.maxWei), now.maxWei);
   const tipWei = most(raised(before.tipWei), now.tipWei);
@@ -49,7 +55,11 @@ export interface GasPrice {
 }
 
 /** Fees at which so much gas costs `mostWei` at most; null = the base fee alone makes it dearer. */
-export function feesWithin({ baseFeeWei, fees }: GasPrice, gas: bigint, mostWei: bigint): Fees | null {
+export function feesWithin(
+  { baseFeeWei, fees }: GasPrice,
+  gas: bigint,
+  mostWei: bigint,
+): Fees | null {
   if (gas * baseFeeWei > mostWei) return null;
   const maxWei = least(fees.maxWei, mostWei / gas);
   return { maxWei, tipWei: least(fees.tipWei, maxWei) };
@@ -80,10 +90,23 @@ export async function signedBy(
   return { txHash: keccak256(raw), raw, nonce: place.nonce } satisfies Submission;
 }
 
-/** What a transaction that was signed here does, and what it offers; throws when it is none of ours. */
-export function parseSigned(raw: string): { readonly deed: WalletTransaction; readonly fees: Fees } {
-  const { type, to, data = "0x", gas, maxFeePerGas, maxPriorityFeePerGas = 0n } = parseTransaction(`0x${raw.slice(2)}`);
-  if (type !== "eip1559" || !to || gas === undefined || maxFeePerGas === undefined) throw new Error("no transaction of the settlement wallet");
+/**
+ * What a transaction that was signed here does, and what it offers; throws when it is none of ours.
+ */
+export function parseSigned(raw: string): {
+  readonly deed: WalletTransaction;
+  readonly fees: Fees;
+} {
+  const {
+    type,
+    to,
+    data = "0x",
+    gas,
+    maxFeePerGas,
+    maxPriorityFeePerGas = 0n,
+  } = parseTransaction(`0x${raw.slice(2)}`);
+  if (type !== "eip1559" || !to || gas === undefined || maxFeePerGas === undefined)
+    throw new Error("no transaction of the settlement wallet");
   return { deed: { to, data, gas }, fees: { maxWei: maxFeePerGas, tipWei: maxPriorityFeePerGas } };
 }
 

@@ -1,7 +1,15 @@
-// What an EVM node is asked for EIP-3009 payments, as typed questions: blocks, receipts, logs, calls, the wallet. Knows no purchase and decides nothing.
+// What an EVM node is asked for EIP-3009 payments, as typed questions: blocks, receipts, logs,
+// calls, the wallet. Knows no purchase and decides nothing.
 import type { Hex } from "viem";
 import { z } from "zod";
-import { ChainFailure, chainFailureOf, type NodeError, type NodeResult, type PaymentChain, parseQuantity } from "../chain.ts";
+import {
+  ChainFailure,
+  chainFailureOf,
+  type NodeError,
+  type NodeResult,
+  type PaymentChain,
+  parseQuantity,
+} from "../chain.ts";
 
 /** A block's header, as far as it is needed. */
 export interface EvmBlock {
@@ -58,11 +66,17 @@ export interface EvmNode {
   knows(txHash: string): Promise<boolean>;
   logs(query: LogQuery): Promise<NodeResult<readonly EvmLog[]> | NodeError>;
   call(call: ContractCall, at: bigint): Promise<NodeResult<Hex> | NodeError>;
-  /** The one number that a call answers with; a contract that answers with something else is trouble. */
+  /**
+   * The one number that a call answers with; a contract that answers with something else is
+   * trouble.
+   */
   word(call: ContractCall, at: bigint): Promise<bigint>;
   estimateGas(call: ContractCall): Promise<NodeResult<bigint> | NodeError>;
   balance(address: string): Promise<bigint>;
-  nonce(address: string, at: bigint | "latest" | "pending"): Promise<NodeResult<bigint> | NodeError>;
+  nonce(
+    address: string,
+    at: bigint | "latest" | "pending",
+  ): Promise<NodeResult<bigint> | NodeError>;
   /** What transactions offer beside the base fee; null = the node cannot say. */
   tip(): Promise<bigint | null>;
   /** Whatever the node says of it is no trouble. */
@@ -71,7 +85,8 @@ export interface EvmNode {
 
 /** The questions, put to `chain`. */
 export function createEvmNode(chain: PaymentChain): EvmNode {
-  const block: EvmNode["block"] = (at) => chain.get("eth_getBlockByNumber", [tagOf(at), false], parseBlock);
+  const block: EvmNode["block"] = (at) =>
+    chain.get("eth_getBlockByNumber", [tagOf(at), false], parseBlock);
   return {
     network: () => chain.network(),
     block,
@@ -82,12 +97,18 @@ export function createEvmNode(chain: PaymentChain): EvmNode {
     },
     receipt: (txHash) => chain.get("eth_getTransactionReceipt", [txHash], parseReceipt),
     knows: (txHash) => chain.get("eth_getTransactionByHash", [txHash], (it) => it !== null),
-    logs: ({ fromBlock, toBlock, ...filter }) => chain.ask("eth_getLogs", [{ ...filter, fromBlock: tagOf(fromBlock), toBlock: tagOf(toBlock) }], parseLogs),
+    logs: ({ fromBlock, toBlock, ...filter }) =>
+      chain.ask(
+        "eth_getLogs",
+        [{ ...filter, fromBlock: tagOf(fromBlock), toBlock: tagOf(toBlock) }],
+        parseLogs,
+      ),
     call: (call, at) => chain.ask("eth_call", [call, tagOf(at)], parseHex),
     word: (call, at) => chain.get("eth_call", [call, tagOf(at)], parseWord),
     estimateGas: (call) => chain.ask("eth_estimateGas", [call], parseQuantity),
     balance: (address) => chain.get("eth_getBalance", [address, "latest"], parseQuantity),
-    nonce: (address, at) => chain.ask("eth_getTransactionCount", [address, tagOf(at)], parseQuantity),
+    nonce: (address, at) =>
+      chain.ask("eth_getTransactionCount", [address, tagOf(at)], parseQuantity),
     async tip() {
       const answer = await chain.ask("eth_maxPriorityFeePerGas", [], parseQuantity);
       return answer.kind === "result" ? answer.value : null;
@@ -122,7 +143,9 @@ const hex = z
   .regex(/^0x[0-9a-fA-F]*$/)
   .max(MAX_DATA_DIGITS)
   .transform((text): Hex => `0x${text.slice(2).toLowerCase()}`);
-const blockShape = z.object({ number: quantity, hash, timestamp: quantity, baseFeePerGas: quantity.nullish() }).nullable();
+const blockShape = z
+  .object({ number: quantity, hash, timestamp: quantity, baseFeePerGas: quantity.nullish() })
+  .nullable();
 const logShape = z.object({
   address: hex,
   topics: z.array(hash).max(4),
@@ -133,18 +156,39 @@ const logShape = z.object({
   blockHash: hash,
   removed: z.boolean().nullish(),
 });
-const receiptShape = z.object({ transactionHash: hash, blockNumber: quantity, blockHash: hash, status: quantity, logs: z.array(logShape) }).nullable();
+const receiptShape = z
+  .object({
+    transactionHash: hash,
+    blockNumber: quantity,
+    blockHash: hash,
+    status: quantity,
+    logs: z.array(logShape),
+  })
+  .nullable();
 
 function parseBlock(value: unknown): EvmBlock | null {
   const read = blockShape.parse(value);
-  return read === null ? null : { number: read.number, hash: read.hash, timeS: read.timestamp, baseFeeWei: read.baseFeePerGas ?? null };
+  return read === null
+    ? null
+    : {
+        number: read.number,
+        hash: read.hash,
+        timeS: read.timestamp,
+        baseFeeWei: read.baseFeePerGas ?? null,
+      };
 }
 
 function parseReceipt(value: unknown): EvmReceipt | null {
   const read = receiptShape.parse(value);
   if (read === null) return null;
   const { transactionHash, blockNumber, blockHash, status, logs } = read;
-  return { txHash: transactionHash, block: blockNumber, blockHash, succeeded: status === 1n, logs: logs.map(logOf) };
+  return {
+    txHash: transactionHash,
+    block: blockNumber,
+    blockHash,
+    succeeded: status === 1n,
+    logs: logs.map(logOf),
+  };
 }
 
 function parseLogs(value: unknown): readonly EvmLog[] {
@@ -155,8 +199,24 @@ function parseLogs(value: unknown): readonly EvmLog[] {
     .map(logOf);
 }
 
-function logOf({ address, topics, data, logIndex, transactionHash, blockNumber, blockHash }: z.output<typeof logShape>): EvmLog {
-  return { address, topics, data, logIndex: Number(logIndex), txHash: transactionHash, block: blockNumber, blockHash };
+function logOf({
+  address,
+  topics,
+  data,
+  logIndex,
+  transactionHash,
+  blockNumber,
+  blockHash,
+}: z.output<typeof logShape>): EvmLog {
+  return {
+    address,
+    topics,
+    data,
+    logIndex: Number(logIndex),
+    txHash: transactionHash,
+    block: blockNumber,
+    blockHash,
+  };
 }
 
 function parseHex(value: unknown): Hex {

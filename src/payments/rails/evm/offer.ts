@@ -1,9 +1,17 @@
-// What the EIP-3009 rail offers by MPP `evm`/`charge` and x402 `exact`, and whether a payment is what was offered: amount, recipient, token, time, signer.
-// Asks no chain.
+// What the EIP-3009 rail offers by MPP `evm`/`charge` and x402 `exact`, and whether a payment is
+// what was offered: amount, recipient, token, time, signer. Asks no chain.
 import type { Hex } from "viem";
 import { z } from "zod";
 import type { BadPayment, Payment, PaymentCredential, RailOffer, X402Offer } from "../rail.ts";
-import { type Authorization, materialText, nonceOf, parseAuthorization, parsePayer, signerOf, type TokenDomain } from "./authorization.ts";
+import {
+  type Authorization,
+  materialText,
+  nonceOf,
+  parseAuthorization,
+  parsePayer,
+  signerOf,
+  type TokenDomain,
+} from "./authorization.ts";
 
 /** Who is paid in what. */
 export interface EvmTerms {
@@ -14,7 +22,10 @@ export interface EvmTerms {
 }
 
 const DECIMALS = 6;
-/** Offers last an hour at most; clocks differ. What ends later would keep a purchase open for as long. */
+/**
+ * Offers last an hour at most; clocks differ. What ends later would keep a purchase open for as
+ * long.
+ */
 const MAX_VALID_S = 7_200;
 
 /** The request of an MPP challenge, as mppx's `evm`/`charge` writes it. */
@@ -25,14 +36,22 @@ export function mppOffer({ domain, recipient }: EvmTerms, units: bigint): RailOf
     request: {
       amount: `${units}`,
       currency: domain.address,
-      methodDetails: { chainId: domain.chainId, credentialTypes: ["authorization"], decimals: DECIMALS },
+      methodDetails: {
+        chainId: domain.chainId,
+        credentialTypes: ["authorization"],
+        decimals: DECIMALS,
+      },
       recipient,
     },
   };
 }
 
 /** An entry of x402's `accepts`. Clients send it back whole. */
-export function x402Offer({ domain, recipient, marginS }: EvmTerms, units: bigint, validMs: number): X402Offer {
+export function x402Offer(
+  { domain, recipient, marginS }: EvmTerms,
+  units: bigint,
+  validMs: number,
+): X402Offer {
   return {
     scheme: "exact",
     network: `eip155:${domain.chainId}`,
@@ -52,7 +71,9 @@ export function isInToken({ domain }: EvmTerms, { network, asset }: X402Offer): 
 /** The key of a payment, unchecked; null = it names no payer. */
 export function keyOf({ domain }: EvmTerms, presented: PaymentCredential): string | null {
   const payer = parsePayer(presented);
-  return payer === null ? null : `evm:${domain.chainId}:${domain.address}:${payer.from}:${payer.nonce}`.toLowerCase();
+  return payer === null
+    ? null
+    : `evm:${domain.chainId}:${domain.address}:${payer.from}:${payer.nonce}`.toLowerCase();
 }
 
 /** Reads and checks a payment of `units`. */
@@ -65,7 +86,9 @@ export async function readPayment(
   const key = keyOf(terms, presented);
   if (authorization === null || key === null) return bad("invalid-payload", UNREADABLE);
   const refusal =
-    (presented.protocol === "mpp" ? mppTrouble(terms, presented, { units, authorization }) : x402Trouble(terms, presented.accepted, units)) ??
+    (presented.protocol === "mpp"
+      ? mppTrouble(terms, presented, { units, authorization })
+      : x402Trouble(terms, presented.accepted, units)) ??
     moneyTrouble(terms, authorization, units) ??
     timeTrouble(terms, authorization, nowMs);
   if (refusal !== null) return refusal;
@@ -77,14 +100,22 @@ export async function readPayment(
     units: authorization.value,
     validUntilMs: Number(authorization.validBeforeS) * 1000,
     isSent: false,
-    material: materialText({ token: terms.domain.address, authorization, readAtMs: Math.floor(nowMs) }),
+    material: materialText({
+      token: terms.domain.address,
+      authorization,
+      readAtMs: Math.floor(nowMs),
+    }),
   };
 }
 
 const UNREADABLE =
-  "The payload is no EIP-3009 TransferWithAuthorization with a signature of 65 bytes. Permit2, receiveWithAuthorization and contract wallets are not taken here: sign with an ordinary account.";
+  "The payload is no EIP-3009 TransferWithAuthorization with a signature of 65 bytes. Permit2, " +
+  "receiveWithAuthorization and contract wallets are not taken here: sign with an ordinary " +
+  "account.";
 const NOT_SIGNED =
-  "The signature is not that of `from` over these values in the token's EIP-712 domain. Sign with the name and version of the token, its chain and address, by an ordinary account, with the lower s.";
+  "The signature is not that of `from` over these values in the token's EIP-712 domain. Sign " +
+  "with the name and version of the token, its chain and address, by an ordinary account, with " +
+  "the lower s.";
 
 const mppRequest = z.object({
   amount: z.string(),
@@ -107,46 +138,97 @@ function mppTrouble(
     isSame(request.currency, domain.address) &&
     isSame(request.recipient, recipient);
   if (!isOffered)
-    return bad("invalid-challenge", "The challenge was for another amount, token, chain or recipient than is to be paid now. Answer a fresh one.");
+    return bad(
+      "invalid-challenge",
+      "The challenge was for another amount, token, chain or recipient than is to be paid now. " +
+        "Answer a fresh one.",
+    );
   if (authorization.nonce !== nonceOf(challenge))
     return bad(
       "verification-failed",
-      "The nonce of the authorization is not the keccak256 hash of the challenge's id and realm: it was signed for another one.",
+      "The nonce of the authorization is not the keccak256 hash of the challenge's id and " +
+        "realm: it was signed for another one.",
     );
   if (source !== null && !isSame(source, `did:pkh:eip155:${domain.chainId}:${authorization.from}`))
-    return bad("verification-failed", "The source of the credential is another account than the authorization is from.");
+    return bad(
+      "verification-failed",
+      "The source of the credential is another account than the authorization is from.",
+    );
   return null;
 }
 
 function x402Trouble(terms: EvmTerms, accepted: X402Offer, units: bigint): BadPayment | null {
   const { domain, recipient } = terms;
   const { name, version } = accepted.extra;
-  if (!isInToken(terms, accepted)) return bad("verification-failed", "`accepted` names another chain or token than PAYMENT-REQUIRED offers.");
-  if (accepted.amount !== `${units}`) return bad("verification-failed", `\`accepted.amount\` has to be ${units}: pay what PAYMENT-REQUIRED says.`);
-  if (!isSame(accepted.payTo, recipient)) return bad("verification-failed", "`accepted.payTo` is not the recipient of PAYMENT-REQUIRED.");
+  if (!isInToken(terms, accepted))
+    return bad(
+      "verification-failed",
+      "`accepted` names another chain or token than PAYMENT-REQUIRED offers.",
+    );
+  if (accepted.amount !== `${units}`)
+    return bad(
+      "verification-failed",
+      `\`accepted.amount\` has to be ${units}: pay what PAYMENT-REQUIRED says.`,
+    );
+  if (!isSame(accepted.payTo, recipient))
+    return bad("verification-failed", "`accepted.payTo` is not the recipient of PAYMENT-REQUIRED.");
   return name === domain.name && version === domain.version
     ? null
-    : bad("verification-failed", "`accepted.extra` is not that of PAYMENT-REQUIRED: send back the whole entry.");
+    : bad(
+        "verification-failed",
+        "`accepted.extra` is not that of PAYMENT-REQUIRED: send back the whole entry.",
+      );
 }
 
-function moneyTrouble({ recipient }: EvmTerms, { from, to, value }: Authorization, units: bigint): BadPayment | null {
-  if (to !== recipient) return bad("verification-failed", "The authorization pays another address than the offer names.");
-  if (from === recipient) return bad("verification-failed", "The authorization is from the recipient itself.");
-  if (value < units) return bad("payment-insufficient", `The authorization moves ${value} base units and has to move ${units}.`);
-  return value === units ? null : bad("verification-failed", `The authorization moves ${value} base units and has to move exactly ${units}.`);
+function moneyTrouble(
+  { recipient }: EvmTerms,
+  { from, to, value }: Authorization,
+  units: bigint,
+): BadPayment | null {
+  if (to !== recipient)
+    return bad(
+      "verification-failed",
+      "The authorization pays another address than the offer names.",
+    );
+  if (from === recipient)
+    return bad("verification-failed", "The authorization is from the recipient itself.");
+  if (value < units)
+    return bad(
+      "payment-insufficient",
+      `The authorization moves ${value} base units and has to move ${units}.`,
+    );
+  return value === units
+    ? null
+    : bad(
+        "verification-failed",
+        `The authorization moves ${value} base units and has to move exactly ${units}.`,
+      );
 }
 
-function timeTrouble({ marginS }: EvmTerms, { validAfterS, validBeforeS }: Authorization, nowMs: number): BadPayment | null {
+function timeTrouble(
+  { marginS }: EvmTerms,
+  { validAfterS, validBeforeS }: Authorization,
+  nowMs: number,
+): BadPayment | null {
   const nowS = BigInt(Math.floor(nowMs / 1000));
-  if (validAfterS >= nowS) return bad("verification-failed", "The authorization is not valid yet: sign a `validAfter` that has passed, such as 0.");
+  if (validAfterS >= nowS)
+    return bad(
+      "verification-failed",
+      "The authorization is not valid yet: sign a `validAfter` that has passed, such as 0.",
+    );
   if (validBeforeS <= nowS + BigInt(marginS))
     return bad(
       "payment-expired",
-      `The authorization has expired, or will before it can be settled: \`validBefore\` has to be more than ${marginS} seconds ahead.`,
+      `The authorization has expired, or will before it can be settled: \`validBefore\` has to ` +
+        `be more than ${marginS} seconds ahead.`,
     );
   return validBeforeS <= nowS + BigInt(MAX_VALID_S)
     ? null
-    : bad("verification-failed", `\`validBefore\` is more than ${MAX_VALID_S} seconds ahead: sign for a shorter time, such as the offer's.`);
+    : bad(
+        "verification-failed",
+        `\`validBefore\` is more than ${MAX_VALID_S} seconds ahead: sign for a shorter time, ` +
+          "such as the offer's.",
+      );
 }
 
 function isSame(a: string, b: string): boolean {

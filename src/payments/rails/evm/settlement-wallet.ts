@@ -1,11 +1,23 @@
-// The settlement wallet: makes the transactions that carry authorizations out, knows what it holds, and whether one of its transactions waits too long.
-// Keeps no nonces: those are taken where purchases are written.
+// The settlement wallet: makes the transactions that carry authorizations out, knows what it holds,
+// and whether one of its transactions waits too long. Keeps no nonces: those are taken where
+// purchases are written.
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure } from "../chain.ts";
 import type { Draft, RailPurchase, Submission, WalletState } from "../rail.ts";
-import { type Fees, feesFor, feesToReplace, feesWithin, type GasPrice, gasFor, parseSigned, signedBy, USUAL_GAS, type WalletTransaction } from "./gas.ts";
+import {
+  type Fees,
+  feesFor,
+  feesToReplace,
+  feesWithin,
+  type GasPrice,
+  gasFor,
+  parseSigned,
+  signedBy,
+  USUAL_GAS,
+  type WalletTransaction,
+} from "./gas.ts";
 import { type EvmBlock, type EvmNode, resultOf } from "./node.ts";
 
 /** A wallet and its chain. */
@@ -29,7 +41,10 @@ export interface EvmWallet {
   /** Null = the call would be reverted, or costs more than the wallet holds or may pay. */
   draft(purchase: RailPurchase, call: Call): Promise<Draft | null>;
   /** What is to be done about the newest submission, which has not done its work as of `head`. */
-  waiting(newest: Submission, head: EvmBlock): Promise<{ readonly resend: boolean; readonly replace: boolean }>;
+  waiting(
+    newest: Submission,
+    head: EvmBlock,
+  ): Promise<{ readonly resend: boolean; readonly replace: boolean }>;
   state(): Promise<WalletState>;
 }
 
@@ -46,7 +61,10 @@ export function createEvmWallet(parts: EvmWalletParts): EvmWallet {
   return {
     address: account.address,
     async canPay(head) {
-      const [balance, price] = await Promise.all([node.balance(account.address), priceAt(node, head)]);
+      const [balance, price] = await Promise.all([
+        node.balance(account.address),
+        priceAt(node, head),
+      ]);
       return !isDear(price, maxGasWei) && balance >= costOfOne(price, maxGasWei);
     },
     async draft({ submissions }, call) {
@@ -62,26 +80,44 @@ export function createEvmWallet(parts: EvmWalletParts): EvmWallet {
       return {
         wallet: { id, chainNonce: resultOf(nonce, "eth_getTransactionCount") },
         sign: (taken) =>
-          taken === null ? Promise.reject(new Error("a settlement takes a nonce")) : signedBy(account, made.deed, { chainId, nonce: taken, fees: made.fees }),
+          taken === null
+            ? Promise.reject(new Error("a settlement takes a nonce"))
+            : signedBy(account, made.deed, { chainId, nonce: taken, fees: made.fees }),
       };
     },
     async waiting({ txHash, raw, nonce }, head) {
       if (raw === null || nonce === null) return { resend: false, replace: false };
-      const [isKnown, place] = await Promise.all([node.knows(txHash), node.nonce(account.address, head.number)]);
+      const [isKnown, place] = await Promise.all([
+        node.knows(txHash),
+        node.nonce(account.address, head.number),
+      ]);
       // Its place is taken: by another transaction, or by itself, and it was reverted.
       if (place.kind === "result" && place.value > nonce) return { resend: true, replace: false };
       const { deed, fees } = parseSigned(raw);
       const isCheap = head.baseFeeWei !== null && fees.maxWei < head.baseFeeWei;
       const isLate = place.kind === "result" && place.value === nonce && isStuck(txHash);
-      const replace = (isCheap || isLate) && raisedFees(fees, deed.gas, { now: await priceAt(node, head), maxGasWei }) !== null;
+      const replace =
+        (isCheap || isLate) &&
+        raisedFees(fees, deed.gas, { now: await priceAt(node, head), maxGasWei }) !== null;
       // What pays too little is not sent again as it is.
       return { resend: !isKnown && !replace, replace };
     },
     async state() {
       const head = await node.head();
-      const [balanceWei, price, nonce] = await Promise.all([node.balance(account.address), priceAt(node, head), nonceAtDepth(parts, account.address, head)]);
+      const [balanceWei, price, nonce] = await Promise.all([
+        node.balance(account.address),
+        priceAt(node, head),
+        nonceAtDepth(parts, account.address, head),
+      ]);
       const empty = balanceWei < costOfOne(price, maxGasWei);
-      return { id, balanceWei, low: balanceWei < parts.lowGasWei, empty, dear: isDear(price, maxGasWei), nonce };
+      return {
+        id,
+        balanceWei,
+        low: balanceWei < parts.lowGasWei,
+        empty,
+        dear: isDear(price, maxGasWei),
+        nonce,
+      };
     },
   };
 }
@@ -98,7 +134,10 @@ function isDear(price: GasPrice, maxGasWei: bigint): boolean {
 }
 
 async function priceAt(node: EvmNode, { baseFeeWei }: EvmBlock): Promise<GasPrice> {
-  if (baseFeeWei === null) throw new ChainFailure("The payment chain has no base fee: the EIP-3009 rail needs a chain with EIP-1559");
+  if (baseFeeWei === null)
+    throw new ChainFailure(
+      "The payment chain has no base fee: the EIP-3009 rail needs a chain with EIP-1559",
+    );
   return { baseFeeWei, fees: feesFor(baseFeeWei, await node.tip()) };
 }
 
@@ -117,8 +156,15 @@ interface Bounds {
   readonly maxGasWei: bigint;
 }
 
-/** The first transaction, or the same once more for more. No gas is spent on finding out that a call would be reverted; but what has a nonce needs it no more. */
-function madeOf(call: Call, gas: bigint | null, { before, ...bounds }: Bounds & { readonly before: string | null }): Made | null {
+/**
+ * The first transaction, or the same once more for more. No gas is spent on finding out that a call
+ * would be reverted; but what has a nonce needs it no more.
+ */
+function madeOf(
+  call: Call,
+  gas: bigint | null,
+  { before, ...bounds }: Bounds & { readonly before: string | null },
+): Made | null {
   if (before === null) {
     const fees = gas === null ? null : feesWithin(bounds.now, gas, bounds.maxGasWei);
     return gas === null || fees === null ? null : { deed: { ...call, gas }, fees };
@@ -139,10 +185,16 @@ function raisedFees(before: Fees, gas: bigint, { now, maxGasWei }: Bounds): Fees
 /** Null = it would be reverted. */
 async function gasOf(node: EvmNode, from: Hex, call: Call): Promise<bigint | null> {
   const answer = await node.estimateGas({ from, ...call });
-  return answer.kind === "node_error" && answer.reverted ? null : gasFor(resultOf(answer, "eth_estimateGas"));
+  return answer.kind === "node_error" && answer.reverted
+    ? null
+    : gasFor(resultOf(answer, "eth_estimateGas"));
 }
 
-async function nonceAtDepth({ node, confirmations }: EvmWalletParts, address: Hex, head: EvmBlock): Promise<bigint> {
+async function nonceAtDepth(
+  { node, confirmations }: EvmWalletParts,
+  address: Hex,
+  head: EvmBlock,
+): Promise<bigint> {
   const depth = BigInt(confirmations);
   const answer = await node.nonce(address, head.number > depth ? head.number - depth : 0n);
   if (answer.kind === "result") return answer.value;
@@ -150,7 +202,9 @@ async function nonceAtDepth({ node, confirmations }: EvmWalletParts, address: He
   return resultOf(await node.nonce(address, "latest"), "eth_getTransactionCount");
 }
 
-/** Tells whether a transaction has been asked for over more than a minute. Forgets the oldest ones. */
+/**
+ * Tells whether a transaction has been asked for over more than a minute. Forgets the oldest ones.
+ */
 function createPatience(runtime: Runtime): (txHash: string) => boolean {
   const firstMs = new Map<string, number>();
   return (txHash) => {

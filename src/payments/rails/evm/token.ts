@@ -1,15 +1,34 @@
-// A token with EIP-3009 as the chain speaks of it: the calls that carry an authorization out or ask for it, and what its events say became of one.
-// Asks nobody.
-import { decodeErrorResult, encodeFunctionData, type Hex, pad, parseAbi, toEventSelector, toHex } from "viem";
+// A token with EIP-3009 as the chain speaks of it: the calls that carry an authorization out or ask
+// for it, and what its events say became of one. Asks nobody.
+import {
+  decodeErrorResult,
+  encodeFunctionData,
+  type Hex,
+  pad,
+  parseAbi,
+  toEventSelector,
+  toHex,
+} from "viem";
 import type { Authorization } from "./authorization.ts";
 import type { EvmLog, EvmReceipt } from "./node.ts";
 
 /** What became of an authorization, and in which block. */
 export type AuthorizationUse =
   /** The recipient has the money. `logIndex` = of the transfer. */
-  | { readonly kind: "paid"; readonly txHash: string; readonly block: bigint; readonly blockHash: string; readonly logIndex: number }
+  | {
+      readonly kind: "paid";
+      readonly txHash: string;
+      readonly block: bigint;
+      readonly blockHash: string;
+      readonly logIndex: number;
+    }
   /** It can never pay: the payer cancelled it, or spent its nonce on another payment. */
-  | { readonly kind: "spent"; readonly how: "cancelled" | "elsewhere"; readonly block: bigint; readonly blockHash: string };
+  | {
+      readonly kind: "spent";
+      readonly how: "cancelled" | "elsewhere";
+      readonly block: bigint;
+      readonly blockHash: string;
+    };
 
 /** First topics of the events that end an authorization: used, cancelled. */
 const ENDS: readonly [used: Hex, cancelled: Hex] = [
@@ -30,11 +49,23 @@ const ABI = parseAbi([
 ]);
 
 /** Carries an authorization out; anybody may send it. */
-export function transferData({ from, to, value, validAfterS, validBeforeS, nonce, signature }: Authorization): Hex {
+export function transferData({
+  from,
+  to,
+  value,
+  validAfterS,
+  validBeforeS,
+  nonce,
+  signature,
+}: Authorization): Hex {
   const r: Hex = `0x${signature.slice(2, 66)}`;
   const s: Hex = `0x${signature.slice(66, 130)}`;
   const v = Number.parseInt(signature.slice(130), 16);
-  return encodeFunctionData({ abi: ABI, functionName: "transferWithAuthorization", args: [from, to, value, validAfterS, validBeforeS, nonce, v, r, s] });
+  return encodeFunctionData({
+    abi: ABI,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfterS, validBeforeS, nonce, v, r, s],
+  });
 }
 
 /** Asks whether an authorization was used or cancelled. */
@@ -58,15 +89,24 @@ export function separatorData(): Hex {
 }
 
 /** Topics of the events that end an authorization. */
-export function endTopics({ from, nonce }: Pick<Authorization, "from" | "nonce">): readonly (string | readonly string[])[] {
+export function endTopics({
+  from,
+  nonce,
+}: Pick<Authorization, "from" | "nonce">): readonly (string | readonly string[])[] {
   return [ENDS, topicOf(from), nonce];
 }
 
 /** What a transaction did to an authorization; null = nothing. */
-export function useIn({ succeeded, logs, txHash, block, blockHash }: EvmReceipt, token: Hex, authorization: Authorization): AuthorizationUse | null {
+export function useIn(
+  { succeeded, logs, txHash, block, blockHash }: EvmReceipt,
+  token: Hex,
+  authorization: Authorization,
+): AuthorizationUse | null {
   if (!succeeded) return null;
   const own = logs.filter((it) => it.address === token.toLowerCase());
-  const at = own.findIndex((it) => (it.topics[0] === USED || it.topics[0] === CANCELLED) && isOf(it, authorization));
+  const at = own.findIndex(
+    (it) => (it.topics[0] === USED || it.topics[0] === CANCELLED) && isOf(it, authorization),
+  );
   const end = own[at];
   if (end === undefined) return null;
   if (end.topics[0] === CANCELLED) return { kind: "spent", how: "cancelled", block, blockHash };
@@ -76,7 +116,10 @@ export function useIn({ succeeded, logs, txHash, block, blockHash }: EvmReceipt,
     : { kind: "paid", txHash, block, blockHash, logIndex: transfer.logIndex };
 }
 
-/** Why a call was reverted, in the contract's words where it gave some: short, and without anything unprintable. */
+/**
+ * Why a call was reverted, in the contract's words where it gave some: short, and without anything
+ * unprintable.
+ */
 export function revertReason(data: string | null): string | null {
   if (data === null || data.length < 10) return null;
   try {
@@ -91,10 +134,15 @@ export function revertReason(data: string | null): string | null {
 }
 
 /**
- * The transfer that an authorization made. A transaction may carry out several of one payer: each says that it is used, and then moves its money. Tokens
- * that do it the other way round are understood too.
+ * The transfer that an authorization made. A transaction may carry out several of one payer: each
+ * says that it is used, and then moves its money. Tokens that do it the other way round are
+ * understood too.
  */
-function transferAt(own: readonly EvmLog[], at: number, authorization: Authorization): EvmLog | undefined {
+function transferAt(
+  own: readonly EvmLog[],
+  at: number,
+  authorization: Authorization,
+): EvmLog | undefined {
   const uses = own.flatMap((it, index) => (it.topics[0] === USED ? [index] : []));
   const next = uses.find((it) => it > at) ?? own.length;
   const before = uses.findLast((it) => it < at) ?? -1;
@@ -103,7 +151,12 @@ function transferAt(own: readonly EvmLog[], at: number, authorization: Authoriza
 }
 
 function isTransferOf({ topics, data }: EvmLog, { from, to, value }: Authorization): boolean {
-  return topics[0] === TRANSFER && topics[1] === topicOf(from) && topics[2] === topicOf(to) && data === toHex(value, { size: 32 });
+  return (
+    topics[0] === TRANSFER &&
+    topics[1] === topicOf(from) &&
+    topics[2] === topicOf(to) &&
+    data === toHex(value, { size: 32 })
+  );
 }
 
 function isOf({ topics }: EvmLog, { from, nonce }: Authorization): boolean {

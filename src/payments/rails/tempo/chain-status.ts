@@ -1,5 +1,6 @@
-// What a Tempo chain says of a payment: paid when its transfer is in a block that is deep enough, over when no block can hold its transaction any more.
-// Decides by blocks and receipts alone, never by what a node answered to our sending.
+// What a Tempo chain says of a payment: paid when its transfer is in a block that is deep enough,
+// over when no block can hold its transaction any more. Decides by blocks and receipts alone, never
+// by what a node answered to our sending.
 import { ChainFailure, chainFailureOf } from "../chain.ts";
 import type { EvmBlock, EvmNode, EvmReceipt } from "../evm/node.ts";
 import { resultOf } from "../evm/node.ts";
@@ -14,21 +15,33 @@ export interface TempoStatusParts {
 }
 
 /** Says what became of a payment. Throws where the chain cannot be asked. */
-export async function tempoChainStatus(parts: TempoStatusParts, material: TempoMaterial): Promise<ChainStatus> {
+export async function tempoChainStatus(
+  parts: TempoStatusParts,
+  material: TempoMaterial,
+): Promise<ChainStatus> {
   const receipt = await parts.node.receipt(material.hash);
   if (receipt !== null) return truthOf(parts, receipt, material);
   return material.kind === "pull" ? absentPull(parts, material) : absentPush(parts, material);
 }
 
 /** Of a transaction that is in a block. */
-async function truthOf({ node, confirmations }: TempoStatusParts, receipt: EvmReceipt, { due }: TempoMaterial): Promise<ChainStatus> {
-  const [block, head] = await Promise.all([node.block(receipt.block), confirmations === 0 ? null : node.head()]);
+async function truthOf(
+  { node, confirmations }: TempoStatusParts,
+  receipt: EvmReceipt,
+  { due }: TempoMaterial,
+): Promise<ChainStatus> {
+  const [block, head] = await Promise.all([
+    node.block(receipt.block),
+    confirmations === 0 ? null : node.head(),
+  ]);
   // The block was replaced since; the next look tells.
   if (block?.hash !== receipt.blockHash) return WAITING;
   if (head !== null && head.number - receipt.block < BigInt(confirmations)) return WAITING;
-  if (!receipt.succeeded) return { kind: "failed", reason: "the transaction reverted: nothing was paid" };
+  if (!receipt.succeeded)
+    return { kind: "failed", reason: "the transaction reverted: nothing was paid" };
   const log = paidBy(receipt.logs, due);
-  if (log === null) return { kind: "failed", reason: "the transaction does not pay what its challenge asks for" };
+  if (log === null)
+    return { kind: "failed", reason: "the transaction does not pay what its challenge asks for" };
   return { kind: "settled", txHash: receipt.txHash, block: receipt.block, logIndex: log.logIndex };
 }
 
@@ -38,7 +51,10 @@ const WAITING: ChainStatus = { kind: "open", resend: false, replace: false };
 const LAG_S = 10n;
 const LAG_BLOCKS = 10n;
 const MS_PER_S = 1_000;
-/** A transaction that only its nonce ends is waited for so long after its challenge; one that the payer was to send, so long. */
+/**
+ * A transaction that only its nonce ends is waited for so long after its challenge; one that the
+ * payer was to send, so long.
+ */
 const PATIENCE_PULL_S = 86_400;
 const PATIENCE_PUSH_S = 3_600;
 
@@ -53,15 +69,28 @@ async function absentPull(parts: TempoStatusParts, material: PullMaterial): Prom
 }
 
 /** Why no block after `deep` can hold the transaction; null = one can. */
-async function overBy(node: EvmNode, { validBeforeS, nonce, payer, expiresAtMs }: PullMaterial, deep: EvmBlock): Promise<string | null> {
-  if (validBeforeS !== null) return deep.timeS >= BigInt(validBeforeS) + LAG_S ? "the transaction was not taken into a block before it ended" : null;
+async function overBy(
+  node: EvmNode,
+  { validBeforeS, nonce, payer, expiresAtMs }: PullMaterial,
+  deep: EvmBlock,
+): Promise<string | null> {
+  if (validBeforeS !== null)
+    return deep.timeS >= BigInt(validBeforeS) + LAG_S
+      ? "the transaction was not taken into a block before it ended"
+      : null;
   const at = deep.number > LAG_BLOCKS ? deep.number - LAG_BLOCKS : 0n;
   const next = resultOf(await node.nonce(payer, at), "eth_getTransactionCount");
-  if (nonce !== null && next > nonce) return "another transaction of the payer's has used the nonce of this one";
-  return Number(deep.timeS) >= expiresAtMs / MS_PER_S + PATIENCE_PULL_S ? "the transaction was not taken into a block within a day" : null;
+  if (nonce !== null && next > nonce)
+    return "another transaction of the payer's has used the nonce of this one";
+  return Number(deep.timeS) >= expiresAtMs / MS_PER_S + PATIENCE_PULL_S
+    ? "the transaction was not taken into a block within a day"
+    : null;
 }
 
-async function absentPush(parts: TempoStatusParts, { expiresAtMs }: PushMaterial): Promise<ChainStatus> {
+async function absentPush(
+  parts: TempoStatusParts,
+  { expiresAtMs }: PushMaterial,
+): Promise<ChainStatus> {
   const deep = await deepBlock(parts);
   if (Number(deep.timeS) < expiresAtMs / MS_PER_S + PATIENCE_PUSH_S) return WAITING;
   return { kind: "failed", reason: "the transaction is not on the chain" };
@@ -82,10 +111,15 @@ const MAX_BLOCKS_PER_S = 4n;
 const MARGIN_S = 60n;
 
 /**
- * A payer who signs the same payment twice has two transactions of which the chain takes one. This finds it when it is the other one: by payer, recipient and
- * memo, from the time when the payment was shown on, as far as a bounded number of questions reaches.
+ * A payer who signs the same payment twice has two transactions of which the chain takes one. This
+ * finds it when it is the other one: by payer, recipient and memo, from the time when the payment
+ * was shown on, as far as a bounded number of questions reaches.
  */
-async function otherReceipt(node: EvmNode, { due, payer, memo, readAtMs }: PullMaterial, deep: EvmBlock): Promise<EvmReceipt | null> {
+async function otherReceipt(
+  node: EvmNode,
+  { due, payer, memo, readAtMs }: PullMaterial,
+  deep: EvmBlock,
+): Promise<EvmReceipt | null> {
   const sinceS = deep.timeS - BigInt(Math.floor(readAtMs / MS_PER_S)) + MARGIN_S;
   const oldest = deep.number - (sinceS > 0n ? sinceS : MARGIN_S) * MAX_BLOCKS_PER_S;
   const topics = [TRANSFER_WITH_MEMO, topicOf(payer), topicOf(due.recipient), memo];
@@ -93,7 +127,12 @@ async function otherReceipt(node: EvmNode, { due, payer, memo, readAtMs }: PullM
   for (let asked = 0; asked < MAX_QUESTIONS && last >= 0n && last >= oldest; asked += 1) {
     const first = last < BLOCKS_PER_QUESTION ? 0n : last - BLOCKS_PER_QUESTION + 1n;
     const fromBlock = first > oldest ? first : oldest;
-    const answer = await node.logs({ address: due.token, topics, fromBlock: fromBlock < 0n ? 0n : fromBlock, toBlock: last });
+    const answer = await node.logs({
+      address: due.token,
+      topics,
+      fromBlock: fromBlock < 0n ? 0n : fromBlock,
+      toBlock: last,
+    });
     if (answer.kind === "node_error") throw chainFailureOf(answer, "eth_getLogs");
     const log = paidBy(answer.value, due);
     if (log !== null) return (await node.receipt(log.txHash)) ?? missing();
@@ -103,5 +142,7 @@ async function otherReceipt(node: EvmNode, { due, payer, memo, readAtMs }: PullM
 }
 
 function missing(): never {
-  throw new ChainFailure("The payment chain's node has an event, but not the receipt that it stands in");
+  throw new ChainFailure(
+    "The payment chain's node has an event, but not the receipt that it stands in",
+  );
 }

@@ -1,5 +1,6 @@
-// Payments by MPP `tempo`/`charge` as they are offered and shown: the request of a challenge, a signed transaction (pull) or the hash of one that was sent
-// (push), and what is kept of either. Asks no chain.
+// Payments by MPP `tempo`/`charge` as they are offered and shown: the request of a challenge, a
+// signed transaction (pull) or the hash of one that was sent (push), and what is kept of either.
+// Asks no chain.
 import { z } from "zod";
 import type { BadPayment, Payment, PaymentCredential, RailOffer } from "../rail.ts";
 import { hashOf, parseTransaction, type TempoTransaction } from "./transaction.ts";
@@ -30,7 +31,10 @@ export interface PullMaterial extends MaterialBase {
   readonly raw: string;
   readonly payer: string;
   readonly memo: string;
-  /** Exactly one of both bounds the time in which it can get into a block: null = the other one does. */
+  /**
+   * Exactly one of both bounds the time in which it can get into a block: null = the other one
+   * does.
+   */
   readonly validBeforeS: number | null;
   readonly nonce: bigint | null;
   readonly readAtMs: number;
@@ -45,11 +49,19 @@ export interface PushMaterial extends MaterialBase {
 export type TempoMaterial = PullMaterial | PushMaterial;
 
 /** The offer for an amount, in the form of mppx's `tempo`/`charge`. */
-export function tempoOffer({ chainId, token, recipient, modes }: TempoTerms, units: bigint): RailOffer {
+export function tempoOffer(
+  { chainId, token, recipient, modes }: TempoTerms,
+  units: bigint,
+): RailOffer {
   return {
     method: "tempo",
     intent: "charge",
-    request: { amount: units.toString(), currency: token, recipient, methodDetails: { chainId, supportedModes: [...modes] } },
+    request: {
+      amount: units.toString(),
+      currency: token,
+      recipient,
+      methodDetails: { chainId, supportedModes: [...modes] },
+    },
   };
 }
 
@@ -57,7 +69,8 @@ export function tempoOffer({ chainId, token, recipient, modes }: TempoTerms, uni
 export function keyOf({ chainId }: TempoTerms, presented: PaymentCredential): string | null {
   const shown = presented.protocol === "mpp" ? payloadShape.safeParse(presented.payload) : null;
   if (presented.protocol !== "mpp" || shown?.data === undefined) return null;
-  const hash = shown.data.type === "hash" ? shown.data.hash.toLowerCase() : hashOf(shown.data.signature);
+  const hash =
+    shown.data.type === "hash" ? shown.data.hash.toLowerCase() : hashOf(shown.data.signature);
   return hash === null ? null : keyFor(chainId, hash, presented.challenge.id);
 }
 
@@ -67,19 +80,44 @@ export function readPayment(
   presented: PaymentCredential,
   { units, nowMs }: { readonly units: bigint; readonly nowMs: number },
 ): Payment | BadPayment {
-  if (presented.protocol !== "mpp") return bad("method-unsupported", "This token is paid by MPP `tempo`/`charge`, not by x402.");
+  if (presented.protocol !== "mpp")
+    return bad("method-unsupported", "This token is paid by MPP `tempo`/`charge`, not by x402.");
   const { challenge, payload, source } = presented;
   if (!isOffered(terms, challenge.request, units))
-    return bad("invalid-challenge", "The challenge offers something else than is asked for by now: answer a challenge of this response.");
-  const due: ExpectedTransfer = { token: terms.token, recipient: terms.recipient, units, challengeId: challenge.id, realm: terms.realm };
+    return bad(
+      "invalid-challenge",
+      "The challenge offers something else than is asked for by now: answer a challenge of " +
+        "this response.",
+    );
+  const due: ExpectedTransfer = {
+    token: terms.token,
+    recipient: terms.recipient,
+    units,
+    challengeId: challenge.id,
+    realm: terms.realm,
+  };
   const expiresAtMs = challenge.expires === null ? Number.NaN : Date.parse(challenge.expires);
-  if (!Number.isFinite(expiresAtMs)) return bad("invalid-challenge", "The challenge has no end: answer a challenge of this response.");
+  if (!Number.isFinite(expiresAtMs))
+    return bad(
+      "invalid-challenge",
+      "The challenge has no end: answer a challenge of this response.",
+    );
   const shown = payloadShape.safeParse(payload);
-  if (!shown.success) return bad("invalid-payload", "The payload has to be of type `transaction` with a `signature`, or of type `hash` with a `hash`.");
+  if (!shown.success)
+    return bad(
+      "invalid-payload",
+      "The payload has to be of type `transaction` with a `signature`, or of type `hash` with " +
+        "a `hash`.",
+    );
   const mode = shown.data.type === "hash" ? "push" : "pull";
   if (!terms.modes.includes(mode))
-    return bad("invalid-payload", `Payments of type \`${shown.data.type}\` are not taken here: see \`supportedModes\` in the challenge.`);
-  if (shown.data.type === "hash") return pushed(terms, { due, expiresAtMs, hash: shown.data.hash.toLowerCase(), source });
+    return bad(
+      "invalid-payload",
+      `Payments of type \`${shown.data.type}\` are not taken here: see \`supportedModes\` in ` +
+        "the challenge.",
+    );
+  if (shown.data.type === "hash")
+    return pushed(terms, { due, expiresAtMs, hash: shown.data.hash.toLowerCase(), source });
   return pulled(terms, { due, expiresAtMs, given: shown.data.signature, nowMs });
 }
 
@@ -99,13 +137,24 @@ const payloadShape = z.discriminatedUnion("type", [
   z.object({ type: z.literal("hash"), hash }),
   z.object({ type: z.literal("transaction"), signature: z.string() }),
 ]);
-const requestShape = z.object({ amount: z.string(), currency: z.string(), recipient: z.string(), methodDetails: z.object({ chainId: z.number() }) });
+const requestShape = z.object({
+  amount: z.string(),
+  currency: z.string(),
+  recipient: z.string(),
+  methodDetails: z.object({ chainId: z.number() }),
+});
 
 const amount = z
   .string()
   .regex(/^\d+$/)
   .transform((text) => BigInt(text));
-const dueShape = z.object({ token: z.string(), recipient: z.string(), units: amount, challengeId: z.string(), realm: z.string() });
+const dueShape = z.object({
+  token: z.string(),
+  recipient: z.string(),
+  units: amount,
+  challengeId: z.string(),
+  realm: z.string(),
+});
 const base = { due: dueShape, hash: z.string(), expiresAtMs: z.number() };
 const materialShape = z.discriminatedUnion("kind", [
   z.object({
@@ -121,11 +170,16 @@ const materialShape = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("push"), ...base }),
 ]);
 
-function isOffered(terms: TempoTerms, request: Readonly<Record<string, unknown>>, units: bigint): boolean {
+function isOffered(
+  terms: TempoTerms,
+  request: Readonly<Record<string, unknown>>,
+  units: bigint,
+): boolean {
   const read = requestShape.safeParse(request);
   if (!read.success) return false;
   const { amount: offered, currency, recipient, methodDetails } = read.data;
-  const sameParties = currency.toLowerCase() === terms.token && recipient.toLowerCase() === terms.recipient;
+  const sameParties =
+    currency.toLowerCase() === terms.token && recipient.toLowerCase() === terms.recipient;
   return sameParties && offered === units.toString() && methodDetails.chainId === terms.chainId;
 }
 
@@ -136,27 +190,59 @@ interface Shown {
 
 function pushed(
   terms: TempoTerms,
-  { due, expiresAtMs, hash, source }: Shown & { readonly hash: string; readonly source: string | null },
+  {
+    due,
+    expiresAtMs,
+    hash,
+    source,
+  }: Shown & { readonly hash: string; readonly source: string | null },
 ): Payment | BadPayment {
   const payer = source === null ? NOBODY : addressOf(source, terms.chainId);
-  if (payer === null) return bad("invalid-payload", `The source has to be \`did:pkh:eip155:${terms.chainId}:\` and the address of the payer.`);
+  if (payer === null)
+    return bad(
+      "invalid-payload",
+      `The source has to be \`did:pkh:eip155:${terms.chainId}:\` and the address of the payer.`,
+    );
   return payment(terms, { kind: "push", due, hash, expiresAtMs }, { payer, validUntilMs: null });
 }
 
-function pulled(terms: TempoTerms, { due, expiresAtMs, given, nowMs }: Shown & { readonly given: string; readonly nowMs: number }): Payment | BadPayment {
+function pulled(
+  terms: TempoTerms,
+  { due, expiresAtMs, given, nowMs }: Shown & { readonly given: string; readonly nowMs: number },
+): Payment | BadPayment {
   const read = parseTransaction(given);
   if ("wrong" in read) return bad("invalid-payload", read.wrong);
-  if (read.chainId !== terms.chainId) return bad("verification-failed", `The transaction is for chain ${read.chainId}: sign one for chain ${terms.chainId}.`);
+  if (read.chainId !== terms.chainId)
+    return bad(
+      "verification-failed",
+      `The transaction is for chain ${read.chainId}: sign one for chain ${terms.chainId}.`,
+    );
   const calls = memoOfCalls(read.calls, due);
   if ("wrong" in calls) return bad("verification-failed", calls.wrong);
   const bound = boundOf(read, expiresAtMs);
   if ("wrong" in bound) return bad("verification-failed", bound.wrong);
   const { raw, hash, payer } = read;
-  const material: PullMaterial = { kind: "pull", due, hash, expiresAtMs, raw, payer, memo: calls.memo, ...bound, readAtMs: nowMs };
-  return payment(terms, material, { payer, validUntilMs: bound.validBeforeS === null ? null : bound.validBeforeS * MS_PER_S });
+  const material: PullMaterial = {
+    kind: "pull",
+    due,
+    hash,
+    expiresAtMs,
+    raw,
+    payer,
+    memo: calls.memo,
+    ...bound,
+    readAtMs: nowMs,
+  };
+  return payment(terms, material, {
+    payer,
+    validUntilMs: bound.validBeforeS === null ? null : bound.validBeforeS * MS_PER_S,
+  });
 }
 
-/** What ends the time in which a transaction can get into a block, so that no purchase stays open for ever: its own bound, or the nonce of its account. */
+/**
+ * What ends the time in which a transaction can get into a block, so that no purchase stays open
+ * for ever: its own bound, or the nonce of its account.
+ */
 function boundOf(
   { validBeforeS, nonceKey, nonce }: TempoTransaction,
   expiresAtMs: number,
@@ -164,15 +250,37 @@ function boundOf(
   if (validBeforeS === null)
     return nonceKey === 0n
       ? { validBeforeS, nonce }
-      : { wrong: "The transaction is valid for ever: set its `validBefore`, at most to the end of the challenge." };
-  if (validBeforeS * MS_PER_S <= expiresAtMs + GRACE_AFTER_OFFER_MS) return { validBeforeS, nonce: null };
-  return { wrong: "The transaction is valid for longer than its challenge: set its `validBefore` at most to the challenge's end." };
+      : {
+          wrong:
+            "The transaction is valid for ever: set its `validBefore`, at most to the end of " +
+            "the challenge.",
+        };
+  if (validBeforeS * MS_PER_S <= expiresAtMs + GRACE_AFTER_OFFER_MS)
+    return { validBeforeS, nonce: null };
+  return {
+    wrong:
+      "The transaction is valid for longer than its challenge: set its `validBefore` at most " +
+      "to the challenge's end.",
+  };
 }
 
-function payment({ chainId }: TempoTerms, material: TempoMaterial, { payer, validUntilMs }: Pick<Payment, "payer" | "validUntilMs">): Payment {
+function payment(
+  { chainId }: TempoTerms,
+  material: TempoMaterial,
+  { payer, validUntilMs }: Pick<Payment, "payer" | "validUntilMs">,
+): Payment {
   const { due, hash, kind } = material;
-  const text = JSON.stringify(material, (_, value) => (typeof value === "bigint" ? value.toString() : value));
-  return { key: keyFor(chainId, hash, due.challengeId), payer, units: due.units, validUntilMs, isSent: kind === "push", material: text };
+  const text = JSON.stringify(material, (_, value) =>
+    typeof value === "bigint" ? value.toString() : value,
+  );
+  return {
+    key: keyFor(chainId, hash, due.challengeId),
+    payer,
+    units: due.units,
+    validUntilMs,
+    isSent: kind === "push",
+    material: text,
+  };
 }
 
 function keyFor(chainId: number, hash: string, challengeId: string): string {

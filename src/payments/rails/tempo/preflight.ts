@@ -1,5 +1,5 @@
-// Asks the chain whether it would carry a payment by Tempo out now. What it says of the transaction is a reason to refuse it; a node that cannot say is
-// trouble, and never the payer's fault.
+// Asks the chain whether it would carry a payment by Tempo out now. What it says of the transaction
+// is a reason to refuse it; a node that cannot say is trouble, and never the payer's fault.
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis, Addresses } from "viem/tempo";
 import { z } from "zod";
@@ -17,44 +17,76 @@ export interface TempoPreflight {
 }
 
 /** Null = the chain would carry it out, or has done so. Throws where it cannot be asked. */
-export async function checkMaterial(asking: TempoPreflight, material: TempoMaterial): Promise<BadPayment | null> {
+export async function checkMaterial(
+  asking: TempoPreflight,
+  material: TempoMaterial,
+): Promise<BadPayment | null> {
   const receipt = await asking.node.receipt(material.hash);
   // It is there: whoever has sent it, the money has moved.
   if (receipt !== null) return wrongIn(receipt, material);
   if (material.kind === "pull") return checkPull(asking, material);
   const calls = await asking.chain.get("eth_getTransactionByHash", [material.hash], parseCalls);
-  // What does not show that it pays may wait for ever, and be shown for any number of challenges: it is not taken before a block tells what it does.
+  // What does not show that it pays may wait for ever, and be shown for any number of challenges:
+  // it is not taken before a block tells what it does.
   if (calls !== null && "memo" in memoOfCalls(calls, material.due)) return null;
   // The payer's node may be ahead of this one. To refuse it would make a client pay once more.
-  throw new ChainFailure("The payment chain's node does not know the transaction yet, or it is in no block and does not show that it pays");
+  throw new ChainFailure(
+    "The payment chain's node does not know the transaction yet, or it is in no block and does " +
+      "not show that it pays",
+  );
 }
 
-const callShape = z.object({ to: z.string().nullish(), input: z.string().nullish(), data: z.string().nullish() });
-const transactionShape = z.union([z.object({ calls: z.array(callShape).min(1) }), callShape.transform((it) => ({ calls: [it] }))]).nullable();
+const callShape = z.object({
+  to: z.string().nullish(),
+  input: z.string().nullish(),
+  data: z.string().nullish(),
+});
+const transactionShape = z
+  .union([
+    z.object({ calls: z.array(callShape).min(1) }),
+    callShape.transform((it) => ({ calls: [it] })),
+  ])
+  .nullable();
 
 /** The calls of a transaction as a node tells them; null = it does not know it. */
 function parseCalls(value: unknown): readonly TempoCall[] | null {
-  return transactionShape.parse(value)?.calls.map(({ to, input, data }) => ({ to: to ?? undefined, data: input ?? data ?? undefined })) ?? null;
+  return (
+    transactionShape.parse(value)?.calls.map(({ to, input, data }) => ({
+      to: to ?? undefined,
+      data: input ?? data ?? undefined,
+    })) ?? null
+  );
 }
 
 /** Why a transaction that is in a block does not pay what is due; null = it does. */
 function wrongIn(receipt: EvmReceipt, { due }: TempoMaterial): BadPayment | null {
-  if (!receipt.succeeded) return bad("verification-failed", "The transaction reverted: nothing was paid. Pay again.");
+  if (!receipt.succeeded)
+    return bad("verification-failed", "The transaction reverted: nothing was paid. Pay again.");
   if (paidBy(receipt.logs, due) !== null) return null;
   return bad(
     "verification-failed",
-    `The transaction has no \`transferWithMemo\` of ${due.units} base units of ${due.token} to ${due.recipient} whose memo belongs to this challenge.`,
+    `The transaction has no \`transferWithMemo\` of ${due.units} base units of ${due.token} to ` +
+      `${due.recipient} whose memo belongs to this challenge.`,
   );
 }
 
-async function checkPull(asking: TempoPreflight, material: PullMaterial): Promise<BadPayment | null> {
+async function checkPull(
+  asking: TempoPreflight,
+  material: PullMaterial,
+): Promise<BadPayment | null> {
   const transaction = parseTransaction(material.raw);
   if ("wrong" in transaction) throw new Error("what was read once cannot be read any more");
   return checkTransaction(asking, transaction);
 }
 
-/** Whether the chain would carry out a transaction that a payer has signed; null = it would. Throws where it cannot be asked. */
-export async function checkTransaction(asking: TempoPreflight, transaction: TempoTransaction): Promise<BadPayment | null> {
+/**
+ * Whether the chain would carry out a transaction that a payer has signed; null = it would. Throws
+ * where it cannot be asked.
+ */
+export async function checkTransaction(
+  asking: TempoPreflight,
+  transaction: TempoTransaction,
+): Promise<BadPayment | null> {
   const head = await asking.node.head();
   return (
     wrongTime(transaction, head) ??
@@ -69,34 +101,72 @@ const MIN_LEFT_S = 3;
 /** The chain's bound for transactions without a nonce. */
 const MAX_EXPIRING_S = 30;
 
-function wrongTime({ validAfterS, validBeforeS, nonceKey }: TempoTransaction, head: EvmBlock): BadPayment | null {
+function wrongTime(
+  { validAfterS, validBeforeS, nonceKey }: TempoTransaction,
+  head: EvmBlock,
+): BadPayment | null {
   const nowS = Number(head.timeS);
   if (validBeforeS !== null && validBeforeS <= nowS + MIN_LEFT_S)
-    return bad("payment-expired", "The transaction is not valid any more, or too shortly: sign a new one.");
-  if (validAfterS !== null && validAfterS > nowS) return bad("verification-failed", "The transaction is not valid yet: sign one that is.");
-  if (nonceKey === EXPIRING_NONCE_KEY && (validBeforeS === null || validBeforeS > nowS + MAX_EXPIRING_S))
-    return bad("verification-failed", `The chain takes such a transaction only with a \`validBefore\` within ${MAX_EXPIRING_S} seconds: sign a new one.`);
+    return bad(
+      "payment-expired",
+      "The transaction is not valid any more, or too shortly: sign a new one.",
+    );
+  if (validAfterS !== null && validAfterS > nowS)
+    return bad("verification-failed", "The transaction is not valid yet: sign one that is.");
+  if (
+    nonceKey === EXPIRING_NONCE_KEY &&
+    (validBeforeS === null || validBeforeS > nowS + MAX_EXPIRING_S)
+  )
+    return bad(
+      "verification-failed",
+      `The chain takes such a transaction only with a \`validBefore\` within ${MAX_EXPIRING_S} ` +
+        "seconds: sign a new one.",
+    );
   return null;
 }
 
-/** Only for the nonce that all of an account's ordinary transactions count: others may wait before this one, but none may be missing. */
-async function wrongNonce({ node }: TempoPreflight, { nonceKey, nonce, payer }: TempoTransaction): Promise<BadPayment | null> {
+/**
+ * Only for the nonce that all of an account's ordinary transactions count: others may wait before
+ * this one, but none may be missing.
+ */
+async function wrongNonce(
+  { node }: TempoPreflight,
+  { nonceKey, nonce, payer }: TempoTransaction,
+): Promise<BadPayment | null> {
   if (nonceKey !== 0n) return null;
-  const [next, last] = await Promise.all([node.nonce(payer, "latest"), node.nonce(payer, "pending")]);
+  const [next, last] = await Promise.all([
+    node.nonce(payer, "latest"),
+    node.nonce(payer, "pending"),
+  ]);
   const first = resultOf(next, "eth_getTransactionCount");
   if (nonce >= first && nonce <= resultOf(last, "eth_getTransactionCount")) return null;
-  return bad("verification-failed", `The transaction has nonce ${nonce}, but its account's next one is ${first}: sign a new one.`);
+  return bad(
+    "verification-failed",
+    `The transaction has nonce ${nonce}, but its account's next one is ${first}: sign a new one.`,
+  );
 }
 
-async function wrongKey({ chain }: TempoPreflight, { accessKey, bringsKey, payer }: TempoTransaction, head: EvmBlock): Promise<BadPayment | null> {
+async function wrongKey(
+  { chain }: TempoPreflight,
+  { accessKey, bringsKey, payer }: TempoTransaction,
+  head: EvmBlock,
+): Promise<BadPayment | null> {
   if (accessKey === null || bringsKey) return null;
   const question = { abi: Abis.accountKeychain, functionName: "getKey" } as const;
   const data = encodeFunctionData({ ...question, args: [hexOf(payer), hexOf(accessKey)] });
   const read = (it: unknown) => decodeFunctionResult({ ...question, data: hexOf(String(it)) });
-  const answer = await chain.ask("eth_call", [{ to: Addresses.accountKeychain, data }, "latest"], read);
+  const answer = await chain.ask(
+    "eth_call",
+    [{ to: Addresses.accountKeychain, data }, "latest"],
+    read,
+  );
   if (answer.kind === "node_error" && !answer.reverted) throw chainFailureOf(answer, "eth_call");
-  if (answer.kind === "result" && !answer.value.isRevoked && answer.value.expiry > head.timeS) return null;
-  return bad("verification-failed", "The key that signed the transaction has no leave of its account.");
+  if (answer.kind === "result" && !answer.value.isRevoked && answer.value.expiry > head.timeS)
+    return null;
+  return bad(
+    "verification-failed",
+    "The key that signed the transaction has no leave of its account.",
+  );
 }
 
 function hexOf(text: string): `0x${string}` {
@@ -104,13 +174,24 @@ function hexOf(text: string): `0x${string}` {
 }
 
 /**
- * Tries the transaction out twice: as it is, which shows whether it may be sent and its fee be paid; and its only call by itself, since not every node
- * carries the calls of such a transaction out when it is only asked.
+ * Tries the transaction out twice: as it is, which shows whether it may be sent and its fee be
+ * paid; and its only call by itself, since not every node carries the calls of such a transaction
+ * out when it is only asked.
  */
-async function wrongInTrial({ chain }: TempoPreflight, { request, calls, payer }: TempoTransaction): Promise<BadPayment | null> {
+async function wrongInTrial(
+  { chain }: TempoPreflight,
+  { request, calls, payer }: TempoTransaction,
+): Promise<BadPayment | null> {
   const [call] = calls;
-  const trials = [request, ...(calls.length === 1 && call !== undefined ? [{ from: payer, to: call.to, data: call.data }] : [])];
-  for (const answer of await Promise.all(trials.map((it) => chain.ask("eth_call", [it, "latest"], (result) => result)))) {
+  const trials = [
+    request,
+    ...(calls.length === 1 && call !== undefined
+      ? [{ from: payer, to: call.to, data: call.data }]
+      : []),
+  ];
+  for (const answer of await Promise.all(
+    trials.map((it) => chain.ask("eth_call", [it, "latest"], (result) => result)),
+  )) {
     if (answer.kind === "node_error") return wrongOf(answer);
   }
   return null;
@@ -120,15 +201,30 @@ async function wrongInTrial({ chain }: TempoPreflight, { request, calls, payer }
 const INSUFFICIENT_BALANCE = "0x832f98b5";
 const SELECTOR_CHARS = 10;
 
-/** What nodes say of a transaction that they would not take, and what it means. Anything else that they say is trouble of theirs. */
-const REFUSALS: readonly { readonly words: RegExp; readonly problem: string; readonly reason: string }[] = [
+/**
+ * What nodes say of a transaction that they would not take, and what it means. Anything else that
+ * they say is trouble of theirs.
+ */
+const REFUSALS: readonly {
+  readonly words: RegExp;
+  readonly problem: string;
+  readonly reason: string;
+}[] = [
   {
     words: /insufficient (?:funds|fee token balance|balance|liquidity)/i,
     problem: "payment-insufficient",
     reason: "The payer cannot pay the transaction's fee.",
   },
-  { words: /valid.?before|transaction expired/i, problem: "payment-expired", reason: "The transaction is not valid any more: sign a new one." },
-  { words: /valid.?after|not valid yet/i, problem: "verification-failed", reason: "The transaction is not valid yet: sign one that is." },
+  {
+    words: /valid.?before|transaction expired/i,
+    problem: "payment-expired",
+    reason: "The transaction is not valid any more: sign a new one.",
+  },
+  {
+    words: /valid.?after|not valid yet/i,
+    problem: "verification-failed",
+    reason: "The transaction is not valid yet: sign one that is.",
+  },
   {
     words: /intrinsic gas|gas too low|gascostmorethangaslimit/i,
     problem: "verification-failed",
@@ -139,13 +235,22 @@ const REFUSALS: readonly { readonly words: RegExp; readonly problem: string; rea
     problem: "verification-failed",
     reason: "The transaction offers too low a fee: sign one with a higher fee.",
   },
-  { words: /nonce too (?:low|high)|replay/i, problem: "verification-failed", reason: "The transaction's nonce is used up: sign a new one." },
+  {
+    words: /nonce too (?:low|high)|replay/i,
+    problem: "verification-failed",
+    reason: "The transaction's nonce is used up: sign a new one.",
+  },
 ];
 
 function wrongOf(error: NodeError): BadPayment {
   if (error.reverted) {
-    if (error.data?.startsWith(INSUFFICIENT_BALANCE)) return bad("payment-insufficient", "The payer holds less of the token than is to be paid.");
-    return bad("verification-failed", `The transaction would revert (${error.data?.slice(0, SELECTOR_CHARS) ?? "without a reason"}): nothing would be paid.`);
+    if (error.data?.startsWith(INSUFFICIENT_BALANCE))
+      return bad("payment-insufficient", "The payer holds less of the token than is to be paid.");
+    return bad(
+      "verification-failed",
+      "The transaction would revert " +
+        `(${error.data?.slice(0, SELECTOR_CHARS) ?? "without a reason"}): nothing would be paid.`,
+    );
   }
   const refusal = REFUSALS.find((it) => it.words.test(error.message));
   if (refusal === undefined) throw chainFailureOf(error, "eth_call");

@@ -1,5 +1,6 @@
-// The Tempo rail: MPP `tempo`/`charge`, by transactions that a payer signs and pays the fee of. Puts the parts together; writes nothing to the store and
-// credits nobody. It has no wallet: what it sends is the payer's.
+// The Tempo rail: MPP `tempo`/`charge`, by transactions that a payer signs and pays the fee of.
+// Puts the parts together; writes nothing to the store and credits nobody. It has no wallet: what
+// it sends is the payer's.
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis } from "viem/tempo";
 import type { TempoRailSettings } from "../../../core/billing/payment.ts";
@@ -19,13 +20,25 @@ export interface TempoRailParts {
 }
 
 /** The rail of these settings. Asks its chain only when it is asked. */
-export function createTempoRail(settings: TempoRailSettings, { runtime, realm }: TempoRailParts): Rail {
+export function createTempoRail(
+  settings: TempoRailSettings,
+  { runtime, realm }: TempoRailParts,
+): Rail {
   const { chainId, rpcUrl, confirmations, modes } = settings;
   const chain = createPaymentChain({ rpcUrl, chainId, runtime });
   const node = createEvmNode(chain);
-  const terms: TempoTerms = { chainId, modes, realm, token: settings.token.address.toLowerCase(), recipient: settings.recipient.toLowerCase() };
+  const terms: TempoTerms = {
+    chainId,
+    modes,
+    realm,
+    token: settings.token.address.toLowerCase(),
+    recipient: settings.recipient.toLowerCase(),
+  };
   let isRight = false;
-  /** Throws while the node is not reached, and where chain or token are not those of the settings: then nothing could be judged. */
+  /**
+   * Throws while the node is not reached, and where chain or token are not those of the settings:
+   * then nothing could be judged.
+   */
   const network = async (): Promise<string> => {
     const first = await node.network();
     if (!isRight) await requireDollar(chain, terms.token);
@@ -43,7 +56,8 @@ export function createTempoRail(settings: TempoRailSettings, { runtime, realm }:
     offer: (units) => tempoOffer(terms, units),
     x402Offer: () => null,
     takesX402: () => false,
-    read: async (presented, units) => readPayment(terms, presented, { units, nowMs: runtime.wallMs() }),
+    read: async (presented, units) =>
+      readPayment(terms, presented, { units, nowMs: runtime.wallMs() }),
     keyOf: (presented) => keyOf(terms, presented),
     async check(payment) {
       await network();
@@ -51,7 +65,14 @@ export function createTempoRail(settings: TempoRailSettings, { runtime, realm }:
     },
     async draft({ payment }) {
       const material = parseMaterial(payment.material);
-      return { wallet: null, sign: async () => ({ txHash: material.hash, raw: material.kind === "pull" ? material.raw : null, nonce: null }) };
+      return {
+        wallet: null,
+        sign: async () => ({
+          txHash: material.hash,
+          raw: material.kind === "pull" ? material.raw : null,
+          nonce: null,
+        }),
+      };
     },
     async send({ raw }) {
       if (raw !== null) await node.send(raw);
@@ -71,10 +92,18 @@ const SHOWN_CHARS = 8;
 async function requireDollar(chain: PaymentChain, token: string): Promise<void> {
   const ask = (functionName: "currency" | "decimals"): Promise<string> => {
     const question = { abi: Abis.tip20, functionName } as const;
-    const read = (it: unknown): string => `${decodeFunctionResult({ ...question, data: `0x${String(it).slice(2)}` })}`;
-    return chain.get("eth_call", [{ to: token, data: encodeFunctionData(question) }, "latest"], read);
+    const read = (it: unknown): string =>
+      `${decodeFunctionResult({ ...question, data: `0x${String(it).slice(2)}` })}`;
+    return chain.get(
+      "eth_call",
+      [{ to: token, data: encodeFunctionData(question) }, "latest"],
+      read,
+    );
   };
   const [currency, decimals] = await Promise.all([ask("currency"), ask("decimals")]);
   if (currency === "USD" && decimals === `${DECIMALS}`) return;
-  throw new ChainFailure(`The token of the Tempo rail is in ${currency.slice(0, SHOWN_CHARS)} with ${decimals} decimals; USD and ${DECIMALS} are needed`);
+  throw new ChainFailure(
+    `The token of the Tempo rail is in ${currency.slice(0, SHOWN_CHARS)} with ${decimals} ` +
+      `decimals; USD and ${DECIMALS} are needed`,
+  );
 }

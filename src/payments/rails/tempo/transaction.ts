@@ -1,5 +1,6 @@
-// A Tempo transaction (0x76) that a payer has signed: read from bytes, brought into the one form that nodes hash, its signature checked. Knows no payment
-// and no chain. The signature is checked here because a node's simulation does not look at it.
+// A Tempo transaction (0x76) that a payer has signed: read from bytes, brought into the one form
+// that nodes hash, its signature checked. Knows no payment and no chain. The signature is checked
+// here because a node's simulation does not look at it.
 import { keccak256 } from "viem";
 import { Transaction } from "viem/tempo";
 import { z } from "zod";
@@ -37,15 +38,22 @@ const MAX_TRANSACTION_BYTES = 4_096;
 /** Reads signed bytes; the text of what is wrong is for the payer. Never throws. */
 export function parseTransaction(given: string): TempoTransaction | { readonly wrong: string } {
   const canonical = canonicalOf(given);
-  if (canonical === "sponsored") return { wrong: "Fees are not paid for you here: sign a transaction without a fee payer." };
-  if (canonical === null) return { wrong: `The transaction is no signed Tempo transaction (0x76) of at most ${MAX_TRANSACTION_BYTES} bytes.` };
+  if (canonical === "sponsored")
+    return { wrong: "Fees are not paid for you here: sign a transaction without a fee payer." };
+  if (canonical === null)
+    return {
+      wrong:
+        "The transaction is no signed Tempo transaction (0x76) of at most " +
+        `${MAX_TRANSACTION_BYTES} bytes.`,
+    };
   const { raw, envelope } = canonical;
   if (envelope.authorizationList !== undefined && envelope.authorizationList.length > 0)
     return { wrong: "The transaction does more than pay: sign one that holds only the transfer." };
   const signer = signerOf(envelope);
   if (signer === null) return { wrong: "The transaction's signature is not right." };
   const fields = fieldsShape.safeParse(envelope);
-  if (!fields.success) return { wrong: "The transaction has a field that is no number of its range." };
+  if (!fields.success)
+    return { wrong: "The transaction has a field that is no number of its range." };
   const { chainId, nonceKey, nonce, validAfter, validBefore } = fields.data;
   return {
     raw,
@@ -69,8 +77,13 @@ export function hashOf(given: string): string | null {
   return canonical === null || canonical === "sponsored" ? null : keccak256(canonical.raw);
 }
 
-// The library hands these two on under names that it calls old; there is no other way to them, and its version is fixed.
-const { z_TxEnvelopeTempo: Envelope, z_SignatureEnvelope: Signature, z_KeyAuthorization: KeyAuthorization } = Transaction;
+// The library hands these two on under names that it calls old; there is no other way to them, and
+// its version is fixed.
+const {
+  z_TxEnvelopeTempo: Envelope,
+  z_SignatureEnvelope: Signature,
+  z_KeyAuthorization: KeyAuthorization,
+} = Transaction;
 type Envelope = ReturnType<typeof Envelope.deserialize>;
 type Signature = NonNullable<Envelope["signature"]>;
 
@@ -83,10 +96,16 @@ const fieldsShape = z.object({
   validBefore: seconds,
 });
 
-/** The same transaction may be written in several ways; nodes hash one of them. Null = it cannot be read; sponsored = somebody else is to pay its fee. */
-function canonicalOf(given: string): { readonly raw: `0x${string}`; readonly envelope: Envelope } | "sponsored" | null {
+/**
+ * The same transaction may be written in several ways; nodes hash one of them. Null = it cannot be
+ * read; sponsored = somebody else is to pay its fee.
+ */
+function canonicalOf(
+  given: string,
+): { readonly raw: `0x${string}`; readonly envelope: Envelope } | "sponsored" | null {
   if (given.startsWith("0x78")) return "sponsored";
-  if (!/^0x76(?:[0-9a-fA-F]{2})+$/.test(given) || given.length > 2 + 2 * MAX_TRANSACTION_BYTES) return null;
+  if (!/^0x76(?:[0-9a-fA-F]{2})+$/.test(given) || given.length > 2 + 2 * MAX_TRANSACTION_BYTES)
+    return null;
   try {
     const read = Envelope.deserialize(`0x76${given.slice(4).toLowerCase()}`);
     if (read.feePayerSignature !== undefined) return "sponsored";
@@ -99,52 +118,101 @@ function canonicalOf(given: string): { readonly raw: `0x${string}`; readonly env
 }
 
 /** Who pays, where the signature is right; null = it is not. */
-function signerOf(envelope: Envelope): { readonly payer: string; readonly accessKey: string | null } | null {
+function signerOf(
+  envelope: Envelope,
+): { readonly payer: string; readonly accessKey: string | null } | null {
   const { signature, from } = envelope;
   if (signature === undefined || from === undefined) return null;
   try {
     if (signature.type !== "keychain")
-      return isSigned(signature, from, Envelope.getSignPayload(envelope)) ? { payer: from.toLowerCase(), accessKey: null } : null;
+      return isSigned(signature, from, Envelope.getSignPayload(envelope))
+        ? { payer: from.toLowerCase(), accessKey: null }
+        : null;
     const payload = Envelope.getSignPayload(envelope, signature.version === "v2" ? { from } : {});
     const accessKey = Signature.extractAddress({ payload, signature: signature.inner });
-    const isRight = isSigned(signature.inner, accessKey, payload) && isAuthorized(envelope, from, accessKey);
+    const isRight =
+      isSigned(signature.inner, accessKey, payload) && isAuthorized(envelope, from, accessKey);
     return isRight ? { payer: from.toLowerCase(), accessKey: accessKey.toLowerCase() } : null;
   } catch {
     return null;
   }
 }
 
-/** Where the transaction brings the payer's leave for a key, it has to be for this one and signed by the payer. */
+/**
+ * Where the transaction brings the payer's leave for a key, it has to be for this one and signed by
+ * the payer.
+ */
 function isAuthorized({ keyAuthorization }: Envelope, payer: string, accessKey: string): boolean {
   if (keyAuthorization === undefined) return true;
   if (keyAuthorization.address.toLowerCase() !== accessKey.toLowerCase()) return false;
-  return isSigned(keyAuthorization.signature, payer, KeyAuthorization.getSignPayload(keyAuthorization));
+  return isSigned(
+    keyAuthorization.signature,
+    payer,
+    KeyAuthorization.getSignPayload(keyAuthorization),
+  );
 }
 
 function isSigned(signature: Signature, address: string, payload: `0x${string}`): boolean {
   switch (signature.type) {
     case "secp256k1":
-      return signature.signature.s <= HALF_SECP256K1 && Signature.verify(signature, { address: `0x${address.slice(2)}`, payload });
+      return (
+        signature.signature.s <= HALF_SECP256K1 &&
+        Signature.verify(signature, { address: `0x${address.slice(2)}`, payload })
+      );
     case "p256":
     case "webAuthn":
-      return signature.signature.s <= HALF_P256 && Signature.verify(signature, { address: `0x${address.slice(2)}`, payload });
+      return (
+        signature.signature.s <= HALF_P256 &&
+        Signature.verify(signature, { address: `0x${address.slice(2)}`, payload })
+      );
     default:
       return false;
   }
 }
 
-/** Of two signatures that say the same, nodes take the one with the lower half: otherwise one payment had two hashes. */
+/**
+ * Of two signatures that say the same, nodes take the one with the lower half: otherwise one
+ * payment had two hashes.
+ */
 const HALF_SECP256K1 = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 const HALF_P256 = 0x7fffffff800000007fffffffffffffffde737d56d38bcf4279dce5617e3192a8n;
 
 function requestOf(envelope: Envelope, from: string): Record<string, unknown> {
-  const { chainId, gas, maxFeePerGas, maxPriorityFeePerGas, nonce, nonceKey, validAfter, validBefore, feeToken, calls } = envelope;
-  const numbers = { chainId, gas, maxFeePerGas, maxPriorityFeePerGas, nonce: nonce ?? 0n, nonceKey, validAfter, validBefore };
+  const {
+    chainId,
+    gas,
+    maxFeePerGas,
+    maxPriorityFeePerGas,
+    nonce,
+    nonceKey,
+    validAfter,
+    validBefore,
+    feeToken,
+    calls,
+  } = envelope;
+  const numbers = {
+    chainId,
+    gas,
+    maxFeePerGas,
+    maxPriorityFeePerGas,
+    nonce: nonce ?? 0n,
+    nonceKey,
+    validAfter,
+    validBefore,
+  };
   return {
     type: "0x76",
     from,
-    ...Object.fromEntries(Object.entries(numbers).flatMap(([name, value]) => (value === undefined ? [] : [[name, `0x${value.toString(16)}`]]))),
+    ...Object.fromEntries(
+      Object.entries(numbers).flatMap(([name, value]) =>
+        value === undefined ? [] : [[name, `0x${value.toString(16)}`]],
+      ),
+    ),
     ...(typeof feeToken === "string" ? { feeToken } : {}),
-    calls: calls.map(({ to, data = "0x", value = 0n }) => ({ to, data, value: `0x${value.toString(16)}` })),
+    calls: calls.map(({ to, data = "0x", value = 0n }) => ({
+      to,
+      data,
+      value: `0x${value.toString(16)}`,
+    })),
   };
 }

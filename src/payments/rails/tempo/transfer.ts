@@ -1,5 +1,5 @@
-// What a payment by Tempo looks like: one `transferWithMemo` of a TIP-20 token whose memo is bound to a challenge, as a call and as an event. Reads bytes;
-// knows no transaction and no chain.
+// What a payment by Tempo looks like: one `transferWithMemo` of a TIP-20 token whose memo is bound
+// to a challenge, as a call and as an event. Reads bytes; knows no transaction and no chain.
 import { keccak256, stringToBytes } from "viem";
 
 /** One call of a transaction. */
@@ -27,37 +27,60 @@ export interface ExpectedTransfer {
 }
 
 /** `keccak256("TransferWithMemo(address,address,uint256,bytes32)")`. */
-export const TRANSFER_WITH_MEMO = "0x57bc7354aa85aed339e000bccffabbc529466af35f0772c8f8ee1145927de7f0";
+export const TRANSFER_WITH_MEMO =
+  "0x57bc7354aa85aed339e000bccffabbc529466af35f0772c8f8ee1145927de7f0";
 
-const SELECTORS = { transfer: "0xa9059cbb", transferWithMemo: "0x95777d59", approve: "0x095ea7b3", swap: "0xf0122b75" } as const;
+const SELECTORS = {
+  transfer: "0xa9059cbb",
+  transferWithMemo: "0x95777d59",
+  approve: "0x095ea7b3",
+  swap: "0xf0122b75",
+} as const;
 const WORD_CHARS = 64;
 const SELECTOR_CHARS = 10;
 const TRANSFER_CHARS = SELECTOR_CHARS + 3 * WORD_CHARS;
 const ADDRESS_PADDING = "0".repeat(24);
 
 /**
- * The memo of the call that pays what is due, in lower case; or what is wrong with the calls. Beside it a transaction may hold transfers to others, and a
- * swap in front that gets the token: nothing else, and no second transfer to the recipient, which would be credited to nobody.
+ * The memo of the call that pays what is due, in lower case; or what is wrong with the calls.
+ * Beside it a transaction may hold transfers to others, and a swap in front that gets the token:
+ * nothing else, and no second transfer to the recipient, which would be credited to nobody.
  */
-export function memoOfCalls(calls: readonly TempoCall[], due: ExpectedTransfer): { readonly memo: string } | { readonly wrong: string } {
+export function memoOfCalls(
+  calls: readonly TempoCall[],
+  due: ExpectedTransfer,
+): { readonly memo: string } | { readonly wrong: string } {
   const selectors = calls.map((call) => call.data?.slice(0, SELECTOR_CHARS).toLowerCase());
   const swaps = selectors[0] === SELECTORS.approve && selectors[1] === SELECTORS.swap ? 2 : 0;
   const rest = calls.slice(swaps);
-  const isTransfer = (selector: string | undefined): boolean => selector === SELECTORS.transfer || selector === SELECTORS.transferWithMemo;
-  if (!selectors.slice(swaps).every(isTransfer)) return { wrong: "The transaction does more than pay: sign one that holds only the transfer." };
-  const paying = rest.filter((call) => call.to?.toLowerCase() === due.token && recipientOf(call) === due.recipient);
+  const isTransfer = (selector: string | undefined): boolean =>
+    selector === SELECTORS.transfer || selector === SELECTORS.transferWithMemo;
+  if (!selectors.slice(swaps).every(isTransfer))
+    return { wrong: "The transaction does more than pay: sign one that holds only the transfer." };
+  const paying = rest.filter(
+    (call) => call.to?.toLowerCase() === due.token && recipientOf(call) === due.recipient,
+  );
   const [call] = paying;
-  if (call?.data === undefined) return { wrong: `The transaction has no transfer of ${due.token} to ${due.recipient}.` };
-  if (paying.length > 1) return { wrong: "The transaction pays the recipient more than once: sign one with a single transfer." };
+  if (call?.data === undefined)
+    return { wrong: `The transaction has no transfer of ${due.token} to ${due.recipient}.` };
+  if (paying.length > 1)
+    return {
+      wrong: "The transaction pays the recipient more than once: sign one with a single transfer.",
+    };
   const [, amount = "", memo = ""] = wordsOf(call);
   if (!call.data.startsWith(SELECTORS.transferWithMemo) || call.data.length !== TRANSFER_CHARS)
     return { wrong: "The transfer has to be a `transferWithMemo`." };
-  if (BigInt(`0x${amount}`) !== due.units) return { wrong: `The transfer has to be of exactly ${due.units} base units.` };
-  if (!isBound(`0x${memo}`, due)) return { wrong: "The transfer's memo does not belong to this challenge." };
+  if (BigInt(`0x${amount}`) !== due.units)
+    return { wrong: `The transfer has to be of exactly ${due.units} base units.` };
+  if (!isBound(`0x${memo}`, due))
+    return { wrong: "The transfer's memo does not belong to this challenge." };
   return { memo: `0x${memo}` };
 }
 
-/** The event that says that what is due was paid; null = there is none. With several of them, the first. */
+/**
+ * The event that says that what is due was paid; null = there is none. With several of them, the
+ * first.
+ */
 export function paidBy<L extends TempoLog>(logs: readonly L[], due: ExpectedTransfer): L | null {
   const isPaid = ({ address, topics: [event, , to, memo], data }: L): boolean =>
     event === TRANSFER_WITH_MEMO &&
@@ -85,7 +108,8 @@ function wordsOf({ data = "" }: TempoCall): readonly string[] {
 }
 
 /**
- * The layout of MPP's memo, in bytes: tag 4, version 1, server 10, client 10, challenge 7. All are the first bytes of a hash; the client's are its own.
+ * The layout of MPP's memo, in bytes: tag 4, version 1, server 10, client 10, challenge 7. All are
+ * the first bytes of a hash; the client's are its own.
  */
 const TAG = `${fingerprint("mpp", 4)}01`;
 const SERVER_BYTES = 10;
@@ -93,7 +117,9 @@ const CHALLENGE_BYTES = 7;
 
 function isBound(memo: string, { realm, challengeId }: ExpectedTransfer): boolean {
   return (
-    memo.startsWith(`0x${TAG}${fingerprint(realm, SERVER_BYTES)}`) && memo.length === WORD_CHARS + 2 && memo.endsWith(fingerprint(challengeId, CHALLENGE_BYTES))
+    memo.startsWith(`0x${TAG}${fingerprint(realm, SERVER_BYTES)}`) &&
+    memo.length === WORD_CHARS + 2 &&
+    memo.endsWith(fingerprint(challengeId, CHALLENGE_BYTES))
   );
 }
 

@@ -9,7 +9,10 @@ import type { HandlerParts } from "../parts.ts";
 import { balanceView, instant, instantOrNull } from "./keys-view.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
 
-type AccountHandlers = Pick<ApiHandlers<typeof CONTRACT>, "getCurrentAccount" | "getAccount" | "getCurrentAgent">;
+type AccountHandlers = Pick<
+  ApiHandlers<typeof CONTRACT>,
+  "getCurrentAccount" | "getAccount" | "getCurrentAgent"
+>;
 
 /** Handlers of accounts and agents. */
 export function accountHandlers(parts: HandlerParts): AccountHandlers {
@@ -28,19 +31,31 @@ export function accountHandlers(parts: HandlerParts): AccountHandlers {
     },
     getCurrentAgent({ caller }) {
       const { id, accountId, profiles, readOnly, expiresAtMs } = caller.agent;
-      const restrictions = { profiles: profiles === null ? null : [...profiles], read_only: readOnly, expires_at: instantOrNull(expiresAtMs) };
+      const restrictions = {
+        profiles: profiles === null ? null : [...profiles],
+        read_only: readOnly,
+        expires_at: instantOrNull(expiresAtMs),
+      };
       return { kind: "answer", status: 200, body: { id, account_id: accountId, restrictions } };
     },
   };
 }
 
 /** An account that exists, with those of its profiles that are within a restriction. */
-export async function accountView(parts: HandlerParts, id: string, restriction: readonly string[] | null): Promise<z.output<typeof shape.account>> {
+export async function accountView(
+  parts: HandlerParts,
+  id: string,
+  restriction: readonly string[] | null,
+): Promise<z.output<typeof shape.account>> {
   const { runtime, store, settings } = parts;
   const nowMs = runtime.wallMs();
   const account = await accountById(store, id, nowMs);
   if (account === null) throw new Error(`the account of a credential does not exist: ${id}`);
-  const { access, fallbackUntilMs, allowanceCu, resetsAtMs } = accountViewOf(account, settings, nowMs);
+  const { access, fallbackUntilMs, allowanceCu, resetsAtMs } = accountViewOf(
+    account,
+    settings,
+    nowMs,
+  );
   const { balance_usd, balance_cu } = balanceView(account.balanceN, settings.tariff);
   return {
     id,
@@ -48,9 +63,15 @@ export async function accountView(parts: HandlerParts, id: string, restriction: 
     balance_cu,
     managed_access: access,
     fallback: fallbackUntilMs === null ? null : { until: instant(fallbackUntilMs) },
-    included_usage: { allowance_cu: allowanceCu, used_cu: account.usedCu, resets_at: instant(resetsAtMs) },
+    included_usage: {
+      allowance_cu: allowanceCu,
+      used_cu: account.usedCu,
+      resets_at: instant(resetsAtMs),
+    },
     keys: account.keys,
-    profiles: (await profilesOfAccount(parts, id)).filter((it) => restriction === null || restriction.includes(it)),
+    profiles: (await profilesOfAccount(parts, id)).filter(
+      (it) => restriction === null || restriction.includes(it),
+    ),
     created_at: instant(account.createdAtMs),
   };
 }

@@ -14,7 +14,10 @@ import { creationRefusal } from "./keys.ts";
 import { balanceView, keyUrls, keyView } from "./keys-view.ts";
 import { orderedN } from "./order-amount.ts";
 
-type AgentHandlers = Pick<ApiHandlers<typeof CONTRACT>, "listAgentChains" | "createAgentKey" | "getAgentKey" | "getPricing">;
+type AgentHandlers = Pick<
+  ApiHandlers<typeof CONTRACT>,
+  "listAgentChains" | "createAgentKey" | "getAgentKey" | "getPricing"
+>;
 
 const NANO_PER_USD = 1_000_000_000;
 
@@ -24,10 +27,22 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
   return {
     listAgentChains() {
       const strategies = Object.keys(settings.tariff.factors);
-      return { kind: "answer", status: 200, body: defaultChains(parts).map((it) => ({ name: it.chainName, chain_id: it.chainId, strategies })) };
+      return {
+        kind: "answer",
+        status: 200,
+        body: defaultChains(parts).map((it) => ({
+          name: it.chainName,
+          chain_id: it.chainId,
+          strategies,
+        })),
+      };
     },
     createAgentKey: keyCreation(parts),
-    getAgentKey: ({ caller }) => ({ kind: "answer", status: 200, body: keyView(caller.key, settings.tariff) }),
+    getAgentKey: ({ caller }) => ({
+      kind: "answer",
+      status: 200,
+      body: keyView(caller.key, settings.tariff),
+    }),
     getPricing: () => ({
       kind: "answer",
       status: 200,
@@ -51,9 +66,19 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
 function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
   const { store, runtime, settings, payments } = parts;
 
-  function view({ secret, prefix }: Pick<NewKey, "secret" | "prefix">, balanceN: bigint, baseUrl: string) {
+  function view(
+    { secret, prefix }: Pick<NewKey, "secret" | "prefix">,
+    balanceN: bigint,
+    baseUrl: string,
+  ) {
     const endpoint = keyUrls(baseUrl, secret, chainOfManaged(parts, DEFAULT_PROFILE)).rpc_url;
-    return { key: secret, endpoint, profile: DEFAULT_PROFILE, key_prefix: prefix, ...balanceView(balanceN, settings.tariff) };
+    return {
+      key: secret,
+      endpoint,
+      profile: DEFAULT_PROFILE,
+      key_prefix: prefix,
+      ...balanceView(balanceN, settings.tariff),
+    };
   }
 
   return {
@@ -64,29 +89,54 @@ function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
         const refusal = creationRefusal(parts, { address, isLocal });
         if (refusal !== null) return refusal;
         const grantN = BigInt(settings.startingGrantCu) * BigInt(settings.tariff.nanoPerCu);
-        const made = await createAnonymousKey(store, { name: body.name ?? "", grantN }, runtime.wallMs());
+        const made = await createAnonymousKey(
+          store,
+          { name: body.name ?? "", grantN },
+          runtime.wallMs(),
+        );
         return { kind: "answer", status: 201, body: view(made, grantN, baseUrl) };
       },
     },
     order({ body }) {
       const amountN = orderedN(payments, "initial_fund_usd", body.initial_fund_usd ?? "");
       if (typeof amountN !== "bigint") return amountN;
-      return { purpose: { kind: "create_key", name: body.name ?? "" }, amountN, description: `A new key with ${usdText(amountN)} USD` };
+      return {
+        purpose: { kind: "create_key", name: body.name ?? "" },
+        amountN,
+        description: `A new key with ${usdText(amountN)} USD`,
+      };
     },
     answer({ fulfilment, purchase }, { baseUrl }) {
-      if (fulfilment.kind !== "create_key") throw new Error(`purchase ${purchase.id} bought something else than was asked for`);
+      if (fulfilment.kind !== "create_key")
+        throw new Error(`purchase ${purchase.id} bought something else than was asked for`);
       if (fulfilment.secret !== "")
-        return { kind: "answer", status: 201, body: { ...view(fulfilment, fulfilment.balanceN, baseUrl), purchase_id: purchase.id } };
-      return apiFault("payment_conflict", `this payment bought the key ${fulfilment.prefix}… more than 7 days ago, and it is not shown any more`, {
-        nextAction: "use the key as it was shown then; for another one, repeat without payment for a fresh challenge",
-      });
+        return {
+          kind: "answer",
+          status: 201,
+          body: { ...view(fulfilment, fulfilment.balanceN, baseUrl), purchase_id: purchase.id },
+        };
+      return apiFault(
+        "payment_conflict",
+        `this payment bought the key ${fulfilment.prefix}… more than 7 days ago, and it is not ` +
+          "shown any more",
+        {
+          nextAction:
+            "use the key as it was shown then; for another one, repeat without payment for a " +
+            "fresh challenge",
+        },
+      );
     },
   };
 }
 
 function priceOf(tariff: Tariff, method: Method) {
   const by_strategy = byStrategy(tariff, (strategy) => cuOf(tariff, method, strategy));
-  return { method: method.name, category: method.category, cu: by_strategy["load-balanced"].cu, by_strategy };
+  return {
+    method: method.name,
+    category: method.category,
+    cu: by_strategy["load-balanced"].cu,
+    by_strategy,
+  };
 }
 
 function byStrategy(tariff: Tariff, cuOfStrategy: (strategy: Strategy) => number) {
@@ -94,5 +144,10 @@ function byStrategy(tariff: Tariff, cuOfStrategy: (strategy: Strategy) => number
     const cu = cuOfStrategy(strategy);
     return { cu, usd: usdText(BigInt(cu) * BigInt(tariff.nanoPerCu)) };
   };
-  return { "load-balanced": cost("load-balanced"), "latency-weighted": cost("latency-weighted"), fastest: cost("fastest"), priority: cost("priority") };
+  return {
+    "load-balanced": cost("load-balanced"),
+    "latency-weighted": cost("latency-weighted"),
+    fastest: cost("fastest"),
+    priority: cost("priority"),
+  };
 }

@@ -11,7 +11,10 @@ import type { CONTRACT } from "../../contract/contract.ts";
 import type { ApiHandlers } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
 
-type ClaimHandlers = Pick<ApiHandlers<typeof CONTRACT>, "claimAgentKey" | "createAgentClaimLink" | "createAccountClaimLink">;
+type ClaimHandlers = Pick<
+  ApiHandlers<typeof CONTRACT>,
+  "claimAgentKey" | "createAgentClaimLink" | "createAccountClaimLink"
+>;
 
 const MS_PER_S = 1_000;
 
@@ -37,38 +40,87 @@ export function claimHandlers(parts: HandlerParts): ClaimHandlers {
   return {
     async claimAgentKey({ params, caller }) {
       const { key } = caller;
-      if (key.type === "anonymous") return apiFault("unauthorized", "the credential is an anonymous key, and no account", { nextAction: SEND });
-      const owner = { kind: "owner", accountId: key.accountId, profiles: key.allowedProfiles, manages: false, expiresAtMs: null } as const;
-      const claimed = await claimKey({ store, changes, maxKeys: settings.maxKeys, nowMs: runtime.wallMs() }, params.key, owner);
-      if (claimed === "full") return apiFault("key_limit", "the account has as many keys as it may have");
+      if (key.type === "anonymous")
+        return apiFault("unauthorized", "the credential is an anonymous key, and no account", {
+          nextAction: SEND,
+        });
+      const owner = {
+        kind: "owner",
+        accountId: key.accountId,
+        profiles: key.allowedProfiles,
+        manages: false,
+        expiresAtMs: null,
+      } as const;
+      const claimed = await claimKey(
+        { store, changes, maxKeys: settings.maxKeys, nowMs: runtime.wallMs() },
+        params.key,
+        owner,
+      );
+      if (claimed === "full")
+        return apiFault("key_limit", "the account has as many keys as it may have");
       if (typeof claimed === "string") return NOT_CLAIMABLE;
-      return { kind: "answer", status: 200, body: { account_id: claimed.accountId, key_prefix: claimed.keyPrefix, claimed: true } };
+      return {
+        kind: "answer",
+        status: 200,
+        body: { account_id: claimed.accountId, key_prefix: claimed.keyPrefix, claimed: true },
+      };
     },
     async createAgentClaimLink({ caller, baseUrl }) {
       const link = ownedFault(caller.key) ?? (await linkOf(caller.key.accountId, baseUrl));
       if (link.kind === "answer") return link;
-      return link.code === "key_revoked" ? NOT_CLAIMABLE : apiFault("already_claimed", link.message);
+      return link.code === "key_revoked"
+        ? NOT_CLAIMABLE
+        : apiFault("already_claimed", link.message);
     },
     async createAccountClaimLink({ caller, baseUrl }) {
-      if (caller.kind === "agent" && (caller.agent.profiles !== null || caller.agent.expiresAtMs !== null || (await cameByConnection(store, caller.agent.id))))
-        return apiFault("forbidden", "the management token was lent or is restricted, and a claim link hands over the whole account", {
-          nextAction: "send the management token that came with the account",
-        });
+      if (
+        caller.kind === "agent" &&
+        (caller.agent.profiles !== null ||
+          caller.agent.expiresAtMs !== null ||
+          (await cameByConnection(store, caller.agent.id)))
+      )
+        return apiFault(
+          "forbidden",
+          "the management token was lent or is restricted, and a claim link hands over the " +
+            "whole account",
+          {
+            nextAction: "send the management token that came with the account",
+          },
+        );
       if (caller.kind === "key" && caller.key.type !== "anonymous")
-        return apiFault("forbidden", "an RPC key does not hand over its account", { nextAction: "send the management token as Authorization: Bearer <token>" });
-      return linkOf(caller.kind === "agent" ? caller.agent.accountId : caller.key.accountId, baseUrl);
+        return apiFault("forbidden", "an RPC key does not hand over its account", {
+          nextAction: "send the management token as Authorization: Bearer <token>",
+        });
+      return linkOf(
+        caller.kind === "agent" ? caller.agent.accountId : caller.key.accountId,
+        baseUrl,
+      );
     },
   };
 }
 
-const SEND = "send a key of the account as X-Svc-Api-Key; POST /api/v1/keys creates an account and its first key";
-const NOT_CLAIMABLE = apiFault("not_found", "no anonymous key is like the one in the path, or it has been claimed", {
-  nextAction: "put the full anonymous key, svc_ak_…, into the path; one that was claimed shows in GET /api/v1/keys of its account",
-});
+const SEND =
+  "send a key of the account as X-Svc-Api-Key; POST /api/v1/keys creates an account and its " +
+  "first key";
+const NOT_CLAIMABLE = apiFault(
+  "not_found",
+  "no anonymous key is like the one in the path, or it has been claimed",
+  {
+    nextAction:
+      "put the full anonymous key, svc_ak_…, into the path; one that was claimed shows in GET " +
+      "/api/v1/keys of its account",
+  },
+);
 
 function ownedFault(key: KeyRecord): ApiFault<"already_claimed"> | null {
   if (key.type === "anonymous") return null;
-  return apiFault("already_claimed", "the key belongs to an account, and a key alone does not hand that over", {
-    nextAction: "manage with a token from the owning account: POST /api/v1/accounts/current/claim-link makes a link for the account",
-  });
+  return apiFault(
+    "already_claimed",
+    "the key belongs to an account, and a key alone does not hand that over",
+    {
+      nextAction:
+        "manage with a token from the owning account: POST /api/v1/accounts/current/claim-link " +
+        "makes a link for the account",
+    },
+  );
 }

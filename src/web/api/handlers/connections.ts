@@ -1,4 +1,5 @@
-// Connections for programs: asked for, polled, listed and revoked. The approval is a page for people, in `people/`.
+// Connections for programs: asked for, polled, listed and revoked. The approval is a page for
+// people, in `people/`.
 
 import { createAddressLimit } from "../../../core/billing/address-limit.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
@@ -16,7 +17,10 @@ import type { ApiHandlers } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant, instantOrNull } from "./keys-view.ts";
 
-type ConnectionHandlers = Pick<ApiHandlers<typeof CONTRACT>, "createConnection" | "listConnections" | "getConnection" | "deleteConnection">;
+type ConnectionHandlers = Pick<
+  ApiHandlers<typeof CONTRACT>,
+  "createConnection" | "listConnections" | "getConnection" | "deleteConnection"
+>;
 
 const MS_PER_S = 1_000;
 /** Connections that one address may ask for. */
@@ -31,33 +35,87 @@ export function connectionHandlers({ store, runtime }: HandlerParts): Connection
   return {
     async createConnection({ body, address, baseUrl }) {
       const retryAfterMs = requests.take(address, runtime.now());
-      if (retryAfterMs > 0) return apiFault("rate_limited", "this address has asked for too many connections in the last hour", { retryAfterMs });
+      if (retryAfterMs > 0)
+        return apiFault(
+          "rate_limited",
+          "this address has asked for too many connections in the last hour",
+          { retryAfterMs },
+        );
       const made = await requestConnection(store, body.name, runtime.wallMs());
       if (made.kind === "api_fault") return made;
       const times = { expires_in: CONNECTION_MS / MS_PER_S, poll_interval: POLL_MS / MS_PER_S };
-      return { kind: "answer", status: 201, body: { id: made.id, token: made.token, approval_url: `${baseUrl}${CONNECTION_PAGE}${made.approval}`, ...times } };
+      return {
+        kind: "answer",
+        status: 201,
+        body: {
+          id: made.id,
+          token: made.token,
+          approval_url: `${baseUrl}${CONNECTION_PAGE}${made.approval}`,
+          ...times,
+        },
+      };
     },
     async listConnections({ caller }) {
       const connections = await listConnections(store, caller.agent.accountId, runtime.wallMs());
-      return { kind: "answer", status: 200, body: { connections: connections.map(connectionView) } };
+      return {
+        kind: "answer",
+        status: 200,
+        body: { connections: connections.map(connectionView) },
+      };
     },
     async getConnection({ params, caller }) {
-      const polled = await pollConnection(store, { id: params.id, token: caller.token }, runtime.wallMs());
+      const polled = await pollConnection(
+        store,
+        { id: params.id, token: caller.token },
+        runtime.wallMs(),
+      );
       if (polled.kind === "api_fault") return polled;
       const token = polled.token === null ? {} : { management_token: polled.token };
-      return { kind: "answer", status: 200, body: { id: params.id, status: polled.status, ...token } };
+      return {
+        kind: "answer",
+        status: 200,
+        body: { id: params.id, status: polled.status, ...token },
+      };
     },
     async deleteConnection({ params, caller }) {
       const { accountId, profiles } = caller.agent;
-      if (profiles !== null) return apiFault("forbidden", "a management token that is restricted to some profiles revokes no connection");
+      if (profiles !== null)
+        return apiFault(
+          "forbidden",
+          "a management token that is restricted to some profiles revokes no connection",
+        );
       const revoked = await revokeConnection(store, { id: params.id, accountId }, runtime.wallMs());
       if (revoked === "revoked") return { kind: "answer", status: 204, body: null };
-      return apiFault("not_found", "no connection of the account has this id", { nextAction: "GET /api/v1/connections lists the connections with their ids" });
+      return apiFault("not_found", "no connection of the account has this id", {
+        nextAction: "GET /api/v1/connections lists the connections with their ids",
+      });
     },
   };
 }
 
-function connectionView({ id, name, status, agentId, profiles, readOnly, expiresAtMs, createdAtMs, decidedAtMs }: ConnectionRecord) {
-  const restrictions = { profiles: profiles === null ? null : [...profiles], read_only: readOnly, expires_at: instantOrNull(expiresAtMs) };
-  return { id, name, status, agent_id: agentId, restrictions, created_at: instant(createdAtMs), approved_at: instantOrNull(decidedAtMs) };
+function connectionView({
+  id,
+  name,
+  status,
+  agentId,
+  profiles,
+  readOnly,
+  expiresAtMs,
+  createdAtMs,
+  decidedAtMs,
+}: ConnectionRecord) {
+  const restrictions = {
+    profiles: profiles === null ? null : [...profiles],
+    read_only: readOnly,
+    expires_at: instantOrNull(expiresAtMs),
+  };
+  return {
+    id,
+    name,
+    status,
+    agent_id: agentId,
+    restrictions,
+    created_at: instant(createdAtMs),
+    approved_at: instantOrNull(decidedAtMs),
+  };
 }

@@ -16,16 +16,24 @@ type FeedbackHandlers = Pick<ApiHandlers<typeof CONTRACT>, "submitFeedback" | "l
 const PER_HOUR = 10;
 const HOUR_S = 3_600;
 /** Every `operationId` of the documents. */
-const KNOWN: ReadonlySet<string> = new Set<string>([...OPERATIONS.map((it) => it.id), ...RPC_OPERATIONS]);
+const KNOWN: ReadonlySet<string> = new Set<string>([
+  ...OPERATIONS.map((it) => it.id),
+  ...RPC_OPERATIONS,
+]);
 
 /** Handlers of feedback. */
-export function feedbackHandlers({ store, runtime }: Pick<HandlerParts, "store" | "runtime">): FeedbackHandlers {
+export function feedbackHandlers({
+  store,
+  runtime,
+}: Pick<HandlerParts, "store" | "runtime">): FeedbackHandlers {
   // Whose limit it is: an id, or an address. No id reads like an address.
   const limit = createAddressLimit({ perSecond: PER_HOUR / HOUR_S, burst: PER_HOUR });
 
   function tooMany(who: string): ApiFault<"rate_limited"> | null {
     const retryAfterMs = limit.take(who, runtime.now());
-    return retryAfterMs === 0 ? null : apiFault("rate_limited", `more than ${PER_HOUR} reports came in an hour`, { retryAfterMs });
+    return retryAfterMs === 0
+      ? null
+      : apiFault("rate_limited", `more than ${PER_HOUR} reports came in an hour`, { retryAfterMs });
   }
 
   return {
@@ -39,19 +47,33 @@ export function feedbackHandlers({ store, runtime }: Pick<HandlerParts, "store" 
       const { who, accountId } = senderOf(caller, address);
       const refusal = tooMany(who);
       if (refusal !== null) return refusal;
-      const id = await addFeedback(store, { message, category, requestId: request_id, operation, accountId }, runtime.wallMs());
+      const id = await addFeedback(
+        store,
+        { message, category, requestId: request_id, operation, accountId },
+        runtime.wallMs(),
+      );
       return { kind: "answer", status: 202, body: { id } };
     },
     async listFeedback({ query }) {
-      const { reports, next } = await readFeedback(store, { limit: query.limit, after: query.after });
-      const feedback = reports.map(({ created_at, category, ...it }) => ({ ...it, created_at: instant(Number(created_at)), category: categoryOf(category) }));
+      const { reports, next } = await readFeedback(store, {
+        limit: query.limit,
+        after: query.after,
+      });
+      const feedback = reports.map(({ created_at, category, ...it }) => ({
+        ...it,
+        created_at: instant(Number(created_at)),
+        category: categoryOf(category),
+      }));
       return { kind: "answer", status: 200, body: { feedback, next } };
     },
   };
 }
 
 /** Who is limited, and which account it was. */
-function senderOf(caller: Exclude<ApiCaller, { readonly kind: "operator" }>, address: string): { readonly who: string; readonly accountId: string | null } {
+function senderOf(
+  caller: Exclude<ApiCaller, { readonly kind: "operator" }>,
+  address: string,
+): { readonly who: string; readonly accountId: string | null } {
   switch (caller.kind) {
     case "agent":
       return { who: caller.agent.id, accountId: caller.agent.accountId };

@@ -8,30 +8,50 @@ import type { HandlerParts } from "../parts.ts";
 
 type ChainParts = Pick<HandlerParts, "chains" | "servedChains" | "store" | "custom">;
 
-/** A key's account and the profile of its URLs that name none; null = of a new account, and the default one. */
+/**
+ * A key's account and the profile of its URLs that name none; null = of a new account, and the
+ * default one.
+ */
 export interface KeyDefaults {
   readonly accountId: string | null;
   readonly profile: string | null;
 }
 
-/** The chains that a new key can call without naming a profile, in the order of the configuration. */
-export function defaultChains({ chains, servedChains }: Pick<HandlerParts, "chains" | "servedChains">): readonly Chain[] {
+/**
+ * The chains that a new key can call without naming a profile, in the order of the configuration.
+ */
+export function defaultChains({
+  chains,
+  servedChains,
+}: Pick<HandlerParts, "chains" | "servedChains">): readonly Chain[] {
   const served = servedChains(DEFAULT_PROFILE);
   return chains.filter((it) => served.includes(it.chainName));
 }
 
 /** Name of the chain in the URLs of a key of a managed profile. */
-export function chainOfManaged({ chains, servedChains }: Pick<ChainParts, "chains" | "servedChains">, slug: ManagedSlug): string {
+export function chainOfManaged(
+  { chains, servedChains }: Pick<ChainParts, "chains" | "servedChains">,
+  slug: ManagedSlug,
+): string {
   const served = servedChains(slug);
   const ordered = chains.map((it) => it.chainName).filter((it) => served.includes(it));
   return exampleChain(ordered, servedChains("public")) ?? chains[0]?.chainName ?? "ethereum";
 }
 
 /** Name of the chain in the URLs of a key: one that its profile serves. */
-export async function chainOfKey(parts: ChainParts, { accountId, profile }: KeyDefaults): Promise<string> {
+export async function chainOfKey(
+  parts: ChainParts,
+  { accountId, profile }: KeyDefaults,
+): Promise<string> {
   const slug = profile ?? DEFAULT_PROFILE;
   if (slug === "premium" || slug === "public") return chainOfManaged(parts, slug);
-  const record = accountId === null ? null : await profileBySlug({ store: parts.store, sealer: parts.custom.sealer }, { accountId, slug });
+  const record =
+    accountId === null
+      ? null
+      : await profileBySlug(
+          { store: parts.store, sealer: parts.custom.sealer },
+          { accountId, slug },
+        );
   const own = Object.keys(record?.document?.chains ?? {});
   const ordered = parts.chains.filter(({ chainName, chainId, aliases }) =>
     own.some((it) => it === chainName || it === String(chainId) || aliases.includes(it)),

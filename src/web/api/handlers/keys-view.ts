@@ -28,11 +28,19 @@ export function keyView(key: KeyRecord, tariff: Tariff): z.output<typeof shape.k
 /** A balance in CU, in USD and in calls. */
 export function balanceView(balanceN: bigint, tariff: Tariff) {
   const cu = cuFor(tariff, balanceN);
-  return { balance_cu: cu, balance_usd: usdText(balanceN), estimated_requests: { ...estimatedRequests(cu) } };
+  return {
+    balance_cu: cu,
+    balance_usd: usdText(balanceN),
+    estimated_requests: { ...estimatedRequests(cu) },
+  };
 }
 
 /** URLs that carry a key and name a chain. */
-export function keyUrls(baseUrl: string, secret: string, chain: string): { readonly rpc_url: string; readonly ws_url: string } {
+export function keyUrls(
+  baseUrl: string,
+  secret: string,
+  chain: string,
+): { readonly rpc_url: string; readonly ws_url: string } {
   const path = `rpc/k/${secret}/load-balanced/${chain}`;
   return { rpc_url: `${baseUrl}/${path}`, ws_url: `${baseUrl.replace(/^http/, "ws")}/ws/${path}` };
 }

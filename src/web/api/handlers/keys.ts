@@ -1,6 +1,12 @@
 // The keys of an account: made, listed, read, changed, rotated and deleted by its agents.
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
-import { type ChangeParts, deleteKey, type KeyRef, patchKey, rotateKey } from "../../../hosted/keys/change.ts";
+import {
+  type ChangeParts,
+  deleteKey,
+  type KeyRef,
+  patchKey,
+  rotateKey,
+} from "../../../hosted/keys/change.ts";
 import { addKey, createAccount } from "../../../hosted/keys/create.ts";
 import { chosenProfiles, EVERY_PROFILE } from "../../../hosted/keys/key-profiles.ts";
 import { keyById, listKeys } from "../../../hosted/keys/keys.ts";
@@ -12,7 +18,10 @@ import { chainOfKey } from "./key-chains.ts";
 import { instant, keyUrls, keyView } from "./keys-view.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
 
-type KeyHandlers = Pick<ApiHandlers<typeof CONTRACT>, "createKey" | "listKeys" | "getCurrentKey" | "getKey" | "updateKey" | "deleteKey" | "rotateKey">;
+type KeyHandlers = Pick<
+  ApiHandlers<typeof CONTRACT>,
+  "createKey" | "listKeys" | "getCurrentKey" | "getKey" | "updateKey" | "deleteKey" | "rotateKey"
+>;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
 const MS_PER_S = 1_000;
@@ -24,19 +33,44 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
   return {
     createKey: createKeyHandler(parts),
     async listKeys({ query, caller }) {
-      const { keys, next } = await listKeys(store, caller.agent, { limit: query.limit, after: query.after }, runtime.wallMs());
-      return { kind: "answer", status: 200, body: { keys: keys.map((it) => keyView(it, settings.tariff)), next } };
+      const { keys, next } = await listKeys(
+        store,
+        caller.agent,
+        { limit: query.limit, after: query.after },
+        runtime.wallMs(),
+      );
+      return {
+        kind: "answer",
+        status: 200,
+        body: { keys: keys.map((it) => keyView(it, settings.tariff)), next },
+      };
     },
-    getCurrentKey: ({ caller }) => ({ kind: "answer", status: 200, body: keyView(caller.key, settings.tariff) }),
+    getCurrentKey: ({ caller }) => ({
+      kind: "answer",
+      status: 200,
+      body: keyView(caller.key, settings.tariff),
+    }),
     async getKey({ params, caller }) {
       const key = await keyById(store.db, params.id, caller.agent, runtime.wallMs());
-      if (key === null) return apiFault("not_found", "no key of the account has this id", { nextAction: "GET /api/v1/keys lists the keys with their ids" });
+      if (key === null)
+        return apiFault("not_found", "no key of the account has this id", {
+          nextAction: "GET /api/v1/keys lists the keys with their ids",
+        });
       return { kind: "answer", status: 200, body: keyView(key, settings.tariff) };
     },
     async updateKey({ params, body, caller }) {
-      const choice = { name: body.name, defaultProfile: body.default_profile, allowedProfiles: body.allowed_profiles };
-      const patched = await patchKey(changing(), refOf(params.id, caller), { ...choice, known: await profilesOfAccount(parts, caller.agent.accountId) });
-      return "kind" in patched ? patched : { kind: "answer", status: 200, body: keyView(patched, settings.tariff) };
+      const choice = {
+        name: body.name,
+        defaultProfile: body.default_profile,
+        allowedProfiles: body.allowed_profiles,
+      };
+      const patched = await patchKey(changing(), refOf(params.id, caller), {
+        ...choice,
+        known: await profilesOfAccount(parts, caller.agent.accountId),
+      });
+      return "kind" in patched
+        ? patched
+        : { kind: "answer", status: 200, body: keyView(patched, settings.tariff) };
     },
     async deleteKey({ params, caller }) {
       const deleted = await deleteKey(changing(), refOf(params.id, caller));
@@ -45,12 +79,27 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
     async rotateKey({ params, body, caller, baseUrl }) {
       // Read before: once the secret is made it has to be shown, whatever the store says then.
       const before = await keyById(store.db, params.id, caller.agent, runtime.wallMs());
-      const chain = await chainOfKey(parts, { accountId: before?.accountId ?? null, profile: before?.defaultProfile ?? null });
-      const rotated = await rotateKey(changing(), refOf(params.id, caller), body.grace_seconds * MS_PER_S);
+      const chain = await chainOfKey(parts, {
+        accountId: before?.accountId ?? null,
+        profile: before?.defaultProfile ?? null,
+      });
+      const rotated = await rotateKey(
+        changing(),
+        refOf(params.id, caller),
+        body.grace_seconds * MS_PER_S,
+      );
       if ("kind" in rotated) return rotated;
       const { secret, prefix, previousValidUntilMs } = rotated;
-      const shown = { key: secret, key_prefix: prefix, previous_valid_until: instant(previousValidUntilMs) };
-      return { kind: "answer", status: 200, body: { ...shown, ...keyUrls(baseUrl, secret, chain) } };
+      const shown = {
+        key: secret,
+        key_prefix: prefix,
+        previous_valid_until: instant(previousValidUntilMs),
+      };
+      return {
+        kind: "answer",
+        status: 200,
+        body: { ...shown, ...keyUrls(baseUrl, secret, chain) },
+      };
     },
   };
 }
@@ -70,26 +119,51 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
     const key = { name: body.name ?? "", profiles };
     const nowMs = runtime.wallMs();
     // Read before: once the key is made its secret has to be shown, whatever the store says then.
-    const balance_usd = agent === null ? "0" : (await accountView(parts, agent.accountId, null)).balance_usd;
-    const chain = await chainOfKey(parts, { accountId: agent?.accountId ?? null, profile: profiles.defaultProfile });
+    const balance_usd =
+      agent === null ? "0" : (await accountView(parts, agent.accountId, null)).balance_usd;
+    const chain = await chainOfKey(parts, {
+      accountId: agent?.accountId ?? null,
+      profile: profiles.defaultProfile,
+    });
     const made =
       agent === null
         ? await createAccount(store, key, nowMs)
-        : await addKey(store, { ...key, accountId: agent.accountId, agentId: agent.id, maxKeys: settings.maxKeys }, nowMs);
+        : await addKey(
+            store,
+            { ...key, accountId: agent.accountId, agentId: agent.id, maxKeys: settings.maxKeys },
+            nowMs,
+          );
     if (made.kind === "api_fault") return made;
-    const shown = { id: made.id, key: made.secret, key_prefix: made.prefix, account_id: made.accountId, balance_usd };
+    const shown = {
+      id: made.id,
+      key: made.secret,
+      key_prefix: made.prefix,
+      account_id: made.accountId,
+      balance_usd,
+    };
     const token = made.token === null ? {} : { management_token: made.token };
-    return { kind: "answer", status: 201, body: { ...shown, ...keyUrls(baseUrl, made.secret, chain), ...token } };
+    return {
+      kind: "answer",
+      status: 201,
+      body: { ...shown, ...keyUrls(baseUrl, made.secret, chain), ...token },
+    };
   };
 }
 
 type Creator = Pick<ApiInput, "address" | "isLocal">;
 
 /** Why an address may not create another key now; null = it may, and one is counted. */
-export function creationRefusal({ creations, devnet, runtime }: HandlerParts, { address, isLocal }: Creator): ApiFault<"rate_limited"> | null {
+export function creationRefusal(
+  { creations, devnet, runtime }: HandlerParts,
+  { address, isLocal }: Creator,
+): ApiFault<"rate_limited"> | null {
   if (devnet && isLocal) return null;
   const retryAfterMs = creations.take(address, runtime.now());
-  return retryAfterMs === 0 ? null : apiFault("rate_limited", "this address has created too many keys in the last hour", { retryAfterMs });
+  return retryAfterMs === 0
+    ? null
+    : apiFault("rate_limited", "this address has created too many keys in the last hour", {
+        retryAfterMs,
+      });
 }
 
 function refOf(id: string, { agent }: AgentCaller): KeyRef {

@@ -17,11 +17,20 @@ export function operatorAccountHandlers({ runtime, store, changes }: HandlerPart
     async grantCustomAccess({ params, body }) {
       const nowMs = runtime.wallMs();
       const unique = `${Math.floor(nowMs).toString(36)}-${(++grants).toString(36)}-${Math.floor(runtime.random() * 36 ** 6).toString(36)}`;
-      const source = body.reference === undefined ? `operator-once:${unique}` : `operator:${body.reference}`;
-      const given = await grantCustomAccess(store, { accountId: params.id, days: body.days, source }, nowMs);
+      const source =
+        body.reference === undefined ? `operator-once:${unique}` : `operator:${body.reference}`;
+      const given = await grantCustomAccess(
+        store,
+        { accountId: params.id, days: body.days, source },
+        nowMs,
+      );
       if (given.kind === "api_fault") return given;
       await changes.account(params.id);
-      return { kind: "answer", status: 200, body: { account_id: params.id, from: instant(given.fromMs), until: instant(given.untilMs) } };
+      return {
+        kind: "answer",
+        status: 200,
+        body: { account_id: params.id, from: instant(given.fromMs), until: instant(given.untilMs) },
+      };
     },
     async creditAccount({ params, body }) {
       const nowMs = runtime.wallMs();
@@ -35,7 +44,15 @@ export function operatorAccountHandlers({ runtime, store, changes }: HandlerPart
       // Also when it was there already: the first answer may have been lost.
       await changes.account(params.id);
       const account = await accountById(store, params.id, nowMs);
-      return { kind: "answer", status: 200, body: { account_id: params.id, credited: posted, balance_usd: usdText(account?.balanceN ?? 0n) } };
+      return {
+        kind: "answer",
+        status: 200,
+        body: {
+          account_id: params.id,
+          credited: posted,
+          balance_usd: usdText(account?.balanceN ?? 0n),
+        },
+      };
     },
   };
 }

@@ -34,9 +34,13 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
     }
   }
 
-  /** One audit at a time: whoever asks meanwhile gets the same one. Null = it takes longer than a request may wait, and goes on. */
+  /**
+   * One audit at a time: whoever asks meanwhile gets the same one. Null = it takes longer than a
+   * request may wait, and goes on.
+   */
   function findings(): Promise<Finished | null> {
-    if (finished !== null && runtime.now() - finished.atMs < KEPT_MS) return Promise.resolve(finished);
+    if (finished !== null && runtime.now() - finished.atMs < KEPT_MS)
+      return Promise.resolve(finished);
     running ??= run();
     const audited = running;
     return new Promise((resolve, reject) => {
@@ -57,24 +61,46 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
 
   return {
     async getOperatorUsage({ query }) {
-      const report = await usageReport(store, { hours: query.hours, accountId: query.account ?? null, nowMs: runtime.wallMs() });
+      const report = await usageReport(store, {
+        hours: query.hours,
+        accountId: query.account ?? null,
+        nowMs: runtime.wallMs(),
+      });
       const body = {
         from: instant(report.fromMs),
         to: instant(report.toMs),
         totals: usedView(report.byHour.reduce(sum, NOTHING)),
         by_method: report.byMethod.map((it) => ({ method: it.method, ...usedView(it) })),
-        by_key: report.byKey.map((it) => ({ key_id: it.keyId, account_id: it.accountId, name: it.name, key_prefix: it.prefix, ...usedView(it) })),
+        by_key: report.byKey.map((it) => ({
+          key_id: it.keyId,
+          account_id: it.accountId,
+          name: it.name,
+          key_prefix: it.prefix,
+          ...usedView(it),
+        })),
         by_hour: report.byHour.map((it) => ({ hour: instant(it.hourMs), ...usedView(it) })),
       };
       return { kind: "answer", status: 200, body };
     },
     async getOperatorAudit() {
       const it = await findings();
-      if (it === null) return apiFault("unavailable", "the audit is still reading the payment chains", { retryAfterMs: RETRY_MS, nextAction: "ask again" });
+      if (it === null)
+        return apiFault("unavailable", "the audit is still reading the payment chains", {
+          retryAfterMs: RETRY_MS,
+          nextAction: "ask again",
+        });
       const differences = differencesOf(it.findings);
-      const unread = it.findings.unread.map(({ chainId, reason }) => ({ chain_id: chainId, reason }));
+      const unread = it.findings.unread.map(({ chainId, reason }) => ({
+        chain_id: chainId,
+        reason,
+      }));
       const ok = differences.length === 0 && unread.length === 0;
-      const body = { ok, checked_at: instant(it.wallMs), differences: differences.slice(0, MAX_DIFFERENCES), unread_chains: unread };
+      const body = {
+        ok,
+        checked_at: instant(it.wallMs),
+        differences: differences.slice(0, MAX_DIFFERENCES),
+        unread_chains: unread,
+      };
       return { kind: "answer", status: 200, body };
     },
   };
@@ -89,7 +115,12 @@ interface Finished {
 
 function differencesOf({ books, money }: AuditFindings) {
   return [
-    ...books.map((it) => ({ check: it.check, id: it.id, is_usd: usdText(it.isN), should_be_usd: usdText(it.shouldN) })),
+    ...books.map((it) => ({
+      check: it.check,
+      id: it.id,
+      is_usd: usdText(it.isN),
+      should_be_usd: usdText(it.shouldN),
+    })),
     ...money.map((it) => ({
       check: "chain" as const,
       id: it.txHash,

@@ -1,4 +1,5 @@
-// What an order costs: the amount that was asked for, or days times their price, within what one purchase may have.
+// What an order costs: the amount that was asked for, or days times their price, within what one
+// purchase may have.
 
 import { unitsOf } from "../../../core/billing/payment.ts";
 import { parseUsd, usdText } from "../../../core/billing/price.ts";
@@ -8,11 +9,18 @@ import type { PaymentRange, Payments } from "../../../payments/payments.ts";
 type Selling = Pick<Payments, "range"> | null;
 
 /** Nano-USD of an amount that a field names. */
-export function orderedN(payments: Selling, field: string, usd: string): bigint | ApiFault<"invalid_field" | "amount_out_of_range"> {
+export function orderedN(
+  payments: Selling,
+  field: string,
+  usd: string,
+): bigint | ApiFault<"invalid_field" | "amount_out_of_range"> {
   const { minN, maxN } = rangeOf(payments);
   const amountN = parseUsd(usd);
   if (amountN === null || unitsOf(amountN) === null)
-    return apiFault("invalid_field", `invalid value: ${field}`, { details: [field], nextAction: `${field}: US dollars with at most six places, like 0.10` });
+    return apiFault("invalid_field", `invalid value: ${field}`, {
+      details: [field],
+      nextAction: `${field}: US dollars with at most six places, like 0.10`,
+    });
   if (amountN >= minN && amountN <= maxN) return amountN;
   return apiFault("amount_out_of_range", "the amount is outside of what one purchase may have", {
     details: [field],

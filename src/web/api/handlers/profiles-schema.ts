@@ -1,11 +1,15 @@
-// How Custom profiles are written, for whoever writes one: the schema that documents are checked against, its limits, and documents for common workloads.
+// How Custom profiles are written, for whoever writes one: the schema that documents are checked
+// against, its limits, and documents for common workloads.
 import { z } from "zod";
 import { MAX_PROVIDERS, RESERVED_SLUGS } from "../../../hosted/profiles/document.ts";
 import * as shape from "../../contract/schemas/profiles.ts";
 import type { HandlerParts } from "../parts.ts";
 
 /** The document, as the settings of this instance make it. */
-export function configurationDocument({ custom, chains }: Pick<HandlerParts, "custom" | "chains">): z.output<typeof shape.configurationSchema> {
+export function configurationDocument({
+  custom,
+  chains,
+}: Pick<HandlerParts, "custom" | "chains">): z.output<typeof shape.configurationSchema> {
   return {
     schema: { ...z.toJSONSchema(shape.profileDocument, { target: "draft-2020-12", io: "input" }) },
     limits: {
@@ -28,22 +32,32 @@ const HTTP = (name: string) => ({ name, url: `https://${name}.example.com/v1/YOU
 const BOTH = (name: string) => ({ ...HTTP(name), ws_url: `wss://${name}.example.com/v1/YOUR-KEY` });
 
 function recipesFor(chain: string): Recipe[] {
-  const documentOf = (providers: readonly object[], more: object = {}) => ({ chains: { [chain]: { providers, ...more } } });
+  const documentOf = (providers: readonly object[], more: object = {}) => ({
+    chains: { [chain]: { providers, ...more } },
+  });
   const archive = { archival: true };
   return [
     {
       id: "archive-reads",
       purpose: "State of old blocks: balances, storage and calls at any height.",
       strategy: "load-balanced",
-      advice: "Mark every provider that keeps all state with limits.archival: calls for old blocks go to those only, and the others take the rest.",
-      document: documentOf([{ ...HTTP("archive-a"), limits: archive }, { ...HTTP("archive-b"), limits: archive }, HTTP("full-node")]),
+      advice:
+        "Mark every provider that keeps all state with limits.archival: calls for old blocks " +
+        "go to those only, and the others take the rest.",
+      document: documentOf([
+        { ...HTTP("archive-a"), limits: archive },
+        { ...HTTP("archive-b"), limits: archive },
+        HTTP("full-node"),
+      ]),
     },
     {
       id: "logs-indexer",
       purpose: "eth_getLogs over long ranges, block after block.",
       strategy: "load-balanced",
       advice:
-        "Declare the largest range that each provider takes as limits.logs_span: longer ones go to the others first. Ask for whole receipts with eth_getBlockReceipts where you need all logs.",
+        "Declare the largest range that each provider takes as limits.logs_span: longer ones " +
+        "go to the others first. Ask for whole receipts with eth_getBlockReceipts where you " +
+        "need all logs.",
       document: documentOf([
         { ...HTTP("wide-range"), limits: { archival: true, logs_span: 10_000 } },
         { ...HTTP("narrow-range"), limits: { logs_span: 500 } },
@@ -54,14 +68,18 @@ function recipesFor(chain: string): Recipe[] {
       purpose: "The newest state and the fastest answer.",
       strategy: "fastest",
       advice:
-        "Providers in several networks near you, and max_lag_blocks as small as your trades need: one that falls behind is left out at once. eth_sendRawTransaction goes to one provider at a time.",
+        "Providers in several networks near you, and max_lag_blocks as small as your trades " +
+        "need: one that falls behind is left out at once. eth_sendRawTransaction goes to one " +
+        "provider at a time.",
       document: documentOf([BOTH("near-a"), BOTH("near-b"), BOTH("near-c")], { max_lag_blocks: 1 }),
     },
     {
       id: "websocket-feeds",
       purpose: "newHeads and logs subscriptions that survive a provider.",
       strategy: "priority",
-      advice: "Give at least two providers a ws_url: a subscription goes on at the next one without a gap. Their order is the order of preference.",
+      advice:
+        "Give at least two providers a ws_url: a subscription goes on at the next one without " +
+        "a gap. Their order is the order of preference.",
       document: documentOf([BOTH("feed-main"), BOTH("feed-spare")]),
     },
   ];

@@ -1,6 +1,11 @@
-// Custom profiles as their owners see them: without addresses and header values, and with how each provider does now.
+// Custom profiles as their owners see them: without addresses and header values, and with how each
+// provider does now.
 import type { z } from "zod";
-import { type ProfileDocument, type ProviderDocument, shownUrl } from "../../../hosted/profiles/document.ts";
+import {
+  type ProfileDocument,
+  type ProviderDocument,
+  shownUrl,
+} from "../../../hosted/profiles/document.ts";
 import { type ProfileRecord, profileSlugs } from "../../../hosted/profiles/profiles.ts";
 import type * as shape from "../../contract/schemas/profiles.ts";
 import type { HandlerParts } from "../parts.ts";
@@ -14,13 +19,24 @@ export interface ShownFacts {
   readonly status: StatusOf;
 }
 
-/** Slugs of the profiles that the keys of an account can reach; null = an account that is yet to be made. */
-export async function profilesOfAccount({ store, profiles }: Pick<HandlerParts, "store" | "profiles">, accountId: string | null): Promise<readonly string[]> {
-  return accountId === null ? profiles() : [...profiles(), ...(await profileSlugs(store.db, accountId))];
+/**
+ * Slugs of the profiles that the keys of an account can reach; null = an account that is yet to be
+ * made.
+ */
+export async function profilesOfAccount(
+  { store, profiles }: Pick<HandlerParts, "store" | "profiles">,
+  accountId: string | null,
+): Promise<readonly string[]> {
+  return accountId === null
+    ? profiles()
+    : [...profiles(), ...(await profileSlugs(store.db, accountId))];
 }
 
 /** A stored profile. */
-export function profileView(record: ProfileRecord, facts: ShownFacts): z.output<typeof shape.profile> {
+export function profileView(
+  record: ProfileRecord,
+  facts: ShownFacts,
+): z.output<typeof shape.profile> {
   const { slug, revision, document } = record;
   return {
     slug,
@@ -36,19 +52,38 @@ export function profileView(record: ProfileRecord, facts: ShownFacts): z.output<
 /** A profile that was checked and not stored. */
 export function dryView(slug: string, document: ProfileDocument): z.output<typeof shape.profile> {
   const facts: ShownFacts = { accountId: "", isOpen: true, status: () => "verified" };
-  return { slug, name: document.name ?? null, revision: null, state: "active", chains: chainsView(document, slug, facts), created_at: null, updated_at: null };
+  return {
+    slug,
+    name: document.name ?? null,
+    revision: null,
+    state: "active",
+    chains: chainsView(document, slug, facts),
+    created_at: null,
+    updated_at: null,
+  };
 }
 
-function chainsView(document: ProfileDocument, slug: string, { accountId, status }: ShownFacts): z.output<typeof shape.profile>["chains"] {
+function chainsView(
+  document: ProfileDocument,
+  slug: string,
+  { accountId, status }: ShownFacts,
+): z.output<typeof shape.profile>["chains"] {
   return Object.fromEntries(
-    Object.entries(document.chains).map(([chain, { max_lag_blocks, block_protection = false, providers }]) => {
-      const shown = providers.map((it) => providerView(it, status({ accountId, slug, chain, provider: it.name })));
-      return [chain, { max_lag_blocks, block_protection, providers: shown }];
-    }),
+    Object.entries(document.chains).map(
+      ([chain, { max_lag_blocks, block_protection = false, providers }]) => {
+        const shown = providers.map((it) =>
+          providerView(it, status({ accountId, slug, chain, provider: it.name })),
+        );
+        return [chain, { max_lag_blocks, block_protection, providers: shown }];
+      },
+    ),
   );
 }
 
-function providerView({ name, url, ws_url, headers, limits }: ProviderDocument, status: ProviderStatus) {
+function providerView(
+  { name, url, ws_url, headers, limits }: ProviderDocument,
+  status: ProviderStatus,
+) {
   return {
     name,
     url: url === undefined ? null : shownUrl(url),

@@ -3,7 +3,12 @@ import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
 import type { Profile } from "../../../core/provider/profile.ts";
 import { isManagementTokenValid } from "../../../hosted/keys/management-token.ts";
 import { customUntilMs } from "../../../hosted/profiles/custom-access.ts";
-import { namedByChain, type ProfileDocument, RESERVED_SLUGS, readDocument } from "../../../hosted/profiles/document.ts";
+import {
+  namedByChain,
+  type ProfileDocument,
+  RESERVED_SLUGS,
+  readDocument,
+} from "../../../hosted/profiles/document.ts";
 import {
   deleteProfile,
   type ExpectedRevision,
@@ -22,7 +27,10 @@ import { instant } from "./keys-view.ts";
 import { configurationDocument } from "./profiles-schema.ts";
 import { dryView, profileView } from "./profiles-view.ts";
 
-type ProfileHandlers = Pick<ApiHandlers<typeof CONTRACT>, "listProfiles" | "getProfile" | "putProfile" | "deleteProfile" | "getConfigurationSchema">;
+type ProfileHandlers = Pick<
+  ApiHandlers<typeof CONTRACT>,
+  "listProfiles" | "getProfile" | "putProfile" | "deleteProfile" | "getConfigurationSchema"
+>;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
 /** Handlers of Custom profiles. */
@@ -39,30 +47,48 @@ export function profileHandlers(parts: HandlerParts): ProfileHandlers {
       const { accountId } = caller.agent;
       const facts = await factsOf(accountId);
       const untilMs = await customUntilMs(store.db, accountId);
-      const shown = (await listProfiles(kept, accountId)).filter(({ slug }) => isWithin(caller, slug));
+      const shown = (await listProfiles(kept, accountId)).filter(({ slug }) =>
+        isWithin(caller, slug),
+      );
       const profiles = shown.map((it) => profileView(it, facts));
       return {
         kind: "answer",
         status: 200,
-        body: { profiles, custom_access: facts.isOpen ? { until: instant(untilMs) } : null, max_profiles: custom.maxProfiles },
+        body: {
+          profiles,
+          custom_access: facts.isOpen ? { until: instant(untilMs) } : null,
+          max_profiles: custom.maxProfiles,
+        },
       };
     },
     async getProfile({ params, caller }) {
       const { accountId } = caller.agent;
-      const record = isWithin(caller, params.slug) ? await profileBySlug(kept, { accountId, slug: params.slug }) : null;
-      return record === null ? noSuch() : { kind: "answer", status: 200, body: profileView(record, await factsOf(accountId)) };
+      const record = isWithin(caller, params.slug)
+        ? await profileBySlug(kept, { accountId, slug: params.slug })
+        : null;
+      return record === null
+        ? noSuch()
+        : { kind: "answer", status: 200, body: profileView(record, await factsOf(accountId)) };
     },
     putProfile: putHandler(parts),
     async deleteProfile({ params, caller, ifMatch }) {
       if (!isWithin(caller, params.slug)) return noSuch();
       const ref = { accountId: caller.agent.accountId, slug: params.slug };
-      const deleted = await deleteProfile(kept, { ...ref, expected: expectedOf(ifMatch), nowMs: runtime.wallMs() });
+      const deleted = await deleteProfile(kept, {
+        ...ref,
+        expected: expectedOf(ifMatch),
+        nowMs: runtime.wallMs(),
+      });
       if (typeof deleted !== "boolean") return deleted;
       if (!deleted) return noSuch();
       await custom.changed(ref);
       return { kind: "answer", status: 204, body: null };
     },
-    getConfigurationSchema: () => ({ kind: "answer", status: 200, body: configurationDocument(parts) }),
+    getConfigurationSchema: () => ({
+      kind: "answer",
+      status: 200,
+      body: configurationDocument(parts),
+    }),
   };
 }
 
@@ -73,21 +99,41 @@ function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
   return async ({ params, query, body, caller, ifMatch }) => {
     const { slug } = params;
     const { accountId } = caller.agent;
-    if (!isWithin(caller, slug)) return apiFault("forbidden", "the management token is restricted to other profiles");
-    if (RESERVED_SLUGS.has(slug)) return apiFault("invalid_field", "this name is reserved", { details: ["slug"], nextAction: "choose another name" });
+    if (!isWithin(caller, slug))
+      return apiFault("forbidden", "the management token is restricted to other profiles");
+    if (RESERVED_SLUGS.has(slug))
+      return apiFault("invalid_field", "this name is reserved", {
+        details: ["slug"],
+        nextAction: "choose another name",
+      });
     const profile = readDocument({ chains, rules: custom.rules }, { accountId, slug }, body);
     if ("kind" in profile) return profile;
-    const change: ProfileChange = { accountId, slug, expected: expectedOf(ifMatch), nowMs: runtime.wallMs() };
-    const refusal = (await writeRefusal(kept, change)) ?? (await seat(accountId, () => checkRefusal(custom.check, profile)));
+    const change: ProfileChange = {
+      accountId,
+      slug,
+      expected: expectedOf(ifMatch),
+      nowMs: runtime.wallMs(),
+    };
+    const refusal =
+      (await writeRefusal(kept, change)) ??
+      (await seat(accountId, () => checkRefusal(custom.check, profile)));
     if (refusal !== null) return refusal;
     if (!(await isManagementTokenValid(parts.store, caller.agent.id, runtime.wallMs())))
-      return apiFault("unauthorized", "the management token ended while the providers were being asked");
+      return apiFault(
+        "unauthorized",
+        "the management token ended while the providers were being asked",
+      );
     const document: ProfileDocument = namedByChain(chains, body);
-    if (query.dry_run === "true") return { kind: "answer", status: 200, body: dryView(slug, document) };
+    if (query.dry_run === "true")
+      return { kind: "answer", status: 200, body: dryView(slug, document) };
     const saved = await saveProfile(kept, { ...change, nowMs: runtime.wallMs() }, document);
     if (saved.kind !== "profile") return saved;
     await custom.changed({ accountId, slug });
-    return { kind: "answer", status: 200, body: profileView(saved, { accountId, isOpen: true, status: () => "verified" }) };
+    return {
+      kind: "answer",
+      status: 200,
+      body: profileView(saved, { accountId, isOpen: true, status: () => "verified" }),
+    };
   };
 }
 
@@ -96,14 +142,22 @@ const MAX_CHECKS_OF_ACCOUNT = 4;
 const MAX_CHECKS = 32;
 const BUSY_MS = 5_000;
 
-/** Lets so many checks run and refuses the others: each one calls out to addresses that somebody gave. */
+/**
+ * Lets so many checks run and refuses the others: each one calls out to addresses that somebody
+ * gave.
+ */
 function checkSeats() {
   const running = new Map<string, number>();
   let all = 0;
-  return async <T>(accountId: string, run: () => Promise<T>): Promise<T | ApiFault<"rate_limited">> => {
+  return async <T>(
+    accountId: string,
+    run: () => Promise<T>,
+  ): Promise<T | ApiFault<"rate_limited">> => {
     const own = running.get(accountId) ?? 0;
     if (own >= MAX_CHECKS_OF_ACCOUNT || all >= MAX_CHECKS)
-      return apiFault("rate_limited", "too many profiles are being checked at once", { retryAfterMs: BUSY_MS });
+      return apiFault("rate_limited", "too many profiles are being checked at once", {
+        retryAfterMs: BUSY_MS,
+      });
     running.set(accountId, own + 1);
     all++;
     try {
@@ -124,9 +178,13 @@ async function checkRefusal(
   check: (profile: Profile) => Promise<readonly ProviderCheck[]>,
   profile: Profile,
 ): Promise<ApiFault<"provider_check_failed"> | null> {
-  const failed = (await check(profile)).flatMap(({ chain, provider, result }) => (result.kind === "failed" ? [{ chain, provider, ...result }] : []));
+  const failed = (await check(profile)).flatMap(({ chain, provider, result }) =>
+    result.kind === "failed" ? [{ chain, provider, ...result }] : [],
+  );
   if (failed.length === 0) return null;
-  const told = failed.slice(0, MAX_TOLD).map((it) => `${it.provider} on ${it.chain} over ${it.transport} (${it.reason}): ${it.said}`);
+  const told = failed
+    .slice(0, MAX_TOLD)
+    .map((it) => `${it.provider} on ${it.chain} over ${it.transport} (${it.reason}): ${it.said}`);
   const details = failed.map(({ chain, provider }) => {
     const index = profile.chains.get(chain)?.providers.findIndex((it) => it.id === provider) ?? 0;
     return `chains.${chain}.providers[${index}]`;
@@ -152,5 +210,7 @@ function expectedOf(ifMatch: ApiInput["ifMatch"]): ExpectedRevision {
 }
 
 function noSuch(): ApiFault<"not_found"> {
-  return apiFault("not_found", "the account has no Custom profile of this name", { nextAction: "GET /api/v1/profiles lists those that it has" });
+  return apiFault("not_found", "the account has no Custom profile of this name", {
+    nextAction: "GET /api/v1/profiles lists those that it has",
+  });
 }

@@ -1,5 +1,5 @@
-// What is paid for with a payment: what each operation asks for, what a payment that has settled is answered, and how a purchase stands.
-// Knows no protocol and no header.
+// What is paid for with a payment: what each operation asks for, what a payment that has settled is
+// answered, and how a purchase stands. Knows no protocol and no header.
 import type { z } from "zod";
 import { cuFor, usdText } from "../../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
@@ -15,12 +15,20 @@ import type { HandlerParts } from "../parts.ts";
 import { balanceView, instant, instantOrNull } from "./keys-view.ts";
 import { daysN, orderedN } from "./order-amount.ts";
 
-type PurchaseHandlers = Pick<ApiHandlers<typeof CONTRACT>, "fundAgentKey" | "buyCredit" | "buyCustomAccess" | "getPurchase">;
+type PurchaseHandlers = Pick<
+  ApiHandlers<typeof CONTRACT>,
+  "fundAgentKey" | "buyCredit" | "buyCustomAccess" | "getPurchase"
+>;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
 /** Handlers of what is paid for, and of purchases. */
 export function purchaseHandlers(parts: HandlerParts): PurchaseHandlers {
-  return { fundAgentKey: funding(parts), buyCredit: crediting(parts), buyCustomAccess: customAccess(parts), getPurchase: purchaseReading(parts) };
+  return {
+    fundAgentKey: funding(parts),
+    buyCredit: crediting(parts),
+    buyCustomAccess: customAccess(parts),
+    getPurchase: purchaseReading(parts),
+  };
 }
 
 function funding({ settings, payments }: HandlerParts): PurchaseHandlers["fundAgentKey"] {
@@ -31,7 +39,11 @@ function funding({ settings, payments }: HandlerParts): PurchaseHandlers["fundAg
       const amountN = orderedN(payments, "amount_usd", body.amount_usd);
       if (typeof amountN !== "bigint") return amountN;
       const { accountId, id, prefix } = caller.key;
-      return { purpose: { kind: "fund_key", accountId, keyId: id }, amountN, description: `${usdText(amountN)} USD for the key ${prefix}...` };
+      return {
+        purpose: { kind: "fund_key", accountId, keyId: id },
+        amountN,
+        description: `${usdText(amountN)} USD for the key ${prefix}...`,
+      };
     },
     answer(paid, { params }) {
       const { amountN, id } = paid.purchase;
@@ -40,7 +52,13 @@ function funding({ settings, payments }: HandlerParts): PurchaseHandlers["fundAg
       return {
         kind: "answer",
         status: 200,
-        body: { key_prefix: prefixOf(params.key), ...balance, ...funded, purchase_id: id, receipt: receiptOf(paid.purchase) },
+        body: {
+          key_prefix: prefixOf(params.key),
+          ...balance,
+          ...funded,
+          purchase_id: id,
+          receipt: receiptOf(paid.purchase),
+        },
       };
     },
   };
@@ -55,11 +73,20 @@ function crediting(parts: HandlerParts): PurchaseHandlers["buyCredit"] {
       if (why !== null) return why;
       const amountN = orderedN(parts.payments, "usd", body.usd);
       if (typeof amountN !== "bigint") return amountN;
-      return { purpose: { kind: "credit_account", accountId: params.id }, amountN, description: `${usdText(amountN)} USD for the account ${params.id}` };
+      return {
+        purpose: { kind: "credit_account", accountId: params.id },
+        amountN,
+        description: `${usdText(amountN)} USD for the account ${params.id}`,
+      };
     },
     answer(paid) {
       const { id, amountN } = paid.purchase;
-      const body = { purchase_id: id, credited_usd: usdText(amountN), balance_usd: usdText(creditedN(paid)), receipt: receiptOf(paid.purchase) };
+      const body = {
+        purchase_id: id,
+        credited_usd: usdText(amountN),
+        balance_usd: usdText(creditedN(paid)),
+        receipt: receiptOf(paid.purchase),
+      };
       return { kind: "answer", status: 200, body };
     },
   };
@@ -75,21 +102,43 @@ function customAccess(parts: HandlerParts): PurchaseHandlers["buyCustomAccess"] 
       if (why !== null) return why;
       const key = await keyById(store.db, body.key_id, caller.agent, runtime.wallMs());
       if (key === null)
-        return apiFault("not_found", "no key of the account has the id in key_id", { nextAction: "GET /api/v1/keys lists the keys with their ids" });
-      if (key.revokedAtMs !== null) return apiFault("key_revoked", "the key in key_id has been deleted");
-      if (await isSubscribed(store.db, params.id, runtime.wallMs())) return apiFault("already_subscribed", "the account has Custom access that covers today");
+        return apiFault("not_found", "no key of the account has the id in key_id", {
+          nextAction: "GET /api/v1/keys lists the keys with their ids",
+        });
+      if (key.revokedAtMs !== null)
+        return apiFault("key_revoked", "the key in key_id has been deleted");
+      if (await isSubscribed(store.db, params.id, runtime.wallMs()))
+        return apiFault("already_subscribed", "the account has Custom access that covers today");
       const amountN = daysN(payments, body.days);
       if (typeof amountN !== "bigint") return amountN;
-      const purpose = { kind: "custom_access", accountId: params.id, keyId: body.key_id, days: body.days } as const;
-      return { purpose, amountN, description: `${body.days} days of Custom access for the account ${params.id}` };
+      const purpose = {
+        kind: "custom_access",
+        accountId: params.id,
+        keyId: body.key_id,
+        days: body.days,
+      } as const;
+      return {
+        purpose,
+        amountN,
+        description: `${body.days} days of Custom access for the account ${params.id}`,
+      };
     },
     async answer(paid) {
       const { fulfilment, purchase } = paid;
       if (fulfilment.kind !== "custom_access") throw otherThanAsked(paid);
       const account = await accountById(store, fulfilment.accountId, runtime.wallMs());
       const { days, fromMs, untilMs } = fulfilment;
-      const given = { purchase_id: purchase.id, days, from: instant(fromMs), until: instant(untilMs) };
-      const body = { ...given, balance_usd: usdText(account?.balanceN ?? 0n), receipt: receiptOf(purchase) };
+      const given = {
+        purchase_id: purchase.id,
+        days,
+        from: instant(fromMs),
+        until: instant(untilMs),
+      };
+      const body = {
+        ...given,
+        balance_usd: usdText(account?.balanceN ?? 0n),
+        receipt: receiptOf(purchase),
+      };
       return { kind: "answer", status: 200, body };
     },
   };
@@ -99,21 +148,31 @@ function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["g
   return async ({ params, caller }) => {
     const purchase = payments === null ? null : await payments.purchase(params.id);
     if (purchase === null) return noPurchase();
-    if (caller.kind !== "agent") return { kind: "answer", status: 200, body: standingBody(purchase) };
+    if (caller.kind !== "agent")
+      return { kind: "answer", status: 200, body: standingBody(purchase) };
     const accountId = accountOf(purchase) ?? (await createdAccount(store, purchase.id));
-    const isTheirs = accountId !== null && (await isPartOf(store, accountId, caller.agent.accountId));
+    const isTheirs =
+      accountId !== null && (await isPartOf(store, accountId, caller.agent.accountId));
     if (isTheirs) return { kind: "answer", status: 200, body: purchaseBody(purchase) };
-    // A key that a payment made belongs to no account of a token until it is claimed: its payer asks like anyone else.
-    return purchase.purpose.kind === "create_key" ? { kind: "answer", status: 200, body: standingBody(purchase) } : noPurchase();
+    // A key that a payment made belongs to no account of a token until it is claimed: its payer
+    // asks like anyone else.
+    return purchase.purpose.kind === "create_key"
+      ? { kind: "answer", status: 200, body: standingBody(purchase) }
+      : noPurchase();
   };
 }
 
 function noPurchase(): ApiFault<"not_found"> {
-  return apiFault("not_found", "no purchase has this id", { nextAction: "use the id of the answer, or its status_url as it stands" });
+  return apiFault("not_found", "no purchase has this id", {
+    nextAction: "use the id of the answer, or its status_url as it stands",
+  });
 }
 
 /** The account of the key that a purchase made; null = it has made none. */
-async function createdAccount({ db }: HandlerParts["store"], purchaseId: string): Promise<string | null> {
+async function createdAccount(
+  { db }: HandlerParts["store"],
+  purchaseId: string,
+): Promise<string | null> {
   const row = await db
     .selectFrom("ledger_tx")
     .innerJoin("ledger_entry", "ledger_entry.tx_id", "ledger_tx.id")
@@ -125,16 +184,39 @@ async function createdAccount({ db }: HandlerParts["store"], purchaseId: string)
 }
 
 /** Why a token may not buy for an account; null = it may. */
-async function accountFault({ store }: HandlerParts, { agent }: AgentCaller, accountId: string): Promise<ApiFault<"not_found" | "already_claimed"> | null> {
+async function accountFault(
+  { store }: HandlerParts,
+  { agent }: AgentCaller,
+  accountId: string,
+): Promise<ApiFault<"not_found" | "already_claimed"> | null> {
   if (agent.accountId !== accountId)
-    return apiFault("not_found", "the account of the token has another id", { nextAction: "GET /api/v1/accounts/current tells the id" });
-  const row = await store.db.selectFrom("account").select("merged_into").where("id", "=", accountId).executeTakeFirst();
-  return row?.merged_into == null ? null : apiFault("already_claimed", "the account has become part of another one, and has nothing of its own any more");
+    return apiFault("not_found", "the account of the token has another id", {
+      nextAction: "GET /api/v1/accounts/current tells the id",
+    });
+  const row = await store.db
+    .selectFrom("account")
+    .select("merged_into")
+    .where("id", "=", accountId)
+    .executeTakeFirst();
+  return row?.merged_into == null
+    ? null
+    : apiFault(
+        "already_claimed",
+        "the account has become part of another one, and has nothing of its own any more",
+      );
 }
 
-async function isPartOf({ db }: HandlerParts["store"], accountId: string, wholeId: string): Promise<boolean> {
+async function isPartOf(
+  { db }: HandlerParts["store"],
+  accountId: string,
+  wholeId: string,
+): Promise<boolean> {
   if (accountId === wholeId) return true;
-  const row = await db.selectFrom("account").select("merged_into").where("id", "=", accountId).executeTakeFirst();
+  const row = await db
+    .selectFrom("account")
+    .select("merged_into")
+    .where("id", "=", accountId)
+    .executeTakeFirst();
   return row?.merged_into === wholeId;
 }
 
@@ -154,7 +236,13 @@ function otherThanAsked({ purchase }: PaidPurchase): Error {
 }
 
 function receiptOf(it: PurchaseView): z.output<typeof shape.boughtCredit>["receipt"] {
-  const what = { protocol: it.protocol, rail: it.rail, chain_id: it.chainId, tx_hash: it.txHash, payer: it.payer };
+  const what = {
+    protocol: it.protocol,
+    rail: it.rail,
+    chain_id: it.chainId,
+    tx_hash: it.txHash,
+    payer: it.payer,
+  };
   return { ...what, amount_usd: usdText(it.amountN), settled_at: instantOrNull(it.endedAtMs) };
 }
 

@@ -1,4 +1,5 @@
-// The shapes of claims and connections: what requests carry and what answers hold. Knows no operation: those are rows of `claims.ts`.
+// The shapes of claims and connections: what requests carry and what answers hold. Knows no
+// operation: those are rows of `claims.ts`.
 
 import { z } from "zod";
 import { NO_CONTROLS } from "./patterns.ts";
@@ -9,7 +10,10 @@ const connectionId = z.string().regex(/^con_[0-9a-z]{20}$/);
 const seconds = z.int().min(0);
 const status = z
   .enum(["pending", "approved", "denied", "expired"])
-  .describe("`approved` = an owner has agreed; `denied` = refused or revoked; `expired` = nobody decided, or nobody fetched the token, in time.");
+  .describe(
+    "`approved` = an owner has agreed; `denied` = refused or revoked; `expired` = nobody " +
+      "decided, or nobody fetched the token, in time.",
+  );
 const restrictions = z.object({
   profiles: z.array(z.string()).nullable().describe("Only keys of these profiles; null = all."),
   read_only: z.boolean(),
@@ -17,11 +21,17 @@ const restrictions = z.object({
 });
 
 /** The path parameter of one connection. */
-export const connectionParams = z.object({ id: connectionId.describe("Id of a connection, as the API returned it.") });
+export const connectionParams = z.object({
+  id: connectionId.describe("Id of a connection, as the API returned it."),
+});
 
 /** Answer of `claimAgentKey`. */
 export const claimResult = z
-  .object({ account_id: accountId.describe("Who owns the key now."), key_prefix: z.string(), claimed: z.literal(true) })
+  .object({
+    account_id: accountId.describe("Who owns the key now."),
+    key_prefix: z.string(),
+    claimed: z.literal(true),
+  })
   .meta({ id: "ClaimResult", description: "A key that was claimed." });
 
 /** Answer of `createAgentClaimLink` and `createAccountClaimLink`. */
@@ -29,7 +39,12 @@ export const claimLink = z
   .object({
     key_prefix: z.string().describe("How the key begins."),
     balance_cu: z.int().describe("What the link hands over."),
-    claim_url: z.url().describe("A page for a person: shows what is claimed and asks for their account. Works once. Whoever has it can claim."),
+    claim_url: z
+      .url()
+      .describe(
+        "A page for a person: shows what is claimed and asks for their account. Works once. " +
+          "Whoever has it can claim.",
+      ),
     expires_in: seconds.describe("Seconds until the link ends. A later link ends it too."),
   })
   .meta({ id: "ClaimLink", description: "A link with which a person makes an account their own." });
@@ -37,7 +52,12 @@ export const claimLink = z
 /** Body of `createConnection`. */
 export const connectionRequest = z
   .strictObject({
-    name: z.string().min(1).max(100).regex(NO_CONTROLS).describe("Who asks, as the page shows it: no control characters."),
+    name: z
+      .string()
+      .min(1)
+      .max(100)
+      .regex(NO_CONTROLS)
+      .describe("Who asks, as the page shows it: no control characters."),
   })
   .meta({ id: "ConnectionRequest", description: "A wish to manage somebody's account." });
 
@@ -46,7 +66,9 @@ export const createdConnection = z
   .object({
     id: connectionId,
     token: z.string().describe("Poll with it, as `Authorization: Bearer`. Shown only here."),
-    approval_url: z.url().describe("A page for the owner of an account, who approves or denies there."),
+    approval_url: z
+      .url()
+      .describe("A page for the owner of an account, who approves or denies there."),
     expires_in: seconds.describe("Seconds until nobody can approve any more."),
     poll_interval: seconds.describe("Seconds between two polls."),
   })
@@ -57,7 +79,10 @@ export const polledConnection = z
   .object({
     id: connectionId,
     status,
-    management_token: z.string().optional().describe("`svc_mt_…`. In the first answer that says `approved`, and never again."),
+    management_token: z
+      .string()
+      .optional()
+      .describe("`svc_mt_…`. In the first answer that says `approved`, and never again."),
   })
   .meta({ id: "PolledConnection", description: "What became of a connection." });
 
@@ -75,7 +100,13 @@ export const connectionList = z
           created_at: instant,
           approved_at: instant.nullable(),
         })
-        .meta({ id: "Connection", description: "Someone who was given a management token of the account." }),
+        .meta({
+          id: "Connection",
+          description: "Someone who was given a management token of the account.",
+        }),
     ),
   })
-  .meta({ id: "ConnectionList", description: "The approved connections of an account, oldest first." });
+  .meta({
+    id: "ConnectionList",
+    description: "The approved connections of an account, oldest first.",
+  });

@@ -12,7 +12,10 @@ const message = z
   .min(1)
   .refine((text) => text.length <= 2 * MAX_MESSAGE_CHARS && [...text].length <= MAX_MESSAGE_CHARS)
   .meta({ maxLength: MAX_MESSAGE_CHARS })
-  .describe("What you want to say. Whatever looks like a key, a token or a URL with a credential is taken out before it is stored.");
+  .describe(
+    "What you want to say. Whatever looks like a key, a token or a URL with a credential is " +
+      "taken out before it is stored.",
+  );
 
 /** Body of `submitFeedback`. */
 export const feedbackRequest = z
@@ -33,7 +36,9 @@ export const feedbackRequest = z
   .meta({ id: "FeedbackRequest", description: "A report to the operator." });
 
 /** Answer of `submitFeedback`. */
-export const feedbackReceipt = z.object({ id: feedbackId }).meta({ id: "FeedbackReceipt", description: "That a report was stored." });
+export const feedbackReceipt = z
+  .object({ id: feedbackId })
+  .meta({ id: "FeedbackReceipt", description: "That a report was stored." });
 
 /** Query of `listFeedback`. */
 export const feedbackQuery = z.object({
@@ -49,7 +54,10 @@ export const feedbackList = z
         z.object({
           id: feedbackId,
           created_at: z.iso.datetime(),
-          account_id: z.string().nullable().describe("Of the credential it was sent with; null = none was."),
+          account_id: z
+            .string()
+            .nullable()
+            .describe("Of the credential it was sent with; null = none was."),
           category: category.nullable(),
           request_id: z.string().nullable(),
           operation: z.string().nullable(),

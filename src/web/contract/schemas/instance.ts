@@ -1,4 +1,5 @@
-// The shapes of answers that belong to no account: chains, prices, the instance, the operator's figures, and errors.
+// The shapes of answers that belong to no account: chains, prices, the instance, the operator's
+// figures, and errors.
 import { z } from "zod";
 import { CATEGORIES } from "../../../core/rpc/method.ts";
 
@@ -9,19 +10,31 @@ const usd = z.string();
 export const agentChains = z
   .array(
     z
-      .object({ name: z.string().describe("As it stands in RPC paths."), chain_id: z.int(), strategies: z.array(z.string()) })
+      .object({
+        name: z.string().describe("As it stands in RPC paths."),
+        chain_id: z.int(),
+        strategies: z.array(z.string()),
+      })
       .meta({ id: "AgentChain", description: "A chain and the strategies it can be called with." }),
   )
   .describe("Every chain that a new key can call without naming a profile.");
 
 const cost = z
-  .object({ cu: count.describe("Compute units of one call."), usd: usd.describe("Price of one call in US dollars, as a plain decimal.") })
+  .object({
+    cu: count.describe("Compute units of one call."),
+    usd: usd.describe("Price of one call in US dollars, as a plain decimal."),
+  })
   .meta({ id: "Cost", description: "What one call costs." });
 const costs = z
   .object({ "load-balanced": cost, "latency-weighted": cost, fastest: cost, priority: cost })
   .meta({ id: "CostByStrategy", description: "What one call costs, by routing strategy." });
 const methodPrice = z
-  .object({ method: z.string(), category: z.enum(CATEGORIES), cu: count.describe("At load-balanced."), by_strategy: costs })
+  .object({
+    method: z.string(),
+    category: z.enum(CATEGORIES),
+    cu: count.describe("At load-balanced."),
+    by_strategy: costs,
+  })
   .meta({ id: "MethodPrice", description: "What one call of a method costs." });
 
 /** Answer of `getPricing`. */
@@ -29,14 +42,20 @@ export const pricing = z
   .object({
     cu_per_usd: count.describe("Compute units that one US dollar buys."),
     starting_grant_cu: count.describe("Compute units that a new anonymous key starts with."),
-    free_cu_per_month: count.describe("Compute units that an account may use each month on public providers without paying."),
+    free_cu_per_month: count.describe(
+      "Compute units that an account may use each month on public providers without paying.",
+    ),
     methods: z.array(methodPrice),
     default: methodPrice.describe("Every method that is not listed."),
-    notification: z.object({ cu: count, by_strategy: costs }).describe("One notification of a subscription."),
+    notification: z
+      .object({ cu: count, by_strategy: costs })
+      .describe("One notification of a subscription."),
   })
   .meta({
     id: "Pricing",
-    description: "The pricing catalogue. Calls that a provider answered are charged, and calls that were sent to one and left before the answer.",
+    description:
+      "The pricing catalogue. Calls that a provider answered are charged, and calls that were " +
+      "sent to one and left before the answer.",
   });
 
 /** Answer of `listChains`. */
@@ -78,7 +97,15 @@ export const readiness = z
   .object({
     ready: z.boolean(),
     reasons: z.array(z.string()).describe("Why not; empty when it is."),
-    chains: z.array(z.object({ profile: z.string(), chain: z.string(), ready: z.boolean(), providers_usable: count, providers_total: count })),
+    chains: z.array(
+      z.object({
+        profile: z.string(),
+        chain: z.string(),
+        ready: z.boolean(),
+        providers_usable: count,
+        providers_total: count,
+      }),
+    ),
   })
   .meta({ id: "Readiness", description: "Whether the instance can serve calls." });
 
@@ -97,7 +124,13 @@ export const chainMetrics = z
           max_lag_blocks: count,
           calls: count,
           subscriptions: z.unknown(),
-          providers: z.array(z.object({ id: z.string(), name: z.string(), transports: z.array(z.looseObject({ transport: z.enum(["http", "ws"]) })) })),
+          providers: z.array(
+            z.object({
+              id: z.string(),
+              name: z.string(),
+              transports: z.array(z.looseObject({ transport: z.enum(["http", "ws"]) })),
+            }),
+          ),
         }),
       )
       .describe("Null where nothing is known, never 0."),
@@ -108,7 +141,9 @@ export const chainMetrics = z
 export const rpcError = z
   .object({
     jsonrpc: z.literal("2.0"),
-    id: z.union([z.int(), z.string(), z.null()]).describe("The id of the call; null where it was refused before it was read."),
+    id: z
+      .union([z.int(), z.string(), z.null()])
+      .describe("The id of the call; null where it was refused before it was read."),
     error: z.object({
       code: z.int(),
       message: z.string(),
@@ -126,10 +161,19 @@ export const errorEnvelope = z
       next_action: z.string().describe("What to do about it."),
       docs_url: z.string().describe("Where the code is explained."),
       details: z.array(z.string()).optional().describe("Paths of the fields that are wrong."),
-      purchase_id: z.string().optional().describe("The payment that it is about, where one was recorded."),
-      status_url: z.string().optional().describe("Where that payment is read. Needs no credential."),
+      purchase_id: z
+        .string()
+        .optional()
+        .describe("The payment that it is about, where one was recorded."),
+      status_url: z
+        .string()
+        .optional()
+        .describe("Where that payment is read. Needs no credential."),
     }),
-    type: z.string().optional().describe("MPP's problem type, where a payment is missing or not right (RFC 9457)."),
+    type: z
+      .string()
+      .optional()
+      .describe("MPP's problem type, where a payment is missing or not right (RFC 9457)."),
     title: z.string().optional(),
     status: z.int().optional(),
     detail: z.string().optional(),
@@ -144,24 +188,49 @@ export const operatorUsage = z
     from: z.iso.datetime().describe("Beginning of the first hour."),
     to: z.iso.datetime().describe("End of the last hour."),
     totals: z.object(used),
-    by_method: z.array(z.object({ method: z.string(), ...used })).describe("Most compute units first."),
+    by_method: z
+      .array(z.object({ method: z.string(), ...used }))
+      .describe("Most compute units first."),
     by_key: z
-      .array(z.object({ key_id: z.string(), account_id: z.string(), name: z.string(), key_prefix: z.string(), ...used }))
+      .array(
+        z.object({
+          key_id: z.string(),
+          account_id: z.string(),
+          name: z.string(),
+          key_prefix: z.string(),
+          ...used,
+        }),
+      )
       .describe("Most compute units first, 500 at most."),
-    by_hour: z.array(z.object({ hour: z.iso.datetime(), ...used })).describe("Hours in which anything was used, oldest first."),
+    by_hour: z
+      .array(z.object({ hour: z.iso.datetime(), ...used }))
+      .describe("Hours in which anything was used, oldest first."),
   })
-  .meta({ id: "OperatorUsage", description: "What was used, as far as it is written down: some seconds late." });
+  .meta({
+    id: "OperatorUsage",
+    description: "What was used, as far as it is written down: some seconds late.",
+  });
 
 /** Answer of `getOperatorAudit`. */
 export const operatorAudit = z
   .object({
-    ok: z.boolean().describe("Whether every amount is accounted for, and every payment chain could be compared."),
+    ok: z
+      .boolean()
+      .describe(
+        "Whether every amount is accounted for, and every payment chain could be compared.",
+      ),
     checked_at: z.iso.datetime(),
     differences: z
       .array(
         z.object({
-          check: z.enum(["event", "balance", "usage", "lease", "purchase", "channel", "chain"]).describe("`chain` = money that moved on a payment chain."),
-          id: z.string().describe("Of the ledger event, account, purchase or channel; of `chain` the transaction."),
+          check: z
+            .enum(["event", "balance", "usage", "lease", "purchase", "channel", "chain"])
+            .describe("`chain` = money that moved on a payment chain."),
+          id: z
+            .string()
+            .describe(
+              "Of the ledger event, account, purchase or channel; of `chain` the transaction.",
+            ),
           is_usd: usd.describe("As it is recorded."),
           should_be_usd: usd.describe("As the other books, or the chain, have it."),
         }),
@@ -169,6 +238,12 @@ export const operatorAudit = z
       .describe("What does not add up, 100 at most."),
     unread_chains: z
       .array(z.object({ chain_id: z.int(), reason: z.string() }))
-      .describe("Payment chains that could not be read, or not in the time there is: nothing is known of their money. `svc audit` takes its time."),
+      .describe(
+        "Payment chains that could not be read, or not in the time there is: nothing is known " +
+          "of their money. `svc audit` takes its time.",
+      ),
   })
-  .meta({ id: "OperatorAudit", description: "Whether ledger, balances, leased credit, usage and payment chains agree." });
+  .meta({
+    id: "OperatorAudit",
+    description: "Whether ledger, balances, leased credit, usage and payment chains agree.",
+  });

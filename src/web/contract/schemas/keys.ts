@@ -1,15 +1,23 @@
-// The shapes of the HTTP API: what requests may carry and what answers hold. Each shape with an id is a component of the OpenAPI document.
-// Knows no operation: those are rows of `contract.ts`.
+// The shapes of the HTTP API: what requests may carry and what answers hold. Each shape with an id
+// is a component of the OpenAPI document. Knows no operation: those are rows of `contract.ts`.
 
 import { z } from "zod";
 import { NO_CONTROLS } from "./patterns.ts";
 import { amountUsd } from "./payments.ts";
 
-const instant = z.iso.datetime().meta({ id: "Instant", description: "A date and time in UTC, ISO 8601.", examples: ["2026-01-31T12:00:00.000Z"] });
+const instant = z.iso.datetime().meta({
+  id: "Instant",
+  description: "A date and time in UTC, ISO 8601.",
+  examples: ["2026-01-31T12:00:00.000Z"],
+});
 const usd = z
   .string()
   .regex(/^-?\d+(\.\d{1,9})?$/)
-  .meta({ id: "Usd", description: "An amount in US dollars: a plain decimal without trailing zeros.", examples: ["0.025"] });
+  .meta({
+    id: "Usd",
+    description: "An amount in US dollars: a plain decimal without trailing zeros.",
+    examples: ["0.025"],
+  });
 const cu = z.int().meta({ id: "ComputeUnits", description: "An amount of compute units (CU)." });
 const count = z.int().min(0);
 const slug = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
@@ -20,16 +28,34 @@ const accountId = z.string().regex(/^acc_[0-9a-z]{20}$/);
 /** The path parameter of one key by its id. */
 export const keyIdParams = z.object({ id: keyId.describe("Id of a key, as the API returned it.") });
 /** The path parameter of one account by its id. */
-export const accountIdParams = z.object({ id: accountId.describe("Id of an account, as the API returned it.") });
+export const accountIdParams = z.object({
+  id: accountId.describe("Id of an account, as the API returned it."),
+});
 /** The path parameter of one key by its secret. */
 export const secretParams = z.object({ key: z.string().describe("The full key, `svc_ak_…`.") });
 /** The path parameter of one chain. */
-export const chainParams = z.object({ chain: z.string().describe("A chain's name or decimal id.") });
+export const chainParams = z.object({
+  chain: z.string().describe("A chain's name or decimal id."),
+});
 
-const name = z.string().min(1).max(100).regex(NO_CONTROLS).describe("A label, to tell keys apart: no control characters.");
+const name = z
+  .string()
+  .min(1)
+  .max(100)
+  .regex(NO_CONTROLS)
+  .describe("A label, to tell keys apart: no control characters.");
 const profileName = z.string().min(1).max(63);
-const defaultProfile = profileName.nullable().describe("Profile that serves requests that name none; null = `premium`, or the first allowed one.");
-const allowedProfiles = z.array(profileName).min(1).max(50).nullable().describe("Profiles that the key may use; null = every profile of the account.");
+const defaultProfile = profileName
+  .nullable()
+  .describe(
+    "Profile that serves requests that name none; null = `premium`, or the first allowed one.",
+  );
+const allowedProfiles = z
+  .array(profileName)
+  .min(1)
+  .max(50)
+  .nullable()
+  .describe("Profiles that the key may use; null = every profile of the account.");
 
 /** Body of `createAgentKey`. */
 export const agentKeyRequest = z
@@ -37,20 +63,41 @@ export const agentKeyRequest = z
     name: name.optional(),
     initial_fund_usd: amountUsd
       .optional()
-      .describe("The key is paid for and has this amount, and no free grant. `payments` in /agent.json tells the range. Leave it out for the free grant."),
+      .describe(
+        "The key is paid for and has this amount, and no free grant. `payments` in /agent.json " +
+          "tells the range. Leave it out for the free grant.",
+      ),
   })
   .meta({ id: "AgentKeyRequest", description: "An anonymous key to create." });
 /** Body of `createKey`. */
 export const keyRequest = z
-  .strictObject({ name: name.optional(), default_profile: defaultProfile.optional(), allowed_profiles: allowedProfiles.optional() })
+  .strictObject({
+    name: name.optional(),
+    default_profile: defaultProfile.optional(),
+    allowed_profiles: allowedProfiles.optional(),
+  })
   .meta({ id: "KeyRequest", description: "A key to create." });
 /** Body of `updateKey`. */
 export const keyPatch = z
-  .strictObject({ name: name.optional(), default_profile: defaultProfile.optional(), allowed_profiles: allowedProfiles.optional() })
-  .meta({ id: "KeyPatch", description: "What to change about a key. Fields that are left out stay." });
+  .strictObject({
+    name: name.optional(),
+    default_profile: defaultProfile.optional(),
+    allowed_profiles: allowedProfiles.optional(),
+  })
+  .meta({
+    id: "KeyPatch",
+    description: "What to change about a key. Fields that are left out stay.",
+  });
 /** Body of `rotateKey`. */
 export const rotateRequest = z
-  .strictObject({ grace_seconds: z.int().min(0).max(86_400).default(3_600).describe("For how long the present secret stays valid beside the new one.") })
+  .strictObject({
+    grace_seconds: z
+      .int()
+      .min(0)
+      .max(86_400)
+      .default(3_600)
+      .describe("For how long the present secret stays valid beside the new one."),
+  })
   .meta({ id: "RotateRequest", description: "How to replace a key's secret." });
 
 /** Query of `listKeys`. */
@@ -60,7 +107,12 @@ export const keyListQuery = z.object({
 });
 /** Query of `getOperatorUsage`. */
 export const usageQuery = z.object({
-  hours: z.int().min(1).max(2_160).default(24).describe("How many hours to look back, the one under way included."),
+  hours: z
+    .int()
+    .min(1)
+    .max(2_160)
+    .default(24)
+    .describe("How many hours to look back, the one under way included."),
   account: accountId.optional().describe("Only this account."),
 });
 
@@ -70,7 +122,10 @@ const estimatedRequests = z
     standard_reads: count.describe("Calls of 3 CU."),
     heavy_reads: count.describe("Calls of 15 CU."),
   })
-  .meta({ id: "EstimatedRequests", description: "How many calls a balance pays for, at load-balanced." });
+  .meta({
+    id: "EstimatedRequests",
+    description: "How many calls a balance pays for, at load-balanced.",
+  });
 
 /** A key as its holder sees it, without its secret. */
 export const key = z
@@ -78,25 +133,39 @@ export const key = z
     id: keyId,
     account_id: accountId.describe("Who pays."),
     name: z.string(),
-    type: z.enum(["anonymous", "account"]).describe("`anonymous` = nobody but the holder of the key owns its account."),
+    type: z
+      .enum(["anonymous", "account"])
+      .describe("`anonymous` = nobody but the holder of the key owns its account."),
     key_prefix: z.string().describe("How the newest secret begins."),
     profile: slug.describe("Profile that serves requests that name none."),
     default_profile: slug.nullable().describe("The same as it was set; null = `premium`."),
-    allowed_profiles: z.array(slug).nullable().describe("Profiles that the key may use; null = every profile of the account."),
+    allowed_profiles: z
+      .array(slug)
+      .nullable()
+      .describe("Profiles that the key may use; null = every profile of the account."),
     revision: count.describe("Counts changes of the key."),
     created_at: instant,
     revoked_at: instant.nullable().describe("When it was deleted; null = it works."),
-    previous_valid_until: instant.nullable().describe("Until when the secret before the last rotation works; null = it does not."),
+    previous_valid_until: instant
+      .nullable()
+      .describe("Until when the secret before the last rotation works; null = it does not."),
     total_funded_cu: cu.describe("All that was ever credited to the account, grants included."),
     balance_cu: cu.describe("What the account has left."),
     balance_usd: usd.describe("What the account has left."),
     estimated_requests: estimatedRequests,
   })
-  .meta({ id: "Key", description: "A key for RPC calls, without its secret. All keys of an account draw on its one balance." });
+  .meta({
+    id: "Key",
+    description:
+      "A key for RPC calls, without its secret. All keys of an account draw on its one balance.",
+  });
 
 /** Answer of `listKeys`. */
 export const keyList = z
-  .object({ keys: z.array(key), next: keyId.nullable().describe("Pass it as `after` to read on; null = that was all.") })
+  .object({
+    keys: z.array(key),
+    next: keyId.nullable().describe("Pass it as `after` to read on; null = that was all."),
+  })
   .meta({ id: "KeyList", description: "The keys of an account that work, oldest first." });
 
 const secret = z.string().describe("The full key, `svc_ak_…`. Shown only here.");
@@ -124,7 +193,12 @@ export const createdKey = z
     key_prefix: z.string(),
     rpc_url: rpcUrl,
     ws_url: wsUrl,
-    management_token: z.string().optional().describe("Manages the account, `svc_mt_…`. Only when an account was created; shown only here."),
+    management_token: z
+      .string()
+      .optional()
+      .describe(
+        "Manages the account, `svc_mt_…`. Only when an account was created; shown only here.",
+      ),
     account_id: accountId,
     balance_usd: usd,
   })
@@ -148,12 +222,20 @@ export const account = z
     balance_cu: cu,
     managed_access: z
       .enum(["premium", "public", "none"])
-      .describe("What serves managed profiles now: `premium` = the balance, `public` = public providers by fallback or free allowance, `none` = nothing."),
+      .describe(
+        "What serves managed profiles now: `premium` = the balance, `public` = public " +
+          "providers by fallback or free allowance, `none` = nothing.",
+      ),
     fallback: z
       .object({ until: instant })
       .nullable()
-      .describe("Until when an account that has paid before is served on public providers after its balance ran out; null = it is not."),
-    included_usage: z.object({ allowance_cu: cu, used_cu: cu, resets_at: instant }).describe("The free allowance of this month."),
+      .describe(
+        "Until when an account that has paid before is served on public providers after its " +
+          "balance ran out; null = it is not.",
+      ),
+    included_usage: z
+      .object({ allowance_cu: cu, used_cu: cu, resets_at: instant })
+      .describe("The free allowance of this month."),
     keys: count.describe("Keys that work."),
     profiles: z.array(slug).describe("Profiles that its keys can reach."),
     created_at: instant,

@@ -1,4 +1,5 @@
-// The shapes of what is paid for, and of purchases. Knows no operation: those are rows of `payments.ts`.
+// The shapes of what is paid for, and of purchases. Knows no operation: those are rows of
+// `payments.ts`.
 import { z } from "zod";
 
 const instant = z.iso.datetime();
@@ -8,7 +9,10 @@ export const amountUsd = z
   .string()
   .regex(/^\d{1,9}(\.\d{1,9})?$/)
   .meta({ title: 'a decimal in text, such as "0.1"' })
-  .describe("An amount in US dollars, as a plain decimal with at most six places. `payments` in /agent.json tells the range.");
+  .describe(
+    "An amount in US dollars, as a plain decimal with at most six places. `payments` in " +
+      "/agent.json tells the range.",
+  );
 const keyId = z.string().regex(/^key_[0-9a-z]{20}$/);
 const accountId = z.string().regex(/^acc_[0-9a-z]{20}$/);
 const purchaseId = z.string().regex(/^pur_[0-9a-z]{20}$/);
@@ -16,16 +20,26 @@ const count = z.int().min(0);
 const MOST_DAYS = 100_000;
 
 /** The path parameter of one purchase. */
-export const purchaseParams = z.object({ id: purchaseId.describe("Id of a purchase, as an answer or its `status_url` told it.") });
+export const purchaseParams = z.object({
+  id: purchaseId.describe("Id of a purchase, as an answer or its `status_url` told it."),
+});
 
 /** Body of `fundAgentKey`. */
-export const fundRequest = z.strictObject({ amount_usd: amountUsd }).meta({ id: "FundRequest", description: "An amount to pay in." });
+export const fundRequest = z
+  .strictObject({ amount_usd: amountUsd })
+  .meta({ id: "FundRequest", description: "An amount to pay in." });
 /** Body of `buyCredit`. */
-export const creditPurchase = z.strictObject({ usd: amountUsd }).meta({ id: "CreditPurchase", description: "Credit to buy for an account." });
+export const creditPurchase = z
+  .strictObject({ usd: amountUsd })
+  .meta({ id: "CreditPurchase", description: "Credit to buy for an account." });
 /** Body of `buyCustomAccess`. */
 export const accessPurchase = z
   .strictObject({
-    days: z.int().min(0).max(MOST_DAYS).describe("`payments` in /agent.json tells the range and the price of a day."),
+    days: z
+      .int()
+      .min(0)
+      .max(MOST_DAYS)
+      .describe("`payments` in /agent.json tells the range and the price of a day."),
     key_id: keyId.describe("A key of the account that works."),
   })
   .meta({ id: "CustomAccessPurchase", description: "Days of Custom access to buy." });
@@ -45,7 +59,9 @@ const receipt = z
   })
   .meta({
     id: "PaymentDetails",
-    description: "The payment as its chain has it. The receipt of its protocol stands in `Payment-Receipt` or `PAYMENT-RESPONSE`.",
+    description:
+      "The payment as its chain has it. The receipt of its protocol stands in " +
+      "`Payment-Receipt` or `PAYMENT-RESPONSE`.",
   });
 
 /** Answer of `fundAgentKey`. Amounts as they were when the payment was credited. */
@@ -64,7 +80,12 @@ export const fundedKey = z
 
 /** Answer of `buyCredit`. */
 export const boughtCredit = z
-  .object({ purchase_id: purchaseId, credited_usd: usd, balance_usd: usd.describe("Right after it was credited."), receipt })
+  .object({
+    purchase_id: purchaseId,
+    credited_usd: usd,
+    balance_usd: usd.describe("Right after it was credited."),
+    receipt,
+  })
   .meta({ id: "BoughtCredit", description: "Credit that was bought." });
 
 /** Answer of `buyCustomAccess`. */
@@ -83,7 +104,10 @@ export const boughtAccess = z
 const standing = z.object({
   state: z
     .enum(["accepted", "submitted", "settled", "failed"])
-    .describe("`accepted` = recorded; `submitted` = given to its chain; `settled` = the money has arrived; `failed` = it never will, and nothing was taken."),
+    .describe(
+      "`accepted` = recorded; `submitted` = given to its chain; `settled` = the money has " +
+        "arrived; `failed` = it never will, and nothing was taken.",
+    ),
   reason: z.string().nullable().describe("Why it failed."),
 });
 
@@ -100,12 +124,16 @@ const details = z.object({
   payer: z.string(),
   tx_hash: transaction.describe("Null until something was sent."),
   created_at: instant,
-  ended_at: instant.nullable().describe("When it settled or failed; null = it is under way: ask again in some seconds."),
+  ended_at: instant
+    .nullable()
+    .describe("When it settled or failed; null = it is under way: ask again in some seconds."),
 });
 
 /** Answer of `getPurchase`. */
 export const purchase = standing.extend(details.partial().shape).meta({
   id: "Purchase",
   description:
-    "A payment that was recorded. It goes on in the background, whether or not anyone asks. Without the management token of the account that it is for: `state` and `reason`, nothing else.",
+    "A payment that was recorded. It goes on in the background, whether or not anyone asks. " +
+    "Without the management token of the account that it is for: `state` and `reason`, nothing " +
+    "else.",
 });

@@ -1,5 +1,5 @@
-// The shapes of Custom profiles: the one description that documents are checked against, that callers are shown as JSON Schema, and that answers follow.
-// Knows no operation and no account.
+// The shapes of Custom profiles: the one description that documents are checked against, that
+// callers are shown as JSON Schema, and that answers follow. Knows no operation and no account.
 
 import { z } from "zod";
 import { HIDDEN } from "../../../hosted/profiles/document.ts";
@@ -18,23 +18,33 @@ const count = z.int().min(0);
 
 /** The path parameter of one profile. */
 export const profileParams = z.object({
-  slug: slugText.describe("Name of a Custom profile in URLs: 2 to 63 lower-case letters, digits and hyphens, beginning with a letter or digit."),
+  slug: slugText.describe(
+    "Name of a Custom profile in URLs: 2 to 63 lower-case letters, digits and hyphens, " +
+      "beginning with a letter or digit.",
+  ),
 });
 /** Query of `putProfile`. */
 export const putProfileQuery = z.object({
-  dry_run: z.enum(["true", "false"]).default("false").describe("`true` = checks everything, providers too, and stores nothing."),
+  dry_run: z
+    .enum(["true", "false"])
+    .default("false")
+    .describe("`true` = checks everything, providers too, and stores nothing."),
 });
 
 const METHOD = z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,99}$/);
 const MANAGED_HEADERS: ReadonlySet<string> = new Set(
-  "connection content-length content-type content-encoding accept-encoding expect host keep-alive proxy-connection te trailer transfer-encoding upgrade".split(
-    " ",
-  ),
+  (
+    "connection content-length content-type content-encoding accept-encoding expect host " +
+    "keep-alive proxy-connection te trailer transfer-encoding upgrade"
+  ).split(" "),
 );
 const headerName = z
   .string()
   .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/)
-  .refine((name) => !MANAGED_HEADERS.has(name.toLowerCase()) && !name.toLowerCase().startsWith("sec-websocket"));
+  .refine(
+    (name) =>
+      !MANAGED_HEADERS.has(name.toLowerCase()) && !name.toLowerCase().startsWith("sec-websocket"),
+  );
 const headerValue = z
   .string()
   .max(4_096)
@@ -45,9 +55,25 @@ const provider = z
     name: z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
-      .describe("What you call it: unique on its chain, used in pins and shown in `svc_meta`. Letters, digits, `-`, `_`, `.`."),
-    url: z.string().max(2_048).optional().describe("https:// or http:// address for JSON-RPC over HTTP. Write-only. One of `url` and `ws_url` is needed."),
-    ws_url: z.string().max(2_048).optional().describe("wss:// or ws:// address for JSON-RPC over WebSocket, for subscriptions. Write-only."),
+      .describe(
+        "What you call it: unique on its chain, used in pins and shown in `svc_meta`. Letters, " +
+          "digits, `-`, `_`, `.`.",
+      ),
+    url: z
+      .string()
+      .max(2_048)
+      .optional()
+      .describe(
+        "https:// or http:// address for JSON-RPC over HTTP. Write-only. One of `url` and " +
+          "`ws_url` is needed.",
+      ),
+    ws_url: z
+      .string()
+      .max(2_048)
+      .optional()
+      .describe(
+        "wss:// or ws:// address for JSON-RPC over WebSocket, for subscriptions. Write-only.",
+      ),
     headers: z
       .record(headerName, headerValue)
       .refine((it) => Object.keys(it).length <= 20)
@@ -56,8 +82,18 @@ const provider = z
     limits: z
       .strictObject({
         archival: z.boolean().default(false).describe("Serves state of any block, however old."),
-        logs_span: z.int().min(1).max(1_000_000_000).nullable().default(null).describe("Largest block range of `eth_getLogs`; null = not known."),
-        methods_blocked: z.array(METHOD).max(200).default([]).describe("Methods that are not sent to it while another provider serves them."),
+        logs_span: z
+          .int()
+          .min(1)
+          .max(1_000_000_000)
+          .nullable()
+          .default(null)
+          .describe("Largest block range of `eth_getLogs`; null = not known."),
+        methods_blocked: z
+          .array(METHOD)
+          .max(200)
+          .default([])
+          .describe("Methods that are not sent to it while another provider serves them."),
       })
       .prefault({})
       .describe("What it cannot do."),
@@ -66,13 +102,23 @@ const provider = z
 
 const chain = z
   .strictObject({
-    providers: z.array(provider).min(1).max(MAX_CHAIN_PROVIDERS).describe("Your endpoints, the preferred one first: strategy `priority` keeps this order."),
-    max_lag_blocks: z.int().min(0).max(100_000).default(5).describe("A provider further behind the others than this is left out."),
+    providers: z
+      .array(provider)
+      .min(1)
+      .max(MAX_CHAIN_PROVIDERS)
+      .describe("Your endpoints, the preferred one first: strategy `priority` keeps this order."),
+    max_lag_blocks: z
+      .int()
+      .min(0)
+      .max(100_000)
+      .default(5)
+      .describe("A provider further behind the others than this is left out."),
     block_protection: z
       .boolean()
       .default(false)
       .describe(
-        "Leaves out every provider that has not reached the newest block known, whatever `max_lag_blocks` says: no read is answered from a block behind.",
+        "Leaves out every provider that has not reached the newest block known, whatever " +
+          "`max_lag_blocks` says: no read is answered from a block behind.",
       ),
   })
   .meta({ id: "ProfileChain", description: "Your endpoints on one chain." });
@@ -86,18 +132,32 @@ export const profileDocument = z
       .refine((it) => Object.keys(it).length >= 1 && Object.keys(it).length <= MAX_CHAINS)
       .describe("By name or decimal id of the chain."),
   })
-  .meta({ id: "ProfileDocument", description: "A Custom profile: your own providers behind this service's routing, failover and health." });
+  .meta({
+    id: "ProfileDocument",
+    description:
+      "A Custom profile: your own providers behind this service's routing, failover and health.",
+  });
 
 const shownProvider = z
   .object({
     name: z.string(),
-    url: z.string().nullable().describe(`Its host only, as in \`https://eth.example.com/${HIDDEN}\`; null = it has none.`),
+    url: z
+      .string()
+      .nullable()
+      .describe(`Its host only, as in \`https://eth.example.com/${HIDDEN}\`; null = it has none.`),
     ws_url: z.string().nullable().describe("The same for WebSockets."),
     headers: z.array(z.string()).describe("Names only."),
-    limits: z.object({ archival: z.boolean(), logs_span: z.int().nullable(), methods_blocked: z.array(z.string()) }),
+    limits: z.object({
+      archival: z.boolean(),
+      logs_span: z.int().nullable(),
+      methods_blocked: z.array(z.string()),
+    }),
     status: z
       .enum(["verified", "verifying", "failed"])
-      .describe("`verified` = it answered as it should when it was last asked; `verifying` = it is being asked; `failed` = it does not serve now."),
+      .describe(
+        "`verified` = it answered as it should when it was last asked; `verifying` = it is " +
+          "being asked; `failed` = it does not serve now.",
+      ),
   })
   .meta({ id: "ShownProvider", description: "An endpoint without its secrets." });
 
@@ -106,12 +166,24 @@ export const profile = z
   .object({
     slug: z.string(),
     name: z.string().nullable(),
-    revision: count.nullable().describe("Counts changes; send it as `If-Match`. null = not stored."),
+    revision: count
+      .nullable()
+      .describe("Counts changes; send it as `If-Match`. null = not stored."),
     state: z
       .enum(["active", "suspended", "unreadable"])
-      .describe("`suspended` = Custom access has ended, and `premium` serves its callers; `unreadable` = send it again."),
+      .describe(
+        "`suspended` = Custom access has ended, and `premium` serves its callers; `unreadable` " +
+          "= send it again.",
+      ),
     chains: z
-      .record(z.string(), z.object({ max_lag_blocks: count, block_protection: z.boolean(), providers: z.array(shownProvider) }))
+      .record(
+        z.string(),
+        z.object({
+          max_lag_blocks: count,
+          block_protection: z.boolean(),
+          providers: z.array(shownProvider),
+        }),
+      )
       .describe("By chain name."),
     created_at: instant.nullable(),
     updated_at: instant.nullable(),
@@ -122,7 +194,10 @@ export const profile = z
 export const profileList = z
   .object({
     profiles: z.array(profile),
-    custom_access: z.object({ until: instant }).nullable().describe("Until when Custom profiles are served; null = they are not."),
+    custom_access: z
+      .object({ until: instant })
+      .nullable()
+      .describe("Until when Custom profiles are served; null = they are not."),
     max_profiles: count,
   })
   .meta({ id: "ProfileList", description: "The Custom profiles of an account, by name." });
@@ -130,7 +205,9 @@ export const profileList = z
 /** Answer of `getConfigurationSchema`. */
 export const configurationSchema = z
   .object({
-    schema: z.record(z.string(), z.unknown()).describe("JSON Schema 2020-12 of the document that `PUT /api/v1/profiles/{slug}` takes."),
+    schema: z
+      .record(z.string(), z.unknown())
+      .describe("JSON Schema 2020-12 of the document that `PUT /api/v1/profiles/{slug}` takes."),
     limits: z.object({
       max_profiles: count,
       max_chains: count,
@@ -148,7 +225,9 @@ export const configurationSchema = z
           purpose: z.string(),
           strategy: z.string().describe("What to put into the URL."),
           advice: z.string(),
-          document: z.record(z.string(), z.unknown()).describe("A document to start from; put your own addresses into it."),
+          document: z
+            .record(z.string(), z.unknown())
+            .describe("A document to start from; put your own addresses into it."),
         }),
       )
       .describe("Documents for common workloads."),
@@ -158,12 +237,18 @@ export const configurationSchema = z
 /** Body of `grantCustomAccess`. */
 export const customAccessRequest = z
   .strictObject({
-    days: z.int().min(1).max(366).describe("Days to give, from now or after those that the account has."),
+    days: z
+      .int()
+      .min(1)
+      .max(366)
+      .describe("Days to give, from now or after those that the account has."),
     reference: z
       .string()
       .regex(/^[\w.:-]{1,100}$/)
       .optional()
-      .describe("The same reference gives the days once only. Letters, digits, `.`, `:`, `-`, `_`."),
+      .describe(
+        "The same reference gives the days once only. Letters, digits, `.`, `:`, `-`, `_`.",
+      ),
   })
   .meta({ id: "CustomAccessRequest", description: "Days of Custom access to give." });
 /** Answer of `grantCustomAccess`. */
@@ -181,10 +266,16 @@ export const creditRequest = z
     reference: z
       .string()
       .regex(/^[\w.:-]{1,100}$/)
-      .describe("Of the payment: the same reference credits once only. Letters, digits, `.`, `:`, `-`, `_`."),
+      .describe(
+        "Of the payment: the same reference credits once only. Letters, digits, `.`, `:`, `-`, `_`.",
+      ),
   })
   .meta({ id: "CreditRequest", description: "Money that came in for an account." });
 /** Answer of `creditAccount`. */
 export const credited = z
-  .object({ account_id: z.string(), credited: z.boolean().describe("false = this reference was credited before."), balance_usd: z.string() })
+  .object({
+    account_id: z.string(),
+    credited: z.boolean().describe("false = this reference was credited before."),
+    balance_usd: z.string(),
+  })
   .meta({ id: "Credited", description: "An account after a credit." });

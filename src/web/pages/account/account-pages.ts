@@ -1,4 +1,5 @@
-// The pages for people: which page a path is, bounds, and what a person is told when something goes wrong. Knows no page's content.
+// The pages for people: which page a path is, bounds, and what a person is told when something goes
+// wrong. Knows no page's content.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { createAddressLimit } from "../../../core/billing/address-limit.ts";
@@ -29,7 +30,12 @@ export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "cr
 interface Room {
   readonly path: string;
   readonly show: (parts: AccountPageParts, secret: string) => Promise<Page>;
-  readonly submit: (parts: AccountPageParts, secret: string, form: Form, visitor: Visitor) => Promise<Page>;
+  readonly submit: (
+    parts: AccountPageParts,
+    secret: string,
+    form: Form,
+    visitor: Visitor,
+  ) => Promise<Page>;
 }
 
 const ROOMS: readonly Room[] = [
@@ -46,7 +52,10 @@ const MAX_READING = 1_024;
 /** The pages over a store. */
 export function createAccountPages(parts: AccountPagesParts): Api {
   const proxies = trustedProxiesOf(parts.trustedProxies);
-  const creations = createAddressLimit({ perSecond: parts.keysPerHour / HOUR_S, burst: parts.keysPerHour });
+  const creations = createAddressLimit({
+    perSecond: parts.keysPerHour / HOUR_S,
+    burst: parts.keysPerHour,
+  });
   const people: AccountPageParts = { ...parts, creations, misses: createAddressLimit(MISSES) };
   const underWay = createBound(MAX_UNDER_WAY, BUSY);
   const reading = createBound(MAX_READING, BUSY);
@@ -56,22 +65,37 @@ export function createAccountPages(parts: AccountPagesParts): Api {
     const room = ROOMS.find((it) => path.startsWith(it.path));
     if (room === undefined) return NOWHERE;
     const secret = path.slice(room.path.length);
-    if (request.method === "GET" || request.method === "HEAD") return underWay(() => room.show(people, secret));
+    if (request.method === "GET" || request.method === "HEAD")
+      return underWay(() => room.show(people, secret));
     if (request.method !== "POST") return WRONG_METHOD;
     // Whoever sends slowly takes no place of those who are served.
-    const form = await reading(() => readForm(request, parts.publicUrl ?? requestBaseUrl(request, proxies)));
+    const form = await reading(() =>
+      readForm(request, parts.publicUrl ?? requestBaseUrl(request, proxies)),
+    );
     if (!(form instanceof URLSearchParams)) return form;
-    return underWay(() => room.submit(people, secret, form, { address: clientAddress(request, proxies) }));
+    return underWay(() =>
+      room.submit(people, secret, form, { address: clientAddress(request, proxies) }),
+    );
   }
 
   function failed(error: unknown, requestId: string): Page {
     const isTrouble = isStoreFailure(error);
-    const problem = String(error instanceof Error ? error.message : error).replace(/svc_([a-z]{2})_\w+/g, "svc_$1_…");
-    if (isTrouble) parts.log.warn({ requestId, problem }, "the store does not answer; a page could not be shown");
+    const problem = String(error instanceof Error ? error.message : error).replace(
+      /svc_([a-z]{2})_\w+/g,
+      "svc_$1_…",
+    );
+    if (isTrouble)
+      parts.log.warn(
+        { requestId, problem },
+        "the store does not answer; a page could not be shown",
+      );
     else parts.log.error({ requestId, problem }, "bug: a page was not shown");
     return isTrouble
       ? BUSY
-      : notice(500, "Something went wrong", [`It is our fault, and nothing was changed as far as we know. Report ${requestId} if it happens again.`]);
+      : notice(500, "Something went wrong", [
+          `It is our fault, and nothing was changed as far as we know. Report ${requestId} if ` +
+            "it happens again.",
+        ]);
   }
 
   return {
@@ -94,6 +118,8 @@ export function createAccountPages(parts: AccountPagesParts): Api {
 const NOWHERE = notice(404, "This link leads nowhere", ["It was mistyped or cut off."]);
 const WRONG_METHOD = notice(405, "This page is only looked at", ["Open the link in a browser."]);
 const BUSY: Page = {
-  ...notice(503, "One moment", ["The service is busy right now. Nothing was changed. Load the page again in a few seconds."]),
+  ...notice(503, "One moment", [
+    "The service is busy right now. Nothing was changed. Load the page again in a few seconds.",
+  ]),
   retryAfterS: 5,
 };

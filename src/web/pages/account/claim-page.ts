@@ -1,4 +1,5 @@
-// The page of a claim link: what is claimed, whose it becomes, and what came of it. Knows no HTTP but statuses.
+// The page of a claim link: what is claimed, whose it becomes, and what came of it. Knows no HTTP
+// but statuses.
 import { cuFor, usdText } from "../../../core/billing/price.ts";
 import { type ClaimLink, claimLinkOf, type LinkEnd } from "../../../hosted/accounts/claim-links.ts";
 import { type Claimed, claimByLink } from "../../../hosted/accounts/claims.ts";
@@ -18,21 +19,45 @@ export async function showClaim(parts: AccountPageParts, token: string): Promise
 }
 
 /** What a form that was sent from the page does. */
-export async function submitClaim(parts: AccountPageParts, token: string, form: Form, visitor: Visitor): Promise<Page> {
+export async function submitClaim(
+  parts: AccountPageParts,
+  token: string,
+  form: Form,
+  visitor: Visitor,
+): Promise<Page> {
   const link = await claimLinkOf(parts.store, token, parts.runtime.wallMs());
   if (link === null) return ENDS.unknown;
   if (link.end !== null) return ENDS[link.end];
   const isNew = form.get("into") === "new";
   if (isNew) {
     const waitMs = parts.creations.take(visitor.address, parts.runtime.now());
-    if (waitMs > 0) return { ...claimForm(parts, link, "Too many accounts were created from your network in the last hour. Try again later."), status: 429 };
+    if (waitMs > 0)
+      return {
+        ...claimForm(
+          parts,
+          link,
+          "Too many accounts were created from your network in the last hour. Try again later.",
+        ),
+        status: 429,
+      };
   }
   const owner = isNew ? null : await provenOwner(parts, form.get("secret") ?? "", visitor);
-  if (typeof owner === "string") return { ...claimForm(parts, link, NO_OWNER_WORDS[owner]), status: owner === "too_many" ? 429 : 422 };
-  const claiming = { store: parts.store, changes: parts.changes, maxKeys: parts.settings.maxKeys, nowMs: parts.runtime.wallMs() };
+  if (typeof owner === "string")
+    return {
+      ...claimForm(parts, link, NO_OWNER_WORDS[owner]),
+      status: owner === "too_many" ? 429 : 422,
+    };
+  const claiming = {
+    store: parts.store,
+    changes: parts.changes,
+    maxKeys: parts.settings.maxKeys,
+    nowMs: parts.runtime.wallMs(),
+  };
   const claimed = await claimByLink(claiming, token, owner);
   if (typeof claimed === "object") return claimedPage(parts, link, claimed);
-  return isRefusal(claimed) ? { ...claimForm(parts, link, REFUSALS[claimed]), status: 409 } : ENDS[claimed];
+  return isRefusal(claimed)
+    ? { ...claimForm(parts, link, REFUSALS[claimed]), status: 409 }
+    : ENDS[claimed];
 }
 
 const ENDS: Readonly<Record<LinkEnd | "unknown" | "claimed", Page>> = {
@@ -40,22 +65,33 @@ const ENDS: Readonly<Record<LinkEnd | "unknown" | "claimed", Page>> = {
     "It was mistyped or cut off, or it ended a while ago.",
     "Ask whoever sent it for a new one: a claim link works for 10 minutes.",
   ]),
-  expired: notice(410, "This link has expired", ["A claim link works for 10 minutes. Nothing was changed.", "Ask whoever sent it for a new one."]),
+  expired: notice(410, "This link has expired", [
+    "A claim link works for 10 minutes. Nothing was changed.",
+    "Ask whoever sent it for a new one.",
+  ]),
   cancelled: notice(410, "A newer link has replaced this one", [
     "Only the newest claim link of a key works. Nothing was changed.",
     "Use the newer link, or ask for another.",
   ]),
   used: notice(410, "This link has been used", [
     "What it handed over belongs to an account now.",
-    "If that was not you, ask whoever sent it: the key can be deleted by the account that it belongs to.",
+    "If that was not you, ask whoever sent it: the key can be deleted by the account that it " +
+      "belongs to.",
   ]),
-  claimed: notice(410, "This link has been used", ["What it handed over belongs to an account now."]),
+  claimed: notice(410, "This link has been used", [
+    "What it handed over belongs to an account now.",
+  ]),
 };
 
 const REFUSALS: Readonly<Record<Exclude<MergeRefusal, "claimed">, string>> = {
-  no_account: "That is no account that can own a key. Use a secret of another one, or create an account.",
-  full: "Your account would have more keys than it may have. Delete keys that you do not use, then try again.",
-  profiles: "The account behind this link has Custom profiles, which cannot move. Ask whoever sent the link to delete them, and to send a new one.",
+  no_account:
+    "That is no account that can own a key. Use a secret of another one, or create an account.",
+  full:
+    "Your account would have more keys than it may have. Delete keys that you do not use, then " +
+    "try again.",
+  profiles:
+    "The account behind this link has Custom profiles, which cannot move. Ask whoever sent the " +
+    "link to delete them, and to send a new one.",
   same: "That is the account behind this link. Use a secret of your own account, or create one.",
 };
 
@@ -96,7 +132,11 @@ ${secretField("Management token or key of your account", "It is used once, now, 
   return { status: 200, title, body };
 }
 
-function claimedPage(parts: AccountPageParts, link: ClaimLink, { accountId, keyPrefix, token }: Claimed): Page {
+function claimedPage(
+  parts: AccountPageParts,
+  link: ClaimLink,
+  { accountId, keyPrefix, token }: Claimed,
+): Page {
   const title = link.accountKind === "anonymous" ? "The key is yours" : "The keys are yours";
   const shown: Html | null =
     token === null

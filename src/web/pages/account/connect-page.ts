@@ -1,5 +1,11 @@
-// The page of a connection: who asks for what, what the owner of an account allows, and what came of it. Knows no HTTP but statuses.
-import { type ConnectionRecord, connectionToDecide, decideConnection, type Restrictions } from "../../../hosted/accounts/connections.ts";
+// The page of a connection: who asks for what, what the owner of an account allows, and what came
+// of it. Knows no HTTP but statuses.
+import {
+  type ConnectionRecord,
+  connectionToDecide,
+  decideConnection,
+  type Restrictions,
+} from "../../../hosted/accounts/connections.ts";
 import type { Form } from "./form.ts";
 import { type Html, html } from "./markup.ts";
 import { notice, type Page } from "./page.ts";
@@ -15,22 +21,52 @@ export async function showConnection(parts: AccountPageParts, approval: string):
 }
 
 /** What a form that was sent from the page does. */
-export async function submitConnection(parts: AccountPageParts, approval: string, form: Form, visitor: Visitor): Promise<Page> {
+export async function submitConnection(
+  parts: AccountPageParts,
+  approval: string,
+  form: Form,
+  visitor: Visitor,
+): Promise<Page> {
   const { store, runtime } = parts;
   const connection = await connectionToDecide(store, approval, runtime.wallMs());
   if (connection === null) return UNKNOWN;
   if (connection.status !== "pending") return ENDS[connection.status];
   if (form.get("decision") === "deny") {
-    const denied = await decideConnection(store, { approval, decision: { kind: "deny" } }, runtime.wallMs());
+    const denied = await decideConnection(
+      store,
+      { approval, decision: { kind: "deny" } },
+      runtime.wallMs(),
+    );
     return typeof denied === "object" ? DENIED : ENDS.expired;
   }
   const restrictions = restrictionsOf(form, runtime.wallMs());
-  if (restrictions === null) return { ...connectForm(connection, "Name profiles by their slugs, separated by commas, or leave the field empty."), status: 422 };
+  if (restrictions === null)
+    return {
+      ...connectForm(
+        connection,
+        "Name profiles by their slugs, separated by commas, or leave the field empty.",
+      ),
+      status: 422,
+    };
   const owner = await provenOwner(parts, form.get("secret") ?? "", visitor);
-  if (typeof owner === "string") return { ...connectForm(connection, NO_OWNER_WORDS[owner]), status: owner === "too_many" ? 429 : 422 };
-  const approved = await decideConnection(store, { approval, decision: { kind: "approve", owner, restrictions } }, runtime.wallMs());
+  if (typeof owner === "string")
+    return {
+      ...connectForm(connection, NO_OWNER_WORDS[owner]),
+      status: owner === "too_many" ? 429 : 422,
+    };
+  const approved = await decideConnection(
+    store,
+    { approval, decision: { kind: "approve", owner, restrictions } },
+    runtime.wallMs(),
+  );
   if (approved === "full")
-    return { ...connectForm(connection, "Your account has 100 connections. Revoke those that you do not need, then try again."), status: 409 };
+    return {
+      ...connectForm(
+        connection,
+        "Your account has 100 connections. Revoke those that you do not need, then try again.",
+      ),
+      status: 409,
+    };
   return typeof approved === "object" ? approvedPage(approved) : showConnection(parts, approval);
 }
 
@@ -48,7 +84,8 @@ const DEFAULT_DAYS = "90";
 
 function restrictionsOf(form: Form, nowMs: number): Restrictions | null {
   const slugs = (form.get("profiles") ?? "").split(/[\s,]+/).filter((it) => it !== "");
-  if (slugs.length > MAX_PROFILES || !slugs.every((it) => /^[a-z0-9][a-z0-9-]{0,62}$/.test(it))) return null;
+  if (slugs.length > MAX_PROFILES || !slugs.every((it) => /^[a-z0-9][a-z0-9-]{0,62}$/.test(it)))
+    return null;
   const chosen = form.get("days") ?? DEFAULT_DAYS;
   const days = Number(DAYS.some(([it]) => it === chosen) ? chosen : DEFAULT_DAYS);
   return {
@@ -64,7 +101,9 @@ const UNKNOWN = notice(404, "This link leads nowhere", [
 ]);
 const DENIED = notice(200, "Denied", ["The program gets nothing. You can close this page."]);
 const ENDS: Readonly<Record<Exclude<ConnectionRecord["status"], "pending">, Page>> = {
-  approved: notice(410, "This was approved already", ["Go back to the program. The connections of your account can be revoked at any time."]),
+  approved: notice(410, "This was approved already", [
+    "Go back to the program. The connections of your account can be revoked at any time.",
+  ]),
   denied: notice(410, "This was denied", ["If you want it after all, let the program ask again."]),
   expired: notice(410, "This link has expired", [
     "A connection has to be approved within 15 minutes. Nothing was changed.",
@@ -76,7 +115,9 @@ function connectForm(connection: ConnectionRecord, wrong: string | null): Page {
   const title = "A program asks to manage your account";
   const options = DAYS.map(
     ([value, words]): Html =>
-      value === DEFAULT_DAYS ? html`<option value="${value}" selected>${words}</option>` : html`<option value="${value}">${words}</option>`,
+      value === DEFAULT_DAYS
+        ? html`<option value="${value}" selected>${words}</option>`
+        : html`<option value="${value}">${words}</option>`,
   );
   const body = html`<h1>${title}</h1>
 <p class="lead">Approve, and it gets a management token: it sees your keys and your balance, and can create and delete keys, within what you allow below.</p>
@@ -95,7 +136,7 @@ ${wrong === null ? null : html`<p class="wrong" role="alert">${wrong}</p>`}
 <input id="profiles" type="text" name="profiles" maxlength="1300" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="all profiles">
 <label for="days">Its token ends</label>
 <select id="days" name="days">${options}</select>
-${secretField("Your management token", "Used once, now, and not kept. A key of the account (svc_ak_…) works too: then it may only read.")}
+${secretField("Your management token", "Used once, now, and not kept. A key of the account (svc_ak_…) works too: then it may only " + "read.")}
 <div class="buttons"><button name="decision" value="approve">Approve</button><button class="plain" name="decision" value="deny" formnovalidate>Deny</button></div>
 </form>
 </section>`;

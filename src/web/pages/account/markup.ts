@@ -1,4 +1,5 @@
-// Markup that cannot be broken out of: whatever is put into it is text, unless it was made here. Knows no page.
+// Markup that cannot be broken out of: whatever is put into it is text, unless it was made here.
+// Knows no page.
 
 /** A piece of markup. */
 export interface Html {
@@ -21,7 +22,13 @@ function textOf(piece: Piece): string {
   return "kind" in piece ? piece.text : piece.map((it) => it.text).join("");
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
 
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (it) => ENTITIES[it] ?? "");

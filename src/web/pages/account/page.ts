@@ -1,4 +1,5 @@
-// A page for a person as it goes out: a whole document that may load nothing, run nothing, be kept by nobody and be framed by nobody.
+// A page for a person as it goes out: a whole document that may load nothing, run nothing, be kept
+// by nobody and be framed by nobody.
 import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Headers } from "../../http/respond.ts";
@@ -16,7 +17,11 @@ export interface Page {
 
 /** A page that only says something. */
 export function notice(status: number, title: string, lines: readonly string[]): Page {
-  return { status, title, body: html`<h1>${title}</h1>${lines.map((it) => html`<p class="lead">${it}</p>`)}` };
+  return {
+    status,
+    title,
+    body: html`<h1>${title}</h1>${lines.map((it) => html`<p class="lead">${it}</p>`)}`,
+  };
 }
 
 const POLICY = [
@@ -40,11 +45,21 @@ const ALWAYS: readonly string[] = [
 ];
 
 /** Writes a page. No other site may read it: its address is a secret. */
-export function writePage(response: ServerResponse, headers: Headers, { status, title, body, retryAfterS }: Page): void {
+export function writePage(
+  response: ServerResponse,
+  headers: Headers,
+  { status, title, body, retryAfterS }: Page,
+): void {
   if (response.destroyed || response.headersSent) return;
   const bytes = Buffer.from(documentOf(title, body), "utf8");
   const retry = retryAfterS === undefined ? [] : ["Retry-After", String(retryAfterS)];
-  response.writeHead(status, [...headers, ...ALWAYS, ...retry, "Content-Length", String(bytes.length)]);
+  response.writeHead(status, [
+    ...headers,
+    ...ALWAYS,
+    ...retry,
+    "Content-Length",
+    String(bytes.length),
+  ]);
   response.end(bytes);
 }
 

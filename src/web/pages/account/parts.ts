@@ -3,7 +3,8 @@ import type { AddressLimit } from "../../../core/billing/address-limit.ts";
 import type { HandlerParts } from "../../api/parts.ts";
 
 /** What the pages are made with. */
-export interface AccountPageParts extends Pick<HandlerParts, "store" | "runtime" | "changes" | "creations"> {
+export interface AccountPageParts
+  extends Pick<HandlerParts, "store" | "runtime" | "changes" | "creations"> {
   readonly settings: Pick<HandlerParts["settings"], "tariff" | "maxKeys">;
   /** Secrets that open nothing, by address. */
   readonly misses: AddressLimit;

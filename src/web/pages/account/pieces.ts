@@ -1,4 +1,5 @@
-// Pieces that pages for people have in common: a list of facts, the field for a secret, names of others, times, and what is wrong with a secret.
+// Pieces that pages for people have in common: a list of facts, the field for a secret, names of
+// others, times, and what is wrong with a secret.
 import type { NoOwner } from "../../../hosted/accounts/ownership.ts";
 import { type Html, html } from "./markup.ts";
 
@@ -26,10 +27,13 @@ export function moment(wallMs: number): string {
 
 /** What is wrong with a secret, in words. */
 export const NO_OWNER_WORDS: Readonly<Record<NoOwner | "too_many", string>> = {
-  malformed: "That is no management token (svc_mt_…) and no key (svc_ak_…): it is cut off or mistyped.",
+  malformed:
+    "That is no management token (svc_mt_…) and no key (svc_ak_…): it is cut off or mistyped.",
   unknown: "No account has that token or key, or it was deleted.",
   ended: "That management token has expired or was revoked.",
-  no_account: "That secret belongs to no account of somebody: it is an anonymous key, or its account has become part of another one.",
+  no_account:
+    "That secret belongs to no account of somebody: it is an anonymous key, or its account has " +
+    "become part of another one.",
   read_only: "That management token may only read. Use one that may change things.",
   too_many: "Too many wrong secrets came from your network. Wait a minute, then try again.",
 };

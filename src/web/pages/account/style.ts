@@ -1,4 +1,5 @@
-// How pages for people look: one column, calm, light and dark, no picture and no script. Knows no page.
+// How pages for people look: one column, calm, light and dark, no picture and no script. Knows no
+// page.
 
 /** The style sheet of every such page. */
 export const STYLE = `

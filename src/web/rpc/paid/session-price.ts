@@ -1,4 +1,5 @@
-// What a request costs that is paid for by itself: the sum over its calls, each as whole base units of the token, rounded up. Reads envelopes only.
+// What a request costs that is paid for by itself: the sum over its calls, each as whole base units
+// of the token, rounded up. Reads envelopes only.
 
 import { cuOf, type Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
@@ -13,7 +14,10 @@ import { refusalOfBatch } from "../batch.ts";
 /** A call and what it costs. */
 export interface PricedItem {
   readonly span: Span;
-  /** Base units; 0 = no provider is asked: it is no valid request, is always refused, or is answered from the configuration. */
+  /**
+   * Base units; 0 = no provider is asked: it is no valid request, is always refused, or is answered
+   * from the configuration.
+   */
   readonly units: bigint;
 }
 
@@ -51,12 +55,24 @@ export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | 
   if (bytes[start] === OPEN_ARRAY) return pricedBatch(bytes, start, pricing);
   const span = { start, end: endOf(bytes) };
   const envelope = readRequest(bytes, span.start, span.end);
-  if (envelope.kind === "invalid") return { kind: "refused", fault: fault("invalid_request", envelope.message), id: envelope.id };
+  if (envelope.kind === "invalid")
+    return { kind: "refused", fault: fault("invalid_request", envelope.message), id: envelope.id };
   const { units, cu } = priceOf(envelope.method, pricing);
-  return { kind: "priced", items: [{ span, units }], isBatch: false, units, cu, id: envelope.id ?? "null" };
+  return {
+    kind: "priced",
+    items: [{ span, units }],
+    isBatch: false,
+    units,
+    cu,
+    id: envelope.id ?? "null",
+  };
 }
 
-function pricedBatch(bytes: Buffer, start: number, pricing: Pricing): PricedRequest | RefusedRequest {
+function pricedBatch(
+  bytes: Buffer,
+  start: number,
+  pricing: Pricing,
+): PricedRequest | RefusedRequest {
   const { maxItems } = pricing;
   const spans = elements(bytes, start, bytes.length, maxItems + 1);
   const why = refusalOfBatch(spans.length, { maxBatchItems: maxItems });
@@ -73,17 +89,28 @@ function pricedBatch(bytes: Buffer, start: number, pricing: Pricing): PricedRequ
     cu += price.cu;
     return { span, units: price.units };
   });
-  if (valid === 0) return { kind: "refused", fault: fault("invalid_request", "the batch holds no valid request"), id: "null" };
+  if (valid === 0)
+    return {
+      kind: "refused",
+      fault: fault("invalid_request", "the batch holds no valid request"),
+      id: "null",
+    };
   return { kind: "priced", items, isBatch: true, units, cu, id: "null" };
 }
 
-function priceOf(name: string, { tariff, strategy, pinned, methods }: Pricing): { readonly units: bigint; readonly cu: number } {
+function priceOf(
+  name: string,
+  { tariff, strategy, pinned, methods }: Pricing,
+): { readonly units: bigint; readonly cu: number } {
   const method = methods.of(name);
   const cu = cuOf(tariff, method, strategy);
   return { units: isSold(method, pinned) ? unitsFor(cu * tariff.nanoPerCu) : 0n, cu };
 }
 
-/** Whether an answer may come of a provider, or of a filter of ours; the rest is always refused, or answered from the configuration. */
+/**
+ * Whether an answer may come of a provider, or of a filter of ours; the rest is always refused, or
+ * answered from the configuration.
+ */
 function isSold({ handling }: Method, pinned: boolean): boolean {
   switch (handling) {
     case "route":

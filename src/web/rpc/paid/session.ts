@@ -1,5 +1,6 @@
-// Calls that are paid for one by one, at /rpc/session/{strategy}/{chain}: priced before they are made, held, made through the pipeline, and charged for what
-// providers delivered. Knows calls and headers; what a credential is worth is said behind the port of sessions.
+// Calls that are paid for one by one, at /rpc/session/{strategy}/{chain}: priced before they are
+// made, held, made through the pipeline, and charged for what providers delivered. Knows calls and
+// headers; what a credential is worth is said behind the port of sessions.
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
@@ -8,7 +9,16 @@ import { type Tariff, usdText } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import { isJson, type Span } from "../../../core/rpc/json.ts";
-import type { CallBill, CallEnd, Hold, Managed, RecordedAnswer, SessionCaller, SessionRefusal, Sessions } from "../../../payments/session/sessions.ts";
+import type {
+  CallBill,
+  CallEnd,
+  Hold,
+  Managed,
+  RecordedAnswer,
+  SessionCaller,
+  SessionRefusal,
+  Sessions,
+} from "../../../payments/session/sessions.ts";
 import { isStoreFailure } from "../../../store/store-failure.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
 import { FREE_BYTES, type Room } from "../../../upstream/transport.ts";
@@ -65,16 +75,31 @@ export interface SessionListener {
   failed(error: unknown): void;
 }
 
-/** Why a request for a paid call is refused before its body is read; null = it is not, or is no such request. */
-export function refusalOfSession(payPerCall: PayPerCall | null, { address, keyContext }: Pick<Authenticated, "address" | "keyContext">): Fault | null {
+/**
+ * Why a request for a paid call is refused before its body is read; null = it is not, or is no such
+ * request.
+ */
+export function refusalOfSession(
+  payPerCall: PayPerCall | null,
+  { address, keyContext }: Pick<Authenticated, "address" | "keyContext">,
+): Fault | null {
   if (!address.payPerCall) return null;
-  if (payPerCall === null) return fault("not_found", "calls are not paid for one by one here", { nextAction: "create a key with POST /api/v1/agent/keys" });
+  if (payPerCall === null)
+    return fault("not_found", "calls are not paid for one by one here", {
+      nextAction: "create a key with POST /api/v1/agent/keys",
+    });
   const nextAction = "send the request to /rpc/session/{strategy}/{chain}, or leave `session` out";
-  return keyContext === null ? null : fault("invalid_request", "a call that is paid for by itself takes no key", { nextAction });
+  return keyContext === null
+    ? null
+    : fault("invalid_request", "a call that is paid for by itself takes no key", { nextAction });
 }
 
 /** Serves a request for paid calls. Returns the way to cancel it. */
-export function serveSession(parts: SessionServingParts, request: SessionRequest, sink: SessionListener): (why: Interruption) => void {
+export function serveSession(
+  parts: SessionServingParts,
+  request: SessionRequest,
+  sink: SessionListener,
+): (why: Interruption) => void {
   const paid = new PaidRequest(parts, request, sink);
   paid.serve().catch((error: unknown) => paid.fail(error));
   return (why) => paid.cancel(why);
@@ -104,15 +129,31 @@ class PaidRequest {
     const { sessions, tariff } = this.#parts.payPerCall;
     const { caller, bytes } = this.#request;
     const isEmpty = bytes.length === 0;
-    if (!isEmpty && (!isUtf8(bytes) || !isJson(bytes))) return this.#refuse(fault("parse_error", "the body is not valid JSON"), "null");
+    if (!isEmpty && (!isUtf8(bytes) || !isJson(bytes)))
+      return this.#refuse(fault("parse_error", "the body is not valid JSON"), "null");
     const priced = isEmpty ? null : pricedRequest(bytes, this.#pricing(tariff));
     if (priced?.kind === "refused") return this.#refuse(priced.fault, priced.id);
     const payment = paymentIn(caller);
     if (payment?.kind === "unclear")
-      return this.#refuse(fault("invalid_request", payment.message, { nextAction: "send one payment, in one header" }), idOf(priced));
+      return this.#refuse(
+        fault("invalid_request", payment.message, {
+          nextAction: "send one payment, in one header",
+        }),
+        idOf(priced),
+      );
     if (priced !== null && priced.units === 0n && payment === null) return this.#free(priced);
-    const call = priced === null ? null : { units: priced.units, calls: priced.items.length, fingerprint: fingerprintOf(caller.url, bytes) };
-    const taken = payment === null ? await sessions.ask(call, this.#caller()) : await sessions.take(payment.given, call, this.#caller());
+    const call =
+      priced === null
+        ? null
+        : {
+            units: priced.units,
+            calls: priced.items.length,
+            fingerprint: fingerprintOf(caller.url, bytes),
+          };
+    const taken =
+      payment === null
+        ? await sessions.ask(call, this.#caller())
+        : await sessions.take(payment.given, call, this.#caller());
     if (this.#cancelled) return void (taken.kind === "hold" && taken.release());
     switch (taken.kind) {
       case "hold":
@@ -135,13 +176,20 @@ class PaidRequest {
 
   fail(error: unknown): void {
     if (this.#cancelled) return;
-    if (isStoreFailure(error)) this.#refuse(fault("unavailable", "channels cannot be looked up right now"), "null");
+    if (isStoreFailure(error))
+      this.#refuse(fault("unavailable", "channels cannot be looked up right now"), "null");
     else this.#sink.failed(error);
   }
 
   #pricing(tariff: Tariff): Pricing {
     const { strategy, pin } = this.#request.address;
-    return { tariff, methods: this.#parts.methods(), strategy, pinned: pin !== null, maxItems: this.#parts.limits.maxBatchItems };
+    return {
+      tariff,
+      methods: this.#parts.methods(),
+      strategy,
+      pinned: pin !== null,
+      maxItems: this.#parts.limits.maxBatchItems,
+    };
   }
 
   /** Answers what costs nothing and carries no payment: nobody is asked to pay for a refusal. */
@@ -150,13 +198,22 @@ class PaidRequest {
     this.#cancelCall = make(priced, ({ status, fault: why, headers, body }) => {
       this.#cancelCall = null;
       const cost = ["x-svc-cu", String(priced.cu), "x-svc-usd", "0"];
-      this.#sink.answered({ status, fault: why, headers: [...headers, ...cost], body: body === null ? null : [body] });
+      this.#sink.answered({
+        status,
+        fault: why,
+        headers: [...headers, ...cost],
+        body: body === null ? null : [body],
+      });
     });
   }
 
   #caller(): SessionCaller {
     const { caller } = this.#request;
-    const address = addressBehind(caller.address, caller.header("x-forwarded-for") ?? "", this.#parts.proxies);
+    const address = addressBehind(
+      caller.address,
+      caller.header("x-forwarded-for") ?? "",
+      this.#parts.proxies,
+    );
     return { address, hint: caller.header("payment-session") ?? null };
   }
 
@@ -174,9 +231,14 @@ class PaidRequest {
   #abandon({ cu }: PricedRequest, hold: Hold, units: bigint): void {
     this.#written(false);
     if (units === 0n) return hold.release();
-    hold.end({ units, cu, status: CLIENT_CLOSED, body: null, abandoned: true }).catch((error: unknown) => {
-      this.#parts.observer.log.error({ request_id: this.#request.caller.requestId, err: error }, "bug");
-    });
+    hold
+      .end({ units, cu, status: CLIENT_CLOSED, body: null, abandoned: true })
+      .catch((error: unknown) => {
+        this.#parts.observer.log.error(
+          { request_id: this.#request.caller.requestId, err: error },
+          "bug",
+        );
+      });
   }
 
   #single({ items }: PricedRequest, done: (made: Made) => void): Stop | null {
@@ -206,7 +268,10 @@ class PaidRequest {
     return over || stop === null ? null : (why) => (stop(why) ? item.units : 0n);
   }
 
-  /** What waits to hear whether the answer was written: that is known once the call is charged, and answered so. */
+  /**
+   * What waits to hear whether the answer was written: that is known once the call is charged, and
+   * answered so.
+   */
   #keepWaiting({ written }: Reply, shown: boolean): void {
     if (written !== null) this.#writing.push((whole) => written(whole && shown));
   }
@@ -223,17 +288,36 @@ class PaidRequest {
     const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.runtime.now());
     if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
     this.#keepWaiting(reply, reply.id !== null);
-    if (reply.id === null) return { status: NO_CONTENT, fault: null, units: isCharged(reply.source) ? units : 0n, headers, body: null };
+    if (reply.id === null)
+      return {
+        status: NO_CONTENT,
+        fault: null,
+        units: isCharged(reply.source) ? units : 0n,
+        headers,
+        body: null,
+      };
     const inBody = address.meta === "body" ? meta : null;
     const body = Buffer.concat(renderReply(reply, inBody));
     if (!this.#request.room.take(body.length) && !isCharged(reply.source)) {
       this.#written(false);
       const why = noRoom();
-      return { status: why.status, fault: why, units: 0n, headers, body: renderFault(why, reply.id) };
+      return {
+        status: why.status,
+        fault: why,
+        units: 0n,
+        headers,
+        body: renderFault(why, reply.id),
+      };
     }
     const { outcome } = reply;
     const why = outcome.kind === "fault" ? outcome.fault : null;
-    return { status: why?.status ?? 200, fault: why, units: isCharged(reply.source) ? units : 0n, headers, body };
+    return {
+      status: why?.status ?? 200,
+      fault: why,
+      units: isCharged(reply.source) ? units : 0n,
+      headers,
+      body,
+    };
   }
 
   #batch({ items }: PricedRequest, done: (made: Made) => void): Stop | null {
@@ -243,16 +327,39 @@ class PaidRequest {
     let over = false;
     const heard = (reply: Reply, shown: boolean, index: number): void => {
       this.#keepWaiting(reply, shown);
-      if (isCharged(reply.source) && (shown || reply.id === null)) units += items[index]?.units ?? 0n;
+      if (isCharged(reply.source) && (shown || reply.id === null))
+        units += items[index]?.units ?? 0n;
     };
     const abandoned = (index: number): void => {
       units += items[index]?.units ?? 0n;
     };
-    const ways = { keyContext: null, caller: identity, transport: "http" as const, subscriptionMethods: null, pacer: null, heard, room, abandoned };
-    const batch = { bytes, spans, address, requestId: caller.requestId, concurrency: this.#parts.limits.batchConcurrency, ...ways };
+    const ways = {
+      keyContext: null,
+      caller: identity,
+      transport: "http" as const,
+      subscriptionMethods: null,
+      pacer: null,
+      heard,
+      room,
+      abandoned,
+    };
+    const batch = {
+      bytes,
+      spans,
+      address,
+      requestId: caller.requestId,
+      concurrency: this.#parts.limits.batchConcurrency,
+      ...ways,
+    };
     const stop = runBatch(this.#parts, batch, (body) => {
       over = true;
-      done({ status: body === null ? NO_CONTENT : 200, fault: null, units, headers: [], body: body === null ? null : Buffer.concat(body) });
+      done({
+        status: body === null ? NO_CONTENT : 200,
+        fault: null,
+        units,
+        headers: [],
+        body: body === null ? null : Buffer.concat(body),
+      });
     });
     if (over) return null;
     return (why) => {
@@ -263,35 +370,62 @@ class PaidRequest {
   }
 
   async #end(priced: PricedRequest, hold: Hold, made: Made): Promise<void> {
-    const end: CallEnd = { units: made.units, cu: priced.cu, status: made.status, body: made.body, abandoned: false };
+    const end: CallEnd = {
+      units: made.units,
+      cu: priced.cu,
+      status: made.status,
+      body: made.body,
+      abandoned: false,
+    };
     const ended = await hold.end(end).catch((error: unknown) => {
       this.#written(false);
       throw error;
     });
-    if (this.#cancelled || ended.kind === "refusal" || ended.kind === "recorded") this.#written(false);
+    if (this.#cancelled || ended.kind === "refusal" || ended.kind === "recorded")
+      this.#written(false);
     if (this.#cancelled) return;
     if (ended.kind === "refusal") return this.#refused(ended, idOf(priced));
     if (ended.kind === "recorded") return this.#recorded(ended);
     this.#request.whenWritten((written) => this.#written(written));
     const headers = [...made.headers];
     addBill(headers, ended, made.status);
-    this.#sink.answered({ status: made.status, fault: made.fault, headers, body: made.body === null ? null : [made.body] });
+    this.#sink.answered({
+      status: made.status,
+      fault: made.fault,
+      headers,
+      body: made.body === null ? null : [made.body],
+    });
   }
 
   #recorded({ status, body, bill }: RecordedAnswer): void {
     const headers: Headers = [];
     addBill(headers, bill, status);
-    this.#sink.answered({ status, fault: null, headers, body: status === NO_CONTENT ? null : [Buffer.from(body)] });
+    this.#sink.answered({
+      status,
+      fault: null,
+      headers,
+      body: status === NO_CONTENT ? null : [Buffer.from(body)],
+    });
   }
 
   #managed({ headers }: Managed): void {
-    this.#sink.answered({ status: NO_CONTENT, fault: null, headers: [...headers, "Cache-Control", "private"], body: null });
+    this.#sink.answered({
+      status: NO_CONTENT,
+      fault: null,
+      headers: [...headers, "Cache-Control", "private"],
+      body: null,
+    });
   }
 
   #refused({ fault: why, headers }: SessionRefusal, id: string): void {
     const noStore = why.status === PAYMENT_REQUIRED ? ["Cache-Control", "no-store"] : [];
     this.#parts.observer.refused(why.code);
-    this.#sink.answered({ status: why.status, fault: why, headers: [...headers, ...noStore], body: [renderFault(why, id)] });
+    this.#sink.answered({
+      status: why.status,
+      fault: why,
+      headers: [...headers, ...noStore],
+      body: [renderFault(why, id)],
+    });
   }
 
   #refuse(why: Fault, id: string): void {
@@ -314,11 +448,30 @@ interface Made {
 
 function paymentIn(caller: HttpExchange): GivenPayment | null {
   const names = ["authorization", "payment-authorization", "payment-signature"];
-  return paymentOf(Object.fromEntries(names.flatMap((name) => (caller.header(name) === undefined ? [] : [[name, [caller.header(name) ?? ""]]]))));
+  return paymentOf(
+    Object.fromEntries(
+      names.flatMap((name) =>
+        caller.header(name) === undefined ? [] : [[name, [caller.header(name) ?? ""]]],
+      ),
+    ),
+  );
 }
 
-function addBill(headers: Headers, { cu, chargedUnits, leftUnits, quota, headers: receipt }: CallBill, status: number): void {
-  headers.push("x-svc-access", "premium", "x-svc-cu", String(cu), "x-svc-usd", usdText(nanoOf(chargedUnits)), "x-svc-balance-usd", usdText(nanoOf(leftUnits)));
+function addBill(
+  headers: Headers,
+  { cu, chargedUnits, leftUnits, quota, headers: receipt }: CallBill,
+  status: number,
+): void {
+  headers.push(
+    "x-svc-access",
+    "premium",
+    "x-svc-cu",
+    String(cu),
+    "x-svc-usd",
+    usdText(nanoOf(chargedUnits)),
+    "x-svc-balance-usd",
+    usdText(nanoOf(leftUnits)),
+  );
   addQuotaOf(headers, quota);
   // Clients take a receipt for a call that was served.
   if (status < REFUSED) headers.push(...receipt);

@@ -1,4 +1,5 @@
-// Stock clients pay by the EIP-3009 rail: mppx over MPP and over x402, and @x402/fetch. A small server stands for the service; the chain is real.
+// Stock clients pay by the EIP-3009 rail: mppx over MPP and over x402, and @x402/fetch. A small
+// server stands for the service; the chain is real.
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,7 +17,11 @@ import { patientWorld } from "../../patient-world.ts";
 import { accepted, type EvmStage, Purchase, startEvmStage, step } from "./evm-fixture.ts";
 
 const UNITS = 750_000n;
-const protocol = createProtocol({ realm: "svc.test", secret: "a secret of the tests, long enough for it", previousSecret: null });
+const protocol = createProtocol({
+  realm: "svc.test",
+  secret: "a secret of the tests, long enough for it",
+  previousSecret: null,
+});
 
 let stage: EvmStage;
 let rail: Rail;
@@ -29,11 +34,15 @@ before(async () => {
   server = createServer(async (request, response) => {
     const text = request.headers["payment-signature"] ?? request.headers.authorization;
     const headers = text === undefined ? offers() : await paid(String(text));
-    const pairs = Array.from({ length: headers.length / 2 }, (_, at) => [headers[2 * at] ?? "", headers[2 * at + 1] ?? ""] as const);
+    const pairs = Array.from(
+      { length: headers.length / 2 },
+      (_, at) => [headers[2 * at] ?? "", headers[2 * at + 1] ?? ""] as const,
+    );
     for (const [name, value] of pairs) response.appendHeader(name, value);
     response.writeHead(text === undefined ? 402 : 200).end("{}");
   });
-  // After seconds in which this process did nothing else it would close the connection on which a client sends the next request.
+  // After seconds in which this process did nothing else it would close the connection on which a
+  // client sends the next request.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
@@ -70,11 +79,21 @@ async function paid(text: string): Promise<readonly string[]> {
   const truth = await rail.look(purchase);
   if (truth.kind !== "settled") assert.fail(truth.kind);
   const network = `eip155:${rail.chainId}`;
-  return protocol.receipt({ protocol: read.protocol, purchaseId: "p1", method: "evm", txHash: truth.txHash, network, payer: payment.payer, atMs: Date.now() });
+  return protocol.receipt({
+    protocol: read.protocol,
+    purchaseId: "p1",
+    method: "evm",
+    txHash: truth.txHash,
+    network,
+    payer: payment.payer,
+    atMs: Date.now(),
+  });
 }
 
 /** What the recipient got while a client paid. */
-async function received(pay: () => Promise<Response>): Promise<{ readonly response: Response; readonly units: bigint }> {
+async function received(
+  pay: () => Promise<Response>,
+): Promise<{ readonly response: Response; readonly units: bigint }> {
   const { evm, recipient } = stage.chains;
   const had = await evm.balanceOf(recipient.address);
   const response = await pay();
@@ -90,8 +109,13 @@ function mppxClient(offer: "mpp" | "x402"): (input: string) => Promise<Response>
     headers.delete(offer === "mpp" ? "PAYMENT-REQUIRED" : "WWW-Authenticate");
     return new Response(response.body, { status: response.status, headers });
   };
-  const method = charge({ account: privateKeyToAccount(payer.key), authorization: { name, version }, maxAtomicAmount: `${UNITS}` });
-  return (input) => Mppx.create({ methods: [method], fetch: fetchOne, polyfill: false }).fetch(input);
+  const method = charge({
+    account: privateKeyToAccount(payer.key),
+    authorization: { name, version },
+    maxAtomicAmount: `${UNITS}`,
+  });
+  return (input) =>
+    Mppx.create({ methods: [method], fetch: fetchOne, polyfill: false }).fetch(input);
 }
 
 test("mppx pays an MPP challenge and understands the receipt", async () => {

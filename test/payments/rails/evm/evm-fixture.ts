@@ -1,11 +1,20 @@
-// What the tests of the EIP-3009 rail share: a real chain whose blocks come when they are asked for, payments signed as clients sign them, and the
-// smallest driver of a rail.
+// What the tests of the EIP-3009 rail share: a real chain whose blocks come when they are asked
+// for, payments signed as clients sign them, and the smallest driver of a rail.
 import assert from "node:assert/strict";
 import { Types } from "mppx/evm";
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { EvmRailSettings } from "../../../../src/core/billing/payment.ts";
-import type { BadPayment, ChainStatus, MppChallenge, Payment, PaymentCredential, Rail, RailPurchase, Submission } from "../../../../src/payments/rails/rail.ts";
+import type {
+  BadPayment,
+  ChainStatus,
+  MppChallenge,
+  Payment,
+  PaymentCredential,
+  Rail,
+  RailPurchase,
+  Submission,
+} from "../../../../src/payments/rails/rail.ts";
 import { type ChainProxy, startChainProxy } from "../../../fakes/chain-proxy.ts";
 import { type PaymentChains, startPaymentChains } from "../../../fakes/payment-chains.ts";
 
@@ -19,7 +28,12 @@ export interface SignedParts {
   readonly from?: string;
   readonly validAfter?: bigint;
   readonly validBefore?: bigint;
-  readonly domain?: { readonly chainId?: number; readonly name?: string; readonly version?: string; readonly verifyingContract?: Hex };
+  readonly domain?: {
+    readonly chainId?: number;
+    readonly name?: string;
+    readonly version?: string;
+    readonly verifyingContract?: Hex;
+  };
 }
 
 /** A chain under test. */
@@ -54,7 +68,11 @@ export async function startEvmStage(): Promise<EvmStage> {
 }
 
 /** A challenge as the protocol hands it to a rail. */
-export function challengeFor(rail: Rail, units: bigint, id = `challenge-${Math.random()}`): MppChallenge {
+export function challengeFor(
+  rail: Rail,
+  units: bigint,
+  id = `challenge-${Math.random()}`,
+): MppChallenge {
   const { method, intent, request } = rail.offer(units);
   return { id, realm: "svc.test", method, intent, request, expires: null };
 }
@@ -73,7 +91,11 @@ export async function signed(parts: SignedParts) {
   };
   const signature = await account.signTypedData({
     domain: {
-      ...Types.authorizationDomain({ authorization: settings.token, chainId: settings.chainId, currency: parseHex(settings.token.address) }),
+      ...Types.authorizationDomain({
+        authorization: settings.token,
+        chainId: settings.chainId,
+        currency: parseHex(settings.token.address),
+      }),
       ...domain,
     },
     types: Types.authorizationTypes,
@@ -101,22 +123,41 @@ export async function mppPayment(
   },
 ): Promise<Extract<PaymentCredential, { protocol: "mpp" }>> {
   const challenge = parts.challenge ?? challengeFor(rail, parts.value);
-  const { authorization, signature } = await signed({ ...parts, nonce: parts.nonce ?? Types.challengeHash(challenge) });
-  return { protocol: "mpp", challenge, payload: { type: "authorization", ...authorization, signature, ...parts.payload }, source: parts.source ?? null };
+  const { authorization, signature } = await signed({
+    ...parts,
+    nonce: parts.nonce ?? Types.challengeHash(challenge),
+  });
+  return {
+    protocol: "mpp",
+    challenge,
+    payload: { type: "authorization", ...authorization, signature, ...parts.payload },
+    source: parts.source ?? null,
+  };
 }
 
 /** A payment by x402. */
 export async function x402Payment(
   rail: Rail,
-  parts: Omit<SignedParts, "nonce"> & { readonly nonce?: Hex; readonly accepted?: Record<string, unknown> },
+  parts: Omit<SignedParts, "nonce"> & {
+    readonly nonce?: Hex;
+    readonly accepted?: Record<string, unknown>;
+  },
 ): Promise<Extract<PaymentCredential, { protocol: "x402" }>> {
   const offer = rail.x402Offer(parts.value, 300_000);
   assert.ok(offer !== null);
-  return { protocol: "x402", accepted: { ...offer, ...parts.accepted }, payload: await signed({ ...parts, nonce: parts.nonce ?? randomNonce() }) };
+  return {
+    protocol: "x402",
+    accepted: { ...offer, ...parts.accepted },
+    payload: await signed({ ...parts, nonce: parts.nonce ?? randomNonce() }),
+  };
 }
 
 /** Reads a payment that has to be right. */
-export async function accepted(rail: Rail, presented: PaymentCredential, units: bigint): Promise<Payment> {
+export async function accepted(
+  rail: Rail,
+  presented: PaymentCredential,
+  units: bigint,
+): Promise<Payment> {
   const payment = await rail.read(presented, units);
   if ("kind" in payment) assert.fail(`${payment.problem}: ${payment.reason}`);
   return payment;
@@ -139,7 +180,10 @@ export class Purchase implements RailPurchase {
   }
 }
 
-/** One step of a purchase: looks; sends, sends again or replaces as the rail says. Resolves with what was seen before the step. */
+/**
+ * One step of a purchase: looks; sends, sends again or replaces as the rail says. Resolves with
+ * what was seen before the step.
+ */
 export async function step(rail: Rail, purchase: Purchase): Promise<ChainStatus> {
   const truth = await rail.look(purchase);
   if (truth.kind !== "open") return truth;

@@ -1,7 +1,16 @@
-// The EIP-3009 rail on a real chain with a real token: whatever happens to a payment on the way, what the rail says is what the money did.
+// The EIP-3009 rail on a real chain with a real token: whatever happens to a payment on the way,
+// what the rail says is what the money did.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { createPublicClient, createWalletClient, encodeFunctionData, type Hex, http, parseAbi, parseTransaction } from "viem";
+import {
+  createPublicClient,
+  createWalletClient,
+  encodeFunctionData,
+  type Hex,
+  http,
+  parseAbi,
+  parseTransaction,
+} from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { EvmRailSettings } from "../../../../src/core/billing/payment.ts";
 import { createEvmRail } from "../../../../src/payments/rails/evm/evm-rail.ts";
@@ -55,9 +64,23 @@ function railWith(changes: Partial<EvmRailSettings> = {}, runtime: Runtime = pat
   return createEvmRail({ ...stage.settings, ...changes }, { runtime });
 }
 
-async function bought(rail: Rail, changes: Partial<Parameters<typeof mppPayment>[1]> = {}): Promise<Purchase> {
+async function bought(
+  rail: Rail,
+  changes: Partial<Parameters<typeof mppPayment>[1]> = {},
+): Promise<Purchase> {
   const { payer } = stage.chains;
-  return new Purchase(await accepted(rail, await mppPayment(rail, { key: payer.key, settings: stage.settings, value: UNITS, ...changes }), UNITS));
+  return new Purchase(
+    await accepted(
+      rail,
+      await mppPayment(rail, {
+        key: payer.key,
+        settings: stage.settings,
+        value: UNITS,
+        ...changes,
+      }),
+      UNITS,
+    ),
+  );
 }
 
 function received(): Promise<bigint> {
@@ -65,20 +88,41 @@ function received(): Promise<bigint> {
 }
 
 /** Somebody else's transaction to the token; it is in the next block. */
-async function bySomebody(data: Hex, key: Hex = stage.chains.otherPayers[0]?.key ?? "0x"): Promise<Hex> {
+async function bySomebody(
+  data: Hex,
+  key: Hex = stage.chains.otherPayers[0]?.key ?? "0x",
+): Promise<Hex> {
   const account = privateKeyToAccount(key);
   const client = createWalletClient({ account, transport: http(stage.chains.evm.rpcUrl) });
   const { token, chainId } = stage.chains.evm;
-  const chain = { id: chainId, name: "test", nativeCurrency: { name: "E", symbol: "E", decimals: 18 }, rpcUrls: { default: { http: [] } } };
+  const chain = {
+    id: chainId,
+    name: "test",
+    nativeCurrency: { name: "E", symbol: "E", decimals: 18 },
+    rpcUrls: { default: { http: [] } },
+  };
   return client.sendTransaction({ to: parseHex(token.address), data, gas: 200_000n, chain });
 }
 
-async function carriedOut(parts: { readonly key: Hex; readonly nonce: Hex; readonly value: bigint; readonly to?: string }): Promise<Hex> {
+async function carriedOut(parts: {
+  readonly key: Hex;
+  readonly nonce: Hex;
+  readonly value: bigint;
+  readonly to?: string;
+}): Promise<Hex> {
   const { authorization: it, signature } = await signed({ ...parts, settings: stage.settings });
   return encodeFunctionData({
     abi: TOKEN,
     functionName: "transferWithAuthorization",
-    args: [parseHex(it.from), parseHex(it.to), BigInt(it.value), BigInt(it.validAfter), BigInt(it.validBefore), it.nonce, signature],
+    args: [
+      parseHex(it.from),
+      parseHex(it.to),
+      BigInt(it.value),
+      BigInt(it.validAfter),
+      BigInt(it.validBefore),
+      it.nonce,
+      signature,
+    ],
   });
 }
 
@@ -88,7 +132,15 @@ function callOf(purchase: Purchase): Hex {
   return encodeFunctionData({
     abi: TOKEN,
     functionName: "transferWithAuthorization",
-    args: [it.from, it.to, BigInt(it.value), BigInt(it.validAfter), BigInt(it.validBefore), it.nonce, it.signature],
+    args: [
+      it.from,
+      it.to,
+      BigInt(it.value),
+      BigInt(it.validAfter),
+      BigInt(it.validBefore),
+      it.nonce,
+      it.signature,
+    ],
   });
 }
 
@@ -96,7 +148,12 @@ async function cancelled(purchase: Purchase): Promise<Hex> {
   const { authorization } = JSON.parse(purchase.payment.material);
   const { token, chainId } = stage.chains.evm;
   const signature = await privateKeyToAccount(stage.chains.payer.key).signTypedData({
-    domain: { name: token.name, version: token.version, chainId, verifyingContract: parseHex(token.address) },
+    domain: {
+      name: token.name,
+      version: token.version,
+      chainId,
+      verifyingContract: parseHex(token.address),
+    },
     types: {
       CancelAuthorization: [
         { name: "authorizer", type: "address" },
@@ -124,7 +181,8 @@ describe("a payment that goes well", () => {
     test(`settles by ${by} and moves exactly its amount, named by its transfer`, async () => {
       const rail = railWith();
       const parts = { key: stage.chains.payer.key, settings: stage.settings, value: UNITS };
-      const presented = by === "mpp" ? await mppPayment(rail, parts) : await x402Payment(rail, parts);
+      const presented =
+        by === "mpp" ? await mppPayment(rail, parts) : await x402Payment(rail, parts);
       const payment = await accepted(rail, presented, UNITS);
       assert.equal(payment.key, rail.keyOf(presented));
       assert.equal(await rail.check(payment), null);
@@ -136,8 +194,12 @@ describe("a payment that goes well", () => {
       assert.equal(truth.kind, "settled");
       assert.equal(truth.kind === "settled" && truth.txHash, purchase.submissions[0]?.txHash);
       const client = createPublicClient({ transport: http(stage.chains.evm.rpcUrl) });
-      const receipt = await client.getTransactionReceipt({ hash: parseHex(purchase.submissions[0]?.txHash ?? "") });
-      const log = receipt.logs.find((it) => truth.kind === "settled" && it.logIndex === truth.logIndex);
+      const receipt = await client.getTransactionReceipt({
+        hash: parseHex(purchase.submissions[0]?.txHash ?? ""),
+      });
+      const log = receipt.logs.find(
+        (it) => truth.kind === "settled" && it.logIndex === truth.logIndex,
+      );
       assert.equal(BigInt(log?.data ?? 0), UNITS, "the log that it names is the transfer");
       assert.equal(await received(), UNITS);
     });
@@ -158,7 +220,8 @@ describe("a payment that goes well", () => {
     const rail = railWith();
     const purchase = await bought(rail);
     await step(rail, purchase);
-    for (const submission of [...purchase.submissions, ...purchase.submissions]) await rail.send(submission);
+    for (const submission of [...purchase.submissions, ...purchase.submissions])
+      await rail.send(submission);
     await stage.mine();
     const truth = await rail.look(purchase);
     for (const submission of purchase.submissions) await rail.send(submission);
@@ -175,27 +238,41 @@ describe("a payment that goes well", () => {
 });
 
 describe("somebody else", () => {
-  test("who carries the authorization out first does not keep it from being credited, and the purchase of that transfer is named once", async () => {
-    const rail = railWith({ confirmations: 1 });
-    const purchase = await bought(rail);
-    await step(rail, purchase);
-    await stage.chains.evm.rpc("anvil_dropAllTransactions");
-    const hash = await bySomebody(callOf(purchase));
-    await stage.mine();
-    assert.deepEqual(await rail.look(purchase), OPEN, "not deep enough");
-    await rail.send(purchase.submissions[0] ?? { txHash: "", raw: null, nonce: null });
-    await stage.mine(2);
-    const truth = await rail.look(purchase);
-    assert.equal(truth.kind === "settled" && truth.txHash, hash);
-    assert.equal(await received(), UNITS);
-    assert.equal((await rail.wallet())?.nonce, 1n, "our own transaction was sent all the same: no gap");
-  });
+  test(
+    "who carries the authorization out first does not keep it from being credited, and the " +
+      "purchase of that transfer is named once",
+    async () => {
+      const rail = railWith({ confirmations: 1 });
+      const purchase = await bought(rail);
+      await step(rail, purchase);
+      await stage.chains.evm.rpc("anvil_dropAllTransactions");
+      const hash = await bySomebody(callOf(purchase));
+      await stage.mine();
+      assert.deepEqual(await rail.look(purchase), OPEN, "not deep enough");
+      await rail.send(purchase.submissions[0] ?? { txHash: "", raw: null, nonce: null });
+      await stage.mine(2);
+      const truth = await rail.look(purchase);
+      assert.equal(truth.kind === "settled" && truth.txHash, hash);
+      assert.equal(await received(), UNITS);
+      assert.equal(
+        (await rail.wallet())?.nonce,
+        1n,
+        "our own transaction was sent all the same: no gap",
+      );
+    },
+  );
 
   for (const by of ["mpp", "x402"] as const)
     test(`who carried it out before we heard of it: the money is there, and it is taken (${by})`, async () => {
       const rail = railWith();
       const parts = { key: stage.chains.payer.key, settings: stage.settings, value: UNITS };
-      const purchase = new Purchase(await accepted(rail, by === "mpp" ? await mppPayment(rail, parts) : await x402Payment(rail, parts), UNITS));
+      const purchase = new Purchase(
+        await accepted(
+          rail,
+          by === "mpp" ? await mppPayment(rail, parts) : await x402Payment(rail, parts),
+          UNITS,
+        ),
+      );
       const hash = await bySomebody(callOf(purchase));
       await stage.mine(3);
       assert.equal(await rail.check(purchase.payment), null);
@@ -203,22 +280,37 @@ describe("somebody else", () => {
       assert.equal(truth.kind === "settled" && truth.txHash, hash);
     });
 
-  test("whose own payment used the nonce elsewhere: refused before, failed after, and only at the depth", async () => {
-    const rail = railWith({ confirmations: 2 });
-    const nonce = randomNonce();
-    const purchase = new Purchase(
-      await accepted(rail, await x402Payment(rail, { key: stage.chains.payer.key, settings: stage.settings, value: UNITS, nonce }), UNITS),
-    );
-    const elsewhere = stage.chains.otherPayers[1]?.address ?? "";
-    await bySomebody(await carriedOut({ key: stage.chains.payer.key, nonce, value: UNITS, to: elsewhere }));
-    await stage.mine();
-    assert.match(refusal(await rail.check(purchase.payment)).reason, /spent the nonce/);
-    assert.deepEqual(await rail.look(purchase), OPEN);
-    await stage.mine(2);
-    const truth = await rail.look(purchase);
-    assert.match(truth.kind === "failed" ? truth.reason : truth.kind, /spent the nonce/);
-    assert.equal(await received(), 0n);
-  });
+  test(
+    "whose own payment used the nonce elsewhere: refused before, failed after, and only at the " +
+      "depth",
+    async () => {
+      const rail = railWith({ confirmations: 2 });
+      const nonce = randomNonce();
+      const purchase = new Purchase(
+        await accepted(
+          rail,
+          await x402Payment(rail, {
+            key: stage.chains.payer.key,
+            settings: stage.settings,
+            value: UNITS,
+            nonce,
+          }),
+          UNITS,
+        ),
+      );
+      const elsewhere = stage.chains.otherPayers[1]?.address ?? "";
+      await bySomebody(
+        await carriedOut({ key: stage.chains.payer.key, nonce, value: UNITS, to: elsewhere }),
+      );
+      await stage.mine();
+      assert.match(refusal(await rail.check(purchase.payment)).reason, /spent the nonce/);
+      assert.deepEqual(await rail.look(purchase), OPEN);
+      await stage.mine(2);
+      const truth = await rail.look(purchase);
+      assert.match(truth.kind === "failed" ? truth.reason : truth.kind, /spent the nonce/);
+      assert.equal(await received(), 0n);
+    },
+  );
 
   test("a node without the event gives no verdict on a purchase, whatever the token says", async () => {
     const rail = railWith();
@@ -226,18 +318,34 @@ describe("somebody else", () => {
     await bySomebody(callOf(purchase));
     await stage.mine();
     const { material } = purchase.payment;
-    const later = new Purchase({ ...purchase.payment, material: JSON.stringify({ ...JSON.parse(material), readAtMs: Date.now() + 7_200_000 }) });
+    const later = new Purchase({
+      ...purchase.payment,
+      material: JSON.stringify({ ...JSON.parse(material), readAtMs: Date.now() + 7_200_000 }),
+    });
     await stage.mine(501);
     await assert.rejects(rail.look(later), /keep its logs/);
     assert.match(refusal(await rail.check(later.payment)).reason, /before this offer/);
-    assert.equal((await rail.look(purchase)).kind, "settled", "it is found where its time is right");
+    assert.equal(
+      (await rail.look(purchase)).kind,
+      "settled",
+      "it is found where its time is right",
+    );
   });
 
   test("a smaller payment under the same nonce to us does not buy the larger one", async () => {
     const rail = railWith();
     const nonce = randomNonce();
     const purchase = new Purchase(
-      await accepted(rail, await x402Payment(rail, { key: stage.chains.payer.key, settings: stage.settings, value: UNITS, nonce }), UNITS),
+      await accepted(
+        rail,
+        await x402Payment(rail, {
+          key: stage.chains.payer.key,
+          settings: stage.settings,
+          value: UNITS,
+          nonce,
+        }),
+        UNITS,
+      ),
     );
     await bySomebody(await carriedOut({ key: stage.chains.payer.key, nonce, value: 1n }));
     await stage.mine();
@@ -270,7 +378,10 @@ describe("a payment that the chain would not carry out", () => {
   test("is refused with the token's own words where it reverts", async () => {
     const rail = railWith({}, { ...patientWorld, wallMs: () => Date.now() - 3_600_000 });
     const purchase = await bought(rail, { validBefore: inSeconds(-3_000) });
-    assert.match(refusal(await rail.check(purchase.payment)).reason, /\("DEVUSD: authorization is expired"\)/);
+    assert.match(
+      refusal(await rail.check(purchase.payment)).reason,
+      /\("DEVUSD: authorization is expired"\)/,
+    );
   });
 
   test("fails once it has expired at the depth, and not before: its money may have come back", async () => {
@@ -280,7 +391,14 @@ describe("a payment that the chain would not carry out", () => {
     const { payer, otherPayers, evm } = stage.chains;
     const all = await evm.balanceOf(payer.address);
     await evm.rpc("anvil_dropAllTransactions");
-    await bySomebody(encodeFunctionData({ abi: TOKEN, functionName: "transfer", args: [parseHex(otherPayers[0]?.address ?? ""), all] }), payer.key);
+    await bySomebody(
+      encodeFunctionData({
+        abi: TOKEN,
+        functionName: "transfer",
+        args: [parseHex(otherPayers[0]?.address ?? ""), all],
+      }),
+      payer.key,
+    );
     await stage.mine();
     await rail.send(purchase.submissions[0] ?? { txHash: "", raw: null, nonce: null });
     await stage.mine();
@@ -289,7 +407,11 @@ describe("a payment that the chain would not carry out", () => {
     assert.deepEqual(await rail.look(purchase), RESEND);
     await evm.rpc("evm_increaseTime", 6_000);
     await stage.mine();
-    assert.deepEqual(await rail.look(purchase), RESEND, "the newest block alone has passed the time");
+    assert.deepEqual(
+      await rail.look(purchase),
+      RESEND,
+      "the newest block alone has passed the time",
+    );
     await stage.mine(2);
     assert.equal((await rail.look(purchase)).kind, "failed");
     assert.equal(await received(), 0n);
@@ -303,12 +425,18 @@ describe("a payment that the chain would not carry out", () => {
     const other = otherPayers[0] ?? payer;
     const all = await evm.balanceOf(payer.address);
     await evm.rpc("anvil_dropAllTransactions");
-    await bySomebody(encodeFunctionData({ abi: TOKEN, functionName: "transfer", args: [other.address, all] }), payer.key);
+    await bySomebody(
+      encodeFunctionData({ abi: TOKEN, functionName: "transfer", args: [other.address, all] }),
+      payer.key,
+    );
     await stage.mine();
     await rail.send(purchase.submissions[0] ?? { txHash: "", raw: null, nonce: null });
     await stage.mine();
     assert.deepEqual(await rail.look(purchase), RESEND);
-    await bySomebody(encodeFunctionData({ abi: TOKEN, functionName: "transfer", args: [payer.address, all] }), other.key);
+    await bySomebody(
+      encodeFunctionData({ abi: TOKEN, functionName: "transfer", args: [payer.address, all] }),
+      other.key,
+    );
     await stage.mine();
     const hash = await bySomebody(callOf(purchase));
     await stage.mine();
@@ -321,7 +449,14 @@ describe("a payment that the chain would not carry out", () => {
     const purchase = await bought(rail);
     const { payer, otherPayers, evm } = stage.chains;
     const all = await evm.balanceOf(payer.address);
-    await bySomebody(encodeFunctionData({ abi: TOKEN, functionName: "transfer", args: [parseHex(otherPayers[0]?.address ?? ""), all] }), payer.key);
+    await bySomebody(
+      encodeFunctionData({
+        abi: TOKEN,
+        functionName: "transfer",
+        args: [parseHex(otherPayers[0]?.address ?? ""), all],
+      }),
+      payer.key,
+    );
     await stage.mine();
     assert.equal(await rail.draft(purchase), null);
   });
@@ -374,7 +509,10 @@ describe("the settlement wallet", () => {
     await assert.rejects(rail.check(purchase.payment), /send it gas/);
     assert.equal(await rail.draft(purchase), null);
     const wallet = await rail.wallet();
-    assert.deepEqual(wallet && { low: wallet.low, empty: wallet.empty, balanceWei: wallet.balanceWei }, { low: true, empty: true, balanceWei: 4096n });
+    assert.deepEqual(
+      wallet && { low: wallet.low, empty: wallet.empty, balanceWei: wallet.balanceWei },
+      { low: true, empty: true, balanceWei: 4096n },
+    );
   });
 
   test("emptied after a transaction was written: it is sent until there is gas, and settles", async () => {
@@ -385,7 +523,11 @@ describe("the settlement wallet", () => {
     assert.deepEqual(await step(rail, purchase), RESEND);
     await stage.mine();
     assert.deepEqual(await rail.look(purchase), RESEND);
-    await stage.chains.evm.rpc("anvil_setBalance", stage.chains.settlement.address, `0x${(10n ** 18n).toString(16)}`);
+    await stage.chains.evm.rpc(
+      "anvil_setBalance",
+      stage.chains.settlement.address,
+      `0x${(10n ** 18n).toString(16)}`,
+    );
     await step(rail, purchase);
     await stage.mine();
     assert.equal((await rail.look(purchase)).kind, "settled");
@@ -399,37 +541,47 @@ describe("the settlement wallet", () => {
     assert.equal((await railWith().wallet())?.id, `31337:${address.toLowerCase()}`);
   });
 
-  test("pays no more gas for a settlement than it may: what costs more is not offered, not taken and not sent until it costs less", async () => {
-    const mostWei = 120_000n * 20n * 10n ** 9n;
-    const rail = railWith({ maxGasWei: mostWei });
-    const baseFee = async (gwei: bigint) => {
-      await stage.chains.evm.rpc("anvil_setNextBlockBaseFeePerGas", `0x${(gwei * 10n ** 9n).toString(16)}`);
+  test(
+    "pays no more gas for a settlement than it may: what costs more is not offered, not taken " +
+      "and not sent until it costs less",
+    async () => {
+      const mostWei = 120_000n * 20n * 10n ** 9n;
+      const rail = railWith({ maxGasWei: mostWei });
+      const baseFee = async (gwei: bigint) => {
+        await stage.chains.evm.rpc(
+          "anvil_setNextBlockBaseFeePerGas",
+          `0x${(gwei * 10n ** 9n).toString(16)}`,
+        );
+        await stage.mine();
+      };
+      await baseFee(18n);
+      const purchase = await bought(rail);
+      assert.equal(await rail.check(purchase.payment), null);
+      await baseFee(40n);
+      assert.deepEqual([(await rail.wallet())?.dear, (await rail.wallet())?.empty], [true, false]);
+      await assert.rejects(rail.check(purchase.payment), { name: "ChainTrouble" });
+      assert.deepEqual(await step(rail, purchase), OPEN);
+      assert.equal(purchase.submissions.length, 0);
+      await baseFee(18n);
+      assert.equal((await rail.wallet())?.dear, false);
+      await step(rail, purchase);
+      const sent = parseTransaction(parseHex(purchase.submissions[0]?.raw ?? ""));
+      assert.ok(
+        (sent.gas ?? 0n) * (sent.maxFeePerGas ?? 0n) <= mostWei,
+        "twice the base fee would be more",
+      );
+      // What was sent is not raised above it either.
+      await baseFee(40n);
+      await step(rail, purchase);
+      assert.equal(purchase.submissions.length, 1);
+      await baseFee(10n);
+      // The node may have dropped it meanwhile.
+      await step(rail, purchase);
       await stage.mine();
-    };
-    await baseFee(18n);
-    const purchase = await bought(rail);
-    assert.equal(await rail.check(purchase.payment), null);
-    await baseFee(40n);
-    assert.deepEqual([(await rail.wallet())?.dear, (await rail.wallet())?.empty], [true, false]);
-    await assert.rejects(rail.check(purchase.payment), { name: "ChainTrouble" });
-    assert.deepEqual(await step(rail, purchase), OPEN);
-    assert.equal(purchase.submissions.length, 0);
-    await baseFee(18n);
-    assert.equal((await rail.wallet())?.dear, false);
-    await step(rail, purchase);
-    const sent = parseTransaction(parseHex(purchase.submissions[0]?.raw ?? ""));
-    assert.ok((sent.gas ?? 0n) * (sent.maxFeePerGas ?? 0n) <= mostWei, "twice the base fee would be more");
-    // What was sent is not raised above it either.
-    await baseFee(40n);
-    await step(rail, purchase);
-    assert.equal(purchase.submissions.length, 1);
-    await baseFee(10n);
-    // The node may have dropped it meanwhile.
-    await step(rail, purchase);
-    await stage.mine();
-    assert.equal((await rail.look(purchase)).kind, "settled");
-    assert.equal(await received(), UNITS);
-  });
+      assert.equal((await rail.look(purchase)).kind, "settled");
+      assert.equal(await received(), UNITS);
+    },
+  );
 
   test("tells its nonce as of the depth", async () => {
     const rail = railWith({ confirmations: 1 });
@@ -441,25 +593,33 @@ describe("the settlement wallet", () => {
     assert.equal((await rail.wallet())?.nonce, 1n);
   });
 
-  test("raises its fee by an eighth at least where the base fee has outgrown it, under the same nonce, and one of them settles", async () => {
-    const rail = railWith();
-    const { rpc } = stage.chains.evm;
-    const purchase = await bought(rail);
-    await step(rail, purchase);
-    await rpc("anvil_setNextBlockBaseFeePerGas", `0x${(50n * 10n ** 9n).toString(16)}`);
-    await stage.mine();
-    const truth = await step(rail, purchase);
-    assert.equal(truth.kind === "open" && truth.replace, true);
-    const [first, second] = purchase.submissions.map((it) => parseTransaction(parseHex(it.raw ?? "")));
-    assert.equal(purchase.submissions.length, 2);
-    assert.equal(first?.nonce, second?.nonce);
-    assert.ok((second?.maxFeePerGas ?? 0n) * 8n >= (first?.maxFeePerGas ?? 0n) * 9n);
-    assert.ok((second?.maxPriorityFeePerGas ?? 0n) * 8n >= (first?.maxPriorityFeePerGas ?? 0n) * 9n);
-    await stage.mine();
-    const end = await rail.look(purchase);
-    assert.equal(end.kind === "settled" && end.txHash, purchase.submissions[1]?.txHash);
-    assert.equal(await received(), UNITS);
-  });
+  test(
+    "raises its fee by an eighth at least where the base fee has outgrown it, under the same " +
+      "nonce, and one of them settles",
+    async () => {
+      const rail = railWith();
+      const { rpc } = stage.chains.evm;
+      const purchase = await bought(rail);
+      await step(rail, purchase);
+      await rpc("anvil_setNextBlockBaseFeePerGas", `0x${(50n * 10n ** 9n).toString(16)}`);
+      await stage.mine();
+      const truth = await step(rail, purchase);
+      assert.equal(truth.kind === "open" && truth.replace, true);
+      const [first, second] = purchase.submissions.map((it) =>
+        parseTransaction(parseHex(it.raw ?? "")),
+      );
+      assert.equal(purchase.submissions.length, 2);
+      assert.equal(first?.nonce, second?.nonce);
+      assert.ok((second?.maxFeePerGas ?? 0n) * 8n >= (first?.maxFeePerGas ?? 0n) * 9n);
+      assert.ok(
+        (second?.maxPriorityFeePerGas ?? 0n) * 8n >= (first?.maxPriorityFeePerGas ?? 0n) * 9n,
+      );
+      await stage.mine();
+      const end = await rail.look(purchase);
+      assert.equal(end.kind === "settled" && end.txHash, purchase.submissions[1]?.txHash);
+      assert.equal(await received(), UNITS);
+    },
+  );
 
   test("raises its fee where its next transaction has waited for more than a minute", async () => {
     let laterMs = 0;
@@ -475,74 +635,92 @@ describe("the settlement wallet", () => {
     assert.equal(end.kind === "settled" && end.txHash, purchase.submissions[1]?.txHash);
   });
 
-  test("whose nonce another transaction took: the payment is sent once more under the next one, and settles", async () => {
-    const rail = railWith();
-    const purchase = await bought(rail);
-    await write(rail, purchase);
-    await bySomebody("0x", stage.chains.settlement.key);
-    await stage.mine();
-    assert.deepEqual(await rail.look(purchase), RESEND);
-    assert.equal((await rail.wallet())?.nonce, 1n, "which tells that the place is taken");
-    const again = await write(rail, purchase);
-    assert.equal(again.nonce, 1n);
-    await rail.send(again);
-    await stage.mine();
-    const truth = await rail.look(purchase);
-    assert.equal(truth.kind === "settled" && truth.txHash, again.txHash);
-    assert.equal(await received(), UNITS);
-  });
+  test(
+    "whose nonce another transaction took: the payment is sent once more under the next one, and " +
+      "settles",
+    async () => {
+      const rail = railWith();
+      const purchase = await bought(rail);
+      await write(rail, purchase);
+      await bySomebody("0x", stage.chains.settlement.key);
+      await stage.mine();
+      assert.deepEqual(await rail.look(purchase), RESEND);
+      assert.equal((await rail.wallet())?.nonce, 1n, "which tells that the place is taken");
+      const again = await write(rail, purchase);
+      assert.equal(again.nonce, 1n);
+      await rail.send(again);
+      await stage.mine();
+      const truth = await rail.look(purchase);
+      assert.equal(truth.kind === "settled" && truth.txHash, again.txHash);
+      assert.equal(await received(), UNITS);
+    },
+  );
 
-  test("gives back the nonce of a payment that would be reverted by now: the same is sent for a higher fee", async () => {
-    const rail = railWith();
-    const purchase = await bought(rail);
-    const first = await write(rail, purchase);
-    await bySomebody(callOf(purchase));
-    await stage.mine();
-    const second = await write(rail, purchase);
-    assert.equal(second.nonce, first.nonce);
-    await rail.send(second);
-    await stage.mine();
-    assert.equal((await rail.wallet())?.nonce, 1n);
-    assert.equal(await received(), UNITS);
-  });
+  test(
+    "gives back the nonce of a payment that would be reverted by now: the same is sent for a " +
+      "higher fee",
+    async () => {
+      const rail = railWith();
+      const purchase = await bought(rail);
+      const first = await write(rail, purchase);
+      await bySomebody(callOf(purchase));
+      await stage.mine();
+      const second = await write(rail, purchase);
+      assert.equal(second.nonce, first.nonce);
+      await rail.send(second);
+      await stage.mine();
+      assert.equal((await rail.wallet())?.nonce, 1n);
+      assert.equal(await received(), UNITS);
+    },
+  );
 });
 
 describe("a chain that cannot be asked", () => {
   const faults = ["drop", "lose", "status", "junk", "limit"] as const;
 
-  test("is never told as a bad payment: each question of check, draft and look throws, whatever way it fails", async () => {
-    const first = railWith({ confirmations: 1 });
-    const purchase = await bought(first);
-    const fresh = await bought(first);
-    await step(first, purchase);
-    const acts: Readonly<Record<string, (rail: Rail) => Promise<unknown>>> = {
-      check: (rail) => rail.check(fresh.payment),
-      draft: (rail) => rail.draft(fresh),
-      replace: (rail) => rail.draft(purchase),
-      "look while it waits": (rail) => rail.look(purchase),
-      "look when it is there": (rail) => stage.mine().then(() => rail.look(purchase)),
-      wallet: (rail) => rail.wallet(),
-    };
-    for (const [name, act] of Object.entries(acts)) {
-      // A proxy for each: a question that a try before had left behind would count as one of this.
-      const proxy = await startChainProxy(stage.proxy.url);
-      try {
-        const rail = railWith({ confirmations: 1, rpcUrl: proxy.url });
-        await rail.network();
-        proxy.asked.length = 0;
-        await act(rail);
-        for (const question of new Set(proxy.asked))
-          for (const fault of faults) {
-            // A node that answers that it cannot say is asked for something else, or goes without.
-            if (fault === "limit" && /PriorityFee|TransactionCount/.test(question)) continue;
-            proxy.fault = (it) => (it === question ? fault : "pass");
-            await assert.rejects(act(rail), { name: "ChainTrouble" }, `${name}: ${question} ${fault}`);
-          }
-      } finally {
-        await proxy.close();
+  test(
+    "is never told as a bad payment: each question of check, draft and look throws, whatever way " +
+      "it fails",
+    async () => {
+      const first = railWith({ confirmations: 1 });
+      const purchase = await bought(first);
+      const fresh = await bought(first);
+      await step(first, purchase);
+      const acts: Readonly<Record<string, (rail: Rail) => Promise<unknown>>> = {
+        check: (rail) => rail.check(fresh.payment),
+        draft: (rail) => rail.draft(fresh),
+        replace: (rail) => rail.draft(purchase),
+        "look while it waits": (rail) => rail.look(purchase),
+        "look when it is there": (rail) => stage.mine().then(() => rail.look(purchase)),
+        wallet: (rail) => rail.wallet(),
+      };
+      for (const [name, act] of Object.entries(acts)) {
+        // A proxy for each: a question that a try before had left behind would count as one of
+        // this.
+        const proxy = await startChainProxy(stage.proxy.url);
+        try {
+          const rail = railWith({ confirmations: 1, rpcUrl: proxy.url });
+          await rail.network();
+          proxy.asked.length = 0;
+          await act(rail);
+          for (const question of new Set(proxy.asked))
+            for (const fault of faults) {
+              // A node that answers that it cannot say is asked for something else, or goes
+              // without.
+              if (fault === "limit" && /PriorityFee|TransactionCount/.test(question)) continue;
+              proxy.fault = (it) => (it === question ? fault : "pass");
+              await assert.rejects(
+                act(rail),
+                { name: "ChainTrouble" },
+                `${name}: ${question} ${fault}`,
+              );
+            }
+        } finally {
+          await proxy.close();
+        }
       }
-    }
-  });
+    },
+  );
 
   test("loses the answer to a transaction: it has been sent, and is found", async () => {
     const rail = railWith();
@@ -558,7 +736,8 @@ describe("a chain that cannot be asked", () => {
   test("loses the transaction: it is asked for again, and settles once", async () => {
     const rail = railWith();
     const purchase = await bought(rail);
-    stage.proxy.fault = (method, count) => (method === "eth_sendRawTransaction" && count === 1 ? "drop" : "pass");
+    stage.proxy.fault = (method, count) =>
+      method === "eth_sendRawTransaction" && count === 1 ? "drop" : "pass";
     await assert.rejects(step(rail, purchase), { name: "ChainTrouble" });
     assert.deepEqual(await step(rail, purchase), RESEND);
     await stage.mine();
@@ -569,11 +748,21 @@ describe("a chain that cannot be asked", () => {
   test("speaks of no secret, whatever fails", async () => {
     const rail = railWith({ rpcUrl: "http://127.0.0.1:1/secret-path" });
     const purchase = await bought(railWith());
-    for (const act of [() => rail.check(purchase.payment), () => rail.draft(purchase), () => rail.look(purchase), () => rail.network(), () => rail.wallet()])
+    for (const act of [
+      () => rail.check(purchase.payment),
+      () => rail.draft(purchase),
+      () => rail.look(purchase),
+      () => rail.network(),
+      () => rail.wallet(),
+    ])
       await assert.rejects(act(), (error: Error) => {
         const { signature } = JSON.parse(purchase.payment.material).authorization;
         const text = `${error.stack} ${JSON.stringify(error)} ${error.cause}`;
-        return !text.includes("secret-path") && !text.includes(signature) && !text.includes(stage.settings.walletKey.slice(2));
+        return (
+          !text.includes("secret-path") &&
+          !text.includes(signature) &&
+          !text.includes(stage.settings.walletKey.slice(2))
+        );
       });
   });
 });
@@ -584,8 +773,20 @@ describe("wrong settings", () => {
     await assert.rejects(railWith({ chainId: 31_338 }).check(purchase.payment), /31337.*31338/);
   });
 
-  test("a token with another domain, or that is none, is found before anybody is told of a bad signature", async () => {
-    await assert.rejects(railWith({ token: { ...stage.settings.token, version: "2" } }).network(), /another EIP-712 domain/);
-    await assert.rejects(railWith({ token: { ...stage.settings.token, address: stage.chains.payer.address } }).network(), { name: "ChainTrouble" });
-  });
+  test(
+    "a token with another domain, or that is none, is found before anybody is told of a bad " +
+      "signature",
+    async () => {
+      await assert.rejects(
+        railWith({ token: { ...stage.settings.token, version: "2" } }).network(),
+        /another EIP-712 domain/,
+      );
+      await assert.rejects(
+        railWith({
+          token: { ...stage.settings.token, address: stage.chains.payer.address },
+        }).network(),
+        { name: "ChainTrouble" },
+      );
+    },
+  );
 });

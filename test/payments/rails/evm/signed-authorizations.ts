@@ -1,4 +1,5 @@
-// What payers and strangers can do with an authorization on its chain, as call data: cancel it, carry it out, move the money away.
+// What payers and strangers can do with an authorization on its chain, as call data: cancel it,
+// carry it out, move the money away.
 import { Credential } from "mppx";
 import { encodeFunctionData, type Hex, parseAbi } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
@@ -43,18 +44,48 @@ export function nonceIn(given: PaymentHeaders): string {
 /** Does what a payment asks for; anybody may. */
 export function carryingOut(given: PaymentHeaders): Hex {
   const { from, to, value, validAfter, validBefore, nonce, signature } = parseSigned(given);
-  const args = [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, signature] as const;
+  const args = [
+    from,
+    to,
+    BigInt(value),
+    BigInt(validAfter),
+    BigInt(validBefore),
+    nonce,
+    signature,
+  ] as const;
   return encodeFunctionData({ abi: TOKEN, functionName: "transferWithAuthorization", args });
 }
 
 /** Takes a payment back. */
-export async function cancelling({ token, chainId }: PaymentChain, payer: LocalWallet, given: PaymentHeaders): Promise<Hex> {
+export async function cancelling(
+  { token, chainId }: PaymentChain,
+  payer: LocalWallet,
+  given: PaymentHeaders,
+): Promise<Hex> {
   const { from, nonce } = parseSigned(given);
-  const domain = { name: token.name, version: token.version, chainId, verifyingContract: parseHex(token.address) };
+  const domain = {
+    name: token.name,
+    version: token.version,
+    chainId,
+    verifyingContract: parseHex(token.address),
+  };
   const message = { authorizer: from, nonce };
-  const signature = await privateKeyToAccount(payer.key).signTypedData({ domain, types: CANCEL_TYPES, primaryType: "CancelAuthorization", message });
-  const [r, s, v] = [signature.slice(2, 66), signature.slice(66, 130), Number.parseInt(signature.slice(130), 16)];
-  return encodeFunctionData({ abi: TOKEN, functionName: "cancelAuthorization", args: [from, nonce, v, `0x${r}`, `0x${s}`] });
+  const signature = await privateKeyToAccount(payer.key).signTypedData({
+    domain,
+    types: CANCEL_TYPES,
+    primaryType: "CancelAuthorization",
+    message,
+  });
+  const [r, s, v] = [
+    signature.slice(2, 66),
+    signature.slice(66, 130),
+    Number.parseInt(signature.slice(130), 16),
+  ];
+  return encodeFunctionData({
+    abi: TOKEN,
+    functionName: "cancelAuthorization",
+    args: [from, nonce, v, `0x${r}`, `0x${s}`],
+  });
 }
 
 function parseSigned({ protocol, text }: PaymentHeaders): Signed {

@@ -1,4 +1,5 @@
-// What the tests of the Tempo rail share: a real chain whose blocks come when they are asked for, and payments as stock clients and stranger ones make them.
+// What the tests of the Tempo rail share: a real chain whose blocks come when they are asked for,
+// and payments as stock clients and stranger ones make them.
 import assert from "node:assert/strict";
 import { Challenge, Credential } from "mppx";
 import { tempo } from "mppx/client";
@@ -10,7 +11,15 @@ import type { TempoRailSettings } from "../../../../src/core/billing/payment.ts"
 import { startAnvil } from "../../../../src/devnet/anvil-process.ts";
 import { PAYER, RECIPIENT } from "../../../../src/devnet/payments/wallets.ts";
 import { createProtocol } from "../../../../src/payments/protocol.ts";
-import type { BadPayment, ChainStatus, Payment, PaymentCredential, Rail, RailPurchase, Submission } from "../../../../src/payments/rails/rail.ts";
+import type {
+  BadPayment,
+  ChainStatus,
+  Payment,
+  PaymentCredential,
+  Rail,
+  RailPurchase,
+  Submission,
+} from "../../../../src/payments/rails/rail.ts";
 import { createTempoRail } from "../../../../src/payments/rails/tempo/tempo-rail.ts";
 import { realRuntime } from "../../../../src/runtime.ts";
 import { type ChainProxy, startChainProxy } from "../../../fakes/chain-proxy.ts";
@@ -22,7 +31,11 @@ export const TOKEN = "0x20c0000000000000000000000000000000000000";
 export const OTHER_TOKEN = "0x20c0000000000000000000000000000000000001";
 const CHAIN_ID = 1337;
 export const UNITS = 100_000n;
-export const protocol = createProtocol({ realm: REALM, secret: "a secret of this test, long enough to be one", previousSecret: null });
+export const protocol = createProtocol({
+  realm: REALM,
+  secret: "a secret of this test, long enough to be one",
+  previousSecret: null,
+});
 
 export interface TempoStage {
   readonly settings: TempoRailSettings;
@@ -43,18 +56,39 @@ const TEMPO = ["--network", "tempo", "--hardfork", "T4", "--chain-id", `${CHAIN_
 
 /** Starts a chain that mines by `mine` alone. */
 export async function startTempoStage(): Promise<TempoStage> {
-  const node = await startAnvil({ id: "tempo", args: TEMPO, runtime: realRuntime, onCrash: () => {} });
+  const node = await startAnvil({
+    id: "tempo",
+    args: TEMPO,
+    runtime: realRuntime,
+    onCrash: () => {},
+  });
   const rpc = rpcOf(node.url);
   await rpc("evm_mine");
   await rpc("evm_setAutomine", false);
   const proxy = await startChainProxy(node.url);
   const token = { address: TOKEN, name: "", version: "" };
-  const base = { rpcUrl: proxy.url, chainId: CHAIN_ID, token, recipient: RECIPIENT.address, confirmations: 0, local: true };
+  const base = {
+    rpcUrl: proxy.url,
+    chainId: CHAIN_ID,
+    token,
+    recipient: RECIPIENT.address,
+    confirmations: 0,
+    local: true,
+  };
   const settings: TempoRailSettings = { ...base, kind: "tempo", modes: ["pull", "push"] };
   const balance = async (): Promise<bigint> =>
-    BigInt(String(await rpc("eth_call", { to: TOKEN, data: `0x70a08231${RECIPIENT.address.slice(2).padStart(64, "0")}` }, "latest")));
+    BigInt(
+      String(
+        await rpc(
+          "eth_call",
+          { to: TOKEN, data: `0x70a08231${RECIPIENT.address.slice(2).padStart(64, "0")}` },
+          "latest",
+        ),
+      ),
+    );
   const before = await balance();
-  const railWith: TempoStage["railWith"] = (over, realm = REALM) => createTempoRail({ ...settings, ...over }, { runtime: patientWorld, realm });
+  const railWith: TempoStage["railWith"] = (over, realm = REALM) =>
+    createTempoRail({ ...settings, ...over }, { runtime: patientWorld, realm });
   return {
     settings,
     rail: railWith({}),
@@ -75,11 +109,18 @@ export async function startTempoStage(): Promise<TempoStage> {
 
 /** A client of the node at a URL, as wallets have one. */
 export function clientOf(url: string) {
-  return createClient({ chain: { ...tempoLocalnet, id: CHAIN_ID }, transport: http(url), pollingInterval: 20 });
+  return createClient({
+    chain: { ...tempoLocalnet, id: CHAIN_ID },
+    transport: http(url),
+    pollingInterval: 20,
+  });
 }
 
 /** A challenge of ours, as a client gets it. */
-export function challengeOf(rail: Rail, { units = UNITS, expiresInS = 300 } = {}): Challenge.Challenge {
+export function challengeOf(
+  rail: Rail,
+  { units = UNITS, expiresInS = 300 } = {},
+): Challenge.Challenge {
   const [, header = ""] = protocol.challenge({
     offers: [rail.offer(units)],
     x402: [],
@@ -94,8 +135,9 @@ export function challengeOf(rail: Rail, { units = UNITS, expiresInS = 300 } = {}
 }
 
 /**
- * What the stock client answers a challenge with; in mode `push` blocks have to be mined meanwhile. The chain's clock goes on with its blocks only: one is
- * mined when the payment was signed, since the chain takes none that is valid for much longer than its newest block.
+ * What the stock client answers a challenge with; in mode `push` blocks have to be mined meanwhile.
+ * The chain's clock goes on with its blocks only: one is mined when the payment was signed, since
+ * the chain takes none that is valid for much longer than its newest block.
  */
 export async function stockPayment(
   { client, mine }: TempoStage,
@@ -116,8 +158,14 @@ export function presented(credential: string): PaymentCredential {
 }
 
 /** A payload as the protocol hands it to the rail. */
-export function shown(challenge: Challenge.Challenge, payload: unknown, source?: string): PaymentCredential {
-  return presented(Credential.serialize({ challenge, payload, ...(source === undefined ? {} : { source }) }));
+export function shown(
+  challenge: Challenge.Challenge,
+  payload: unknown,
+  source?: string,
+): PaymentCredential {
+  return presented(
+    Credential.serialize({ challenge, payload, ...(source === undefined ? {} : { source }) }),
+  );
 }
 
 /** The signed transaction of a pull credential. */
@@ -146,9 +194,17 @@ export interface TestCall {
 }
 
 /** `transferWithMemo`, or `transfer` without a memo. */
-export function transfer(stage: Pick<TempoStage, "client">, over: { units?: bigint; to?: Hex; token?: Hex; memo?: Hex } = {}): TestCall {
+export function transfer(
+  stage: Pick<TempoStage, "client">,
+  over: { units?: bigint; to?: Hex; token?: Hex; memo?: Hex } = {},
+): TestCall {
   const { units = UNITS, to = RECIPIENT.address, token = TOKEN, memo } = over;
-  const call = Actions.token.transfer.call(stage.client, { amount: units, to, token, ...(memo === undefined ? {} : { memo }) } as never);
+  const call = Actions.token.transfer.call(stage.client, {
+    amount: units,
+    to,
+    token,
+    ...(memo === undefined ? {} : { memo }),
+  } as never);
   return { to: token, data: (call as unknown as { data: Hex }).data };
 }
 
@@ -179,7 +235,17 @@ export async function signedTransaction(
 /** A payment that no stock client would make; a block is mined as for those that it makes. */
 export async function strangePayment(
   stage: TempoStage,
-  { challenge, calls, over, account }: { challenge: Challenge.Challenge; calls: readonly TestCall[]; over?: Record<string, unknown>; account?: AnyAccount },
+  {
+    challenge,
+    calls,
+    over,
+    account,
+  }: {
+    challenge: Challenge.Challenge;
+    calls: readonly TestCall[];
+    over?: Record<string, unknown>;
+    account?: AnyAccount;
+  },
 ): Promise<PaymentCredential> {
   const signature = await signedTransaction(stage, calls, over, account);
   await stage.mine();
@@ -201,7 +267,10 @@ export class Purchase implements RailPurchase {
   }
 }
 
-/** One step of a purchase: looks, and sends where the rail says so. Resolves with what was seen before. */
+/**
+ * One step of a purchase: looks, and sends where the rail says so. Resolves with what was seen
+ * before.
+ */
 export async function step(rail: Rail, purchase: Purchase): Promise<ChainStatus> {
   const truth = await rail.look(purchase);
   if (truth.kind !== "open") return truth;
@@ -218,7 +287,11 @@ export async function step(rail: Rail, purchase: Purchase): Promise<ChainStatus>
 }
 
 /** Steps and mines until a purchase ends. */
-export async function driven(stage: TempoStage, purchase: Purchase, rail = stage.rail): Promise<ChainStatus> {
+export async function driven(
+  stage: TempoStage,
+  purchase: Purchase,
+  rail = stage.rail,
+): Promise<ChainStatus> {
   for (let steps = 0; steps < 10; steps += 1) {
     const truth = await step(rail, purchase);
     if (truth.kind !== "open") return truth;

@@ -1,4 +1,5 @@
-// The server with keys, credit and a toll over a store of its own, and payments whose fate stands in their name. Providers answer every call with its params.
+// The server with keys, credit and a toll over a store of its own, and payments whose fate stands
+// in their name. Providers answer every call with its params.
 
 import type { TestContext } from "node:test";
 import { pino } from "pino";
@@ -10,7 +11,11 @@ import { methodTable } from "../../../../src/core/rpc/method-table.ts";
 import { type Admission, createAdmission } from "../../../../src/hosted/admission/admission.ts";
 import { openCredit } from "../../../../src/hosted/credit/credit.ts";
 import { deleteKey } from "../../../../src/hosted/keys/change.ts";
-import { createAccount, createAnonymousKey, type NewKey } from "../../../../src/hosted/keys/create.ts";
+import {
+  createAccount,
+  createAnonymousKey,
+  type NewKey,
+} from "../../../../src/hosted/keys/create.ts";
 import { createKeyCache, KEY_CACHE_LIMITS } from "../../../../src/hosted/keys/key-cache.ts";
 import { keyRow } from "../../../../src/hosted/keys/key-context.ts";
 import { EVERY_PROFILE } from "../../../../src/hosted/keys/key-profiles.ts";
@@ -58,19 +63,40 @@ export interface TollScene {
 /** A call that every test sends. */
 export const CALL = { jsonrpc: "2.0", id: 7, method: "eth_gasPrice", params: ["a"] };
 
-const FACTORS: Readonly<Record<Strategy, number>> = { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1 };
+const FACTORS: Readonly<Record<Strategy, number>> = {
+  "load-balanced": 1,
+  "latency-weighted": 1.5,
+  fastest: 2,
+  priority: 1,
+};
 const BUCKET = { perSecond: 1_000, burst: 1_000 };
 
 /** Starts it; it ends with the test. */
-export async function tollScene(t: TestContext, runtime: Runtime = realRuntime): Promise<TollScene> {
+export async function tollScene(
+  t: TestContext,
+  runtime: Runtime = realRuntime,
+): Promise<TollScene> {
   const { place, remove } = await newPlace("sqlite");
   const store = await openStore(place);
   const onError = (error: unknown): never => {
     throw error;
   };
   const settings = { flushIntervalMs: 50, nodeTimeoutMs: 60_000, minSliceN: 500_000 };
-  const credit = await openCredit({ store, runtime, onError, node: { id: "main", region: "" }, settings });
-  const keyCache = createKeyCache({ store, runtime, credit, misses: createAddressLimit(BUCKET), limits: KEY_CACHE_LIMITS, onError });
+  const credit = await openCredit({
+    store,
+    runtime,
+    onError,
+    node: { id: "main", region: "" },
+    settings,
+  });
+  const keyCache = createKeyCache({
+    store,
+    runtime,
+    credit,
+    misses: createAddressLimit(BUCKET),
+    limits: KEY_CACHE_LIMITS,
+    onError,
+  });
   const tariff = tariffOf({ weights: {}, notificationCu: 3, nanoPerCu: 5_000, factors: FACTORS });
   const buckets = { managed: BUCKET, reduced: BUCKET, public: BUCKET, custom: BUCKET };
   const admission = createAdmission({
@@ -80,7 +106,10 @@ export async function tollScene(t: TestContext, runtime: Runtime = realRuntime):
     keyCache,
     profiles: { prepare: () => () => {}, touch: () => {} },
   });
-  const changes: Invalidations = { key: (id) => keyCache.keyChanged(id), account: (id) => keyCache.accountChanged(id) };
+  const changes: Invalidations = {
+    key: (id) => keyCache.keyChanged(id),
+    account: (id) => keyCache.accountChanged(id),
+  };
   const payments = fakePayments({ store, changes, wallMs: runtime.wallMs });
   const server = await serve({ runtime, admission, payments, store });
   t.after(async () => {
@@ -98,15 +127,27 @@ export async function tollScene(t: TestContext, runtime: Runtime = realRuntime):
     payments,
     routed: server.routed,
     log: server.log,
-    key: (balanceN = 0n) => createAnonymousKey(store, { name: "", grantN: balanceN }, runtime.wallMs()),
+    key: (balanceN = 0n) =>
+      createAnonymousKey(store, { name: "", grantN: balanceN }, runtime.wallMs()),
     accountKey: () => createAccount(store, { name: "", profiles: EVERY_PROFILE }, runtime.wallMs()),
     async remove({ id, accountId }) {
-      await deleteKey({ store, changes, nowMs: runtime.wallMs() }, { id, scope: { accountId, profiles: null } });
+      await deleteKey(
+        { store, changes, nowMs: runtime.wallMs() },
+        { id, scope: { accountId, profiles: null } },
+      );
     },
     async balanceN({ accountId }) {
       await credit.flush();
-      const { balance_n } = await store.db.selectFrom("account").select("balance_n").where("id", "=", accountId).executeTakeFirstOrThrow();
-      const leases = await store.db.selectFrom("credit_lease").select(["granted_n", "spent_n"]).where("account_id", "=", accountId).execute();
+      const { balance_n } = await store.db
+        .selectFrom("account")
+        .select("balance_n")
+        .where("id", "=", accountId)
+        .executeTakeFirstOrThrow();
+      const leases = await store.db
+        .selectFrom("credit_lease")
+        .select(["granted_n", "spent_n"])
+        .where("account_id", "=", accountId)
+        .execute();
       return leases.reduce((sum, it) => sum + it.granted_n - it.spent_n, balance_n);
     },
     post: (path, headers = {}, body = CALL) =>
@@ -132,8 +173,17 @@ async function serve({ runtime, admission, payments, store }: Serving) {
     log += line;
   };
   const observer = createObserver(pino({ level: "error" }, { write }), runtime);
-  const directory = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
-  const arrival = { resolver: createTargetResolver(directory, observer), admission, proxies: trustedProxiesOf(["127.0.0.1"]) };
+  const directory = createProfileRegistry(
+    config.chains,
+    config.profiles,
+    runtime,
+    config.selection,
+  );
+  const arrival = {
+    resolver: createTargetResolver(directory, observer),
+    admission,
+    proxies: trustedProxiesOf(["127.0.0.1"]),
+  };
   let routed = 0;
   const keyOf = async (digest: string) => {
     const row = await keyRow(store, digest);
@@ -153,7 +203,12 @@ async function serve({ runtime, admission, payments, store }: Serving) {
         router: echo(runtime, () => routed++),
         budget: MemoryBudget.unbounded(),
         legacyForms: createLegacyForms(runtime, null),
-        rpcPaywall: createRpcPaywall({ ...arrival, keyOf, paywall: createPaywall({ payments, runtime }), publicUrl: null }),
+        rpcPaywall: createRpcPaywall({
+          ...arrival,
+          keyOf,
+          paywall: createPaywall({ payments, runtime }),
+          publicUrl: null,
+        }),
         payPerCall: null,
         methods: () => methodTable([]),
         filters: NO_FILTERS,
