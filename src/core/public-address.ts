@@ -1,17 +1,19 @@
-// Which network addresses and URLs a user may send this service to: public ones only. Reads text;
-// resolves no name and connects to nothing.
+// Decides which URLs and network addresses users may point this service at: public ones only.
+// ipaddr.js, the one package that core imports, knows the special ranges. Reads text; resolves no
+// name and opens no connection.
+import ipaddr from "ipaddr.js";
 
-/** Where an operator draws the line. */
+/** What an operator allows. */
 export interface AddressRules {
-  /** Private ranges are allowed: for development only. */
+  /** True = private ranges are allowed too: for development only. */
   readonly allowPrivate: boolean;
   /** Host name of this service, which must not call itself; null = unknown. */
   readonly ownHost: string | null;
 }
 
 /**
- * A URL that a user gave, in the one spelling that all clients use, or why it is refused. The
- * reason never repeats it.
+ * A URL given by a user, in canonical spelling, or the reason for its refusal. The reason never
+ * repeats the URL.
  */
 export type UserUrl =
   | {
@@ -28,10 +30,10 @@ export const PUBLIC_ONLY: AddressRules = { allowPrivate: false, ownHost: null };
 const MAX_URL_CHARS = 2_048;
 const LOWEST_FREE_PORT = 1_024;
 const STANDARD_PORTS: readonly number[] = [80, 443];
-/** Names that never lead to a public address, whatever a resolver says. */
-const INNER_NAMES = /(?:^|\.)(?:localhost|local|internal|intranet|lan|corp|home|onion|home\.arpa)$/;
+/** Names of local networks: refused even where a resolver finds a public address for them. */
+const LOCAL_NAMES = /(?:^|\.)(?:localhost|local|internal|intranet|lan|corp|home|onion|home\.arpa)$/;
 
-/** Reads a URL given by a user; what it leads to is decided again at each connection. */
+/** Reads a URL given by a user; the addresses of its host are checked again at each connection. */
 export function readUserUrl(
   text: string,
   { allowPrivate, ownHost }: AddressRules = PUBLIC_ONLY,
@@ -54,12 +56,8 @@ export function readUserUrl(
   if (port < LOWEST_FREE_PORT && !STANDARD_PORTS.includes(port))
     return refused("must use port 80, 443 or one above 1023");
   const host = bareHost(parsed.hostname);
-  const trouble = allowPrivate
-    ? null
-    : host === ownHost
-      ? "must not lead to this service itself"
-      : hostTrouble(host);
-  if (trouble !== null) return refused(trouble);
+  const reason = allowPrivate ? null : hostRefusal(host, ownHost);
+  if (reason !== null) return refused(reason);
   return {
     kind: "url",
     url: parsed.href,
@@ -75,58 +73,38 @@ export function bareHost(hostname: string): string {
 
 /** Whether a host is an IP address, as URLs and resolvers write them, and not a name. */
 export function isAddress(host: string): boolean {
-  return readV4(host) !== null || readV6(host) !== null;
+  return parseAddress(host) !== null;
 }
 
-/**
- * Whether an IP address is one that anybody on the internet may be reached by. Text that is no
- * address is not.
- */
+/** Whether an IP address is reachable over the internet. False for any other text. */
 export function isPublicAddress(ip: string): boolean {
-  const v4 = readV4(ip);
-  if (v4 !== null) return isPublicV4(v4);
-  const v6 = readV6(ip);
-  return v6 !== null && isPublicV6(v6);
+  const address = parseAddress(ip);
+  return address !== null && isPublic(address);
 }
 
-/**
- * Whether an IP address is one of this machine's own that nobody else reaches. Text that is no
- * address is not.
- */
+/** Whether an IP address is a loopback address of this machine. False for any other text. */
 export function isLoopbackAddress(ip: string): boolean {
-  const v4 = readV4(ip);
-  if (v4 !== null) return isLoopbackV4(v4);
-  const groups = readV6(ip);
-  if (groups === null || !groups.slice(0, 5).every((it) => it === 0)) return false;
-  const [high = 0, low = 0] = groups.slice(6);
-  return groups[5] === 0xffff
-    ? isLoopbackV4(high * 65_536 + low)
-    : groups[5] === 0 && high === 0 && low === 1;
-}
-
-function isLoopbackV4(address: number): boolean {
-  return Math.floor(address / 2 ** 24) === 127;
+  const address = parseAddress(ip);
+  if (address === null) return false;
+  const range = address.range();
+  if (range === "loopback") return true;
+  return range === "ipv4Mapped" && carriedV4(address)?.range() === "loopback";
 }
 
 /**
- * The IPv4 address that an IPv6 one stands for (mapped, NAT64, 6to4), or the address itself: what a
- * connection to it reaches.
+ * The address that a connection to an IP address reaches: the IPv4 address within a mapped, NAT64
+ * or 6to4 one, else the address itself.
  */
 export function reachedBy(ip: string): string {
-  const groups = readV6(ip);
-  const at = groups === null ? null : innerAt(groups);
-  if (groups === null || at === null) return ip;
-  return [groups[at] ?? 0, groups[at + 1] ?? 0].map((it) => `${it >> 8}.${it & 255}`).join(".");
+  const address = parseAddress(ip);
+  return (address === null ? null : carriedV4(address)?.toString()) ?? ip;
 }
 
 function refused(reason: string): UserUrl {
   return { kind: "refused", reason };
 }
 
-/**
- * White space, control characters and backslashes: parsers drop or turn them, and do not agree on
- * it.
- */
+/** White space, control characters and backslashes: URL parsers drop or turn them differently. */
 function hasControls(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -135,91 +113,74 @@ function hasControls(text: string): boolean {
   return /\s/.test(text);
 }
 
-function hostTrouble(host: string): string | null {
+/** Why a host is refused; null = it is not. */
+function hostRefusal(host: string, ownHost: string | null): string | null {
+  if (host === ownHost) return "must not lead to this service itself";
   if (isAddress(host))
     return isPublicAddress(host)
       ? null
       : "must lead to a public address; this one is private, local or reserved";
   if (host.endsWith(".")) return "must not have a dot at the end of the host";
-  if (!host.includes(".") || INNER_NAMES.test(host))
+  if (!host.includes(".") || LOCAL_NAMES.test(host))
     return "must lead to a public host; this name is local";
   return null;
 }
 
-type Range = readonly [base: string, bits: number];
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-const RESERVED_V4: readonly Range[] = [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  // A platform's own service on a public address.
-  ["168.63.129.16", 32],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.88.99.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 4],
-  ["240.0.0.0", 4],
+/** Where an IPv6 range carries an IPv4 address, as a position in its 16 bytes. */
+interface Carrier {
+  readonly range: [ipaddr.IPv6, number];
+  readonly at: number;
+}
+
+/** IPv6 ranges whose addresses stand for an IPv4 address, and are as public as that one. */
+const CARRIERS: readonly Carrier[] = [
+  // Mapped: RFC 4291, section 2.5.5.2.
+  { range: ipaddr.IPv6.parseCIDR("::ffff:0:0/96"), at: 12 },
+  // NAT64, well-known prefix only: RFC 6052. ipaddr.js counts 64:ff9b:1::/48 (RFC 8215, for local
+  // use) as the same range.
+  { range: ipaddr.IPv6.parseCIDR("64:ff9b::/96"), at: 12 },
+  // 6to4: RFC 3056.
+  { range: ipaddr.IPv6.parseCIDR("2002::/16"), at: 2 },
 ];
 
-function isPublicV4(address: number): boolean {
-  return !RESERVED_V4.some(([base, bits]) => {
-    const size = 2 ** (32 - bits);
-    return Math.floor(address / size) === Math.floor((readV4(base) ?? 0) / size);
-  });
+/** The IPv6 space assigned for global unicast: RFC 4291, section 2.4, and IANA's registry. */
+const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR("2000::/3");
+
+/** A cloud platform's own service on a public address (Azure WireServer; in no RFC). */
+const PLATFORM_SERVICE = ipaddr.IPv4.parseCIDR("168.63.129.16/32");
+
+function isPublic(address: Address): boolean {
+  const carried = carriedV4(address);
+  if (carried !== null) return isPublic(carried);
+  if (address.range() !== "unicast") return false;
+  return address instanceof ipaddr.IPv6
+    ? address.match(GLOBAL_UNICAST)
+    : !address.match(PLATFORM_SERVICE);
 }
 
-/** Where an IPv4 address stands in an IPv6 one: mapped, NAT64 or 6to4; null = nowhere. */
-function innerAt(groups: readonly number[]): number | null {
-  const zeros = (from: number, to: number): boolean =>
-    groups.slice(from, to).every((it) => it === 0);
-  if (zeros(0, 5) && groups[5] === 0xffff) return 6;
-  if (groups[0] === 0x64 && groups[1] === 0xff9b && zeros(2, 6)) return 6;
-  return groups[0] === 0x2002 ? 1 : null;
+/** The IPv4 address that an IPv6 address stands for; null = none. */
+function carriedV4(address: Address): ipaddr.IPv4 | null {
+  if (address instanceof ipaddr.IPv4) return null;
+  const carrier = CARRIERS.find(({ range }) => address.match(range));
+  if (carrier === undefined) return null;
+  return new ipaddr.IPv4(address.toByteArray().slice(carrier.at, carrier.at + 4));
 }
 
-/**
- * Only what is assigned for global use is public; the addresses that carry an IPv4 address are what
- * that one is.
- */
-function isPublicV6(groups: readonly number[]): boolean {
-  const [first = 0, second = 0] = groups;
-  const at = innerAt(groups);
-  if (at !== null) return isPublicV4((groups[at] ?? 0) * 65_536 + (groups[at + 1] ?? 0));
-  // 2001::/23 is for protocols (Teredo, ORCHID, benchmarks), 2001:db8::/32 and 3fff::/20 are for
-  // books.
-  if (first === 0x2001 && (second < 0x200 || second === 0xdb8)) return false;
-  if (first === 0x3fff && second < 0x1000) return false;
-  return first >= 0x2000 && first <= 0x3fff;
-}
-
-/** Four decimal numbers, as one; null = it is something else. */
-function readV4(text: string): number | null {
-  if (!/^(?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})$/.test(text)) return null;
-  const parts = text.split(".").map(Number);
-  return parts.some((it) => it > 255) ? null : parts.reduce((sum, it) => sum * 256 + it, 0);
-}
+const DECIMAL_V4 = /^(?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})$/;
+const V6_CHARACTERS = /^[0-9a-f:.]{2,45}$/i;
 
 /**
- * The eight groups of an IPv6 address in any spelling; null = it is something else, or bound to one
+ * Four decimal numbers, or IPv6 in any spelling; null = something else, or an address bound to an
  * interface.
  */
-function readV6(text: string): readonly number[] | null {
-  if (!/^[0-9a-f:.]{2,45}$/i.test(text) || !text.includes(":")) return null;
+function parseAddress(text: string): Address | null {
+  if (!text.includes(":"))
+    return DECIMAL_V4.test(text) && ipaddr.IPv4.isValid(text) ? ipaddr.IPv4.parse(text) : null;
+  if (!V6_CHARACTERS.test(text)) return null;
+  // ipaddr.js reads the IPv4-compatible `::8.8.8.8` as a mapped address: it gets the canonical
+  // spelling, in groups.
   const canonical = URL.parse(`http://[${text}]/`)?.hostname;
-  if (canonical === undefined) return null;
-  const [head = "", tail] = bareHost(canonical).split("::");
-  const left = groupsOf(head);
-  const right = groupsOf(tail ?? "");
-  return [...left, ...Array.from({ length: 8 - left.length - right.length }, () => 0), ...right];
-}
-
-function groupsOf(text: string): readonly number[] {
-  return text === "" ? [] : text.split(":").map((it) => Number.parseInt(it, 16));
+  return canonical === undefined ? null : ipaddr.IPv6.parse(bareHost(canonical));
 }

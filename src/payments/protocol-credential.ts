@@ -1,5 +1,7 @@
-// What a client sends to pay, read from text: bounded in size and depth, no name twice, every field
-// of its type. Knows the forms of MPP and x402 and checks nothing that they say.
+// Parses the credential that a client sends to pay: bounded in size and depth, no repeated names,
+// every field of its type. Knows the shapes of MPP and x402 (the latter from its own library) and
+// verifies nothing that they say.
+import { PaymentPayloadV2Schema } from "@x402/core/schemas";
 import { z } from "zod";
 import type { X402Offer } from "./rails/rail.ts";
 
@@ -32,13 +34,13 @@ export interface X402Credential {
   readonly payload: unknown;
 }
 
-/** Text that is neither; the reason is for the payer. */
+/** Text that is neither. The reason is shown to the payer. */
 export interface Unreadable {
   readonly kind: "unreadable";
   readonly reason: string;
 }
 
-/** What the server put into a challenge for itself. */
+/** What we put into a challenge for ourselves. */
 export interface Correlation {
   readonly fingerprint: string;
 }
@@ -58,7 +60,7 @@ export function parseCredential(text: string): MppCredential | X402Credential | 
   return form.data.challenge === undefined ? x402Credential(form.data) : mppCredential(form.data);
 }
 
-/** What a challenge carries for the server; null = it is not of our making. */
+/** Reads the `opaque` field of a challenge; null = it is not ours. */
 export function parseCorrelation(opaque: string | null): Correlation | null {
   if (opaque === null) return null;
   const read = correlationShape.safeParse(parseBase64Json(opaque));
@@ -79,12 +81,7 @@ const formShape = z.union([
     source: z.unknown().optional(),
     x402Version: z.undefined().optional(),
   }),
-  z.object({
-    x402Version: z.literal(2),
-    accepted: z.unknown(),
-    payload: z.unknown(),
-    challenge: z.undefined().optional(),
-  }),
+  z.looseObject({ x402Version: z.literal(2), challenge: z.undefined().optional() }),
 ]);
 
 const challengeShape = z.object({
@@ -113,13 +110,14 @@ const sourceShape = z.string().max(SHORT).nullish();
 const requestShape = z.record(z.string(), z.unknown());
 const correlationShape = z.object({ fingerprint: z.string().max(SHORT) });
 
+/** What we require of `accepted` beyond the schema of x402: our scheme, EVM chains, bounds. */
 const acceptedShape = z.object({
   scheme: z.literal("exact"),
   network: z.string().regex(/^eip155:\d{1,16}$/),
   amount: z.string().regex(/^\d{1,78}$/),
   asset: z.string().max(SHORT),
   payTo: z.string().max(SHORT),
-  maxTimeoutSeconds: z.number().positive(),
+  maxTimeoutSeconds: z.number(),
   extra: z.record(z.string(), z.unknown()).default({}),
 });
 
@@ -145,16 +143,17 @@ function mppCredential(form: {
   };
 }
 
-function x402Credential(form: {
-  readonly accepted?: unknown;
-  readonly payload?: unknown;
-}): X402Credential | Unreadable {
-  const accepted = acceptedShape.safeParse(form.accepted);
-  if (!accepted.success)
+function x402Credential(form: unknown): X402Credential | Unreadable {
+  const read = PaymentPayloadV2Schema.safeParse(form);
+  const field = read.error?.issues[0]?.path[0];
+  if (!read.success && field !== "accepted")
+    return unreadable(`has a \`${field}\` that is none of an x402 v2 payment`);
+  const accepted = acceptedShape.safeParse(read.data?.accepted);
+  if (!read.success || !accepted.success)
     return unreadable(
       "has an `accepted` that is no entry of `accepts` in PAYMENT-REQUIRED with scheme `exact`",
     );
-  return { kind: "x402", accepted: accepted.data, payload: form.payload ?? null };
+  return { kind: "x402", accepted: accepted.data, payload: read.data.payload };
 }
 
 function unreadable(what: string): Unreadable {

@@ -1,8 +1,9 @@
-// The two protocols that payments arrive by, as text in headers: challenges of ours with what they
-// are bound to, credentials read and found to answer one of them, receipts. Knows no chain, no
-// store and no order of things; what a payment is worth is a rail's to say.
+// MPP and x402 as text in headers: writes challenges bound to a request, reads credentials and
+// checks that an MPP credential answers a challenge of ours, writes receipts. Knows no chain and no
+// store; a rail says what a payment is worth.
 import { randomBytes } from "node:crypto";
-import { Challenge, Constants, Receipt, x402 } from "mppx";
+import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from "@x402/core/http";
+import { Challenge, Constants, Receipt } from "mppx";
 import type { PaymentProtocol } from "../core/billing/payment.ts";
 import type { PaymentHeaders } from "./payments.ts";
 import { type MppCredential, parseCorrelation, parseCredential } from "./protocol-credential.ts";
@@ -140,7 +141,7 @@ function mppChallenge(
 }
 
 function x402Challenge({ x402: accepts, resourceUrl, description }: ChallengeParts): string {
-  return x402.Header.encodePaymentRequired({
+  return encodePaymentRequiredHeader({
     x402Version: X402_VERSION,
     resource: {
       url: resourceUrl,
@@ -149,7 +150,7 @@ function x402Challenge({ x402: accepts, resourceUrl, description }: ChallengePar
     },
     accepts: accepts.map(({ network, extra, ...rest }) => ({
       ...rest,
-      network: `eip155:${Number(network.slice(EVM_NETWORK.length))}` as const,
+      network: evmNetwork(network),
       extra: { ...extra },
     })),
   });
@@ -169,13 +170,18 @@ function mppReceipt({ method, txHash, atMs, purchaseId, network }: ReceiptParts)
 }
 
 function x402Receipt({ txHash, network, payer, purchaseId }: ReceiptParts): string {
-  return x402.Header.encodePaymentResponse({
+  return encodePaymentResponseHeader({
     success: true,
     transaction: txHash,
-    network,
+    network: evmNetwork(network),
     payer,
     extra: { purchaseId },
   });
+}
+
+/** CAIP-2 in the library's type: all our x402 rails are on EVM chains. */
+function evmNetwork(network: string): `eip155:${number}` {
+  return `eip155:${Number(network.slice(EVM_NETWORK.length))}`;
 }
 
 /** One line that fits into a header. */

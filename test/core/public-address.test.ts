@@ -8,6 +8,7 @@ import {
   isAddress,
   isLoopbackAddress,
   isPublicAddress,
+  reachedBy,
   readUserUrl,
 } from "../../src/core/public-address.ts";
 
@@ -174,6 +175,33 @@ test("addresses that carry an IPv4 address are as public as that one, however th
     }),
     { numRuns: 500 },
   );
+});
+
+test("addresses that only look as if they carried a public IPv4 address are not public", () => {
+  for (const address of [
+    "::8.8.8.8",
+    "::ffff:0:8.8.8.8",
+    "64:ff9b:1::8.8.8.8",
+    "64:ff9b::1:8.8.8.8",
+    "64:ff9b:0:0:1::8.8.8.8",
+    "192.31.196.1",
+    "192.175.48.1",
+    "192.52.193.1",
+    "2620:4f:8000::1",
+  ])
+    assert.deepEqual([isAddress(address), isPublicAddress(address)], [true, false], address);
+});
+
+test("a connection to an address that carries an IPv4 address reaches that one", () => {
+  for (const [address, reached] of [
+    ["::ffff:1.2.3.4", "1.2.3.4"],
+    ["64:ff9b::102:304", "1.2.3.4"],
+    ["2002:102:304::9", "1.2.3.4"],
+    ["2606:4700::1", "2606:4700::1"],
+    ["1.2.3.4", "1.2.3.4"],
+    ["a.example", "a.example"],
+  ] as const)
+    assert.equal(reachedBy(address), reached, address);
 });
 
 test("what is no address is not public", () => {

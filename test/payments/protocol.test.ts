@@ -274,6 +274,17 @@ test("what a credential is, is decided by what it says, not by the header that i
       "malformed-credential",
     );
   }
+  for (const [field, wrong] of [
+    ["payload", "0x12"],
+    ["payload", null],
+    ["resource", { url: "" }],
+    ["extensions", []],
+  ] as const) {
+    const form = { x402Version: 2, accepted: x402Offer, payload: {}, [field]: wrong };
+    const answer = protocol.read({ protocol: "x402", text: textOf(form) });
+    assert.ok("kind" in answer && answer.problem === "malformed-credential");
+    assert.ok(answer.reason.includes(`\`${field}\``), answer.reason);
+  }
 });
 
 test(
