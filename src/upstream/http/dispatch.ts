@@ -22,7 +22,7 @@ import type {
   StreamSink,
 } from "../transport.ts";
 import { AnswerPace, type Clock } from "./answer-pace.ts";
-import { type BufferPool, HEADROOM_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
+import { BUFFER_BYTES, type BufferPool, HEADROOM_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
 import type { AnswerHandler, DispatchControl } from "./connection.ts";
 import { GatheredBody } from "./gathered-body.ts";
 
@@ -56,7 +56,7 @@ export interface AnswerParts extends Clock {
 }
 
 /** Bytes after which an answer is passed on while it arrives. */
-const STREAM_FROM_BYTES = 65_536;
+const STREAM_FROM_BYTES = BUFFER_BYTES - HEADROOM_BYTES;
 /** Bytes that show how an answer begins, when it is known to be long. */
 const LONG_HEAD_BYTES = 1_024;
 const EXCERPT_CHARS = 512;

@@ -70,9 +70,24 @@ export interface Compression {
 /** Compression by `server.compression`; off = null. */
 export function createCompression(proxies: TrustedProxies): Compression {
   const state: State = { jobs: 0 };
+  const known = new Map<string, boolean>();
+
+  /** Whether an address is public; remembered, since connections ask again and again. */
+  function isPublic(address: string): boolean {
+    const found = known.get(address);
+    if (found !== undefined) return found;
+    if (known.size >= MAX_KNOWN_ADDRESSES) known.clear();
+    const judged = isPublicAddress(addressBehind(address, "", proxies));
+    known.set(address, judged);
+    return judged;
+  }
+
   return {
-    concerns: (asker) =>
-      isPublicAddress(addressBehind(asker.address, asker.header("x-forwarded-for") ?? "", proxies)),
+    concerns(asker) {
+      const forwarded = asker.header("x-forwarded-for");
+      if (forwarded === undefined) return isPublic(asker.address);
+      return isPublicAddress(addressBehind(asker.address, forwarded, proxies));
+    },
     take(asker) {
       const encoding = acceptedEncoding(asker.header("accept-encoding"));
       if (encoding === null || state.jobs >= MAX_JOBS) return null;
@@ -84,6 +99,8 @@ export function createCompression(proxies: TrustedProxies): Compression {
     },
   };
 }
+
+const MAX_KNOWN_ADDRESSES = 4_096;
 
 interface State {
   jobs: number;
