@@ -1,5 +1,5 @@
-// The gate: whether a caller's call is served, how, and who pays; afterwards, what it cost. Asks
-// what is in memory only; knows no URL and no provider.
+// Admission: whether the call of a key is served, how, and what is held for it. Reads memory only;
+// knows no URL and no provider.
 import { type RateLimit, type ServiceTier, serviceTiersOf } from "../../core/billing/access.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { cuOf, notificationCuOf, type Tariff } from "../../core/billing/price.ts";
@@ -22,10 +22,11 @@ import {
   type SocketEnd,
 } from "../keys/key-context.ts";
 import type { ProfileLoader } from "../profiles/profile-loader.ts";
+import { CreditGrant, freeCuOf, type Grant } from "./grant.ts";
 import { isCustom, mayName, serviceTiersFor } from "./profile-access.ts";
 import { createWaitingBatches, type WaitingBatches } from "./waiting-batches.ts";
 
-/** What a caller asks leave for. */
+/** A call that asks for a grant. */
 export interface AdmissionRequest {
   /** Slug of the profile that was asked for. */
   readonly profile: string;
@@ -33,60 +34,40 @@ export interface AdmissionRequest {
   readonly strategy: Strategy;
 }
 
-/** Leave to be served. Has to be settled once. */
-export interface Grant {
-  readonly kind: "grant";
-  readonly keyContext: KeyContext;
-  readonly service: ServiceTier;
-  /** The strategy that is used, which need not be the one asked for. */
-  readonly strategy: Strategy;
-  readonly method: Method;
-  readonly wallet: Wallet;
-  readonly cu: number;
-  /** Nano-USD held for it. */
-  readonly heldN: number;
-}
-
-/** No leave. */
+/** A call that is not served. */
 export interface Refusal {
   readonly kind: "refusal";
   readonly fault: Fault;
   readonly keyContext: KeyContext;
-  /** The bucket that was empty, or would have bound. */
-  readonly bucket: RateLimit | null;
+  /** The rate limit that stands in the way; null = another reason does. */
+  readonly limit: ExceededLimit | null;
 }
 
-/** It cannot be said yet: more credit is on its way. */
+/** A rate limit without a token left. */
+export interface ExceededLimit {
+  readonly bucket: RateLimit;
+  /** Milliseconds in which it gets a token. */
+  readonly tokenMs: number;
+}
+
+/** It cannot be said yet whether the call is served: more credit is on its way. */
 export interface Wait {
   readonly kind: "wait";
-  readonly wallet: Wallet;
+  /**
+   * Calls back once, when the credit has come or cannot come; the returned function cancels.
+   */
+  refilled(run: () => void): () => void;
 }
 
-/** What became of a grant. */
-export interface CallCharge {
-  readonly grant: Grant;
-  /** Nano-USD. */
-  readonly chargeN: number;
-}
-
-/** What came of asking leave for a call. */
-export type Billing = CallCharge | Refusal;
-
-/** Gives leave and settles it. */
+/** Grants calls of keys, and charges notifications. */
 export interface Admission {
   readonly keyCache: KeyCache;
   /** Whether callers without a key are served. */
   readonly keyless: boolean;
   /** The batches that wait for the rate limit of their account. */
   readonly batches: WaitingBatches;
-  /** Asks leave for one call. `final` = it has waited already, and has to be answered now. */
-  admit(keyContext: KeyContext, want: AdmissionRequest, final: boolean): Grant | Refusal | Wait;
-  /**
-   * Calls back once, when what a `Wait` waits for has come or not; the returned function cancels.
-   */
-  waitFor(wait: Wait, run: () => void): () => void;
-  /** Charges a call if a provider delivered, and gives the hold back otherwise. */
-  settle(grant: Grant, delivered: boolean): CallCharge;
+  /** Asks for a grant for one call. `final` = it has waited already, and has to be answered now. */
+  admit(keyContext: KeyContext, call: AdmissionRequest, final: boolean): Grant | Refusal | Wait;
   /**
    * Whether a caller could be served at all now; null = it could. For the handshake of a socket.
    */
@@ -104,8 +85,6 @@ export interface Admission {
    */
   meter(grant: Grant, notifications: number): "balance_exhausted" | "unavailable" | null;
   quota(keyContext: KeyContext, bucket: RateLimit): RateLimitStatus;
-  /** Milliseconds in which a bucket gets a token. */
-  tokenMs(bucket: RateLimit): number;
   /** Estimate of what is left, in nano-USD; null = unknown. */
   balanceN(grant: Grant): number | null;
   close(): void;
@@ -120,7 +99,7 @@ export interface AdmissionSettings {
   readonly fallbackMs: number;
 }
 
-/** What the gate works with. */
+/** What admission works with. */
 export interface AdmissionParts {
   readonly runtime: Runtime;
   readonly settings: AdmissionSettings;
@@ -129,15 +108,15 @@ export interface AdmissionParts {
   readonly profiles: Pick<ProfileLoader, "prepare" | "touch">;
 }
 
-/** How often it is looked whether those with open sockets may keep them. */
+/** How often open sockets are checked for the right to stay open. */
 const SWEEP_MS = 1_000;
 
-/** A gate over what is known of callers and their credit. */
+/** Admission over the keys and the credit in memory. */
 export function createAdmission(parts: AdmissionParts): Admission {
-  return new TheGate(parts);
+  return new KeyAdmission(parts);
 }
 
-class TheGate implements Admission {
+class KeyAdmission implements Admission {
   readonly keyCache: KeyCache;
   readonly keyless: boolean;
   readonly batches = createWaitingBatches();
@@ -153,62 +132,33 @@ class TheGate implements Admission {
     this.#cancelSweep = parts.runtime.after(SWEEP_MS, () => this.#sweep());
   }
 
-  admit(keyContext: KeyContext, want: AdmissionRequest, final: boolean): Grant | Refusal | Wait {
-    const { runtime } = this.#parts;
-    const ended = endOf(keyContext, runtime.wallMs());
-    if (ended !== null) return { kind: "refusal", fault: ended, keyContext, bucket: null };
-    const why = mayName(keyContext, want.profile);
-    if (why !== null) return { kind: "refusal", fault: why, keyContext, bucket: null };
-    const wallet = this.#walletOf(keyContext.payer);
-    for (const service of serviceTiersFor(keyContext.payer, want.profile)) {
-      const strategy = service.access === "public" ? "load-balanced" : want.strategy;
-      const cu = cuOf(this.#parts.settings.tariff, want.method, strategy);
-      const heldN = this.#pays(keyContext.payer, wallet, service, cu);
-      if (heldN === null) continue;
-      if (heldN === BALANCE_UNKNOWN) {
-        if (!final) return { kind: "wait", wallet };
-        return { kind: "refusal", fault: BALANCE_UNKNOWN_FAULT, keyContext, bucket: null };
-      }
+  admit(keyContext: KeyContext, call: AdmissionRequest, final: boolean): Grant | Refusal | Wait {
+    const { runtime, settings, credit, profiles } = this.#parts;
+    const { payer } = keyContext;
+    const why = endOf(keyContext, runtime.wallMs()) ?? mayName(keyContext, call.profile);
+    if (why !== null) return refusalOf(keyContext, why);
+    const wallet = this.#walletOf(payer);
+    for (const service of serviceTiersFor(payer, call.profile)) {
+      const strategy = service.access === "public" ? "load-balanced" : call.strategy;
+      const cu = cuOf(settings.tariff, call.method, strategy);
+      const held = this.#hold(payer, wallet, service, cu);
+      if (held === "no_funds") continue;
+      if (held === "unknown")
+        return final
+          ? refusalOf(keyContext, BALANCE_UNKNOWN_FAULT)
+          : { kind: "wait", refilled: (run) => credit.refilled(wallet, run) };
       const refused = this.#takeToken(keyContext, service.bucket);
-      if (refused === null && service.access === "custom")
-        this.#parts.profiles.touch({ accountId: keyContext.payer.id, slug: service.profile });
-      if (refused === null)
-        return {
-          kind: "grant",
-          keyContext,
-          service,
-          strategy,
-          method: want.method,
-          wallet,
-          cu,
-          heldN,
-        };
-      this.#parts.credit.release(wallet, heldN, freeCuOf(service, cu));
-      return refused;
+      if (refused !== null) {
+        credit.release(wallet, held, freeCuOf(service, cu));
+        return refused;
+      }
+      if (service.access === "custom")
+        profiles.touch({ accountId: payer.id, slug: service.profile });
+      const { method } = call;
+      const terms = { keyContext, service, strategy, method, wallet, cu, heldN: held };
+      return new CreditGrant(this.#parts, terms);
     }
-    return { kind: "refusal", fault: EXHAUSTED, keyContext, bucket: null };
-  }
-
-  waitFor({ wallet }: Wait, run: () => void): () => void {
-    return this.#parts.credit.refilled(wallet, run);
-  }
-
-  settle(grant: Grant, delivered: boolean): CallCharge {
-    const { keyContext, service, method, wallet, cu, heldN } = grant;
-    const freeCu = freeCuOf(service, cu);
-    if (!delivered) {
-      this.#parts.credit.release(wallet, heldN, freeCu);
-      return { grant, chargeN: 0 };
-    }
-    this.#parts.credit.settle(wallet, {
-      keyId: keyContext.keyId,
-      method: method.name,
-      cu,
-      heldN,
-      chargeN: heldN,
-      freeCu,
-    });
-    return { grant, chargeN: heldN };
+    return refusalOf(keyContext, EXHAUSTED);
   }
 
   refusal(keyContext: KeyContext, profile: string): Fault | null {
@@ -241,13 +191,13 @@ class TheGate implements Admission {
     const cu =
       notificationCuOf(settings.tariff, strategy) * notifications + (this.#owedCu.get(payer) ?? 0);
     this.#owedCu.delete(payer);
-    // Custom access that ends between two looks at the sockets stays uncharged until then.
-    for (const it of service.access === "custom"
+    // Custom access that ends between two sweeps of the sockets stays uncharged until then.
+    for (const tier of service.access === "custom"
       ? [service]
       : serviceTiersOf(service.profile === "public" ? "public" : "premium")) {
-      const heldN = this.#pays(payer, wallet, it, cu);
-      if (heldN === null) continue;
-      if (heldN === BALANCE_UNKNOWN) {
+      const heldN = this.#hold(payer, wallet, tier, cu);
+      if (heldN === "no_funds") continue;
+      if (heldN === "unknown") {
         this.#owedCu.set(payer, cu);
         return cu > MOST_OWED_CU ? "unavailable" : null;
       }
@@ -257,7 +207,7 @@ class TheGate implements Admission {
         cu,
         heldN,
         chargeN: heldN,
-        freeCu: freeCuOf(it, cu),
+        freeCu: freeCuOf(tier, cu),
       });
       return null;
     }
@@ -269,10 +219,6 @@ class TheGate implements Admission {
       size: this.#parts.settings.buckets[bucket.size],
       nowMs: this.#parts.runtime.now(),
     });
-  }
-
-  tokenMs({ size }: RateLimit): number {
-    return 1_000 / this.#parts.settings.buckets[size].perSecond;
   }
 
   balanceN({ wallet }: Grant): number | null {
@@ -288,33 +234,38 @@ class TheGate implements Admission {
   }
 
   /**
-   * Holds the price if this service is open to the account. Returns the nano-USD held,
-   * `BALANCE_UNKNOWN` when that cannot be said yet, or null.
+   * Holds the price of a call in this tier. Returns the nano-USD held, "unknown" while the balance
+   * is not known, or "no_funds".
    */
-  #pays(payer: AccountState, wallet: Wallet, { means }: ServiceTier, cu: number): number | null {
+  #hold(
+    payer: AccountState,
+    wallet: Wallet,
+    { means }: ServiceTier,
+    cu: number,
+  ): number | "unknown" | "no_funds" {
     const { credit, settings, runtime } = this.#parts;
     switch (means) {
       case "balance": {
         const priceN = cu * settings.tariff.nanoPerCu;
         if (credit.hold(wallet, priceN)) return priceN;
-        if (wallet.state !== "empty") return BALANCE_UNKNOWN;
+        if (wallet.state !== "empty") return "unknown";
         // The store says when it ran out; until it has, and while another node has the rest, it is
         // as if it had just now.
         if (payer.paid !== null)
           payer.paid.exhaustedAtMs =
             wallet.exhaustedAtMs ?? payer.paid.exhaustedAtMs ?? runtime.wallMs();
-        return null;
+        return "no_funds";
       }
       case "payment":
         return runtime.wallMs() <
           (payer.paid?.exhaustedAtMs ?? Number.NEGATIVE_INFINITY) + settings.fallbackMs
           ? 0
-          : null;
+          : "no_funds";
       case "free": {
-        if (payer.kind !== "account") return null;
+        if (payer.kind !== "account") return "no_funds";
         const used = credit.freeUsedCu(wallet);
-        if (used === null) return BALANCE_UNKNOWN;
-        if (used + cu > settings.freeCuPerMonth) return null;
+        if (used === null) return "unknown";
+        if (used + cu > settings.freeCuPerMonth) return "no_funds";
         credit.holdFree(wallet, cu);
         return 0;
       }
@@ -324,11 +275,11 @@ class TheGate implements Admission {
   }
 
   #takeToken(keyContext: KeyContext, bucket: RateLimit): Refusal | null {
-    const why = takeToken(keyContext.payer, bucket, {
-      size: this.#parts.settings.buckets[bucket.size],
-      nowMs: this.#parts.runtime.now(),
-    });
-    return why === null ? null : { kind: "refusal", fault: why, keyContext, bucket };
+    const size = this.#parts.settings.buckets[bucket.size];
+    const why = takeToken(keyContext.payer, bucket, { size, nowMs: this.#parts.runtime.now() });
+    if (why === null) return null;
+    const limit = { bucket, tokenMs: 1_000 / size.perSecond };
+    return { kind: "refusal", fault: why, keyContext, limit };
   }
 
   /** Whether anything would pay for a call of the smallest size. */
@@ -336,10 +287,10 @@ class TheGate implements Admission {
     if (isCustom(payer, profile)) return true;
     const wallet = this.#walletOf(payer);
     return serviceTiersOf("premium").some((service) => {
-      const heldN = this.#pays(payer, wallet, service, 1);
-      if (heldN !== null && heldN !== BALANCE_UNKNOWN)
+      const heldN = this.#hold(payer, wallet, service, 1);
+      if (typeof heldN === "number")
         this.#parts.credit.release(wallet, heldN, freeCuOf(service, 1));
-      return heldN !== null;
+      return heldN !== "no_funds";
     });
   }
 
@@ -369,15 +320,13 @@ class TheGate implements Admission {
   }
 }
 
-function freeCuOf({ means }: ServiceTier, cu: number): number {
-  return means === "free" ? cu : 0;
+function refusalOf(keyContext: KeyContext, why: Fault): Refusal {
+  return { kind: "refusal", fault: why, keyContext, limit: null };
 }
 
 /** Notifications that are delivered before they are paid for. */
 const MOST_OWED_CU = 300;
 const MOST_OWING = 10_000;
-/** A hold that cannot be had or refused before the store has answered. */
-const BALANCE_UNKNOWN = -1;
 
 const EXHAUSTED = fault("balance_exhausted", "nothing is left to pay for this call", {
   nextAction:

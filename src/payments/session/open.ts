@@ -287,8 +287,8 @@ class AllRails implements Sessions {
     return {
       kind: "hold",
       release: () => hold.release(),
-      end: async (end) => {
-        const ended = await hold.end(end);
+      settle: async (end) => {
+        const ended = await hold.settle(end);
         if (ended.kind === "bill" && ended.chargedUnits > 0n) this.#credentials.giveBack(address);
         return ended.kind === "refused"
           ? this.#challenged(ended.fault, {

@@ -17,15 +17,15 @@ export interface PricedCall {
   readonly fingerprint: string;
 }
 
-/** Who asks. */
+/** The sender of a request. */
 export interface SessionCaller {
   /** IP address. */
   readonly address: string;
-  /** Channel that the caller says to have; null = none. */
+  /** The channel that the caller names; null = none. */
   readonly hint: string | null;
 }
 
-/** How a request ended that was held. */
+/** How a request ended whose price was held. */
 export interface CallEnd {
   /** What of it was delivered costs; 0 = nothing was, and nothing is charged. */
   readonly units: bigint;
@@ -53,15 +53,15 @@ export interface CallBill {
   readonly headers: readonly string[];
 }
 
-/** Leave to make a request. Has to be ended once. */
+/** The price of a request, held in its channel. Ends once: settled or released. */
 export interface Hold {
   readonly kind: "hold";
   /**
    * Charges what was delivered, and keeps the answer. Where that cannot be written the caller gets
    * what comes back instead, and is not charged.
    */
-  end(end: CallEnd): Promise<CallBill | RecordedAnswer | SessionRefusal>;
-  /** Ends it uncharged. */
+  settle(end: CallEnd): Promise<CallBill | RecordedAnswer | SessionRefusal>;
+  /** Charges nothing. */
   release(): void;
 }
 
@@ -73,14 +73,14 @@ export interface RecordedAnswer {
   readonly bill: CallBill;
 }
 
-/** Something was done to a channel, and there is nothing to answer but that. */
+/** A credential that did something to its channel and came without a call. */
 export interface Managed {
   readonly kind: "managed";
   /** Names and values in turn: the receipt. */
   readonly headers: readonly string[];
 }
 
-/** Not served. */
+/** A request that is not served. */
 export interface SessionRefusal {
   readonly kind: "refusal";
   readonly fault: Fault;
@@ -91,7 +91,7 @@ export interface SessionRefusal {
 /** What became of a credential. */
 export type SessionTaken = Hold | RecordedAnswer | Managed | SessionRefusal;
 
-/** How the channels stand, for whoever watches the service. */
+/** How the channels stand, for metrics. */
 export interface SessionGauges {
   /** Channels that are in memory, and requests that are held. */
   readonly channels: number;
@@ -104,7 +104,7 @@ export interface SessionGauges {
 
 /** Takes payments for single calls. */
 export interface Sessions {
-  /** What whoever has not paid is told; `call` null = nothing was asked for. */
+  /** Challenges for a request without a payment; `call` null = nothing was asked for. */
   ask(call: PricedCall | null, caller: SessionCaller): Promise<SessionRefusal>;
   /**
    * Takes a credential. `call` null = the request asks for nothing but what the credential does.

@@ -39,7 +39,7 @@ export interface VoucherCredential {
 /** Leave to make a request. */
 export interface VoucherHold {
   readonly kind: "hold";
-  end(end: CallEnd): Promise<CallBill | RecordedAnswer | Refused>;
+  settle(end: CallEnd): Promise<CallBill | RecordedAnswer | Refused>;
   release(): void;
 }
 
@@ -311,7 +311,7 @@ function hold(parts: VoucherAcceptorParts, live: LiveChannel, asked: Asked): Vou
   return {
     kind: "hold",
     release,
-    async end(end) {
+    async settle(end) {
       try {
         const units = lesserOf(end.units, call.units);
         if (units > 0n) return await charged(parts, live, { asked, end: { ...end, units } });

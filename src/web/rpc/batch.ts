@@ -1,15 +1,17 @@
 // A batch: the pipeline once per item, a bounded number at a time and at the caller's rate, replies
-// in the order of the requests.
+// in the order of the requests. The one place that says how large a batch may be, whoever pays for
+// it and over whichever transport it came.
 import { type Interruption, isCharged } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
-import type { Span } from "../../core/rpc/json.ts";
+import { elements, type Span } from "../../core/rpc/json.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { noRoom } from "../../upstream/engine/refusal.ts";
 import type { Room } from "../../upstream/transport.ts";
+import type { CallPayment } from "../payment/call-payment.ts";
 import type { RpcLimits } from "./limits.ts";
-import type { Pacer, TokenWait } from "./pacer.ts";
+import { createPacer, type Pacer, type PacerParts, type TokenWait } from "./pacer.ts";
 import {
   type Cancel,
   type DeliveryCallback,
@@ -22,16 +24,26 @@ import {
 import { renderReply } from "./render-reply.ts";
 import type { Target } from "./target.ts";
 
-/** A batch as it came through the door. */
-export interface RpcBatch {
-  readonly bytes: Buffer;
+/** The items of a batch within its bounds. */
+export interface BatchPlan {
+  readonly kind: "batch";
   readonly spans: readonly Span[];
-  readonly address: Target;
-  readonly keyContext: KeyContext | null;
-  readonly caller: CallerIdentity;
-  readonly requestId: string;
   /** Items in flight at once. */
   readonly concurrency: number;
+  /**
+   * Lets items beyond the caller's rate wait; null = they are refused, or no rate limits the
+   * caller.
+   */
+  readonly pacer: Pacer | null;
+}
+
+/** A batch of one caller. */
+export interface RpcBatch extends Omit<BatchPlan, "kind"> {
+  readonly bytes: Buffer;
+  readonly address: Target;
+  readonly payment: CallPayment;
+  readonly caller: CallerIdentity;
+  readonly requestId: string;
   /**
    * Of the request: for what is gathered of each item, and for the answers of all until they have
    * been sent.
@@ -39,33 +51,42 @@ export interface RpcBatch {
   readonly room: Room;
   readonly transport: Transport;
   readonly subscriptionMethods: SubscriptionMethods | null;
-  /**
-   * Lets items beyond the caller's rate wait; null = they are refused, or no rate limits the
-   * caller.
-   */
-  readonly pacer: Pacer | null;
-  /**
-   * Hears each reply when it is in, whether it stands in the answer as it is, and of which item it
-   * is.
-   */
-  readonly heard: (reply: Reply, shown: boolean, index: number) => void;
-  /**
-   * Hears which items are charged though the batch was cancelled before their answers; null =
-   * nobody does.
-   */
-  readonly abandoned: ((index: number) => void) | null;
+  /** Called with each reply, and whether it stands in the answer as it is. */
+  readonly heard: (reply: Reply, shown: boolean) => void;
+}
+
+/** What bounds batches. */
+export interface BatchParts extends PacerParts {
+  readonly limits: Pick<RpcLimits, "maxBatchItems" | "batchConcurrency">;
 }
 
 /**
- * Why a batch of so many items is refused as a whole, before any of them is served; null = it is
- * not.
+ * Reads a batch whose array begins at `start` of valid JSON, and decides whether it is served;
+ * `keyContext` null = a caller without a key.
  */
-export function refusalOfBatch(
-  items: number,
+export function planBatch(
+  parts: BatchParts,
+  bytes: Buffer,
+  start: number,
+  keyContext: KeyContext | null,
+): BatchPlan | Fault {
+  const spans = itemsOfBatch(bytes, start, parts.limits);
+  if ("kind" in spans) return spans;
+  const why = refusalWhileWaiting(parts, keyContext);
+  if (why !== null) return why;
+  const { batchConcurrency: concurrency } = parts.limits;
+  return { kind: "batch", spans, concurrency, pacer: createPacer(parts, keyContext) };
+}
+
+/** The items of a batch, or why it is refused as a whole for their number. */
+export function itemsOfBatch(
+  bytes: Buffer,
+  start: number,
   { maxBatchItems }: Pick<RpcLimits, "maxBatchItems">,
-): Fault | null {
-  if (items === 0) return fault("invalid_request", "the batch is empty");
-  if (items <= maxBatchItems) return null;
+): readonly Span[] | Fault {
+  const spans = elements(bytes, start, bytes.length, maxBatchItems + 1);
+  if (spans.length === 0) return fault("invalid_request", "the batch is empty");
+  if (spans.length <= maxBatchItems) return spans;
   return fault(
     "invalid_request",
     `a batch may hold ${maxBatchItems} items (limits.max_batch_items)`,
@@ -77,8 +98,8 @@ export function refusalOfBatch(
  * Why a caller's batch is refused as a whole because of those of its account that wait already;
  * null = it is not.
  */
-export function refusalWhileWaiting(
-  { admission }: Pick<PipelineParts, "admission">,
+function refusalWhileWaiting(
+  { admission }: Pick<PacerParts, "admission">,
   keyContext: KeyContext | null,
 ): Fault | null {
   const fullForMs =
@@ -110,7 +131,7 @@ export function runBatch(
   batch: RpcBatch,
   done: BatchDone,
 ): (why: Interruption) => void {
-  const { bytes, spans, address, keyContext, caller, transport, subscriptionMethods, pacer, room } =
+  const { bytes, spans, address, payment, caller, transport, subscriptionMethods, pacer, room } =
     batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, Cancel>();
@@ -166,7 +187,7 @@ export function runBatch(
     };
     const cancel = runPipeline(
       parts,
-      { bytes, span, address, keyContext, caller, ...ways },
+      { bytes, span, address, payment, caller, ...ways },
       (reply) => {
         end();
         keep(index, reply);
@@ -178,8 +199,8 @@ export function runBatch(
   function keep(index: number, reply: Reply): void {
     open--;
     if (reply.settle !== null) settles.push(reply.settle);
-    if (reply.id === null) batch.heard(reply, false, index);
-    else replies[index] = bounded(reply, index);
+    if (reply.id === null) batch.heard(reply, false);
+    else replies[index] = bounded(reply);
     if (open > 0) return start();
     pacer?.stop();
     done(join(replies), settle);
@@ -189,13 +210,13 @@ export function runBatch(
     for (const one of settles.splice(0)) one(delivered);
   }
 
-  function bounded(reply: Reply, index: number): readonly Buffer[] {
+  function bounded(reply: Reply): readonly Buffer[] {
     const meta = address.meta === "body" ? evidenceOfReply(reply, parts.runtime.now()) : null;
     const pieces = renderReply(reply, meta);
-    const bytes = pieces.reduce((sum, it) => sum + it.length, 0);
+    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     // What is charged had room a moment ago, or has written something.
     const shown = room.take(bytes) || bytes <= SHORT_BYTES || isCharged(reply.source);
-    batch.heard(reply, shown, index);
+    batch.heard(reply, shown);
     return shown
       ? pieces
       : renderReply({ ...reply, outcome: { kind: "fault", fault: noRoom() } }, meta);
@@ -204,7 +225,7 @@ export function runBatch(
   start();
   return (why) => {
     pacer?.stop();
-    for (const [index, cancel] of cancels) if (cancel(why)) batch.abandoned?.(index);
+    for (const cancel of cancels.values()) cancel(why);
     settle(why === "left");
   };
 }

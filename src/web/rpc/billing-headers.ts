@@ -4,8 +4,9 @@ import type { RateLimit } from "../../core/billing/access.ts";
 import { usdText } from "../../core/billing/price.ts";
 import type { RateLimitStatus } from "../../core/billing/rate-limit.ts";
 import type { Evidence } from "../../core/routing/evidence.ts";
-import type { Admission, Billing, Refusal } from "../../hosted/admission/admission.ts";
+import type { Admission, Refusal } from "../../hosted/admission/admission.ts";
 import type { Headers } from "../http/respond.ts";
+import type { Billing } from "../payment/call-payment.ts";
 
 /** The sum over the calls of one request. */
 export interface Bill {
@@ -36,7 +37,7 @@ export function addBilling(
   { last, cu, chargeN }: Bill,
 ): void {
   if (!("grant" in last)) {
-    if (last.bucket !== null) addQuota(headers, admission, last, last.bucket);
+    if (last.limit !== null) addQuota(headers, admission, last, last.limit.bucket);
     return;
   }
   const { keyContext, service } = last.grant;

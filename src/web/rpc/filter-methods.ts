@@ -7,7 +7,8 @@ import {
   readSubscription,
   type Subscription,
 } from "../../core/stream/subscription.ts";
-import type { Admission, Grant } from "../../hosted/admission/admission.ts";
+import type { Admission } from "../../hosted/admission/admission.ts";
+import type { Grant } from "../../hosted/admission/grant.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import type { Outcome, RoutedCall } from "../../upstream/engine/router.ts";
 import type {

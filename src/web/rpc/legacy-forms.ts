@@ -106,7 +106,7 @@ export function addLegacyBilling(
   const [keyContext, bucket] =
     "grant" in last
       ? [last.grant.keyContext, last.grant.service.bucket]
-      : [last.keyContext, last.bucket];
+      : [last.keyContext, last.limit?.bucket ?? null];
   if (grant !== null && isLow(admission.balanceN(grant), grant.keyContext.payer.paid?.fundedN ?? 0))
     headers.push("x-svc-balance-warning", "low");
   if (bucket === null) return;

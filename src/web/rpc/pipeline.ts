@@ -1,5 +1,5 @@
-// The pipeline: one request in, one reply out, whatever door it came through. Reads the request,
-// asks leave for it, routes it, gathers the evidence and settles what it cost.
+// The pipeline: one request in, one reply out, over HTTP and on sockets alike. Reads the request,
+// has it admitted, routes it, gathers the evidence and settles its price. Knows no connection.
 
 import {
   type Abandoned,
@@ -19,13 +19,14 @@ import type { Span } from "../../core/rpc/json.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import { type WireRequest, writeRequest } from "../../core/rpc/wire-request.ts";
-import type { Admission, Billing, Grant, Refusal } from "../../hosted/admission/admission.ts";
-import type { KeyContext } from "../../hosted/keys/key-context.ts";
+import type { Admission, Refusal } from "../../hosted/admission/admission.ts";
+import type { Grant } from "../../hosted/admission/grant.ts";
 import type { Observer } from "../../observe/observer.ts";
 import type { Runtime } from "../../runtime.ts";
 import { noRoom } from "../../upstream/engine/refusal.ts";
 import type { Outcome, RoutedCall, Router } from "../../upstream/engine/router.ts";
 import type { Room } from "../../upstream/transport.ts";
+import type { Billing, CallGrant, CallPayment } from "../payment/call-payment.ts";
 import { answerHere } from "./local-answer.ts";
 import type { TokenWait } from "./pacer.ts";
 import type { Target, TargetResolver } from "./target.ts";
@@ -68,7 +69,7 @@ export interface SubscriptionMethods {
   serve(request: SubscriptionCall, done: (answer: MethodAnswer) => void): (() => void) | null;
 }
 
-/** A request that only a desk can serve. */
+/** A request for a subscription of its connection. */
 export interface SubscriptionCall {
   readonly methodName: string;
   readonly method: Method;
@@ -77,7 +78,7 @@ export interface SubscriptionCall {
   readonly address: Target;
   /** False for a notification, whose reply nobody would see. */
   readonly answered: boolean;
-  /** Pays for the notifications that follow; null = nobody has to. */
+  /** Charges the notifications that follow; null = they are not charged. */
   readonly grant: Grant | null;
 }
 
@@ -96,16 +97,16 @@ export interface FilterMethods {
   ): { readonly kind: "query"; readonly address: Target; readonly params: Buffer } | Fault;
 }
 
-/** What a desk says. */
+/** The answer to a subscription or filter method. */
 export type MethodAnswer = Pick<Reply, "outcome" | "source" | "route" | "written">;
 
-/** What every exchange works with. */
+/** What the pipeline works with. */
 export interface PipelineParts {
   readonly runtime: Runtime;
   readonly router: Router;
   readonly observer: Observer;
   readonly resolver: TargetResolver;
-  /** Null = everyone is served, and nothing is counted. */
+  /** Null = no keys: everyone is served, and nothing is charged. */
   readonly admission: Admission | null;
   /** The method table as it is configured now. */
   readonly methods: () => MethodTable;
@@ -114,16 +115,13 @@ export interface PipelineParts {
   readonly deadlineMs: (method: Method) => number;
 }
 
-/**
- * One request as it came through a door. `bytes` between `start` and `end` is known to be valid
- * JSON.
- */
+/** One request of a caller; `bytes` within `span` are known to be valid JSON. */
 export interface PipelineRequest {
   readonly bytes: Buffer;
   readonly span: Span;
   readonly address: Target;
-  /** Null = a caller without a key. */
-  readonly keyContext: KeyContext | null;
+  /** Admits the request, and pays for it. */
+  readonly payment: CallPayment;
   readonly caller: CallerIdentity;
   readonly requestId: string;
   /** False where the reply is needed in one piece. */
@@ -146,10 +144,9 @@ export interface PipelineRequest {
 }
 
 /**
- * Ends a request before its answer. Returns whether the call is charged all the same; the caller of
- * a key has been charged then.
+ * Ends a request before its answer: its grant is settled or released by the table of charges.
  */
-export type Cancel = (why: Interruption) => boolean;
+export type Cancel = (why: Interruption) => void;
 
 /**
  * Serves one request. Returns the way to cancel it; `done` is called once, or never after a cancel.
@@ -159,7 +156,7 @@ export function runPipeline(
   incoming: PipelineRequest,
   done: Done,
 ): Cancel | null {
-  const { bytes, span, address, requestId, transport, keyContext } = incoming;
+  const { bytes, span, address, requestId, transport } = incoming;
   const envelope = readRequest(bytes, span.start, span.end);
   if (envelope.kind === "invalid") {
     parts.observer.refused("invalid_request");
@@ -168,13 +165,7 @@ export function runPipeline(
     return null;
   }
   const method = parts.methods().of(envelope.method);
-  if (keyContext === null || parts.admission === null)
-    return serve(parts, incoming, { envelope, method, grant: null }, done);
-  return admit(
-    { parts, admission: parts.admission, keyContext, incoming, envelope, method },
-    done,
-    false,
-  );
+  return admit({ parts, incoming, envelope, method }, done, false);
 }
 
 const NO_ANSWER = {
@@ -187,98 +178,91 @@ const NO_ANSWER = {
 
 type Done = (reply: Reply) => void;
 
-/** A valid request, and the leave it was given. */
-interface Matter {
+/** A valid request with its grant. */
+interface GrantedRequest {
   readonly envelope: Envelope;
   readonly method: Method;
-  /** Null = a caller without a key. */
-  readonly grant: Grant | null;
+  readonly grant: CallGrant;
 }
 
-/** One that a provider is asked for. */
-interface RoutedMatter extends Matter {
+/** A granted request that goes to a provider. */
+interface RoutedRequest extends GrantedRequest {
   readonly call: Call;
 }
 
-/** A valid request of a caller with a key. */
-interface Request {
+/** A valid request that has yet to be granted. */
+interface ValidRequest {
   readonly parts: PipelineParts;
-  readonly admission: Admission;
-  readonly keyContext: KeyContext;
   readonly incoming: PipelineRequest;
   readonly envelope: Envelope;
   readonly method: Method;
 }
 
-/** Asks leave; waits once where it cannot be said at once. */
-function admit(request: Request, done: Done, final: boolean): Cancel | null {
-  const { parts, admission, keyContext, incoming, envelope, method } = request;
+/** Has a request admitted; waits once for credit that is on its way. */
+function admit(request: ValidRequest, done: Done, final: boolean): Cancel | null {
+  const { parts, incoming, envelope, method } = request;
   const { address } = incoming;
-  const admissionResult = admission.admit(
-    keyContext,
+  const admitted = incoming.payment.admit(
     { profile: address.named, method, strategy: address.strategy },
     final,
   );
-  switch (admissionResult.kind) {
+  switch (admitted.kind) {
     case "wait": {
       let cancel: Cancel | null = null;
-      const stop = admission.waitFor(admissionResult, () => {
+      const stop = admitted.refilled(() => {
         cancel = admit(request, done, true);
       });
       return (why) => {
         stop();
-        return cancel?.(why) ?? false;
+        cancel?.(why);
       };
     }
     case "refusal": {
-      if (incoming.postpone !== null && isPostponed(admission, admissionResult, incoming.postpone))
-        return null;
-      parts.observer.refused(admissionResult.fault.code);
+      if (incoming.postpone !== null && isPostponed(admitted, incoming.postpone)) return null;
+      parts.observer.refused(admitted.fault.code);
       done({
         ...replyOf(incoming, envelope),
-        outcome: { kind: "fault", fault: admissionResult.fault },
-        billing: admissionResult,
+        outcome: { kind: "fault", fault: admitted.fault },
+        billing: admitted,
       });
       return null;
     }
     case "grant":
-      return serveAt(request, admissionResult, servedAt(parts, address, admissionResult), done);
+      return serveAt(request, admitted, servedAt(parts, address, admitted), done);
+    case "keyless":
+    case "voucher":
+      return serve(parts, incoming, { envelope, method, grant: admitted }, done);
   }
 }
 
-/** Whether a call that its rate limit stands in the way of comes again. */
+/** Whether a call beyond its rate limit waits for a token instead of being refused. */
 function isPostponed(
-  admission: Admission,
-  { bucket, fault: { retryAfterMs } }: Refusal,
+  { limit, fault: { retryAfterMs } }: Refusal,
   postpone: (token: TokenWait) => boolean,
 ): boolean {
-  return (
-    bucket !== null && postpone({ waitMs: retryAfterMs ?? 0, tokenMs: admission.tokenMs(bucket) })
-  );
+  return limit !== null && postpone({ waitMs: retryAfterMs ?? 0, tokenMs: limit.tokenMs });
 }
 
-/**
- * Serves a request where its grant allows it; a Custom profile that is not in memory is got first.
- */
+/** Serves a request where its grant allows it; loads a Custom profile that is not in memory. */
 function serveAt(
-  { parts, admission, incoming, envelope, method }: Request,
+  { parts, incoming, envelope, method }: ValidRequest,
   grant: Grant,
   served: Target | Fault,
   done: Done,
 ): Cancel | null {
-  const matter: Matter = { envelope, method, grant };
-  const serveNow = (it: Target | Fault): Cancel | null => {
-    if (it.kind === "address")
+  const request: GrantedRequest = { envelope, method, grant };
+  const serveNow = (target: Target | Fault): Cancel | null => {
+    if (target.kind === "address")
       return serve(
         parts,
-        it === incoming.address ? incoming : { ...incoming, address: it },
-        matter,
+        target === incoming.address ? incoming : { ...incoming, address: target },
+        request,
         done,
       );
-    parts.observer.refused(it.code);
+    parts.observer.refused(target.code);
     done(
-      settled(parts, incoming, matter, {
-        outcome: { kind: "fault", fault: it },
+      settled(incoming, request, {
+        outcome: { kind: "fault", fault: target },
         route: null,
         written: null,
         source: "none",
@@ -289,15 +273,14 @@ function serveAt(
   if (served.kind === "address" || served.code !== "not_prepared") return serveNow(served);
   let waiting = true;
   let cancel: Cancel | null = null;
-  const stop = admission.prepare(grant.keyContext, grant.service.profile, (why) => {
+  const stop = grant.prepare((why) => {
     waiting = false;
     cancel = serveNow(why ?? servedAt(parts, incoming.address, grant));
   });
   return (why) => {
-    if (!waiting) return cancel?.(why) ?? false;
+    if (!waiting) return void cancel?.(why);
     stop();
-    admission.settle(grant, false);
-    return false;
+    grant.release();
   };
 }
 
@@ -321,19 +304,19 @@ function servedAt(
 function serve(
   parts: PipelineParts,
   incoming: PipelineRequest,
-  matter: Matter,
+  request: GrantedRequest,
   done: Done,
 ): Cancel | null {
   const { address, subscriptionMethods } = incoming;
-  const { method, envelope } = matter;
+  const { method, envelope } = request;
   if (method.handling === "socket_only" && subscriptionMethods !== null)
-    return serveAtDesk(parts, incoming, { ...matter, subscriptionMethods }, done);
-  if (method.handling === "filter") return serveFilter(parts, incoming, matter, done);
+    return serveSubscription(parts, incoming, { ...request, subscriptionMethods }, done);
+  if (method.handling === "filter") return serveFilter(parts, incoming, request, done);
   const here = answerHere(method, envelope.method, address);
-  if (here === null) return route(parts, incoming, matter, done);
+  if (here === null) return route(parts, incoming, request, done);
   parts.observer.local(address.series, method, here.kind);
   done(
-    settled(parts, incoming, matter, {
+    settled(incoming, request, {
       outcome: here,
       route: null,
       written: null,
@@ -356,7 +339,7 @@ function fitting(
   if (bytes <= freeBytes) return answer;
   const wanted = bytes + ENVELOPE_BYTES;
   if (room.take(wanted)) {
-    // Whoever keeps it takes it again at once.
+    // The one that keeps the answer takes the same room at once.
     room.giveBack(wanted);
     return answer;
   }
@@ -391,23 +374,21 @@ function bytesOf(outcome: Outcome): number {
  * answer.
  */
 function settled(
-  { admission }: PipelineParts,
   incoming: PipelineRequest,
-  { envelope, grant }: Matter,
+  { envelope, grant }: GrantedRequest,
   answer: MethodAnswer,
 ): Reply {
   const { outcome, route, written, source } = answer;
   const { address, requestId, transport } = incoming;
   const { id, notify } = envelope;
   const reply = { id, outcome, source, route, address, requestId, transport, notify, written };
-  if (grant === null || admission === null) return { ...reply, billing: null, settle: null };
+  if (grant.kind === "keyless") return { ...reply, billing: null, settle: null };
   const isOpen = outcome.kind === "stream" || (incoming.settlesLater && isCharged(source));
-  if (!isOpen)
-    return { ...reply, billing: admission.settle(grant, isCharged(source)), settle: null };
+  if (!isOpen) return { ...reply, billing: grant.settle(source), settle: null };
   return {
     ...reply,
-    billing: { grant, chargeN: grant.heldN },
-    settle: (delivered) => void admission.settle(grant, delivered),
+    billing: grant.kind === "grant" ? { grant, chargeN: grant.heldN } : null,
+    settle: (delivered) => void (delivered ? grant.settle(source) : grant.release()),
   };
 }
 
@@ -449,16 +430,16 @@ export function evidenceOfReply(reply: Reply, now: number): Evidence {
 
 const EMPTY_PLAN: Plan = { candidates: [], excluded: [] };
 
-function serveAtDesk(
+function serveSubscription(
   parts: PipelineParts,
   incoming: PipelineRequest,
-  matter: Matter & { readonly subscriptionMethods: SubscriptionMethods },
+  request: GrantedRequest & { readonly subscriptionMethods: SubscriptionMethods },
   done: Done,
 ): Cancel | null {
-  const cancel = matter.subscriptionMethods.serve(deskRequest(incoming, matter), (answer) =>
-    done(answered(parts, incoming, matter, answer)),
+  const cancel = request.subscriptionMethods.serve(subscriptionCall(incoming, request), (answer) =>
+    done(answered(parts, incoming, request, answer)),
   );
-  return cancel === null ? null : givenUp(parts, incoming, matter, cancel);
+  return cancel === null ? null : givenUp(parts, incoming, request, cancel);
 }
 
 /**
@@ -468,26 +449,26 @@ function serveAtDesk(
 function serveFilter(
   parts: PipelineParts,
   incoming: PipelineRequest,
-  matter: Matter,
+  request: GrantedRequest,
   done: Done,
 ): Cancel | null {
-  const call = { ...deskRequest(incoming, matter), caller: incoming.caller };
+  const call = { ...subscriptionCall(incoming, request), caller: incoming.caller };
   if (call.methodName !== "eth_getFilterLogs") {
     const cancel = parts.filters.serve(call, (answer) =>
-      done(answered(parts, incoming, matter, answer)),
+      done(answered(parts, incoming, request, answer)),
     );
-    return cancel === null ? null : givenUp(parts, incoming, matter, cancel);
+    return cancel === null ? null : givenUp(parts, incoming, request, cancel);
   }
   const logs = parts.filters.logs(call);
   if (logs.kind === "query")
     return send(
       parts,
       { ...incoming, address: logs.address },
-      { ...matter, call: logsCall(parts.methods().of("eth_getLogs"), logs.params) },
+      { ...request, call: logsCall(parts.methods().of("eth_getLogs"), logs.params) },
       done,
     );
   done(
-    answered(parts, incoming, matter, {
+    answered(parts, incoming, request, {
       outcome: { kind: "fault", fault: logs },
       route: null,
       written: null,
@@ -497,9 +478,9 @@ function serveFilter(
   return null;
 }
 
-function deskRequest(
+function subscriptionCall(
   { bytes, address }: PipelineRequest,
-  { envelope, method, grant }: Matter,
+  { envelope, method, grant }: GrantedRequest,
 ): SubscriptionCall {
   const params =
     envelope.paramsStart === -1
@@ -511,35 +492,35 @@ function deskRequest(
     params,
     address,
     answered: envelope.id !== null,
-    grant,
+    grant: grant.kind === "grant" ? grant : null,
   };
 }
 
 function answered(
   parts: PipelineParts,
   incoming: PipelineRequest,
-  matter: Matter,
+  request: GrantedRequest,
   told: MethodAnswer,
 ): Reply {
   const { series } = incoming.address;
-  const answer = fitting(incoming, matter.method, told);
-  if (answer.route === null) parts.observer.local(series, matter.method, answer.outcome.kind);
+  const answer = fitting(incoming, request.method, told);
+  if (answer.route === null) parts.observer.local(series, request.method, answer.outcome.kind);
   else parts.observer.routed(series, answer.route, answer.outcome.kind, incoming.requestId);
-  return settled(parts, incoming, matter, answer);
+  return settled(incoming, request, answer);
 }
 
-/** Ends what a desk or a filter has under way. */
+/** The way to cancel what a subscription or filter method has under way. */
 function givenUp(
   parts: PipelineParts,
   incoming: PipelineRequest,
-  matter: Matter,
+  request: GrantedRequest,
   cancel: () => void,
 ): Cancel {
   // A subscription that nobody was told of yet was not delivered, and is no call that has been
   // made: others may join it.
   return (why) => {
     cancel();
-    return cancelled(parts, incoming, matter, { why, left: NOTHING_SENT, route: null });
+    return cancelled(parts, incoming, request, { why, left: NOTHING_SENT, route: null });
   };
 }
 
@@ -554,11 +535,11 @@ function logsCall(method: Method, params: Buffer): Call {
 function route(
   parts: PipelineParts,
   incoming: PipelineRequest,
-  matter: Matter,
+  request: GrantedRequest,
   done: Done,
 ): Cancel {
   const { bytes, span } = incoming;
-  const { envelope, method } = matter;
+  const { envelope, method } = request;
   const { body, idStart, idEnd } = requestIn(bytes, span, envelope);
   const call = {
     methodName: envelope.method,
@@ -571,19 +552,19 @@ function route(
     idStart,
     idEnd,
   };
-  return send(parts, incoming, { ...matter, call }, done);
+  return send(parts, incoming, { ...request, call }, done);
 }
 
 /** Routes a call to a provider. */
 function send(
   parts: PipelineParts,
   incoming: PipelineRequest,
-  matter: RoutedMatter,
+  request: RoutedRequest,
   done: Done,
 ): Cancel {
   const { address, requestId, mayStream } = incoming;
-  const { call } = matter;
-  const request = {
+  const { call } = request;
+  const routed = {
     call,
     tracker: address.tracker,
     strategy: address.strategy,
@@ -595,7 +576,7 @@ function send(
     mayStream,
     room: incoming.room,
   };
-  const routing = parts.router.route(request, (outcome, finished) => {
+  const routing = parts.router.route(routed, (outcome, finished) => {
     const answer = fitting(incoming, call.method, {
       outcome,
       route: finished,
@@ -603,10 +584,10 @@ function send(
       source: sourceOf(outcome, finished),
     });
     parts.observer.routed(address.series, finished, answer.outcome.kind, requestId);
-    done(settled(parts, incoming, matter, answer));
+    done(settled(incoming, request, answer));
   });
   return (why) =>
-    cancelled(parts, incoming, matter, { why, left: routing.cancel(), route: routing });
+    cancelled(parts, incoming, request, { why, left: routing.cancel(), route: routing });
 }
 
 /** The request for a provider: as the caller wrote it where that is plain, else written anew. */
@@ -618,19 +599,19 @@ function requestIn(bytes: Buffer, { start, end }: Span, envelope: Envelope): Wir
   return { body: bytes.subarray(start, end), idStart: idStart - start, idEnd: idEnd - start };
 }
 
-/** The call has ended before its answer: settles it, and tells whether it is charged. */
+/** Settles a call that has ended before its answer: what reached a provider may be charged. */
 function cancelled(
   parts: PipelineParts,
   { address }: PipelineRequest,
-  { method, grant }: Matter,
+  { method, grant }: GrantedRequest,
   {
     why,
     left,
     route,
   }: { readonly why: Interruption; readonly left: Abandoned; readonly route: RoutedCall | null },
-): boolean {
+): void {
   const charged = isAbandonedCharged(method, why, left);
-  if (grant !== null) parts.admission?.settle(grant, charged);
+  if (charged) grant.settle("provider");
+  else grant.release();
   parts.observer.cancelled(address.series, method, route);
-  return charged;
 }

@@ -5,7 +5,7 @@ import type { Interruption } from "../../core/billing/charging.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
-import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/rpc/json.ts";
+import { endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/rpc/json.ts";
 import { WIRE_ID_BYTES } from "../../core/rpc/wire-request.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
@@ -18,8 +18,9 @@ import {
 } from "../../upstream/transport.ts";
 import { closing, renderFault } from "../http/render-fault.ts";
 import { type Headers, headersOf, retryAfter } from "../http/respond.ts";
+import { type CallPayment, callPaymentOf, KEYLESS } from "../payment/call-payment.ts";
 import { type Authenticated, authenticate } from "./authenticate.ts";
-import { refusalOfBatch, refusalWhileWaiting, runBatch } from "./batch.ts";
+import { planBatch, type RpcBatch, runBatch } from "./batch.ts";
 import { addBilling, addMeta, addTo, type Bill } from "./billing-headers.ts";
 import { type Borrowed, type HttpExchange, isPlain } from "./caller.ts";
 import { RequestCaller } from "./caller-identity.ts";
@@ -31,8 +32,8 @@ import {
   MIN_COMPRESSED_BYTES,
 } from "./compression.ts";
 import { addLegacyBilling, isLegacy } from "./legacy-forms.ts";
-import { createPacer } from "./pacer.ts";
-import { refusalOfSession, type SessionAnswer, serveSession } from "./paid/session.ts";
+import { refusalOfSession, serveSession } from "./paid/session.ts";
+import type { SessionAnswer } from "./paid/session-answer.ts";
 import type { RpcParts } from "./parts.ts";
 import {
   type DeliveryCallback,
@@ -59,6 +60,7 @@ export class RpcRequest implements StreamSink, Room {
   #address: Target | null = null;
   /** Null = a caller without a key. */
   #keyContext: KeyContext | null = null;
+  #payment: CallPayment = KEYLESS;
   /** Nobody, until it is known. */
   #identity: CallerIdentity = { key: "unknown" };
   /** A body that waits until its caller has been looked up. */
@@ -138,6 +140,7 @@ export class RpcRequest implements StreamSink, Room {
     if (gone !== null) return this.refuse(gone);
     this.#address = it.address;
     this.#keyContext = it.keyContext;
+    this.#payment = callPaymentOf(this.#parts.admission, it.keyContext);
     this.#identity = it.caller;
     if (held !== null) this.serve(held);
   }
@@ -154,7 +157,7 @@ export class RpcRequest implements StreamSink, Room {
       bytes,
       span,
       address,
-      keyContext: this.#keyContext,
+      payment: this.#payment,
       caller: this.#identity,
       requestId,
       mayStream: true,
@@ -301,35 +304,24 @@ export class RpcRequest implements StreamSink, Room {
   }
 
   #batch(bytes: Buffer, start: number, address: Target): void {
-    const { maxBatchItems, batchConcurrency } = this.#parts.limits;
-    const { requestId } = this.#caller;
-    const spans = elements(bytes, start, bytes.length, maxBatchItems + 1);
-    const why =
-      refusalOfBatch(spans.length, this.#parts.limits) ??
-      refusalWhileWaiting(this.#parts, this.#keyContext);
-    if (why !== null) return this.refuse(why);
+    const plan = planBatch(this.#parts, bytes, start, this.#keyContext);
+    if (plan.kind === "fault") return this.refuse(plan);
     let bill: Bill | null = null;
     const heard = ({ billing, written }: Reply, shown: boolean): void => {
       if (billing !== null) bill = addTo(bill, billing);
       if (written !== null) this.#whenWritten((whole) => written(whole && shown));
     };
-    const ways = {
-      keyContext: this.#keyContext,
-      caller: this.#identity,
-      transport: "http" as const,
-      subscriptionMethods: null,
-      pacer: createPacer(this.#parts, this.#keyContext),
-      heard,
-      abandoned: null,
-    };
-    const batch = {
+    const batch: RpcBatch = {
+      ...plan,
       bytes,
-      spans,
       address,
-      requestId,
-      concurrency: batchConcurrency,
+      payment: this.#payment,
+      caller: this.#identity,
+      requestId: this.#caller.requestId,
       room: this,
-      ...ways,
+      transport: "http",
+      subscriptionMethods: null,
+      heard,
     };
     const cancel = runBatch(this.#parts, batch, (body, settle) => {
       this.#over = true;

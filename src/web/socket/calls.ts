@@ -6,16 +6,16 @@ import type { Interruption } from "../../core/billing/charging.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { readRequest } from "../../core/rpc/envelope.ts";
-import { elements, endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/rpc/json.ts";
+import { endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/rpc/json.ts";
 import { SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import { FREE_BYTES, type Room } from "../../upstream/transport.ts";
 import type { Activity } from "../http/activity.ts";
 import { renderFault } from "../http/render-fault.ts";
+import { type CallPayment, callPaymentOf } from "../payment/call-payment.ts";
 import type { Authenticated } from "../rpc/authenticate.ts";
-import { type RpcBatch, refusalOfBatch, refusalWhileWaiting, runBatch } from "../rpc/batch.ts";
+import { planBatch, type RpcBatch, runBatch } from "../rpc/batch.ts";
 import { NO_ROOM_FOR_REQUEST } from "../rpc/limits.ts";
-import { createPacer } from "../rpc/pacer.ts";
 import type { RpcParts } from "../rpc/parts.ts";
 import {
   type DeliveryCallback,
@@ -76,6 +76,7 @@ const WAIT = { nextAction: "wait for an answer before sending the next request" 
 export class SocketCalls {
   readonly #parts: CallParts;
   readonly #arrival: Authenticated;
+  readonly #payment: CallPayment;
   readonly #outlet: ClientConnection;
   readonly #subscriptionMethods: ClientSubscriptions;
   #address: Target | Fault;
@@ -88,6 +89,7 @@ export class SocketCalls {
     this.#parts = parts;
     this.#outlet = outlet;
     this.#arrival = arrival;
+    this.#payment = callPaymentOf(parts.rpc.admission, arrival.keyContext);
     this.#address = arrival.address;
     this.#revision = parts.rpc.resolver.revision;
     this.#subscriptionMethods = new ClientSubscriptions(parts, outlet, () =>
@@ -129,13 +131,12 @@ export class SocketCalls {
     const call = this.#begin(bytes.length);
     if (call === null) return this.#refuse(bytes, start, NO_ROOM_FOR_REQUEST);
     const span: Span = { start, end: endOf(bytes) };
-    const { keyContext, caller } = this.#arrival;
     const incoming = {
       bytes,
       span,
       address,
-      keyContext,
-      caller,
+      payment: this.#payment,
+      caller: this.#arrival.caller,
       requestId: this.#parts.requestId(),
       mayStream: false,
       settlesLater: false,
@@ -231,28 +232,22 @@ export class SocketCalls {
 
   #batch(bytes: Buffer, start: number, address: Target): void {
     const { rpc, requestId } = this.#parts;
-    const { limits } = rpc;
-    const spans = elements(bytes, start, bytes.length, limits.maxBatchItems + 1);
-    const why =
-      refusalOfBatch(spans.length, limits) ?? refusalWhileWaiting(rpc, this.#arrival.keyContext);
-    if (why !== null) return this.#tell("null", why);
+    const plan = planBatch(rpc, bytes, start, this.#arrival.keyContext);
+    if (plan.kind === "fault") return this.#tell("null", plan);
     const call = this.#begin(bytes.length);
     if (call === null) return this.#tell("null", NO_ROOM_FOR_REQUEST);
     const followers: Follower[] = [];
     const batch: RpcBatch = {
+      ...plan,
       bytes,
-      spans,
       address,
-      keyContext: this.#arrival.keyContext,
+      payment: this.#payment,
       caller: this.#arrival.caller,
       requestId: requestId(),
-      concurrency: limits.batchConcurrency,
       transport: "ws",
       subscriptionMethods: this.#subscriptionMethods,
-      pacer: createPacer(rpc, this.#arrival.keyContext),
       room: call,
       heard: (reply, shown) => this.#follow(followers, reply, shown),
-      abandoned: null,
     };
     const cancel = runBatch(rpc, batch, (body, settle) =>
       this.#answered(call, { body, settle }, followers),

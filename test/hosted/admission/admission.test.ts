@@ -10,10 +10,10 @@ import {
   type AdmissionRequest,
   type AdmissionSettings,
   createAdmission,
-  type Grant,
   type Refusal,
   type Wait,
 } from "../../../src/hosted/admission/admission.ts";
+import type { Grant } from "../../../src/hosted/admission/grant.ts";
 import type { Credit, Wallet } from "../../../src/hosted/credit/credit.ts";
 import type { KeyCache } from "../../../src/hosted/keys/key-cache.ts";
 import { type KeyContext, type SocketEnd, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
@@ -162,20 +162,22 @@ function refused(it: Grant | Refusal | Wait): string {
 }
 
 test("with credit: premium, the strategy that was asked for, its price held and then charged", () => {
-  const { admission, purse, ask } = scene(1_000_000);
+  const { purse, ask } = scene(1_000_000);
   const grant = granted(ask());
   assert.deepEqual(
     [grant.service.access, grant.service.fallback, grant.strategy, grant.cu, grant.heldN],
     ["premium", null, "fastest", 6, 30_000],
   );
   assert.equal(purse.availableN, 970_000);
-  assert.equal(admission.settle(grant, true).chargeN, 30_000);
+  assert.equal(grant.settle("provider").chargeN, 30_000);
   assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 6, chargeN: 30_000, freeCu: 0 }]);
 });
 
 test("what no provider delivered costs nothing and is not counted", () => {
-  const { admission, purse, ask } = scene(1_000_000);
-  assert.equal(admission.settle(granted(ask()), false).chargeN, 0);
+  const { purse, ask } = scene(1_000_000);
+  assert.equal(granted(ask()).release().chargeN, 0);
+  for (const source of ["none", "local"] as const)
+    assert.equal(granted(ask()).settle(source).chargeN, 0);
   assert.deepEqual([purse.availableN, purse.settled], [1_000_000, []]);
 });
 
@@ -183,7 +185,7 @@ test(
   "who has paid before is served on public providers for thirty days after the balance ran " +
     "out, at no charge and load-balanced",
   () => {
-    const { admission, runtime, purse, ask } = scene(
+    const { runtime, purse, ask } = scene(
       0,
       {},
       { paid: { exhaustedAtMs: null, fundedN: 0 }, kind: "anonymous" },
@@ -200,7 +202,7 @@ test(
       ],
       ["public", "payment", "public", "load-balanced", 3, 0],
     );
-    admission.settle(grant, true);
+    grant.settle("provider");
     assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 3, chargeN: 0, freeCu: 0 }]);
     runtime.jump(30 * DAY_MS - 1);
     granted(ask());
@@ -233,11 +235,11 @@ test(
   "an account that never paid uses its free allowance to the last unit and not further; an " +
     "anonymous key has none",
   () => {
-    const { admission, purse, ask } = scene(0);
+    const { purse, ask } = scene(0);
     for (let i = 0; i < 33; i++) {
       const grant = granted(ask());
       assert.deepEqual([grant.service.access, grant.service.fallback], ["public", "free"]);
-      admission.settle(grant, true);
+      grant.settle("provider");
     }
     assert.equal(purse.freeUsedCu, 99);
     assert.equal(refused(ask()), "balance_exhausted");
@@ -247,14 +249,14 @@ test(
 );
 
 test("who asks for public uses the allowance before the balance, and pays when it is used up", () => {
-  const { admission, purse, ask } = scene(100_000);
+  const { purse, ask } = scene(100_000);
   purse.freeUsedCu = 98;
   const grant = granted(ask({ profile: "public" }));
   assert.deepEqual(
     [grant.service.access, grant.service.fallback, grant.strategy, grant.heldN],
     ["public", null, "load-balanced", 15_000],
   );
-  admission.settle(grant, true);
+  grant.settle("provider");
   assert.equal(granted(ask({ profile: "public", method: methodOf("eth_blockNumber") })).heldN, 0);
 });
 
@@ -284,7 +286,7 @@ test(
     const no = premium.ask();
     assert.equal(refused(no), "rate_limit_exceeded");
     assert.ok(
-      no.kind === "refusal" && no.fault.retryAfterMs === 10 && no.bucket?.name === "managed",
+      no.kind === "refusal" && no.fault.retryAfterMs === 10 && no.limit?.bucket.name === "managed",
     );
     assert.equal(premium.purse.availableN, left);
     premium.runtime.advance(10);
@@ -330,7 +332,7 @@ test(
   () => {
     const { admission, purse, ask } = scene(100_000, {}, { kind: "anonymous" });
     const grant = granted(ask({ method: methodOf("eth_subscribe") }));
-    admission.settle(grant, true);
+    grant.settle("provider");
     purse.availableN = 60_000;
     assert.equal(admission.meter(grant, 2), null);
     assert.equal(purse.availableN, 0);
@@ -351,7 +353,7 @@ test(
   () => {
     const { admission, purse, ask } = scene(100_000, {}, { kind: "anonymous" });
     const grant = granted(ask({ method: methodOf("eth_subscribe"), strategy: "load-balanced" }));
-    admission.settle(grant, true);
+    grant.settle("provider");
     purse.availableN = 0;
     purse.state = "unreachable";
     for (let n = 0; n < 10; n++) assert.equal(admission.meter(grant, 1), null);
@@ -378,12 +380,12 @@ test(
   "calls under way hold their part of the free allowance: together they get no more than there " +
     "is",
   () => {
-    const { admission, purse, ask } = scene(0);
+    const { purse, ask } = scene(0);
     const logs = { method: methodOf("eth_getLogs") };
     const grants = Array.from({ length: 6 }, () => granted(ask(logs)));
     assert.equal(refused(ask(logs)), "balance_exhausted");
-    for (const it of grants.slice(0, 3)) admission.settle(it, false);
-    for (const it of grants.slice(3)) admission.settle(it, true);
+    for (const it of grants.slice(0, 3)) it.release();
+    for (const it of grants.slice(3)) it.settle("provider");
     assert.deepEqual([purse.freeUsedCu, purse.freeHeldCu], [45, 0]);
     assert.equal(granted(ask(logs)).service.fallback, "free");
   },
@@ -446,7 +448,7 @@ test(
       [grant.service.access, grant.service.fallback, grant.service.profile, grant.strategy],
       ["custom", null, "nodes", "fastest"],
     );
-    assert.equal(admission.settle(grant, true).chargeN, 0);
+    assert.equal(grant.settle("provider").chargeN, 0);
     assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 6, chargeN: 0, freeCu: 0 }]);
     granted(ask({ profile: "nodes" }));
     const limited = ask({ profile: "nodes" });

@@ -40,8 +40,11 @@ async function opened(booth: Booth, life: Life, units = PRICE, number = 1): Prom
   );
   assert.ok(taken.kind === "hold");
   assert.equal(
-    (await booth.run(taken.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false })))
-      .kind,
+    (
+      await booth.run(
+        taken.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
+      )
+    ).kind,
     "bill",
   );
 }
@@ -153,7 +156,7 @@ eachStore(({ engine, open }) => {
         const hold = await ask(number);
         assert.ok(hold.kind === "hold");
         ends.push(() =>
-          hold.end({
+          hold.settle({
             units: PRICE,
             cu: 3,
             status: 200,

@@ -240,7 +240,7 @@ class Payer {
         await new Promise<void>((resolve) => void this.#booth.runtime.after(10, resolve));
         if (life.isDead()) throw new Dead("the process has ended");
         const text = `answer ${++this.delivered} to ${request}`;
-        const ended = await taken.end({
+        const ended = await taken.settle({
           units: PRICE,
           cu: 3,
           status: 200,

@@ -61,7 +61,7 @@ async function holdOf(life: Life, payload: unknown, ask: Ask = {}): Promise<Vouc
 
 async function pay(life: Life, payload: unknown, ask: Ask & { readonly body?: string } = {}) {
   const hold = await holdOf(life, payload, ask);
-  return hold.end({
+  return hold.settle({
     units: ask.units ?? PRICE,
     cu: 3,
     status: 200,
@@ -169,7 +169,13 @@ eachStore(({ engine, open }) => {
         `${PROBLEM}session/insufficient-balance`,
       );
       await booth.run(
-        hold.end({ units: PRICE, cu: 3, status: 200, body: Buffer.from("once"), abandoned: false }),
+        hold.settle({
+          units: PRICE,
+          cu: 3,
+          status: 200,
+          body: Buffer.from("once"),
+          abandoned: false,
+        }),
       );
       for (const it of await booth.run(Promise.all(others)))
         assert.equal(it.kind === "recorded" && it.body, "once");
@@ -186,7 +192,7 @@ eachStore(({ engine, open }) => {
       await opened(booth, life, 1);
       const voucher = voucherOf(1, 2n * PRICE);
       (await booth.run(holdOf(life, voucher, { request: "gone" }))).release();
-      const failed = await (await booth.run(holdOf(life, voucher, { request: "failed" }))).end({
+      const failed = await (await booth.run(holdOf(life, voucher, { request: "failed" }))).settle({
         units: 0n,
         cu: 3,
         status: 200,
@@ -219,7 +225,7 @@ eachStore(({ engine, open }) => {
       assert.equal(refused.kind === "refused" && refused.snapshot?.requiredUnits, 5n * PRICE);
       for (const hold of holds)
         await booth.run(
-          hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
+          hold.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
         );
       assert.equal((await rowOf(booth, 1)).spent_units, 3n * PRICE);
       assert.equal((await booth.run(pay(life, ahead, { request: "d" }))).kind, "bill");
@@ -290,7 +296,7 @@ eachStore(({ engine, open }) => {
         await booth.run(holdOf(lives[1], ahead)),
       ];
       const first = await booth.run(
-        holds[0]?.end({
+        holds[0]?.settle({
           units: PRICE,
           cu: 3,
           status: 200,
@@ -299,7 +305,7 @@ eachStore(({ engine, open }) => {
         }) ?? Promise.reject(),
       );
       const second = await booth.run(
-        holds[1]?.end({
+        holds[1]?.settle({
           units: PRICE,
           cu: 3,
           status: 200,
@@ -318,7 +324,7 @@ eachStore(({ engine, open }) => {
       assert.equal(
         (
           await booth.run(
-            stale[0]?.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ??
+            stale[0]?.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ??
               Promise.reject(),
           )
         ).kind,
@@ -327,7 +333,7 @@ eachStore(({ engine, open }) => {
       assert.equal(
         codeOf(
           await booth.run(
-            stale[1]?.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ??
+            stale[1]?.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ??
               Promise.reject(),
           ),
         ),
@@ -355,7 +361,7 @@ eachStore(({ engine, open }) => {
       assert.equal(
         codeOf(
           await booth.run(
-            hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
+            hold.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
           ),
         ),
         "payment_invalid",
@@ -731,7 +737,9 @@ eachStore(({ engine, open }) => {
         "unavailable",
         "whoever calls meanwhile opens no other channel",
       );
-      await booth.run(hold.end({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }));
+      await booth.run(
+        hold.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
+      );
       assert.equal((await booth.run(closing)).kind, "managed");
       assert.equal(booth.chain.paid.get(channelOf(1).id), 3n * PRICE);
       life.kill();

@@ -5,12 +5,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { pino } from "pino";
-import type { Interruption } from "../../../src/core/billing/charging.ts";
+import { type Interruption, isCharged } from "../../../src/core/billing/charging.ts";
 import { elements } from "../../../src/core/rpc/json.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { createObserver } from "../../../src/observe/observer.ts";
 import type { RoutedCall, RouteRequest, Router } from "../../../src/upstream/engine/router.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import type { VoucherGrant } from "../../../src/web/payment/call-payment.ts";
 import { runBatch } from "../../../src/web/rpc/batch.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
@@ -47,8 +48,20 @@ interface Run {
   /** The answer as it is written. */
   readonly pieces: () => readonly Buffer[];
   readonly cancel: (why: Interruption) => void;
-  /** Items that are charged though they were cancelled. */
-  readonly abandoned: readonly number[];
+  /** Items that were charged. */
+  readonly charged: readonly number[];
+}
+
+/** The grant of one item, which records its charge. */
+function chargingGrant(index: number, charged: number[]): VoucherGrant {
+  return {
+    kind: "voucher",
+    settle(source) {
+      if (isCharged(source)) charged.push(index);
+      return null;
+    },
+    release: () => null,
+  };
 }
 
 function run(
@@ -99,15 +112,17 @@ function run(
     methods: () => methodTable([]),
     deadlineMs: () => 1_000,
   };
-  const abandoned: number[] = [];
+  const charged: number[] = [];
+  let admitted = 0;
   const ways = {
-    keyContext: null,
+    payment: {
+      admit: () => chargingGrant(admitted++, charged),
+    },
     caller: { key: "test" },
     transport: "http" as const,
     subscriptionMethods: null,
     pacer: null,
     heard: () => {},
-    abandoned: (index: number) => void abandoned.push(index),
   };
   const cancel = runBatch(
     parts,
@@ -132,7 +147,7 @@ function run(
     body: () => body,
     pieces: () => written,
     cancel,
-    abandoned,
+    charged,
   };
 }
 
@@ -228,7 +243,7 @@ test("no item may stream, so that the answer is one document", () => {
 });
 
 test("a batch whose caller is gone ends what is in flight and starts nothing more", () => {
-  const { waiting, started, cancel, body, abandoned } = run(
+  const { waiting, started, cancel, body, charged } = run(
     Array.from({ length: 20 }, (_, n) => call(n)),
     3,
   );
@@ -236,14 +251,14 @@ test("a batch whose caller is gone ends what is in flight and starts nothing mor
   cancel("left");
   assert.ok(waiting.every((it) => it.cancelled));
   assert.deepEqual([waiting.length, started(), body()], [3, 4, null]);
-  assert.deepEqual(abandoned, [0, 2, 3]);
+  assert.deepEqual(charged, [0, 2, 3]);
 });
 
 test("a batch that the service cuts off charges nothing that was in flight", () => {
-  const { waiting, cancel, abandoned } = run([call(1), call(2)], 8);
+  const { waiting, cancel, charged } = run([call(1), call(2)], 8);
   cancel("cut");
   assert.ok(waiting.every((it) => it.cancelled));
-  assert.deepEqual(abandoned, []);
+  assert.deepEqual(charged, []);
 });
 
 test(

@@ -8,17 +8,17 @@ import { pino } from "pino";
 import { customServiceTiers } from "../../../src/core/billing/access.ts";
 import type { RateLimitSize } from "../../../src/core/billing/gcra.ts";
 import { takeToken } from "../../../src/core/billing/rate-limit.ts";
-import { elements } from "../../../src/core/rpc/json.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
-import type { Admission, Grant } from "../../../src/hosted/admission/admission.ts";
+import type { Admission } from "../../../src/hosted/admission/admission.ts";
 import { createWaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
 import { type KeyContext, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
 import { createObserver } from "../../../src/observe/observer.ts";
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
-import { refusalWhileWaiting, runBatch } from "../../../src/web/rpc/batch.ts";
-import { BATCH_DEADLINE_MS, createPacer } from "../../../src/web/rpc/pacer.ts";
+import { callPaymentOf } from "../../../src/web/payment/call-payment.ts";
+import { planBatch, runBatch } from "../../../src/web/rpc/batch.ts";
+import { BATCH_DEADLINE_MS } from "../../../src/web/rpc/pacer.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
@@ -81,18 +81,19 @@ function scene(size: RateLimitSize) {
       return route;
     },
   };
+  const end = (): null => {
+    state.settled++;
+    return null;
+  };
+  const ends = { settle: end, release: end };
+  const limit = { bucket: service.bucket, tokenMs: 1_000 / size.perSecond };
   const admission = parseGate({
     batches,
     admit(keyContext: KeyContext) {
       const why = takeToken(keyContext.payer, service.bucket, { size, nowMs: runtime.now() });
       return why === null
-        ? { kind: "grant", keyContext, service, strategy: "load-balanced", cu: 1 }
-        : { kind: "refusal", fault: why, keyContext, bucket: service.bucket };
-    },
-    tokenMs: () => 1_000 / size.perSecond,
-    settle(grant: Grant) {
-      state.settled++;
-      return { grant, chargeN: 0 };
+        ? { kind: "grant", keyContext, service, strategy: "load-balanced", cu: 1, ...ends }
+        : { kind: "refusal", fault: why, keyContext, limit };
     },
   });
   const parts = {
@@ -116,34 +117,32 @@ function scene(size: RateLimitSize) {
   });
 
   function send(keyContext: KeyContext, items: number, concurrency = 32): Running {
-    const why = refusalWhileWaiting(parts, keyContext);
-    if (why !== null)
+    const text = `[${Array.from({ length: items }, (_, n) => `{"jsonrpc":"2.0","id":${n},"method":"eth_gasPrice"}`).join(",")}]`;
+    const bytes = Buffer.from(text);
+    const limits = { maxBatchItems: items, batchConcurrency: concurrency };
+    const plan = planBatch({ ...parts, limits }, bytes, 0, keyContext);
+    if (plan.kind === "fault")
       return {
         cancel: () => {},
         answer: () => null,
-        refused: why.code,
-        retryAfterMs: why.retryAfterMs,
+        refused: plan.code,
+        retryAfterMs: plan.retryAfterMs,
       };
-    const text = `[${Array.from({ length: items }, (_, n) => `{"jsonrpc":"2.0","id":${n},"method":"eth_gasPrice"}`).join(",")}]`;
-    const bytes = Buffer.from(text);
     let answer: readonly Ended[] | null = null;
     assert.ok(address.kind === "address");
     const cancel = runBatch(
       parts,
       {
+        ...plan,
         bytes,
-        spans: elements(bytes, 0, bytes.length, items),
         address,
-        keyContext,
+        payment: callPaymentOf(admission, keyContext),
         caller: { key: "test" },
         requestId: "r",
-        concurrency,
         room: { take: () => true, giveBack: () => {} },
         transport: "http",
         subscriptionMethods: null,
-        pacer: createPacer(parts, keyContext),
         heard: () => {},
-        abandoned: null,
       },
       (pieces) => {
         assert.equal(answer, null, "answered twice");

@@ -5,27 +5,18 @@ import { cuOf, type Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { Strategy } from "../../../core/routing/strategy.ts";
 import { readRequest } from "../../../core/rpc/envelope.ts";
-import { elements, endOf, OPEN_ARRAY, type Span, skipSpace } from "../../../core/rpc/json.ts";
+import { endOf, OPEN_ARRAY, type Span, skipSpace } from "../../../core/rpc/json.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import type { MethodTable } from "../../../core/rpc/method-table.ts";
 import { unitsFor } from "../../../payments/session/sessions.ts";
-import { refusalOfBatch } from "../batch.ts";
-
-/** A call and what it costs. */
-export interface PricedItem {
-  readonly span: Span;
-  /**
-   * Base units; 0 = no provider is asked: it is no valid request, is always refused, or is answered
-   * from the configuration.
-   */
-  readonly units: bigint;
-}
+import { itemsOfBatch } from "../batch.ts";
 
 /** A request and what it costs. */
 export interface PricedRequest {
   readonly kind: "priced";
-  readonly items: readonly PricedItem[];
+  readonly items: readonly Span[];
   readonly isBatch: boolean;
+  /** Base units of all items together. */
   readonly units: bigint;
   readonly cu: number;
   /** The caller's id as JSON text; "null" for batches and notifications. */
@@ -46,7 +37,7 @@ export interface Pricing {
   readonly strategy: Strategy;
   /** Sent to one provider: then nothing is answered from the configuration. */
   readonly pinned: boolean;
-  readonly maxItems: number;
+  readonly maxBatchItems: number;
 }
 
 /** The price of a body that is known to be valid JSON. */
@@ -57,10 +48,10 @@ export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | 
   const envelope = readRequest(bytes, span.start, span.end);
   if (envelope.kind === "invalid")
     return { kind: "refused", fault: fault("invalid_request", envelope.message), id: envelope.id };
-  const { units, cu } = priceOf(envelope.method, pricing);
+  const { units, cu } = priceOf(pricing.methods.of(envelope.method), pricing);
   return {
     kind: "priced",
-    items: [{ span, units }],
+    items: [span],
     isBatch: false,
     units,
     cu,
@@ -73,22 +64,19 @@ function pricedBatch(
   start: number,
   pricing: Pricing,
 ): PricedRequest | RefusedRequest {
-  const { maxItems } = pricing;
-  const spans = elements(bytes, start, bytes.length, maxItems + 1);
-  const why = refusalOfBatch(spans.length, { maxBatchItems: maxItems });
-  if (why !== null) return { kind: "refused", fault: why, id: "null" };
+  const items = itemsOfBatch(bytes, start, pricing);
+  if ("kind" in items) return { kind: "refused", fault: items, id: "null" };
   let units = 0n;
   let cu = 0;
   let valid = 0;
-  const items = spans.map((span): PricedItem => {
-    const envelope = readRequest(bytes, span.start, span.end);
-    if (envelope.kind === "invalid") return { span, units: 0n };
-    const price = priceOf(envelope.method, pricing);
+  for (const { start: from, end } of items) {
+    const envelope = readRequest(bytes, from, end);
+    if (envelope.kind === "invalid") continue;
+    const price = priceOf(pricing.methods.of(envelope.method), pricing);
     valid++;
     units += price.units;
     cu += price.cu;
-    return { span, units: price.units };
-  });
+  }
   if (valid === 0)
     return {
       kind: "refused",
@@ -98,11 +86,14 @@ function pricedBatch(
   return { kind: "priced", items, isBatch: true, units, cu, id: "null" };
 }
 
-function priceOf(
-  name: string,
-  { tariff, strategy, pinned, methods }: Pricing,
+/**
+ * The price of one call. 0 units = no provider is asked: it is always refused, or answered from the
+ * configuration.
+ */
+export function priceOf(
+  method: Method,
+  { tariff, strategy, pinned }: Omit<Pricing, "methods" | "maxBatchItems">,
 ): { readonly units: bigint; readonly cu: number } {
-  const method = methods.of(name);
   const cu = cuOf(tariff, method, strategy);
   return { units: isSold(method, pinned) ? unitsFor(cu * tariff.nanoPerCu) : 0n, cu };
 }

@@ -1,50 +1,50 @@
 // Calls that are paid for one by one, at /rpc/session/{strategy}/{chain}: priced before they are
-// made, held, made through the pipeline, and charged for what providers delivered. Knows calls and
-// headers; what a credential is worth is said behind the port of sessions.
+// made, held, made through the pipeline, and charged for what providers delivered. What a credential
+// is worth is said behind the port of sessions.
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
-import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
-import { nanoOf } from "../../../core/billing/payment.ts";
-import { type Tariff, usdText } from "../../../core/billing/price.ts";
+import type { Interruption } from "../../../core/billing/charging.ts";
+import type { Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
-import { isJson, type Span } from "../../../core/rpc/json.ts";
+import { isJson } from "../../../core/rpc/json.ts";
+import type { PaymentHeaders } from "../../../payments/payments.ts";
 import type {
-  CallBill,
-  CallEnd,
   Hold,
-  Managed,
-  RecordedAnswer,
   SessionCaller,
   SessionRefusal,
   Sessions,
 } from "../../../payments/session/sessions.ts";
 import { isStoreFailure } from "../../../store/store-failure.ts";
-import { noRoom } from "../../../upstream/engine/refusal.ts";
-import { FREE_BYTES, type Room } from "../../../upstream/transport.ts";
+import type { Room } from "../../../upstream/transport.ts";
 import { addressBehind } from "../../http/client-address.ts";
-import { renderFault } from "../../http/render-fault.ts";
-import type { Headers } from "../../http/respond.ts";
 import { type GivenPayment, paymentOf } from "../../payment/payment-headers.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
-import { runBatch } from "../batch.ts";
-import { addMeta, addQuotaOf } from "../billing-headers.ts";
 import type { HttpExchange } from "../caller.ts";
-import type { RpcLimits } from "../limits.ts";
-import { evidenceOfReply, type PipelineParts, type Reply, runPipeline } from "../pipeline.ts";
-import { renderReply } from "../render-reply.ts";
 import type { Target } from "../target.ts";
+import type { WriteListener } from "../write-listeners.ts";
+import {
+  chargedAnswer,
+  freeAnswer,
+  managedAnswer,
+  recordedAnswer,
+  refusedAnswer,
+  type SessionAnswer,
+} from "./session-answer.ts";
+import { SessionCalls, type SessionCallsAnswer, type SessionCallsParts } from "./session-calls.ts";
 import { type PricedRequest, type Pricing, pricedRequest } from "./session-price.ts";
+import { VoucherPayment } from "./voucher-payment.ts";
 
-/** What pay-per-call needs. */
+/** What charges single calls. */
 export interface PayPerCall {
   readonly sessions: Sessions;
   readonly tariff: Tariff;
 }
 
-/** What it works with. */
-export interface SessionServingParts extends PipelineParts, Pick<AuthenticationParts, "proxies"> {
-  readonly limits: RpcLimits;
+/** What such requests are served with. */
+export interface SessionServingParts
+  extends SessionCallsParts,
+    Pick<AuthenticationParts, "proxies"> {
   readonly payPerCall: PayPerCall;
 }
 
@@ -57,16 +57,7 @@ export interface SessionRequest {
   /** For what is gathered, and for the answer until it has been sent. */
   readonly room: Room;
   /** Calls back once it is known whether the answer was written to its end. */
-  readonly whenWritten: (run: (written: boolean) => void) => void;
-}
-
-/** What is answered. */
-export interface SessionAnswer {
-  readonly status: number;
-  /** Null = it was served. */
-  readonly fault: Fault | null;
-  readonly headers: Headers;
-  readonly body: readonly Buffer[] | null;
+  readonly whenWritten: (run: WriteListener) => void;
 }
 
 /** Hears the answer, or what went wrong: one of both, once, or none after a cancel. */
@@ -98,40 +89,45 @@ export function refusalOfSession(
 export function serveSession(
   parts: SessionServingParts,
   request: SessionRequest,
-  sink: SessionListener,
+  listener: SessionListener,
 ): (why: Interruption) => void {
-  const paid = new PaidRequest(parts, request, sink);
+  const paid = new PaidRequest(parts, request, listener);
   paid.serve().catch((error: unknown) => paid.fail(error));
   return (why) => paid.cancel(why);
 }
 
-const PAYMENT_REQUIRED = 402;
-const REFUSED = 300;
-const NO_CONTENT = 204;
 /** What the record of a call says that has no answer. */
 const CLIENT_CLOSED = 499;
 
 class PaidRequest {
   readonly #parts: SessionServingParts;
   readonly #request: SessionRequest;
-  readonly #sink: SessionListener;
+  readonly #listener: SessionListener;
+  readonly #pricing: Pricing;
   #cancelled = false;
-  #writing: ((written: boolean) => void)[] = [];
-  #cancelCall: ((why: Interruption) => void) | null = null;
+  /** Ends the calls that are under way; null = there are none. */
+  #cancelCalls: ((why: Interruption) => void) | null = null;
 
-  constructor(parts: SessionServingParts, request: SessionRequest, sink: SessionListener) {
+  constructor(parts: SessionServingParts, request: SessionRequest, listener: SessionListener) {
     this.#parts = parts;
     this.#request = request;
-    this.#sink = sink;
+    this.#listener = listener;
+    const { strategy, pin } = request.address;
+    this.#pricing = {
+      tariff: parts.payPerCall.tariff,
+      methods: parts.methods(),
+      strategy,
+      pinned: pin !== null,
+      maxBatchItems: parts.limits.maxBatchItems,
+    };
   }
 
   async serve(): Promise<void> {
-    const { sessions, tariff } = this.#parts.payPerCall;
-    const { caller, bytes } = this.#request;
+    const { bytes, caller } = this.#request;
     const isEmpty = bytes.length === 0;
     if (!isEmpty && (!isUtf8(bytes) || !isJson(bytes)))
       return this.#refuse(fault("parse_error", "the body is not valid JSON"), "null");
-    const priced = isEmpty ? null : pricedRequest(bytes, this.#pricing(tariff));
+    const priced = isEmpty ? null : pricedRequest(bytes, this.#pricing);
     if (priced?.kind === "refused") return this.#refuse(priced.fault, priced.id);
     const payment = paymentIn(caller);
     if (payment?.kind === "unclear")
@@ -142,308 +138,129 @@ class PaidRequest {
         idOf(priced),
       );
     if (priced !== null && priced.units === 0n && payment === null) return this.#free(priced);
-    const call =
-      priced === null
-        ? null
-        : {
-            units: priced.units,
-            calls: priced.items.length,
-            fingerprint: fingerprintOf(caller.url, bytes),
-          };
-    const taken =
-      payment === null
-        ? await sessions.ask(call, this.#caller())
-        : await sessions.take(payment.given, call, this.#caller());
-    if (this.#cancelled) return void (taken.kind === "hold" && taken.release());
-    switch (taken.kind) {
-      case "hold":
-        return priced === null ? taken.release() : this.#call(priced, taken);
-      case "recorded":
-        return this.#recorded(taken);
-      case "managed":
-        return this.#managed(taken);
-      case "refusal":
-        return this.#refused(taken, idOf(priced));
-    }
+    return this.#pay(priced, payment?.given ?? null);
   }
 
   /** Ends what is under way. What was delivered, and what its caller left behind, is charged. */
   cancel(why: Interruption): void {
     this.#cancelled = true;
-    this.#cancelCall?.(why);
-    this.#cancelCall = null;
+    this.#cancelCalls?.(why);
+    this.#cancelCalls = null;
   }
 
   fail(error: unknown): void {
     if (this.#cancelled) return;
     if (isStoreFailure(error))
       this.#refuse(fault("unavailable", "channels cannot be looked up right now"), "null");
-    else this.#sink.failed(error);
+    else this.#listener.failed(error);
   }
 
-  #pricing(tariff: Tariff): Pricing {
-    const { strategy, pin } = this.#request.address;
-    return {
-      tariff,
-      methods: this.#parts.methods(),
-      strategy,
-      pinned: pin !== null,
-      maxItems: this.#parts.limits.maxBatchItems,
-    };
+  /** Takes a payment, or asks for one; `priced` null = there is nothing to pay for but itself. */
+  async #pay(priced: PricedRequest | null, given: PaymentHeaders | null): Promise<void> {
+    const { sessions } = this.#parts.payPerCall;
+    const { caller, bytes } = this.#request;
+    const fingerprint = fingerprintOf(caller.url, bytes);
+    const call =
+      priced === null ? null : { units: priced.units, calls: priced.items.length, fingerprint };
+    const taken =
+      given === null
+        ? await sessions.ask(call, this.#caller())
+        : await sessions.take(given, call, this.#caller());
+    if (this.#cancelled) return void (taken.kind === "hold" && taken.release());
+    switch (taken.kind) {
+      case "hold":
+        return priced === null ? taken.release() : this.#call(priced, taken);
+      case "recorded":
+        return this.#listener.answered(recordedAnswer(taken));
+      case "managed":
+        return this.#listener.answered(managedAnswer(taken));
+      case "refusal":
+        return this.#refused(taken, idOf(priced));
+    }
   }
 
   /** Answers what costs nothing and carries no payment: nobody is asked to pay for a refusal. */
   #free(priced: PricedRequest): void {
-    const make = priced.isBatch ? this.#batch.bind(this) : this.#single.bind(this);
-    this.#cancelCall = make(priced, ({ status, fault: why, headers, body }) => {
-      this.#cancelCall = null;
-      const cost = ["x-svc-cu", String(priced.cu), "x-svc-usd", "0"];
-      this.#sink.answered({
-        status,
-        fault: why,
-        headers: [...headers, ...cost],
-        body: body === null ? null : [body],
-      });
+    const calls = this.#calls();
+    const isUnderWay = calls.make(priced, (answer) => {
+      this.#cancelCalls = null;
+      this.#request.whenWritten(calls.written);
+      this.#listener.answered(freeAnswer(answer, priced.cu));
     });
+    if (isUnderWay) this.#cancelCalls = (why) => calls.cancel(why);
   }
 
   #caller(): SessionCaller {
     const { caller } = this.#request;
-    const address = addressBehind(
-      caller.address,
-      caller.header("x-forwarded-for") ?? "",
-      this.#parts.proxies,
-    );
+    const forwardedFor = caller.header("x-forwarded-for") ?? "";
+    const address = addressBehind(caller.address, forwardedFor, this.#parts.proxies);
     return { address, hint: caller.header("payment-session") ?? null };
+  }
+
+  #calls(): SessionCalls {
+    const { bytes, address, identity, room, caller } = this.#request;
+    const request = { bytes, address, identity, room, requestId: caller.requestId };
+    return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing));
   }
 
   /** Makes the calls, then charges for what was delivered. */
   #call(priced: PricedRequest, hold: Hold): void {
-    const make = priced.isBatch ? this.#batch.bind(this) : this.#single.bind(this);
-    const stop = make(priced, (made) => {
-      this.#cancelCall = null;
-      this.#end(priced, hold, made).catch((error: unknown) => this.fail(error));
+    const calls = this.#calls();
+    const isUnderWay = calls.make(priced, (answer) => {
+      this.#cancelCalls = null;
+      this.#charge({ priced, hold, calls }, answer).catch((error: unknown) => this.fail(error));
     });
-    if (stop !== null) this.#cancelCall = (why) => this.#abandon(priced, hold, stop(why));
+    if (isUnderWay) this.#cancelCalls = (why) => this.#abandon({ priced, hold, calls }, why);
   }
 
-  /** The calls have ended before the answer: charges those that are charged all the same. */
-  #abandon({ cu }: PricedRequest, hold: Hold, units: bigint): void {
-    this.#written(false);
+  /** Cancels the calls, and charges those that are charged without an answer. */
+  #abandon({ priced: { cu }, hold, calls }: HeldCalls, why: Interruption): void {
+    calls.cancel(why);
+    const units = calls.chargedUnits;
     if (units === 0n) return hold.release();
     hold
-      .end({ units, cu, status: CLIENT_CLOSED, body: null, abandoned: true })
+      .settle({ units, cu, status: CLIENT_CLOSED, body: null, abandoned: true })
       .catch((error: unknown) => {
-        this.#parts.observer.log.error(
-          { request_id: this.#request.caller.requestId, err: error },
-          "bug",
-        );
+        const { requestId } = this.#request.caller;
+        this.#parts.observer.log.error({ request_id: requestId, err: error }, "bug");
       });
   }
 
-  #single({ items }: PricedRequest, done: (made: Made) => void): Stop | null {
-    const { bytes, address, caller, identity, room } = this.#request;
-    const [item] = items;
-    if (item === undefined) return null;
-    let over = false;
-    const incoming = {
-      bytes,
-      span: item.span,
-      address,
-      keyContext: null,
-      caller: identity,
-      requestId: caller.requestId,
-      mayStream: false,
-      settlesLater: false,
-      transport: "http" as const,
-      subscriptionMethods: null,
-      postpone: null,
-      room,
-      freeBytes: FREE_BYTES,
-    };
-    const stop = runPipeline(this.#parts, incoming, (reply) => {
-      over = true;
-      done(this.#rendered(reply, item.units));
-    });
-    return over || stop === null ? null : (why) => (stop(why) ? item.units : 0n);
-  }
-
-  /**
-   * What waits to hear whether the answer was written: that is known once the call is charged, and
-   * answered so.
-   */
-  #keepWaiting({ written }: Reply, shown: boolean): void {
-    if (written !== null) this.#writing.push((whole) => written(whole && shown));
-  }
-
-  #written(written: boolean): void {
-    const writing = this.#writing;
-    this.#writing = [];
-    for (const run of writing) run(written);
-  }
-
-  #rendered(reply: Reply, units: bigint): Made {
-    const { address } = this.#request;
-    const headers: Headers = [];
-    const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.runtime.now());
-    if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
-    this.#keepWaiting(reply, reply.id !== null);
-    if (reply.id === null)
-      return {
-        status: NO_CONTENT,
-        fault: null,
-        units: isCharged(reply.source) ? units : 0n,
-        headers,
-        body: null,
-      };
-    const inBody = address.meta === "body" ? meta : null;
-    const body = Buffer.concat(renderReply(reply, inBody));
-    if (!this.#request.room.take(body.length) && !isCharged(reply.source)) {
-      this.#written(false);
-      const why = noRoom();
-      return {
-        status: why.status,
-        fault: why,
-        units: 0n,
-        headers,
-        body: renderFault(why, reply.id),
-      };
-    }
-    const { outcome } = reply;
-    const why = outcome.kind === "fault" ? outcome.fault : null;
-    return {
-      status: why?.status ?? 200,
-      fault: why,
-      units: isCharged(reply.source) ? units : 0n,
-      headers,
-      body,
-    };
-  }
-
-  #batch({ items }: PricedRequest, done: (made: Made) => void): Stop | null {
-    const { bytes, address, caller, identity, room } = this.#request;
-    const spans: readonly Span[] = items.map((it) => it.span);
-    let units = 0n;
-    let over = false;
-    const heard = (reply: Reply, shown: boolean, index: number): void => {
-      this.#keepWaiting(reply, shown);
-      if (isCharged(reply.source) && (shown || reply.id === null))
-        units += items[index]?.units ?? 0n;
-    };
-    const abandoned = (index: number): void => {
-      units += items[index]?.units ?? 0n;
-    };
-    const ways = {
-      keyContext: null,
-      caller: identity,
-      transport: "http" as const,
-      subscriptionMethods: null,
-      pacer: null,
-      heard,
-      room,
-      abandoned,
-    };
-    const batch = {
-      bytes,
-      spans,
-      address,
-      requestId: caller.requestId,
-      concurrency: this.#parts.limits.batchConcurrency,
-      ...ways,
-    };
-    const stop = runBatch(this.#parts, batch, (body) => {
-      over = true;
-      done({
-        status: body === null ? NO_CONTENT : 200,
-        fault: null,
-        units,
-        headers: [],
-        body: body === null ? null : Buffer.concat(body),
-      });
-    });
-    if (over) return null;
-    return (why) => {
-      stop(why);
-      // Of a batch that we end ourselves nothing is delivered.
-      return why === "left" ? units : 0n;
-    };
-  }
-
-  async #end(priced: PricedRequest, hold: Hold, made: Made): Promise<void> {
-    const end: CallEnd = {
-      units: made.units,
-      cu: priced.cu,
-      status: made.status,
-      body: made.body,
-      abandoned: false,
-    };
-    const ended = await hold.end(end).catch((error: unknown) => {
-      this.#written(false);
+  async #charge({ priced, hold, calls }: HeldCalls, answer: SessionCallsAnswer): Promise<void> {
+    const { status, body } = answer;
+    const end = { units: calls.chargedUnits, cu: priced.cu, status, body, abandoned: false };
+    const settled = await hold.settle(end).catch((error: unknown) => {
+      calls.written(false);
       throw error;
     });
-    if (this.#cancelled || ended.kind === "refusal" || ended.kind === "recorded")
-      this.#written(false);
+    if (this.#cancelled || settled.kind !== "bill") calls.written(false);
     if (this.#cancelled) return;
-    if (ended.kind === "refusal") return this.#refused(ended, idOf(priced));
-    if (ended.kind === "recorded") return this.#recorded(ended);
-    this.#request.whenWritten((written) => this.#written(written));
-    const headers = [...made.headers];
-    addBill(headers, ended, made.status);
-    this.#sink.answered({
-      status: made.status,
-      fault: made.fault,
-      headers,
-      body: made.body === null ? null : [made.body],
-    });
+    switch (settled.kind) {
+      case "refusal":
+        return this.#refused(settled, idOf(priced));
+      case "recorded":
+        return this.#listener.answered(recordedAnswer(settled));
+      case "bill":
+        this.#request.whenWritten(calls.written);
+        return this.#listener.answered(chargedAnswer(answer, settled));
+    }
   }
 
-  #recorded({ status, body, bill }: RecordedAnswer): void {
-    const headers: Headers = [];
-    addBill(headers, bill, status);
-    this.#sink.answered({
-      status,
-      fault: null,
-      headers,
-      body: status === NO_CONTENT ? null : [Buffer.from(body)],
-    });
-  }
-
-  #managed({ headers }: Managed): void {
-    this.#sink.answered({
-      status: NO_CONTENT,
-      fault: null,
-      headers: [...headers, "Cache-Control", "private"],
-      body: null,
-    });
-  }
-
-  #refused({ fault: why, headers }: SessionRefusal, id: string): void {
-    const noStore = why.status === PAYMENT_REQUIRED ? ["Cache-Control", "no-store"] : [];
-    this.#parts.observer.refused(why.code);
-    this.#sink.answered({
-      status: why.status,
-      fault: why,
-      headers: [...headers, ...noStore],
-      body: [renderFault(why, id)],
-    });
+  #refused(refusal: Pick<SessionRefusal, "fault" | "headers">, id: string): void {
+    this.#parts.observer.refused(refusal.fault.code);
+    this.#listener.answered(refusedAnswer(refusal, id));
   }
 
   #refuse(why: Fault, id: string): void {
-    this.#refused({ kind: "refusal", fault: why, headers: [] }, id);
+    this.#refused({ fault: why, headers: [] }, id);
   }
 }
 
-/** Ends calls before their answer; returns what of them is charged all the same, in base units. */
-type Stop = (why: Interruption) => bigint;
-
-/** How calls ended, before they are charged. */
-interface Made {
-  readonly status: number;
-  readonly fault: Fault | null;
-  /** What was delivered costs. */
-  readonly units: bigint;
-  readonly headers: Headers;
-  readonly body: Buffer | null;
+/** Calls that a hold pays for. */
+interface HeldCalls {
+  readonly priced: PricedRequest;
+  readonly hold: Hold;
+  readonly calls: SessionCalls;
 }
 
 function paymentIn(caller: HttpExchange): GivenPayment | null {
@@ -455,27 +272,6 @@ function paymentIn(caller: HttpExchange): GivenPayment | null {
       ),
     ),
   );
-}
-
-function addBill(
-  headers: Headers,
-  { cu, chargedUnits, leftUnits, quota, headers: receipt }: CallBill,
-  status: number,
-): void {
-  headers.push(
-    "x-svc-access",
-    "premium",
-    "x-svc-cu",
-    String(cu),
-    "x-svc-usd",
-    usdText(nanoOf(chargedUnits)),
-    "x-svc-balance-usd",
-    usdText(nanoOf(leftUnits)),
-  );
-  addQuotaOf(headers, quota);
-  // Clients take a receipt for a call that was served.
-  if (status < REFUSED) headers.push(...receipt);
-  headers.push("Cache-Control", "private");
 }
 
 /** The same for the same request: method, path without query, body. */

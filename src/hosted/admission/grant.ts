@@ -1,0 +1,105 @@
+// The grant of a call with a key: how the call is served, what is held for it, and how the hold
+// ends. Decides nothing: admission has decided.
+import type { ServiceTier } from "../../core/billing/access.ts";
+import { isCharged } from "../../core/billing/charging.ts";
+import type { Fault } from "../../core/faults/rpc-fault.ts";
+import type { Strategy } from "../../core/routing/strategy.ts";
+import type { AnswerSource } from "../../core/rpc/answer-source.ts";
+import type { Method } from "../../core/rpc/method.ts";
+import type { Credit, Wallet } from "../credit/credit.ts";
+import type { KeyContext } from "../keys/key-context.ts";
+import type { ProfileLoader } from "../profiles/profile-loader.ts";
+
+/** What a call is granted: who pays, how it is served, and what is held for it. */
+export interface GrantTerms {
+  readonly keyContext: KeyContext;
+  readonly service: ServiceTier;
+  /** The strategy that is used, which need not be the one asked for. */
+  readonly strategy: Strategy;
+  readonly method: Method;
+  readonly wallet: Wallet;
+  readonly cu: number;
+  /** Nano-USD held for it. */
+  readonly heldN: number;
+}
+
+/** Permission to serve one call, paid by the credit of a key. Ends once: settled or released. */
+export interface Grant extends GrantTerms {
+  readonly kind: "grant";
+  /** Charges the call if an answer from this source is charged, else releases its hold. */
+  settle(source: AnswerSource): CallCharge;
+  /** Releases its hold. */
+  release(): CallCharge;
+  /**
+   * Loads the Custom profile that serves the call. Calls back once with why that failed, or null;
+   * the returned function cancels.
+   */
+  prepare(done: (why: Fault | null) => void): () => void;
+}
+
+/** What became of a grant. */
+export interface CallCharge {
+  readonly grant: Grant;
+  /** Nano-USD. */
+  readonly chargeN: number;
+}
+
+/** What a grant is settled with. */
+export interface GrantParts {
+  readonly credit: Pick<Credit, "settle" | "release">;
+  readonly profiles: Pick<ProfileLoader, "prepare">;
+}
+
+/** A grant whose price is held in the wallet already. */
+export class CreditGrant implements Grant {
+  readonly kind = "grant";
+  readonly keyContext: KeyContext;
+  readonly service: ServiceTier;
+  readonly strategy: Strategy;
+  readonly method: Method;
+  readonly wallet: Wallet;
+  readonly cu: number;
+  readonly heldN: number;
+  readonly #parts: GrantParts;
+
+  constructor(parts: GrantParts, terms: GrantTerms) {
+    this.keyContext = terms.keyContext;
+    this.service = terms.service;
+    this.strategy = terms.strategy;
+    this.method = terms.method;
+    this.wallet = terms.wallet;
+    this.cu = terms.cu;
+    this.heldN = terms.heldN;
+    this.#parts = parts;
+  }
+
+  settle(source: AnswerSource): CallCharge {
+    if (!isCharged(source)) return this.release();
+    const { keyContext, service, method, wallet, cu, heldN } = this;
+    this.#parts.credit.settle(wallet, {
+      keyId: keyContext.keyId,
+      method: method.name,
+      cu,
+      heldN,
+      chargeN: heldN,
+      freeCu: freeCuOf(service, cu),
+    });
+    return { grant: this, chargeN: heldN };
+  }
+
+  release(): CallCharge {
+    this.#parts.credit.release(this.wallet, this.heldN, freeCuOf(this.service, this.cu));
+    return { grant: this, chargeN: 0 };
+  }
+
+  prepare(done: (why: Fault | null) => void): () => void {
+    const { keyContext, service } = this;
+    const profile = { accountId: keyContext.payer.id, slug: service.profile };
+    return this.#parts.profiles.prepare(profile, done);
+  }
+}
+
+/** Compute units of a call that come out of the free allowance. */
+export function freeCuOf({ means }: ServiceTier, cu: number): number {
+  return means === "free" ? cu : 0;
+}

@@ -1,0 +1,93 @@
+// Answers to requests that are paid for with a voucher: status, body, and the headers that tell the
+// price, the deposit and the receipt. Charges nothing.
+import { nanoOf } from "../../../core/billing/payment.ts";
+import { usdText } from "../../../core/billing/price.ts";
+import type { Fault } from "../../../core/faults/rpc-fault.ts";
+import type {
+  CallBill,
+  Managed,
+  RecordedAnswer,
+  SessionRefusal,
+} from "../../../payments/session/sessions.ts";
+import { renderFault } from "../../http/render-fault.ts";
+import type { Headers } from "../../http/respond.ts";
+import { addQuotaOf } from "../billing-headers.ts";
+import type { SessionCallsAnswer } from "./session-calls.ts";
+
+/** A whole answer. */
+export interface SessionAnswer {
+  readonly status: number;
+  /** Null = the request was served. */
+  readonly fault: Fault | null;
+  readonly headers: Headers;
+  readonly body: readonly Buffer[] | null;
+}
+
+const NO_CONTENT = 204;
+const PAYMENT_REQUIRED = 402;
+/** Statuses from here on say that a request was not served. */
+const REFUSED = 300;
+
+/** The answer to calls that were charged. */
+export function chargedAnswer(
+  { status, fault: why, headers, body }: SessionCallsAnswer,
+  bill: CallBill,
+): SessionAnswer {
+  const all = [...headers];
+  addBill(all, bill, status);
+  return { status, fault: why, headers: all, body: body === null ? null : [body] };
+}
+
+/** The answer to calls that cost nothing. */
+export function freeAnswer(
+  { status, fault: why, headers, body }: SessionCallsAnswer,
+  cu: number,
+): SessionAnswer {
+  const all = [...headers, "x-svc-cu", String(cu), "x-svc-usd", "0"];
+  return { status, fault: why, headers: all, body: body === null ? null : [body] };
+}
+
+/** The first answer to a request that was paid for before. */
+export function recordedAnswer({ status, body, bill }: RecordedAnswer): SessionAnswer {
+  const headers: Headers = [];
+  addBill(headers, bill, status);
+  const pieces = status === NO_CONTENT ? null : [Buffer.from(body)];
+  return { status, fault: null, headers, body: pieces };
+}
+
+/** The answer to a credential that came without a call. */
+export function managedAnswer({ headers }: Managed): SessionAnswer {
+  const all = [...headers, "Cache-Control", "private"];
+  return { status: NO_CONTENT, fault: null, headers: all, body: null };
+}
+
+/** The answer to a request that is not served; `id`: of the call, as JSON text. */
+export function refusedAnswer(
+  { fault: why, headers }: Pick<SessionRefusal, "fault" | "headers">,
+  id: string,
+): SessionAnswer {
+  const noStore = why.status === PAYMENT_REQUIRED ? ["Cache-Control", "no-store"] : [];
+  const body = [renderFault(why, id)];
+  return { status: why.status, fault: why, headers: [...headers, ...noStore], body };
+}
+
+function addBill(
+  headers: Headers,
+  { cu, chargedUnits, leftUnits, quota, headers: receipt }: CallBill,
+  status: number,
+): void {
+  headers.push(
+    "x-svc-access",
+    "premium",
+    "x-svc-cu",
+    String(cu),
+    "x-svc-usd",
+    usdText(nanoOf(chargedUnits)),
+    "x-svc-balance-usd",
+    usdText(nanoOf(leftUnits)),
+  );
+  addQuotaOf(headers, quota);
+  // Clients take a receipt for a call that was served.
+  if (status < REFUSED) headers.push(...receipt);
+  headers.push("Cache-Control", "private");
+}

@@ -1,0 +1,168 @@
+// The calls of a request that is paid for with a voucher: made through the pipeline, alone or as a
+// batch, and rendered whole, since the answer is kept with its charge. Knows no channel and no hold.
+import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
+import type { Fault } from "../../../core/faults/rpc-fault.ts";
+import type { CallerIdentity } from "../../../core/provider/silence.ts";
+import type { Span } from "../../../core/rpc/json.ts";
+import { noRoom } from "../../../upstream/engine/refusal.ts";
+import { FREE_BYTES, type Room } from "../../../upstream/transport.ts";
+import { renderFault } from "../../http/render-fault.ts";
+import type { Headers } from "../../http/respond.ts";
+import { runBatch } from "../batch.ts";
+import { addMeta } from "../billing-headers.ts";
+import type { RpcLimits } from "../limits.ts";
+import {
+  type Cancel,
+  evidenceOfReply,
+  type PipelineParts,
+  type Reply,
+  runPipeline,
+} from "../pipeline.ts";
+import { renderReply } from "../render-reply.ts";
+import type { Target } from "../target.ts";
+import { type WriteListener, WriteListeners } from "../write-listeners.ts";
+import type { PricedRequest } from "./session-price.ts";
+import type { VoucherPayment } from "./voucher-payment.ts";
+
+/** What the calls are made with. */
+export interface SessionCallsParts extends PipelineParts {
+  readonly limits: RpcLimits;
+}
+
+/** Where the calls come from and go to. */
+export interface SessionCallsRequest {
+  readonly bytes: Buffer;
+  readonly address: Target;
+  readonly identity: CallerIdentity;
+  readonly requestId: string;
+  /** For what is gathered, and for the answer until it has been sent. */
+  readonly room: Room;
+}
+
+/** The answer to the calls, before it is charged. */
+export interface SessionCallsAnswer {
+  readonly status: number;
+  /** Null = it was served. */
+  readonly fault: Fault | null;
+  readonly headers: Headers;
+  /** Null = every call was a notification. */
+  readonly body: Buffer | null;
+}
+
+const NO_CONTENT = 204;
+
+/** Makes the calls of one request, once. */
+export class SessionCalls {
+  readonly #parts: SessionCallsParts;
+  readonly #request: SessionCallsRequest;
+  readonly #payment: VoucherPayment;
+  readonly #listeners = new WriteListeners();
+  #cancel: Cancel | null = null;
+  #over = false;
+
+  constructor(parts: SessionCallsParts, request: SessionCallsRequest, payment: VoucherPayment) {
+    this.#parts = parts;
+    this.#request = request;
+    this.#payment = payment;
+  }
+
+  /** What is to be charged for the calls as far as they have ended, in base units. */
+  get chargedUnits(): bigint {
+    return this.#payment.chargedUnits;
+  }
+
+  /** Calls back once, or never after a cancel. Returns whether the calls are still under way. */
+  make(
+    { items, isBatch }: Pick<PricedRequest, "items" | "isBatch">,
+    done: (answer: SessionCallsAnswer) => void,
+  ): boolean {
+    const end = (answer: SessionCallsAnswer): void => {
+      this.#over = true;
+      this.#cancel = null;
+      done(answer);
+    };
+    const [only] = items;
+    if (isBatch) this.#batch(items, end);
+    else if (only !== undefined) this.#single(only, end);
+    return !this.#over;
+  }
+
+  /** Ends the calls; those that are charged all the same count in `chargedUnits`. */
+  cancel(why: Interruption): void {
+    const cancel = this.#cancel;
+    this.#cancel = null;
+    cancel?.(why);
+    this.written(false);
+  }
+
+  /** Tells what waits for it whether the answer was written to its end. */
+  written: WriteListener = (written) => this.#listeners.tell(written);
+
+  #single(span: Span, end: (answer: SessionCallsAnswer) => void): void {
+    const { bytes, address, identity, requestId, room } = this.#request;
+    const incoming = {
+      bytes,
+      span,
+      address,
+      payment: this.#payment,
+      caller: identity,
+      requestId,
+      mayStream: false,
+      settlesLater: false,
+      transport: "http" as const,
+      subscriptionMethods: null,
+      postpone: null,
+      room,
+      freeBytes: FREE_BYTES,
+    };
+    const cancel = runPipeline(this.#parts, incoming, (reply) => end(this.#rendered(reply)));
+    if (!this.#over) this.#cancel = cancel;
+  }
+
+  #batch(spans: readonly Span[], end: (answer: SessionCallsAnswer) => void): void {
+    const { bytes, address, identity, requestId, room } = this.#request;
+    const batch = {
+      bytes,
+      spans,
+      concurrency: this.#parts.limits.batchConcurrency,
+      pacer: null,
+      address,
+      payment: this.#payment,
+      caller: identity,
+      requestId,
+      room,
+      transport: "http" as const,
+      subscriptionMethods: null,
+      heard: (reply: Reply, shown: boolean) => this.#listen(reply, shown),
+    };
+    const cancel = runBatch(this.#parts, batch, (body, settle) => {
+      // Its price has to be known before the answer can be charged and written.
+      settle(true);
+      const status = body === null ? NO_CONTENT : 200;
+      end({ status, fault: null, headers: [], body: body === null ? null : Buffer.concat(body) });
+    });
+    if (!this.#over) this.#cancel = cancel;
+  }
+
+  #listen({ written }: Reply, shown: boolean): void {
+    if (written !== null) this.#listeners.add((whole) => written(whole && shown));
+  }
+
+  #rendered(reply: Reply): SessionCallsAnswer {
+    const { address, room } = this.#request;
+    const headers: Headers = [];
+    const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.runtime.now());
+    if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
+    this.#listen(reply, reply.id !== null);
+    if (reply.id === null) return { status: NO_CONTENT, fault: null, headers, body: null };
+    const body = Buffer.concat(renderReply(reply, address.meta === "body" ? meta : null));
+    if (!room.take(body.length) && !isCharged(reply.source)) {
+      this.written(false);
+      const why = noRoom();
+      return { status: why.status, fault: why, headers, body: renderFault(why, reply.id) };
+    }
+    const { outcome } = reply;
+    const why = outcome.kind === "fault" ? outcome.fault : null;
+    return { status: why?.status ?? 200, fault: why, headers, body };
+  }
+}

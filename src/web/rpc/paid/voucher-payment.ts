@@ -1,0 +1,34 @@
+// Pays for the calls of one request with its voucher: grants each of them, and adds up what is to be
+// charged. The hold over all of them was placed before; knows neither it nor the channel.
+import { isCharged } from "../../../core/billing/charging.ts";
+import type { AnswerSource } from "../../../core/rpc/answer-source.ts";
+import type { AdmissionRequest } from "../../../hosted/admission/admission.ts";
+import type { CallPayment, VoucherGrant } from "../../payment/call-payment.ts";
+import { type Pricing, priceOf } from "./session-price.ts";
+
+/** Pays for the calls of one request. */
+export class VoucherPayment implements CallPayment {
+  readonly #pricing: Pricing;
+  #chargedUnits = 0n;
+
+  constructor(pricing: Pricing) {
+    this.#pricing = pricing;
+  }
+
+  /** The price of the calls that were settled as charged, in base units. */
+  get chargedUnits(): bigint {
+    return this.#chargedUnits;
+  }
+
+  admit({ method }: AdmissionRequest): VoucherGrant {
+    const { units } = priceOf(method, this.#pricing);
+    return {
+      kind: "voucher",
+      settle: (source: AnswerSource) => {
+        if (isCharged(source)) this.#chargedUnits += units;
+        return null;
+      },
+      release: () => null,
+    };
+  }
+}
