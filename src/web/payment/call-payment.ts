@@ -1,5 +1,5 @@
-// How a call is paid for: the one port between the pipeline and those that pay, which are the credit
-// of a key, a voucher for the request, and the operator for callers without a key.
+// How a call is paid for: the one port between the pipeline and those that pay, which are the
+// credit of a key, a voucher for the request, and the operator for callers without a key.
 import type { AnswerSource } from "../../core/rpc/answer-source.ts";
 import type {
   Admission,

@@ -1,6 +1,6 @@
 // Calls that are paid for one by one, at /rpc/session/{strategy}/{chain}: priced before they are
-// made, held, made through the pipeline, and charged for what providers delivered. What a credential
-// is worth is said behind the port of sessions.
+// made, held, made through the pipeline, and charged for what providers delivered. The port of
+// sessions says what a credential is worth.
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { Interruption } from "../../../core/billing/charging.ts";
