@@ -102,6 +102,13 @@ test("configurations that documents show are accepted", () => {
   assert.ok(shown >= 3, `found only ${shown} examples`);
 });
 
+test("documents are written in plain words", () => {
+  const riddles = DOCUMENTS.flatMap((path) =>
+    found(read(path), /\b(whoever|whatever|whichever way)\b/gi).map((word) => `${path}: ${word}`),
+  );
+  assert.deepEqual(riddles, []);
+});
+
 function read(path: string): string {
   return readFileSync(join(ROOT, path), "utf8");
 }
