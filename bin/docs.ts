@@ -1,8 +1,9 @@
 // Writes what is rendered from tables: the JSON Schema and the reference of the configuration, and
-// the reference of the API. Tests compare the committed files with them.
+// the references of the API and of the metrics. Tests compare the committed files with them.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { configJsonSchema } from "../src/config/allowed.ts";
 import { configReference } from "../src/config/reference.ts";
+import { metricsReference } from "../src/observe/metrics-reference.ts";
 import { OPERATIONS } from "../src/web/contract/contract.ts";
 import { apiReference } from "../src/web/discovery/reference.ts";
 
@@ -11,6 +12,7 @@ const root = new URL("../", import.meta.url);
 write("schema/svc.schema.json", `${JSON.stringify(configJsonSchema(), null, 2)}\n`);
 write("docs/configuration.md", configReference());
 write("docs/api.md", apiReference(OPERATIONS, "{base_url}"));
+write("docs/metrics.md", metricsReference());
 
 function write(name: string, content: string): void {
   const file = new URL(name, root);

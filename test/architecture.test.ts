@@ -33,7 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   upstream: BASE,
   hosted: [...STORED, "ledger"],
   payments: [...STORED, "ledger"],
-  observe: [...BASE, "upstream"],
+  observe: [...BASE, "upstream", "payments"],
   web: [...WINGS, "observe"],
   devnet: [...BASE, "config"],
   app: [...WINGS, "observe", "config", "store", "ledger", "web", "devnet"],

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
+import { METRICS } from "../../src/observe/metrics.ts";
 import { stage } from "../fakes/service-fixture.ts";
 
 interface Sample {
@@ -14,7 +15,13 @@ interface Sample {
 const SAMPLE =
   /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (\S+)$/;
 
-/** A strict reader of the text format 0.0.4; throws on anything it does not allow. */
+/** Labels of each metric by its table; a bucket of a histogram has its bound besides. */
+const LABELS = new Map(METRICS.map(({ name, labels }) => [name, labels]));
+
+/**
+ * A strict reader of the text format 0.0.4; throws on anything it does not allow, and on labels
+ * that the table of metrics does not have.
+ */
 function readExposition(text: string): readonly Sample[] {
   assert.ok(text.endsWith("\n"), "the last line has an end");
   const types = new Map<string, string>();
@@ -46,6 +53,11 @@ function readExposition(text: string): readonly Sample[] {
       [...labelText.matchAll(/([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g)].map(
         ([, key = "", it = ""]) => [key, it],
       ),
+    );
+    assert.deepEqual(
+      Object.keys(labels).filter((label) => label !== "le" || !name.endsWith("_bucket")),
+      LABELS.get(family),
+      line,
     );
     samples.push({ name, labels, value: Number(value) });
   }

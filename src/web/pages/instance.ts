@@ -1,31 +1,32 @@
-// The instance endpoints: which chains, is it alive, is it usable, and how each provider does. Null
-// where nothing is known, never 0.
+// The documents of the instance endpoints: chains, health, readiness and the metrics of each
+// provider. Null where nothing is known, never 0.
 import type { Chain } from "../../core/provider/chain.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import { unknownShapes } from "../../core/provider-errors/unknown-errors.ts";
 import type { Series } from "../../observe/observer.ts";
+import type { StreamFacts } from "../../observe/readings.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/profile-registry.ts";
-import { type StreamFacts, socketDocument, subscriptionsDocument } from "./stream-metrics.ts";
+import { socketDocument, subscriptionsDocument } from "./stream-document.ts";
 
 const TRANSPORTS: readonly Transport[] = ["http", "ws"];
 
 /** `GET /api/chains`. */
 export function chainsDocument(directory: ProfileRegistry): unknown {
   const served = directory.chains.filter((chain) =>
-    directory.profiles.some((it) => it.trackers.has(chain.chainName)),
+    directory.profiles.some(({ trackers }) => trackers.has(chain.chainName)),
   );
   return {
-    chains: served.map((it) => ({
-      chain_id: String(it.chainId),
-      name: it.name,
-      chain_name: it.chainName,
+    chains: served.map(({ chainId, name, chainName }) => ({
+      chain_id: String(chainId),
+      name,
+      chain_name: chainName,
       supported: true,
     })),
   };
 }
 
-/** Facts of the instance that `GET /api/health` tells. */
+/** Facts that `GET /api/health` shows. */
 export interface InstanceFacts {
   readonly wallMs: number;
   readonly uptimeMs: number;
@@ -50,9 +51,7 @@ export function healthDocument(facts: InstanceFacts): unknown {
   };
 }
 
-/**
- * `GET /api/ready`: usable once a provider of some chain has answered and nothing is being drained.
- */
+/** `GET /api/ready`: ready once a provider of some chain has answered, and not while draining. */
 export function readyDocument(
   directory: ProfileRegistry,
   draining: boolean,
@@ -60,7 +59,7 @@ export function readyDocument(
   const chains = directory.profiles.flatMap((served) =>
     [...served.trackers.values()].map((tracker) => chainReadiness(served, tracker)),
   );
-  const usable = chains.some((it) => it.ready);
+  const usable = chains.some(({ ready }) => ready);
   const reasons = [
     ...(draining ? ["draining"] : []),
     ...(usable ? [] : ["no provider has answered yet"]),
@@ -71,8 +70,8 @@ export function readyDocument(
 
 function chainReadiness(served: ServedProfile, tracker: Tracker) {
   const { providers, chain } = tracker.set;
-  const usable = providers.filter((it) =>
-    TRANSPORTS.some((transport) => isUsable(tracker, it, transport)),
+  const usable = providers.filter((provider) =>
+    TRANSPORTS.some((transport) => isUsable(tracker, provider, transport)),
   ).length;
   return {
     profile: served.profile.slug,
@@ -92,12 +91,12 @@ function isUsable(tracker: Tracker, provider: Provider, transport: Transport): b
   );
 }
 
-/** What `GET /api/metrics/{chain}` tells of besides. */
+/** Facts that `GET /api/metrics/{chain}` shows besides the profiles. */
 export interface MetricsFacts extends StreamFacts {
   readonly series: (profile: string, chain: string) => Series;
   /** WebSockets of callers, of all chains. */
   readonly openSockets: number;
-  /** True = the operator asks, who sees the ids of managed pools. */
+  /** True = an operator reads, who sees the ids of managed pools. */
   readonly realIds: boolean;
 }
 
@@ -107,7 +106,7 @@ export function metricsDocument(
   chain: Chain,
   facts: MetricsFacts,
 ): unknown {
-  const profiles = directory.profiles.filter((it) => it.trackers.has(chain.chainName));
+  const profiles = directory.profiles.filter(({ trackers }) => trackers.has(chain.chainName));
   return {
     chain_id: String(chain.chainId),
     chain_name: chain.chainName,
@@ -128,10 +127,10 @@ function profileMetrics(
   const { managed, slug } = served.profile;
   const { providers, chain } = tracker.set;
   const isPublic = managed && !facts.realIds;
-  const shown = (it: Provider): string => (isPublic ? it.alias : it.id);
+  const shown = ({ alias, id }: Provider): string => (isPublic ? alias : id);
   const total = providers.reduce(
-    (sum, it) =>
-      sum + TRANSPORTS.reduce((n, transport) => n + tracker.health(it, transport).calls, 0),
+    (sum, provider) =>
+      sum + TRANSPORTS.reduce((n, transport) => n + tracker.health(provider, transport).calls, 0),
     0,
   );
   return {
@@ -147,7 +146,7 @@ function profileMetrics(
       id: shown(provider),
       name: isPublic ? provider.alias : provider.name,
       transports: TRANSPORTS.filter(
-        (it) => (it === "http" ? provider.url : provider.wsUrl) !== null,
+        (transport) => (transport === "http" ? provider.url : provider.wsUrl) !== null,
       ).map((transport) => ({
         ...transportMetrics(tracker, provider, transport, total),
         ...(transport === "ws" ? { socket: socketDocument(facts.socketOf(provider)) } : {}),
@@ -156,10 +155,7 @@ function profileMetrics(
   };
 }
 
-/**
- * Provider errors that no rule knows: for the operator, who can say in `error_rules` what they
- * mean.
- */
+/** Provider errors that no rule knows: an operator can classify them in `error_rules`. */
 function unknownErrors({ unknown }: Series): unknown {
   const shapes = unknownShapes(unknown).map(
     ({ provider, method, code, httpStatus, sample, count, lastMs }) => {
@@ -183,38 +179,38 @@ function transportMetrics(
   transport: Transport,
   total: number,
 ): object {
-  const it = tracker.health(provider, transport);
+  const health = tracker.health(provider, transport);
   return {
     transport,
-    circuit_breaker_state: it.breaker,
-    circuit_opened: it.openings,
-    half_open_in_ms: it.retryAfterMs,
-    rate_limited_for_ms: it.rateLimitedForMs,
-    rate_limited_methods: it.limitedMethods,
-    cordoned: it.cordon,
-    block_height: it.height,
-    lag_blocks: it.lagBlocks,
-    calls: it.calls,
+    circuit_breaker_state: health.breaker,
+    circuit_opened: health.openings,
+    half_open_in_ms: health.retryAfterMs,
+    rate_limited_for_ms: health.rateLimitedForMs,
+    rate_limited_methods: health.limitedMethods,
+    cordoned: health.cordon,
+    block_height: health.height,
+    lag_blocks: health.lagBlocks,
+    calls: health.calls,
     outcomes: {
-      delivered: it.outcomes.delivered,
-      failed: it.outcomes.failed,
-      rate_limited: it.outcomes.rateLimited,
-      neutral: it.outcomes.neutral,
-      cancelled: it.outcomes.cancelled,
+      delivered: health.outcomes.delivered,
+      failed: health.outcomes.failed,
+      rate_limited: health.outcomes.rateLimited,
+      neutral: health.outcomes.neutral,
+      cancelled: health.outcomes.cancelled,
     },
     learned: {
-      unsupported_methods: it.learned.methods,
-      max_block_range: it.learned.maxBlockRange,
-      pruned: it.learned.pruned,
+      unsupported_methods: health.learned.methods,
+      max_block_range: health.learned.maxBlockRange,
+      pruned: health.learned.pruned,
     },
-    share: total === 0 ? null : it.calls / total,
-    success_rate: it.successRate,
+    share: total === 0 ? null : health.calls / total,
+    success_rate: health.successRate,
     latency_ms: {
-      average: it.averageMs,
-      p50: it.p50Ms,
-      p95: it.p95Ms,
-      p99: it.p99Ms,
-      probe: it.probeMs,
+      average: health.averageMs,
+      p50: health.p50Ms,
+      p95: health.p95Ms,
+      p99: health.p99Ms,
+      probe: health.probeMs,
     },
     methods: tracker.methods(provider, transport).map((reading) => ({
       method: reading.method.name,

@@ -3,18 +3,18 @@ import type { ServerResponse } from "node:http";
 import type { Headers } from "../http/respond.ts";
 import type { CompressionClient } from "../rpc/compression.ts";
 
-/** What of a GET a page may depend on. */
+/** The parts of a GET that a page may depend on. */
 export interface PageRequest {
   readonly path: string;
   /** Base URL of this service as the caller knows it, without a slash at the end. */
   readonly baseUrl: string;
   /** `If-None-Match`. */
   readonly known: string | undefined;
-  /** What of it decides whether the answer may be compressed. */
+  /** Decides whether the answer may be compressed. */
   readonly asker: CompressionClient;
-  /** True with the operator token: real provider ids may be shown. */
+  /** True = it came with the operator token: real provider ids may be shown. */
   readonly isOperator: boolean;
-  /** True for a request that a process on this machine sent for itself. */
+  /** True = a process on this machine sent it on its own behalf. */
   readonly isLocal: boolean;
 }
 

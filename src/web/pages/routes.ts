@@ -1,13 +1,12 @@
 // Every page that answers a GET, as rows of one table: path and handler. Pages read memory only and
 // answer at once.
-
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { fault } from "../../core/faults/rpc-fault.ts";
-import type { MethodTable } from "../../core/rpc/method-table.ts";
+import { expositionText, METRICS_TYPE } from "../../observe/exposition.ts";
+import { METRICS } from "../../observe/metrics.ts";
 import type { Observer } from "../../observe/observer.ts";
-import type { PaymentGauges } from "../../payments/payments.ts";
-import type { SessionGauges } from "../../payments/session/sessions.ts";
+import type { MetricFacts } from "../../observe/readings.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { MemoryBudget } from "../../upstream/memory-budget.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
@@ -28,40 +27,27 @@ import {
   type Encoding,
   MIN_COMPRESSED_BYTES,
 } from "../rpc/compression.ts";
-import type { LegacyForms } from "../rpc/legacy-forms.ts";
 import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./instance.ts";
 import type { PageHandler, PageRequest } from "./page-handler.ts";
-import { prometheusText } from "./prometheus.ts";
-import type { StreamFacts } from "./stream-metrics.ts";
 
-/** What the pages tell of. */
-export interface PageParts extends StreamFacts {
+/** What is read anew for each scrape, and not a part of the instance. */
+type ScrapeFacts = "uptimeMs" | "residentBytes" | "cpuSeconds" | "inFlightBytes" | "realIds";
+
+/** What the pages show. */
+export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
   readonly runtime: Runtime;
   readonly directory: ProfileRegistry;
   readonly observer: Observer;
   readonly budget: Pick<MemoryBudget, "used">;
-  readonly version: string;
-  /**
-   * True where `/metrics` has an address of its own: peers on this machine are then like any other
-   * here.
-   */
+  /** True = `/metrics` has an address of its own, and this one treats local peers like any other. */
   readonly metricsApart: boolean;
-  /** The method table as it is configured now. */
-  readonly methods: () => MethodTable;
   readonly isDraining: () => boolean;
   readonly documents: Documents;
   /** Null = documents are never compressed. */
   readonly compression: Compression | null;
-  readonly legacyForms: Pick<LegacyForms, "counts">;
-  /** How payments stand; null = none are taken. */
-  readonly payments: () => PaymentGauges | null;
-  /** How pay-per-call stands; null = there is none. */
-  readonly sessions: () => SessionGauges | null;
 }
 
 const CHAIN_METRICS = "/api/metrics/";
-/** The text format of Prometheus. */
-export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** The pages. */
 export interface Pages {
@@ -73,84 +59,22 @@ export interface Pages {
 
 /** Every page of an instance. */
 export function createPages(parts: PageParts): Pages {
+  const startedAtMs = parts.runtime.now();
+  const uptimeMs = (): number => parts.runtime.now() - startedAtMs;
+  const metricsText = metricsWriter(parts, uptimeMs);
+  const chainMetrics = chainMetricsPage(parts);
   const document = documentPage(parts);
-  const { runtime, directory, observer } = parts;
-  const startedAtMs = runtime.now();
-  const uptimeMs = (): number => runtime.now() - startedAtMs;
-  const dashboard = readFileSync(new URL("dashboard/index.html", import.meta.url));
-  const favicon = readFileSync(new URL("dashboard/favicon.ico", import.meta.url));
   const pages: Readonly<Record<string, PageHandler>> = {
-    "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(directory)),
-    "/api/health": (response, headers) =>
-      json(
-        response,
-        200,
-        headers,
-        healthDocument({ wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), version: parts.version }),
-      ),
-    "/api/ready": (response, headers) => {
-      const { ready, document } = readyDocument(directory, parts.isDraining());
-      if (!ready) headers.push("Retry-After", "1");
-      json(response, ready ? 200 : 503, headers, document);
-    },
+    ...instancePages(parts, uptimeMs),
+    ...filePages(),
     "/metrics": (response, headers, { isOperator, isLocal }) => {
       const realIds = isOperator || (isLocal && !parts.metricsApart);
       writeDocument(response, METRICS_TYPE, headers, Buffer.from(metricsText(realIds)));
-    },
-    "/dashboard": (response, headers) => {
-      headers.push("Content-Security-Policy", DASHBOARD_POLICY);
-      writeDocument(response, "text/html; charset=utf-8", headers, dashboard);
-    },
-    "/favicon.ico": (response, headers) => {
-      headers.push("Cache-Control", "public, max-age=86400");
-      writeDocument(response, "image/x-icon", headers, favicon);
     },
     "/": redirectTo("/dashboard"),
     "/dashboard/": redirectTo("/dashboard"),
     "/docs/": redirectTo("/docs"),
   };
-
-  function metricsText(realIds: boolean): string {
-    const { user, system } = process.cpuUsage();
-    return prometheusText(directory, observer, {
-      uptimeMs: uptimeMs(),
-      residentBytes: process.memoryUsage.rss(),
-      cpuSeconds: (user + system) / 1e6,
-      inFlightBytes: parts.budget.used,
-      realIds,
-      ...parts,
-    });
-  }
-
-  function chainMetrics(
-    response: Parameters<PageHandler>[0],
-    headers: Headers,
-    { path, isOperator }: PageRequest,
-  ): void {
-    const chain = directory.chain(path.slice(CHAIN_METRICS.length));
-    if (chain === undefined)
-      writeFault(
-        response,
-        headers,
-        fault("unknown_chain", "no chain has this name or id", {
-          status: 404,
-          nextAction: "GET /api/chains lists the chains",
-        }),
-      );
-    else
-      json(
-        response,
-        200,
-        headers,
-        metricsDocument(directory, chain, {
-          ...parts,
-          realIds: isOperator,
-          series: observer.series,
-          openSockets: observer.sockets.open,
-        }),
-      );
-  }
-
   return {
     page(path) {
       if (path.startsWith(CHAIN_METRICS)) return chainMetrics;
@@ -160,10 +84,77 @@ export function createPages(parts: PageParts): Pages {
   };
 }
 
-/**
- * Serves the documents: as pages to browsers, compressed where that is accepted, and 304 where the
- * caller has them already.
- */
+function instancePages(
+  { directory, runtime, version, isDraining }: PageParts,
+  uptimeMs: () => number,
+): Readonly<Record<string, PageHandler>> {
+  return {
+    "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(directory)),
+    "/api/health": (response, headers) => {
+      const facts = { wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), version };
+      json(response, 200, headers, healthDocument(facts));
+    },
+    "/api/ready": (response, headers) => {
+      const { ready, document } = readyDocument(directory, isDraining());
+      if (!ready) headers.push("Retry-After", "1");
+      json(response, ready ? 200 : 503, headers, document);
+    },
+  };
+}
+
+function filePages(): Readonly<Record<string, PageHandler>> {
+  const dashboard = readFileSync(new URL("dashboard/index.html", import.meta.url));
+  const favicon = readFileSync(new URL("dashboard/favicon.ico", import.meta.url));
+  return {
+    "/dashboard": (response, headers) => {
+      headers.push("Content-Security-Policy", DASHBOARD_POLICY);
+      writeDocument(response, "text/html; charset=utf-8", headers, dashboard);
+    },
+    "/favicon.ico": (response, headers) => {
+      headers.push("Cache-Control", "public, max-age=86400");
+      writeDocument(response, "image/x-icon", headers, favicon);
+    },
+  };
+}
+
+function metricsWriter(parts: PageParts, uptimeMs: () => number): (realIds: boolean) => string {
+  return (realIds) => {
+    const { user, system } = process.cpuUsage();
+    return expositionText(METRICS, {
+      ...parts,
+      uptimeMs: uptimeMs(),
+      residentBytes: process.memoryUsage.rss(),
+      cpuSeconds: (user + system) / 1e6,
+      inFlightBytes: parts.budget.used,
+      realIds,
+    });
+  };
+}
+
+function chainMetricsPage(parts: PageParts): PageHandler {
+  const { directory, observer } = parts;
+  return (response, headers, { path, isOperator }) => {
+    const chain = directory.chain(path.slice(CHAIN_METRICS.length));
+    if (chain === undefined)
+      return writeFault(
+        response,
+        headers,
+        fault("unknown_chain", "no chain has this name or id", {
+          status: 404,
+          nextAction: "GET /api/chains lists the chains",
+        }),
+      );
+    const facts = {
+      ...parts,
+      realIds: isOperator,
+      series: observer.series,
+      openSockets: observer.sockets.open,
+    };
+    json(response, 200, headers, metricsDocument(directory, chain, facts));
+  };
+}
+
+/** Serves documents: pages for browsers, compressed if accepted, 304 if the caller has them. */
 function documentPage({
   documents,
   compression,
@@ -188,7 +179,8 @@ function documentPage({
   };
 }
 
-interface Sending {
+/** A request for a document and the means to answer it. */
+interface DocumentExchange {
   readonly response: ServerResponse;
   readonly headers: Headers;
   readonly request: PageRequest;
@@ -196,7 +188,7 @@ interface Sending {
 }
 
 function sendDocument(
-  { response, headers, request, compression }: Sending,
+  { response, headers, request, compression }: DocumentExchange,
   { contentType, body, etag }: SentDocument,
 ): void {
   const tags = [etag, ...ENCODINGS.map((encoding) => encodedTag(etag, encoding))];
@@ -226,7 +218,7 @@ function encodedTag(etag: string, encoding: Encoding): string {
   return `${etag.slice(0, -1)}-${encoding}"`;
 }
 
-/** It takes the operator's token: nobody may frame it, and nothing on it may send elsewhere. */
+/** The dashboard takes the operator token: it may not be framed and sends to this service only. */
 const DASHBOARD_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src " +
   "'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";

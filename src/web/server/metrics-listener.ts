@@ -1,7 +1,7 @@
 // The listener of `server.metrics_listen`: serves `/metrics` with real provider ids on an address
 // of its own, and nothing else.
 import { createServer, type Server } from "node:http";
-import { METRICS_TYPE } from "../pages/routes.ts";
+import { METRICS_TYPE } from "../../observe/exposition.ts";
 
 /** What the listener serves, and where. */
 export interface MetricsListening {

@@ -1,0 +1,495 @@
+// Every metric of `/metrics`, as rows of one table in the order of the page: name, type, labels,
+// help, and where its samples come from. The page, docs/metrics.md and the tests read it. Labels
+// come from the configuration and the tables of the code only: no caller can make the page grow.
+import type { Histogram } from "../core/provider/latency.ts";
+import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
+import type { PaymentGauges } from "../payments/payments.ts";
+import { FILTER_ENDS, FILTER_KINDS } from "../upstream/filter/filters.ts";
+import { FAILOVER_REASONS } from "../upstream/stream/subscriber.ts";
+import { OUTCOMES, type Series } from "./observer.ts";
+import type { ProviderReading, Readings } from "./readings.ts";
+
+/** One series of a metric: the values of its labels in their order, and its value. */
+export type Sample = readonly [labels: readonly string[], value: number | Histogram];
+
+/** One metric. */
+export interface Metric {
+  readonly name: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly labels: readonly string[];
+  readonly help: string;
+  /** The series as of now; null = this instance does not have the metric. */
+  readonly collect: (readings: Readings) => readonly Sample[] | null;
+}
+
+/** Results of a check of logs, as labels and as members of its counts. */
+export const CHECK_RESULTS = [
+  ["agreed", "agreed"],
+  ["missing", "missing"],
+  ["surplus", "surplus"],
+  ["unanswered", "unanswered"],
+  ["given_up", "givenUp"],
+  ["over_budget", "overBudget"],
+] as const;
+
+const BREAKER_VALUE = { closed: 0, half_open: 1, open: 2 } as const;
+
+const CHAIN: readonly string[] = ["profile", "chain"];
+const PROVIDER: readonly string[] = [...CHAIN, "provider", "transport"];
+
+/** All metrics. */
+export const METRICS: readonly Metric[] = [
+  {
+    name: "svc_requests_total",
+    type: "counter",
+    labels: [...CHAIN, "method", "outcome"],
+    help: "Requests by profile, chain, method and outcome.",
+    collect: ({ observer, methods }) => {
+      const { labels } = methods();
+      return observer.allSeries().flatMap((series) => requestSamples(series, labels));
+    },
+  },
+  {
+    name: "svc_request_duration_seconds",
+    type: "histogram",
+    labels: CHAIN,
+    help: "Time from routing to outcome.",
+    collect: perSeries(({ durations }) => [[[], durations]]),
+  },
+  {
+    name: "svc_unknown_provider_errors_total",
+    type: "counter",
+    labels: CHAIN,
+    help:
+      "Provider errors that no rule of the classification knows; samples: /api/metrics/{chain} " +
+      "for the operator.",
+    collect: perSeries(({ unknown }) => one(unknown.total)),
+  },
+  {
+    name: "svc_panic_calls_total",
+    type: "counter",
+    labels: [...CHAIN, "result"],
+    help:
+      "Calls while every circuit was open, by what became of them: sent all the same, or " +
+      "refused.",
+    collect: perSeries(({ panics }) => Object.entries(panics).map(([result, n]) => [[result], n])),
+  },
+  {
+    name: "svc_refusals_total",
+    type: "counter",
+    labels: ["code"],
+    help: "Requests refused before routing, by code.",
+    collect: ({ observer }) => Array.from(observer.refusals(), ([code, n]) => [[code], n]),
+  },
+  {
+    name: "svc_old_form_requests_total",
+    type: "counter",
+    labels: ["form"],
+    help: "Requests of older forms that were served, by form; a WebSocket counts once.",
+    collect: ({ legacyForms }) => Array.from(legacyForms.counts(), ([form, n]) => [[form], n]),
+  },
+  {
+    name: "svc_sockets",
+    type: "gauge",
+    labels: [],
+    help: "Client WebSockets open.",
+    collect: ({ observer }) => one(observer.sockets.open),
+  },
+  {
+    name: "svc_socket_closes_total",
+    type: "counter",
+    labels: ["code"],
+    help: "Client WebSockets closed, by close code.",
+    collect: ({ observer }) => Array.from(observer.sockets.closes, ([code, n]) => [[code], n]),
+  },
+  {
+    name: "svc_notifications_total",
+    type: "counter",
+    labels: [...CHAIN, "kind"],
+    help: "Subscription notifications delivered, by profile, chain and kind.",
+    collect: perSeries(({ notifications }) =>
+      SUBSCRIPTION_KINDS.flatMap((kind, i): readonly Sample[] => {
+        const n = notifications[i] ?? 0;
+        return n === 0 ? [] : [[[kind], n]];
+      }),
+    ),
+  },
+  {
+    name: "svc_subscriptions",
+    type: "gauge",
+    labels: [...CHAIN, "kind", "state"],
+    help: "Upstream subscriptions, each shared by any number of subscribers.",
+    collect: (readings) => streamGroups(readings).map(({ labels, streams }) => [labels, streams]),
+  },
+  {
+    name: "svc_subscribers",
+    type: "gauge",
+    labels: [...CHAIN, "kind", "state"],
+    help: "Subscriptions of callers.",
+    collect: (readings) =>
+      streamGroups(readings).map(({ labels, subscribers }) => [labels, subscribers]),
+  },
+  {
+    name: "svc_subscription_failovers_total",
+    type: "counter",
+    labels: [...CHAIN, "reason"],
+    help: "Subscriptions that went on at another provider, by reason.",
+    collect: ({ subscriptions }) =>
+      subscriptions
+        .counts()
+        .flatMap(({ profile, chain, failovers }) =>
+          FAILOVER_REASONS.map((reason): Sample => [[profile, chain, reason], failovers[reason]]),
+        ),
+  },
+  {
+    name: "svc_subscription_blocks_filled_total",
+    type: "counter",
+    labels: CHAIN,
+    help: "Blocks that nobody pushed and that were asked for, so that there is no gap.",
+    collect: ({ subscriptions, reports }) =>
+      subscriptions.counts().map(({ profile, chain, filledBlocks }) => {
+        const live = reports.filter((it) => it.profile === profile && it.chain === chain);
+        return [[profile, chain], live.reduce((sum, it) => sum + it.filledBlocks, filledBlocks)];
+      }),
+  },
+  {
+    name: "svc_subscriptions_ended_total",
+    type: "counter",
+    labels: CHAIN,
+    help: "Subscriptions that could not go on within their bounds (close code 1011).",
+    collect: ({ subscriptions }) =>
+      subscriptions.counts().map(({ profile, chain, ended }) => [[profile, chain], ended]),
+  },
+  {
+    name: "svc_log_checks_total",
+    type: "counter",
+    labels: [...CHAIN, "result"],
+    help:
+      "Blocks whose logs were checked with another provider, by result; missing = the provider " +
+      "of the stream left logs out.",
+    collect: ({ subscriptions }) =>
+      subscriptions
+        .checks()
+        .flatMap((counts) =>
+          CHECK_RESULTS.map(
+            ([result, member]): Sample => [[counts.profile, counts.chain, result], counts[member]],
+          ),
+        ),
+  },
+  {
+    name: "svc_log_check_calls_total",
+    type: "counter",
+    labels: CHAIN,
+    help: "Calls that these checks took. Nobody is charged for them.",
+    collect: ({ subscriptions }) =>
+      subscriptions.checks().map(({ profile, chain, calls }) => [[profile, chain], calls]),
+  },
+  {
+    name: "svc_filters",
+    type: "gauge",
+    labels: [...CHAIN, "kind"],
+    help: "Filters of callers, by profile, chain and kind.",
+    collect: ({ filters }) =>
+      filters
+        .counts()
+        .flatMap(({ profile, chain, open }) =>
+          FILTER_KINDS.map((kind): Sample => [[profile, chain, kind], open[kind]]),
+        ),
+  },
+  {
+    name: "svc_filters_ended_total",
+    type: "counter",
+    labels: [...CHAIN, "reason"],
+    help: "Filters that ended, by reason.",
+    collect: ({ filters }) =>
+      filters
+        .counts()
+        .flatMap(({ profile, chain, ended }) =>
+          FILTER_ENDS.map((reason): Sample => [[profile, chain, reason], ended[reason]]),
+        ),
+  },
+  {
+    name: "svc_filter_unread_bytes",
+    type: "gauge",
+    labels: [],
+    help: "Bytes that wait to be polled in all filters.",
+    collect: ({ filters }) => one(filters.unreadBytes),
+  },
+  {
+    name: "svc_upstream_attempts_total",
+    type: "counter",
+    labels: [...PROVIDER, "outcome"],
+    help: "Attempts by provider, transport and outcome.",
+    collect: perProvider(({ health }) =>
+      Object.entries(health.outcomes).map(([outcome, n]) => [[snakeCase(outcome)], n]),
+    ),
+  },
+  {
+    name: "svc_circuit_breaker_state",
+    type: "gauge",
+    labels: PROVIDER,
+    help: "0 closed, 1 half-open, 2 open.",
+    collect: perProvider(({ health }) => one(BREAKER_VALUE[health.breaker])),
+  },
+  {
+    name: "svc_circuit_opened_total",
+    type: "counter",
+    labels: [...PROVIDER, "cause"],
+    help:
+      "Times the circuit was opened, by cause; silence: nothing was answered for longer than " +
+      "usual.",
+    collect: perProvider(({ health }) =>
+      Object.entries(health.openings).map(([cause, n]) => [[cause], n]),
+    ),
+  },
+  {
+    name: "svc_rate_limited_seconds",
+    type: "gauge",
+    labels: PROVIDER,
+    help: "Remaining time of the rate-limit state.",
+    collect: perProvider(({ health }) => one(health.rateLimitedForMs / 1000)),
+  },
+  {
+    name: "svc_cordoned",
+    type: "gauge",
+    labels: PROVIDER,
+    help: "1 while excluded for a wrong chain or dead credentials.",
+    collect: perProvider(({ health }) => one(health.cordon === null ? 0 : 1)),
+  },
+  {
+    name: "svc_provider_head_block",
+    type: "gauge",
+    labels: PROVIDER,
+    help: "Latest known height.",
+    collect: perProvider(({ health }) => known(health.height)),
+  },
+  {
+    name: "svc_provider_lag_blocks",
+    type: "gauge",
+    labels: PROVIDER,
+    help: "Blocks behind the agreed height.",
+    collect: perProvider(({ health }) => known(health.lagBlocks)),
+  },
+  {
+    name: "svc_upstream_socket_open",
+    type: "gauge",
+    labels: PROVIDER,
+    help: "1 while the provider's WebSocket is open.",
+    collect: perProvider(({ socket }) =>
+      known(socket === null ? null : Number(socket.state === "open")),
+    ),
+  },
+  {
+    name: "svc_upstream_socket_opened_total",
+    type: "counter",
+    labels: PROVIDER,
+    help: "Times the provider's WebSocket was opened.",
+    collect: perProvider(({ socket }) => known(socket?.opened ?? null)),
+  },
+  {
+    name: "svc_upstream_socket_subscriptions",
+    type: "gauge",
+    labels: PROVIDER,
+    help: "Subscriptions on the provider's WebSocket.",
+    collect: perProvider(({ socket }) => known(socket?.subscriptions ?? null)),
+  },
+  {
+    name: "svc_upstream_stray_frames_total",
+    type: "counter",
+    labels: PROVIDER,
+    help: "Frames on the provider's WebSocket that belonged to nothing.",
+    collect: perProvider(({ socket }) => known(socket?.strayFrames ?? null)),
+  },
+  {
+    name: "svc_upstream_latency_seconds",
+    type: "histogram",
+    labels: PROVIDER,
+    help: "Time from sending a request to a provider to its answer, of those that delivered one.",
+    collect: perProvider(({ health }) => [[[], health.latencies]]),
+  },
+  {
+    name: "svc_head_block",
+    type: "gauge",
+    labels: CHAIN,
+    help: "Height the providers of a profile agree on.",
+    collect: ({ directory }) =>
+      directory.profiles.flatMap(({ profile, trackers }) =>
+        [...trackers.values()].flatMap((tracker) =>
+          known(tracker.head()).map(
+            ([, head]): Sample => [[profile.slug, tracker.set.chain.chainName], head],
+          ),
+        ),
+      ),
+  },
+  {
+    name: "svc_purchases",
+    type: "gauge",
+    labels: ["state"],
+    help:
+      "Payments that are under way, by state, and those whose money is held for somebody who is " +
+      "gone.",
+    collect: ({ payments }) => {
+      const gauges = payments();
+      return gauges === null
+        ? null
+        : (["accepted", "submitted", "held"] as const).map((state) => [[state], gauges[state]]);
+    },
+  },
+  {
+    name: "svc_settlement_wallet_low",
+    type: "gauge",
+    labels: ["chain_id"],
+    help: "1 while a wallet that pays for gas has too little.",
+    collect: perWallet(({ low }) => low),
+  },
+  {
+    name: "svc_settlement_wallet_empty",
+    type: "gauge",
+    labels: ["chain_id"],
+    help: "1 while it has nothing, and payments by its rail are not offered.",
+    collect: perWallet(({ empty }) => empty),
+  },
+  {
+    name: "svc_session_channels",
+    type: "gauge",
+    labels: [],
+    help: "Channels of pay-per-call in memory.",
+    collect: ({ sessions }) => oneOrNone(sessions()?.channels),
+  },
+  {
+    name: "svc_session_calls_held",
+    type: "gauge",
+    labels: [],
+    help: "Paid requests under way.",
+    collect: ({ sessions }) => oneOrNone(sessions()?.held),
+  },
+  {
+    name: "svc_session_chain_down",
+    type: "gauge",
+    labels: [],
+    help: "1 while the chain of pay-per-call cannot be asked, and nothing is settled.",
+    collect: ({ sessions }) => oneOrNone(sessions()?.chainDown),
+  },
+  {
+    name: "svc_session_wallet_low",
+    type: "gauge",
+    labels: [],
+    help: "1 while the wallet that settles can hardly pay for its transactions.",
+    collect: ({ sessions }) => oneOrNone(sessions()?.walletLow),
+  },
+  {
+    name: "svc_in_flight_bytes",
+    type: "gauge",
+    labels: [],
+    help: "Bytes held for requests under way.",
+    collect: ({ inFlightBytes }) => one(inFlightBytes),
+  },
+  {
+    name: "process_resident_memory_bytes",
+    type: "gauge",
+    labels: [],
+    help: "Resident memory.",
+    collect: ({ residentBytes }) => one(residentBytes),
+  },
+  {
+    name: "process_cpu_seconds_total",
+    type: "counter",
+    labels: [],
+    help: "User and system CPU time.",
+    collect: ({ cpuSeconds }) => one(cpuSeconds),
+  },
+  {
+    name: "svc_uptime_seconds",
+    type: "gauge",
+    labels: [],
+    help: "Time since the start.",
+    collect: ({ uptimeMs }) => one(uptimeMs / 1000),
+  },
+  {
+    name: "svc_build_info",
+    type: "gauge",
+    labels: ["version"],
+    help: "Always 1.",
+    collect: ({ version }) => [[[version], 1]],
+  },
+];
+
+/** A sample whose value is a number. */
+type NumberSample = readonly [labels: readonly string[], value: number];
+
+function one(value: number): readonly NumberSample[] {
+  return [[[], value]];
+}
+
+/** No series where nothing is known. */
+function known(value: number | null): readonly NumberSample[] {
+  return value === null ? [] : one(value);
+}
+
+/** No metric where the instance does not have it. */
+function oneOrNone(value: number | boolean | undefined): readonly Sample[] | null {
+  return value === undefined ? null : one(Number(value));
+}
+
+/** Collects from the counters of every profile and chain. */
+function perSeries(samplesOf: (series: Series) => readonly Sample[]): Metric["collect"] {
+  return ({ observer }) =>
+    observer
+      .allSeries()
+      .flatMap((series) => prefixed([series.profile, series.chain], samplesOf(series)));
+}
+
+/** Collects from every provider on every transport. */
+function perProvider(
+  samplesOf: (reading: ProviderReading) => readonly Sample[],
+): Metric["collect"] {
+  return ({ providers }) =>
+    providers.flatMap((reading) => prefixed(reading.labels, samplesOf(reading)));
+}
+
+/** Collects a flag of every wallet that pays for gas. */
+function perWallet(
+  flagOf: (wallet: PaymentGauges["wallets"][number]) => boolean,
+): Metric["collect"] {
+  return ({ payments }) =>
+    payments()?.wallets.map((wallet) => [[String(wallet.chainId)], Number(flagOf(wallet))]) ?? null;
+}
+
+function prefixed(labels: readonly string[], samples: readonly Sample[]): readonly Sample[] {
+  return samples.map(([further, value]) => [[...labels, ...further], value]);
+}
+
+function requestSamples(series: Series, methods: readonly string[]): readonly Sample[] {
+  const samples: Sample[] = [];
+  for (const [index, method] of methods.entries()) {
+    for (const [i, outcome] of OUTCOMES.entries()) {
+      const n = series.requests[index * OUTCOMES.length + i] ?? 0;
+      if (n > 0) samples.push([[series.profile, series.chain, method, outcome], n]);
+    }
+  }
+  return samples;
+}
+
+interface StreamGroup {
+  readonly labels: readonly string[];
+  readonly streams: number;
+  readonly subscribers: number;
+}
+
+/** Streams with equal labels, added up. */
+function streamGroups({ reports }: Readings): readonly StreamGroup[] {
+  const groups = Map.groupBy(reports, ({ profile, chain, kind, state }) =>
+    JSON.stringify([profile, chain, kind, state]),
+  );
+  return Array.from(groups.values(), (streams) => ({
+    labels: streams
+      .slice(0, 1)
+      .flatMap(({ profile, chain, kind, state }) => [profile, chain, kind, state]),
+    streams: streams.length,
+    subscribers: streams.reduce((sum, { subscribers }) => sum + subscribers, 0),
+  }));
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

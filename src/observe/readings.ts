@@ -1,0 +1,82 @@
+// What the metrics are read from: the facts of the instance and, read once for each scrape, the
+// health of every provider on every transport. Provider ids are shown as the reader may see them.
+import type { Provider, Transport } from "../core/provider/profile.ts";
+import type { MethodTable } from "../core/rpc/method-table.ts";
+import type { PaymentGauges } from "../payments/payments.ts";
+import type { SessionGauges } from "../payments/session/sessions.ts";
+import type { Filters } from "../upstream/filter/filters.ts";
+import type { HealthReport } from "../upstream/health/health-report.ts";
+import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
+import type { SubscriptionReport, Subscriptions } from "../upstream/stream/subscriptions.ts";
+import type { SocketReport } from "../upstream/transport.ts";
+import type { Observer } from "./observer.ts";
+
+/** Where the numbers of subscriptions, filters and provider sockets come from. */
+export interface StreamFacts {
+  readonly subscriptions: Pick<Subscriptions, "reports" | "counts" | "checks">;
+  readonly filters: Pick<Filters, "counts" | "unreadBytes">;
+  readonly socketOf: (provider: Provider) => SocketReport;
+}
+
+/** Where all numbers come from. */
+export interface MetricFacts extends StreamFacts {
+  readonly directory: Pick<ProfileRegistry, "profiles">;
+  readonly observer: Pick<Observer, "allSeries" | "refusals" | "sockets">;
+  readonly legacyForms: { readonly counts: () => Iterable<readonly [form: string, n: number]> };
+  /** The method table as it is configured now. */
+  readonly methods: () => Pick<MethodTable, "labels">;
+  /** Null = payments are off. */
+  readonly payments: () => PaymentGauges | null;
+  /** Null = pay-per-call is off. */
+  readonly sessions: () => SessionGauges | null;
+  readonly uptimeMs: number;
+  readonly residentBytes: number;
+  readonly cpuSeconds: number;
+  readonly inFlightBytes: number;
+  readonly version: string;
+  /** True = an operator reads, who sees the ids of managed pools. */
+  readonly realIds: boolean;
+}
+
+/** One provider of a profile on one chain and transport. */
+export interface ProviderReading {
+  /** Values of the labels `profile`, `chain`, `provider` and `transport`. */
+  readonly labels: readonly string[];
+  readonly health: HealthReport;
+  /** Null on HTTP. */
+  readonly socket: SocketReport | null;
+}
+
+/** The facts, with what several metrics share read once. */
+export interface Readings extends MetricFacts {
+  readonly providers: readonly ProviderReading[];
+  readonly reports: readonly SubscriptionReport[];
+}
+
+const TRANSPORTS: readonly Transport[] = ["http", "ws"];
+
+/** Reads what several metrics share. */
+export function takeReadings(facts: MetricFacts): Readings {
+  return { ...facts, providers: providersOf(facts), reports: facts.subscriptions.reports() };
+}
+
+function providersOf({ directory, socketOf, realIds }: MetricFacts): readonly ProviderReading[] {
+  return directory.profiles.flatMap(({ profile, trackers }) =>
+    [...trackers.values()].flatMap((tracker) =>
+      tracker.set.providers.flatMap((provider) =>
+        TRANSPORTS.filter((it) => (it === "http" ? provider.url : provider.wsUrl) !== null).map(
+          (transport) => ({
+            labels: [
+              profile.slug,
+              tracker.set.chain.chainName,
+              profile.managed && !realIds ? provider.alias : provider.id,
+              transport,
+            ],
+            health: tracker.health(provider, transport),
+            socket: transport === "ws" ? socketOf(provider) : null,
+          }),
+        ),
+      ),
+    ),
+  );
+}

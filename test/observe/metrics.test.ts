@@ -1,0 +1,126 @@
+// The table of metrics: every row obeys the rules of names, docs/metrics.md says what the table
+// says, and promtool accepts the page of an instance that has every metric.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { createHistogram } from "../../src/core/provider/latency.ts";
+import { createUnknownErrors } from "../../src/core/provider-errors/unknown-errors.ts";
+import { expositionText } from "../../src/observe/exposition.ts";
+import { METRICS, type Metric } from "../../src/observe/metrics.ts";
+import { metricsReference } from "../../src/observe/metrics-reference.ts";
+import type { MetricFacts } from "../../src/observe/readings.ts";
+
+test("names and labels are those of Prometheus, and counters are called _total", () => {
+  const names = METRICS.map(({ name }) => name);
+  assert.equal(new Set(names).size, names.length, "no name stands twice");
+  for (const { name, type, labels, help } of METRICS) {
+    assert.match(name, /^(svc|process)(_[a-z]+)+$/);
+    assert.equal(name.endsWith("_total"), type === "counter", name);
+    assert.equal(new Set(labels).size, labels.length, name);
+    for (const label of labels) assert.match(label, /^[a-z]+(_[a-z]+)*$/, name);
+    assert.ok(!labels.includes("le"), name);
+    assert.match(help, /^[^\n\\]+\.$/, name);
+  }
+});
+
+test("docs/metrics.md is what the table says", () => {
+  const committed = readFileSync(new URL("../../docs/metrics.md", import.meta.url), "utf8");
+  assert.equal(
+    committed.replaceAll("\r\n", "\n"),
+    metricsReference(),
+    "docs/metrics.md is out of date: npm run docs",
+  );
+});
+
+const SERIES = {
+  profile: "team",
+  chain: "ethereum",
+  requests: Float64Array.of(3, 0, 1, 0),
+  durations: createHistogram(),
+  notifications: new Float64Array(4),
+  panics: { sent: 1, refused: 2 },
+  unknown: createUnknownErrors(),
+};
+
+/** An instance with payments and pay-per-call. */
+function factsWith(over: Partial<MetricFacts>): MetricFacts {
+  return {
+    directory: { profiles: [] },
+    observer: {
+      allSeries: () => [SERIES],
+      refusals: () => new Map([["unknown_chain", 2] as const]),
+      sockets: { open: 1, closes: new Map([["1000", 4]]) },
+    },
+    subscriptions: { reports: () => [], counts: () => [], checks: () => [] },
+    filters: { counts: () => [], unreadBytes: 7 },
+    socketOf: () => assert.fail("no provider has a socket here"),
+    legacyForms: { counts: () => [["round-robin", 5]] },
+    methods: () => ({ labels: ['odd"name\\of\na method'] }),
+    payments: () => ({
+      accepted: 1,
+      submitted: 2,
+      held: 3,
+      wallets: [{ chainId: 8453, low: true, empty: false }],
+    }),
+    sessions: () => ({ channels: 4, held: 5, chainDown: false, walletLow: true }),
+    uptimeMs: 1_500,
+    residentBytes: 10,
+    cpuSeconds: 0.25,
+    inFlightBytes: 20,
+    version: "1.2.3",
+    realIds: false,
+    ...over,
+  };
+}
+
+function declaredIn(text: string): readonly string[] {
+  return Array.from(text.matchAll(/^# TYPE (\S+)/gm), ([, name = ""]) => name);
+}
+
+test("every metric is declared once and in order; those of payments only where there are any", () => {
+  const isOfPayments = ({ name }: Metric): boolean =>
+    /^svc_(purchases|settlement_wallet|session)/.test(name);
+  assert.deepEqual(
+    declaredIn(expositionText(METRICS, factsWith({}))),
+    METRICS.map(({ name }) => name),
+  );
+  const without = factsWith({ payments: () => null, sessions: () => null });
+  assert.deepEqual(
+    declaredIn(expositionText(METRICS, without)),
+    METRICS.filter((metric) => !isOfPayments(metric)).map(({ name }) => name),
+  );
+});
+
+test("values are written with their labels, escaped, and histograms end with their sum", () => {
+  const text = expositionText(METRICS, factsWith({}));
+  for (const line of [
+    'svc_requests_total{profile="team",chain="ethereum",method="odd\\"name\\\\of\\na method",' +
+      'outcome="success"} 3',
+    'svc_panic_calls_total{profile="team",chain="ethereum",result="refused"} 2',
+    'svc_request_duration_seconds_bucket{profile="team",chain="ethereum",le="+Inf"} 0',
+    'svc_refusals_total{code="unknown_chain"} 2',
+    "svc_sockets 1",
+    'svc_purchases{state="held"} 3',
+    'svc_settlement_wallet_low{chain_id="8453"} 1',
+    'svc_settlement_wallet_empty{chain_id="8453"} 0',
+    "svc_session_chain_down 0",
+    "svc_session_wallet_low 1",
+    "svc_uptime_seconds 1.5",
+    'svc_build_info{version="1.2.3"} 1',
+  ])
+    assert.ok(text.includes(`\n${line}\n`), line);
+});
+
+const WITHOUT_PROMTOOL =
+  spawnSync("promtool", ["--version"]).error === undefined
+    ? false
+    : "promtool is not installed (Debian: prometheus)";
+
+test("promtool accepts every metric of the table", { skip: WITHOUT_PROMTOOL }, () => {
+  const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], {
+    input: expositionText(METRICS, factsWith({})),
+    encoding: "utf8",
+  });
+  assert.deepEqual([status, stdout, stderr], [0, "", ""]);
+});
