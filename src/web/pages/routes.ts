@@ -30,7 +30,7 @@ import {
 import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./instance.ts";
 import type { PageHandler, PageRequest } from "./page-handler.ts";
 
-/** What is read anew for each scrape, and not a part of the instance. */
+/** What is read anew for each scrape. */
 type ScrapeFacts = "uptimeMs" | "residentBytes" | "cpuSeconds" | "inFlightBytes" | "realIds";
 
 /** What the pages show. */
@@ -39,7 +39,7 @@ export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
   readonly directory: ProfileRegistry;
   readonly observer: Observer;
   readonly budget: Pick<MemoryBudget, "used">;
-  /** True = `/metrics` has an address of its own, and this one treats local peers like any other. */
+  /** True = `/metrics` has its own address, and this one treats local peers like any other. */
   readonly metricsApart: boolean;
   readonly isDraining: () => boolean;
   readonly documents: Documents;
