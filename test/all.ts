@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
 import { postgresAvailability, WITHOUT } from "./fakes/postgres.ts";
 
 interface Result {
@@ -15,6 +16,11 @@ interface Result {
 
 /** Many times what the longest one takes: it ends what hangs, and nothing that is only slow. */
 const TEST_TIMEOUT_MS = 300_000;
+const TEST_OPTIONS = [
+  "--test",
+  `--test-concurrency=${availableParallelism()}`,
+  `--test-timeout=${TEST_TIMEOUT_MS}`,
+];
 const CHECKS = [
   { name: "types (tsc)", args: ["node_modules/typescript/bin/tsc", "-p", "."] },
   {
@@ -24,12 +30,32 @@ const CHECKS = [
   { name: "unused code (knip)", args: ["node_modules/knip/bin/knip.js", "--no-progress"] },
 ];
 
+/** Walks about the bytes of requests and answers: they run on node's server and undici as well. */
+const HTTP_WALKS = [
+  "batches",
+  "charging",
+  "compression",
+  "corpus",
+  "drain",
+  "failover",
+  "pipelining",
+  "streaming",
+  "surface",
+  "wire",
+].map((name) => `test/walks/${name}.test.ts`);
+
 const passedOn = process.argv.slice(2);
 const chosen = passedOn.some((arg) => !arg.startsWith("-"));
 process.chdir(join(import.meta.dirname, ".."));
 // Each test file is a process of its own: they need not all compile the same modules.
 process.env["NODE_COMPILE_CACHE"] ??= join(process.cwd(), "node_modules/.compile-cache");
-process.exitCode = report([...(chosen ? [] : await runChecks()), await runTests()]) ? 0 : 1;
+process.exitCode = report([
+  ...(chosen ? [] : await runChecks()),
+  await runTests(),
+  ...(chosen ? [] : [await runHttpWalks()]),
+])
+  ? 0
+  : 1;
 
 /** The checks run side by side; what one prints is shown when it fails. */
 async function runChecks(): Promise<readonly Result[]> {
@@ -46,12 +72,14 @@ async function runTests(): Promise<Result> {
       : `tests: ${files.length} files, ${availableParallelism()} at a time`,
   );
   if (!chosen && files.length === 0) throw new Error("no test file found");
-  const options = [
-    "--test",
-    `--test-concurrency=${availableParallelism()}`,
-    `--test-timeout=${TEST_TIMEOUT_MS}`,
-  ];
-  return run("tests", [...options, ...passedOn, ...files], "always");
+  return run("tests", [...TEST_OPTIONS, ...passedOn, ...files], "always");
+}
+
+/** The walks of HTTP with the service's own HTTP implementations switched off. */
+function runHttpWalks(): Promise<Result> {
+  heading(`${HTTP_WALKS.length} walks on node's HTTP server and undici`);
+  const args = [...TEST_OPTIONS, ...passedOn, ...HTTP_WALKS];
+  return run("HTTP walks on libraries", args, "always", { [HTTP_VARIANT]: LIBRARIES });
 }
 
 /**
@@ -69,10 +97,12 @@ function run(
   name: string,
   args: readonly string[],
   show: "always" | "when it fails",
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Result> {
   const startedAt = performance.now();
   const { promise, resolve } = Promise.withResolvers<Result>();
   const child = spawn(process.execPath, args, {
+    env: { ...process.env, ...env },
     stdio: show === "always" ? "inherit" : ["ignore", "pipe", "pipe"],
   });
   const output: Buffer[] = [];

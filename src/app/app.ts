@@ -71,6 +71,9 @@ export interface Outside {
   readonly version: string;
 }
 
+/** Sections of the configuration that a reload leaves alone. */
+const FIXED_SECTIONS = ["server", "upstream", "hosted"] as const;
+
 /** Starts the service. */
 export async function build(config: Config, { runtime, log, version }: Outside): Promise<App> {
   let live = config;
@@ -163,8 +166,9 @@ export async function build(config: Config, { runtime, log, version }: Outside):
     reload(next) {
       if (chainsOf(next.chains) !== chainsOf(config.chains))
         return "the chains differ, and chains are fixed until restart";
-      if (!isDeepStrictEqual(next.hosted, config.hosted))
-        log.warn("`hosted` differs, and takes effect at restart; the rest is reloaded");
+      for (const section of FIXED_SECTIONS)
+        if (!isDeepStrictEqual(next[section], config[section]))
+          log.warn(`\`${section}\` differs, and takes effect at restart; the rest is reloaded`);
       live = next;
       table = methodTable(next.methods, table);
       profileUpdater.replace(next.profiles);
@@ -198,7 +202,11 @@ function upstreamSide(
   const budget = new MemoryBudget(() => live().limits);
   const sockets = createSockets({ runtime, timerWheel, guard, budget, limits: socketLimits(live) });
   const upstreams = {
-    http: createHttpUpstream(runtime, httpLimits(live), guard, { budget, timerWheel }),
+    http: createHttpUpstream(runtime, httpLimits(live), guard, {
+      budget,
+      timerWheel,
+      client: config.upstream.http,
+    }),
     ws: sockets,
   };
   const observer = createObserver(log, runtime);
@@ -281,9 +289,9 @@ function socketLimits(live: () => Config): SocketLimits {
 async function listenTo(
   { limits, server }: Config,
   pages: Pages,
-  parts: Omit<ServerParts, "limits" | "page" | "operatorToken">,
+  parts: Omit<ServerParts, "limits" | "page" | "operatorToken" | "fastPath">,
 ) {
-  const { host, port, operatorToken, metricsListen } = server;
+  const { host, port, operatorToken, metricsListen, fastPath } = server;
   const metrics =
     metricsListen === null
       ? null
@@ -291,7 +299,11 @@ async function listenTo(
   try {
     return {
       metrics,
-      server: await listen({ ...parts, limits, page: pages.page, operatorToken }, host, port),
+      server: await listen(
+        { ...parts, limits, page: pages.page, operatorToken, fastPath },
+        host,
+        port,
+      ),
     };
   } catch (error) {
     metrics?.close();

@@ -80,10 +80,16 @@ export interface Config {
     /** IP addresses and ranges. */
     readonly trustedProxies: readonly string[];
     readonly compression: "auto" | "off";
+    /** `off`: every connection is served by node's HTTP server. */
+    readonly fastPath: "auto" | "off";
     /** Secret; null = nobody is the operator. */
     readonly operatorToken: string | null;
     /** Where `/metrics` is served on an address of its own; null = nowhere. */
     readonly metricsListen: { readonly host: string; readonly port: number } | null;
+  };
+  readonly upstream: {
+    /** The client for plain HTTP; `https:` is undici's in any case. */
+    readonly http: "own" | "undici";
   };
   readonly dataDir: string;
   /** Empty = embedded storage; secret otherwise. */
@@ -214,9 +220,11 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
       trustedProxies: server.trusted_proxies,
       compression: server.compression,
+      fastPath: server.fast_path,
       operatorToken: server.operator_token ?? file.hosted.operator_token ?? null,
       metricsListen: server.metrics_listen === undefined ? null : addressOf(server.metrics_listen),
     },
+    upstream: file.upstream,
     dataDir: file.data_dir,
     storageUrl: env.DATABASE_URL ?? file.storage.url,
     logLevel: flag["log-level"] ?? env.LOG_LEVEL ?? file.log_level,

@@ -283,6 +283,14 @@ const server = z
         "`auto` compresses answers of 16 KiB and more (zstd, gzip) for callers on public " +
           "addresses who accept it, two at a time; `off` none.",
       ),
+    fast_path: z
+      .enum(["auto", "off"])
+      .default("auto")
+      .describe(
+        "`auto` serves plain calls straight from the connection and leaves everything else to " +
+          "Node's HTTP server; `off` leaves every connection to it, at a higher cost " +
+          "a call.",
+      ),
     trusted_proxies: z
       .array(
         z
@@ -296,6 +304,19 @@ const server = z
   })
   .prefault({})
   .describe("Where the service listens. Changes need a restart.");
+
+const upstream = z
+  .strictObject({
+    http: z
+      .enum(["own", "undici"])
+      .default("own")
+      .describe(
+        "The HTTP client for providers at `http://` URLs: `own` is the built-in one, which reads " +
+          "answers strictly and costs less; `undici` is the one that serves `https://` in any case.",
+      ),
+  })
+  .prefault({})
+  .describe("How providers are reached. Changes need a restart.");
 
 const limits = z
   .strictObject({
@@ -463,6 +484,7 @@ const storageUrl = z
 export const configFile = z
   .strictObject({
     server,
+    upstream,
     storage: z
       .strictObject({
         url: storageUrl.default("").describe("Empty = embedded storage in `data_dir`."),

@@ -6,6 +6,7 @@ import { type App, build } from "../../src/app/app.ts";
 import { type Config, loadConfig } from "../../src/config/config.ts";
 import { formatFaults } from "../../src/config/config-fault.ts";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
+import { withHttpVariant } from "./http-variant.ts";
 
 /** A running service. */
 export interface Service {
@@ -67,7 +68,12 @@ export function configText(
 
 /** Reads a configuration text; throws with its faults. */
 export function configOf(text: string): Config {
-  const result = loadConfig({ file: "test.yml", text, env: {}, flags: {} });
+  const result = loadConfig({
+    file: "test.yml",
+    text: withHttpVariant(text),
+    env: {},
+    flags: {},
+  });
   if (!result.ok) throw new Error(formatFaults(result.faults));
   return result.config;
 }

@@ -1,5 +1,5 @@
 // The fast path beside node's HTTP server, from the outside: the same request gets the same answer
-// whichever door serves it, however its bytes arrive, however slowly the answer is read, and
+// whichever server writes it, however its bytes arrive, however slowly the answer is read, and
 // whenever client or service leave.
 import assert from "node:assert/strict";
 import { createCipheriv } from "node:crypto";
@@ -13,99 +13,25 @@ import { pino } from "pino";
 import { build } from "../../src/app/app.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { startProcess } from "../fakes/process.ts";
+import { openRawClient, type RawClient, takeAnswer, type WireAnswer } from "../fakes/raw-client.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { configOf, configText, type Service, startService } from "../fakes/service.ts";
 import { type Stage, stage, until } from "../fakes/service-fixture.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 
-/** One answer as it came over the wire. */
-interface WireAnswer {
-  readonly status: string;
-  /** Header lines in the order they came. */
-  readonly lines: readonly string[];
-  readonly body: Buffer;
-}
-
-/** A client's end of a connection, read and written by hand. */
-class Client {
-  readonly socket: Socket;
-  readonly closed: Promise<void>;
-  /** What arrived and has not been taken as an answer yet. */
-  rest: Buffer = Buffer.alloc(0);
-  isClosed = false;
-  #wake: () => void = () => {};
-
-  constructor(t: TestContext, port: number) {
-    this.socket = connect({ port, host: "127.0.0.1", noDelay: true });
-    t.after(() => this.socket.destroy());
-    this.closed = new Promise((resolve) => {
-      this.socket.on("close", () => {
-        this.isClosed = true;
-        this.#wake();
-        resolve();
-      });
-    });
-    this.socket.on("error", () => {});
-    this.socket.on("data", (chunk: Buffer) => {
-      this.rest = Buffer.concat([this.rest, chunk]);
-      this.#wake();
-    });
-  }
-
-  async answer(): Promise<WireAnswer> {
-    for (;;) {
-      const found = takeAnswer(this.rest);
-      if (found !== null) {
-        this.rest = found.rest;
-        return found.answer;
-      }
-      if (this.isClosed)
-        throw new Error(`closed after ${JSON.stringify(this.rest.toString("latin1", 0, 300))}`);
-      await new Promise<void>((resolve) => (this.#wake = resolve));
-    }
-  }
-}
-
-/** The first whole answer in these bytes; null = it is not all there. */
-function takeAnswer(bytes: Buffer): { readonly answer: WireAnswer; readonly rest: Buffer } | null {
-  const end = bytes.indexOf("\r\n\r\n");
-  if (end === -1) return null;
-  const [status = "", ...lines] = bytes.toString("latin1", 0, end).split("\r\n");
-  const after = bytes.subarray(end + 4);
-  if (lines.includes("Transfer-Encoding: chunked")) {
-    const parts: Buffer[] = [];
-    for (let at = 0; ; ) {
-      const lineEnd = after.indexOf("\r\n", at);
-      if (lineEnd === -1) return null;
-      const size = Number.parseInt(after.toString("latin1", at, lineEnd), 16);
-      if (after.length < lineEnd + 2 + size + 2) return null;
-      parts.push(after.subarray(lineEnd + 2, lineEnd + 2 + size));
-      at = lineEnd + 2 + size + 2;
-      if (size === 0)
-        return { answer: { status, lines, body: Buffer.concat(parts) }, rest: after.subarray(at) };
-    }
-  }
-  const length = Number(/^content-length: (\d+)$/im.exec(lines.join("\n"))?.[1] ?? 0);
-  if (after.length < length) return null;
-  return {
-    answer: { status, lines, body: after.subarray(0, length) },
-    rest: after.subarray(length),
-  };
-}
-
-/** Which door wrote this answer with a body: the two put its length in different places. */
-function doorOf({ lines }: WireAnswer): "lean" | "node" {
+/** Which server wrote this answer: the two put its length in different places. */
+function serverOf({ lines }: WireAnswer): "fast path" | "node" {
   const framing = lines.findIndex((it) => /^(Content-Length|Transfer-Encoding):/.test(it));
   assert.notEqual(framing, -1, "without a body there is no telling");
   return framing < lines.findIndex((it) => it.startsWith("Access-Control-Allow-Origin"))
-    ? "lean"
+    ? "fast path"
     : "node";
 }
 
 /** Lines that the fast path does not serve and node's server does. */
 const ODD = ["X-Odd: 1", "X-Odd: 2"];
 
-/** What must be the same through both doors. */
+/** What must be the same through both servers. */
 function comparable({ status, lines, body }: WireAnswer): {
   readonly status: string;
   readonly lines: readonly string[];
@@ -205,17 +131,14 @@ function places(bytes: Buffer): readonly number[] {
 }
 
 /** Sends bytes in two pieces with a pause between. */
-async function sendSplit(client: Client, bytes: Buffer, at: number): Promise<void> {
+async function sendSplit(client: RawClient, bytes: Buffer, at: number): Promise<void> {
   client.socket.write(bytes.subarray(0, at));
   await sleep(4);
   client.socket.write(bytes.subarray(at));
 }
 
-/** A client whose connection is open. */
-async function open(t: TestContext, { port }: { readonly port: number }): Promise<Client> {
-  const client = new Client(t, port);
-  await new Promise<void>((resolve) => client.socket.once("connect", resolve));
-  return client;
+function open(t: TestContext, { port }: { readonly port: number }): Promise<RawClient> {
+  return openRawClient(t, port);
 }
 
 async function exchange(
@@ -231,7 +154,7 @@ async function exchange(
 }
 
 test(
-  "the same answer through both doors: whole, cut in two anywhere, pipelined, and after " +
+  "the same answer through both servers: whole, cut in two anywhere, pipelined, and after " +
     "requests of either kind",
   async (t) => {
     const { service } = await stage(t, [provider]);
@@ -249,7 +172,7 @@ test(
         );
         assert.deepEqual(comparable(throughNode), expected);
         if (whole.body.length > 0)
-          assert.deepEqual([doorOf(whole), doorOf(throughNode)], ["lean", "node"]);
+          assert.deepEqual([serverOf(whole), serverOf(throughNode)], ["fast path", "node"]);
 
         const cut = async (at: number): Promise<void> => {
           const client = await open(t, service);
@@ -321,7 +244,7 @@ test(
   async (t) => {
     const { service, upstreams } = await stage(t, [provider]);
     const client = await open(t, service);
-    const doors = { lean: 0, node: 0 };
+    const servers = { "fast path": 0, node: 0 };
     for (let n = 0; n < 1_000; n++) {
       const bytes = bytesOf({
         body: callText(n, "eth_call", `[${n}]`),
@@ -330,11 +253,11 @@ test(
       client.socket.write(bytes);
       const answer = await client.answer();
       assert.equal(answer.body.toString(), `{"jsonrpc":"2.0","id":${n},"result":[${n}]}`);
-      doors[doorOf(answer)]++;
+      servers[serverOf(answer)]++;
     }
     assert.equal(client.rest.length, 0);
     assert.equal(upstreams[0]?.asked.length, 1_000);
-    assert.deepEqual(doors, { lean: 502, node: 498 });
+    assert.deepEqual(servers, { "fast path": 502, node: 498 });
   },
 );
 
@@ -457,7 +380,7 @@ for (const [name, early] of [
 
 test(
   "a client that half-closes gets what was complete by then, and no more: the same through " +
-    "both doors",
+    "both servers",
   async (t) => {
     const held = heldProvider();
     const { service } = await stage(t, [held.script]);
@@ -583,13 +506,13 @@ test("a reader that takes longer than an idle connection may live gets its answe
   await sleep(50);
   client.socket.resume();
   const answer = await client.answer();
-  assert.equal(doorOf(answer), "lean");
+  assert.equal(serverOf(answer), "fast path");
   assert.equal(JSON.parse(answer.body.toString()).length, 60);
   timeFlows(t, runtime);
   await assertAtRest(service);
 });
 
-test("however many connections come and go, the door keeps one timer", async (t) => {
+test("however many connections come and go, the fast path keeps one timer", async (t) => {
   const delays = new Map<object, number>();
   const runtime = {
     ...realRuntime,
@@ -624,7 +547,7 @@ test(
     const held = heldProvider();
     const { service } = await stage(t, [held.script]);
     const clients = { idle: await many(5), busy: await many(5), pipelining: await many(5) };
-    async function many(count: number): Promise<readonly Client[]> {
+    async function many(count: number): Promise<readonly RawClient[]> {
       return Promise.all(Array.from({ length: count }, () => open(t, service)));
     }
     for (const [n, client] of clients.idle.entries())
@@ -639,7 +562,7 @@ test(
     const closed = service.close();
     await sleep(50);
     held.release();
-    const closing = async (client: Client, text: string): Promise<void> => {
+    const closing = async (client: RawClient, text: string): Promise<void> => {
       const answer = await client.answer();
       assert.equal(answer.body.toString(), text);
       assert.ok(answer.lines.includes("Connection: close"), answer.lines.join(" | "));
@@ -710,7 +633,7 @@ const envelopeOf = (id: string, seed: number, size: number): Buffer =>
 interface Reading {
   readonly seed: number;
   readonly sizeBytes: number;
-  readonly door: "lean" | "node";
+  readonly server: "fast path" | "node";
   /** Leaves after this many bytes. */
   readonly leaveAtBytes?: number;
   readonly stopMs: number;
@@ -722,7 +645,7 @@ interface Reading {
  */
 async function readSlowly(
   port: number,
-  { seed, sizeBytes, door, leaveAtBytes = Infinity, stopMs }: Reading,
+  { seed, sizeBytes, server, leaveAtBytes = Infinity, stopMs }: Reading,
 ): Promise<void> {
   const socket = connect({ port, host: "127.0.0.1", noDelay: true });
   const gone = new Promise<void>(
@@ -732,7 +655,7 @@ async function readSlowly(
   socket.write(
     bytesOf({
       body: callText(seed, "eth_getLogs", `[${seed}]`),
-      lines: door === "node" ? ODD : [],
+      lines: server === "node" ? ODD : [],
     }),
   );
   const pieces: Buffer[] = [];
@@ -750,7 +673,7 @@ async function readSlowly(
   if (leaveAtBytes !== Infinity) return;
   const found = takeAnswer(Buffer.concat(pieces));
   assert.ok(found !== null, `answer ${seed} broke off after ${size} bytes`);
-  assert.equal(doorOf(found.answer), door);
+  assert.equal(serverOf(found.answer), server);
   assert.ok(
     found.answer.body.equals(envelopeOf(String(seed), seed, sizeBytes)),
     `answer ${seed} was altered`,
@@ -768,9 +691,9 @@ for (const [framing, sizeBytes, headers] of [
   ["with a length", WAITING_SIZE, (size: number) => ({ "content-length": String(size) })],
   ["in chunks", SIZE, () => ({})],
 ] as const) {
-  for (const door of ["lean", "node"] as const) {
+  for (const server of ["fast path", "node"] as const) {
     test(
-      `sixteen slow readers of long answers ${framing}, through the ${door} door: no byte is ` +
+      `sixteen slow readers of long answers ${framing}, through the ${server} server: no byte is ` +
         "altered, even when others leave",
       async (t) => {
         const { service } = await patternStage(t, sizeBytes, headers);
@@ -778,7 +701,7 @@ for (const [framing, sizeBytes, headers] of [
         const read = async (lane: number): Promise<void> => {
           for (let round = 0; round < 2; round++) {
             const leaves = lane % 2 === 1;
-            const reading = { seed: lane * 10 + round, sizeBytes, door, stopMs: 150 };
+            const reading = { seed: lane * 10 + round, sizeBytes, server, stopMs: 150 };
             await readSlowly(
               service.port,
               leaves ? { ...reading, leaveAtBytes: random() * sizeBytes } : reading,
@@ -847,7 +770,7 @@ test(
     const readings = Array.from({ length: 12 }, (_, seed) => ({
       seed,
       sizeBytes: SIZE,
-      door: seed % 4 === 0 ? ("node" as const) : ("lean" as const),
+      server: seed % 4 === 0 ? ("node" as const) : ("fast path" as const),
       stopMs: 150,
       ...(seed % 3 === 1 ? { leaveAtBytes: MIB } : {}),
     }));

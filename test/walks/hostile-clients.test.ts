@@ -390,13 +390,13 @@ test("a thousand idle connections keep nobody from being served", async (t) => {
 });
 
 describe("a caller who asks for a long answer and does not read it", () => {
-  for (const [door, write] of [
-    ["the lean door", plain],
+  for (const [server, write] of [
+    ["the fast path", plain],
     ["node's server", odd],
   ] as const)
     it(
       "holds back the provider, costs little memory, and is cut off when nothing moves for 30 s " +
-        `(${door})`,
+        `(${server})`,
       async (t) => {
         let taken = 0;
         let hungUp = false;
@@ -543,11 +543,11 @@ test("a caller who leaves in the middle of its request costs nothing and is neve
 });
 
 describe("a caller who leaves while a provider works", () => {
-  for (const [door, write] of [
-    ["the lean door", plain],
+  for (const [server, write] of [
+    ["the fast path", plain],
     ["node's server", odd],
   ] as const) {
-    it(`ends every upstream request of its batch (${door})`, async (t) => {
+    it(`ends every upstream request of its batch (${server})`, async (t) => {
       let open = 0;
       const it = await scene(t, {}, (_, { response }) => {
         open++;
@@ -566,7 +566,7 @@ describe("a caller who leaves while a provider works", () => {
       await othersAreServed(it);
     });
 
-    it(`gives a half-open circuit its trial back (${door})`, async (t) => {
+    it(`gives a half-open circuit its trial back (${server})`, async (t) => {
       const it = await scene(t, {}, (_, reply) => reply.body("", 500));
       const state = async (): Promise<unknown> =>
         (await healthOf(it.service, "a")).circuit_breaker_state;

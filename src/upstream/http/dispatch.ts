@@ -23,8 +23,8 @@ import type {
 } from "../transport.ts";
 import { AnswerPace, type Clock } from "./answer-pace.ts";
 import { BUFFER_BYTES, type BufferPool, HEADROOM_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
-import type { AnswerHandler, DispatchControl } from "./connection.ts";
 import { GatheredBody } from "./gathered-body.ts";
+import type { AnswerHandler, DispatchControl } from "./http1-connection.ts";
 
 /** Bounds of an answer. */
 export interface AnswerLimits {

@@ -11,7 +11,7 @@ import {
   IDLE,
   type PoolHooks,
   type RequestBody,
-} from "./connection.ts";
+} from "./http1-connection.ts";
 
 /** Where an origin is, and how hard it may be used. */
 export interface OriginOptions {

@@ -1,6 +1,6 @@
-// The fast path: serves plain RPC requests straight from the socket and hands every connection that
-// sends anything else, for good, to node's HTTP server. Shares nothing with it but the RPC surface;
-// a request is either understood in full here or not touched at all.
+// The fast path: serves plain RPC requests straight from the socket, and hands a connection that
+// sends anything else over to node's HTTP server, for good. The two share nothing but the RPC
+// surface: a request is either understood in full here or left as it came.
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
@@ -14,7 +14,7 @@ import type { RpcParts } from "./parts.ts";
 import { RpcRequest, STALL_MS } from "./request.ts";
 import { isRpcPath } from "./target.ts";
 
-/** What the fast path works with. */
+/** The settings and services of the fast path. */
 export interface FastPathParts {
   readonly runtime: Runtime;
   readonly rpc: RpcParts;
@@ -22,13 +22,13 @@ export interface FastPathParts {
   readonly keepAliveTimeoutMs: number;
   /** A connection must send its first request within this. */
   readonly firstRequestMs: number;
-  /** Gives a connection, and what it has sent, to node's HTTP server. */
-  readonly handOver: (socket: Socket, received: Buffer) => void;
+  /** Gives a paused connection, with what was read of it put back, to node's HTTP server. */
+  readonly handOver: (socket: Socket) => void;
   /** Counts requests under way. */
   readonly activity: Activity;
 }
 
-/** Takes connections. */
+/** Serves connections until they are handed over. */
 export interface FastPathServer {
   accept(socket: Socket): void;
   destroyAll(): void;
@@ -41,7 +41,7 @@ const MAX_EARLY_BYTES = 16_384;
 /** Bodies up to this size go out in one write together with their head. */
 const ONE_WRITE_BYTES = 16_384;
 
-/** A door without connections yet. */
+/** A server without connections yet. */
 export function createFastPathServer(parts: FastPathParts): FastPathServer {
   const connections = new Set<Connection>();
   const dateLine = dateLines(parts.runtime);
@@ -103,7 +103,7 @@ class Connection implements HttpExchange {
   readonly #parts: FastPathParts;
   readonly #socket: Socket;
   readonly #dateLine: () => string;
-  readonly #left: () => void;
+  readonly #forget: () => void;
   readonly #onData = (chunk: Buffer): void => this.#data(chunk);
   readonly #onEnd = (): void => this.#ended();
   readonly #onClose = (): void => this.#closed();
@@ -112,9 +112,9 @@ class Connection implements HttpExchange {
   readonly #onTurnEnd = (): void => this.#writeAnswer();
   #headText = "";
   #head: RequestHead | null = null;
-  /** Of that head; null = it was not asked for. */
+  /** The key in that head; null = not read yet. */
   #credential: Credential | null = null;
-  #door: RpcRequest | null = null;
+  #request: RpcRequest | null = null;
   #early: Buffer | null = null;
   #chunked = false;
   /** A whole answer, which is written at the end of this turn; null = there is none. */
@@ -130,11 +130,11 @@ class Connection implements HttpExchange {
   #served = 0;
   #idleSinceMs: number;
 
-  constructor(parts: FastPathParts, socket: Socket, dateLine: () => string, left: () => void) {
+  constructor(parts: FastPathParts, socket: Socket, dateLine: () => string, forget: () => void) {
     this.#parts = parts;
     this.#socket = socket;
     this.#dateLine = dateLine;
-    this.#left = left;
+    this.#forget = forget;
     this.#idleSinceMs = parts.runtime.now();
     socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
@@ -147,7 +147,7 @@ class Connection implements HttpExchange {
   }
 
   get open(): boolean {
-    return this.#door !== null && !this.#socket.destroyed;
+    return this.#request !== null && !this.#socket.destroyed;
   }
 
   get delivered(): boolean {
@@ -242,7 +242,7 @@ class Connection implements HttpExchange {
   closeIfIdle(now: number): void {
     const limitMs =
       this.#served === 0 ? this.#parts.firstRequestMs : this.#parts.keepAliveTimeoutMs;
-    if (this.#door === null && now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
+    if (this.#request === null && now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
   }
 
   #frame(chunk: Buffer, written: () => void): void {
@@ -257,7 +257,7 @@ class Connection implements HttpExchange {
   }
 
   #data(chunk: Buffer): void {
-    if (this.#door !== null) {
+    if (this.#request !== null) {
       // Sent before the answer to the request under way: kept, unread, until that answer is out.
       this.#early = this.#early === null ? chunk : Buffer.concat([this.#early, chunk]);
       if (this.#early.length > MAX_EARLY_BYTES) this.#socket.pause();
@@ -272,11 +272,11 @@ class Connection implements HttpExchange {
     this.#served++;
     this.#delivered = false;
     this.requestId = this.#parts.requestId();
-    const door = new RpcRequest(rpc, this);
-    this.#door = door;
-    if (!door.accept()) return;
-    if (!door.reserve(body.length)) door.refuse(NO_ROOM_FOR_REQUEST);
-    else door.serve(body);
+    const request = new RpcRequest(rpc, this);
+    this.#request = request;
+    if (!request.accept()) return;
+    if (!request.reserve(body.length)) request.refuse(NO_ROOM_FOR_REQUEST);
+    else request.serve(body);
   }
 
   /** The body of a request that is here whole and understood; null = not ours. */
@@ -300,14 +300,14 @@ class Connection implements HttpExchange {
     return isRpcPath(head.url) ? chunk.subarray(end + 4) : null;
   }
 
-  /** Writes the answer that has waited for the end of the turn, if somebody still waits for it. */
+  /** Writes the answer at the end of the turn, if its client is still there. */
   #writeAnswer(): void {
     const answer = this.#unwritten;
     const socket = this.#socket;
     this.#unwritten = null;
     if (answer === null) return;
-    const door = this.#door;
-    if (door === null || socket.destroyed) return answer.sent();
+    const request = this.#request;
+    if (request === null || socket.destroyed) return answer.sent();
     const { chunks, sent } = answer;
     if (chunks.length > 1) socket.cork();
     for (const chunk of chunks) socket.write(chunk, "latin1");
@@ -315,7 +315,7 @@ class Connection implements HttpExchange {
     if (socket.writableLength === 0) sent();
     else {
       for (const chunk of chunks)
-        door.keeps(typeof chunk === "string" ? chunk.length : chunk.buffer.byteLength);
+        request.keeps(typeof chunk === "string" ? chunk.length : chunk.buffer.byteLength);
       if (sent !== nothing) socket.write("", "latin1", sent);
     }
     this.#finish();
@@ -339,20 +339,20 @@ class Connection implements HttpExchange {
     this.#delivered = !this.#socket.destroyed;
     const early = this.#early;
     this.#early = null;
-    this.#over();
+    this.#finishRequest();
     if (this.#closing) this.#socket.resume().end();
     else if (early !== null && !this.#socket.destroyed) this.#handOver(early);
   }
 
-  #over(): void {
+  #finishRequest(): void {
     const { activity, runtime } = this.#parts;
-    const door = this.#door;
-    if (door === null) return;
-    this.#door = null;
+    const request = this.#request;
+    if (request === null) return;
+    this.#request = null;
     this.#idleSinceMs = runtime.now();
     activity.active--;
     activity.lastMs = this.#idleSinceMs;
-    door.closed(activity.ended ? "cut" : "left");
+    request.closed(activity.ended ? "cut" : "left");
   }
 
   /** The client sends no more. As with node's server, it gets what is complete and nothing else. */
@@ -360,24 +360,27 @@ class Connection implements HttpExchange {
     this.#closing = true;
     // An answer that is still to be written ends the connection itself.
     if (this.#unwritten !== null) return;
-    if (this.#door === null || this.#flushing) this.#socket.end();
+    if (this.#request === null || this.#flushing) this.#socket.end();
     else this.#socket.destroy();
   }
 
+  /** Leaves the connection as if nothing had been read of it. */
   #handOver(received: Buffer): void {
     const socket = this.#socket;
     socket.off("data", this.#onData);
     socket.off("end", this.#onEnd);
     socket.off("close", this.#onClose);
     socket.off("error", this.#onError);
-    this.#left();
-    this.#parts.handOver(socket, received);
+    this.#forget();
+    socket.pause();
+    socket.unshift(received);
+    this.#parts.handOver(socket);
     socket.resume();
   }
 
   #closed(): void {
-    this.#left();
-    this.#over();
+    this.#forget();
+    this.#finishRequest();
   }
 
   #headOf(status: number, headers: Headers): string {

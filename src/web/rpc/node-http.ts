@@ -1,5 +1,5 @@
-// The RPC door of node's HTTP server: reads a bounded body, then hands it to the RPC surface.
-// Serves every request that the fast path leaves.
+// RPC requests that node's HTTP server has parsed: all that the fast path leaves. Reads a bounded
+// body, takes its payment, and hands it to the RPC surface.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { PaidPurchase, PaymentHeaders } from "../../payments/payments.ts";
@@ -24,7 +24,7 @@ export function serveRpc(
   new HttpRequest(parts, request, response, requestId).read();
 }
 
-/** What node's door works with. */
+/** What RPC requests over HTTP are served with. */
 interface HttpParts {
   readonly rpc: RpcParts;
   readonly activity: Pick<Activity, "ended">;
@@ -37,14 +37,14 @@ const LINGER_MS = 1_000;
 class HttpRequest implements HttpExchange {
   readonly requestId: string;
   paid: PaidPurchase | null = null;
-  /** What it carries to pay with; null = nothing. */
+  /** The payment in its headers; null = none. */
   #payment: PaymentHeaders | null = null;
   readonly #parts: RpcParts;
   readonly #activity: Pick<Activity, "ended">;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
-  readonly #door: RpcRequest;
-  /** Null = it was not asked for. */
+  readonly #rpc: RpcRequest;
+  /** Null = not read yet. */
   #credential: Credential | null = null;
   /** False once it has been refused. */
   #wanted = false;
@@ -62,7 +62,7 @@ class HttpRequest implements HttpExchange {
     this.#request = request;
     this.#response = response;
     this.requestId = requestId;
-    this.#door = new RpcRequest(parts, this);
+    this.#rpc = new RpcRequest(parts, this);
   }
 
   get url(): string {
@@ -136,7 +136,7 @@ class HttpRequest implements HttpExchange {
 
   /** Reads the body and serves it. */
   read(): void {
-    this.#response.on("close", () => this.#door.closed(this.#activity.ended ? "cut" : "left"));
+    this.#response.on("close", () => this.#rpc.closed(this.#activity.ended ? "cut" : "left"));
     this.#request.on("error", () => {});
     this.#request.on("data", (chunk: Buffer) => this.#take(chunk));
     this.#request.on("end", () => this.#complete());
@@ -148,9 +148,9 @@ class HttpRequest implements HttpExchange {
         }),
       );
     this.#payment = payment?.given ?? null;
-    // A payment is looked at before its caller is: whatever became of the key, what was paid for it
-    // is known.
-    this.#wanted = this.#payment !== null || this.#door.accept();
+    // The payment is read before its caller is authenticated: it keeps its result even if the key
+    // is gone by now.
+    this.#wanted = this.#payment !== null || this.#rpc.accept();
     if (
       this.#wanted &&
       Number(this.header("content-length") ?? 0) > this.#parts.limits.maxBodyBytes
@@ -158,7 +158,7 @@ class HttpRequest implements HttpExchange {
       this.#refuse(this.#tooLarge());
   }
 
-  /** Nothing else bounds the time a caller may take to read a complete answer. */
+  /** Bounds the time in which the caller reads a complete answer: nothing else does. */
   #boundReading(): void {
     const response = this.#response;
     if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy());
@@ -172,7 +172,7 @@ class HttpRequest implements HttpExchange {
     }
     this.#chunks.push(chunk);
     if (this.#size > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
-    else if (!this.#door.reserveMore(chunk.length)) this.#refuse(NO_ROOM_FOR_REQUEST);
+    else if (!this.#rpc.reserveMore(chunk.length)) this.#refuse(NO_ROOM_FOR_REQUEST);
   }
 
   /**
@@ -200,7 +200,7 @@ class HttpRequest implements HttpExchange {
       this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
     this.#chunks = [];
     if (!this.#wanted) return;
-    if (this.#payment === null) this.#door.serve(bytes);
+    if (this.#payment === null) this.#rpc.serve(bytes);
     else this.#pay(bytes, this.#payment);
   }
 
@@ -214,15 +214,15 @@ class HttpRequest implements HttpExchange {
       (taken) => {
         if (!this.open) return;
         if (taken.kind === "toll_refusal")
-          return this.#door.refuse(taken.fault, taken.headers, taken.id);
+          return this.#rpc.refuse(taken.fault, taken.headers, taken.id);
         this.paid = taken;
-        if (this.#door.accept()) this.#door.serve(body);
+        if (this.#rpc.accept()) this.#rpc.serve(body);
       },
-      (error: unknown) => this.#door.fail(error),
+      (error: unknown) => this.#rpc.fail(error),
     );
   }
 
-  /** Whoever gets what was paid for gets the receipt with it. */
+  /** What was paid for comes with its receipt. */
   #addReceipt(headers: Headers): void {
     if (this.paid !== null) headers.push(...this.paid.headers, "Cache-Control", "private");
   }
@@ -230,7 +230,7 @@ class HttpRequest implements HttpExchange {
   #refuse(why: Fault): void {
     this.#wanted = false;
     this.#chunks = [];
-    this.#door.refuse(why);
+    this.#rpc.refuse(why);
   }
 
   #tooLarge(): Fault {

@@ -10,9 +10,9 @@ import {
   HEADROOM_BYTES,
   SLAB_ANSWER_BYTES,
 } from "../../../src/upstream/http/buffer-pool.ts";
-import type { RequestBody } from "../../../src/upstream/http/connection.ts";
 import { HttpDispatch } from "../../../src/upstream/http/dispatch.ts";
 import { GatheredBody } from "../../../src/upstream/http/gathered-body.ts";
+import type { RequestBody } from "../../../src/upstream/http/http1-connection.ts";
 import { createOrigin } from "../../../src/upstream/http/origin.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";

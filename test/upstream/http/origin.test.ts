@@ -8,8 +8,11 @@ import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import { BufferPool } from "../../../src/upstream/http/buffer-pool.ts";
-import type { AnswerHandler, DispatchControl } from "../../../src/upstream/http/connection.ts";
 import { createHttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
+import type {
+  AnswerHandler,
+  DispatchControl,
+} from "../../../src/upstream/http/http1-connection.ts";
 import {
   createOrigin,
   type Origin,

@@ -123,6 +123,7 @@ export async function scene(
     {
       runtime,
       limits: config.limits,
+      fastPath: "auto",
       rpc,
       subscriptions,
       page,

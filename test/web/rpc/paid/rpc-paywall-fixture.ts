@@ -193,6 +193,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
     {
       runtime,
       limits: config.limits,
+      fastPath: "auto",
       operatorToken: null,
       rpc: {
         ...arrival,

@@ -1,0 +1,51 @@
+// The connections to one origin, as every HTTP client offers them.
+import type { HttpDispatch } from "./dispatch.ts";
+import type { RequestBody } from "./http1-connection.ts";
+
+/** Bounds of the connections to one origin. */
+export interface ConnectionLimits {
+  readonly connectionsPerOrigin: number;
+  /** Requests that may wait for a connection to one origin. */
+  readonly maxWaiting: number;
+  readonly connectTimeoutMs: number;
+}
+
+/** Sends one request. */
+export type Send = (body: RequestBody, handler: HttpDispatch) => void;
+
+/** Sends requests with one path and one set of headers. */
+export interface Senders {
+  readonly send: Send;
+  /** The same for a probe, which need not wait for a connection. */
+  readonly sendProbe: Send;
+}
+
+/** Name and value of one header. */
+export type HeaderField = readonly [name: string, value: string];
+
+/** Connections to one origin. */
+export interface Connections {
+  prepare(path: string, headers: readonly HeaderField[]): Senders;
+  /** Whether a request would not have to wait for another one's answer. */
+  isFree(): boolean;
+  /**
+   * An answer came that belongs to something else: no later request takes the connection that it
+   * came over.
+   */
+  readonly distrust: () => void;
+  /** Nothing more is sent here: what is under way may end. */
+  retire(): void;
+  destroy(): Promise<void>;
+}
+
+/** Nowhere to connect: every request fails before anything is sent. */
+export function noConnections(refusal: Error): Connections {
+  const send: Send = (_, handler) => queueMicrotask(() => handler.onResponseError(null, refusal));
+  return {
+    prepare: () => ({ send, sendProbe: send }),
+    isFree: () => true,
+    distrust() {},
+    retire() {},
+    async destroy() {},
+  };
+}

@@ -1,0 +1,52 @@
+// Plain HTTP/1.1 through connections of our own (`origin.ts`).
+import type { LookupFunction } from "node:net";
+import { bareHost } from "../../core/public-address.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { BufferPool } from "./buffer-pool.ts";
+import type { ConnectionLimits, Connections } from "./connections.ts";
+import { createOrigin } from "./origin.ts";
+
+/** What the connections are made with. */
+export interface OwnConnectionParts {
+  readonly limits: ConnectionLimits;
+  readonly runtime: Runtime;
+  /** Null = node's own. */
+  readonly lookup: LookupFunction | null;
+  readonly buffers: BufferPool;
+}
+
+/** Connections to the origin of a plain `http:` URL. */
+export function ownConnections(
+  url: URL,
+  { limits, runtime, lookup, buffers }: OwnConnectionParts,
+): Connections {
+  const origin = createOrigin({
+    host: bareHost(url.hostname),
+    port: Number(url.port || "80"),
+    connections: limits.connectionsPerOrigin,
+    queue: limits.maxWaiting,
+    connectTimeoutMs: limits.connectTimeoutMs,
+    runtime,
+    lookup,
+    buffers,
+  });
+  return {
+    prepare(path, headers) {
+      const lines = [["host", url.host] as const, ...headers]
+        .map(([name, value]) => `${name}: ${value}\r\n`)
+        .join("");
+      const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
+      return {
+        send: (body, handler) => origin.send(head, body, handler),
+        sendProbe: (body, handler) => origin.sendProbe(head, body, handler),
+      };
+    },
+    isFree: () => origin.isFree(),
+    // The connection itself has asked what its answer is, and has ended.
+    distrust() {},
+    retire: () => origin.retire(),
+    async destroy() {
+      origin.destroy();
+    },
+  };
+}

@@ -1,0 +1,114 @@
+// Connections made by undici: TLS (HTTP/1.1 and HTTP/2), and plain HTTP/1.1 where that is
+// configured. Timeouts are the router's and undici's own are off, so that there is one clock.
+import type { LookupFunction } from "node:net";
+import { type Dispatcher, Pool } from "undici";
+import { withWireId } from "../../core/rpc/wire-request.ts";
+import type { ConnectionLimits, Connections, HeaderField, Senders } from "./connections.ts";
+import type { HttpDispatch } from "./dispatch.ts";
+import { coded, type RequestBody } from "./http1-connection.ts";
+
+/** Idle connections are kept for so long, less where the provider announces less. */
+const IDLE_MS = 30_000;
+const MAX_IDLE_MS = 120_000;
+/** Connections to one origin that only probes use. */
+const PROBE_CONNECTIONS = 2;
+
+/** Connections to one origin; `lookup` null = node's own. */
+export function undiciConnections(
+  origin: string,
+  limits: ConnectionLimits,
+  lookup: LookupFunction | null,
+): Connections {
+  return new UndiciConnections((connections) => {
+    return new Pool(origin, {
+      connections,
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: IDLE_MS,
+      keepAliveMaxTimeout: MAX_IDLE_MS,
+      connectTimeout: limits.connectTimeoutMs,
+      ...(lookup === null ? {} : { connect: { lookup } }),
+    });
+  }, limits);
+}
+
+class UndiciConnections implements Connections {
+  readonly #makePool: (connections: number) => Pool;
+  readonly #limits: ConnectionLimits;
+  #pool: Pool;
+  /** For probes while all connections are in use; null = none was needed. */
+  #probes: Pool | null = null;
+  readonly #closing = new Set<Pool>();
+  #retired = false;
+  /**
+   * Requests that are under way or wait. Over HTTP/2 many share a connection; the bound is the
+   * same.
+   */
+  #out = 0;
+
+  constructor(makePool: (connections: number) => Pool, limits: ConnectionLimits) {
+    this.#makePool = makePool;
+    this.#limits = limits;
+    this.#pool = makePool(limits.connectionsPerOrigin);
+  }
+
+  prepare(path: string, headers: readonly HeaderField[]): Senders {
+    const flat = headers.flat();
+    const requestOf = ({ bytes, id, idStart, idEnd }: RequestBody): Dispatcher.DispatchOptions => ({
+      path,
+      method: "POST",
+      headers: flat,
+      body: withWireId({ body: bytes, idStart, idEnd }, id),
+    });
+    return {
+      send: (body, handler) => this.#send(requestOf(body), handler),
+      sendProbe: (body, handler) => this.#sendProbe(requestOf(body), handler),
+    };
+  }
+
+  isFree(): boolean {
+    return this.#out < this.#limits.connectionsPerOrigin;
+  }
+
+  /**
+   * Only undici can tell which connection an answer came over: what is under way ends as it may,
+   * and the next request takes a new connection.
+   */
+  readonly distrust = (): void => {
+    if (this.#retired) return;
+    this.#close(this.#pool);
+    this.#pool = this.#makePool(this.#limits.connectionsPerOrigin);
+  };
+
+  retire(): void {
+    this.#retired = true;
+    this.#close(this.#pool);
+    if (this.#probes !== null) this.#close(this.#probes);
+  }
+
+  async destroy(): Promise<void> {
+    this.#retired = true;
+    await Promise.all([this.#pool, this.#probes, ...this.#closing].map((pool) => pool?.destroy()));
+  }
+
+  #send(request: Dispatcher.DispatchOptions, handler: HttpDispatch): void {
+    if (this.#out >= this.#limits.connectionsPerOrigin + this.#limits.maxWaiting)
+      return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
+    this.#out++;
+    handler.onOver = () => void this.#out--;
+    this.#pool.dispatch(request, handler);
+  }
+
+  #sendProbe(request: Dispatcher.DispatchOptions, handler: HttpDispatch): void {
+    if (this.isFree()) return this.#send(request, handler);
+    this.#probes ??= this.#makePool(PROBE_CONNECTIONS);
+    this.#probes.dispatch(request, handler);
+  }
+
+  #close(pool: Pool): void {
+    this.#closing.add(pool);
+    const closed = (): void => void this.#closing.delete(pool);
+    pool.close().then(closed, closed);
+  }
+}

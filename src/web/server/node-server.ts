@@ -1,0 +1,131 @@
+// Node's HTTP server as the service uses it: takes connections that are accepted elsewhere, keeps
+// hostile clients within bounds, and sends requests and WebSocket handshakes to those who serve
+// them.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
+import { createConnectionRequests } from "../http/connection-requests.ts";
+import { headersOf, refusalText } from "../http/respond.ts";
+import { createClientSockets, isHandshake } from "../socket/client-sockets.ts";
+import { handleRequest, originForm, type RequestParts } from "./request-handler.ts";
+
+/** Bounds of the server. */
+export interface ServerLimits {
+  readonly maxConnections: number;
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  readonly drainTimeoutMs: number;
+}
+
+/** What the server sends requests to. */
+export interface NodeServerParts extends RequestParts {
+  readonly runtime: Runtime;
+  readonly limits: ServerLimits;
+  readonly subscriptions: Pick<Subscriptions, "open">;
+}
+
+/** Node's HTTP server, which listens nowhere itself. */
+export interface NodeServer {
+  /** Watches the time that requests take, from here on. */
+  start(): void;
+  /** Serves a connection for good, from the bytes on that it was not read beyond. */
+  accept(socket: Socket): void;
+  /** WebSockets that are open. */
+  readonly openSockets: number;
+  /** Begins to close all WebSockets. */
+  closeSockets(): void;
+  destroyAll(): void;
+}
+
+const CHECK_INTERVAL_MS = 5_000;
+
+/** A server without connections yet. */
+export function createNodeServer(parts: NodeServerParts): NodeServer {
+  const { rpc, subscriptions, requestId, activity } = parts;
+  const server = serverWithin(parts.limits);
+  const connectionRequests = createConnectionRequests();
+  const sockets = createClientSockets({ rpc, subscriptions, requestId, activity });
+  server.on("request", (request, response) => {
+    connectionRequests.add(request, response);
+    countRequest(parts, response);
+    handleRequest(parts, request, response);
+  });
+  const refuse = (socket: Duplex, why: Fault): void =>
+    connectionRequests.refuseNext(socket, refusalText(headersOf(requestId(), undefined), why));
+  server.on("clientError", (error: ClientError, socket) => {
+    if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
+    else refuse(socket, faultOf(error.code));
+  });
+  server.on("connect", (_request, socket) => refuse(socket, NO_TUNNELS));
+  server.on("upgrade", (request, socket, head) => {
+    if (connectionRequests.isBusy(socket)) refuse(socket, HANDSHAKE_BEHIND);
+    else sockets.upgrade(request, socket, head);
+  });
+  return {
+    // A server that listens watches its connections' time limits from this event on.
+    start: () => void server.emit("listening"),
+    accept: (socket) => void server.emit("connection", socket),
+    get openSockets() {
+      return sockets.open;
+    },
+    closeSockets: () => sockets.close(),
+    destroyAll() {
+      sockets.destroy();
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+function serverWithin(limits: ServerLimits): Server {
+  const { headersTimeoutMs, requestTimeoutMs, keepAliveTimeoutMs } = limits;
+  return createServer({
+    keepAliveTimeout: keepAliveTimeoutMs,
+    headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, headersTimeoutMs, requestTimeoutMs),
+    requireHostHeader: false,
+    shouldUpgradeCallback(request: IncomingMessage) {
+      request.url = originForm(request.url ?? "/");
+      return isHandshake(request);
+    },
+  });
+}
+
+function countRequest({ activity, runtime }: NodeServerParts, response: ServerResponse): void {
+  activity.active++;
+  activity.lastMs = runtime.now();
+  response.on("close", () => {
+    activity.active--;
+    activity.lastMs = runtime.now();
+  });
+  if (activity.draining) response.shouldKeepAlive = false;
+}
+
+/** What node's parser refused: bad framing, headers too long, or a client that is too slow. */
+type ClientError = Error & { readonly code?: string };
+
+const NO_TUNNELS = fault("invalid_request", "CONNECT is not served here", {
+  nextAction: "POST to /rpc/{chain}",
+});
+const HANDSHAKE_BEHIND = fault(
+  "invalid_request",
+  "a WebSocket cannot be opened behind a request that is under way",
+  { nextAction: "open another connection" },
+);
+
+function faultOf(code: string | undefined): Fault {
+  if (code === "HPE_HEADER_OVERFLOW")
+    return fault("invalid_request", "the request headers are too long", {
+      status: 431,
+      nextAction: "send fewer or shorter headers",
+    });
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT")
+    return fault("request_timeout", "the request did not arrive in time");
+  const nextAction = "check Content-Length and Transfer-Encoding, or use an HTTP library";
+  return fault("invalid_request", "this is not a valid HTTP request", { nextAction });
+}

@@ -1,0 +1,148 @@
+// Sends each request of node's HTTP server to what serves it: calls, the HTTP API, pages, or a
+// refusal.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import type { Activity } from "../http/activity.ts";
+import { isFromThisMachine } from "../http/local-caller.ts";
+import { isOperator } from "../http/operator.ts";
+import { type Headers, headersOf, wantsHtml, writeFault, writePreflight } from "../http/respond.ts";
+import { html } from "../pages/account/markup.ts";
+import { writePage } from "../pages/account/page.ts";
+import type { PageHandler } from "../pages/page-handler.ts";
+import { serveRpc } from "../rpc/node-http.ts";
+import type { RpcParts } from "../rpc/parts.ts";
+import { isRpcPath, isSocketPath } from "../rpc/target.ts";
+import { refuseHandshake } from "../socket/client-sockets.ts";
+
+/** Serves its paths under every method, and reads the body itself. */
+export interface HttpApi {
+  serves(path: string): boolean;
+  handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
+}
+
+/** What requests are sent to. */
+export interface RequestParts {
+  readonly activity: Activity;
+  readonly rpc: RpcParts;
+  /** The page that answers a GET on this path; undefined where there is none. */
+  readonly page: (path: string) => PageHandler | undefined;
+  /** The management of keys and accounts; null = there is none. */
+  readonly api: HttpApi | null;
+  readonly requestId: () => string;
+  /** Base URL of this service as a caller knows it, without a slash at the end. */
+  readonly baseUrl: (request: IncomingMessage) => string;
+  /** Secret; null = nobody is the operator. */
+  readonly operatorToken: string | null;
+}
+
+/** Serves one request, or refuses it. */
+export function handleRequest(
+  parts: RequestParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { method, headers: sent, httpVersion } = request;
+  const url = originForm(request.url ?? "/");
+  const requestId = parts.requestId();
+  const namesHost = sent.host !== undefined || httpVersion === "1.0";
+  if (namesHost && method === "POST" && isRpcPath(url)) {
+    request.url = url;
+    return serveRpc(parts, request, response, requestId);
+  }
+  const path = url.split("?", 1)[0] ?? "/";
+  if (namesHost && method !== "OPTIONS" && parts.api?.serves(path) === true) {
+    request.url = url;
+    return parts.api.handle(request, response, requestId);
+  }
+  const headers = headersOf(requestId, sent["x-request-id"]);
+  request.on("error", () => {});
+  request.resume();
+  if (!namesHost) return writeFault(response, headers, NO_HOST);
+  if (method === "OPTIONS") return writePreflight(response, headers);
+  if (isSocketPath(url)) return writeNotASocket(request, response, headers);
+  if (isRpcPath(url)) {
+    const why = fault("method_not_allowed", `${method} is not served on an RPC path`);
+    return writeNotAllowed(response, headers, "POST, OPTIONS", why);
+  }
+  const page = parts.page(path);
+  if (page === undefined) return writeNotFound(request, response, headers);
+  if (method !== "GET" && method !== "HEAD")
+    return writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", notServed(method));
+  page(response, headers, {
+    path,
+    baseUrl: parts.baseUrl(request),
+    known: sent["if-none-match"],
+    asker: {
+      address: request.socket.remoteAddress ?? "",
+      header: (name) => textOf(sent[name]),
+    },
+    isOperator: isOperator(request, parts.operatorToken),
+    isLocal: isFromThisMachine(request),
+  });
+}
+
+const NO_HOST = fault("invalid_request", "the request names no host", {
+  nextAction: "send a Host header",
+});
+
+function notServed(method: string | undefined): Fault {
+  return fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" });
+}
+
+function textOf(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function writeNotFound(
+  { method, headers: { accept } }: IncomingMessage,
+  response: ServerResponse,
+  headers: Headers,
+): void {
+  if (method !== "GET" || !wantsHtml(accept))
+    return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+  const lines = [
+    html`<p class="lead">Nothing is served at this address.</p>`,
+    html`<p><a href="/docs">Documents</a> · <a href="/dashboard">Dashboard</a></p>`,
+  ];
+  writePage(response, headers, {
+    status: 404,
+    title: "Not found",
+    body: html`<h1>Not found</h1>${lines}`,
+  });
+}
+
+function writeNotASocket(
+  { method }: IncomingMessage,
+  response: ServerResponse,
+  headers: Headers,
+): void {
+  const nextAction = "open a WebSocket here, or POST to the same path without /ws";
+  if (method !== "GET" && method !== "HEAD")
+    return writeNotAllowed(
+      response,
+      headers,
+      "GET, OPTIONS",
+      fault("method_not_allowed", `${method} is not served on a path for WebSockets`, {
+        nextAction,
+      }),
+    );
+  headers.push("Upgrade", "websocket");
+  writeFault(response, headers, refuseHandshake());
+}
+
+function writeNotAllowed(
+  response: ServerResponse,
+  headers: Headers,
+  allow: string,
+  why: Fault,
+): void {
+  headers.push("Allow", allow);
+  writeFault(response, headers, why);
+}
+
+/** Path and query, also of a target that is written with scheme and host. */
+export function originForm(target: string): string {
+  if (target.startsWith("/")) return target;
+  const rest = target.replace(/^https?:\/\/[^/?#]*/i, "");
+  return rest.startsWith("/") ? rest : `/${rest}`;
+}
