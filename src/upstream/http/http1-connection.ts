@@ -407,7 +407,8 @@ export class Http1Connection implements DispatchControl {
 /** A whole request, a character for each byte. */
 export function requestText(head: string, { bytes, id, idStart, idEnd }: RequestBody): string {
   const text = bytes.toString("latin1");
-  return `${head}${text.length - (idEnd - idStart) + id.length}\r\n\r\n${text.slice(0, idStart)}${id}${text.slice(idEnd)}`;
+  const length = text.length - (idEnd - idStart) + id.length;
+  return `${head}${length}\r\n\r\n${text.slice(0, idStart)}${id}${text.slice(idEnd)}`;
 }
 
 const NOTHING = Buffer.alloc(0);
