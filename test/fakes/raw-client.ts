@@ -1,5 +1,5 @@
-// A client that writes and reads HTTP/1.1 by hand: the bytes of requests are the test's, answers are
-// taken from the wire one by one. Knows nothing of what they say.
+// A client that writes and reads HTTP/1.1 by hand: the bytes of requests are the test's, answers
+// are taken from the wire one by one. Knows nothing of what they say.
 import { connect, type Socket } from "node:net";
 
 /** One answer as it came over the wire. */

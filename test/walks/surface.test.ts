@@ -1,5 +1,5 @@
-// Everything a caller can put into a request, over real HTTP and through both servers: status, body,
-// headers, and what the provider saw of it.
+// Everything a caller can put into a request, over real HTTP and through both servers: status,
+// body, headers, and what the provider saw of it.
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, it } from "node:test";
