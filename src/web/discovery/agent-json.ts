@@ -25,7 +25,7 @@ import type { Site } from "./site.ts";
 const DAY_MS = 86_400_000;
 const NANO = 1_000_000_000;
 
-/** Methods whose prices stand for the others. */
+/** Methods whose prices are shown as examples. */
 export const PRICE_EXAMPLES: readonly string[] = [
   "eth_blockNumber",
   "eth_call",
@@ -47,23 +47,23 @@ export function agentDocument(facts: DocumentFacts, site: Site): Json {
       Object.entries(DOCUMENT_PATHS).map(([name, path]) => [name, site.baseUrl + path]),
     ),
     error_catalog_url: site.baseUrl + DOCUMENT_PATHS.errors,
-    chains: facts.chains.map((it) => ({
-      name: it.name,
-      chain_id: it.chainId,
-      title: it.title,
-      aliases: it.aliases,
+    chains: facts.chains.map((chain) => ({
+      name: chain.name,
+      chain_id: chain.chainId,
+      title: chain.title,
+      aliases: chain.aliases,
       strategies: STRATEGIES,
-      subscriptions: it.subscriptions.length > 0,
-      subscription_kinds: it.subscriptions,
+      subscriptions: chain.subscriptions.length > 0,
+      subscription_kinds: chain.subscriptions,
     })),
     strategies: STRATEGIES,
     default_strategy: "load-balanced",
     transports: ["http", "websocket"],
     subscriptions: SUBSCRIPTION_KINDS,
-    profiles: facts.profiles.map((it) => ({
-      slug: it.slug,
-      managed: it.managed,
-      chains: it.chains,
+    profiles: facts.profiles.map((profile) => ({
+      slug: profile.slug,
+      managed: profile.managed,
+      chains: profile.chains,
     })),
     default_profile: {
       with_key: facts.defaultProfile.withKey,
@@ -161,8 +161,8 @@ function urlForms(facts: DocumentFacts, { baseUrl, socketUrl }: Site): Json {
   const forms = rpcForms(facts);
   const paid = sellsCalls(facts.hosted?.payments ?? null) ? [SESSION_FORM] : [];
   return {
-    http: [...forms, ...paid].map((it) => baseUrl + it),
-    websocket: forms.map((it) => `${socketUrl}/ws${it}`),
+    http: [...forms, ...paid].map((form) => baseUrl + form),
+    websocket: forms.map((form) => `${socketUrl}/ws${form}`),
   };
 }
 
@@ -178,14 +178,14 @@ function authentication(hosted: HostedFacts | null): Json {
   };
 }
 
-function limits({ limits: it, hosted }: DocumentFacts): Json {
+function limits({ limits, hosted }: DocumentFacts): Json {
   return {
-    body_bytes: it.maxBodyBytes,
-    batch_items: it.maxBatchItems,
+    body_bytes: limits.maxBodyBytes,
+    batch_items: limits.maxBatchItems,
     websocket: {
-      requests_in_flight: it.maxSocketRequests,
-      bytes_in_flight: it.maxSocketBytes,
-      subscriptions: it.maxSocketSubscriptions,
+      requests_in_flight: limits.maxSocketRequests,
+      bytes_in_flight: limits.maxSocketBytes,
+      subscriptions: limits.maxSocketSubscriptions,
     },
     ...(hosted === null ? {} : hostedLimits(hosted)),
   };
@@ -224,10 +224,10 @@ const GROUPS: Readonly<Record<string, readonly OperationTag[]>> = {
 function endpoints(facts: DocumentFacts, { baseUrl }: Site): Json {
   const operations = servedOperations(facts);
   const groups = Object.entries(GROUPS).map(([group, tags]): readonly [string, Json] => {
-    const some = operations.filter((it) => tags.includes(it.tag));
+    const some = operations.filter((operation) => tags.includes(operation.tag));
     return [
       group,
-      Object.fromEntries(some.map((it) => [it.id, { method: it.method, url: baseUrl + it.path }])),
+      Object.fromEntries(some.map(({ id, method, path }) => [id, { method, url: baseUrl + path }])),
     ];
   });
   return Object.fromEntries(groups.filter(([, some]) => Object.keys(some).length > 0));

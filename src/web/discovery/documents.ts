@@ -119,11 +119,11 @@ interface Template {
 }
 
 function cut(text: string): Template {
-  const addresses = Array.from(text.matchAll(ADDRESSES), ([it]): keyof Site =>
-    it === NOWHERE.baseUrl ? "baseUrl" : "socketUrl",
+  const addresses = Array.from(text.matchAll(ADDRESSES), ([address]): keyof Site =>
+    address === NOWHERE.baseUrl ? "baseUrl" : "socketUrl",
   );
   return {
-    pieces: text.split(ADDRESSES).map((it) => Buffer.from(it)),
+    pieces: text.split(ADDRESSES).map((piece) => Buffer.from(piece)),
     addresses,
     hash: hashOf(text),
   };
@@ -137,9 +137,9 @@ function documentOf(
   const written = (url: string): Buffer =>
     Buffer.from(contentType === JSON_TYPE ? JSON.stringify(url).slice(1, -1) : url);
   const at = { baseUrl: written(site.baseUrl), socketUrl: written(site.socketUrl) };
-  const parts = pieces.flatMap((it, i) => {
+  const parts = pieces.flatMap((piece, i) => {
     const address = addresses[i];
-    return address === undefined ? [it] : [it, at[address]];
+    return address === undefined ? [piece] : [piece, at[address]];
   });
   const body = Buffer.concat(parts);
   const tag = hashOf(hash + site.baseUrl).slice(0, ETAG_CHARS);

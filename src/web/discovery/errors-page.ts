@@ -7,11 +7,11 @@ import { prose } from "./markdown.ts";
 /** The document. */
 export function errorsText({ hosted }: DocumentFacts): string {
   const entries = errorEntries(hosted !== null);
-  const codes = [...new Set(entries.map((it) => it.code))];
+  const codes = [...new Set(entries.map((entry) => entry.code))];
   const sections = codes.map((code) =>
     section(
       code,
-      entries.filter((it) => it.code === code),
+      entries.filter((entry) => entry.code === code),
     ),
   );
   return [hosted === null ? INTRODUCTION : `${INTRODUCTION}\n${MANAGEMENT}`, ...sections].join(

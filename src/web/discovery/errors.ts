@@ -1,9 +1,9 @@
 // The error catalogue for documents: the tables of both surfaces as one list. Adds what each
-// JSON-RPC error means; knows no other fact of its own.
+// JSON-RPC error means; knows no other fact.
 import { API_FAULTS, type ApiFaultCode } from "../../core/faults/api-fault.ts";
 import { FAULTS, type FaultCode } from "../../core/faults/rpc-fault.ts";
 
-/** One way in which a code is answered. */
+/** One error code on one surface. */
 export interface ErrorEntry {
   readonly code: string;
   readonly surface: "json_rpc" | "management";
@@ -47,7 +47,7 @@ export function errorEntries(hosted: boolean): readonly ErrorEntry[] {
     },
   );
   return [
-    ...rpc.filter((it) => hosted || !HOSTED_ONLY.has(it.code)),
+    ...rpc.filter((entry) => hosted || !HOSTED_ONLY.has(entry.code)),
     ...(hosted ? MANAGEMENT : []),
   ];
 }
@@ -62,8 +62,8 @@ export function managementError(code: ApiFaultCode): ErrorEntry {
 export function byStatus(
   entries: readonly ErrorEntry[],
 ): readonly (readonly [number, readonly ErrorEntry[]])[] {
-  const statuses = [...new Set(entries.map((it) => it.status))].sort((a, b) => a - b);
-  return statuses.map((status) => [status, entries.filter((it) => it.status === status)]);
+  const statuses = [...new Set(entries.map((entry) => entry.status))].sort((a, b) => a - b);
+  return statuses.map((status) => [status, entries.filter((entry) => entry.status === status)]);
 }
 
 const MANAGEMENT: readonly ErrorEntry[] = Object.keys(API_FAULTS).map((code) =>
@@ -112,7 +112,7 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
     "Every provider that could serve the call is failing or excluded (HTTP 200, as of every " +
     "error that arises while a call is routed), or the service itself has no room for the " +
     "request or is stopping (HTTP 503). Where waiting cannot help, `error.data.retryable` is " +
-    "false and no time is told.",
+    "false and the answer names no time to wait.",
   not_prepared: "The Custom profile is being loaded.",
   profile_config_unavailable:
     "The Custom profile cannot be read: it was sealed with a secret that the service does not have.",
@@ -133,19 +133,19 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   filter_not_found:
     "No filter of this caller has this id, or it has ended: after five minutes without a poll, " +
     "or since too much of it was unread.",
-  filter_unsupported: "No provider of the chain tells of pending transactions.",
+  filter_unsupported: "No provider of the chain announces pending transactions.",
   outcome_unknown:
     "The call was sent and its answer was lost. It may have been executed, so it was not sent " +
     "again.",
   internal: "A fault of the service.",
 };
 
-/** The key of a table of known shape, which its type does not tell. */
+/** A key of `FAULTS`: `Object.entries` loses that type. */
 function parseCode(code: string): FaultCode {
   return code as FaultCode;
 }
 
-/** The same for the other table. */
+/** A key of `API_FAULTS`, likewise. */
 function parseApiCode(code: string): ApiFaultCode {
   return code as ApiFaultCode;
 }

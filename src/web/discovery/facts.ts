@@ -1,5 +1,5 @@
-// What the discovery documents tell of an instance, as one record, read from its configuration.
-// Takes no secret and no provider's address along.
+// What the discovery documents say about an instance, as one record, read from its configuration.
+// Contains no secret and no provider's address.
 
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import type { PaymentSettings } from "../../core/billing/payment.ts";
@@ -30,7 +30,7 @@ export const STRATEGIES: readonly Strategy[] = [
 
 /** A chain that callers can reach. */
 export interface ChainFacts {
-  /** As it stands in paths. */
+  /** The name in paths. */
   readonly name: string;
   readonly title: string;
   readonly chainId: number;
@@ -76,11 +76,11 @@ export interface HostedFacts {
 }
 
 /**
- * Everything that documents tell of an instance. Every document is a function of this and of the
+ * Everything that documents say about an instance. Every document is a function of this and of the
  * address it is reached by.
  */
 export interface DocumentFacts {
-  /** Of the service. */
+  /** The version of the service. */
   readonly version: string;
   readonly chains: readonly ChainFacts[];
   readonly profiles: readonly ProfileFacts[];
@@ -98,10 +98,10 @@ export interface DocumentFacts {
 /** Name of the chain that examples call in a profile; null = there is none. */
 export function chainIn({ chains, profiles }: DocumentFacts, slug: string | null): string | null {
   const namesOf = (profile: string | null): readonly string[] =>
-    profiles.find((it) => it.slug === profile)?.chains ?? [];
+    profiles.find(({ slug }) => slug === profile)?.chains ?? [];
   const served = namesOf(slug);
   return exampleChain(
-    chains.map((it) => it.name).filter((it) => served.includes(it)),
+    chains.map((chain) => chain.name).filter((name) => served.includes(name)),
     namesOf("public"),
   );
 }
@@ -125,11 +125,11 @@ export interface HostedSource extends Omit<HostedFacts, "operator" | "payments">
 export function factsOf(source: FactsSource, version: string): DocumentFacts {
   const { chains, profiles, limits, hosted, server } = source;
   const reachable =
-    hosted === null || hosted.keyless ? profiles : profiles.filter((it) => it.managed);
-  const slugs = profiles.map((it) => it.slug);
+    hosted === null || hosted.keyless ? profiles : profiles.filter((profile) => profile.managed);
+  const slugs = profiles.map((profile) => profile.slug);
   return {
     version,
-    chains: chains.flatMap((it) => chainFacts(it, reachable)),
+    chains: chains.flatMap((chain) => chainFacts(chain, reachable)),
     profiles: profileFacts(reachable, hosted !== null),
     defaultProfile: {
       withKey: hosted === null ? null : "premium",
@@ -152,46 +152,46 @@ export function factsOf(source: FactsSource, version: string): DocumentFacts {
   };
 }
 
-/** Whoever has a key may name `premium`: where it is not configured, `public` serves it. */
+/** Callers with a key may name `premium`; where it is not configured, `public` serves them. */
 function profileFacts(profiles: readonly Profile[], keys: boolean): readonly ProfileFacts[] {
   const known = profiles.map(({ slug, managed, chains }) => ({
     slug,
     managed,
     chains: [...chains.keys()],
   }));
-  const open = known.find((it) => it.slug === "public");
-  return !keys || open === undefined || known.some((it) => it.slug === "premium")
+  const open = known.find((profile) => profile.slug === "public");
+  return !keys || open === undefined || known.some((profile) => profile.slug === "premium")
     ? known
     : [{ ...open, slug: "premium" }, ...known];
 }
 
 function hasSocket({ providers }: ProviderSet): boolean {
-  return providers.some((it) => it.wsUrl !== null);
+  return providers.some((provider) => provider.wsUrl !== null);
 }
 
 function chainFacts(
   { chainName, name, chainId, aliases }: Chain,
   profiles: readonly Profile[],
 ): readonly ChainFacts[] {
-  const sets = profiles.flatMap((it) => it.chains.get(chainName) ?? []);
+  const sets = profiles.flatMap((profile) => profile.chains.get(chainName) ?? []);
   if (sets.length === 0) return [];
   const subscriptions = sets.some(hasSocket) ? SUBSCRIPTION_KINDS : POLLED_KINDS;
   return [{ name: chainName, title: name, chainId, aliases, subscriptions }];
 }
 
-function hostedFacts(it: HostedSource, operator: boolean): HostedFacts {
-  const { managed, reduced, public: open, custom } = it.buckets;
+function hostedFacts(settings: HostedSource, operator: boolean): HostedFacts {
+  const { managed, reduced, public: open, custom } = settings.buckets;
   return {
-    keyless: it.keyless,
+    keyless: settings.keyless,
     operator,
-    startingGrantCu: it.startingGrantCu,
-    freeCuPerMonth: it.freeCuPerMonth,
-    fallbackMs: it.fallbackMs,
-    tariff: it.tariff,
+    startingGrantCu: settings.startingGrantCu,
+    freeCuPerMonth: settings.freeCuPerMonth,
+    fallbackMs: settings.fallbackMs,
+    tariff: settings.tariff,
     buckets: { managed, reduced, public: open, custom },
-    maxKeys: it.maxKeys,
-    maxProfiles: it.maxProfiles,
-    keysPerHour: it.keysPerHour,
-    payments: it.payments.rails.length === 0 ? null : termsOf(it.payments),
+    maxKeys: settings.maxKeys,
+    maxProfiles: settings.maxProfiles,
+    keysPerHour: settings.keysPerHour,
+    payments: settings.payments.rails.length === 0 ? null : termsOf(settings.payments),
   };
 }

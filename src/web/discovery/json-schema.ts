@@ -38,7 +38,7 @@ export interface Schemas {
 /** Where references to named shapes point. */
 export const COMPONENTS = "#/components/schemas/";
 
-/** Nothing rendered yet. */
+/** Starts without named shapes. */
 export function createSchemas(): Schemas {
   const components: Record<string, JsonSchema> = {};
   return {

@@ -1,4 +1,4 @@
-// `/llms.txt`: what an instance is and where everything stands, in the form of llmstxt.org. A pure
+// `/llms.txt`: what an instance is and where its documents are, in the form of llmstxt.org. A pure
 // function of its facts and address.
 import type { DocumentFacts } from "./facts.ts";
 import { firstSteps, refusalNotes } from "./first-steps.ts";
@@ -16,7 +16,7 @@ export function llmsText(facts: DocumentFacts, site: Site): string {
         ? ""
         : " Calls are made with a key that carries a balance in compute units (CU); a first key is free."
     }\n`,
-    `Chains: ${facts.chains.map((it) => `${it.name} (${it.chainId})`).join(", ")}. Live values ` +
+    `Chains: ${facts.chains.map((chain) => `${chain.name} (${chain.chainId})`).join(", ")}. Live values ` +
       `stand in ${site.baseUrl}${DOCUMENT_PATHS.agent}; where anything differs, that and ` +
       `${site.baseUrl}${DOCUMENT_PATHS.openapi} are right.\n`,
     walk(facts, site),
@@ -29,7 +29,7 @@ export function llmsText(facts: DocumentFacts, site: Site): string {
     refusals(facts, site),
     links(facts, site),
   ]
-    .filter((it) => it !== "")
+    .filter((part) => part !== "")
     .join("\n");
 }
 
@@ -41,7 +41,7 @@ function walk(facts: DocumentFacts, site: Site): string {
 }
 
 function refusals(facts: DocumentFacts, { baseUrl }: Site): string {
-  const notes = refusalNotes(facts).map((it) => `- ${it}`);
+  const notes = refusalNotes(facts).map((note) => `- ${note}`);
   return [
     "## Refusals\n",
     ...notes,
@@ -53,7 +53,10 @@ function refusals(facts: DocumentFacts, { baseUrl }: Site): string {
 
 function links(facts: DocumentFacts, { baseUrl }: Site): string {
   const operations = servedOperations(facts).filter(
-    (it) => it.method === "GET" && !it.path.includes("{") && it.auth.includes("none"),
+    (operation) =>
+      operation.method === "GET" &&
+      !operation.path.includes("{") &&
+      operation.auth.includes("none"),
   );
   return [
     "## Documents\n",
@@ -65,7 +68,9 @@ function links(facts: DocumentFacts, { baseUrl }: Site): string {
     `- [Errors](${baseUrl}${DOCUMENT_PATHS.errors}): every code, and what to do about it`,
     `- [API reference](${baseUrl}${DOCUMENT_PATHS.api}): every operation, for reading`,
     "\n## Open endpoints\n",
-    ...operations.map((it) => `- [${lineOf(it)}](${baseUrl}${it.path}): ${it.summary}`),
+    ...operations.map(
+      (operation) => `- [${lineOf(operation)}](${baseUrl}${operation.path}): ${operation.summary}`,
+    ),
     "",
   ].join("\n");
 }

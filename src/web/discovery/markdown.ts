@@ -1,4 +1,4 @@
-// Markdown in the small: tables, their cells, and text that is none.
+// Pieces of Markdown: tables, their cells, and text that contains no markup.
 
 /** A table, ending with a line break. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {

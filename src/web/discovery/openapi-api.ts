@@ -34,13 +34,14 @@ export function apiPaths(
 ): Readonly<Record<string, Json>> {
   const refusals = managementRefusals(baseUrl);
   const paths: Record<string, Json> = {};
-  if (operations.some((it) => it.faults.length > 0)) components.schemas.of(errorEnvelope);
-  for (const it of operations)
-    paths[it.path] = {
-      ...paths[it.path],
-      [it.method.toLowerCase()]: {
-        ...operationOf(it, components, refusals),
-        ...infoOf(it, payments),
+  if (operations.some((operation) => operation.faults.length > 0))
+    components.schemas.of(errorEnvelope);
+  for (const operation of operations)
+    paths[operation.path] = {
+      ...paths[operation.path],
+      [operation.method.toLowerCase()]: {
+        ...operationOf(operation, components, refusals),
+        ...infoOf(operation, payments),
       },
     };
   return paths;
@@ -66,18 +67,18 @@ function managementRefusals(baseUrl: string): Refusals {
   };
 }
 
-function operationOf(it: ServedOperation, components: Components, refusals: Refusals): Json {
+function operationOf(operation: ServedOperation, components: Components, refusals: Refusals): Json {
   const { schemas } = components;
   return {
-    operationId: it.id,
-    tags: [it.tag],
-    summary: it.summary,
-    description: it.description,
-    security: securityOf(it.auth, it.pays),
-    "x-idempotent": it.idempotent,
-    ...parametersOf(it, schemas),
-    ...(it.body === null ? {} : { requestBody: bodyOf(schemas, it.body) }),
-    responses: responsesOf(it, components, refusals),
+    operationId: operation.id,
+    tags: [operation.tag],
+    summary: operation.summary,
+    description: operation.description,
+    security: securityOf(operation.auth, operation.pays),
+    "x-idempotent": operation.idempotent,
+    ...parametersOf(operation, schemas),
+    ...(operation.body === null ? {} : { requestBody: bodyOf(schemas, operation.body) }),
+    responses: responsesOf(operation, components, refusals),
   };
 }
 
@@ -115,7 +116,7 @@ function parametersOf({ params, query, faults }: ServedOperation, schemas: Schem
 }
 
 function bodyOf(schemas: Schemas, shape: NonNullable<ServedOperation["body"]>): Json {
-  const required = Object.values(shape.shape).some((it) => !it.safeParse(undefined).success);
+  const required = Object.values(shape.shape).some((field) => !field.safeParse(undefined).success);
   return { required, content: { "application/json": { schema: schemas.of(shape) } } };
 }
 

@@ -86,7 +86,7 @@ export type HeaderName = keyof typeof HEADERS;
 /** The `headers` of an answer. */
 export function headersOf(names: readonly HeaderName[]): Json {
   return Object.fromEntries(
-    names.map((it) => [HEADERS[it][0], { $ref: `#/components/headers/${it}` }]),
+    names.map((name) => [HEADERS[name][0], { $ref: `#/components/headers/${name}` }]),
   );
 }
 
@@ -142,7 +142,7 @@ export function securitySchemes(hosted: HostedFacts | null): Json {
   };
 }
 
-/** Any of an RPC key's ways beside the path. */
+/** The ways to send an RPC key outside of the path. */
 const RPC_KEY: readonly Json[] = [{ rpcKey: [] }, { dashboardKey: [] }];
 
 /** The `security` of RPC paths without a key in them. */
@@ -156,16 +156,16 @@ export function rpcSecurity(hosted: HostedFacts | null): readonly Json[] {
  * what else is asked for; keys are created without one too.
  */
 export function securityOf(auth: readonly Auth[], pays: PurposeKind | undefined): readonly Json[] {
-  const others = auth.flatMap((it): readonly Json[] => SECURITY[it]);
+  const others = auth.flatMap((way): readonly Json[] => SECURITY[way]);
   const paid =
     pays === undefined
       ? []
-      : others.flatMap((it) => [
-          { ...it, mpp: [] },
-          { ...it, paymentSignature: [] },
+      : others.flatMap((other) => [
+          { ...other, mpp: [] },
+          { ...other, paymentSignature: [] },
         ]);
   const ways = pays === undefined || pays === "create_key" ? [...others, ...paid] : paid;
-  return ways.every((it) => Object.keys(it).length === 0) ? [] : ways;
+  return ways.every((scheme) => Object.keys(scheme).length === 0) ? [] : ways;
 }
 
 const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
@@ -184,7 +184,7 @@ export interface SharedAnswers {
   readonly components: Json;
 }
 
-/** None kept yet. */
+/** Starts without shared answers. */
 export function createSharedAnswers(): SharedAnswers {
   const components: Record<string, Json> = {};
   return {
@@ -215,7 +215,7 @@ export function refusalResponses(
   shared: SharedAnswers,
 ): Json {
   const answers = byStatus(entries).map(([status, some]): readonly [string, Json] => {
-    const name = [how.prefix, String(status), ...some.map((it) => it.code)].join("_");
+    const name = [how.prefix, String(status), ...some.map((entry) => entry.code)].join("_");
     return [String(status), shared.keep(name, refusalResponse(some, how))];
   });
   return Object.fromEntries(answers);
@@ -227,11 +227,11 @@ function refusalResponse(
   entries: readonly ErrorEntry[],
   { envelope, narrow, example, headers }: Refusals,
 ): Json {
-  const waits = entries.some((it) => it.retryable);
-  const asks = entries.some((it) => it.status === PAYMENT_REQUIRED);
-  const codes = entries.map((it) => it.code);
+  const waits = entries.some((entry) => entry.retryable);
+  const asks = entries.some((entry) => entry.status === PAYMENT_REQUIRED);
+  const codes = entries.map((entry) => entry.code);
   return {
-    description: entries.map((it) => `\`${it.code}\`: ${it.meaning}`).join(" "),
+    description: entries.map((entry) => `\`${entry.code}\`: ${entry.meaning}`).join(" "),
     headers: headersOf([
       "RequestId",
       ...(waits ? (["RetryAfter"] as const) : []),
@@ -241,7 +241,9 @@ function refusalResponse(
     content: {
       "application/json": {
         schema: { allOf: [{ $ref: COMPONENTS + envelope }, narrow({ enum: codes })] },
-        examples: Object.fromEntries(entries.map((it) => [it.code, { value: example(it) }])),
+        examples: Object.fromEntries(
+          entries.map((entry) => [entry.code, { value: example(entry) }]),
+        ),
       },
     },
   };

@@ -48,7 +48,7 @@ const FORMS: readonly RpcForm[] = [
 ];
 
 /** Ids of the operations of JSON-RPC. */
-export const RPC_OPERATIONS: readonly string[] = [KEYED, SESSION, ...FORMS].map((it) => it.id);
+export const RPC_OPERATIONS: readonly string[] = [KEYED, SESSION, ...FORMS].map((form) => form.id);
 
 /** The path items of JSON-RPC. */
 export function rpcPaths(
@@ -86,7 +86,7 @@ function sharedParts(
   const limited: readonly HeaderName[] =
     facts.hosted === null ? [] : ["RateLimitPolicy", "RateLimit"];
   const entries = errorEntries(facts.hosted !== null).filter(
-    (it) => isOverHttp(it) && (facts.hosted !== null || it.code !== "rate_limit_exceeded"),
+    (entry) => isOverHttp(entry) && (facts.hosted !== null || entry.code !== "rate_limit_exceeded"),
   );
   return {
     requestBody: { required: true, content: { "application/json": body } },
@@ -199,7 +199,7 @@ const META = {
 function pathParameter(name: string, { chains, profiles }: DocumentFacts): Json {
   switch (name) {
     case "chain": {
-      const examples = chains.map((it) => it.name);
+      const examples = chains.map((chain) => chain.name);
       return {
         description: `Name, alias or decimal id of a chain: ${examples.join(", ")}.`,
         schema: { type: "string", examples },
@@ -210,7 +210,7 @@ function pathParameter(name: string, { chains, profiles }: DocumentFacts): Json 
     case "slug":
       return {
         description: "Slug of a profile.",
-        schema: { type: "string", examples: profiles.map((it) => it.slug) },
+        schema: { type: "string", examples: profiles.map((profile) => profile.slug) },
       };
     case "key":
       return { description: "The full RPC key, `svc_ak_…`.", schema: { type: "string" } };

@@ -29,7 +29,7 @@ export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Si
     ...apiPaths(operations, components, { baseUrl, payments: facts.hosted?.payments ?? null }),
     ...rpcPaths(facts, components),
   };
-  const tags = new Set(["rpc", ...operations.map((it) => it.tag)]);
+  const tags = new Set(["rpc", ...operations.map((operation) => operation.tag)]);
   return {
     openapi: "3.1.0",
     info: {
@@ -49,7 +49,7 @@ export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Si
       securitySchemes: securitySchemes(facts.hosted),
     },
     "x-websocket": {
-      forms: rpcForms(facts).map((it) => `${socketUrl}/ws${it}`),
+      forms: rpcForms(facts).map((form) => `${socketUrl}/ws${form}`),
       subscriptions: SUBSCRIPTION_KINDS,
     },
     "x-error-catalog": errorCatalog(facts, baseUrl),
@@ -58,15 +58,15 @@ export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Si
 
 /** Every error code with what to do about it, as JSON. */
 function errorCatalog({ hosted }: DocumentFacts, baseUrl: string): readonly Json[] {
-  return errorEntries(hosted !== null).map((it: ErrorEntry) => ({
-    code: it.code,
-    surface: it.surface,
-    http_status: it.status,
-    json_rpc_code: it.rpcCode,
-    retryable: it.retryable,
-    meaning: it.meaning,
-    next_action: it.nextAction,
-    docs_url: errorUrl(baseUrl, it.code),
+  return errorEntries(hosted !== null).map((entry: ErrorEntry) => ({
+    code: entry.code,
+    surface: entry.surface,
+    http_status: entry.status,
+    json_rpc_code: entry.rpcCode,
+    retryable: entry.retryable,
+    meaning: entry.meaning,
+    next_action: entry.nextAction,
+    docs_url: errorUrl(baseUrl, entry.code),
   }));
 }
 

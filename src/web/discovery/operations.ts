@@ -1,5 +1,5 @@
 // Which operations an instance serves, and the URL forms of JSON-RPC as documents name them. The
-// rows themselves stand in the contract.
+// rows themselves are in the contract.
 import { CONTRACT, OPERATIONS, type OperationId } from "../contract/contract.ts";
 import type { Operation } from "../contract/operation.ts";
 import { CURRENT_FORMS } from "../rpc/target.ts";
@@ -11,8 +11,7 @@ export type ServedOperation = Operation & { readonly id: OperationId };
 /** The operations of an instance. */
 export function servedOperations({ hosted }: DocumentFacts): readonly ServedOperation[] {
   return OPERATIONS.filter(
-    (it) =>
-      it.tag === "instance" || (hosted !== null && (it.tag !== "operator" || hosted.operator)),
+    ({ tag }) => tag === "instance" || (hosted !== null && (tag !== "operator" || hosted.operator)),
   );
 }
 
@@ -30,11 +29,11 @@ export function lineOf({ method, path }: Pick<Operation, "method" | "path">): st
 export const SESSION_FORM = "/rpc/session/{strategy}/{chain}";
 
 /** The other current URL forms of JSON-RPC over HTTP that carry no key. */
-export const PLAIN_FORMS: readonly string[] = CURRENT_FORMS.filter((it) => it !== SESSION_FORM);
+export const PLAIN_FORMS: readonly string[] = CURRENT_FORMS.filter((form) => form !== SESSION_FORM);
 
 /** The URL forms of JSON-RPC over HTTP with a key in the path. */
-export const KEYED_FORMS: readonly string[] = PLAIN_FORMS.map((it) =>
-  it.replace("/rpc/", "/rpc/k/{key}/"),
+export const KEYED_FORMS: readonly string[] = PLAIN_FORMS.map((form) =>
+  form.replace("/rpc/", "/rpc/k/{key}/"),
 );
 
 /**

@@ -19,7 +19,7 @@ export function paymentFromCode(facts: DocumentFacts, site: Site): string {
   const terms = facts.hosted?.payments ?? null;
   if (terms === null) return "";
   const rails: readonly (RailTerms | undefined)[] = ["tempo", "evm", "session"].map((kind) =>
-    terms.rails.find((it) => it.kind === kind),
+    terms.rails.find((rail) => rail.kind === kind),
   );
   const examples = rails.flatMap((rail) =>
     rail === undefined ? [] : examplesOf(rail, terms, { facts, site }),

@@ -1,5 +1,5 @@
-// How an agent pays, as shell lines that work as they stand for whoever has a wallet, and what
-// follows when a payment is not through at once.
+// How an agent with a wallet pays, as shell lines that work as they stand, and what to do when a
+// payment is not settled at once.
 import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 import { chainIn, type DocumentFacts } from "./facts.ts";
@@ -20,10 +20,10 @@ export function paymentSteps(facts: DocumentFacts, site: Site): readonly FirstSt
   ];
 }
 
-/** One call that is paid for by itself. */
+/** A single call, paid for without a key. */
 function sessionSteps(facts: DocumentFacts, { baseUrl }: Site): readonly FirstStep[] {
   const { hosted, defaultProfile } = facts;
-  const rail = hosted?.payments?.rails.find((it) => it.intent === "session");
+  const rail = hosted?.payments?.rails.find(({ intent }) => intent === "session");
   if (rail === undefined) return [];
   const url =
     baseUrl +
@@ -184,12 +184,12 @@ function byHand({
 
 /** The rail that the steps show. */
 function railOf({ rails }: PaymentTerms): RailTerms | undefined {
-  const charges = rails.filter((it) => it.intent === "charge");
-  return charges.find((it) => it.method === "tempo") ?? charges[0];
+  const charges = rails.filter((rail) => rail.intent === "charge");
+  return charges.find((rail) => rail.method === "tempo") ?? charges[0];
 }
 
 function hasX402({ rails }: PaymentTerms): boolean {
-  return rails.some((it) => it.kind === "evm");
+  return rails.some((rail) => rail.kind === "evm");
 }
 
 /** What is sold and within which range, in one paragraph. */
@@ -199,7 +199,7 @@ export function salesText({ hosted }: DocumentFacts): string {
   const { minN, maxN, customDayN, maxCustomDays } = terms;
   const rails = terms.rails.map(
     ({ offers, chainId, local }) =>
-      `${offers.map((it) => `\`${it}\``).join(", ")} on ` +
+      `${offers.map((offer) => `\`${offer}\``).join(", ")} on ` +
       `eip155:${chainId}${local ? " (a development chain: worthless money)" : ""}`,
   );
   return [

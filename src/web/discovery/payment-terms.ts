@@ -1,5 +1,5 @@
-// Payments as documents tell of them: which rails there are, what is bought by them, and what that
-// costs. Takes no secret along; knows no document.
+// Payments as documents describe them: the rails, what is sold, and what it costs. Contains no
+// secret; knows no document.
 import {
   type PaymentSettings,
   type PurposeKind,
@@ -16,21 +16,21 @@ export interface RailTerms {
   /** MPP method and intent. */
   readonly method: "tempo" | "evm";
   readonly intent: "charge" | "session";
-  /** Protocols with what they call it. */
+  /** The names of this payment in each protocol. */
   readonly offers: readonly string[];
   readonly chainId: number;
   readonly token: string;
-  /** Of the token's EIP-712 domain; empty where nobody needs it. */
+  /** From the token's EIP-712 domain; empty where the rail does not need it. */
   readonly tokenName: string;
   readonly tokenVersion: string;
   readonly recipient: string;
-  /** Deposit of a channel that is suggested, nano-USD; null = there are no channels. */
+  /** Suggested deposit of a channel, nano-USD; null = the rail has no channels. */
   readonly depositN: bigint | null;
   /** Money on a local chain is worth nothing. */
   readonly local: boolean;
   /**
-   * A node of it, where it is local: of other chains everyone knows one, and ours may have a secret
-   * in its URL.
+   * A node of a local chain; null for other chains: callers know nodes of those, and the URL of
+   * ours may hold a secret.
    */
   readonly rpcUrl: string | null;
 }
@@ -38,7 +38,7 @@ export interface RailTerms {
 /** What is sold, and how it is paid for. */
 export interface PaymentTerms {
   readonly rails: readonly RailTerms[];
-  /** Of one purchase, nano-USD. */
+  /** The range of one purchase, nano-USD. */
   readonly minN: bigint;
   readonly maxN: bigint;
   readonly customDayN: bigint;
@@ -82,7 +82,7 @@ function railTerms(rail: RailSettings): RailTerms {
 
 /** Whether calls can be paid for one by one. */
 export function sellsCalls(terms: PaymentTerms | null): boolean {
-  return terms?.rails.some((it) => it.kind === "session") ?? false;
+  return terms?.rails.some((rail) => rail.kind === "session") ?? false;
 }
 
 /**
@@ -103,7 +103,7 @@ export function paymentInfo(terms: PaymentTerms | null, buys: PurposeKind | "cal
       : unitsOf(buys === "custom_access" ? terms.customDayN : terms.minN);
   const description = DESCRIPTIONS[buys];
   const offers = terms.rails
-    .filter((it) => (it.intent === "session") === (buys === "call"))
+    .filter((rail) => (rail.intent === "session") === (buys === "call"))
     .map(({ method, intent, token }) => ({
       amount: String(units),
       currency: token,

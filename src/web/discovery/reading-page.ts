@@ -86,5 +86,5 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 function escaped(text: string): string {
-  return text.replace(/[&<>"]/g, (it) => ENTITIES[it] ?? "");
+  return text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");
 }

@@ -19,8 +19,8 @@ import { fieldRows, typeText } from "./schema-text.ts";
 /** The document, of these operations. */
 export function apiReference(operations: readonly ServedOperation[], baseUrl: string): string {
   const schemas = createSchemas();
-  const keyed = operations.some((it) => it.tag !== "instance");
-  const sections = operations.map((it) => operationText(it, schemas, baseUrl));
+  const keyed = operations.some((operation) => operation.tag !== "instance");
+  const sections = operations.map((operation) => operationText(operation, schemas, baseUrl));
   const rpc = rpcText(schemas, keyed);
   return [
     `# API reference\n\nBase URL: ${baseUrl}. Bodies are JSON. Unknown query parameters are ` +
@@ -29,10 +29,10 @@ export function apiReference(operations: readonly ServedOperation[], baseUrl: st
     "## Operations\n",
     table(
       ["Operation", "Request", "Does"],
-      operations.map((it) => [
-        `[${it.id}](#${it.id.toLowerCase()})`,
-        `\`${lineOf(it)}\``,
-        cell(it.summary),
+      operations.map((operation) => [
+        `[${operation.id}](#${operation.id.toLowerCase()})`,
+        `\`${lineOf(operation)}\``,
+        cell(operation.summary),
       ]),
     ),
     ...sections,
@@ -43,7 +43,7 @@ export function apiReference(operations: readonly ServedOperation[], baseUrl: st
 
 function rpcText(schemas: Schemas, keyed: boolean): string {
   for (const shape of [rpcBody, rpcAnswers, rpcError]) schemas.of(shape);
-  const forms = [...(keyed ? KEYED_FORMS : []), ...PLAIN_FORMS].map((it) => `- \`POST ${it}\``);
+  const forms = [...(keyed ? KEYED_FORMS : []), ...PLAIN_FORMS].map((form) => `- \`POST ${form}\``);
   if (keyed)
     forms.push(
       `- \`POST ${SESSION_FORM}\`: paid for call by call, where the instance has a rail for that`,
@@ -87,21 +87,23 @@ const CREDENTIALS: Readonly<Record<Auth, string>> = {
 const PAYMENT =
   "; a payment (`Authorization: Payment`, `Payment-Authorization` or `PAYMENT-SIGNATURE`) pays";
 
-function operationText(it: ServedOperation, schemas: Schemas, baseUrl: string): string {
-  const faults = [...new Set(it.faults)].map((code) => `[${code}](${errorUrl(baseUrl, code)})`);
+function operationText(operation: ServedOperation, schemas: Schemas, baseUrl: string): string {
+  const faults = [...new Set(operation.faults)].map(
+    (code) => `[${code}](${errorUrl(baseUrl, code)})`,
+  );
   return [
-    `### ${it.id}\n`,
-    `\`${lineOf(it)}\`\n`,
-    `${it.summary}. ${it.description}\n`,
+    `### ${operation.id}\n`,
+    `\`${lineOf(operation)}\`\n`,
+    `${operation.summary}. ${operation.description}\n`,
     "- Credential: " +
-      `${it.auth.map((way) => CREDENTIALS[way]).join(", or ")}${it.pays === undefined ? "" : PAYMENT}`,
-    `- Idempotent: ${it.idempotent ? "yes" : "no"}`,
+      `${operation.auth.map((way) => CREDENTIALS[way]).join(", or ")}${operation.pays === undefined ? "" : PAYMENT}`,
+    `- Idempotent: ${operation.idempotent ? "yes" : "no"}`,
     ...(faults.length === 0 ? [] : [`- Refusals: ${faults.join(", ")}`]),
     "",
-    ...parametersText("Path", it.params, schemas),
-    ...parametersText("Query", it.query, schemas),
-    ...(it.body === null ? [] : [`Body: ${typeText(schemas.of(it.body))}\n`]),
-    ...Object.entries(it.answers).map(([status, answer]) => {
+    ...parametersText("Path", operation.params, schemas),
+    ...parametersText("Query", operation.query, schemas),
+    ...(operation.body === null ? [] : [`Body: ${typeText(schemas.of(operation.body))}\n`]),
+    ...Object.entries(operation.answers).map(([status, answer]) => {
       const body = answer.schema === null ? "no body" : typeText(schemas.of(answer.schema));
       return `${status}: ${body}. ${answer.description}\n`;
     }),

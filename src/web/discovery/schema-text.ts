@@ -2,7 +2,7 @@
 import { COMPONENTS, fieldsOf, type JsonSchema } from "./json-schema.ts";
 import { cell } from "./markdown.ts";
 
-/** What a value may be. */
+/** The type of a value, in words. */
 export function typeText(node: JsonSchema): string {
   if (node.$ref !== undefined) {
     const name = node.$ref.slice(COMPONENTS.length);
@@ -10,7 +10,7 @@ export function typeText(node: JsonSchema): string {
   }
   if (node.const !== undefined) return `\`${JSON.stringify(node.const)}\``;
   if (node.enum !== undefined)
-    return `one of ${node.enum.map((it) => `\`${String(it)}\``).join(", ")}`;
+    return `one of ${node.enum.map((value) => `\`${String(value)}\``).join(", ")}`;
   const choices = node.anyOf ?? node.oneOf;
   if (choices !== undefined) return choices.map(typeText).join(" or ");
   if (node.items !== undefined) return `list of ${typeText(node.items)}`;
@@ -20,7 +20,7 @@ export function typeText(node: JsonSchema): string {
     node.format === undefined ? "" : `(${node.format})`,
     boundsText(node),
   ]
-    .filter((it) => it !== "")
+    .filter((part) => part !== "")
     .join(" ");
 }
 
@@ -37,7 +37,7 @@ function boundsText({ minimum, maximum, minLength, maxLength, pattern }: JsonSch
         ? `at least ${low}${unit}`
         : `${low} to ${high}${unit}`;
   return [range, pattern === undefined ? "" : `like \`${pattern}\``]
-    .filter((it) => it !== "")
+    .filter((part) => part !== "")
     .join(", ");
 }
 

@@ -41,12 +41,12 @@ description: Calls EVM chains by JSON-RPC over HTTP or WebSocket through one URL
 `;
 
 function chains({ chains }: DocumentFacts): string {
-  const rows = chains.map((it) => [
-    `\`${it.name}\``,
-    String(it.chainId),
-    cell(it.title),
-    it.aliases.join(", "),
-    it.subscriptions.join(", "),
+  const rows = chains.map((chain) => [
+    `\`${chain.name}\``,
+    String(chain.chainId),
+    cell(chain.title),
+    chain.aliases.join(", "),
+    chain.subscriptions.join(", "),
   ]);
   return (
     `## Chains\n\nA chain is named by name, alias or decimal ` +
@@ -70,7 +70,9 @@ function payments(facts: DocumentFacts, site: Site): string {
   const notes =
     steps.length === 0
       ? []
-      : [`### When a payment is not through\n\n${PAYMENT_NOTES.map((it) => `- ${it}\n`).join("")}`];
+      : [
+          `### When a payment is not through\n\n${PAYMENT_NOTES.map((note) => `- ${note}\n`).join("")}`,
+        ];
   return [
     `## Pay\n\n${salesText(facts)}\n`,
     ...numbered(steps),
@@ -97,14 +99,14 @@ function urls(facts: DocumentFacts): string {
 POST JSON-RPC 2.0, one call or a batch of up to ${facts.limits.maxBatchItems}, in at most ${facts.limits.maxBodyBytes} bytes. The same paths under \`/ws\` are WebSockets.
 
 ${rpcForms(facts)
-  .map((it) => `- \`${it}\``)
+  .map((form) => `- \`${form}\``)
   .join(
     "\n",
   )}${sellsCalls(hosted?.payments ?? null) ? `\n- \`${SESSION_FORM}\` (paid for call by call, without a key)` : ""}
 
-Strategies: ${STRATEGIES.map((it) => `\`${it}\``).join(", ")}; \`load-balanced\` where none is named. ${key}
+Strategies: ${STRATEGIES.map((strategy) => `\`${strategy}\``).join(", ")}; \`load-balanced\` where none is named. ${key}
 
-Profiles: ${facts.profiles.map((it) => `\`${it.slug}\` (${it.chains.join(", ")})`).join("; ")}.
+Profiles: ${facts.profiles.map((profile) => `\`${profile.slug}\` (${profile.chains.join(", ")})`).join("; ")}.
 `;
 }
 
@@ -127,7 +129,7 @@ Open \`${socketUrl}${path}\` and send:
 {"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}
 \`\`\`
 
-The answer's \`result\` is the id of the subscription; events follow as \`eth_subscription\` with \`params.subscription\` and \`params.result\`. Kinds: ${SUBSCRIPTION_KINDS.map((it) => `\`${it}\``).join(", ")}; the table of chains tells which a chain has. Where no provider has a WebSocket, heads and logs are polled.
+The answer's \`result\` is the id of the subscription; events follow as \`eth_subscription\` with \`params.subscription\` and \`params.result\`. Kinds: ${SUBSCRIPTION_KINDS.map((kind) => `\`${kind}\``).join(", ")}; the table of chains tells which a chain has. Where no provider has a WebSocket, heads and logs are polled.
 A subscription goes on at another provider when its own fails. Where that cannot be done without a gap, the socket is closed with 1011: connect and subscribe again. Other codes: 1012 the service restarts, 1013 reading too slowly, 1002 no answer to pings${paid}.
 One socket has at most ${facts.limits.maxSocketSubscriptions} subscriptions and ${facts.limits.maxSocketRequests} requests under way.
 `;
@@ -184,7 +186,7 @@ function pricing(
   ];
   const rows = all.map(({ name, price }) => [
     name,
-    ...STRATEGIES.map((it) => `${price[it].cu} CU, ${price[it].usd} USD`),
+    ...STRATEGIES.map((strategy) => `${price[strategy].cu} CU, ${price[strategy].usd} USD`),
   ]);
   return `## Prices
 
@@ -194,17 +196,17 @@ ${table(["Call", ...STRATEGIES], rows)}`;
 }
 
 function errors(facts: DocumentFacts, { baseUrl }: Site): string {
-  const rows = errorEntries(facts.hosted !== null).map((it) => {
-    const surface = it.surface === "json_rpc" ? "RPC" : "API";
+  const rows = errorEntries(facts.hosted !== null).map((entry) => {
+    const surface = entry.surface === "json_rpc" ? "RPC" : "API";
     return [
-      `\`${it.code}\``,
+      `\`${entry.code}\``,
       surface,
-      statusText(it),
-      it.retryable ? "yes" : "no",
-      cell(prose(it.nextAction)),
+      statusText(entry),
+      entry.retryable ? "yes" : "no",
+      cell(prose(entry.nextAction)),
     ];
   });
-  const notes = refusalNotes(facts).map((it) => `- ${it}\n`);
+  const notes = refusalNotes(facts).map((note) => `- ${note}\n`);
   return `## Errors
 
 RPC errors of the service carry \`error.data.code\`, \`next_action\` and \`retryable\`; API errors \`error.code\` and \`error.next_action\`. A provider's error passes unchanged. More on each: ${baseUrl}${DOCUMENT_PATHS.errors}
