@@ -16,7 +16,7 @@ import { until } from "../fakes/service-fixture.ts";
 import type { Expected } from "./protocol.ts";
 
 /** A running service and its nodes. */
-export interface ClientStage {
+export interface ClientFixture {
   /** Base URL of the service. */
   readonly url: string;
   readonly emitter: string;
@@ -41,10 +41,10 @@ const FEES = { gas: 200_000n, maxFeePerGas: 5_000_000_000n, maxPriorityFeePerGas
 const NODES = 3;
 
 /** Starts it; ended by `after`. */
-export async function startStage(
+export async function startFixture(
   ender: Ender,
   onProgress: (line: string) => void,
-): Promise<ClientStage> {
+): Promise<ClientFixture> {
   const devnet = await startDevnet({ nodes: NODES, onProgress });
   ender.after(() => devnet.close());
   const providers = devnet.providers.map(({ id, url, wsUrl }, n) => ({

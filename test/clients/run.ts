@@ -3,7 +3,7 @@
 // was run fails, 1 something does, 2 wrong usage. Names of clients as arguments run only those.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { type ClientStage, startStage } from "./client-fixture.ts";
+import { type ClientFixture, startFixture } from "./client-fixture.ts";
 import { PLANS, type Program } from "./programs.ts";
 import { type Expected, FEATURES, type Result, type Task, type Wire } from "./protocol.ts";
 
@@ -40,8 +40,8 @@ async function main(): Promise<number> {
   }
   const ready = programs.filter((it) => it.kind === "ready");
   const skipped = programs.filter((it) => it.kind === "skipped");
-  const steady = await withStage((stage) => steadyRound(stage, ready));
-  const failover = await withStage((stage) => failoverRound(stage, ready));
+  const steady = await withFixture((fixture) => steadyRound(fixture, ready));
+  const failover = await withFixture((fixture) => failoverRound(fixture, ready));
   say(
     `\n${tableOf("Every node well", FEATURES, steady)}\n${tableOf("A node is killed under the watchers", WATCHED, failover)}`,
   );
@@ -49,13 +49,13 @@ async function main(): Promise<number> {
   return [...steady, ...failover].some((it) => it.status === "fails") ? 1 : 0;
 }
 
-/** Runs with a stage of its own and ends it. */
-async function withStage<T>(run: (stage: ClientStage) => Promise<T>): Promise<T> {
+/** Runs with a fixture of its own and ends it. */
+async function withFixture<T>(run: (fixture: ClientFixture) => Promise<T>): Promise<T> {
   const ends: (() => Promise<void>)[] = [];
   // The timers of the nodes' keeper hold no process.
   const held = setInterval(() => {}, CLIENT_MS);
   try {
-    return await run(await startStage({ after: (end) => void ends.push(end) }, say));
+    return await run(await startFixture({ after: (end) => void ends.push(end) }, say));
   } finally {
     for (const end of ends.reverse()) await end();
     clearInterval(held);
@@ -64,15 +64,15 @@ async function withStage<T>(run: (stage: ClientStage) => Promise<T>): Promise<T>
 
 /** One client after the other: calls, then watchers over some blocks. */
 async function steadyRound(
-  stage: ClientStage,
+  fixture: ClientFixture,
   programs: readonly Program[],
 ): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (const [n, program] of programs.entries()) {
     say(`running ${program.name}`);
-    const client = start(program, taskOf(stage, n, false));
-    const from = await heightAt(stage, [client]);
-    client.check(await stage.since(from, await stage.emit(EVENTS)));
+    const client = start(program, taskOf(fixture, n, false));
+    const from = await heightAt(fixture, [client]);
+    client.check(await fixture.since(from, await fixture.emit(EVENTS)));
     rows.push(...(await client.results));
   }
   return rows;
@@ -80,24 +80,24 @@ async function steadyRound(
 
 /** All clients at once, watching only: a node is killed in the middle. */
 async function failoverRound(
-  stage: ClientStage,
+  fixture: ClientFixture,
   programs: readonly Program[],
 ): Promise<readonly Row[]> {
   say("running all of them while a node is killed");
-  const clients = programs.map((program, n) => start(program, taskOf(stage, n, true)));
-  const from = await heightAt(stage, clients);
-  const before = await stage.emit(EVENTS);
-  await stage.killFirst();
-  const after = await stage.emit(EVENTS);
-  const expected = await stage.since(from, [...before, ...after]);
+  const clients = programs.map((program, n) => start(program, taskOf(fixture, n, true)));
+  const from = await heightAt(fixture, clients);
+  const before = await fixture.emit(EVENTS);
+  await fixture.killFirst();
+  const after = await fixture.emit(EVENTS);
+  const expected = await fixture.since(from, [...before, ...after]);
   for (const client of clients) client.check(expected);
   return (await Promise.all(clients.map((it) => it.results))).flat();
 }
 
 /** The height at which every client's watchers are there. */
-async function heightAt(stage: ClientStage, clients: readonly Running[]): Promise<number> {
+async function heightAt(fixture: ClientFixture, clients: readonly Running[]): Promise<number> {
   await Promise.all(clients.map((it) => it.ready));
-  return stage.height();
+  return fixture.height();
 }
 
 /**
@@ -105,7 +105,7 @@ async function heightAt(stage: ClientStage, clients: readonly Running[]): Promis
  * from it may ask a node that is a moment behind, whichever service is between. Watchers have the
  * default strategy, or while a node is killed the one in which that node serves them.
  */
-function taskOf({ url, emitter }: ClientStage, n: number, failover: boolean): Task {
+function taskOf({ url, emitter }: ClientFixture, n: number, failover: boolean): Task {
   const socketUrl = `${url.replace("http", "ws")}/ws`;
   const [path, watchPath] = [
     "/rpc/priority/local",

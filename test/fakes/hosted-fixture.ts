@@ -8,7 +8,7 @@ import { type Answer, PATIENT, type Service, startService } from "./service.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "./upstream.ts";
 
 /** A hosted service; `premium` and `public` have a provider each on chain 1. */
-export interface HostedStage {
+export interface HostedFixture {
   readonly service: Service;
   readonly premium: ScriptedUpstream;
   readonly public: ScriptedUpstream;
@@ -27,17 +27,17 @@ export interface HostedStage {
   manage(token: string, method: string, path: string, body?: unknown): Promise<Answer>;
 }
 
-/** The operator's token of the stage. */
-export const OPERATOR_TOKEN = "operator-of-the-test-stage-0123456789";
+/** The operator's token of the fixture. */
+export const OPERATOR_TOKEN = "operator-of-the-test-fixture-0123456789";
 
 /**
  * Starts it; `hosted` is merged into that part of the configuration, `extra` into the top level.
  */
-export async function hostedStage(
+export async function hostedFixture(
   t: TestContext,
   hosted: Record<string, unknown> = {},
   extra: Record<string, unknown> = {},
-): Promise<HostedStage> {
+): Promise<HostedFixture> {
   const [premium, open] = await Promise.all([scriptedUpstream(), scriptedUpstream()]);
   const dataDir = mkdtempSync(join(tmpdir(), "svc-hosted-"));
   const profile = (id: string, url: string) => ({
@@ -66,7 +66,7 @@ export async function hostedStage(
     await Promise.all([premium.close(), open.close()]);
     rmSync(dataDir, { recursive: true, force: true });
   });
-  const manage: HostedStage["manage"] = async (token, method, path, body) => {
+  const manage: HostedFixture["manage"] = async (token, method, path, body) => {
     const headers = {
       "content-type": "application/json",
       ...(token === "" ? {} : { authorization: `Bearer ${token}` }),

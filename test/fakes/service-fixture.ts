@@ -5,7 +5,7 @@ import { type Answer, configText, type Service, startService } from "./service.t
 import { type Script, type ScriptedUpstream, scriptedUpstream } from "./upstream.ts";
 
 /** Providers `a`, `b`, `c`, … in this order of priority, behind profile `team` on chain 1. */
-export interface Stage {
+export interface ServiceFixture {
   readonly service: Service;
   readonly upstreams: readonly ScriptedUpstream[];
   /** Sends one call at priority order; the path's query asks for the evidence in a header. */
@@ -21,8 +21,8 @@ export interface ShownAttempt {
   readonly latency_ms: number;
 }
 
-/** Settings of a stage; each is merged into the configuration as written there. */
-export interface StageSettings {
+/** Settings of a fixture; each is merged into the configuration as written there. */
+export interface FixtureSettings {
   readonly extra?: Record<string, unknown>;
   readonly set?: Record<string, unknown>;
   readonly providers?: readonly Record<string, unknown>[];
@@ -30,11 +30,11 @@ export interface StageSettings {
 }
 
 /** Starts the scripted providers and the service. */
-export async function stage(
+export async function serviceFixture(
   t: TestContext,
   scripts: readonly (Script | undefined)[],
-  settings: StageSettings = {},
-): Promise<Stage> {
+  settings: FixtureSettings = {},
+): Promise<ServiceFixture> {
   const upstreams = await Promise.all(scripts.map((script) => scriptedUpstream(script)));
   const providers = upstreams.map(({ url }, n) => ({
     id: nameOf(n),

@@ -17,7 +17,7 @@ import {
 } from "./chain.ts";
 import { seededRandom } from "./runtime.ts";
 import { configText, type Service, startService } from "./service.ts";
-import { type StageSettings, until } from "./service-fixture.ts";
+import { type FixtureSettings, until } from "./service-fixture.ts";
 import { type SocketScript, type SocketUpstream, socketUpstream } from "./socket-upstream.ts";
 import { type Script, type ScriptedUpstream, scriptedUpstream } from "./upstream.ts";
 
@@ -45,14 +45,14 @@ export interface SocketNode {
 }
 
 /** A service, its nodes and their chain. */
-export interface SocketStage {
+export interface SocketFixture {
   readonly service: Service;
   readonly chain: FakeChain;
   readonly nodes: readonly SocketNode[];
   /** One more block on these nodes; without any on all. */
   mine(...ids: readonly string[]): ChainBlock;
   /** The configuration with these nodes only. */
-  text(ids: readonly string[], settings?: StageSettings): string;
+  text(ids: readonly string[], settings?: FixtureSettings): string;
   /** Opens a caller's socket at priority order; it is cut when the test ends. */
   open(path?: string, options?: WebSocket.ClientOptions): Promise<Client>;
   /** Sends one call over HTTP at priority order, with the evidence in a header. */
@@ -65,19 +65,19 @@ export interface SocketStage {
 }
 
 /** Starts nodes and service. */
-export async function socketStage(
+export async function socketFixture(
   t: TestContext,
   reaches: readonly Reach[],
-  settings: StageSettings = {},
+  settings: FixtureSettings = {},
   runtime: Runtime = realRuntime,
-): Promise<SocketStage> {
+): Promise<SocketFixture> {
   const chain = fakeChain(seededRandom(5));
   const nodes = await Promise.all(
     reaches.map((_, n) => startNode(String.fromCharCode(97 + n), chain)),
   );
   const text = (
     ids: readonly string[],
-    { extra, set, providers, slug }: StageSettings = settings,
+    { extra, set, providers, slug }: FixtureSettings = settings,
   ): string => {
     const listed = nodes.map(({ id, ws, http }, n) => {
       const reach = reaches[n];

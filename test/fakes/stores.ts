@@ -8,7 +8,7 @@ import { type Engine, openStore, type Store, type StorePlace } from "../../src/s
 import { newDatabase, postgresAvailability } from "./postgres.ts";
 
 /** What a suite is told: the engine's name for its titles, and how to get stores. */
-export interface Stage {
+export interface StoreFixture {
   readonly engine: Engine;
   /** A new and empty store, closed and removed when the test ends. */
   open(t: Ending): Promise<Store>;
@@ -25,11 +25,11 @@ export interface Ending {
 }
 
 /** Calls `suite` once for each engine that can be had here. */
-export function eachStore(suite: (stage: Stage) => void): void {
-  suite(stageOf("sqlite"));
+export function eachStore(suite: (fixture: StoreFixture) => void): void {
+  suite(fixtureOf("sqlite"));
   const postgres = postgresAvailability();
   if (postgres.kind === "yes") {
-    suite(stageOf("postgres"));
+    suite(fixtureOf("postgres"));
   } else {
     console.log(`# NOT TESTED on PostgreSQL: ${postgres.reason}`);
     test("the same on PostgreSQL", { skip: postgres.reason }, () => undefined);
@@ -49,7 +49,7 @@ export async function newPlace(
   return { place: { url: database?.url ?? "", dataDir }, remove };
 }
 
-function stageOf(engine: Engine): Stage {
+function fixtureOf(engine: Engine): StoreFixture {
   return {
     engine,
     async place(t) {

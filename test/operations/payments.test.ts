@@ -9,7 +9,7 @@ import { type ApiAnswered, type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { type FakePayments, fakePayments } from "../fakes/payments.ts";
 import { type Ending, eachStore } from "../fakes/stores.ts";
 
-interface Scene {
+interface Fixture {
   readonly api: ServedApi;
   readonly payments: FakePayments;
   /** A key of an account of its own. */
@@ -21,7 +21,7 @@ interface Scene {
   };
 }
 
-async function sceneOf(t: Ending, store: Store): Promise<Scene> {
+async function fixtureOf(t: Ending, store: Store): Promise<Fixture> {
   const changed: string[] = [];
   const changes = {
     key: (id: string) => void changed.push(id),
@@ -41,21 +41,21 @@ async function sceneOf(t: Ending, store: Store): Promise<Scene> {
 
 const codeOf = ({ json }: ApiAnswered): string => json.error.code;
 const mpp = (text: string) => ({ authorization: `Payment ${text}` });
-const fund = ({ account }: Scene): string => `POST /api/v1/agent/keys/${account.key}/fund`;
-const balance = async ({ api, account }: Scene): Promise<string> =>
+const fund = ({ account }: Fixture): string => `POST /api/v1/agent/keys/${account.key}/fund`;
+const balance = async ({ api, account }: Fixture): Promise<string> =>
   (await api.call("GET /api/v1/accounts/current", { token: account.token })).json.balance_usd;
 
 eachStore(({ engine, open }) => {
-  const paid = (title: string, run: (scene: Scene) => Promise<void>): void =>
+  const paid = (title: string, run: (fixture: Fixture) => Promise<void>): void =>
     void test(`${title} (${engine})`, async (t) => {
-      await run(await sceneOf(t, await open(t)));
+      await run(await fixtureOf(t, await open(t)));
     });
 
   paid(
     "whoever has not paid gets every offer, bound to the request and to nothing else",
-    async (scene) => {
-      const { api, payments, account } = scene;
-      const asked = await api.call(fund(scene), { body: { amount_usd: "0.5" } });
+    async (fixture) => {
+      const { api, payments, account } = fixture;
+      const asked = await api.call(fund(fixture), { body: { amount_usd: "0.5" } });
       assert.equal(asked.outcome, "fundAgentKey payment_required");
       assert.equal(asked.headers.get("www-authenticate")?.split(/, (?=Payment )/).length, 2);
       assert.ok(asked.headers.has("payment-required"));
@@ -78,16 +78,16 @@ eachStore(({ engine, open }) => {
       assert.deepEqual([order?.amountN, order?.keepsAuthorization], [500_000_000n, false]);
       assert.equal(order?.request.resourceUrl, `${api.url}/api/v1/agent/keys/redacted/fund`);
       assert.ok(!order.description.includes(account.key));
-      assert.equal(await balance(scene), "0");
+      assert.equal(await balance(fixture), "0");
     },
   );
 
   paid(
     "a payment funds a key once, however often it comes, and says so with a receipt",
-    async (scene) => {
-      const { api, account, payments } = scene;
+    async (fixture) => {
+      const { api, account, payments } = fixture;
       const sent = { body: { amount_usd: "0.5" }, headers: mpp("good-1") };
-      const answers = [await api.call(fund(scene), sent), await api.call(fund(scene), sent)];
+      const answers = [await api.call(fund(fixture), sent), await api.call(fund(fixture), sent)];
       for (const { json, headers, status } of answers) {
         assert.equal(status, 200);
         assert.ok(headers.has("payment-receipt"));
@@ -105,18 +105,18 @@ eachStore(({ engine, open }) => {
       }
       assert.deepEqual(answers[0]?.json, answers[1]?.json);
       assert.equal(payments.ordered.length, 1);
-      assert.equal(await balance(scene), "0.5");
+      assert.equal(await balance(fixture), "0.5");
     },
   );
 
   paid(
     "a repeated payment gets its first result although the key, the token and the range are gone",
-    async (scene) => {
-      const { api, account, payments } = scene;
+    async (fixture) => {
+      const { api, account, payments } = fixture;
       const funding = { body: { amount_usd: "0.5" }, headers: mpp("good-1") };
       const crediting = { body: { usd: "7" }, headers: mpp("good-2") };
       const credit = `POST /api/v1/accounts/${account.id}/credit`;
-      const first = await api.call(fund(scene), funding);
+      const first = await api.call(fund(fixture), funding);
       const second = await api.call(credit, {
         ...crediting,
         headers: { authorization: `Bearer ${account.token}, Payment good-2` },
@@ -124,10 +124,10 @@ eachStore(({ engine, open }) => {
       assert.deepEqual([first.status, second.status], [200, 200]);
       await api.call(`DELETE /api/v1/keys/${account.keyId}`, { token: account.token });
       assert.equal(
-        (await api.call(fund(scene), { body: { amount_usd: "0.5" } })).outcome,
+        (await api.call(fund(fixture), { body: { amount_usd: "0.5" } })).outcome,
         "fundAgentKey not_found",
       );
-      assert.deepEqual((await api.call(fund(scene), funding)).json, first.json);
+      assert.deepEqual((await api.call(fund(fixture), funding)).json, first.json);
       assert.deepEqual(
         (await api.call(credit, crediting)).json,
         second.json,
@@ -137,13 +137,13 @@ eachStore(({ engine, open }) => {
     },
   );
 
-  paid("money for a key that was deleted after its offer is its account's", async (scene) => {
-    const { api, account, payments } = scene;
+  paid("money for a key that was deleted after its offer is its account's", async (fixture) => {
+    const { api, account, payments } = fixture;
     await api.call(`DELETE /api/v1/keys/${account.keyId}`, { token: account.token });
     const body = { amount_usd: "0.5" };
-    assert.equal((await api.call(fund(scene), { body })).outcome, "fundAgentKey not_found");
-    assert.equal((await api.call(fund(scene), { body, headers: mpp("good-1") })).status, 200);
-    assert.deepEqual([await balance(scene), payments.offered.length], ["0.5", 0]);
+    assert.equal((await api.call(fund(fixture), { body })).outcome, "fundAgentKey not_found");
+    assert.equal((await api.call(fund(fixture), { body, headers: mpp("good-1") })).status, 200);
+    assert.deepEqual([await balance(fixture), payments.offered.length], ["0.5", 0]);
   });
 
   paid(
@@ -199,8 +199,8 @@ eachStore(({ engine, open }) => {
     },
   );
 
-  paid("a management token never pays, and a payment never stands for it", async (scene) => {
-    const { api, account, payments } = scene;
+  paid("a management token never pays, and a payment never stands for it", async (fixture) => {
+    const { api, account, payments } = fixture;
     const credit = `POST /api/v1/accounts/${account.id}/credit`;
     const body = { usd: "5" };
     const alone = await api.call(credit, { body, token: account.token });
@@ -224,7 +224,7 @@ eachStore(({ engine, open }) => {
         200,
         JSON.stringify(Object.keys(headers)),
       );
-    assert.equal(await balance(scene), "20");
+    assert.equal(await balance(fixture), "20");
   });
 
   paid(
@@ -274,10 +274,10 @@ eachStore(({ engine, open }) => {
   paid(
     "several payments, one that is too long, and one that nobody asked for are refused and not " +
       "looked at",
-    async (scene) => {
-      const { api, payments } = scene;
+    async (fixture) => {
+      const { api, payments } = fixture;
       const body = { amount_usd: "1" };
-      const several = await api.call(fund(scene), {
+      const several = await api.call(fund(fixture), {
         body,
         headers: { ...mpp("good-1"), "payment-signature": "good-2" },
       });
@@ -290,7 +290,7 @@ eachStore(({ engine, open }) => {
       assert.equal(payments.given.length, 0);
       assert.equal(
         (
-          await api.call(fund(scene), {
+          await api.call(fund(fixture), {
             body,
             headers: { ...mpp("good-1"), "payment-signature": "good-1" },
           })
@@ -303,8 +303,8 @@ eachStore(({ engine, open }) => {
 
   paid(
     "amounts: the range includes its ends, and what is finer than a token's units is no amount",
-    async (scene) => {
-      const { api } = scene;
+    async (fixture) => {
+      const { api } = fixture;
       const rows = [
         ["0.1", "payment_required"],
         ["100", "payment_required"],
@@ -320,11 +320,11 @@ eachStore(({ engine, open }) => {
       ] as const;
       for (const [amount_usd, code] of rows)
         assert.equal(
-          codeOf(await api.call(fund(scene), { body: { amount_usd } })),
+          codeOf(await api.call(fund(fixture), { body: { amount_usd } })),
           code,
           amount_usd,
         );
-      const access = `POST /api/v1/accounts/${scene.account.id}/custom-access`;
+      const access = `POST /api/v1/accounts/${fixture.account.id}/custom-access`;
       for (const [days, code] of [
         [0, "amount_out_of_range"],
         [1, "payment_required"],
@@ -335,8 +335,8 @@ eachStore(({ engine, open }) => {
         assert.equal(
           codeOf(
             await api.call(access, {
-              token: scene.account.token,
-              body: { days, key_id: scene.account.keyId },
+              token: fixture.account.token,
+              body: { days, key_id: fixture.account.keyId },
             }),
           ),
           code,
@@ -347,11 +347,11 @@ eachStore(({ engine, open }) => {
 
   paid(
     "where nothing can be offered the answer is 503, never a 402 that offers nothing",
-    async (scene) => {
-      const { api, payments } = scene;
+    async (fixture) => {
+      const { api, payments } = fixture;
       payments.closed = true;
       for (const headers of [{}, mpp("bad-1")]) {
-        const answer = await api.call(fund(scene), { body: { amount_usd: "1" }, headers });
+        const answer = await api.call(fund(fixture), { body: { amount_usd: "1" }, headers });
         assert.deepEqual(
           [answer.outcome, answer.headers.has("www-authenticate")],
           ["fundAgentKey unavailable", false],
@@ -363,10 +363,10 @@ eachStore(({ engine, open }) => {
   paid(
     "a payment that is not right gets fresh offers, and an address that goes on sending such " +
       "is slowed down",
-    async (scene) => {
-      const { api, payments } = scene;
+    async (fixture) => {
+      const { api, payments } = fixture;
       const send = (text: string, from: string) =>
-        api.call(fund(scene), { body: { amount_usd: "1" }, headers: mpp(text), from });
+        api.call(fund(fixture), { body: { amount_usd: "1" }, headers: mpp(text), from });
       const bad = await send("bad-1", "203.0.113.20");
       assert.equal(bad.outcome, "fundAgentKey payment_invalid");
       assert.equal(bad.json.type, "https://paymentauth.org/problems/verification-failed");
@@ -386,9 +386,9 @@ eachStore(({ engine, open }) => {
     },
   );
 
-  paid("offers are limited by address", async (scene) => {
-    const { api, payments } = scene;
-    const ask = () => api.call(fund(scene), { body: { amount_usd: "1" }, from: "203.0.113.22" });
+  paid("offers are limited by address", async (fixture) => {
+    const { api, payments } = fixture;
+    const ask = () => api.call(fund(fixture), { body: { amount_usd: "1" }, from: "203.0.113.22" });
     for (let i = 0; i < 100; i++) assert.equal(codeOf(await ask()), "payment_required");
     const limited = await ask();
     assert.deepEqual([codeOf(limited), payments.offered.length], ["rate_limited", 100]);
@@ -399,8 +399,8 @@ eachStore(({ engine, open }) => {
   paid(
     "what becomes of a payment is read at its status_url, by whoever has that and by the " +
       "account it is for",
-    async (scene) => {
-      const { api, account } = scene;
+    async (fixture) => {
+      const { api, account } = fixture;
       const credit = `POST /api/v1/accounts/${account.id}/credit`;
       const sent = { token: account.token, body: { usd: "1" } };
       const states: readonly (readonly [string, string])[] = [

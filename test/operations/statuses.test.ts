@@ -27,7 +27,7 @@ interface Call extends Sent {
 }
 
 /** What a case finds: an account of its own, and a service in three states. */
-interface Scene {
+interface Fixture {
   readonly api: ServedApi;
   /** Serves nobody: every place is taken. */
   readonly full: ServedApi;
@@ -48,13 +48,13 @@ interface Scene {
   readonly pay: (fate?: string) => Readonly<Record<string, string>>;
 }
 
-type Case = (scene: Scene, good: Call) => Promise<ApiAnswered>;
+type Case = (fixture: Fixture, good: Call) => Promise<ApiAnswered>;
 
 /**
  * A request of each operation that succeeds, or that is only refused because the operation always
  * is.
  */
-const GOOD: Readonly<Record<string, (scene: Scene) => Call>> = {
+const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
   listAgentChains: () => ({ what: "GET /api/v1/agent/chains" }),
   createAgentKey: () => ({ what: "POST /api/v1/agent/keys", body: { name: "mine" } }),
   getAgentKey: ({ anonymousKey }) => ({ what: `GET /api/v1/agent/keys/${anonymousKey}` }),
@@ -221,8 +221,8 @@ const payingCases = (
 ): Readonly<Record<string, Case>> => {
   const paid =
     (run: Case): Case =>
-    (scene, good) =>
-      run(scene, { ...good, body: { ...Object(good.body), ...body } });
+    (fixture, good) =>
+      run(fixture, { ...good, body: { ...Object(good.body), ...body } });
   return {
     payment_required: paid(({ api }, good) => send(api, { ...good, headers: {} })),
     payment_invalid: paid(fated("bad")),
@@ -272,8 +272,8 @@ const manyConnections: Case = async ({ api }, good) => {
   api.runtime.advance(3_600_000);
   return limited;
 };
-/** The account of the scene has become part of another one. */
-const claimed = async ({ api, account }: Scene): Promise<void> => {
+/** The account of the fixture has become part of another one. */
+const claimed = async ({ api, account }: Fixture): Promise<void> => {
   const { json } = await api.call("POST /api/v1/accounts/current/claim-link", {
     token: account.token,
   });
@@ -291,7 +291,7 @@ const claimed = async ({ api, account }: Scene): Promise<void> => {
 const profileWith = (name: string) => ({
   chains: { ethereum: { providers: [{ name, url: "https://eth.example.com/key" }] } },
 });
-const withProfile = async ({ api, account }: Scene): Promise<void> => {
+const withProfile = async ({ api, account }: Fixture): Promise<void> => {
   await grantCustomAccess(
     api.store,
     { accountId: account.id, days: 1, source: "test" },
@@ -307,25 +307,25 @@ const withProfile = async ({ api, account }: Scene): Promise<void> => {
     200,
   );
 };
-const afterProfile: Case = async (scene, good) => {
-  await withProfile(scene);
-  return send(scene.api, good);
+const afterProfile: Case = async (fixture, good) => {
+  await withProfile(fixture);
+  return send(fixture.api, good);
 };
 const wrongSlug: Case = ({ api }, good) =>
   send(api, { ...good, what: good.what.replace("/mine", "/MINE") });
 const withBody =
   (body: unknown): Case =>
-  async (scene, good) => {
-    await withProfile(scene);
-    return send(scene.api, { ...good, body });
+  async (fixture, good) => {
+    await withProfile(fixture);
+    return send(fixture.api, { ...good, body });
   };
-const wrongRevision: Case = async (scene, good) => {
-  await withProfile(scene);
-  return send(scene.api, { ...good, headers: { "if-match": '"9"' } });
+const wrongRevision: Case = async (fixture, good) => {
+  await withProfile(fixture);
+  return send(fixture.api, { ...good, headers: { "if-match": '"9"' } });
 };
-const merged: Case = async (scene, good) => {
-  await claimed(scene);
-  return send(scene.api, good);
+const merged: Case = async (fixture, good) => {
+  await claimed(fixture);
+  return send(fixture.api, good);
 };
 
 const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
@@ -363,9 +363,9 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   createKey: {
     rate_limited: manyKeys,
     invalid_field: invalidBody({ allowed_profiles: ["no-such"] }),
-    async already_claimed(scene, good) {
-      await claimed(scene);
-      return send(scene.api, { ...good, token: scene.account.token });
+    async already_claimed(fixture, good) {
+      await claimed(fixture);
+      return send(fixture.api, { ...good, token: fixture.account.token });
     },
     async key_limit({ api, account }, good) {
       for (let i = 1; i < 5; i++) await send(api, { ...good, token: account.token });
@@ -389,9 +389,9 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     },
   },
   createAccountClaimLink: {
-    async already_claimed(scene, good) {
-      await claimed(scene);
-      return send(scene.api, good);
+    async already_claimed(fixture, good) {
+      await claimed(fixture);
+      return send(fixture.api, good);
     },
   },
   createConnection: {
@@ -422,15 +422,15 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     unknown_chain: withBody({ chains: { nowhere: profileWith("good").chains.ethereum } }),
     provider_check_failed: withBody(profileWith("bad")),
     custom_access_required: succeeds,
-    async profile_suspended(scene, good) {
-      await withProfile(scene);
-      scene.api.runtime.advance(86_400_000);
-      return send(scene.api, good);
+    async profile_suspended(fixture, good) {
+      await withProfile(fixture);
+      fixture.api.runtime.advance(86_400_000);
+      return send(fixture.api, good);
     },
-    async profile_limit(scene, good) {
-      await withProfile(scene);
-      await send(scene.api, { ...good, what: "PUT /api/v1/profiles/second" });
-      return send(scene.api, { ...good, what: "PUT /api/v1/profiles/third" });
+    async profile_limit(fixture, good) {
+      await withProfile(fixture);
+      await send(fixture.api, { ...good, what: "PUT /api/v1/profiles/second" });
+      return send(fixture.api, { ...good, what: "PUT /api/v1/profiles/third" });
     },
     revision_conflict: wrongRevision,
     account_merged: merged,
@@ -456,7 +456,7 @@ eachStore(({ engine, open }) => {
     const t = { after: (run: () => Promise<void>) => void endings.unshift(run) };
     const tried = new Set<string>();
     let payments = 0;
-    let services: Pick<Scene, "api" | "full" | "broken">;
+    let services: Pick<Fixture, "api" | "full" | "broken">;
 
     before(async () => {
       const store = await open(t);
@@ -527,7 +527,7 @@ eachStore(({ engine, open }) => {
             `POST /api/v1/agent/keys/${anonymous.key}/fund`,
             funding,
           );
-          const scene = {
+          const fixture = {
             ...services,
             account,
             connection,
@@ -535,7 +535,7 @@ eachStore(({ engine, open }) => {
             purchaseId: funded.purchase_id,
             pay,
           };
-          const answer = await run(scene, good(scene));
+          const answer = await run(fixture, good(fixture));
           assert.equal(answer.outcome, `${operation.id} ${outcome}`, answer.text);
           tried.add(answer.outcome);
         });
@@ -556,7 +556,10 @@ eachStore(({ engine, open }) => {
 });
 
 /** A connection that the owner of an account has approved. */
-async function approvedConnection(api: ServedApi, accountId: string): Promise<Scene["connection"]> {
+async function approvedConnection(
+  api: ServedApi,
+  accountId: string,
+): Promise<Fixture["connection"]> {
   const { json } = await api.call("POST /api/v1/connections", { body: { name: "approved" } });
   const owner = {
     kind: "owner",

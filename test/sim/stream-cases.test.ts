@@ -22,7 +22,7 @@ import { type FakeNode, fakeSockets, REFUSAL } from "../fakes/sockets.ts";
 const HEADS = ["newHeads"];
 const LOGS = ["logs", {}];
 
-interface Scene {
+interface Fixture {
   readonly runtime: SimulatedWorld;
   readonly chain: FakeChain;
   readonly nodes: readonly [FakeNode, FakeNode, FakeNode];
@@ -58,11 +58,11 @@ interface Ear {
  * Three providers of falling priority; `polls` = they may be polled over HTTP, which lives and dies
  * with their sockets here.
  */
-function scene(
+function createFixture(
   overrides: Partial<ProviderSet> = {},
   polls = false,
   warn: (line: string) => void = () => {},
-): Scene {
+): Fixture {
   const runtime = simulatedWorld(1);
   const timerWheel = createTimerWheel(runtime);
   const chain = fakeChain(seededRandom(2));
@@ -120,7 +120,7 @@ function scene(
 }
 
 function listen(
-  { chain, tracker, subscriptions }: Pick<Scene, "chain" | "tracker" | "subscriptions">,
+  { chain, tracker, subscriptions }: Pick<Fixture, "chain" | "tracker" | "subscriptions">,
   params: unknown,
   { pin, deadlineMs = 5_000, unchecked = false, caller = null }: OpenOptions,
 ): Ear {
@@ -189,7 +189,7 @@ test("a gap of exactly max_backfill_blocks is filled, and one more ends the subs
       [10, "started"],
       [11, "ended"],
     ] as const) {
-      const at = scene();
+      const at = createFixture();
       const ear = at.open(params);
       await at.pass(200);
       at.mine();
@@ -215,7 +215,7 @@ test(
       [15_000, "started"],
       [25_000, "ended"],
     ] as const) {
-      const at = scene();
+      const at = createFixture();
       const ear = at.open(HEADS);
       await at.pass(200);
       // Mute rather than dead, so that no circuit opens: connections break and nothing answers.
@@ -244,7 +244,7 @@ test(
     "it is back",
   async () => {
     for (const params of [HEADS, LOGS]) {
-      const at = scene();
+      const at = createFixture();
       const ear = at.open(params, { pin: at.providers[1] });
       await at.pass(200);
       at.mine(2);
@@ -271,7 +271,7 @@ test(
     "health hears of it",
   async () => {
     for (const params of [HEADS, LOGS]) {
-      const at = scene({ newHeadsTimeoutMs: 5_000 });
+      const at = createFixture({ newHeadsTimeoutMs: 5_000 });
       const ear = at.open(params);
       await at.pass(200);
       at.nodes[0].manners.stale = true;
@@ -307,7 +307,7 @@ test(
     "new_heads_timeout_ms, and once for each block they claim",
   async () => {
     for (const params of [HEADS, LOGS]) {
-      const at = scene();
+      const at = createFixture();
       const ear = at.open(params);
       await at.pass(200);
       at.mine();
@@ -342,7 +342,7 @@ test(
  * tells of a height so much above its own.
  */
 async function mineBehind(
-  at: Scene,
+  at: Fixture,
   seconds: number,
   behind: (index: number, n: number) => number,
   claims: (index: number) => number = () => 0,
@@ -364,7 +364,7 @@ test(
     "for one that is not",
   async () => {
     for (const params of [HEADS, LOGS]) {
-      const at = scene({ maxBackfillBlocks: 30 });
+      const at = createFixture({ maxBackfillBlocks: 30 });
       const ear = at.open(params);
       await at.pass(200);
       await mineBehind(at, 10, () => 0);
@@ -395,7 +395,7 @@ test(
 );
 
 test("beside a height that nobody can show, streams do not move for ever, and a pinned one never", async () => {
-  const at = scene({ maxBackfillBlocks: 30 });
+  const at = createFixture({ maxBackfillBlocks: 30 });
   const ears = [at.open(HEADS), at.open(HEADS, { pin: at.providers[1] })];
   await at.pass(200);
   await mineBehind(
@@ -412,7 +412,7 @@ test("beside a height that nobody can show, streams do not move for ever, and a 
 });
 
 test("a provider that repeats one head for ever is as silent as one that says nothing", async () => {
-  const at = scene({ newHeadsTimeoutMs: 5_000 });
+  const at = createFixture({ newHeadsTimeoutMs: 5_000 });
   const ear = at.open(HEADS);
   await at.pass(200);
   at.mine();
@@ -432,7 +432,7 @@ test("a provider that repeats one head for ever is as silent as one that says no
 });
 
 test("any number of equal subscriptions share one upstream subscription, however they are written", async () => {
-  const at = scene();
+  const at = createFixture();
   const address = `0x${"AB".repeat(20)}`;
   const ears = [
     { address },
@@ -457,7 +457,7 @@ test(
   "nobody is told that a subscription has begun before the provider acknowledged it and said " +
     "where it stands",
   async () => {
-    const at = scene();
+    const at = createFixture();
     Object.assign(at.nodes[0].manners, { ackMs: 1_000, latencyMs: 400 });
     const ear = at.open(HEADS);
     await at.pass(1_050);
@@ -476,7 +476,7 @@ test(
   "a subscriber that waits longer than its deadline is refused as unavailable, and the one " +
     "that waits on is not",
   async () => {
-    const at = scene();
+    const at = createFixture();
     for (const node of at.nodes) node.manners.mute = true;
     const hasty = at.open(HEADS, { deadlineMs: 1_000 });
     const patient = at.open(HEADS, { deadlineMs: 30_000 });
@@ -493,7 +493,7 @@ test(
   "an upstream subscription is kept for 60 s after its last subscriber has left, and a new one " +
     "finds it",
   async () => {
-    const at = scene();
+    const at = createFixture();
     const first = at.open(LOGS);
     await at.pass(200);
     first.leave();
@@ -516,7 +516,7 @@ test(
   "a kind that every provider refuses is refused with a provider's own error, and asked for " +
     "anew the next time",
   async () => {
-    const at = scene();
+    const at = createFixture();
     for (const node of at.nodes) node.manners.refuses = new Set(["newPendingTransactions"]);
     const ear = at.open(["newPendingTransactions"]);
     await at.pass(200);
@@ -535,7 +535,7 @@ test(
     "one, and neither counts as a gap",
   async () => {
     for (const params of [HEADS, LOGS]) {
-      const at = scene({}, true);
+      const at = createFixture({}, true);
       const ear = at.open(params);
       await at.pass(200);
       at.mine(2);
@@ -574,7 +574,7 @@ test(
 );
 
 test("streams that are polled share the polls of a provider, which end with the last of them", async () => {
-  const at = scene(
+  const at = createFixture(
     { providers: [0, 1, 2].map((index) => fakeProvider(index, { priority: index, wsUrl: null })) },
     true,
   );
@@ -601,7 +601,7 @@ test("streams that are polled share the polls of a provider, which end with the 
 });
 
 test("pending transactions are not polled: without a socket they are refused", async () => {
-  const at = scene(
+  const at = createFixture(
     { providers: [0, 1, 2].map((index) => fakeProvider(index, { priority: index, wsUrl: null })) },
     true,
   );
@@ -611,7 +611,7 @@ test("pending transactions are not polled: without a socket they are refused", a
 });
 
 test("logs need heads beside them: a provider that refuses heads is passed over", async () => {
-  const at = scene();
+  const at = createFixture();
   at.nodes[0].manners.refuses = new Set(["newHeads"]);
   const ear = at.open(LOGS);
   await at.pass(300);
@@ -624,7 +624,7 @@ test(
   "a reload keeps a subscription on a provider that stays, moves it from one that goes, and " +
     "ends it when its profile or pin goes",
   async () => {
-    const at = scene();
+    const at = createFixture();
     const profileOf = (set: ProviderSet): Profile => ({
       slug: "team",
       owner: null,
@@ -670,7 +670,7 @@ test(
 
 test("a reorg of the very block behind which a subscription began is told like any other", async () => {
   for (const params of [HEADS, LOGS]) {
-    const at = scene();
+    const at = createFixture();
     const ear = at.open(params);
     await at.pass(200);
     at.chain.reorg(3, 1);
@@ -686,7 +686,7 @@ test(
   "a provider that lies behind the block a subscription began with is waited for, and does not " +
     "end it",
   async () => {
-    const at = scene();
+    const at = createFixture();
     at.nodes[0].follow(at.chain.mine());
     const ear = at.open(HEADS);
     await at.pass(200);
@@ -701,7 +701,7 @@ test(
 );
 
 test("a provider that sends faster than it answers is left before what waits grows without bound", async () => {
-  const at = scene();
+  const at = createFixture();
   const ear = at.open(LOGS);
   await at.pass(200);
   const [first] = at.nodes;
@@ -721,7 +721,7 @@ test(
   "a reorg of logs that are too large to be held ends the subscription instead of leaving them " +
     "untrue",
   async () => {
-    const at = scene();
+    const at = createFixture();
     const ear = at.open(LOGS, { unchecked: true });
     await at.pass(200);
     const { number, hash } = at.mine();
@@ -748,7 +748,7 @@ test(
   "logs that a provider takes back just before it is lost are told again when the next one " +
     "still has their block",
   async () => {
-    const at = scene();
+    const at = createFixture();
     const ear = at.open(LOGS);
     await at.pass(3_000);
     while (at.mine().logs.length === 0) await at.pass(100);
@@ -768,7 +768,7 @@ test(
 );
 
 test("logs of a head that was told just before its provider was lost are asked of the next one", async () => {
-  const at = scene();
+  const at = createFixture();
   const ear = at.open(LOGS);
   await at.pass(3_000);
   at.nodes[0].manners.logsAfterMs = 500;
@@ -780,7 +780,7 @@ test("logs of a head that was told just before its provider was lost are asked o
 });
 
 test("logs that were dropped because their block could not be shown yet are asked for when it comes", async () => {
-  const at = scene();
+  const at = createFixture();
   const ear = at.open(LOGS);
   await at.pass(3_000);
   Object.assign(at.nodes[0].manners, { logsAfterMs: -600, showMs: 500 });
@@ -801,7 +801,7 @@ test(
       [LOGS, "eth_getLogs"],
       [LOGS, "eth_getBlockByNumber"],
     ] as const) {
-      const at = scene({ backfillTimeoutMs: 30_000 });
+      const at = createFixture({ backfillTimeoutMs: 30_000 });
       const ear = at.open(params);
       await at.pass(200);
       at.mine(2);
@@ -822,7 +822,7 @@ test(
 );
 
 test("a source that stops answering while it lives is left as soon as a gap cannot be filled", async () => {
-  const at = scene({ backfillTimeoutMs: 30_000 });
+  const at = createFixture({ backfillTimeoutMs: 30_000 });
   const ear = at.open(HEADS);
   await at.pass(200);
   at.nodes[0].manners.deafTo = new Set(["eth_getBlockByHash"]);
@@ -839,7 +839,7 @@ test(
   "sources that are slow but well get more time in every round, so that a stream goes on when " +
     "there is no other",
   async () => {
-    const at = scene({ backfillTimeoutMs: 60_000 });
+    const at = createFixture({ backfillTimeoutMs: 60_000 });
     const ear = at.open(HEADS);
     await at.pass(200);
     for (const node of at.nodes) {
@@ -863,7 +863,7 @@ test(
   "one caller has so many different log filters at once, equal ones count once, and nobody " +
     "else notices",
   async () => {
-    const at = scene();
+    const at = createFixture();
     const [caller, other] = [
       { id: "one", maxLogFilters: 3 },
       { id: "other", maxLogFilters: 3 },
@@ -895,7 +895,7 @@ test(
   "streams that nobody has any more are bounded: opening and closing filters leaves room for " +
     "others",
   async () => {
-    const at = scene();
+    const at = createFixture();
     const caller = { id: "one", maxLogFilters: 500 };
     let opened = 0;
     for (let round = 0; round < 5; round++) {
@@ -916,7 +916,7 @@ test(
 const STRICT: Partial<ProviderSet> = { logVerification: "strict", verificationBudget: 100 };
 
 /** Mines blocks, one a second. */
-async function mineSlowly(at: Scene, blocks: number): Promise<void> {
+async function mineSlowly(at: Fixture, blocks: number): Promise<void> {
   for (let n = 0; n < blocks; n++) {
     at.mine();
     await at.pass(1_000);
@@ -928,7 +928,7 @@ test(
     "and the source is left",
   async () => {
     for (const logVerification of ["strict", "sampled"] as const) {
-      const at = scene({ ...STRICT, logVerification });
+      const at = createFixture({ ...STRICT, logVerification });
       const ear = at.open(LOGS);
       await at.pass(3_000);
       await mineSlowly(at, 3);
@@ -954,7 +954,7 @@ test(
   "under strict the logs of a block wait for the check, at most two seconds, and a late " +
     "finding is told in its place",
   async () => {
-    const at = scene({
+    const at = createFixture({
       ...STRICT,
       chain: { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 12_000 },
     });
@@ -983,7 +983,7 @@ test(
   "equal filters are one check, and more than four different ones are one question without a " +
     "filter",
   async () => {
-    const at = scene(STRICT);
+    const at = createFixture(STRICT);
     const ears = [at.open(LOGS), at.open(LOGS), at.open(["logs", { topics: [] }])];
     await at.pass(3_000);
     const asked = (): number =>
@@ -1015,7 +1015,9 @@ test(
     "are told as they come",
   async () => {
     const lines: string[] = [];
-    const at = scene({ ...STRICT, verificationBudget: 1 }, false, (line) => lines.push(line));
+    const at = createFixture({ ...STRICT, verificationBudget: 1 }, false, (line) =>
+      lines.push(line),
+    );
     const ear = at.open(LOGS);
     await at.pass(3_000);
     for (let n = 0; n < 30; n++) {
@@ -1037,7 +1039,7 @@ test(
   "a block without logs that could not be checked for want of budget is checked when there is " +
     "room, and what was left out is told then",
   async () => {
-    const at = scene({ ...STRICT, verificationBudget: 1 });
+    const at = createFixture({ ...STRICT, verificationBudget: 1 });
     const ear = at.open(LOGS);
     await at.pass(3_000);
     at.nodes[0].manners.omit = 1;
@@ -1053,7 +1055,7 @@ test(
 );
 
 test("a block that is unknown to who checks it is asked for again, and counts against nobody", async () => {
-  const at = scene(STRICT);
+  const at = createFixture(STRICT);
   for (const node of at.nodes) node.manners.unknownMs = 700;
   const ear = at.open(LOGS);
   await at.pass(3_000);
@@ -1074,7 +1076,7 @@ test(
   "blooms that have proved right spare the checks of blocks that hold nothing, until one is " +
     "wrong",
   async () => {
-    const at = scene(STRICT);
+    const at = createFixture(STRICT);
     const nobody = ["logs", { address: `0x${"12".repeat(20)}` }];
     const ear = at.open(LOGS);
     await at.pass(3_000);
@@ -1103,7 +1105,7 @@ test(
 );
 
 test("a pinned subscription is checked with its own provider alone", async () => {
-  const at = scene(STRICT);
+  const at = createFixture(STRICT);
   const ear = at.open(LOGS, { pin: at.providers[1] });
   await at.pass(3_000);
   at.nodes[1].manners.omit = 1;
@@ -1115,7 +1117,7 @@ test("a pinned subscription is checked with its own provider alone", async () =>
 
 test("logs of a block that come out of order are told in order", async () => {
   for (const logVerification of ["strict", "sampled", "off"] as const) {
-    const at = scene({ ...STRICT, logVerification });
+    const at = createFixture({ ...STRICT, logVerification });
     const ear = at.open(LOGS);
     await at.pass(3_000);
     at.nodes[0].manners.disorder = 1;
@@ -1127,7 +1129,7 @@ test("logs of a block that come out of order are told in order", async () => {
 });
 
 test("a log that comes again after it was taken back is told again only if its block is still there", async () => {
-  const at = scene();
+  const at = createFixture();
   const ear = at.open(LOGS);
   await at.pass(3_000);
   while (at.mine().logs.length === 0) await at.pass(1_000);

@@ -1,6 +1,7 @@
 // One act of the soak: an audience, a living chain with reorgs, and provider after provider forced
 // to fail while it serves; then the reckoning against the chain.
 import { until } from "../fakes/service-fixture.ts";
+import type { ActFixture, ActPlan } from "./act-fixture.ts";
 import { seat } from "./audience.ts";
 import type { LiveChain } from "./chain.ts";
 import { between } from "./chance.ts";
@@ -8,7 +9,6 @@ import { type Figures, noFigures } from "./figures.ts";
 import { disturb, failOver, headsAfter } from "./force.ts";
 import type { Log } from "./ledger.ts";
 import { askSteadily } from "./questions.ts";
-import type { ActPlan, Scene } from "./scene.ts";
 import { startSite } from "./site.ts";
 
 const BLOCK_EVERY_MS = 75;
@@ -66,8 +66,8 @@ export async function play(chain: LiveChain, plan: ActPlan): Promise<Figures> {
   }
 }
 
-async function perform(scene: Scene): Promise<void> {
-  const { chain, site, audience, plan, figures } = scene;
+async function perform(fixture: ActFixture): Promise<void> {
+  const { chain, site, audience, plan, figures } = fixture;
   const { random } = plan;
   const [asker] = audience.callers;
   if (asker === undefined) throw new Error("nobody asks");
@@ -79,8 +79,8 @@ async function perform(scene: Scene): Promise<void> {
   const reorgs = reorgNowAndThen(chain, random);
   try {
     for (let n = 0; n < plan.failovers; n++) {
-      await failOver(scene);
-      if (random() < 0.2) await disturb(scene);
+      await failOver(fixture);
+      if (random() < 0.2) await disturb(fixture);
       if (n === Math.floor(plan.failovers / 2))
         figures.rssMiddleBytes = await site.service.residentBytes();
       plan.onRound(figures);
@@ -98,7 +98,7 @@ async function perform(scene: Scene): Promise<void> {
     await questions.stop();
   }
   await chain.rest();
-  await reckon(scene, startBlocks);
+  await reckon(fixture, startBlocks);
   figures.calls += questions.asked();
   figures.refused += questions.refused();
   figures.wrong.push(...questions.wrong, ...audience.errors);
@@ -131,7 +131,7 @@ function reorgNowAndThen(
 }
 /** Compares everything that was told with the chain as it is. */
 async function reckon(
-  { chain, site, audience, figures }: Scene,
+  { chain, site, audience, figures }: ActFixture,
   startBlocks: number,
 ): Promise<void> {
   let blocks = await chain.blocks();

@@ -1,11 +1,11 @@
 // Providers are made to fail while they serve, one way or another, and everything they served is
 // waited for. Judges no event.
 import { until } from "../fakes/service-fixture.ts";
+import type { ActFixture } from "./act-fixture.ts";
 import type { Audience } from "./audience.ts";
 import { between, pick } from "./chance.ts";
 import type { Force } from "./figures.ts";
 import { BREAKS, type Break } from "./gate.ts";
-import type { Scene } from "./scene.ts";
 import type { Post } from "./site.ts";
 
 const RECOVERY_MS = 25_000;
@@ -19,17 +19,17 @@ const SUDDEN: readonly Break[] = ["reset", "closed", "torn"];
  * Forces the provider of some subscription to fail and waits until everything it served goes on
  * elsewhere.
  */
-export async function failOver(scene: Scene): Promise<void> {
-  const { audience, plan, figures } = scene;
+export async function failOver(fixture: ActFixture): Promise<void> {
+  const { audience, plan, figures } = fixture;
   const force = pick(
     plan.random,
     plan.socketsOnly ? FORCES.filter((it) => it !== "blackout") : FORCES,
   );
-  const victim = await serving(scene);
+  const victim = await serving(fixture);
   const silence = longestSilence(audience);
-  if (force === "blackout") await blackOut(scene);
-  else await breakOne(scene, victim, force);
-  await allLive(scene);
+  if (force === "blackout") await blackOut(fixture);
+  else await breakOne(fixture, victim, force);
+  await allLive(fixture);
   await headsAfter(audience, 2);
   figures.silencesMs.push(silence.stop());
   figures.failovers[force]++;
@@ -38,11 +38,11 @@ export async function failOver(scene: Scene): Promise<void> {
 const FORCES: readonly Force[] = [...SUDDEN, ...SUDDEN, ...SUDDEN, "frozen", "cascade", "blackout"];
 
 async function breakOne(
-  scene: Scene,
+  fixture: ActFixture,
   victim: Post,
   force: Exclude<Force, "blackout">,
 ): Promise<void> {
-  const { plan } = scene;
+  const { plan } = fixture;
   const { random } = plan;
   const lost = servedBy(victim);
   const how = force === "cascade" ? pick(random, BREAKS) : force;
@@ -50,10 +50,10 @@ async function breakOne(
     how,
     plan.socketsOnly || random() < HTTP_TOO_SHARE ? "everything" : "sockets",
   );
-  const heir = await successor(scene, lost, victim);
+  const heir = await successor(fixture, lost, victim);
   if (force === "cascade") {
     heir.admission.break(pick(random, SUDDEN), "sockets");
-    await successor(scene, lost, heir);
+    await successor(fixture, lost, heir);
     mendLater(heir, between(random, 0, 1_200));
   }
   mendLater(victim, between(random, 0, 1_200));
@@ -63,7 +63,7 @@ async function breakOne(
  * Every socket fails for a while, which is less than the bounds allow. HTTP goes on: its circuits
  * are no business of this test.
  */
-async function blackOut({ site, plan }: Scene): Promise<void> {
+async function blackOut({ site, plan }: ActFixture): Promise<void> {
   const outageMs = between(plan.random, 200, 1_000);
   for (const { admission } of site.posts) admission.break(pick(plan.random, SUDDEN), "sockets");
   await new Promise((resolve) => setTimeout(resolve, outageMs));
@@ -76,9 +76,9 @@ async function blackOut({ site, plan }: Scene): Promise<void> {
 }
 
 /** Loses or delays notifications of a provider that serves; it stays in service. */
-export async function disturb(scene: Scene): Promise<void> {
-  const { plan, audience, figures } = scene;
-  const { admission } = await serving(scene);
+export async function disturb(fixture: ActFixture): Promise<void> {
+  const { plan, audience, figures } = fixture;
+  const { admission } = await serving(fixture);
   const before = admission.lost();
   admission.disturb(pick(plan.random, ["lossy", "late"]));
   await new Promise((resolve) => setTimeout(resolve, between(plan.random, 50, 400)));
@@ -97,7 +97,7 @@ function servedBy({ admission }: Post): readonly string[] {
 }
 
 /** A whole provider that serves a subscription which is not pinned. */
-function serving({ site, plan }: Scene): Promise<Post> {
+function serving({ site, plan }: ActFixture): Promise<Post> {
   return until(
     "a provider that serves",
     () => {
@@ -112,7 +112,7 @@ function serving({ site, plan }: Scene): Promise<Post> {
  * Waits until all of `lost` is served through whole gates; resolves with the provider of one of
  * them.
  */
-function successor({ site }: Scene, lost: readonly string[], victim: Post): Promise<Post> {
+function successor({ site }: ActFixture, lost: readonly string[], victim: Post): Promise<Post> {
   return until(
     `successors of ${victim.id} for ${lost.join(" ")}`,
     () => {
@@ -128,7 +128,7 @@ function successor({ site }: Scene, lost: readonly string[], victim: Post): Prom
 }
 
 /** Resolves when the service says that no subscription is between providers. */
-function allLive({ site, audience }: Scene): Promise<unknown> {
+function allLive({ site, audience }: ActFixture): Promise<unknown> {
   return until(
     "subscriptions that are all live",
     async () => {

@@ -14,7 +14,7 @@ export interface Victim {
 }
 
 /** What a shape can use to answer one request. */
-export interface Stage {
+export interface Fixture {
   readonly socket: Socket;
   readonly victim: Victim;
   /** Other requests that were answered or wait, newest first, on any connection. */
@@ -35,11 +35,11 @@ export interface Shape {
   /** Share of the requests that are so large that they are not written at once. */
   readonly largeShare?: number;
   /** What is said on a connection before anything was asked. */
-  readonly greeting?: (stage: Omit<Stage, "victim">) => void;
+  readonly greeting?: (fixture: Omit<Fixture, "victim">) => void;
   /** Said as soon as the first bytes of a request are here. */
-  readonly early?: (stage: Omit<Stage, "victim">) => void;
+  readonly early?: (fixture: Omit<Fixture, "victim">) => void;
   /** Answers one request; null = always soundly. */
-  readonly answer: ((stage: Stage) => void) | null;
+  readonly answer: ((fixture: Fixture) => void) | null;
 }
 
 /** The mark of text that is nobody's answer. */
@@ -68,39 +68,39 @@ const chunked = (body: string, end = "0\r\n\r\n"): string =>
 const feeds = (text: string): string => text.replaceAll("\r\n", "\n");
 
 /** The answer that this request should get. */
-const own = ({ victim }: Stage, long = false): string =>
+const own = ({ victim }: Fixture, long = false): string =>
   http(json(victim.id, resultFor(victim.secret, long)));
 /** The answer to some earlier request, secret and all. */
-function older({ others, random, victim }: Stage, long = false): string {
+function older({ others, random, victim }: Fixture, long = false): string {
   const other = others[Math.floor(random() * others.length)] ?? victim;
   return http(json(other.id, resultFor(other.secret, long)));
 }
 /** An answer that nobody asked for, under an id of the provider's choice. */
 const strange = (id: string): string => http(json(id, `"${STRANGER}"`));
 /** An id that the next request might have. */
-const guess = ({ victim, random }: Stage): string =>
+const guess = ({ victim, random }: Fixture): string =>
   String(Number(victim.id) + between(random, 1, 40_000));
 
 /** Answers soundly, then says something more at some time. */
 function surplus(
   name: string,
   ms: number | "same write",
-  more: (stage: Stage) => string,
+  more: (fixture: Fixture) => string,
   long = false,
 ): Shape {
   return {
     name,
     long,
-    answer(stage) {
-      if (ms === "same write") return stage.write(own(stage, long) + more(stage));
-      stage.write(own(stage, long));
-      stage.later(ms, () => stage.write(more(stage)));
+    answer(fixture) {
+      if (ms === "same write") return fixture.write(own(fixture, long) + more(fixture));
+      fixture.write(own(fixture, long));
+      fixture.later(ms, () => fixture.write(more(fixture)));
     },
   };
 }
 
 /** Answers in the place of the sound answer. */
-function instead(name: string, answer: (stage: Stage) => void, long = false): Shape {
+function instead(name: string, answer: (fixture: Fixture) => void, long = false): Shape {
   return { name, long, answer };
 }
 
@@ -118,8 +118,8 @@ export const SHAPES: readonly Shape[] = [
   surplus("an answer under the next id, 1 ms later", 1, ({ victim }) =>
     strange(String(Number(victim.id) + 1)),
   ),
-  surplus("forty answers under ids to come, 1 ms later", 1, (stage) =>
-    Array.from({ length: 40 }, () => strange(guess(stage))).join(""),
+  surplus("forty answers under ids to come, 1 ms later", 1, (fixture) =>
+    Array.from({ length: 40 }, () => strange(guess(fixture))).join(""),
   ),
   surplus("a result without an id, in the next turn", 0, () =>
     http(`{"jsonrpc":"2.0","result":"${STRANGER}"}`),
@@ -138,69 +138,77 @@ export const SHAPES: readonly Shape[] = [
   surplus(
     "interim heads and an earlier answer, 1 ms later",
     1,
-    (stage) => `HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n${older(stage)}`,
+    (fixture) => `HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n${older(fixture)}`,
   ),
   surplus(
     "a burst of six answers, in the same write",
     "same write",
-    (stage) =>
-      own(stage) + older(stage) + strange("1") + older(stage) + strange(guess(stage)) + own(stage),
+    (fixture) =>
+      own(fixture) +
+      older(fixture) +
+      strange("1") +
+      older(fixture) +
+      strange(guess(fixture)) +
+      own(fixture),
   ),
-  surplus("a long answer again, 1 ms later", 1, (stage) => own(stage, true), true),
+  surplus("a long answer again, 1 ms later", 1, (fixture) => own(fixture, true), true),
   surplus(
     "an earlier caller's long answer in chunks, in the next turn",
     0,
-    (stage) => chunked(older(stage, true).split("\r\n\r\n")[1] ?? ""),
+    (fixture) => chunked(older(fixture, true).split("\r\n\r\n")[1] ?? ""),
     true,
   ),
-  surplus("the same answer with bare line feeds, 1 ms later", 1, (stage) => feeds(own(stage))),
+  surplus("the same answer with bare line feeds, 1 ms later", 1, (fixture) => feeds(own(fixture))),
   {
     name: "half of an earlier answer 1 ms later, the other half with the next request",
-    answer(stage) {
-      stage.write(own(stage));
-      const rest = older(stage);
-      stage.later(1, () => stage.write(rest.slice(0, 40)));
-      stage.later(between(stage.random, 2, 8), () => stage.write(rest.slice(40)));
+    answer(fixture) {
+      fixture.write(own(fixture));
+      const rest = older(fixture);
+      fixture.later(1, () => fixture.write(rest.slice(0, 40)));
+      fixture.later(between(fixture.random, 2, 8), () => fixture.write(rest.slice(40)));
     },
   },
   {
     name: "an answer before anything was asked",
-    greeting: (stage) =>
-      stage.write(
-        http(json(stage.others[0]?.id ?? "1", `"${stage.others[0]?.secret ?? STRANGER}"`)),
+    greeting: (fixture) =>
+      fixture.write(
+        http(json(fixture.others[0]?.id ?? "1", `"${fixture.others[0]?.secret ?? STRANGER}"`)),
       ),
     answer: null,
   },
   {
     name: "an earlier answer while the request is still written",
     largeShare: 0.2,
-    early: (stage) =>
-      stage.write(
-        http(json(stage.others[0]?.id ?? "1", `"${stage.others[0]?.secret ?? STRANGER}"`)),
+    early: (fixture) =>
+      fixture.write(
+        http(json(fixture.others[0]?.id ?? "1", `"${fixture.others[0]?.secret ?? STRANGER}"`)),
       ),
     answer: null,
   },
-  instead("204 with a whole answer behind it", (stage) =>
-    stage.write(`HTTP/1.1 204 No Content\r\n\r\n${older(stage)}`),
+  instead("204 with a whole answer behind it", (fixture) =>
+    fixture.write(`HTTP/1.1 204 No Content\r\n\r\n${older(fixture)}`),
   ),
-  instead("304 with a length and a body", (stage) =>
-    stage.write(older(stage).replace("200 OK", "304 Not Modified")),
+  instead("304 with a length and a body", (fixture) =>
+    fixture.write(older(fixture).replace("200 OK", "304 Not Modified")),
   ),
-  instead("a length that is too short for two answers", (stage) =>
-    stage.write(own(stage) + json("1", `"${STRANGER}"`)),
+  instead("a length that is too short for two answers", (fixture) =>
+    fixture.write(own(fixture) + json("1", `"${STRANGER}"`)),
   ),
-  instead("a last chunk with an answer behind it", (stage) =>
-    stage.write(chunked(json(stage.victim.id, `"${stage.victim.secret}"`)) + older(stage)),
+  instead("a last chunk with an answer behind it", (fixture) =>
+    fixture.write(chunked(json(fixture.victim.id, `"${fixture.victim.secret}"`)) + older(fixture)),
   ),
-  instead("trailers that are an answer", (stage) =>
-    stage.write(
-      chunked(json(stage.victim.id, `"${stage.victim.secret}"`), `0\r\n${older(stage)}\r\n\r\n`),
+  instead("trailers that are an answer", (fixture) =>
+    fixture.write(
+      chunked(
+        json(fixture.victim.id, `"${fixture.victim.secret}"`),
+        `0\r\n${older(fixture)}\r\n\r\n`,
+      ),
     ),
   ),
-  instead("the answer goes to another caller's connection", (stage) =>
-    stage.writeElsewhere(own(stage)),
+  instead("the answer goes to another caller's connection", (fixture) =>
+    fixture.writeElsewhere(own(fixture)),
   ),
-  instead("always the answer to an earlier request", (stage) => stage.write(older(stage))),
+  instead("always the answer to an earlier request", (fixture) => fixture.write(older(fixture))),
   instead(
     "another id behind a long result",
     ({ others, victim, write }) => {
@@ -250,7 +258,7 @@ export async function startHostileProvider(
   const timers = new Set<() => void>();
   const others: Victim[] = [];
   let played = 0;
-  const stageAt = (socket: Socket): Omit<Stage, "victim"> => ({
+  const fixtureAt = (socket: Socket): Omit<Fixture, "victim"> => ({
     socket,
     others,
     random,
@@ -272,16 +280,16 @@ export async function startHostileProvider(
     },
   });
   const serve = (socket: Socket, victim: Victim): void => {
-    const stage: Stage = { ...stageAt(socket), victim };
+    const fixture: Fixture = { ...fixtureAt(socket), victim };
     const sound = shape.answer === null || random() < SOUND_SHARE;
     const act = (): void => {
-      if (sound) stage.write(own(stage, shape.long));
-      else shape.answer?.(stage);
+      if (sound) fixture.write(own(fixture, shape.long));
+      else shape.answer?.(fixture);
       if (!sound) played++;
       others.unshift(victim);
       if (others.length > MAX_OTHERS) others.pop();
     };
-    if (random() < SLOW_SHARE) stage.later(between(random, 1, SLOW_MS), act);
+    if (random() < SLOW_SHARE) fixture.later(between(random, 1, SLOW_MS), act);
     else act();
   };
   const accept = (socket: Socket): void => {
@@ -290,7 +298,7 @@ export async function startHostileProvider(
     const talk = (say: Shape["greeting"]): void => {
       if (say === undefined || random() < SOUND_SHARE) return;
       played++;
-      say(stageAt(socket));
+      say(fixtureAt(socket));
     };
     talk(shape.greeting);
     hear(

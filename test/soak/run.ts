@@ -6,6 +6,7 @@
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
 import { play } from "./act.ts";
+import type { ActPlan } from "./act-fixture.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
 import { startChain } from "./chain.ts";
 import type { Figures } from "./figures.ts";
@@ -13,7 +14,6 @@ import { attack, trustedIdentity } from "./foreign.ts";
 import { SHAPES } from "./hostile-answers.ts";
 import { OUTAGES, outageBreaches, outageRun } from "./outage.ts";
 import { faultsOf, tableOf } from "./report.ts";
-import type { ActPlan } from "./scene.ts";
 
 /** Failovers of one act: each begins with a new service and new listeners. */
 const FAILOVERS_PER_ACT = 250;

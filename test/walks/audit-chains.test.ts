@@ -11,9 +11,9 @@ test(
   "credited money that a reorganisation took back is found by the operator's endpoint as by " +
     "the command; a chain that is gone is no clean report",
   async (t) => {
-    const stage = await startPaidService(({ rails }) => [{ ...rails.evm, local: false }]);
-    t.after(() => stage.close());
-    const { service, chains } = stage;
+    const fixture = await startPaidService(({ rails }) => [{ ...rails.evm, local: false }]);
+    t.after(() => fixture.close());
+    const { service, chains } = fixture;
     const overHttp = async () => {
       const response = await fetch(`${service.url}/api/v1/operator/audit`, {
         headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },

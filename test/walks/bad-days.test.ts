@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
-import { healthOf, metaOf, stage, until, walked } from "../fakes/service-fixture.ts";
-import { socketStage } from "../fakes/socket-fixture.ts";
+import { healthOf, metaOf, serviceFixture, until, walked } from "../fakes/service-fixture.ts";
+import { socketFixture } from "../fakes/socket-fixture.ts";
 
 test(
   "a provider that hangs with all its connections in use keeps nobody: those beyond them never " +
     "wait, the others are asked of the next one",
   async (t) => {
-    const { call, service, upstreams } = await stage(t, [undefined, undefined]);
+    const { call, service, upstreams } = await serviceFixture(t, [undefined, undefined]);
     await service.probed();
     for (let n = 0; n < 30; n++) await call("eth_gasPrice");
     upstreams[0]?.probesSay(null);
@@ -49,7 +49,7 @@ test(
       hanging.close();
     });
     const { port } = hanging.address() as AddressInfo;
-    const { call, service } = await stage(t, [undefined, undefined], {
+    const { call, service } = await serviceFixture(t, [undefined, undefined], {
       providers: [{ url: `https://127.0.0.1:${port}` }],
     });
     assert.equal(walked(await call("eth_gasPrice")), "a:circuit_open b:ok");
@@ -58,7 +58,7 @@ test(
 );
 
 test("one close of a socket counts once toward its circuit, however many calls were under way", async (t) => {
-  const { nodes, service } = await socketStage(t, ["ws", "ws"], {
+  const { nodes, service } = await socketFixture(t, ["ws", "ws"], {
     set: { monitoring: { socket_heads: false } },
   });
   nodes[0]?.ws.script((asked, reply) => {
@@ -82,7 +82,7 @@ test(
   "while every circuit is open four calls at once ask all the same, others are told to come " +
     "back, and a write is sent once",
   async (t) => {
-    const { call, upstreams, service } = await stage(t, [undefined, undefined], {
+    const { call, upstreams, service } = await serviceFixture(t, [undefined, undefined], {
       set: { monitoring: { probe_interval_ms: 600_000 } },
     });
     await service.probed();
@@ -130,7 +130,7 @@ test(
 );
 
 test("a call of a panic that succeeds makes its circuit half-open, and the next one closes it", async (t) => {
-  const { call, upstreams, service } = await stage(t, [undefined], {
+  const { call, upstreams, service } = await serviceFixture(t, [undefined], {
     set: { monitoring: { probe_interval_ms: 600_000 } },
   });
   await service.probed();

@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { hostedStage } from "../fakes/hosted-fixture.ts";
+import { hostedFixture } from "../fakes/hosted-fixture.ts";
 import { until } from "../fakes/service-fixture.ts";
-import { type Reach, type SocketStage, socketStage } from "../fakes/socket-fixture.ts";
+import { type Reach, type SocketFixture, socketFixture } from "../fakes/socket-fixture.ts";
 import { call } from "../web/socket/socket-fixture.ts";
 
 const batchOf = (items: number, method = "eth_gasPrice"): readonly object[] =>
@@ -23,23 +23,23 @@ const STEADY = { buckets: { managed: { per_second: 200, burst: 20 } }, starting_
 async function hostedSockets(
   t: TestContext,
   hosted: Record<string, unknown>,
-): Promise<{ readonly stage: SocketStage; readonly path: string }> {
+): Promise<{ readonly fixture: SocketFixture; readonly path: string }> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-batches-"));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
   const reaches: readonly Reach[] = ["ws"];
-  const stage = await socketStage(t, reaches, {
+  const fixture = await socketFixture(t, reaches, {
     slug: "public",
     extra: { data_dir: dataDir, hosted: { enabled: true, ...hosted } },
   });
-  const { json } = await stage.service.post("/api/v1/agent/keys", {});
-  return { stage, path: `/k/${json.key}/1` };
+  const { json } = await fixture.service.post("/api/v1/agent/keys", {});
+  return { fixture, path: `/k/${json.key}/1` };
 }
 
 test(
   "a thousand items in one batch, over HTTP and on a socket; one more is refused with the name " +
     "of the setting, and none of it is executed",
   async (t) => {
-    const { service, open, nodes } = await socketStage(t, ["both"]);
+    const { service, open, nodes } = await socketFixture(t, ["both"]);
     const client = await open();
     const posted = await service.post("/rpc/1", batchOf(1_000));
     assert.deepEqual([posted.status, idsOf(posted.json)], [200, upTo(1_000)]);
@@ -61,9 +61,9 @@ test(
   "without metering no rate limits a batch, also on a hosted instance that serves callers " +
     "without a key",
   async (t) => {
-    const stage = await hostedStage(t, { keyless: true, ...SLOW });
+    const fixture = await hostedFixture(t, { keyless: true, ...SLOW });
     const answers = await Promise.all(
-      [1, 2, 3, 4].map(() => stage.service.post("/rpc/ethereum", batchOf(100))),
+      [1, 2, 3, 4].map(() => fixture.service.post("/rpc/ethereum", batchOf(100))),
     );
     for (const { json } of answers)
       assert.ok(json.every((it: { result?: unknown }) => it.result !== undefined));
@@ -71,18 +71,18 @@ test(
 );
 
 test("items beyond the rate wait and are served: in order, duplicate ids kept, each charged once", async (t) => {
-  const stage = await hostedStage(t, STEADY);
-  const key = await stage.anonymousKey();
+  const fixture = await hostedFixture(t, STEADY);
+  const key = await fixture.anonymousKey();
   const items = Array.from({ length: 120 }, (_, n) => call(n % 7, "eth_gasPrice"));
-  const { status, json, headers } = await stage.service.post(`/rpc/k/${key}/ethereum`, items);
+  const { status, json, headers } = await fixture.service.post(`/rpc/k/${key}/ethereum`, items);
   assert.equal(status, 200);
   assert.deepEqual(
     idsOf(json),
     items.map((_, n) => n % 7),
   );
   assert.ok(json.every((it: { result?: unknown }) => it.result !== undefined));
-  assert.deepEqual([stage.premium.asked.length, headers.get("x-svc-cu")], [120, "360"]);
-  const { json: view } = await stage.manage("", "GET", `/api/v1/agent/keys/${key}`);
+  assert.deepEqual([fixture.premium.asked.length, headers.get("x-svc-cu")], [120, "360"]);
+  const { json: view } = await fixture.manage("", "GET", `/api/v1/agent/keys/${key}`);
   assert.equal(view.balance_cu, 100_000 - 360);
 });
 
@@ -90,9 +90,9 @@ test(
   "two batches of an account wait, a third gets 429 and Retry-After; when the callers leave, " +
     "their places are free",
   async (t) => {
-    const stage = await hostedStage(t, SLOW);
-    const key = await stage.anonymousKey();
-    const url = `${stage.service.url}/rpc/k/${key}/ethereum`;
+    const fixture = await hostedFixture(t, SLOW);
+    const key = await fixture.anonymousKey();
+    const url = `${fixture.service.url}/rpc/k/${key}/ethereum`;
     const send = (signal: AbortSignal): Promise<Response> =>
       fetch(url, {
         method: "POST",
@@ -117,7 +117,7 @@ test(
     await Promise.allSettled(sent);
     await until(
       "the places to be free",
-      async () => (await stage.service.post(`/rpc/k/${key}/ethereum`, batchOf(1))).status === 200,
+      async () => (await fixture.service.post(`/rpc/k/${key}/ethereum`, batchOf(1))).status === 200,
     );
   },
 );
@@ -127,7 +127,7 @@ test(
     "frees its place",
   async (t) => {
     const steady = await hostedSockets(t, STEADY);
-    const client = await steady.stage.open(`/ws/rpc${steady.path}`);
+    const client = await steady.fixture.open(`/ws/rpc${steady.path}`);
     client.send(batchOf(100, "eth_call"));
     const answer = await client.next();
     assert.deepEqual(idsOf(answer), upTo(100));
@@ -135,8 +135,8 @@ test(
 
     const slow = await hostedSockets(t, SLOW);
     const [one, two] = [
-      await slow.stage.open(`/ws/rpc${slow.path}`),
-      await slow.stage.open(`/ws/rpc${slow.path}`),
+      await slow.fixture.open(`/ws/rpc${slow.path}`),
+      await slow.fixture.open(`/ws/rpc${slow.path}`),
     ];
     for (let n = 0; n < 3; n++) one.send(batchOf(50, "eth_call"));
     const { id, error } = await one.next();

@@ -9,7 +9,7 @@ import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
 import { openStore } from "../../src/store/store.ts";
-import { type HostedStage, hostedStage } from "../fakes/hosted-fixture.ts";
+import { type HostedFixture, hostedFixture } from "../fakes/hosted-fixture.ts";
 import { PATIENT, startService } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
@@ -44,7 +44,7 @@ function caller(
   return { socket, received: () => received };
 }
 
-async function usedCu({ service }: HostedStage, key: string): Promise<number> {
+async function usedCu({ service }: HostedFixture, key: string): Promise<number> {
   return GRANT_CU - (await service.get(`/api/v1/agent/keys/${key}`)).json.balance_cu;
 }
 
@@ -52,22 +52,22 @@ for (const viaNode of [false, true]) {
   const door = viaNode ? "node's HTTP server" : "the fast path";
 
   test(`who leaves before the answer pays for what a provider was asked, at ${door}`, async (t) => {
-    const stage = await hostedStage(t);
-    stage.premium.script(() => {});
+    const fixture = await hostedFixture(t);
+    fixture.premium.script(() => {});
     for (const [method, cu] of [
       ["eth_sendRawTransaction", 5],
       ["debug_traceBlockByNumber", 100],
       ["no_such_method", 3],
       ["eth_gasPrice", 3],
     ] as const) {
-      const key = await stage.anonymousKey();
-      const asked = stage.premium.asked.length;
-      const { socket } = caller(t, stage.service.port);
+      const key = await fixture.anonymousKey();
+      const asked = fixture.premium.asked.length;
+      const { socket } = caller(t, fixture.service.port);
       socket.write(post(`/rpc/k/${key}/ethereum`, callOf(method), viaNode));
-      await until("the provider is asked", () => stage.premium.asked.length > asked);
-      assert.equal(await usedCu(stage, key), 0, "nothing is charged while the call is under way");
+      await until("the provider is asked", () => fixture.premium.asked.length > asked);
+      assert.equal(await usedCu(fixture, key), 0, "nothing is charged while the call is under way");
       socket.destroy();
-      await until(`${method} is charged`, async () => (await usedCu(stage, key)) === cu);
+      await until(`${method} is charged`, async () => (await usedCu(fixture, key)) === cu);
     }
   });
 
@@ -75,39 +75,39 @@ for (const viaNode of [false, true]) {
     "a streamed answer that its provider breaks off is free, and one that its caller leaves is " +
       `not, at ${door}`,
     async (t) => {
-      const stage = await hostedStage(t);
-      const key = await stage.anonymousKey();
+      const fixture = await hostedFixture(t);
+      const key = await fixture.anonymousKey();
       const long = "x".repeat(300_000);
       const replies: (() => void)[] = [];
-      stage.premium.script(
+      fixture.premium.script(
         ({ id }, reply) =>
           void replies.push(reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"${long}`).reset),
       );
       const path = `/rpc/k/${key}/ethereum`;
 
-      const cut = caller(t, stage.service.port);
+      const cut = caller(t, fixture.service.port);
       const closed = new Promise((resolve) => cut.socket.on("close", resolve));
       cut.socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
       await until("the answer begins", () => cut.received() > 100_000);
-      assert.equal(await usedCu(stage, key), 0, "nothing is charged before the answer has ended");
+      assert.equal(await usedCu(fixture, key), 0, "nothing is charged before the answer has ended");
       replies[0]?.();
       await closed;
-      await until("the answer is cut off", () => /answer cut off/.test(stage.service.log()));
-      assert.equal(await usedCu(stage, key), 0);
+      await until("the answer is cut off", () => /answer cut off/.test(fixture.service.log()));
+      assert.equal(await usedCu(fixture, key), 0);
 
-      const leaving = caller(t, stage.service.port);
+      const leaving = caller(t, fixture.service.port);
       leaving.socket.write(post(path, callOf("debug_traceBlockByNumber"), viaNode));
       await until("the answer begins", () => leaving.received() > 100_000);
       leaving.socket.destroy();
-      await until("what was left is charged", async () => (await usedCu(stage, key)) === 100);
+      await until("what was left is charged", async () => (await usedCu(fixture, key)) === 100);
 
-      stage.premium.script((_, reply) => reply.result(`"${long}"`));
-      const whole = await stage.call(key, "debug_traceBlockByNumber");
+      fixture.premium.script((_, reply) => reply.result(`"${long}"`));
+      const whole = await fixture.call(key, "debug_traceBlockByNumber");
       assert.deepEqual(
         [whole.json.result.length, whole.headers.get("x-svc-cu"), whole.headers.get("x-svc-usd")],
         [300_000, "100", "0.0005"],
       );
-      assert.equal(await usedCu(stage, key), 200);
+      assert.equal(await usedCu(fixture, key), 200);
     },
   );
 }
@@ -116,9 +116,9 @@ test(
   "of a batch whose caller leaves the items that were under way are charged, and those that " +
     "never began are not",
   async (t) => {
-    const stage = await hostedStage(t, {}, { limits: { batch_concurrency: 2 } });
-    const key = await stage.anonymousKey();
-    stage.premium.script(({ method }, reply) =>
+    const fixture = await hostedFixture(t, {}, { limits: { batch_concurrency: 2 } });
+    const key = await fixture.anonymousKey();
+    fixture.premium.script(({ method }, reply) =>
       method === "eth_gasPrice" ? reply.result('"0x1"') : undefined,
     );
     const items = [
@@ -128,7 +128,7 @@ test(
       "debug_traceTransaction",
       "debug_traceTransaction",
     ];
-    const { socket } = caller(t, stage.service.port);
+    const { socket } = caller(t, fixture.service.port);
     socket.write(
       post(
         `/rpc/k/${key}/ethereum`,
@@ -136,29 +136,29 @@ test(
         false,
       ),
     );
-    await until("two items are under way", () => stage.premium.asked.length === 3);
+    await until("two items are under way", () => fixture.premium.asked.length === 3);
     socket.destroy();
-    await until("they are charged", async () => (await usedCu(stage, key)) === 3 + 5 + 50);
-    assert.equal(stage.premium.asked.length, 3);
+    await until("they are charged", async () => (await usedCu(fixture, key)) === 3 + 5 + 50);
+    assert.equal(fixture.premium.asked.length, 3);
   },
 );
 
 test("a caller who closes its WebSocket pays for what a provider was asked", async (t) => {
-  const stage = await hostedStage(t);
-  const key = await stage.anonymousKey();
-  stage.premium.script(() => {});
+  const fixture = await hostedFixture(t);
+  const key = await fixture.anonymousKey();
+  fixture.premium.script(() => {});
   for (const [end, cu] of [
     ["close", 5],
     ["terminate", 10],
   ] as const) {
-    const asked = stage.premium.asked.length;
-    const ws = new WebSocket(`ws://127.0.0.1:${stage.service.port}/ws/rpc/k/${key}/ethereum`);
+    const asked = fixture.premium.asked.length;
+    const ws = new WebSocket(`ws://127.0.0.1:${fixture.service.port}/ws/rpc/k/${key}/ethereum`);
     t.after(() => ws.terminate());
     await new Promise((resolve) => ws.on("open", resolve));
     ws.send(callOf("eth_sendRawTransaction"));
-    await until("the provider is asked", () => stage.premium.asked.length > asked);
+    await until("the provider is asked", () => fixture.premium.asked.length > asked);
     ws[end]();
-    await until("it is charged", async () => (await usedCu(stage, key)) === cu);
+    await until("it is charged", async () => (await usedCu(fixture, key)) === cu);
   }
 });
 

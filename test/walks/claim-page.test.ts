@@ -6,7 +6,7 @@ import { audit } from "../../src/hosted/audit/audit.ts";
 import { newSecret } from "../../src/secrets/secret.ts";
 import { type Browser, type Page, startBrowser, WITHOUT_BROWSER } from "../fakes/browser.ts";
 import { failingStore, TARIFF } from "../fakes/hosted.ts";
-import { hostedStage } from "../fakes/hosted-fixture.ts";
+import { hostedFixture } from "../fakes/hosted-fixture.ts";
 import { servePeople } from "../fakes/people.ts";
 import { until } from "../fakes/service-fixture.ts";
 
@@ -40,10 +40,10 @@ test(
   "a person claims an agent's key into their account: calls go on, and the balance is the account's",
   OPTIONS,
   async (t) => {
-    const stage = await hostedStage(t, { flush_interval_ms: 1_000 });
-    const [key, account] = [await stage.anonymousKey(), await stage.account()];
-    assert.equal((await stage.call(key)).status, 200);
-    const link = await stage.manage("", "POST", `/api/v1/agent/keys/${key}/claim-link`);
+    const fixture = await hostedFixture(t, { flush_interval_ms: 1_000 });
+    const [key, account] = [await fixture.anonymousKey(), await fixture.account()];
+    assert.equal((await fixture.call(key)).status, 200);
+    const link = await fixture.manage("", "POST", `/api/v1/agent/keys/${key}/claim-link`);
     assert.equal(link.status, 200);
     assert.deepEqual([link.json.key_prefix, link.json.expires_in], [key.slice(0, 12), 600]);
     const page = await browser.open(link.json.claim_url);
@@ -62,36 +62,41 @@ test(
       !(await page.run("document.documentElement.outerHTML")).includes(account.token),
       "the secret is not on the page",
     );
-    const { json } = await stage.manage(account.token, "GET", "/api/v1/accounts/current");
+    const { json } = await fixture.manage(account.token, "GET", "/api/v1/accounts/current");
     assert.deepEqual([json.keys, json.managed_access], [2, "premium"]);
     assert.ok(json.balance_cu > 4_900 && json.balance_cu <= 5_000, `${json.balance_cu} CU`);
     assert.equal(
-      (await stage.manage(key, "GET", "/api/v1/keys/current")).json.account_id,
+      (await fixture.manage(key, "GET", "/api/v1/keys/current")).json.account_id,
       account.accountId,
     );
     assert.equal(
-      (await stage.call(account.key)).headers.get("x-svc-access"),
+      (await fixture.call(account.key)).headers.get("x-svc-access"),
       "premium",
       "the account's first key spends it too",
     );
-    assert.equal((await stage.call(key)).status, 200);
+    assert.equal((await fixture.call(key)).status, 200);
     await until("all that a node held has followed", async () => {
-      const after = (await stage.manage(account.token, "GET", "/api/v1/accounts/current")).json;
+      const after = (await fixture.manage(account.token, "GET", "/api/v1/accounts/current")).json;
       return after.balance_cu === 5_000 - 3 * 3;
     });
     assert.equal(
-      (await stage.manage("operator-of-the-test-stage-0123456789", "GET", "/api/v1/operator/audit"))
-        .json.ok,
+      (
+        await fixture.manage(
+          "operator-of-the-test-fixture-0123456789",
+          "GET",
+          "/api/v1/operator/audit",
+        )
+      ).json.ok,
       true,
     );
     const again = await browser.open(link.json.claim_url);
     await heading(again, "This link has been used");
     assert.equal(
-      (await stage.manage("", "POST", `/api/v1/agent/keys/${key}/claim-link`)).json.error.code,
+      (await fixture.manage("", "POST", `/api/v1/agent/keys/${key}/claim-link`)).json.error.code,
       "already_claimed",
     );
     for (const it of page.sent) {
-      assert.ok(it.url.startsWith(stage.service.url), `the page asked ${it.url}`);
+      assert.ok(it.url.startsWith(fixture.service.url), `the page asked ${it.url}`);
       assert.equal(it.headers["Referer"], undefined);
     }
   },
@@ -101,9 +106,9 @@ test(
   "a person without an account gets one, with its management token shown once",
   OPTIONS,
   async (t) => {
-    const stage = await hostedStage(t);
-    const key = await stage.anonymousKey();
-    const { json } = await stage.manage(key, "POST", "/api/v1/accounts/current/claim-link");
+    const fixture = await hostedFixture(t);
+    const key = await fixture.anonymousKey();
+    const { json } = await fixture.manage(key, "POST", "/api/v1/accounts/current/claim-link");
     const page = await browser.open(json.claim_url);
     await heading(page, "Claim this key");
     await page.run(
@@ -112,9 +117,9 @@ test(
     );
     await heading(page, "The key is yours");
     const token = await page.run(`document.querySelector(".secret").textContent`);
-    const account = await stage.manage(token, "GET", "/api/v1/accounts/current");
+    const account = await fixture.manage(token, "GET", "/api/v1/accounts/current");
     assert.deepEqual([account.status, account.json.balance_cu, account.json.keys], [200, 5_000, 1]);
-    assert.equal((await stage.call(key)).status, 200);
+    assert.equal((await fixture.call(key)).status, 200);
     const again = await browser.open(json.claim_url);
     await heading(again, "This link has been used");
     assert.ok(!(await textOf(again)).includes("svc_mt_"));

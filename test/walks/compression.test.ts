@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { type IncomingHttpHeaders, request } from "node:http";
 import { test } from "node:test";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
-import { type Stage, stage, until } from "../fakes/service-fixture.ts";
+import { type ServiceFixture, serviceFixture, until } from "../fakes/service-fixture.ts";
 
 const FAR = { "x-forwarded-for": "8.8.8.8" };
 const TEXT = "0123456789abcdef";
@@ -52,10 +52,10 @@ function ask(
 
 /** Providers that answer with as many bytes as the parameter says, the long ones in pieces. */
 async function sized(
-  t: Parameters<typeof stage>[0],
+  t: Parameters<typeof serviceFixture>[0],
   server: Record<string, unknown> = {},
-): Promise<Stage> {
-  return stage(
+): Promise<ServiceFixture> {
+  return serviceFixture(
     t,
     [
       ({ params }, reply) =>

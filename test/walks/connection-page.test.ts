@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { decideConnection } from "../../src/hosted/accounts/connections.ts";
 import { newSecret } from "../../src/secrets/secret.ts";
 import { type Browser, type Page, startBrowser, WITHOUT_BROWSER } from "../fakes/browser.ts";
-import { hostedStage } from "../fakes/hosted-fixture.ts";
+import { hostedFixture } from "../fakes/hosted-fixture.ts";
 import { servePeople } from "../fakes/people.ts";
 
 const OPTIONS = { skip: WITHOUT_BROWSER };
@@ -42,9 +42,9 @@ test(
     "owner revokes it",
   OPTIONS,
   async (t) => {
-    const stage = await hostedStage(t);
-    const account = await stage.account();
-    const asked = await stage.manage("", "POST", "/api/v1/connections", { name: "deploy bot" });
+    const fixture = await hostedFixture(t);
+    const account = await fixture.account();
+    const asked = await fixture.manage("", "POST", "/api/v1/connections", { name: "deploy bot" });
     assert.deepEqual(
       [asked.status, asked.json.expires_in, asked.json.poll_interval],
       [201, 900, 5],
@@ -73,29 +73,30 @@ test(
       "no token is on the page",
     );
     const path = `/api/v1/connections/${asked.json.id}`;
-    const polled = await stage.manage(asked.json.token, "GET", path);
+    const polled = await fixture.manage(asked.json.token, "GET", path);
     assert.equal(polled.json.status, "approved");
     const token = polled.json.management_token;
-    const soon = await stage.manage(asked.json.token, "GET", path);
+    const soon = await fixture.manage(asked.json.token, "GET", path);
     assert.deepEqual(
       [soon.status, soon.json.error.code, soon.headers.has("retry-after")],
       [429, "rate_limited", true],
     );
-    const agent = (await stage.manage(token, "GET", "/api/v1/agents/current")).json;
+    const agent = (await fixture.manage(token, "GET", "/api/v1/agents/current")).json;
     assert.deepEqual(
       [agent.account_id, agent.restrictions.read_only, agent.restrictions.profiles],
       [account.accountId, true, ["public"]],
     );
     assert.ok(Date.parse(agent.restrictions.expires_at) - Date.now() <= 86_400_000);
-    assert.equal((await stage.manage(token, "POST", "/api/v1/keys", {})).status, 403);
-    const { connections } = (await stage.manage(account.token, "GET", "/api/v1/connections")).json;
+    assert.equal((await fixture.manage(token, "POST", "/api/v1/keys", {})).status, 403);
+    const { connections } = (await fixture.manage(account.token, "GET", "/api/v1/connections"))
+      .json;
     assert.deepEqual(
       [connections.length, connections[0].name, connections[0].agent_id],
       [1, "deploy bot", agent.id],
     );
-    assert.equal((await stage.manage(account.token, "DELETE", path)).status, 204);
+    assert.equal((await fixture.manage(account.token, "DELETE", path)).status, 204);
     assert.equal(
-      (await stage.manage(token, "GET", "/api/v1/agents/current")).status,
+      (await fixture.manage(token, "GET", "/api/v1/agents/current")).status,
       401,
       "its token ends at once",
     );

@@ -7,7 +7,7 @@ import { PUBLIC_ONLY } from "../../src/core/public-address.ts";
 import { startDevnet } from "../../src/devnet/devnet.ts";
 import { readDocument } from "../../src/hosted/profiles/document.ts";
 import { profileDocument } from "../../src/web/contract/schemas/profiles.ts";
-import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
+import { type HostedFixture, hostedFixture, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import type { Answer } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
@@ -21,7 +21,7 @@ const ETHEREUM = {
 };
 const SECRET_PATH = "v1/very-secret-provider-key-0123456789";
 
-interface Scene extends HostedStage {
+interface ProfilesFixture extends HostedFixture {
   readonly mine: ScriptedUpstream;
   readonly owner: {
     readonly key: string;
@@ -34,13 +34,13 @@ interface Scene extends HostedStage {
   document(more?: Record<string, unknown>): unknown;
 }
 
-async function scene(t: TestContext, days = 1): Promise<Scene> {
-  const stage = await hostedStage(t, { allow_private_providers: true, free_cu_per_month: 0 });
+async function createFixture(t: TestContext, days = 1): Promise<ProfilesFixture> {
+  const fixture = await hostedFixture(t, { allow_private_providers: true, free_cu_per_month: 0 });
   const mine = await scriptedUpstream((_, reply) => reply.result('"0xmine"'));
   t.after(() => mine.close());
-  const owner = await stage.account();
+  const owner = await fixture.account();
   if (days > 0) {
-    const given = await stage.manage(
+    const given = await fixture.manage(
       OPERATOR_TOKEN,
       "POST",
       `/api/v1/operator/accounts/${owner.accountId}/custom-access`,
@@ -49,11 +49,11 @@ async function scene(t: TestContext, days = 1): Promise<Scene> {
     assert.equal(given.status, 200, given.text);
   }
   return {
-    ...stage,
+    ...fixture,
     mine,
     owner,
     put: (slug, document, query = "") =>
-      stage.manage(owner.token, "PUT", `/api/v1/profiles/${slug}${query}`, document),
+      fixture.manage(owner.token, "PUT", `/api/v1/profiles/${slug}${query}`, document),
     document: (more = {}) => ({
       chains: {
         ethereum: { providers: [{ name: "mine", url: `${mine.url}/${SECRET_PATH}`, ...more }] },
@@ -74,7 +74,7 @@ test(
   "a profile is checked, served uncharged to the keys of its account from its own bucket, " +
     "counted, and shown without its secrets",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     const written = await it.put(
       "my-nodes",
       it.document({ headers: { Authorization: "Bearer hidden-header-value" } }),
@@ -141,7 +141,7 @@ test(
   "only the account's own keys reach it: others are told 404 with what they have, scoped ones " +
     "403, and two accounts may use one name",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     await it.put("nodes", it.document());
     const other = await it.account();
     const stranger = await it.call(other.key, "eth_gasPrice", "profile/nodes/1");
@@ -203,7 +203,7 @@ test(
   "deleted: served as premium and charged as that, with x-svc-fallback: profile; written " +
     "again: served by it again",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     await it.manage(
       OPERATOR_TOKEN,
       "POST",
@@ -238,7 +238,7 @@ test(
   "two writers: If-Match lets one through; without it both are written, one after the other; " +
     "the same document is no new revision",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     const first = await it.put("nodes", it.document());
     assert.deepEqual(
       [(await it.put("nodes", it.document())).json.revision, first.json.revision],
@@ -261,7 +261,7 @@ test(
   "a provider that lies about its chain, answers junk, hangs or dies is named, nothing is " +
     "stored, and the revision before goes on serving",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     await it.put("nodes", it.document());
     const liar = await scriptedUpstream();
     liar.probesSay({ chainId: 5, height: 100 });
@@ -312,7 +312,7 @@ test(
   "bad documents and names are refused with the path of each fault, within bounds and at once; " +
     "a dry run stores nothing",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     const url = it.mine.url;
     const providers = (list: unknown) => ({ chains: { ethereum: { providers: list } } });
     const cases: readonly (readonly [string, unknown, readonly unknown[]])[] = [
@@ -429,7 +429,7 @@ test(
   "on a socket: calls and subscriptions of a profile, no balance needed; deleted, the socket " +
     "is closed with custom_access_expired",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     await it.put("nodes", it.document());
     const ws = new WebSocket(
       `${it.service.url.replace("http", "ws")}/ws/rpc/k/${it.owner.key}/profile/nodes/1`,
@@ -452,7 +452,7 @@ test(
   "without Custom access nothing is written; when a profile is replaced under load, no request " +
     "fails",
   async (t) => {
-    const it = await scene(t, 0);
+    const it = await createFixture(t, 0);
     assert.deepEqual(code(await it.put("nodes", it.document())), [403, "custom_access_required"]);
     const grant = { days: 1, reference: "invoice-7" };
     const given = await it.manage(
@@ -500,7 +500,7 @@ test(
   "a socket that fell back when its profile was deleted is served by the profile again once " +
     "that is written anew",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     await it.manage(
       OPERATOR_TOKEN,
       "POST",
@@ -530,7 +530,7 @@ test(
   "the published schema is the one that documents are checked by: every recipe is accepted by " +
     "it, and the limits are the ones that hold",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     const { status, json } = await it.service.get("/api/v1/configuration-schema");
     assert.equal(status, 200);
     assert.ok(json.workload_recipes.length >= 4);
@@ -556,7 +556,7 @@ test(
   "two accounts call the same URL in profiles of the same name, interleaved: each is answered " +
     "by its own provider",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     const other = await it.account();
     await it.manage(
       OPERATOR_TOKEN,
@@ -595,9 +595,9 @@ test(
       ethereum: { chain_id: 1 },
       local: { chain_id: devnet.chain.chainId, block_time_ms: devnet.chain.blockTimeMs },
     };
-    const stage = await hostedStage(t, { allow_private_providers: true }, { chains });
-    const owner = await stage.account();
-    await stage.manage(
+    const fixture = await hostedFixture(t, { allow_private_providers: true }, { chains });
+    const owner = await fixture.account();
+    await fixture.manage(
       OPERATOR_TOKEN,
       "POST",
       `/api/v1/operator/accounts/${owner.accountId}/custom-access`,
@@ -609,12 +609,12 @@ test(
       ws_url: wsUrl,
       limits: { archival: true },
     }));
-    const written = await stage.manage(owner.token, "PUT", "/api/v1/profiles/nodes", {
+    const written = await fixture.manage(owner.token, "PUT", "/api/v1/profiles/nodes", {
       chains: { local: { providers } },
     });
     assert.equal(written.status, 200, written.text);
     const ws = new WebSocket(
-      `${stage.service.url.replace("http", "ws")}/ws/rpc/k/${owner.key}/profile/nodes/priority/local`,
+      `${fixture.service.url.replace("http", "ws")}/ws/rpc/k/${owner.key}/profile/nodes/priority/local`,
     );
     t.after(() => ws.terminate());
     const heads: { readonly number: string; readonly hash: string; readonly parentHash: string }[] =
@@ -666,7 +666,7 @@ test(
         "no head before its parent: " +
           `${heads.map((it) => `${Number(it.number)} ${it.hash.slice(2, 8)} on ${it.parentHash.slice(2, 8)}`).join(", ")}`,
       );
-    const answer = await stage.service.post(
+    const answer = await fixture.service.post(
       `/rpc/k/${owner.key}/profile/nodes/priority/local?include_meta=body`,
       {
         jsonrpc: "2.0",
@@ -675,6 +675,6 @@ test(
       },
     );
     assert.equal(answer.json.svc_meta.selected_provider.id, "node-1");
-    assert.ok(!(await stage.service.get("/metrics")).text.includes("node-1"));
+    assert.ok(!(await fixture.service.get("/metrics")).text.includes("node-1"));
   },
 );

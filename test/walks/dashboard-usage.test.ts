@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
 import { type Browser, type Page, startBrowser, WITHOUT_BROWSER } from "../fakes/browser.ts";
-import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
+import { type HostedFixture, hostedFixture, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import { configText, startService } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
@@ -60,34 +60,34 @@ async function enter(page: Page, token: string): Promise<void> {
   await click(page, "#unlock button");
 }
 
-async function usageOf({ manage }: HostedStage, query = "") {
+async function usageOf({ manage }: HostedFixture, query = "") {
   return (await manage(OPERATOR_TOKEN, "GET", `${ENDPOINT}${query}`)).json;
 }
 
 /**
- * A stage on which two accounts have called, and all of it is written down: three keys, one of them
- * with markup for a name.
+ * A fixture on which two accounts have called, and all of it is written down: three keys, one of
+ * them with markup for a name.
  */
-async function usedStage(t: TestContext) {
-  const stage = await hostedStage(t, { flush_interval_ms: 1_000 });
-  const anonymous = await stage.anonymousKey();
-  const account = await stage.account();
-  const named = (await stage.manage(account.token, "POST", "/api/v1/keys", { name: MARKUP })).json
+async function usedFixture(t: TestContext) {
+  const fixture = await hostedFixture(t, { flush_interval_ms: 1_000 });
+  const anonymous = await fixture.anonymousKey();
+  const account = await fixture.account();
+  const named = (await fixture.manage(account.token, "POST", "/api/v1/keys", { name: MARKUP })).json
     .key;
   for (const method of ["eth_gasPrice", "eth_getLogs", "eth_getLogs"])
-    assert.equal((await stage.call(anonymous, method)).status, 200);
+    assert.equal((await fixture.call(anonymous, method)).status, 200);
   for (const [key, method] of [
     [account.key, "eth_gasPrice"],
     [named, "eth_getBalance"],
   ]) {
-    const { status, text } = await stage.call(key, method);
+    const { status, text } = await fixture.call(key, method);
     assert.equal(status, 200, text);
   }
   await until(
     "what was used is written down",
-    async () => (await usageOf(stage)).totals.calls === 5,
+    async () => (await usageOf(fixture)).totals.calls === 5,
   );
-  return { stage, account };
+  return { fixture, account };
 }
 
 test(
@@ -95,8 +95,8 @@ test(
     "words and forgotten",
   OPTIONS,
   async (t) => {
-    const { stage } = await usedStage(t);
-    const page = await browser.open(`${stage.service.url}/dashboard`);
+    const { fixture } = await usedFixture(t);
+    const page = await browser.open(`${fixture.service.url}/dashboard`);
     await page.until(LOCKED);
     assert.equal(await textOf(page, "#usage-title"), "Usage is for the operator");
     assert.equal(await textOf(page, "#usage-panel"), "");
@@ -135,11 +135,11 @@ test(
     "to its own instance only",
   OPTIONS,
   async (t) => {
-    const { stage } = await usedStage(t);
-    const page = await browser.open(`${stage.service.url}/dashboard`);
+    const { fixture } = await usedFixture(t);
+    const page = await browser.open(`${fixture.service.url}/dashboard`);
     await enter(page, OPERATOR_TOKEN);
     await page.until(SHOWN);
-    const told = await usageOf(stage);
+    const told = await usageOf(fixture);
     assert.deepEqual(await totalsOf(page), [
       String(told.totals.calls),
       String(told.totals.cu),
@@ -181,20 +181,20 @@ test(
     );
     const carried = page.sent.filter((it) => JSON.stringify(it).includes(OPERATOR_TOKEN));
     for (const { url } of carried)
-      assert.ok(url.startsWith(`${stage.service.url}${ENDPOINT}?hours=`), url);
+      assert.ok(url.startsWith(`${fixture.service.url}${ENDPOINT}?hours=`), url);
     assert.equal(
       await page.run(
         `document.documentElement.outerHTML.includes(${JSON.stringify(OPERATOR_TOKEN)})`,
       ),
       false,
     );
-    assert.ok(!stage.service.log().includes(OPERATOR_TOKEN));
+    assert.ok(!fixture.service.log().includes(OPERATOR_TOKEN));
   },
 );
 
 test("a key's name never becomes markup", OPTIONS, async (t) => {
-  const { stage } = await usedStage(t);
-  const page = await browser.open(`${stage.service.url}/dashboard`);
+  const { fixture } = await usedFixture(t);
+  const page = await browser.open(`${fixture.service.url}/dashboard`);
   await enter(page, OPERATOR_TOKEN);
   await page.until(SHOWN);
   assert.ok((await rowsOf(page, "By key")).some(([key]) => key?.startsWith(MARKUP)));
@@ -210,8 +210,8 @@ test(
   "a click on an account shows that one alone, and its chip shows all again",
   OPTIONS,
   async (t) => {
-    const { stage, account } = await usedStage(t);
-    const page = await browser.open(`${stage.service.url}/dashboard`);
+    const { fixture, account } = await usedFixture(t);
+    const page = await browser.open(`${fixture.service.url}/dashboard`);
     await enter(page, OPERATOR_TOKEN);
     await page.until(SHOWN);
     await click(page, `.account button[title="${account.accountId}"]`);
@@ -219,7 +219,7 @@ test(
       `document.querySelectorAll(".account button").length === 2 && ` +
         `document.querySelectorAll(".dim").length === 0`,
     );
-    const told = await usageOf(stage, `?account=${account.accountId}`);
+    const told = await usageOf(fixture, `?account=${account.accountId}`);
     assert.deepEqual(
       [(await totalsOf(page))[0], (await totalsOf(page))[2]],
       ["2", told.totals.usd],
@@ -239,8 +239,8 @@ test(
     "was shown",
   OPTIONS,
   async (t) => {
-    const { stage } = await usedStage(t);
-    const page = await browser.open(`${stage.service.url}/dashboard`);
+    const { fixture } = await usedFixture(t);
+    const page = await browser.open(`${fixture.service.url}/dashboard`);
     await enter(page, OPERATOR_TOKEN);
     await page.until(SHOWN);
     assert.deepEqual(JSON.parse(await stored(page)), [
@@ -253,7 +253,7 @@ test(
     await page.until(
       `window.old === undefined && document.getElementById("usage-panel") !== null && ${SHOWN}`,
     );
-    const other = await browser.open(`${stage.service.url}/dashboard`);
+    const other = await browser.open(`${fixture.service.url}/dashboard`);
     await other.until(LOCKED);
     await click(page, "#lock");
     await page.until(LOCKED);
@@ -271,8 +271,8 @@ test(
     "later is forgotten, and the figures with it",
   OPTIONS,
   async (t) => {
-    const { stage } = await usedStage(t);
-    const page = await browser.open(`${stage.service.url}/dashboard`);
+    const { fixture } = await usedFixture(t);
+    const page = await browser.open(`${fixture.service.url}/dashboard`);
     await enter(page, OPERATOR_TOKEN);
     await page.until(SHOWN);
     const poll = `document.dispatchEvent(new Event("visibilitychange"))`;
@@ -301,8 +301,8 @@ test(
 );
 
 test("where nothing was used the page says so", OPTIONS, async (t) => {
-  const stage = await hostedStage(t);
-  const page = await browser.open(`${stage.service.url}/dashboard`);
+  const fixture = await hostedFixture(t);
+  const page = await browser.open(`${fixture.service.url}/dashboard`);
   await enter(page, OPERATOR_TOKEN);
   await page.until(
     `document.getElementById("usage-note").innerText === "Nothing was used in this time."`,

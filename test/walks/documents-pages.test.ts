@@ -2,7 +2,7 @@
 // curl get Markdown and JSON as before.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stage } from "../fakes/service-fixture.ts";
+import { serviceFixture } from "../fakes/service-fixture.ts";
 
 const BROWSER = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
 
@@ -10,7 +10,7 @@ test(
   "documents under /docs are pages for browsers and Markdown for everybody else, each with an " +
     "ETag of its own",
   async (t) => {
-    const { service } = await stage(t, [undefined]);
+    const { service } = await serviceFixture(t, [undefined]);
     for (const path of ["/docs", "/docs/errors", "/docs/api"]) {
       const page = await fetch(service.url + path, { headers: BROWSER });
       const html = await page.text();
@@ -39,7 +39,7 @@ test(
 );
 
 test("the index names every document, and each of its links leads somewhere", async (t) => {
-  const { service } = await stage(t, [undefined]);
+  const { service } = await serviceFixture(t, [undefined]);
   const links = [...(await service.get("/docs")).text.matchAll(/\]\(([^)]+)\)/g)].map(
     ([, url = ""]) => new URL(url).pathname,
   );
@@ -57,7 +57,7 @@ test(
   "addresses that people type lead on, the browser's icon exists, and a missing page is a page " +
     "for a browser alone",
   async (t) => {
-    const { service } = await stage(t, [undefined]);
+    const { service } = await serviceFixture(t, [undefined]);
     for (const [path, location] of [
       ["/", "/dashboard"],
       ["/dashboard/", "/dashboard"],

@@ -2,7 +2,7 @@
 // aliases for managed pools, exclusions for own profiles.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { metaOf, stage } from "../fakes/service-fixture.ts";
+import { metaOf, serviceFixture } from "../fakes/service-fixture.ts";
 import type { Script } from "../fakes/upstream.ts";
 
 const fails: Script = (_, reply) => reply.body("", 503);
@@ -25,7 +25,9 @@ const MEMBERS = [
 
 test("an own profile sees ids, every attempt and why others were left out", async (t) => {
   const blocked = { capabilities: { unsupported_methods: ["eth_gasPrice"] } };
-  const { call } = await stage(t, [fails, undefined, undefined], { providers: [{}, {}, blocked] });
+  const { call } = await serviceFixture(t, [fails, undefined, undefined], {
+    providers: [{}, {}, blocked],
+  });
   const answer = await call("eth_gasPrice", [], "?include_meta=body");
   const meta = answer.json.svc_meta;
   assert.deepEqual(Object.keys(meta), [...MEMBERS, "excluded"]);
@@ -69,7 +71,7 @@ test("a managed pool shows aliases only, no exclusions, and takes pins by id and
     slug: "public",
     providers: [{ id: "inner-a", alias: "north" }, { id: "inner-b" }, blocked],
   };
-  const { call, service } = await stage(t, [fails, undefined, undefined], settings);
+  const { call, service } = await serviceFixture(t, [fails, undefined, undefined], settings);
   const answer = await call("eth_gasPrice", [], "?include_meta=body");
   assert.deepEqual(Object.keys(answer.json.svc_meta), MEMBERS);
   assert.deepEqual(answer.json.svc_meta.candidate_providers, ["north", "p2"]);
@@ -98,7 +100,7 @@ test(
   "the header form holds the same members and leaves the body untouched; a header that grew " +
     "too long is left out",
   async (t) => {
-    const { call } = await stage(t, [undefined]);
+    const { call } = await serviceFixture(t, [undefined]);
     const answer = await call("eth_gasPrice");
     assert.equal(answer.text, '{"jsonrpc":"2.0","id":101,"result":"0x1"}');
     assert.deepEqual(Object.keys(metaOf(answer)), [...MEMBERS, "excluded"]);
@@ -107,7 +109,7 @@ test(
       id: `a-provider-with-a-very-long-name-indeed-${n}`,
       capabilities: { unsupported_methods: ["eth_gasPrice"] },
     }));
-    const crowd = await stage(t, [undefined, ...providers.slice(1).map(() => undefined)], {
+    const crowd = await serviceFixture(t, [undefined, ...providers.slice(1).map(() => undefined)], {
       providers: [{}, ...providers.slice(1)],
     });
     const long = await crowd.call("eth_gasPrice");
@@ -118,7 +120,7 @@ test(
 );
 
 test("errors, refusals and local answers carry the evidence too, plain calls carry none", async (t) => {
-  const { call } = await stage(t, [fails]);
+  const { call } = await serviceFixture(t, [fails]);
   const refused = await call("eth_gasPrice", [], "?include_meta=body");
   const { error, svc_meta: meta } = refused.json;
   assert.deepEqual(
@@ -134,7 +136,7 @@ test("errors, refusals and local answers carry the evidence too, plain calls car
 });
 
 test("in a batch each item carries its own evidence in body form", async (t) => {
-  const { service } = await stage(t, [undefined]);
+  const { service } = await serviceFixture(t, [undefined]);
   const batch = [1, 2, 3].map((id) => ({ jsonrpc: "2.0", id, method: "eth_gasPrice" }));
   const { json, headers } = await service.post("/rpc/1?include_meta=body", batch);
   const ids: readonly string[] = json.map(
@@ -145,7 +147,9 @@ test("in a batch each item carries its own evidence in body form", async (t) => 
 });
 
 test("a long streamed answer carries the evidence behind its result", async (t) => {
-  const { call } = await stage(t, [(_, reply) => reply.result(`"${"x".repeat(200_000)}"`)]);
+  const { call } = await serviceFixture(t, [
+    (_, reply) => reply.result(`"${"x".repeat(200_000)}"`),
+  ]);
   const { json } = await call("eth_gasPrice", [], "?include_meta=body");
   assert.equal(json.result.length, 200_000);
   assert.deepEqual(json.svc_meta.selected_provider, { id: "a" });

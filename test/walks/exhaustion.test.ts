@@ -2,7 +2,7 @@
 // honest refusal; never a key, never a guess.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { healthOf, metaOf, stage, until, walked } from "../fakes/service-fixture.ts";
+import { healthOf, metaOf, serviceFixture, until, walked } from "../fakes/service-fixture.ts";
 import type { Script } from "../fakes/upstream.ts";
 
 const says =
@@ -20,7 +20,7 @@ test("a deterministic error is the answer at once and its error member arrives b
   const revert =
     '{ "data" : "0x08c379a0\\u0030", "n":12345678901234567890, "code": 3 ,"message":"execution ' +
     'reverted: \\ud800 \\u00e4" }';
-  const { call, upstreams } = await stage(t, [says(revert), undefined]);
+  const { call, upstreams } = await serviceFixture(t, [says(revert), undefined]);
   const answer = await call("eth_call", [{}, "latest"]);
   assert.equal(errorOf(answer.text), revert);
   assert.equal(answer.status, 200);
@@ -35,7 +35,7 @@ test(
     const informative =
       '{"message":"invalid argument 0: hex string too ' +
       'short","code":-32000,"data":{"z":1e3,"a":-0.0}}';
-    const { call } = await stage(t, [
+    const { call } = await serviceFixture(t, [
       says('{"code":-32000,"message":"something odd"}'),
       says('{"code":-32000,"message":"header not found"}'),
       fails,
@@ -44,7 +44,7 @@ test(
     assert.equal(walked(first), "a:unknown b:block_missing c:server");
     assert.equal(errorOf(first.text), '{"code":-32000,"message":"header not found"}');
     assert.deepEqual(metaOf(first)["selected_provider"], { id: "b" });
-    const { call: other } = await stage(t, [fails, says(informative), undefined]);
+    const { call: other } = await serviceFixture(t, [fails, says(informative), undefined]);
     const second = await other("eth_getBalance", ["0x1", "0x5"]);
     assert.equal(errorOf(second.text), informative);
   },
@@ -52,15 +52,15 @@ test(
 
 test("method-not-found is told only when every provider said so", async (t) => {
   const missing = '{"code":-32601,"message":"the method debug_x does not exist/is not available"}';
-  const all = await stage(t, [says(missing), says(missing), says(missing)]);
+  const all = await serviceFixture(t, [says(missing), says(missing), says(missing)]);
   assert.equal(errorOf((await all.call("debug_getBadBlocks")).text), missing);
-  const some = await stage(t, [says(missing), fails, says(missing)]);
+  const some = await serviceFixture(t, [says(missing), fails, says(missing)]);
   const { json } = await some.call("debug_getBadBlocks");
   assert.deepEqual(
     [json.error.code, json.error.data.code, json.error.data.upstream_attempts],
     [-32002, "unavailable", 3],
   );
-  const better = await stage(t, [
+  const better = await serviceFixture(t, [
     says(missing),
     says('{"code":-32000,"message":"header not found"}'),
     says(missing),
@@ -74,7 +74,7 @@ test(
   async (t) => {
     const refusal = '{"code":-32701,"message":"exceed maximum block range: 5"}';
     const filter = [{ fromBlock: "0x1", toBlock: "0x40" }];
-    const { call } = await stage(t, [says(refusal), says(refusal)]);
+    const { call } = await serviceFixture(t, [says(refusal), says(refusal)]);
     const answer = await call("eth_getLogs", filter);
     assert.equal(answer.status, 200);
     assert.equal(answer.json.error.code, -32005);
@@ -84,7 +84,7 @@ test(
       code: -32701,
       message: "exceed maximum block range: 5",
     });
-    const mixed = await stage(t, [says(refusal), (_, reply) => reply.result("[]")]);
+    const mixed = await serviceFixture(t, [says(refusal), (_, reply) => reply.result("[]")]);
     assert.equal(walked(await mixed.call("eth_getLogs", filter)), "a:block_range b:ok");
     const again = await mixed.call("eth_getLogs", filter);
     assert.deepEqual([walked(again), again.json.result], ["b:ok", []]);
@@ -95,7 +95,7 @@ test(
   "when every circuit is open a call asks the least bad all the same, once per provider, and " +
     "the evidence says panic",
   async (t) => {
-    const { call } = await stage(t, [undefined, undefined], {
+    const { call } = await serviceFixture(t, [undefined, undefined], {
       providers: [{ url: "http://127.0.0.1:1" }, { url: "http://127.0.0.1:1" }],
     });
     for (let n = 0; n < 3; n++) await call("eth_gasPrice");
@@ -122,7 +122,7 @@ test(
   "when no attempt is possible the answer is unavailable: HTTP 200, -32002, no attempt, the " +
     "wait in header and data",
   async (t) => {
-    const { call, service } = await stage(t, [undefined, undefined], {
+    const { call, service } = await serviceFixture(t, [undefined, undefined], {
       providers: [{ url: "http://127.0.0.1:1" }],
     });
     for (let n = 0; n < 3; n++) await call("eth_gasPrice");
@@ -151,7 +151,7 @@ test(
 );
 
 test("where waiting cannot help the answer is not retryable and names no time", async (t) => {
-  const { call } = await stage(t, [undefined, undefined]);
+  const { call } = await serviceFixture(t, [undefined, undefined]);
   const answer = await call("eth_getBalance", [
     "0x0000000000000000000000000000000000000001",
     "earliest",
@@ -170,7 +170,7 @@ test(
     "probe succeeds",
   async (t) => {
     const denied = '{"code":-32000,"message":"invalid api key abc"}';
-    const { call, service, upstreams } = await stage(t, [says(denied, 401), says(denied)]);
+    const { call, service, upstreams } = await serviceFixture(t, [says(denied, 401), says(denied)]);
     for (const upstream of upstreams) upstream.probesSay(null);
     const answer = await call("eth_gasPrice");
     assert.equal(walked(answer), "a:auth b:auth");
@@ -189,7 +189,9 @@ test("an error that repeats a provider's key, in plain or in disguise, is never 
   const key = "Abc-123_topSecretKey";
   for (const spelling of [key, "Abc\\u002d123_topSecretKey", "Abc%2D123_topSecretKey"]) {
     const leak = `{"code":3,"message":"execution reverted","data":{"request":"POST \\/v2\\/${spelling}"}}`;
-    const upstreams = await stage(t, [says(leak)], { providers: [{ headers: { "X-Key": key } }] });
+    const upstreams = await serviceFixture(t, [says(leak)], {
+      providers: [{ headers: { "X-Key": key } }],
+    });
     const answer = await upstreams.call("eth_call", [{}, "latest"]);
     assert.doesNotMatch(answer.text, /topSecretKey/, spelling);
     assert.equal(answer.json.error.data.code, "unavailable");
@@ -197,7 +199,7 @@ test("an error that repeats a provider's key, in plain or in disguise, is never 
 });
 
 test("a pinned call asks that provider alone, whatever it answers", async (t) => {
-  const { service, upstreams } = await stage(t, [fails, undefined]);
+  const { service, upstreams } = await serviceFixture(t, [fails, undefined]);
   const { json } = await service.post("/rpc/ethereum?provider=a", {
     jsonrpc: "2.0",
     id: 9,
@@ -211,7 +213,7 @@ test("a pinned call asks that provider alone, whatever it answers", async (t) =>
 });
 
 test("a provider on another chain is found out by its probe and excluded until it is back", async (t) => {
-  const { call, upstreams, service } = await stage(t, [undefined, undefined], {
+  const { call, upstreams, service } = await serviceFixture(t, [undefined, undefined], {
     set: { monitoring: { probe_interval_ms: 50 } },
   });
   upstreams[0]?.probesSay({ chainId: 5, height: 100 });

@@ -5,7 +5,7 @@ import { after, before, describe, it, type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { realRuntime } from "../../src/runtime.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
-import { healthOf, metaOf, stage, until, walked } from "../fakes/service-fixture.ts";
+import { healthOf, metaOf, serviceFixture, until, walked } from "../fakes/service-fixture.ts";
 import {
   type Asked,
   type Replier,
@@ -205,7 +205,7 @@ describe("a bad answer from the first provider ends in the second one's answer",
 });
 
 test("a refused port is passed over, and three in a row open its circuit", async (t) => {
-  const { call, service } = await stage(t, [undefined, undefined], {
+  const { call, service } = await serviceFixture(t, [undefined, undefined], {
     providers: [{ url: "http://127.0.0.1:1" }],
   });
   for (let n = 0; n < 3; n++) assert.equal(walked(await call("eth_gasPrice")), "a:unsent b:ok");
@@ -218,7 +218,10 @@ test(
     "cool-down, which does not open the circuit",
   async (t) => {
     const limited = (reply: Replier): void => reply.body("slow down", 429, { "retry-after": "70" });
-    const { call, service, upstreams } = await stage(t, [(_, reply) => limited(reply), undefined]);
+    const { call, service, upstreams } = await serviceFixture(t, [
+      (_, reply) => limited(reply),
+      undefined,
+    ]);
     const answer = await call("eth_gasPrice");
     assert.equal(answer.json.result, "0x1");
     assert.equal(walked(answer), "a:rate_limit b:ok");
@@ -257,7 +260,7 @@ function fastClock(t: TestContext): {
 
 test("a provider that hangs is left in time for the next one, and hung up on", async (t) => {
   const clock = fastClock(t);
-  const { call, upstreams } = await stage(t, [() => {}, undefined], DEADLINE);
+  const { call, upstreams } = await serviceFixture(t, [() => {}, undefined], DEADLINE);
   let hungUp = false;
   upstreams[0]?.script((_, { response }) => void response.on("close", () => (hungUp = true)));
   const answering = call("eth_getBalance", ["0x0"]);
@@ -270,7 +273,7 @@ test("a provider that hangs is left in time for the next one, and hung up on", a
 
 test("an answer that drips byte by byte gets 60 % of the deadline, then the next one is asked", async (t) => {
   const clock = fastClock(t);
-  const { call, upstreams } = await stage(
+  const { call, upstreams } = await serviceFixture(
     t,
     [
       (_, { response }) => {
@@ -296,7 +299,7 @@ test("an answer that drips byte by byte gets 60 % of the deadline, then the next
 
 test("when everybody hangs the caller is told at the deadline", async (t) => {
   const clock = fastClock(t);
-  const { call } = await stage(t, [() => {}, () => {}, () => {}, () => {}], DEADLINE);
+  const { call } = await serviceFixture(t, [() => {}, () => {}, () => {}, () => {}], DEADLINE);
   let told = false;
   const answering = call("eth_getBalance", ["0x0"]).finally(() => {
     told = true;
@@ -315,7 +318,7 @@ test("when everybody hangs the caller is told at the deadline", async (t) => {
 });
 
 test("a caller who hangs up ends the upstream request, and that is held against nobody", async (t) => {
-  const { service, upstreams } = await stage(t, [undefined, undefined]);
+  const { service, upstreams } = await serviceFixture(t, [undefined, undefined]);
   let hungUp = false;
   upstreams[0]?.script((_, { response }) => void response.on("close", () => (hungUp = true)));
   const leaving = new AbortController();
@@ -335,7 +338,7 @@ test("a caller who hangs up ends the upstream request, and that is held against 
 
 test("at most three providers are asked for one call", async (t) => {
   const broken = (_: Asked, reply: Replier): void => reply.body("", 500);
-  const { call, upstreams } = await stage(t, [broken, broken, broken, broken, broken]);
+  const { call, upstreams } = await serviceFixture(t, [broken, broken, broken, broken, broken]);
   const answer = await call("eth_gasPrice");
   assert.equal(walked(answer), "a:server b:server c:server");
   assert.deepEqual(
@@ -346,7 +349,7 @@ test("at most three providers are asked for one call", async (t) => {
 });
 
 test("healthy traffic causes exactly one upstream request each, in every strategy", async (t) => {
-  const { service, upstreams } = await stage(t, [undefined, undefined, undefined]);
+  const { service, upstreams } = await serviceFixture(t, [undefined, undefined, undefined]);
   const strategies = ["load-balanced", "latency-weighted", "fastest", "priority"];
   const calls = Array.from({ length: 400 }, (_, n) => ({
     jsonrpc: "2.0",

@@ -16,7 +16,7 @@ import { startProcess } from "../fakes/process.ts";
 import { openRawClient, type RawClient, takeAnswer, type WireAnswer } from "../fakes/raw-client.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { configOf, configText, type Service, startService } from "../fakes/service.ts";
-import { type Stage, stage, until } from "../fakes/service-fixture.ts";
+import { type ServiceFixture, serviceFixture, until } from "../fakes/service-fixture.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 
 /** Which server wrote this answer: the two put its length in different places. */
@@ -157,7 +157,7 @@ test(
   "the same answer through both servers: whole, cut in two anywhere, pipelined, and after " +
     "requests of either kind",
   async (t) => {
-    const { service } = await stage(t, [provider]);
+    const { service } = await serviceFixture(t, [provider]);
     const odd = Buffer.from("GET /api/chains HTTP/1.1\r\nHost: x\r\n\r\n");
     const plain = bytesOf({ body: callText(99) });
     for (const [name, request] of Object.entries(REQUESTS)) {
@@ -212,7 +212,7 @@ test(
 );
 
 test("a request that is cut at random places is answered as the whole one", async (t) => {
-  const { service } = await stage(t, [provider]);
+  const { service } = await serviceFixture(t, [provider]);
   const bytes = bytesOf({
     target: "/rpc/priority/ethereum?strategy=fastest",
     lines: ["X-Request-Id: r"],
@@ -242,7 +242,7 @@ test(
   "a thousand requests on one connection, plain ones, then odd ones between them: each is " +
     "answered once, in order",
   async (t) => {
-    const { service, upstreams } = await stage(t, [provider]);
+    const { service, upstreams } = await serviceFixture(t, [provider]);
     const client = await open(t, service);
     const servers = { "fast path": 0, node: 0 };
     for (let n = 0; n < 1_000; n++) {
@@ -313,7 +313,7 @@ function heldProvider(): {
 
 test("a request that comes while an answer is under way is answered after it", async (t) => {
   const held = heldProvider();
-  const { service } = await stage(t, [held.script]);
+  const { service } = await serviceFixture(t, [held.script]);
   const client = await open(t, service);
   client.socket.write(bytesOf({ body: callText(1, "eth_call", "[1]") }));
   await until("the first request", () => held.waiting() === 1);
@@ -336,7 +336,7 @@ test(
     "the same",
   async (t) => {
     const held = heldProvider();
-    const { service } = await stage(t, [held.script]);
+    const { service } = await serviceFixture(t, [held.script]);
     const client = await open(t, service);
     client.socket.write(bytesOf({ body: callText(1, "eth_call", "[1]") }));
     await until("the first request", () => held.waiting() === 1);
@@ -363,7 +363,7 @@ for (const [name, early] of [
 ] as const) {
   test(`a client that leaves ${name} ends its request upstream`, async (t) => {
     const held = heldProvider();
-    const { service } = await stage(t, [held.script]);
+    const { service } = await serviceFixture(t, [held.script]);
     for (const leave of [(it: Socket) => it.destroy(), (it: Socket) => it.resetAndDestroy()]) {
       const before = held.cut();
       const client = await open(t, service);
@@ -383,7 +383,7 @@ test(
     "both servers",
   async (t) => {
     const held = heldProvider();
-    const { service } = await stage(t, [held.script]);
+    const { service } = await serviceFixture(t, [held.script]);
     const halfClose = async (bytes: Buffer, at: number): Promise<string> => {
       const client = await open(t, service);
       if (at > 0) await sendSplit(client, bytes, at);
@@ -419,7 +419,7 @@ test(
 
 test("a client that half-closes while it reads a complete answer slowly still gets all of it", async (t) => {
   const items = Array.from({ length: 40 }, (_, n) => callText(n, "eth_getLogs"));
-  const { service } = await stage(t, [provider], {
+  const { service } = await serviceFixture(t, [provider], {
     extra: { limits: { max_batch_items: 50, batch_concurrency: 8 } },
   });
   const client = await open(t, service);
@@ -436,7 +436,7 @@ test("a client that half-closes while it reads a complete answer slowly still ge
 });
 
 /** A service in front of one provider whose time the test holds in its hand. */
-async function timedStage(
+async function timedFixture(
   t: TestContext,
   script: Script,
   limits: Record<string, unknown>,
@@ -465,7 +465,7 @@ test(
     "answer under way never is",
   async (t) => {
     const held = heldProvider();
-    const { service, runtime } = await timedStage(t, held.script, {
+    const { service, runtime } = await timedFixture(t, held.script, {
       keep_alive_timeout_ms: 1_200,
       headers_timeout_ms: 300,
     });
@@ -492,7 +492,7 @@ test(
 );
 
 test("a reader that takes longer than an idle connection may live gets its answer whole", async (t) => {
-  const { service, runtime } = await timedStage(t, provider, {
+  const { service, runtime } = await timedFixture(t, provider, {
     keep_alive_timeout_ms: 200,
     headers_timeout_ms: 200,
     max_batch_items: 100,
@@ -545,7 +545,7 @@ test(
     "each client to close, and ends",
   async (t) => {
     const held = heldProvider();
-    const { service } = await stage(t, [held.script]);
+    const { service } = await serviceFixture(t, [held.script]);
     const clients = { idle: await many(5), busy: await many(5), pipelining: await many(5) };
     async function many(count: number): Promise<readonly RawClient[]> {
       return Promise.all(Array.from({ length: count }, () => open(t, service)));
@@ -586,7 +586,9 @@ test(
 );
 
 test("a drain waits for a slow reader of a complete answer", async (t) => {
-  const { service } = await stage(t, [provider], { extra: { limits: { max_batch_items: 100 } } });
+  const { service } = await serviceFixture(t, [provider], {
+    extra: { limits: { max_batch_items: 100 } },
+  });
   const client = await open(t, service);
   client.socket.write(
     bytesOf({
@@ -604,7 +606,7 @@ test("a drain waits for a slow reader of a complete answer", async (t) => {
 
 test("a request behind an answer that told its client to close is not served", async (t) => {
   const held = heldProvider();
-  const { service, upstreams } = await stage(t, [held.script]);
+  const { service, upstreams } = await serviceFixture(t, [held.script]);
   const client = await open(t, service);
   client.socket.write(bytesOf({ body: callText(1, "eth_call", "[1]") }));
   await until("the request", () => held.waiting() === 1);
@@ -696,7 +698,7 @@ for (const [framing, sizeBytes, headers] of [
       `sixteen slow readers of long answers ${framing}, through the ${server} server: no byte is ` +
         "altered, even when others leave",
       async (t) => {
-        const { service } = await patternStage(t, sizeBytes, headers);
+        const { service } = await patternFixture(t, sizeBytes, headers);
         const random = seededRandom(5);
         const read = async (lane: number): Promise<void> => {
           for (let round = 0; round < 2; round++) {
@@ -716,12 +718,12 @@ for (const [framing, sizeBytes, headers] of [
 }
 
 /** A provider whose answer to a call is the pattern that the call names. */
-function patternStage(
+function patternFixture(
   t: TestContext,
   sizeBytes: number,
   headers: (size: number) => Readonly<Record<string, string>>,
-): Promise<Stage> {
-  return stage(t, [
+): Promise<ServiceFixture> {
+  return serviceFixture(t, [
     ({ id, params }, { response }) => {
       const body = envelopeOf(id, Number(params), sizeBytes);
       response.writeHead(200, headers(body.length));
@@ -823,7 +825,7 @@ test("an answer in thousands of tiny chunks to a slow reader piles up no listene
   process.on("warning", warn);
   t.after(() => process.off("warning", warn));
   const count = 60_000;
-  const { service } = await stage(t, [
+  const { service } = await serviceFixture(t, [
     ({ id }, { raw }) => {
       const start = `{"jsonrpc":"2.0","id":${id},"result":"${"x".repeat(100_000)}`;
       const tiny = `64\r\n${"y".repeat(100)}\r\n`;

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { ADDRESSES, type ChainBlock, type FakeChain, wanted } from "../fakes/chain.ts";
 import { configOf } from "../fakes/service.ts";
 import { metaOf, until } from "../fakes/service-fixture.ts";
-import { type Reach, type SocketStage, socketStage } from "../fakes/socket-fixture.ts";
+import { type Reach, type SocketFixture, socketFixture } from "../fakes/socket-fixture.ts";
 import { call, open } from "../web/socket/socket-fixture.ts";
 
 const FAST = { extra: { chains: { ethereum: { chain_id: 1, block_time_ms: 400 } } } };
@@ -18,15 +18,15 @@ type Changes = any[];
 
 class Filter {
   readonly id: string;
-  readonly #stage: SocketStage;
+  readonly #fixture: SocketFixture;
 
-  constructor(stage: SocketStage, id: string) {
-    this.#stage = stage;
+  constructor(fixture: SocketFixture, id: string) {
+    this.#fixture = fixture;
     this.id = id;
   }
 
   async poll(): Promise<Changes> {
-    const { json } = await this.#stage.call("eth_getFilterChanges", [this.id]);
+    const { json } = await this.#fixture.call("eth_getFilterChanges", [this.id]);
     assert.ok(Array.isArray(json.result), JSON.stringify(json));
     return json.result;
   }
@@ -44,13 +44,13 @@ class Filter {
 }
 
 async function create(
-  stage: SocketStage,
+  fixture: SocketFixture,
   method: string,
   ...params: readonly unknown[]
 ): Promise<Filter> {
-  const { json } = await stage.call(method, params);
+  const { json } = await fixture.call(method, params);
   assert.match(json.result ?? JSON.stringify(json), /^0x[1-9a-f][0-9a-f]{33}$/);
-  return new Filter(stage, json.result);
+  return new Filter(fixture, json.result);
 }
 
 for (const reaches of [
@@ -61,13 +61,13 @@ for (const reaches of [
     "blocks and logs since the creation, once each, through a provider's death and a " +
       `reorganisation (${reaches.join(", ")})`,
     async (t) => {
-      const stage = await socketStage(t, reaches, FAST);
-      const { chain, nodes, mine } = stage;
-      await stage.listening();
+      const fixture = await socketFixture(t, reaches, FAST);
+      const { chain, nodes, mine } = fixture;
+      await fixture.listening();
       mine();
       const [blocks, logs] = [
-        await create(stage, "eth_newBlockFilter"),
-        await create(stage, "eth_newFilter", {}),
+        await create(fixture, "eth_newBlockFilter"),
+        await create(fixture, "eth_newFilter", {}),
       ];
       assert.deepEqual(
         [await blocks.poll(), await logs.poll()],
@@ -114,13 +114,13 @@ test(
   "the criteria are those of geth: bounds of live logs, addresses and topics, and refusals in " +
     "its codes",
   async (t) => {
-    const stage = await socketStage(t, ["ws"]);
-    const { chain, mine } = stage;
-    await stage.listening();
+    const fixture = await socketFixture(t, ["ws"]);
+    const { chain, mine } = fixture;
+    await fixture.listening();
     const next = chain.tip().number + 1;
     const hex = (n: number): string => `0x${n.toString(16)}`;
-    const history = await create(stage, "eth_newFilter", { fromBlock: "0x1" });
-    const bounded = await create(stage, "eth_newFilter", {
+    const history = await create(fixture, "eth_newFilter", { fromBlock: "0x1" });
+    const bounded = await create(fixture, "eth_newFilter", {
       fromBlock: hex(next + 1),
       toBlock: hex(next + 2),
     });
@@ -145,7 +145,7 @@ test(
       { address: "0x1" },
       "latest",
     ]) {
-      const { json } = await stage.call("eth_newFilter", [criteria]);
+      const { json } = await fixture.call("eth_newFilter", [criteria]);
       assert.deepEqual(
         [json.error.code, json.error.data.code],
         [-32602, "invalid_field"],
@@ -159,28 +159,28 @@ test(
   "an id that is unknown, ended or another's is not found; uninstalling tells whether there " +
     "was a filter",
   async (t) => {
-    const stage = await socketStage(t, ["ws"]);
-    await stage.listening();
-    const { id } = await create(stage, "eth_newBlockFilter");
+    const fixture = await socketFixture(t, ["ws"]);
+    await fixture.listening();
+    const { id } = await create(fixture, "eth_newBlockFilter");
     for (const unknown of ["0x1", `0x1${"0".repeat(33)}`, "", 7, null]) {
       for (const method of ["eth_getFilterChanges", "eth_getFilterLogs"]) {
-        const { json, status } = await stage.call(method, [unknown]);
+        const { json, status } = await fixture.call(method, [unknown]);
         assert.deepEqual(
           [status, json.error.code, json.error.message],
           [200, -32000, "filter not found"],
         );
       }
-      assert.equal((await stage.call("eth_uninstallFilter", [unknown])).json.result, false);
+      assert.equal((await fixture.call("eth_uninstallFilter", [unknown])).json.result, false);
     }
     assert.equal(
-      (await stage.call("eth_getFilterLogs", [id])).json.error.message,
+      (await fixture.call("eth_getFilterLogs", [id])).json.error.message,
       "filter not found",
       "only filters of logs have logs",
     );
-    assert.equal((await stage.call("eth_uninstallFilter", [id])).json.result, true);
-    assert.equal((await stage.call("eth_uninstallFilter", [id])).json.result, false);
+    assert.equal((await fixture.call("eth_uninstallFilter", [id])).json.result, true);
+    assert.equal((await fixture.call("eth_uninstallFilter", [id])).json.result, false);
     assert.equal(
-      (await stage.call("eth_getFilterChanges", [id])).json.error.message,
+      (await fixture.call("eth_getFilterChanges", [id])).json.error.message,
       "filter not found",
     );
   },
@@ -190,10 +190,10 @@ test(
   "a filter is polled on any URL form and over a socket, also in batches; its logs are asked " +
     "of providers as eth_getLogs",
   async (t) => {
-    const stage = await socketStage(t, ["both", "both"]);
-    const { chain, mine, nodes, service } = stage;
-    await stage.listening();
-    const { id } = await create(stage, "eth_newFilter", { fromBlock: "0x1", topics: [null] });
+    const fixture = await socketFixture(t, ["both", "both"]);
+    const { chain, mine, nodes, service } = fixture;
+    await fixture.listening();
+    const { id } = await create(fixture, "eth_newFilter", { fromBlock: "0x1", topics: [null] });
     const poll = async (path: string): Promise<Changes> =>
       (await service.post(path, call(1, "eth_getFilterChanges", [id]))).json.result;
     const told: Changes = [];
@@ -225,7 +225,7 @@ test(
     });
     assert.deepEqual(namesOf(socket), come);
     const asked = nodes[0]?.http.asked.length;
-    const logs = await stage.call("eth_getFilterLogs", [id]);
+    const logs = await fixture.call("eth_getFilterLogs", [id]);
     assert.deepEqual(metaOf(logs)["selected_provider"], { id: "a" });
     const [request] = nodes[0]?.http.asked.slice(asked) ?? [];
     assert.deepEqual(
@@ -253,38 +253,38 @@ test(
 );
 
 test("a pinned filter stays with its provider, wherever it is polled", async (t) => {
-  const stage = await socketStage(t, ["both", "both"]);
-  await stage.listening();
-  const { json } = await stage.service.post(
+  const fixture = await socketFixture(t, ["both", "both"]);
+  await fixture.listening();
+  const { json } = await fixture.service.post(
     "/rpc/profile/team/priority/1?provider=b",
     call(1, "eth_newFilter", [{}]),
   );
-  const filter = new Filter(stage, json.result);
-  stage.mine("a");
+  const filter = new Filter(fixture, json.result);
+  fixture.mine("a");
   assert.deepEqual(await filter.poll(), []);
-  const before = stage.nodes[1]?.http.asked.length ?? 0;
+  const before = fixture.nodes[1]?.http.asked.length ?? 0;
   assert.deepEqual(
-    metaOf(await stage.call("eth_getFilterLogs", [filter.id]))["selected_provider"],
+    metaOf(await fixture.call("eth_getFilterLogs", [filter.id]))["selected_provider"],
     { id: "b" },
   );
-  assert.equal(stage.nodes[1]?.http.asked.length, before + 1);
+  assert.equal(fixture.nodes[1]?.http.asked.length, before + 1);
 });
 
 test(
   "pending transactions are told by their hashes, and a chain that nobody tells them of " +
     "refuses the method",
   async (t) => {
-    const stage = await socketStage(t, ["ws"]);
-    await stage.listening();
-    const filter = await create(stage, "eth_newPendingTransactionFilter");
+    const fixture = await socketFixture(t, ["ws"]);
+    await fixture.listening();
+    const filter = await create(fixture, "eth_newPendingTransactionFilter");
     const hashes = ["1", "2", "3"].map((it) => `0x${it.repeat(64)}`);
     for (const hash of [...hashes, ...hashes])
-      stage.nodes[0]?.ws.notify("newPendingTransactions", `"${hash}"`);
+      fixture.nodes[0]?.ws.notify("newPendingTransactions", `"${hash}"`);
     assert.deepEqual(await filter.changes(3), hashes);
-    const polled = await socketStage(t, ["http"]);
+    const polled = await socketFixture(t, ["http"]);
     const { json } = await polled.call("eth_newPendingTransactionFilter");
     assert.deepEqual([json.error.code, json.error.data.code], [-32601, "filter_unsupported"]);
-    const refusing = await socketStage(t, ["ws"]);
+    const refusing = await socketFixture(t, ["ws"]);
     refusing.nodes[0]?.ws.script((asked, reply) =>
       asked.method === "eth_subscribe" && JSON.stringify(asked.params).includes("Pending")
         ? reply.error('{"code":-32601,"message":"no such subscription"}')
@@ -295,21 +295,21 @@ test(
 );
 
 test("an answer that does not reach its caller is kept for the next poll", async (t) => {
-  const stage = await socketStage(t, ["ws"]);
-  const { mine, chain, service } = stage;
-  await stage.listening();
+  const fixture = await socketFixture(t, ["ws"]);
+  const { mine, chain, service } = fixture;
+  await fixture.listening();
   const [filter, twin] = [
-    await create(stage, "eth_newFilter", {}),
-    await create(stage, "eth_newFilter", {}),
+    await create(fixture, "eth_newFilter", {}),
+    await create(fixture, "eth_newFilter", {}),
   ];
   const began = chain.tip();
   for (let n = 0; n < 3; n++) mine();
   const come = chain.walk(began, chain.tip()).come.flatMap(logsOf);
   await twin.changes(come.length);
   // Far more than a connection that is never read can take.
-  stage.nodes[0]?.ws.script((asked, reply) => {
+  fixture.nodes[0]?.ws.script((asked, reply) => {
     if (asked.method === "eth_gasPrice") return reply.result(`"${"x".repeat(1_000_000)}"`);
-    return stage.nodes[0]?.sane(asked, reply);
+    return fixture.nodes[0]?.sane(asked, reply);
   });
   const body = JSON.stringify(
     Array.from({ length: 40 }, (_, n) =>
@@ -322,19 +322,19 @@ test("an answer that does not reach its caller is kept for the next poll", async
     `POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ` +
       `${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
-  await until("the batch", () => (stage.nodes[0]?.ws.count("eth_gasPrice") ?? 0) >= 39);
+  await until("the batch", () => (fixture.nodes[0]?.ws.count("eth_gasPrice") ?? 0) >= 39);
   assert.deepEqual(await filter.poll(), [], "it is on its way to the first caller");
   socket.destroy();
   assert.deepEqual(namesOf(await filter.changes(come.length)), come);
 });
 
 test("a socket that goes before the answer to its batch takes no changes with it", async (t) => {
-  const stage = await socketStage(t, ["ws"]);
-  const { mine, chain, service, nodes } = stage;
-  await stage.listening();
+  const fixture = await socketFixture(t, ["ws"]);
+  const { mine, chain, service, nodes } = fixture;
+  await fixture.listening();
   const [filter, twin] = [
-    await create(stage, "eth_newBlockFilter"),
-    await create(stage, "eth_newBlockFilter"),
+    await create(fixture, "eth_newBlockFilter"),
+    await create(fixture, "eth_newBlockFilter"),
   ];
   mine();
   assert.deepEqual(await twin.changes(1), [chain.tip().hash]);
@@ -353,13 +353,16 @@ test(
   "a reload without its profile ends a filter; /metrics tells how many there are and why they " +
     "ended",
   async (t) => {
-    const stage = await socketStage(t, ["ws"]);
-    await stage.listening();
-    const filter = await create(stage, "eth_newBlockFilter");
-    await create(stage, "eth_newFilter", {});
-    const text = async (): Promise<string> => (await stage.service.get("/metrics")).text;
+    const fixture = await socketFixture(t, ["ws"]);
+    await fixture.listening();
+    const filter = await create(fixture, "eth_newBlockFilter");
+    await create(fixture, "eth_newFilter", {});
+    const text = async (): Promise<string> => (await fixture.service.get("/metrics")).text;
     assert.match(await text(), /svc_filters\{profile="team",chain="ethereum",kind="blocks"\} 1\n/);
-    assert.equal(stage.service.app.reload(configOf(stage.text(["a"], { slug: "other" }))), null);
+    assert.equal(
+      fixture.service.app.reload(configOf(fixture.text(["a"], { slug: "other" }))),
+      null,
+    );
     await until("the end", async () =>
       /svc_filters_ended_total\{profile="team",chain="ethereum",reason="lost"\} 2\n/.test(
         await text(),
@@ -367,7 +370,7 @@ test(
     );
     assert.match(
       (
-        await stage.service.post(
+        await fixture.service.post(
           "/rpc/profile/other/1",
           call(1, "eth_getFilterChanges", [filter.id]),
         )
@@ -378,19 +381,19 @@ test(
 );
 
 test("filters are bounded for each caller and in sum", async (t) => {
-  const stage = await socketStage(t, ["ws"], {
+  const fixture = await socketFixture(t, ["ws"], {
     extra: { limits: { max_caller_filters: 3, max_filters: 5 } },
   });
-  await stage.listening();
+  await fixture.listening();
   const filters = [
-    await create(stage, "eth_newBlockFilter"),
-    await create(stage, "eth_newBlockFilter"),
-    await create(stage, "eth_newFilter", {}),
+    await create(fixture, "eth_newBlockFilter"),
+    await create(fixture, "eth_newBlockFilter"),
+    await create(fixture, "eth_newFilter", {}),
   ];
-  const { json } = await stage.call("eth_newBlockFilter");
+  const { json } = await fixture.call("eth_newBlockFilter");
   assert.deepEqual([json.error.code, json.error.data.code], [-32005, "rate_limit_exceeded"]);
-  await stage.call("eth_uninstallFilter", [filters[0]?.id]);
-  await create(stage, "eth_newBlockFilter");
+  await fixture.call("eth_uninstallFilter", [filters[0]?.id]);
+  await create(fixture, "eth_newBlockFilter");
 });
 
 function hashesOf(blocks: readonly ChainBlock[]): readonly string[] {
@@ -421,20 +424,20 @@ test(
       limits: { max_keyless_log_filters: 1 },
       server: { port: 0, trusted_proxies: ["127.0.0.1"] },
     };
-    const stage = await socketStage(t, ["both"], { extra: { ...FAST.extra, ...set } });
-    await stage.listening();
+    const fixture = await socketFixture(t, ["both"], { extra: { ...FAST.extra, ...set } });
+    await fixture.listening();
     const [mine, other] = [
       { "x-forwarded-for": "2001:db8:7:7::1" },
       { "x-forwarded-for": "2001:db8:7:8::1" },
     ];
-    const client = await open(t, stage.service.port, "/ws/rpc/1", { headers: mine });
+    const client = await open(t, fixture.service.port, "/ws/rpc/1", { headers: mine });
     client.send(call(1, "eth_subscribe", ["logs", { address: ADDRESSES[0] }]));
     assert.equal(typeof (await client.next()).result, "string");
     const create = async (
       headers: Record<string, string>,
       address: string | undefined,
     ): Promise<string> => {
-      const { json } = await stage.service.post(
+      const { json } = await fixture.service.post(
         "/rpc/1",
         call(2, "eth_newFilter", [{ address }]),
         headers,

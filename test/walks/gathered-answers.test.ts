@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
-import { hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
+import { hostedFixture, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
-import { stage, until } from "../fakes/service-fixture.ts";
+import { serviceFixture, until } from "../fakes/service-fixture.ts";
 import { socketUpstream } from "../fakes/socket-upstream.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 
@@ -80,7 +80,7 @@ test(
   "ten batches of long answers take no more memory than their caller's share, and what is " +
     "beyond is refused item by item",
   async (t) => {
-    const { service, upstreams } = await stage(t, [(_, reply) => reply.result(LONG)], {
+    const { service, upstreams } = await serviceFixture(t, [(_, reply) => reply.result(LONG)], {
       extra: BOUND,
     });
     const watch = watched(service);
@@ -108,7 +108,7 @@ test(
 );
 
 test("a caller that uses up its share leaves that of another account alone", async (t) => {
-  const it = await hostedStage(
+  const it = await hostedFixture(
     t,
     { starting_grant_cu: 1_000_000 },
     { limits: { ...BOUND.limits, max_caller_bytes: 1.5 * MB } },
@@ -146,7 +146,7 @@ test(
   "an account's own provider takes no more memory than the account may have, over batches and " +
     "sockets",
   async (t) => {
-    const it = await hostedStage(t, { allow_private_providers: true }, BOUND);
+    const it = await hostedFixture(t, { allow_private_providers: true }, BOUND);
     const mine = await scriptedUpstream((_, reply) => reply.result(LONG));
     t.after(() => mine.close());
     const { key, token, accountId } = await it.account();
@@ -257,9 +257,13 @@ for (const seed of [11, 12]) {
       `close (seed ${seed})`,
     async (t) => {
       const random = seededRandom(seed);
-      const { service } = await stage(t, [unsteady(random), unsteady(random), unsteady(random)], {
-        extra: BOUND,
-      });
+      const { service } = await serviceFixture(
+        t,
+        [unsteady(random), unsteady(random), unsteady(random)],
+        {
+          extra: BOUND,
+        },
+      );
       const url = `${service.url.replace("http", "ws")}/ws/rpc/1`;
       const step = async (): Promise<void> => {
         const abort = new AbortController();
@@ -306,7 +310,7 @@ test(
     "writes are told without room",
   async (t) => {
     const bound = { limits: { ...BOUND.limits, max_caller_bytes: 200_000 } };
-    const it = await hostedStage(t, { starting_grant_cu: 1_000_000 }, bound);
+    const it = await hostedFixture(t, { starting_grant_cu: 1_000_000 }, bound);
     const text = JSON.stringify("x".repeat(30_000));
     it.premium.script((_, reply) => reply.result(text));
     const send = async (

@@ -7,26 +7,26 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Answer } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
-import { type SocketStage, socketStage } from "../fakes/socket-fixture.ts";
+import { type SocketFixture, socketFixture } from "../fakes/socket-fixture.ts";
 import { call } from "../web/socket/socket-fixture.ts";
 
 /** One node behind profile `public`, and keys. */
 async function hosted(
   t: TestContext,
   settings: Record<string, unknown> = {},
-): Promise<SocketStage> {
+): Promise<SocketFixture> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-hosted-"));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
-  const stage = await socketStage(t, ["both"], {
+  const fixture = await socketFixture(t, ["both"], {
     slug: "public",
     extra: { data_dir: dataDir, hosted: { enabled: true, flush_interval_ms: 50, ...settings } },
   });
-  await stage.listening();
-  return stage;
+  await fixture.listening();
+  return fixture;
 }
 
 async function manage(
-  { service }: SocketStage,
+  { service }: SocketFixture,
   method: string,
   path: string,
   token = "",
@@ -46,7 +46,7 @@ async function manage(
 }
 
 function ask(
-  { service }: SocketStage,
+  { service }: SocketFixture,
   key: string,
   method: string,
   ...params: readonly unknown[]
@@ -54,8 +54,8 @@ function ask(
   return service.post(`/rpc/k/${key}/1`, call(1, method, params));
 }
 
-async function ends(stage: SocketStage, reason: string): Promise<number> {
-  const { text } = await stage.service.get("/metrics");
+async function ends(fixture: SocketFixture, reason: string): Promise<number> {
+  const { text } = await fixture.service.get("/metrics");
   return Number(
     new RegExp(`^svc_filters_ended_total\\{[^}]*reason="${reason}"\\} (\\d+)$`, "m").exec(
       text,
@@ -67,15 +67,18 @@ test(
   "a filter is its key's: another key does not find it, and polls of every form of the key's " +
     "URL do",
   async (t) => {
-    const stage = await hosted(t);
+    const fixture = await hosted(t);
     const [mine, other] = [
-      (await manage(stage, "POST", "/api/v1/agent/keys")).key,
-      (await manage(stage, "POST", "/api/v1/agent/keys")).key,
+      (await manage(fixture, "POST", "/api/v1/agent/keys")).key,
+      (await manage(fixture, "POST", "/api/v1/agent/keys")).key,
     ];
-    const id = (await ask(stage, mine, "eth_newBlockFilter")).json.result;
-    stage.mine();
-    assert.match((await ask(stage, other, "eth_getFilterChanges", id)).text, /"filter not found"/);
-    assert.equal((await ask(stage, other, "eth_uninstallFilter", id)).json.result, false);
+    const id = (await ask(fixture, mine, "eth_newBlockFilter")).json.result;
+    fixture.mine();
+    assert.match(
+      (await ask(fixture, other, "eth_getFilterChanges", id)).text,
+      /"filter not found"/,
+    );
+    assert.equal((await ask(fixture, other, "eth_uninstallFilter", id)).json.result, false);
     const hashes: string[] = [];
     await until("the block", async () => {
       for (const path of [
@@ -84,11 +87,11 @@ test(
         `/rpc/1?key=${mine}`,
       ])
         hashes.push(
-          ...(await stage.service.post(path, call(1, "eth_getFilterChanges", [id]))).json.result,
+          ...(await fixture.service.post(path, call(1, "eth_getFilterChanges", [id]))).json.result,
         );
       return hashes.length > 0;
     });
-    assert.deepEqual(hashes, [stage.chain.tip().hash]);
+    assert.deepEqual(hashes, [fixture.chain.tip().hash]);
   },
 );
 
@@ -96,10 +99,10 @@ test(
   "creation, polls and logs of a filter are charged by their weights, as answers are; what " +
     "finds no filter costs nothing",
   async (t) => {
-    const stage = await hosted(t, { starting_grant_cu: 1_000 });
-    const { key } = await manage(stage, "POST", "/api/v1/agent/keys");
+    const fixture = await hosted(t, { starting_grant_cu: 1_000 });
+    const { key } = await manage(fixture, "POST", "/api/v1/agent/keys");
     const costs = async (cu: number, method: string, ...params: readonly unknown[]) => {
-      const answer = await ask(stage, key, method, ...params);
+      const answer = await ask(fixture, key, method, ...params);
       assert.equal(answer.headers.get("x-svc-cu"), String(cu), method);
       return answer.json.result;
     };
@@ -109,28 +112,28 @@ test(
     const blocks = await costs(3, "eth_newBlockFilter");
     await costs(3, "eth_uninstallFilter", blocks);
     for (const method of ["eth_getFilterChanges", "eth_getFilterLogs"]) {
-      const { headers, json } = await ask(stage, key, method, blocks);
+      const { headers, json } = await ask(fixture, key, method, blocks);
       assert.deepEqual([json.error.message, headers.get("x-svc-usd")], ["filter not found", "0"]);
     }
     await until(
       "the bill",
       async () =>
-        (await manage(stage, "GET", `/api/v1/agent/keys/${key}`)).balance_cu ===
+        (await manage(fixture, "GET", `/api/v1/agent/keys/${key}`)).balance_cu ===
         1_000 - 5 - 5 - 15 - 3 - 3,
     );
   },
 );
 
 test("deleting a key ends its filters; rotating it does not, and its new secret polls on", async (t) => {
-  const stage = await hosted(t);
-  const made = await manage(stage, "POST", "/api/v1/keys", "", { name: "one" });
+  const fixture = await hosted(t);
+  const made = await manage(fixture, "POST", "/api/v1/keys", "", { name: "one" });
   const [kept, other] = [
-    (await ask(stage, made.key, "eth_newBlockFilter")).json.result,
-    (await ask(stage, made.key, "eth_newFilter", {})).json.result,
+    (await ask(fixture, made.key, "eth_newBlockFilter")).json.result,
+    (await ask(fixture, made.key, "eth_newFilter", {})).json.result,
   ];
-  assert.equal((await ask(stage, made.key, "eth_uninstallFilter", other)).json.result, true);
+  assert.equal((await ask(fixture, made.key, "eth_uninstallFilter", other)).json.result, true);
   const next = await manage(
-    stage,
+    fixture,
     "POST",
     `/api/v1/keys/${made.id}/rotate`,
     made.management_token,
@@ -138,18 +141,18 @@ test("deleting a key ends its filters; rotating it does not, and its new secret 
   );
   await until(
     "the end of the old secret",
-    async () => (await ask(stage, made.key, "eth_chainId")).status === 401,
+    async () => (await ask(fixture, made.key, "eth_chainId")).status === 401,
   );
   const hashes: string[] = [];
-  stage.mine();
+  fixture.mine();
   await until(
     "the block",
     async () =>
-      hashes.push(...(await ask(stage, next.key, "eth_getFilterChanges", kept)).json.result) > 0,
+      hashes.push(...(await ask(fixture, next.key, "eth_getFilterChanges", kept)).json.result) > 0,
   );
-  assert.deepEqual([hashes, await ends(stage, "owner")], [[stage.chain.tip().hash], 0]);
-  const again = (await ask(stage, next.key, "eth_newBlockFilter")).json.result;
+  assert.deepEqual([hashes, await ends(fixture, "owner")], [[fixture.chain.tip().hash], 0]);
+  const again = (await ask(fixture, next.key, "eth_newBlockFilter")).json.result;
   assert.ok(again);
-  await manage(stage, "DELETE", `/api/v1/keys/${made.id}`, made.management_token);
-  await until("the end of the filters", async () => (await ends(stage, "owner")) === 2);
+  await manage(fixture, "DELETE", `/api/v1/keys/${made.id}`, made.management_token);
+  await until("the end of the filters", async () => (await ends(fixture, "owner")) === 2);
 });

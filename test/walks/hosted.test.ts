@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { createPublicClient, http } from "viem";
 import { mainnet } from "viem/chains";
 import { realRuntime } from "../../src/runtime.ts";
-import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
+import { type HostedFixture, hostedFixture, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import type { Answer } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 
@@ -27,7 +27,7 @@ async function atOnce<T>(t: TestContext, run: () => Promise<T>): Promise<T> {
   }
 }
 
-async function balanceOf({ service }: HostedStage, key: string): Promise<number> {
+async function balanceOf({ service }: HostedFixture, key: string): Promise<number> {
   return (await service.get(`/api/v1/agent/keys/${key}`)).json.balance_cu;
 }
 
@@ -35,18 +35,18 @@ test(
   "an anonymous key is served by premium, each call costs its weight times the factor of its " +
     "strategy, and the headers add up",
   async (t) => {
-    const stage = await hostedStage(t);
-    const key = await stage.anonymousKey();
-    const first = await stage.call(key);
+    const fixture = await hostedFixture(t);
+    const key = await fixture.anonymousKey();
+    const first = await fixture.call(key);
     assert.equal(first.json.result, "0x1");
     assert.deepEqual(paid(first), ["premium", null, "3", "0.000015", "0.024985"]);
-    const fast = await stage.call(key, "eth_getLogs", "fastest/ethereum");
+    const fast = await fixture.call(key, "eth_getLogs", "fastest/ethereum");
     assert.deepEqual(paid(fast), ["premium", null, "30", "0.00015", "0.024835"]);
     assert.equal(first.headers.get("ratelimit-policy"), '"managed";q=200;w=2');
     assert.match(first.headers.get("ratelimit") ?? "", /^"managed";r=(19\d|200);t=[01]$/);
-    assert.equal(stage.premium.asked.length, 2);
+    assert.equal(fixture.premium.asked.length, 2);
     assert.equal(
-      await balanceOf(stage, key),
+      await balanceOf(fixture, key),
       4_967,
       "whoever reads the balance sees what was just used",
     );
@@ -54,65 +54,65 @@ test(
 );
 
 test("what is answered here, refused, or answered by nobody is free; a provider's own error is not", async (t) => {
-  const stage = await hostedStage(t);
-  const key = await stage.anonymousKey();
-  assert.deepEqual(paid(await stage.call(key, "eth_chainId")).slice(0, 4), [
+  const fixture = await hostedFixture(t);
+  const key = await fixture.anonymousKey();
+  assert.deepEqual(paid(await fixture.call(key, "eth_chainId")).slice(0, 4), [
     "premium",
     null,
     "1",
     "0",
   ]);
-  assert.deepEqual(paid(await stage.call(key, "eth_accounts")).slice(0, 4), [
+  assert.deepEqual(paid(await fixture.call(key, "eth_accounts")).slice(0, 4), [
     "premium",
     null,
     "3",
     "0",
   ]);
-  assert.deepEqual(paid(await stage.call(key, "eth_sign")).slice(0, 4), [
+  assert.deepEqual(paid(await fixture.call(key, "eth_sign")).slice(0, 4), [
     "premium",
     null,
     "3",
     "0",
   ]);
-  stage.premium.script((_, reply) => reply.reset());
-  const nobody = await stage.call(key);
+  fixture.premium.script((_, reply) => reply.reset());
+  const nobody = await fixture.call(key);
   assert.deepEqual([nobody.status, nobody.headers.get("x-svc-usd")], [200, "0"]);
-  stage.premium.script((_, reply) => reply.error('{"code":3,"message":"execution reverted"}'));
-  assert.deepEqual(paid(await stage.call(key, "eth_call")).slice(2, 4), ["3", "0.000015"]);
-  assert.equal(paid(await stage.call(key, "no_such_method"))[3], "0.000015");
+  fixture.premium.script((_, reply) => reply.error('{"code":3,"message":"execution reverted"}'));
+  assert.deepEqual(paid(await fixture.call(key, "eth_call")).slice(2, 4), ["3", "0.000015"]);
+  assert.equal(paid(await fixture.call(key, "no_such_method"))[3], "0.000015");
 });
 
 test(
   "the same key in the path, in the query, as Bearer and as X-Svc-Api-Key; no way lets it out " +
     "to a provider or into the log",
   async (t) => {
-    const stage = await hostedStage(t);
-    const key = await stage.anonymousKey();
+    const fixture = await hostedFixture(t);
+    const key = await fixture.anonymousKey();
     const body = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" };
     const answers = [
-      await stage.service.post(`/rpc/k/${key}/load-balanced/1`, body),
-      await stage.service.post(`/rpc/ethereum?key=${key}`, body),
-      await stage.service.post("/rpc/ethereum", body, { authorization: `Bearer ${key}` }),
-      await stage.service.post("/rpc/profile/premium/mainnet", body, { "x-svc-api-key": key }),
-      await stage.service.post(`/rpc/k/${key}/provider/p1/1`, body),
+      await fixture.service.post(`/rpc/k/${key}/load-balanced/1`, body),
+      await fixture.service.post(`/rpc/ethereum?key=${key}`, body),
+      await fixture.service.post("/rpc/ethereum", body, { authorization: `Bearer ${key}` }),
+      await fixture.service.post("/rpc/profile/premium/mainnet", body, { "x-svc-api-key": key }),
+      await fixture.service.post(`/rpc/k/${key}/provider/p1/1`, body),
     ];
     for (const answer of answers)
       assert.deepEqual([answer.status, answer.json.result], [200, "0x1"]);
-    await stage.call(key, "eth_subscribe");
-    const seen = stage.premium.asked
+    await fixture.call(key, "eth_subscribe");
+    const seen = fixture.premium.asked
       .map((it) => JSON.stringify([it.path, it.headers, it.body]))
       .join();
     assert.ok(!seen.includes(key) && !seen.includes("svc_ak_"));
-    assert.ok(!stage.service.log().includes(key.slice(12)));
+    assert.ok(!fixture.service.log().includes(key.slice(12)));
     assert.ok(!answers.some((it) => it.text.includes(key)));
   },
 );
 
 test("without a key, with a torn one, an unknown one, a management token: 401 and what to do", async (t) => {
-  const stage = await hostedStage(t);
-  const key = await stage.anonymousKey();
-  const { token } = await stage.account();
-  const none = await stage.service.post("/rpc/ethereum", {
+  const fixture = await hostedFixture(t);
+  const key = await fixture.anonymousKey();
+  const { token } = await fixture.account();
+  const none = await fixture.service.post("/rpc/ethereum", {
     jsonrpc: "2.0",
     id: 1,
     method: "eth_gasPrice",
@@ -128,32 +128,32 @@ test("without a key, with a torn one, an unknown one, a management token: 401 an
     "%00",
     "svc_ak_",
   ]) {
-    assert.deepEqual(code(await stage.call(wrong)), [401, -32001, "unauthorized"], wrong);
+    assert.deepEqual(code(await fixture.call(wrong)), [401, -32001, "unauthorized"], wrong);
   }
-  assert.equal(stage.premium.asked.length + stage.public.asked.length, 0);
+  assert.equal(fixture.premium.asked.length + fixture.public.asked.length, 0);
 });
 
 test(
   "an anonymous key is used up to the last unit and then refused with 402 before any provider " +
     "is asked; nothing is overspent",
   async (t) => {
-    const stage = await hostedStage(t, { starting_grant_cu: 50 });
-    const key = await stage.anonymousKey();
+    const fixture = await hostedFixture(t, { starting_grant_cu: 50 });
+    const key = await fixture.anonymousKey();
     const answers: Answer[] = [];
-    for (let i = 0; i < 20; i++) answers.push(await stage.call(key));
+    for (let i = 0; i < 20; i++) answers.push(await fixture.call(key));
     const served = answers.filter((it) => it.status === 200).length;
     assert.equal(served, 16, "16 × 3 CU fit into 50");
-    assert.equal(stage.premium.asked.length, 16);
+    assert.equal(fixture.premium.asked.length, 16);
     const last = answers.at(-1);
     assert.ok(last);
     assert.deepEqual(code(last), [402, -32003, "balance_exhausted"]);
     assert.equal(last.json.error.data.retryable, false);
     assert.equal(
-      (await stage.call(key, "eth_blockNumber")).status,
+      (await fixture.call(key, "eth_blockNumber")).status,
       200,
       "what is left pays for a smaller call",
     );
-    assert.equal(await balanceOf(stage, key), 1);
+    assert.equal(await balanceOf(fixture, key), 1);
   },
 );
 
@@ -161,9 +161,9 @@ test(
   "two hundred calls at once on a small balance: as many are served as it pays for, and not " +
     "one more",
   async (t) => {
-    const stage = await hostedStage(t, { starting_grant_cu: 300 });
-    const key = await stage.anonymousKey();
-    const answers = await Promise.all(Array.from({ length: 150 }, () => stage.call(key)));
+    const fixture = await hostedFixture(t, { starting_grant_cu: 300 });
+    const key = await fixture.anonymousKey();
+    const answers = await Promise.all(Array.from({ length: 150 }, () => fixture.call(key)));
     assert.deepEqual(
       [
         answers.filter((it) => it.status === 200).length,
@@ -171,7 +171,7 @@ test(
       ],
       [100, 50],
     );
-    assert.equal(stage.premium.asked.length, 100);
+    assert.equal(fixture.premium.asked.length, 100);
   },
 );
 
@@ -179,9 +179,9 @@ test(
   "a new account is served on public providers by its free allowance: load-balanced, " +
     "uncharged, and told so",
   async (t) => {
-    const stage = await hostedStage(t, { free_cu_per_month: 20 });
-    const { key, accountId, token } = await stage.account();
-    const answer = await stage.call(key, "eth_getLogs", "fastest/ethereum?include_meta=body");
+    const fixture = await hostedFixture(t, { free_cu_per_month: 20 });
+    const { key, accountId, token } = await fixture.account();
+    const answer = await fixture.call(key, "eth_getLogs", "fastest/ethereum?include_meta=body");
     assert.deepEqual(
       paid(answer),
       ["public", "free", null, null, "0"],
@@ -196,18 +196,18 @@ test(
       ["load-balanced", "public", ["p1"]],
     );
     assert.equal(answer.headers.get("ratelimit-policy"), '"managed";q=60;w=2');
-    assert.equal(stage.public.asked.length, 1);
-    assert.deepEqual(code(await stage.call(key, "eth_getLogs")), [
+    assert.equal(fixture.public.asked.length, 1);
+    assert.deepEqual(code(await fixture.call(key, "eth_getLogs")), [
       402,
       -32003,
       "balance_exhausted",
     ]);
     assert.equal(
-      (await stage.call(key, "eth_getBlockByNumber", "profile/public/ethereum")).status,
+      (await fixture.call(key, "eth_getBlockByNumber", "profile/public/ethereum")).status,
       200,
     );
     assert.equal(
-      (await stage.manage(token, "GET", `/api/v1/accounts/${accountId}`)).json.included_usage
+      (await fixture.manage(token, "GET", `/api/v1/accounts/${accountId}`)).json.included_usage
         .used_cu,
       20,
     );
@@ -218,35 +218,35 @@ test(
   "profiles: one that a key may not use is forbidden, one that is not there for its account is " +
     "unknown, and so are chains",
   async (t) => {
-    const stage = await hostedStage(t);
-    const key = await stage.anonymousKey();
+    const fixture = await hostedFixture(t);
+    const key = await fixture.anonymousKey();
     assert.deepEqual(
-      code(await stage.call(key, "eth_gasPrice", "profile/team/ethereum")),
+      code(await fixture.call(key, "eth_gasPrice", "profile/team/ethereum")),
       [404, -32602, "unknown_profile"],
       "the operator's own is absent",
     );
-    assert.deepEqual(code(await stage.call(key, "eth_gasPrice", "profile/nobody/ethereum")), [
+    assert.deepEqual(code(await fixture.call(key, "eth_gasPrice", "profile/nobody/ethereum")), [
       404,
       -32602,
       "unknown_profile",
     ]);
-    assert.deepEqual(code(await stage.call(key, "eth_gasPrice", "nochain")), [
+    assert.deepEqual(code(await fixture.call(key, "eth_gasPrice", "nochain")), [
       400,
       -32602,
       "unknown_chain",
     ]);
-    const { key: own, id, token } = await stage.account();
+    const { key: own, id, token } = await fixture.account();
     assert.equal(
       (
-        await stage.manage(token, "PATCH", `/api/v1/keys/${id}`, {
+        await fixture.manage(token, "PATCH", `/api/v1/keys/${id}`, {
           allowed_profiles: ["public"],
           default_profile: "public",
         })
       ).status,
       200,
     );
-    assert.equal((await stage.call(own)).headers.get("x-svc-access"), "public");
-    assert.deepEqual(code(await stage.call(own, "eth_gasPrice", "profile/premium/ethereum")), [
+    assert.equal((await fixture.call(own)).headers.get("x-svc-access"), "public");
+    assert.deepEqual(code(await fixture.call(own, "eth_gasPrice", "profile/premium/ethereum")), [
       403,
       -32001,
       "forbidden",
@@ -258,10 +258,10 @@ test(
   "the bucket refuses what is too much with 429, says when to come back, and charges nothing " +
     "for it",
   async (t) => {
-    const stage = await hostedStage(t, { buckets: { managed: { per_second: 1, burst: 3 } } });
-    const key = await stage.anonymousKey();
+    const fixture = await hostedFixture(t, { buckets: { managed: { per_second: 1, burst: 3 } } });
+    const key = await fixture.anonymousKey();
     const answers: Answer[] = await atOnce(t, () =>
-      Promise.all([1, 2, 3, 4, 5].map(() => stage.call(key))),
+      Promise.all([1, 2, 3, 4, 5].map(() => fixture.call(key))),
     );
     assert.deepEqual(answers.map((it) => it.status).sort(), [200, 200, 200, 429, 429]);
     const no = answers.find((it) => it.status === 429);
@@ -270,7 +270,7 @@ test(
     assert.equal(no.headers.get("retry-after"), "1");
     assert.equal(no.headers.get("ratelimit-policy"), '"managed";q=3;w=3');
     assert.match(no.headers.get("ratelimit") ?? "", /^"managed";r=0;t=[123]$/);
-    assert.deepEqual([stage.premium.asked.length, no.headers.get("x-svc-cu")], [3, null]);
+    assert.deepEqual([fixture.premium.asked.length, no.headers.get("x-svc-cu")], [3, null]);
   },
 );
 
@@ -278,14 +278,14 @@ test(
   "a batch is charged per item: each refused one has its own error, one beyond the rate waits, " +
     "and the headers are the sum",
   async (t) => {
-    const stage = await hostedStage(t, { buckets: { managed: { per_second: 1, burst: 3 } } });
-    const key = await stage.anonymousKey();
+    const fixture = await hostedFixture(t, { buckets: { managed: { per_second: 1, burst: 3 } } });
+    const key = await fixture.anonymousKey();
     const items = [1, 2, 3, 4].map((id) => ({
       jsonrpc: "2.0",
       id,
       method: id === 1 ? "eth_chainId" : "eth_gasPrice",
     }));
-    const answer = await stage.service.post(`/rpc/k/${key}/ethereum`, [...items, 7]);
+    const answer = await fixture.service.post(`/rpc/k/${key}/ethereum`, [...items, 7]);
     assert.equal(answer.status, 200);
     assert.deepEqual(
       answer.json.map((it: { id: number; error?: { data: { code: string } } }) => [
@@ -308,22 +308,25 @@ test(
   "a deleted key is refused at once; a rotated one works on until its overlap ends, and its " +
     "successor from the start",
   async (t) => {
-    const stage = await hostedStage(t);
-    const { key, id, token } = await stage.account();
-    assert.equal((await stage.call(key)).status, 200);
+    const fixture = await hostedFixture(t);
+    const { key, id, token } = await fixture.account();
+    assert.equal((await fixture.call(key)).status, 200);
     const kept = (
-      await stage.manage(token, "POST", `/api/v1/keys/${id}/rotate`, { grace_seconds: 3_600 })
+      await fixture.manage(token, "POST", `/api/v1/keys/${id}/rotate`, { grace_seconds: 3_600 })
     ).json.key;
-    assert.deepEqual([(await stage.call(key)).status, (await stage.call(kept)).status], [200, 200]);
+    assert.deepEqual(
+      [(await fixture.call(key)).status, (await fixture.call(kept)).status],
+      [200, 200],
+    );
     const next = (
-      await stage.manage(token, "POST", `/api/v1/keys/${id}/rotate`, { grace_seconds: 0 })
+      await fixture.manage(token, "POST", `/api/v1/keys/${id}/rotate`, { grace_seconds: 0 })
     ).json.key;
 
-    assert.deepEqual(code(await stage.call(kept)), [401, -32001, "key_revoked"]);
-    assert.equal((await stage.call(next)).status, 200);
-    assert.equal((await stage.manage(token, "DELETE", `/api/v1/keys/${id}`)).status, 204);
+    assert.deepEqual(code(await fixture.call(kept)), [401, -32001, "key_revoked"]);
+    assert.equal((await fixture.call(next)).status, 200);
+    assert.equal((await fixture.manage(token, "DELETE", `/api/v1/keys/${id}`)).status, 204);
 
-    assert.deepEqual(code(await stage.call(next)), [401, -32001, "key_revoked"]);
+    assert.deepEqual(code(await fixture.call(next)), [401, -32001, "key_revoked"]);
   },
 );
 
@@ -331,9 +334,9 @@ test(
   "with keyless allowed, callers without a key are served as by a plain router, and keys are " +
     "metered all the same",
   async (t) => {
-    const stage = await hostedStage(t, { keyless: true });
-    const key = await stage.anonymousKey();
-    const plain = await stage.service.post("/rpc/ethereum", {
+    const fixture = await hostedFixture(t, { keyless: true });
+    const key = await fixture.anonymousKey();
+    const plain = await fixture.service.post("/rpc/ethereum", {
       jsonrpc: "2.0",
       id: 1,
       method: "eth_gasPrice",
@@ -341,7 +344,7 @@ test(
     assert.deepEqual([plain.json.result, plain.headers.get("x-svc-access")], ["0x1", null]);
     assert.equal(
       (
-        await stage.service.post("/rpc/profile/team/ethereum", {
+        await fixture.service.post("/rpc/profile/team/ethereum", {
           jsonrpc: "2.0",
           id: 1,
           method: "eth_gasPrice",
@@ -349,8 +352,8 @@ test(
       ).status,
       200,
     );
-    assert.equal((await stage.call(key)).headers.get("x-svc-cu"), "3");
-    assert.equal((await stage.call(`${key}x`)).status, 401, "a wrong key is not a missing one");
+    assert.equal((await fixture.call(key)).headers.get("x-svc-cu"), "3");
+    assert.equal((await fixture.call(`${key}x`)).status, 401, "a wrong key is not a missing one");
   },
 );
 
@@ -358,15 +361,15 @@ test(
   "viem with a key in its URL works as it comes, and its 402 reaches the caller as an error " +
     "with a next action",
   async (t) => {
-    const stage = await hostedStage(t, { starting_grant_cu: 7 });
-    const key = await stage.anonymousKey();
+    const fixture = await hostedFixture(t, { starting_grant_cu: 7 });
+    const key = await fixture.anonymousKey();
     const client = createPublicClient({
       chain: mainnet,
-      transport: http(`${stage.service.url}/rpc/k/${key}/load-balanced/ethereum`, {
+      transport: http(`${fixture.service.url}/rpc/k/${key}/load-balanced/ethereum`, {
         retryCount: 0,
       }),
     });
-    stage.premium.script((_, reply) => reply.result('"0x64"'));
+    fixture.premium.script((_, reply) => reply.result('"0x64"'));
     assert.equal(await client.getGasPrice(), 100n);
     assert.equal(await client.getGasPrice(), 100n);
     await assert.rejects(client.getGasPrice(), /402|nothing is left/);
@@ -374,11 +377,11 @@ test(
 );
 
 test("the operator reads usage by method and key, and the books agree; nobody else can", async (t) => {
-  const stage = await hostedStage(t);
-  const key = await stage.anonymousKey();
-  await stage.call(key);
-  await stage.call(key, "eth_getLogs", "fastest/ethereum");
-  const usage = (await stage.manage(OPERATOR_TOKEN, "GET", "/api/v1/operator/usage")).json;
+  const fixture = await hostedFixture(t);
+  const key = await fixture.anonymousKey();
+  await fixture.call(key);
+  await fixture.call(key, "eth_getLogs", "fastest/ethereum");
+  const usage = (await fixture.manage(OPERATOR_TOKEN, "GET", "/api/v1/operator/usage")).json;
   assert.equal(usage.totals.calls, 2);
   assert.deepEqual([usage.totals.cu, usage.totals.usd], [33, "0.000165"]);
   assert.deepEqual(
@@ -388,8 +391,11 @@ test("the operator reads usage by method and key, and the books agree; nobody el
       ["eth_getLogs", 30],
     ].sort(),
   );
-  assert.equal((await stage.manage(OPERATOR_TOKEN, "GET", "/api/v1/operator/audit")).json.ok, true);
-  assert.equal((await stage.manage(key, "GET", "/api/v1/operator/usage")).status, 401);
+  assert.equal(
+    (await fixture.manage(OPERATOR_TOKEN, "GET", "/api/v1/operator/audit")).json.ok,
+    true,
+  );
+  assert.equal((await fixture.manage(key, "GET", "/api/v1/operator/usage")).status, 401);
 });
 
 for (const [rest, usd] of [
@@ -400,9 +406,9 @@ for (const [rest, usd] of [
     `an account of whose credit ${rest} is left says so as its calls do, and from when it ran ` +
       "out, also where no call follows",
     async (t) => {
-      const stage = await hostedStage(t, { free_cu_per_month: 0 });
-      const { key, token, accountId } = await stage.account();
-      const credited = await stage.manage(
+      const fixture = await hostedFixture(t, { free_cu_per_month: 0 });
+      const { key, token, accountId } = await fixture.account();
+      const credited = await fixture.manage(
         OPERATOR_TOKEN,
         "POST",
         `/api/v1/operator/accounts/${accountId}/credit`,
@@ -410,11 +416,12 @@ for (const [rest, usd] of [
       );
       assert.equal(credited.status, 200, credited.text);
       const account = async () =>
-        (await stage.manage(token, "GET", "/api/v1/accounts/current")).json;
+        (await fixture.manage(token, "GET", "/api/v1/accounts/current")).json;
       const before = Date.now();
-      for (let call = 0; call < 2; call++) assert.equal(paid(await stage.call(key))[0], "premium");
+      for (let call = 0; call < 2; call++)
+        assert.equal(paid(await fixture.call(key))[0], "premium");
       const idle = rest === "nothing" ? await account() : null;
-      const after = await stage.call(key);
+      const after = await fixture.call(key);
       assert.deepEqual(paid(after).slice(0, 2), ["public", "payment"]);
       const told = await until("it is noted", async () =>
         ((it) => it.managed_access === "public" && it)(await account()),

@@ -12,7 +12,7 @@ import { type Script, type ScriptedUpstream, scriptedUpstream } from "../fakes/u
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}';
 const CHAIN_ID = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
 
-interface Scene {
+interface Fixture {
   readonly service: Service;
   readonly upstream: ScriptedUpstream;
   /** The real clock with its hands moved on; timers stay real. */
@@ -21,7 +21,10 @@ interface Scene {
 }
 
 /** A service with one provider. */
-async function startScene(limits: Record<string, unknown> = {}, script?: Script): Promise<Scene> {
+async function startFixture(
+  limits: Record<string, unknown> = {},
+  script?: Script,
+): Promise<Fixture> {
   const upstream = await scriptedUpstream(script);
   let aheadMs = 0;
   const runtime: Runtime = { ...realRuntime, now: () => realRuntime.now() + aheadMs };
@@ -39,12 +42,12 @@ async function startScene(limits: Record<string, unknown> = {}, script?: Script)
   };
 }
 
-async function scene(
+async function createFixture(
   t: TestContext,
   limits?: Record<string, unknown>,
   script?: Script,
-): Promise<Scene> {
-  const it = await startScene(limits, script);
+): Promise<Fixture> {
+  const it = await startFixture(limits, script);
   t.after(it.close);
   return it;
 }
@@ -52,7 +55,7 @@ async function scene(
 /**
  * What must hold after any of it: a normal request is served, and nothing is held for those before.
  */
-async function othersAreServed({ service, upstream }: Scene): Promise<void> {
+async function othersAreServed({ service, upstream }: Fixture): Promise<void> {
   upstream.script((_, reply) => reply.result('"0x1"'));
   for (const body of [CHAIN_ID, BODY]) {
     const { status, json } = await service.post("/rpc/1", body);
@@ -120,9 +123,9 @@ function assertRefusal(text: string, status: number, code: string): void {
 }
 
 describe("what is not one clear HTTP request is refused with 400 and the connection ends", () => {
-  let shared: Scene;
+  let shared: Fixture;
   before(async () => {
-    shared = await startScene();
+    shared = await startFixture();
   });
   after(() => shared.close());
 
@@ -207,7 +210,7 @@ test(
   "a length that is too small cuts the document: it is refused, and what follows is not taken " +
     "for a request",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     const { socket, got, closed } = await dial(t, it.service.port);
     socket.write(head([`Content-Length: ${BODY.length - 5}`]) + BODY);
     await until("the end of the connection", closed);
@@ -218,7 +221,7 @@ test(
 );
 
 test("bytes behind a request that are no request do not get into its answer", async (t) => {
-  const it = await scene(t, {}, ({ id }, reply) => {
+  const it = await createFixture(t, {}, ({ id }, reply) => {
     const answer = reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"`);
     const more = setInterval(() => answer.write("x".repeat(50_000)), 5);
     reply.response.on("close", () => clearInterval(more));
@@ -236,7 +239,7 @@ test("bytes behind a request that are no request do not get into its answer", as
 });
 
 test("a hundred pipelined requests are answered once each, in order", async (t) => {
-  const it = await scene(
+  const it = await createFixture(
     t,
     {},
     ({ params }, reply) =>
@@ -269,7 +272,7 @@ describe("a body of 100 MB gets its 413, and no memory", () => {
     ["in chunks, undeclared", ["Transfer-Encoding: chunked"]],
   ] as const)
     it(name, async (t) => {
-      const it = await scene(t);
+      const it = await createFixture(t);
       const { socket, got, closed } = await dial(t, it.service.port);
       const before = process.memoryUsage().rss;
       let most = 0;
@@ -295,7 +298,7 @@ describe("a body of 100 MB gets its 413, and no memory", () => {
 });
 
 test("a million brackets are refused", async (t) => {
-  const it = await scene(t);
+  const it = await createFixture(t);
   for (const body of [
     "[".repeat(1_000_000),
     '{"a":'.repeat(200_000),
@@ -309,9 +312,9 @@ test("a million brackets are refused", async (t) => {
 });
 
 describe("headers without end are refused with 431", () => {
-  let shared: Scene;
+  let shared: Fixture;
   before(async () => {
-    shared = await startScene();
+    shared = await startFixture();
   });
   after(() => shared.close());
 
@@ -338,9 +341,9 @@ describe("a client that is too slow is told so and let go", { concurrency: true 
   // Time enough for those who are not slow, wherever the machine pauses. Node looks at its
   // connections every 5 s.
   const LIMITS = { headers_timeout_ms: 5_500, request_timeout_ms: 6_000 };
-  let shared: Scene;
+  let shared: Fixture;
   before(async () => {
-    shared = await startScene(LIMITS);
+    shared = await startFixture(LIMITS);
   });
   after(() => shared.close());
 
@@ -368,7 +371,7 @@ describe("a client that is too slow is told so and let go", { concurrency: true 
   });
 
   it("but not one that waits for a slow provider", async (t) => {
-    const it = await scene(
+    const it = await createFixture(
       t,
       LIMITS,
       (_, reply) => void setTimeout(() => reply.result('"late"'), 12_000),
@@ -382,7 +385,7 @@ describe("a client that is too slow is told so and let go", { concurrency: true 
 });
 
 test("a thousand idle connections keep nobody from being served", async (t) => {
-  const it = await scene(t);
+  const it = await createFixture(t);
   const clients = await Promise.all(Array.from({ length: 1_000 }, () => dial(t, it.service.port)));
   await othersAreServed(it);
   for (const { socket } of clients) socket.destroy();
@@ -400,7 +403,7 @@ describe("a caller who asks for a long answer and does not read it", () => {
       async (t) => {
         let taken = 0;
         let hungUp = false;
-        const it = await scene(t, {}, ({ id }, { response }) => {
+        const it = await createFixture(t, {}, ({ id }, { response }) => {
           response.writeHead(200, { "content-type": "application/json" });
           response.write(`{"jsonrpc":"2.0","id":${id},"result":"`);
           const piece = Buffer.alloc(100_000, 0x78);
@@ -449,7 +452,7 @@ describe("a caller who asks for a long answer and does not read it", () => {
           return original.call(this, ms / 100, run);
         },
       );
-      const it = await scene(t, {}, (_, reply) =>
+      const it = await createFixture(t, {}, (_, reply) =>
         reply.result(JSON.stringify("x".repeat(1_000_000))),
       );
       const request = odd(
@@ -482,7 +485,7 @@ describe("a caller who asks for a long answer and does not read it", () => {
 
   it("or asks for thousands of short ones, is not served without end", async (t) => {
     const answer = JSON.stringify("x".repeat(60_000));
-    const it = await scene(t, {}, (_, reply) => reply.result(answer));
+    const it = await createFixture(t, {}, (_, reply) => reply.result(answer));
     const { socket } = await dial(t, it.service.port);
     socket.pause();
     const { upstream } = it;
@@ -504,7 +507,7 @@ test(
   "request bytes beyond the bound on all of them are refused with 503 and Retry-After, and the " +
     "room comes back",
   async (t) => {
-    const it = await scene(t, { max_in_flight_bytes: 1_000_000, max_body_bytes: 900_000 });
+    const it = await createFixture(t, { max_in_flight_bytes: 1_000_000, max_body_bytes: 900_000 });
     const big = head(["Content-Length: 900000"]) + " ".repeat(600_000);
     const first = await dial(t, it.service.port);
     first.socket.write(big);
@@ -523,7 +526,7 @@ test(
 );
 
 test("a caller who leaves in the middle of its request costs nothing and is never asked upstream", async (t) => {
-  const it = await scene(t);
+  const it = await createFixture(t);
   for (const cut of [
     10,
     40,
@@ -549,7 +552,7 @@ describe("a caller who leaves while a provider works", () => {
   ] as const) {
     it(`ends every upstream request of its batch (${server})`, async (t) => {
       let open = 0;
-      const it = await scene(t, {}, (_, { response }) => {
+      const it = await createFixture(t, {}, (_, { response }) => {
         open++;
         response.on("close", () => open--);
       });
@@ -567,7 +570,7 @@ describe("a caller who leaves while a provider works", () => {
     });
 
     it(`gives a half-open circuit its trial back (${server})`, async (t) => {
-      const it = await scene(t, {}, (_, reply) => reply.body("", 500));
+      const it = await createFixture(t, {}, (_, reply) => reply.body("", 500));
       const state = async (): Promise<unknown> =>
         (await healthOf(it.service, "a")).circuit_breaker_state;
       for (let n = 0; n < 5; n++) await it.service.post("/rpc/1", BODY);

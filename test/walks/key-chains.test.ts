@@ -2,7 +2,7 @@
 // stands, whatever stands first in the configuration.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { type HostedStage, hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
+import { type HostedFixture, hostedFixture, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import { configOf } from "../fakes/service.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
@@ -20,7 +20,7 @@ function profilesOf(url: string, slugs: Readonly<Record<string, readonly string[
 }
 
 /** `premium` lacks the first chain, and shares only `ethereum` with `public`. */
-async function scene(
+async function createFixture(
   t: TestContext,
   slugs: Readonly<Record<string, readonly string[]>> = {
     premium: ["base", "ethereum"],
@@ -29,16 +29,16 @@ async function scene(
 ) {
   const upstream = await scriptedUpstream();
   t.after(() => upstream.close());
-  const stage = await hostedStage(
+  const fixture = await hostedFixture(
     t,
     { allow_private_providers: true },
     { chains: CHAINS, profiles: profilesOf(upstream.url, slugs) },
   );
-  return { stage, upstream };
+  return { fixture, upstream };
 }
 
 /** The chain id that a URL leads to; anything else is a refusal. */
-async function chainAt({ service }: HostedStage, url: string): Promise<unknown> {
+async function chainAt({ service }: HostedFixture, url: string): Promise<unknown> {
   const { pathname } = new URL(url);
   const { status, json } = await service.post(pathname.replace("/ws/", "/"), ASK);
   return status === 200 ? Number(json.result) : json.error.data.code;
@@ -48,12 +48,12 @@ test(
   "the endpoint of an anonymous key, the URLs of a key of an account and those of a rotated " +
     "one lead to a chain that they can call",
   async (t) => {
-    const { stage } = await scene(t);
-    const { json: anonymous } = await stage.manage("", "POST", "/api/v1/agent/keys");
-    assert.equal(await chainAt(stage, anonymous.endpoint), 1);
-    const { json: owner } = await stage.manage("", "POST", "/api/v1/keys", {});
-    for (const url of [owner.rpc_url, owner.ws_url]) assert.equal(await chainAt(stage, url), 1);
-    const called = await stage.service.post(new URL(owner.rpc_url).pathname, {
+    const { fixture } = await createFixture(t);
+    const { json: anonymous } = await fixture.manage("", "POST", "/api/v1/agent/keys");
+    assert.equal(await chainAt(fixture, anonymous.endpoint), 1);
+    const { json: owner } = await fixture.manage("", "POST", "/api/v1/keys", {});
+    for (const url of [owner.rpc_url, owner.ws_url]) assert.equal(await chainAt(fixture, url), 1);
+    const called = await fixture.service.post(new URL(owner.rpc_url).pathname, {
       ...ASK,
       method: "eth_gasPrice",
     });
@@ -63,24 +63,29 @@ test(
       "also where only the free allowance pays, on public providers",
     );
     const token = owner.management_token;
-    const { json: open } = await stage.manage(token, "POST", "/api/v1/keys", {
+    const { json: open } = await fixture.manage(token, "POST", "/api/v1/keys", {
       default_profile: "public",
     });
-    assert.equal(await chainAt(stage, open.rpc_url), 10);
-    const { json: rotated } = await stage.manage(token, "POST", `/api/v1/keys/${open.id}/rotate`, {
-      grace_seconds: 0,
-    });
-    assert.equal(await chainAt(stage, rotated.rpc_url), 10);
+    assert.equal(await chainAt(fixture, open.rpc_url), 10);
+    const { json: rotated } = await fixture.manage(
+      token,
+      "POST",
+      `/api/v1/keys/${open.id}/rotate`,
+      {
+        grace_seconds: 0,
+      },
+    );
+    assert.equal(await chainAt(fixture, rotated.rpc_url), 10);
   },
 );
 
 test("a key whose profile is a Custom one is given a chain of that profile", async (t) => {
-  const { stage, upstream } = await scene(t);
-  const { json: owner } = await stage.manage("", "POST", "/api/v1/keys", {});
+  const { fixture, upstream } = await createFixture(t);
+  const { json: owner } = await fixture.manage("", "POST", "/api/v1/keys", {});
   const { account_id, management_token: token } = owner;
   assert.equal(
     (
-      await stage.manage(
+      await fixture.manage(
         OPERATOR_TOKEN,
         "POST",
         `/api/v1/operator/accounts/${account_id}/custom-access`,
@@ -91,34 +96,39 @@ test("a key whose profile is a Custom one is given a chain of that profile", asy
   );
   upstream.probesSay({ chainId: 8453, height: 100 });
   const document = { chains: { 8453: { providers: [{ name: "mine", url: upstream.url }] } } };
-  const written = await stage.manage(token, "PUT", "/api/v1/profiles/mine", document);
+  const written = await fixture.manage(token, "PUT", "/api/v1/profiles/mine", document);
   assert.equal(written.status, 200, written.text);
-  const { json: made } = await stage.manage(token, "POST", "/api/v1/keys", {
+  const { json: made } = await fixture.manage(token, "POST", "/api/v1/keys", {
     default_profile: "mine",
   });
-  assert.equal(await chainAt(stage, made.rpc_url), 8453);
-  const { json: rotated } = await stage.manage(token, "POST", `/api/v1/keys/${made.id}/rotate`, {
+  assert.equal(await chainAt(fixture, made.rpc_url), 8453);
+  const { json: rotated } = await fixture.manage(token, "POST", `/api/v1/keys/${made.id}/rotate`, {
     grace_seconds: 60,
   });
-  assert.equal(await chainAt(stage, rotated.rpc_url), 8453);
+  assert.equal(await chainAt(fixture, rotated.rpc_url), 8453);
 });
 
 test(
   "every chain of /api/v1/agent/chains can be called with a new key, and no other is listed; a " +
     "reload changes what is told",
   async (t) => {
-    const { stage, upstream } = await scene(t);
-    const key = await stage.anonymousKey();
+    const { fixture, upstream } = await createFixture(t);
+    const key = await fixture.anonymousKey();
     const listed = async (): Promise<string[]> =>
-      (await stage.service.get("/api/v1/agent/chains")).json.map((it: { name: string }) => it.name);
+      (await fixture.service.get("/api/v1/agent/chains")).json.map(
+        (it: { name: string }) => it.name,
+      );
     assert.deepEqual(await listed(), ["base", "ethereum"]);
     for (const name of await listed())
       assert.equal(
-        typeof (await chainAt(stage, `${stage.service.url}/rpc/k/${key}/load-balanced/${name}`)),
+        typeof (await chainAt(
+          fixture,
+          `${fixture.service.url}/rpc/k/${key}/load-balanced/${name}`,
+        )),
         "number",
       );
     assert.equal(
-      await chainAt(stage, `${stage.service.url}/rpc/k/${key}/load-balanced/optimism`),
+      await chainAt(fixture, `${fixture.service.url}/rpc/k/${key}/load-balanced/optimism`),
       "unknown_chain",
     );
     const profiles = profilesOf(upstream.url, { premium: ["optimism"], public: ["optimism"] });
@@ -129,36 +139,39 @@ test(
       allow_private_providers: true,
     };
     assert.equal(
-      stage.service.app.reload(configOf(JSON.stringify({ chains: CHAINS, profiles, hosted }))),
+      fixture.service.app.reload(configOf(JSON.stringify({ chains: CHAINS, profiles, hosted }))),
       null,
     );
     assert.deepEqual(await listed(), ["optimism"]);
-    const { json } = await stage.manage("", "POST", "/api/v1/agent/keys");
-    assert.equal(await chainAt(stage, json.endpoint), 10);
+    const { json } = await fixture.manage("", "POST", "/api/v1/agent/keys");
+    assert.equal(await chainAt(fixture, json.endpoint), 10);
   },
 );
 
 test("where premium is not configured, public serves it, and its first chain is named", async (t) => {
-  const { stage } = await scene(t, { public: ["base", "ethereum"] });
-  const { json } = await stage.manage("", "POST", "/api/v1/agent/keys");
-  assert.equal(await chainAt(stage, json.endpoint), 8453);
+  const { fixture } = await createFixture(t, { public: ["base", "ethereum"] });
+  const { json } = await fixture.manage("", "POST", "/api/v1/agent/keys");
+  assert.equal(await chainAt(fixture, json.endpoint), 8453);
 });
 
 test(
   "the commands of llms.txt and SKILL.md name chains that the key, or the caller without one, " +
     "is served",
   async (t) => {
-    const { stage } = await scene(t);
-    const key = await stage.anonymousKey();
+    const { fixture } = await createFixture(t);
+    const key = await fixture.anonymousKey();
     for (const path of ["/llms.txt", "/SKILL.md"]) {
-      const { text } = await stage.service.get(path);
+      const { text } = await fixture.service.get(path);
       const urls = [...text.matchAll(/(?:http|ws):\/\/[^\s"`]+\/rpc\/k\/\$KEY\/[^\s"`]+/g)].map(
         ([url]) => url.replace("$KEY", key),
       );
       assert.ok(urls.length > 0, path);
-      for (const url of urls) assert.equal(await chainAt(stage, url), 1, url);
+      for (const url of urls) assert.equal(await chainAt(fixture, url), 1, url);
     }
-    const { stage: open } = await scene(t, { public: ["ethereum"], premium: ["optimism", "base"] });
+    const { fixture: open } = await createFixture(t, {
+      public: ["ethereum"],
+      premium: ["optimism", "base"],
+    });
     const { text } = await open.service.get("/llms.txt");
     assert.match(text, /\/rpc\/k\/\$KEY\/load-balanced\/optimism/);
   },

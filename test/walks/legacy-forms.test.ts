@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { WebSocket } from "ws";
 import { LEGACY_FORM_NAMES } from "../../src/core/faults/legacy-form.ts";
-import { type HostedStage, hostedStage } from "../fakes/hosted-fixture.ts";
+import { type HostedFixture, hostedFixture } from "../fakes/hosted-fixture.ts";
 import type { Answer } from "../fakes/service.ts";
 
 const CALL = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };
@@ -67,7 +67,7 @@ const CURRENT: readonly Omit<Form, "name">[] = [
 ];
 
 function send(
-  { service }: HostedStage,
+  { service }: HostedFixture,
   key: string,
   { path, headers = {}, bearer = false }: Omit<Form, "name">,
   body: unknown = CALL,
@@ -78,7 +78,7 @@ function send(
   });
 }
 
-async function counts({ service }: HostedStage): Promise<Readonly<Record<string, number>>> {
+async function counts({ service }: HostedFixture): Promise<Readonly<Record<string, number>>> {
   const { text } = await service.get("/metrics");
   return Object.fromEntries(
     Array.from(
@@ -92,12 +92,12 @@ test(
   "every old form is served, says that it is old and until when it is served, carries the " +
     "headers of version 2, and is counted by itself",
   async (t) => {
-    const stage = await hostedStage(t);
-    const key = await stage.anonymousKey();
+    const fixture = await hostedFixture(t);
+    const key = await fixture.anonymousKey();
     for (const form of FORMS) {
-      const before = await counts(stage);
+      const before = await counts(fixture);
       const askedAtMs = Date.now();
-      const { status, headers, json } = await send(stage, key, form);
+      const { status, headers, json } = await send(fixture, key, form);
       assert.deepEqual(
         [status, json.result, json.svc_meta.strategy],
         [200, "0x1", "load-balanced"],
@@ -130,15 +130,15 @@ test(
       const exposed = headers.get("access-control-expose-headers") ?? "";
       for (const name of [...V2_HEADERS, "Deprecation", "Sunset"])
         assert.ok(exposed.toLowerCase().includes(name.toLowerCase()), name);
-      assert.deepEqual(await counts(stage), {
+      assert.deepEqual(await counts(fixture), {
         ...before,
         [form.name]: (before[form.name] ?? 0) + 1,
       });
     }
-    assert.deepEqual(Object.keys(await counts(stage)), LEGACY_FORM_NAMES);
-    const both = await send(stage, key, { path: (it) => `/rpc/round-robin/ethereum?key=${it}` });
+    assert.deepEqual(Object.keys(await counts(fixture)), LEGACY_FORM_NAMES);
+    const both = await send(fixture, key, { path: (it) => `/rpc/round-robin/ethereum?key=${it}` });
     assert.equal(both.status, 200);
-    const after = await counts(stage);
+    const after = await counts(fixture);
     assert.deepEqual(
       [after["round-robin"], after["key-query"]],
       [3, 2],
@@ -148,32 +148,32 @@ test(
 );
 
 test("requests of current forms carry nothing of it, and count for none", async (t) => {
-  const stage = await hostedStage(t);
-  const key = await stage.anonymousKey();
-  const before = await counts(stage);
+  const fixture = await hostedFixture(t);
+  const key = await fixture.anonymousKey();
+  const before = await counts(fixture);
   for (const form of CURRENT) {
     for (const body of [CALL, { ...CALL, method: "eth_sign" }, [CALL, 7]]) {
-      const { headers, text } = await send(stage, key, form, body);
+      const { headers, text } = await send(fixture, key, form, body);
       for (const name of [...V2_HEADERS, ...OLD_HEADERS, "x-svc-balance-warning"])
         assert.equal(headers.get(name), null, `${form.path("…")} ${name}`);
       assert.ok(!text.includes("error_type"));
     }
   }
-  const refused = await stage.service.post("/rpc/nochain", CALL, {
+  const refused = await fixture.service.post("/rpc/nochain", CALL, {
     authorization: `Bearer ${key}`,
   });
   assert.ok(!refused.text.includes("error_type") && refused.headers.get("deprecation") === null);
-  assert.deepEqual(await counts(stage), before);
+  assert.deepEqual(await counts(fixture), before);
 });
 
 test(
   "refusals of old forms carry error_type beside the code, single, in batches and before " +
     "anything is known; errors of providers do not",
   async (t) => {
-    const stage = await hostedStage(t);
-    const key = await stage.anonymousKey();
+    const fixture = await hostedFixture(t);
+    const key = await fixture.anonymousKey();
     const typeOf = async (path: string, body: unknown = CALL): Promise<readonly unknown[]> => {
-      const { status, headers, json } = await stage.service.post(path, body);
+      const { status, headers, json } = await fixture.service.post(path, body);
       assert.ok(headers.has("deprecation"), path);
       return [status, json.error.data.code, json.error.data.error_type];
     };
@@ -207,8 +207,8 @@ test(
       "method_blocked",
       "method_error",
     ]);
-    const scoped = await stage.account();
-    await stage.manage(scoped.token, "PATCH", `/api/v1/keys/${scoped.id}`, {
+    const scoped = await fixture.account();
+    await fixture.manage(scoped.token, "PATCH", `/api/v1/keys/${scoped.id}`, {
       allowed_profiles: ["public"],
       default_profile: "public",
     });
@@ -217,7 +217,7 @@ test(
       "forbidden",
       "permission_error",
     ]);
-    const batch = await stage.service.post(`/rpc/ethereum?key=${key}`, [
+    const batch = await fixture.service.post(`/rpc/ethereum?key=${key}`, [
       CALL,
       7,
       { ...CALL, method: "eth_sign" },
@@ -228,10 +228,10 @@ test(
       ),
       [null, "invalid_request_error", "method_error"],
     );
-    stage.premium.script((_, reply) =>
+    fixture.premium.script((_, reply) =>
       reply.error('{"code":3,"message":"execution reverted","data":"0x08c379a0"}'),
     );
-    const reverted = await stage.service.post(`/rpc/ethereum?key=${key}`, CALL);
+    const reverted = await fixture.service.post(`/rpc/ethereum?key=${key}`, CALL);
     assert.deepEqual(reverted.json.error, {
       code: 3,
       message: "execution reverted",
@@ -241,16 +241,19 @@ test(
 );
 
 test("who is served elsewhere or has little left is told so in the words of version 2", async (t) => {
-  const stage = await hostedStage(t, { starting_grant_cu: 1_999 });
-  const { key } = await stage.account();
-  const free = await stage.service.post(`/rpc/ethereum?key=${key}`, CALL);
+  const fixture = await hostedFixture(t, { starting_grant_cu: 1_999 });
+  const { key } = await fixture.account();
+  const free = await fixture.service.post(`/rpc/ethereum?key=${key}`, CALL);
   assert.deepEqual([free.status, free.headers.get("x-svc-fallback")], [200, "free"]);
   assert.deepEqual(
     [free.headers.get("x-svc-profile"), free.headers.get("x-svc-downgraded")],
     ["public", "true"],
   );
   assert.equal(free.headers.get("x-svc-rate-limit-limit"), "60");
-  const poor = await stage.service.post(`/rpc/ethereum?key=${await stage.anonymousKey()}`, CALL);
+  const poor = await fixture.service.post(
+    `/rpc/ethereum?key=${await fixture.anonymousKey()}`,
+    CALL,
+  );
   assert.deepEqual(
     [poor.headers.get("x-svc-downgraded"), poor.headers.get("x-svc-balance-warning")],
     ["false", "low"],
@@ -258,11 +261,11 @@ test("who is served elsewhere or has little left is told so in the words of vers
 });
 
 test("a caller that is too fast is told so in both manners", async (t) => {
-  const stage = await hostedStage(t, { buckets: { managed: { per_second: 1, burst: 2 } } });
-  const key = await stage.anonymousKey();
+  const fixture = await hostedFixture(t, { buckets: { managed: { per_second: 1, burst: 2 } } });
+  const key = await fixture.anonymousKey();
   // Many at once: the bucket fills by real time, but never with more than two.
   const answers = await Promise.all(
-    Array.from({ length: 20 }, () => stage.service.post(`/rpc/ethereum?key=${key}`, CALL)),
+    Array.from({ length: 20 }, () => fixture.service.post(`/rpc/ethereum?key=${key}`, CALL)),
   );
   const limited = answers.find((it) => it.status === 429);
   assert.deepEqual(
@@ -283,9 +286,9 @@ test("a caller that is too fast is told so in both manners", async (t) => {
 });
 
 test("answers that are streamed, and those to callers without a key, say the same of old forms", async (t) => {
-  const stage = await hostedStage(t, { keyless: true });
-  stage.public.script((_, reply) => reply.result(`"0x${"ab".repeat(200_000)}"`));
-  const { status, headers, text } = await stage.service.post("/profile/public/ethereum", CALL);
+  const fixture = await hostedFixture(t, { keyless: true });
+  fixture.public.script((_, reply) => reply.result(`"0x${"ab".repeat(200_000)}"`));
+  const { status, headers, text } = await fixture.service.post("/profile/public/ethereum", CALL);
   assert.deepEqual(
     [
       status,
@@ -302,10 +305,10 @@ test(
   "a socket that is opened by an old form hears of it at the handshake, counts once, and its " +
     "refusals carry error_type",
   async (t) => {
-    const stage = await hostedStage(t);
-    const key = await stage.anonymousKey();
+    const fixture = await hostedFixture(t);
+    const key = await fixture.anonymousKey();
     const ws = new WebSocket(
-      `ws://127.0.0.1:${stage.service.port}/ws/rpc/round-robin/ethereum?key=${key}`,
+      `ws://127.0.0.1:${fixture.service.port}/ws/rpc/round-robin/ethereum?key=${key}`,
     );
     t.after(() => ws.terminate());
     const opened = once(ws, "open");
@@ -324,14 +327,14 @@ test(
       answers.push(JSON.parse(String(data)).error?.data.error_type ?? "-");
     }
     assert.deepEqual(answers, ["-", "method_error", "parse_error", "invalid_request_error"]);
-    const { "round-robin": first, "key-query": second } = await counts(stage);
+    const { "round-robin": first, "key-query": second } = await counts(fixture);
     assert.deepEqual([first, second], [1, 1]);
   },
 );
 
 test("switched off, every old form answers 410 and names the form to use; current forms are served", async (t) => {
-  const stage = await hostedStage(t, { old_forms: "off" });
-  const key = await stage.anonymousKey();
+  const fixture = await hostedFixture(t, { old_forms: "off" });
+  const key = await fixture.anonymousKey();
   const named: Readonly<Record<string, RegExp>> = {
     "round-robin": /use \/rpc\/load-balanced\/\{chain\}$/,
     "chain-provider": /use \/rpc\/provider\/\{provider\}\/\{chain\}/,
@@ -340,20 +343,20 @@ test("switched off, every old form answers 410 and names the form to use; curren
     "version-header": /without X-Svc-Version$/,
   };
   for (const form of FORMS) {
-    const { status, text, json } = await send(stage, key, form);
+    const { status, text, json } = await send(fixture, key, form);
     const { code, form: name, next_action, retryable } = json.error.data;
     assert.deepEqual([status, code, name, retryable], [410, "gone", form.name, false]);
     assert.match(next_action, named[form.name] ?? /^$/);
     assert.ok(!text.includes(key));
   }
-  for (const form of CURRENT) assert.equal((await send(stage, key, form)).status, 200);
+  for (const form of CURRENT) assert.equal((await send(fixture, key, form)).status, 200);
   assert.equal(
-    stage.premium.asked.length + stage.public.asked.length,
+    fixture.premium.asked.length + fixture.public.asked.length,
     CURRENT.length,
     "what is gone reaches no provider",
   );
-  assert.deepEqual(new Set(Object.values(await counts(stage))), new Set([0]));
-  const ws = new WebSocket(`ws://127.0.0.1:${stage.service.port}/ws/rpc/ethereum?key=${key}`);
+  assert.deepEqual(new Set(Object.values(await counts(fixture))), new Set([0]));
+  const ws = new WebSocket(`ws://127.0.0.1:${fixture.service.port}/ws/rpc/ethereum?key=${key}`);
   ws.on("error", () => undefined);
   const [, response] = await once(ws, "unexpected-response");
   assert.equal(response.statusCode, 410);

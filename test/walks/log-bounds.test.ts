@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { wanted } from "../fakes/chain.ts";
-import { socketStage, subscribe, told } from "../fakes/socket-fixture.ts";
+import { socketFixture, subscribe, told } from "../fakes/socket-fixture.ts";
 import { call } from "../web/socket/socket-fixture.ts";
 
 test(
   "the bounds that geth's client always sends change nothing; numbers leave out the logs of " +
     "other blocks, over one upstream",
   async (t) => {
-    const { chain, nodes, open, mine, listening } = await socketStage(t, ["ws"]);
+    const { chain, nodes, open, mine, listening } = await socketFixture(t, ["ws"]);
     await listening();
     const [everything, usual, some] = [await open(), await open(), await open()];
     const first = chain.tip().number + 1;
@@ -45,7 +45,7 @@ test(
 );
 
 test("bounds that no live log can meet, or that geth refuses, are refused in words", async (t) => {
-  const { open } = await socketStage(t, ["ws"]);
+  const { open } = await socketFixture(t, ["ws"]);
   const client = await open();
   for (const option of [
     { fromBlock: "pending" },

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Service } from "../fakes/service.ts";
-import { stage, until } from "../fakes/service-fixture.ts";
-import { socketStage, subscribe, told } from "../fakes/socket-fixture.ts";
+import { serviceFixture, until } from "../fakes/service-fixture.ts";
+import { socketFixture, subscribe, told } from "../fakes/socket-fixture.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -19,7 +19,7 @@ function linesOf(service: Service, msg: string): readonly Line[] {
 }
 
 test("a circuit that opens is one line with provider and cause, whatever the number of failures", async (t) => {
-  const { call, service, upstreams } = await stage(t, [undefined, undefined]);
+  const { call, service, upstreams } = await serviceFixture(t, [undefined, undefined]);
   await service.probed();
   upstreams[0]?.script((_, reply) => reply.body("", 500));
   for (let n = 0; n < 20; n++) assert.equal((await call("eth_gasPrice")).json.result, "0x1");
@@ -40,7 +40,7 @@ test("a circuit that opens is one line with provider and cause, whatever the num
 });
 
 test("a provider of another chain is cordoned, and may be asked again: one line each", async (t) => {
-  const { service, upstreams } = await stage(t, [undefined], {
+  const { service, upstreams } = await serviceFixture(t, [undefined], {
     set: { monitoring: { probe_interval_ms: 20 } },
   });
   await service.probed();
@@ -55,7 +55,7 @@ test("a provider of another chain is cordoned, and may be asked again: one line 
 });
 
 test("a subscription that moved is one line with where it went and why", async (t) => {
-  const { nodes, open, mine, service, listening } = await socketStage(t, ["ws", "ws"]);
+  const { nodes, open, mine, service, listening } = await socketFixture(t, ["ws", "ws"]);
   await listening();
   const client = await open();
   const id = await subscribe(client, "newHeads");

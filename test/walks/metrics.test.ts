@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { METRICS } from "../../src/observe/metrics.ts";
-import { stage } from "../fakes/service-fixture.ts";
+import { serviceFixture } from "../fakes/service-fixture.ts";
 
 interface Sample {
   readonly name: string;
@@ -65,7 +65,7 @@ function readExposition(text: string): readonly Sample[] {
 }
 
 test("every line of /metrics obeys the text format and the counts are those of the traffic", async (t) => {
-  const { call, service, upstreams } = await stage(t, [undefined, undefined]);
+  const { call, service, upstreams } = await serviceFixture(t, [undefined, undefined]);
   for (let n = 0; n < 10; n++) await call("eth_gasPrice");
   upstreams[0]?.script((_, reply) => reply.error('{"code":3,"message":"execution reverted"}'));
   await call("eth_call", [{}, "latest"]);
@@ -131,7 +131,7 @@ const WITHOUT_PROMTOOL =
     : "promtool is not installed (Debian: prometheus)";
 
 test("promtool has nothing to say against /metrics", { skip: WITHOUT_PROMTOOL }, async (t) => {
-  const { call, service } = await stage(t, [undefined, undefined]);
+  const { call, service } = await serviceFixture(t, [undefined, undefined]);
   for (let n = 0; n < 3; n++) await call("eth_gasPrice");
   const { text } = await service.get("/metrics");
   const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], {
@@ -142,7 +142,7 @@ test("promtool has nothing to say against /metrics", { skip: WITHOUT_PROMTOOL },
 });
 
 test("names, profiles and chains that need escapes are escaped", async (t) => {
-  const { call, service } = await stage(t, [undefined], { slug: "my-team_2.0" });
+  const { call, service } = await serviceFixture(t, [undefined], { slug: "my-team_2.0" });
   await call("eth_gasPrice");
   const labels = readExposition((await service.get("/metrics")).text).map(
     (it) => it.labels["profile"],
@@ -151,7 +151,7 @@ test("names, profiles and chains that need escapes are escaped", async (t) => {
 });
 
 test("ten thousand made-up methods, chains, profiles and pins add no series", async (t) => {
-  const { service } = await stage(t, [undefined]);
+  const { service } = await serviceFixture(t, [undefined]);
   const warm = ["vendor_first", "eth_gasPrice"].map((method) => ({
     jsonrpc: "2.0",
     id: 1,

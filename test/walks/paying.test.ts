@@ -27,21 +27,21 @@ const ROOT = join(import.meta.dirname, "../..");
 const jsonOf = (response: Response): Promise<any> => response.json();
 
 describe("stock clients pay the service", () => {
-  let stage: PaidService;
+  let fixture: PaidService;
   let service: Service;
   let had: bigint;
 
   const received = async (): Promise<bigint> => {
-    const { tempo, evm, recipient } = stage.chains;
+    const { tempo, evm, recipient } = fixture.chains;
     return (await tempo.balanceOf(recipient.address)) + (await evm.balanceOf(recipient.address));
   };
 
   before(async () => {
-    stage = await startPaidService(({ rails }) => [rails.tempo, rails.evm, rails.session]);
-    service = stage.service;
+    fixture = await startPaidService(({ rails }) => [rails.tempo, rails.evm, rails.session]);
+    service = fixture.service;
     had = await received();
   });
-  after(() => stage?.close());
+  after(() => fixture?.close());
 
   const post = (
     path: string,
@@ -56,9 +56,9 @@ describe("stock clients pay the service", () => {
     },
   ];
 
-  const byTempo = (mode: "pull" | "push" = "pull"): Paying => tempoClient(stage.chains, mode);
-  const byEvm = (): Paying => evmClient(stage.chains);
-  const byX402 = (): Paying => x402Fetch(stage.chains);
+  const byTempo = (mode: "pull" | "push" = "pull"): Paying => tempoClient(fixture.chains, mode);
+  const byEvm = (): Paying => evmClient(fixture.chains);
+  const byX402 = (): Paying => x402Fetch(fixture.chains);
 
   const secrets: string[] = [];
   let credited = 0n;
@@ -150,7 +150,7 @@ describe("stock clients pay the service", () => {
       sent.push([String(input), { ...init }]);
       return fetch(input, init);
     };
-    const paying = tempoClient(stage.chains, "pull", recording);
+    const paying = tempoClient(fixture.chains, "pull", recording);
     const first = await paying(...post("/api/v1/agent/keys", { initial_fund_usd: "0.1" }));
     const body = await jsonOf(first);
     const again = sent.at(-1);
@@ -174,7 +174,7 @@ describe("stock clients pay the service", () => {
       "nothing else; llms.txt has the same",
     async () => {
       const lines = await shellLines(service, "/SKILL.md");
-      const [key = "", , , ...paid] = await run(lines, stage);
+      const [key = "", , , ...paid] = await run(lines, fixture);
       assert.match(key, /^svc_ak_\w+$/);
       assert.equal(paid.join("\n").match(/pur_\w{20}/g)?.length, 5, paid.join("\n"));
       assert.match(paid.join("\n"), /"result": *"0x/, "a call that was paid for by itself");
@@ -191,7 +191,7 @@ describe("stock clients pay the service", () => {
 
   it("the programs in SKILL.md work as they stand, one for each way to pay", async () => {
     const programs = await codeBlocks(service, "/SKILL.md");
-    const told = await Promise.all(programs.map((program) => runProgram(program, stage)));
+    const told = await Promise.all(programs.map((program) => runProgram(program, fixture)));
     assert.deepEqual(
       told.map((it) => it.slice(0, 3)),
       ["201", "201", "201", "200"],
@@ -202,11 +202,11 @@ describe("stock clients pay the service", () => {
   });
 
   it("at the end the books agree", async () => {
-    assert.deepEqual(await stage.differences(), []);
+    assert.deepEqual(await fixture.differences(), []);
   });
 
   it("nothing of a payment, a receipt, a wallet or a node's address is in the log or the metrics", async () => {
-    const { settlement, session, tempo, evm } = stage.chains;
+    const { settlement, session, tempo, evm } = fixture.chains;
     const told = service.log() + (await service.get("/metrics")).text;
     for (const secret of [
       ...secrets,
@@ -278,36 +278,36 @@ async function run(lines: readonly string[], { chains }: PaidService): Promise<r
 }
 
 describe("an instance that takes only EIP-3009 payments", () => {
-  let stage: PaidService;
+  let fixture: PaidService;
 
   before(async () => {
-    stage = await startPaidService(({ rails }) => [rails.evm]);
+    fixture = await startPaidService(({ rails }) => [rails.evm]);
   });
-  after(() => stage?.close());
+  after(() => fixture?.close());
 
   it("the shell lines of its SKILL.md work as they stand", async () => {
-    const { evm, recipient } = stage.chains;
+    const { evm, recipient } = fixture.chains;
     const had = await evm.balanceOf(recipient.address);
-    const [, , , ...paid] = await run(await shellLines(stage.service, "/SKILL.md"), stage);
+    const [, , , ...paid] = await run(await shellLines(fixture.service, "/SKILL.md"), fixture);
     assert.equal(paid.join("\n").match(/pur_\w{20}/g)?.length, 3, paid.join("\n"));
     assert.equal((await evm.balanceOf(recipient.address)) - had, 200_000n + 1_300_000n);
-    assert.deepEqual(await stage.differences(), []);
+    assert.deepEqual(await fixture.differences(), []);
   });
 });
 
 describe("a payment whose chain is slow", () => {
-  let stage: PaidService;
+  let fixture: PaidService;
 
   before(async () => {
-    stage = await startPaidService(({ rails }) => [rails.tempo], 200);
+    fixture = await startPaidService(({ rails }) => [rails.tempo], 200);
   });
-  after(() => stage?.close());
+  after(() => fixture?.close());
 
   it(
     "stops a stock client after one payment, is read at its status_url, and is credited without " +
       "the client",
     async () => {
-      const { service, chains } = stage;
+      const { service, chains } = fixture;
       const sent: RequestInit[] = [];
       const recording: typeof fetch = (input, init) => {
         sent.push({ ...init });
@@ -337,7 +337,7 @@ describe("a payment whose chain is slow", () => {
       const again = await fetch(fund, sent.at(-1));
       assert.deepEqual([again.status, (await jsonOf(again)).funded_usd], [200, "0.5"]);
       assert.equal((await chains.tempo.balanceOf(chains.recipient.address)) - had, 500_000n);
-      assert.deepEqual(await stage.differences(), []);
+      assert.deepEqual(await fixture.differences(), []);
     },
   );
 });

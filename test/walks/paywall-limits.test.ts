@@ -12,9 +12,9 @@ test(
   "an address gets as many offers as it may have, wherever it asks for them, and then none " +
     "anywhere",
   async (t) => {
-    const stage = await startPaidService(({ rails }) => [rails.evm]);
-    t.after(() => stage.close());
-    const { service } = stage;
+    const fixture = await startPaidService(({ rails }) => [rails.evm]);
+    t.after(() => fixture.close());
+    const { service } = fixture;
     const { key } = (await service.post("/api/v1/keys", {})).json;
     const ways = {
       key: () => service.post("/api/v1/agent/keys", { initial_fund_usd: "1" }),

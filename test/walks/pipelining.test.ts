@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
-import { type HostedStage, hostedStage } from "../fakes/hosted-fixture.ts";
+import { type HostedFixture, hostedFixture } from "../fakes/hosted-fixture.ts";
 import { until } from "../fakes/service-fixture.ts";
 
 const GRANT_CU = 5_000;
@@ -16,7 +16,7 @@ interface Wire {
   readonly closed: () => boolean;
 }
 
-function open(t: TestContext, { service }: HostedStage): Wire {
+function open(t: TestContext, { service }: HostedFixture): Wire {
   const socket = connect({ port: service.port, host: "127.0.0.1", noDelay: true });
   let received = "";
   let closed = false;
@@ -53,7 +53,7 @@ function answers(text: string): string[] {
     .map((it) => `${it.slice(9, 12)} ${/"id":(\w+)/.exec(it)?.[1] ?? "-"}`);
 }
 
-async function usedCu({ service }: HostedStage, key: string): Promise<number> {
+async function usedCu({ service }: HostedFixture, key: string): Promise<number> {
   return GRANT_CU - (await service.get(`/api/v1/agent/keys/${key}`)).json.balance_cu;
 }
 
@@ -97,18 +97,18 @@ for (const viaNode of [false, true]) {
       `a request that is followed by ${name} is answered and charged, then that is refused, at ` +
         `${path}`,
       async (t) => {
-        const stage = await hostedStage(t);
-        const key = await stage.anonymousKey();
+        const fixture = await hostedFixture(t);
+        const key = await fixture.anonymousKey();
         const release: (() => void)[] = [];
-        stage.premium.script((_, reply) => void release.push(() => reply.result('"0xab"')));
+        fixture.premium.script((_, reply) => void release.push(() => reply.result('"0xab"')));
         // In the same write, and in one of its own once the request is under way.
         for (const inOneWrite of [true, false]) {
-          const asked = stage.premium.asked.length;
-          const before = await usedCu(stage, key);
-          const { socket, received, closed } = open(t, stage);
+          const asked = fixture.premium.asked.length;
+          const before = await usedCu(fixture, key);
+          const { socket, received, closed } = open(t, fixture);
           const first = write(key, 7, viaNode);
           socket.write(inOneWrite ? first + bytes : first);
-          await until("the provider is asked", () => stage.premium.asked.length > asked);
+          await until("the provider is asked", () => fixture.premium.asked.length > asked);
           if (!inOneWrite) socket.write(bytes);
           // More of it changes nothing.
           socket.write("more\r\n\r\n");
@@ -122,22 +122,22 @@ for (const viaNode of [false, true]) {
           assert.match(received(), /"result":"0xab"/);
           await until(
             "it is charged",
-            async () => (await usedCu(stage, key)) === before + WRITE_CU,
+            async () => (await usedCu(fixture, key)) === before + WRITE_CU,
           );
         }
       },
     );
 
     test(`a streamed answer is whole when its request is followed by ${name}, at ${path}`, async (t) => {
-      const stage = await hostedStage(t);
-      const key = await stage.anonymousKey();
+      const fixture = await hostedFixture(t);
+      const key = await fixture.anonymousKey();
       const long = "y".repeat(200_000);
       const streams: { write(more: string): void; end(): void }[] = [];
-      stage.premium.script(
+      fixture.premium.script(
         ({ id }, reply) =>
           void streams.push(reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"${long}`)),
       );
-      const { socket, received, closed } = open(t, stage);
+      const { socket, received, closed } = open(t, fixture);
       socket.write(write(key, 8, viaNode, "debug_traceBlockByNumber"));
       await until("the answer begins", () => received().length > 100_000);
       socket.write(bytes);
@@ -150,7 +150,7 @@ for (const viaNode of [false, true]) {
       assert.ok(text.includes(`"result":"${long}${long}"}`), "the answer is whole");
       const behind = received().slice(received().indexOf("\r\n0\r\n\r\n") + 7);
       assert.match(behind.slice(9, 12), status);
-      await until("it is charged", async () => (await usedCu(stage, key)) === 100);
+      await until("it is charged", async () => (await usedCu(fixture, key)) === 100);
     });
   }
 
@@ -158,23 +158,23 @@ for (const viaNode of [false, true]) {
     "requests that come in one write are answered in their order and charged one by one, at " +
       `${path}`,
     async (t) => {
-      const stage = await hostedStage(t);
-      const key = await stage.anonymousKey();
-      stage.premium.script(
+      const fixture = await hostedFixture(t);
+      const key = await fixture.anonymousKey();
+      fixture.premium.script(
         ({ id }, reply) => void setTimeout(() => reply.result(`"0x${id}"`), id === "1" ? 60 : 0),
       );
-      const { socket, received } = open(t, stage);
+      const { socket, received } = open(t, fixture);
       socket.write([1, 2, 3].map((id) => write(key, id, viaNode)).join(""));
       await until(
         "three answers",
         () => answers(received()).length === 3 && received().endsWith("}"),
       );
       assert.deepEqual(answers(received()), ["200 1", "200 2", "200 3"]);
-      await until("all are charged", async () => (await usedCu(stage, key)) === 3 * WRITE_CU);
+      await until("all are charged", async () => (await usedCu(fixture, key)) === 3 * WRITE_CU);
       socket.write(`${write(key, 4, viaNode)}${write(key, 5, viaNode)}junk\r\n\r\n`);
       await until("the refusal", () => answers(received()).length === 6);
       assert.deepEqual(answers(received()).slice(3), ["200 4", "200 5", "400 null"]);
-      await until("all are charged", async () => (await usedCu(stage, key)) === 5 * WRITE_CU);
+      await until("all are charged", async () => (await usedCu(fixture, key)) === 5 * WRITE_CU);
     },
   );
 }
@@ -183,20 +183,20 @@ test(
   "a request whose own body turns out malformed is refused at once, behind the answers to " +
     "those before it",
   async (t) => {
-    const stage = await hostedStage(t);
-    const key = await stage.anonymousKey();
+    const fixture = await hostedFixture(t);
+    const key = await fixture.anonymousKey();
     const broken =
       `POST /rpc/k/${key}/ethereum HTTP/1.1\r\nHost: svc\r\nTransfer-Encoding: ` +
       `chunked\r\n\r\n5\r\n{"jso\r\nzz\r\n`;
-    const alone = open(t, stage);
+    const alone = open(t, fixture);
     alone.socket.write(broken);
     await until("the refusal", alone.closed);
     assert.deepEqual(answers(alone.received()), ["400 null"]);
     const release: (() => void)[] = [];
-    stage.premium.script((_, reply) => void release.push(() => reply.result('"0x1"')));
-    const behind = open(t, stage);
+    fixture.premium.script((_, reply) => void release.push(() => reply.result('"0x1"')));
+    const behind = open(t, fixture);
     behind.socket.write(write(key, 9, true) + broken);
-    await until("the provider is asked", () => stage.premium.asked.length === 1);
+    await until("the provider is asked", () => fixture.premium.asked.length === 1);
     release[0]?.();
     await until("the refusal", behind.closed);
     assert.deepEqual(answers(behind.received()), ["200 9", "400 null"]);
@@ -204,16 +204,16 @@ test(
 );
 
 test("a body that is too long to be read to its end costs no answer that was under way before it", async (t) => {
-  const stage = await hostedStage(t);
-  const key = await stage.anonymousKey();
+  const fixture = await hostedFixture(t);
+  const key = await fixture.anonymousKey();
   const release: (() => void)[] = [];
-  stage.premium.script((_, reply) => void release.push(() => reply.result('"0x1"')));
-  const { socket, received, closed } = open(t, stage);
+  fixture.premium.script((_, reply) => void release.push(() => reply.result('"0x1"')));
+  const { socket, received, closed } = open(t, fixture);
   socket.write(
     `${write(key, 9, true)}POST /rpc/k/${key}/ethereum HTTP/1.1\r\nHost: ` +
       `svc\r\nContent-Length: 900000000\r\n\r\n`,
   );
-  await until("the provider is asked", () => stage.premium.asked.length === 1);
+  await until("the provider is asked", () => fixture.premium.asked.length === 1);
   // More than is read of a refused body, and than fits between: the rest stays unread.
   const megabyte = Buffer.alloc(1_000_000, " ");
   let taken = 0;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ChainBlock, type FakeChain, headerText, wanted } from "../fakes/chain.ts";
-import { socketStage, subscribe, subscriptionsOf, told } from "../fakes/socket-fixture.ts";
+import { socketFixture, subscribe, subscriptionsOf, told } from "../fakes/socket-fixture.ts";
 
 const FAST = { extra: { chains: { ethereum: { chain_id: 1, block_time_ms: 400 } } } };
 
@@ -11,7 +11,7 @@ test(
   "heads and logs come by polling in the shape of pushed ones, reorganisations too, and go on " +
     "at another provider without a gap",
   async (t) => {
-    const { service, chain, nodes, open, mine } = await socketStage(t, ["http", "http"], FAST);
+    const { service, chain, nodes, open, mine } = await socketFixture(t, ["http", "http"], FAST);
     const [heads, logs] = [await open(), await open()];
     const [headsId, logsId] = [
       await subscribe(heads, "newHeads"),
@@ -48,7 +48,7 @@ test(
 );
 
 test("a stream whose only socket dies is polled", async (t) => {
-  const { service, chain, nodes, open, mine, listening } = await socketStage(
+  const { service, chain, nodes, open, mine, listening } = await socketFixture(
     t,
     ["ws", "http"],
     FAST,

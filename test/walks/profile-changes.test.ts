@@ -20,7 +20,7 @@ import { createSsrfGuard } from "../../src/upstream/ssrf-guard.ts";
 import { createSubscriptions } from "../../src/upstream/stream/subscriptions.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type ChainBlock, fakeChain } from "../fakes/chain.ts";
-import { hostedStage, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
+import { hostedFixture, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -203,7 +203,7 @@ test("a hundred changes of a profile under load fail no call and break no subscr
 });
 
 test("a hundred PUTs of a profile, each checked live, fail no request of the key that uses it", async (t) => {
-  const stage = await hostedStage(t, {
+  const fixture = await hostedFixture(t, {
     allow_private_providers: true,
     free_cu_per_month: 0,
     buckets: { custom: { per_second: 1_000_000, burst: 1_000_000 } },
@@ -216,8 +216,8 @@ test("a hundred PUTs of a profile, each checked live, fail no request of the key
     ),
   );
   t.after(() => Promise.all(upstreams.map((it) => it.close())));
-  const owner = await stage.account();
-  const given = await stage.manage(
+  const owner = await fixture.account();
+  const given = await fixture.manage(
     OPERATOR_TOKEN,
     "POST",
     `/api/v1/operator/accounts/${owner.accountId}/custom-access`,
@@ -229,7 +229,7 @@ test("a hundred PUTs of a profile, each checked live, fail no request of the key
       name,
       url: `${upstreams[NAMES.indexOf(name)]?.url}/`,
     }));
-    const { status, text } = await stage.manage(owner.token, "PUT", "/api/v1/profiles/mine", {
+    const { status, text } = await fixture.manage(owner.token, "PUT", "/api/v1/profiles/mine", {
       chains: { ethereum: { providers } },
     });
     assert.equal(status, 200, text);
@@ -242,7 +242,7 @@ test("a hundred PUTs of a profile, each checked live, fail no request of the key
     for (let i = 0; running; i++) {
       const params = [`${n}-${i}`];
       const path = n % 2 === 0 ? "profile/mine/1" : "profile/mine/priority/ethereum";
-      const { status, text, headers } = await stage.service.post(`/rpc/k/${owner.key}/${path}`, {
+      const { status, text, headers } = await fixture.service.post(`/rpc/k/${owner.key}/${path}`, {
         jsonrpc: "2.0",
         id: n,
         method: "eth_getBalance",
@@ -270,7 +270,7 @@ test("a hundred PUTs of a profile, each checked live, fail no request of the key
     0,
   );
   assert.equal(balances, answered, "each request was asked once");
-  const { json } = await stage.manage(owner.token, "GET", "/api/v1/profiles/mine");
+  const { json } = await fixture.manage(owner.token, "GET", "/api/v1/profiles/mine");
   assert.equal(json.revision, CHANGES, "the first of them changed nothing");
   t.diagnostic(`${CHANGES} changes, ${answered} requests, 0 failed`);
 });

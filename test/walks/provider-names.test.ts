@@ -3,18 +3,18 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { test } from "node:test";
-import { type Stage, stage } from "../fakes/service-fixture.ts";
+import { type ServiceFixture, serviceFixture } from "../fakes/service-fixture.ts";
 
 const TOKEN = "operator-operator-operator";
 const REAL = "vendor-one";
 const ALIAS = "p1";
 
 async function managed(
-  t: Parameters<typeof stage>[0],
+  t: Parameters<typeof serviceFixture>[0],
   server: Record<string, unknown> = {},
-): Promise<Stage> {
+): Promise<ServiceFixture> {
   const extra = { server: { port: 0, operator_token: TOKEN, ...server } };
-  return stage(t, [undefined], {
+  return serviceFixture(t, [undefined], {
     slug: "public",
     providers: [{ id: REAL, name: "Vendor One Inc", alias: ALIAS }],
     extra,
@@ -79,7 +79,7 @@ test("with server.metrics_listen real ids are on that address, which serves noth
 });
 
 test("without an operator token no token opens anything", async (t) => {
-  const { service } = await stage(t, [undefined], {
+  const { service } = await serviceFixture(t, [undefined], {
     slug: "public",
     providers: [{ id: REAL, alias: ALIAS }],
   });

@@ -16,14 +16,14 @@ const LIMITS = {
   max_body_bytes: 900_000,
 };
 
-interface Scene {
+interface Fixture {
   readonly service: Service;
   readonly upstream: ScriptedUpstream;
   readonly held: () => Promise<number>;
 }
 
 /** A service behind a trusted proxy, so that the test can be any number of callers. */
-async function scene(t: TestContext): Promise<Scene> {
+async function createFixture(t: TestContext): Promise<Fixture> {
   const upstream = await scriptedUpstream();
   const server = { port: 0, trusted_proxies: ["127.0.0.1"] };
   const service = await startService(
@@ -77,7 +77,7 @@ test(
   "bodies that a caller sends slowly over many connections stay within its share, others are " +
     "served, and the room comes back",
   async (t) => {
-    const { service, held } = await scene(t);
+    const { service, held } = await createFixture(t);
     const slow = [];
     for (let n = 1; n <= 3; n++) {
       slow.push(post(t, service.port, "9.9.9.9", PART_BYTES));
@@ -99,7 +99,7 @@ test(
   "long requests whose answers are slow count as long as they are under way, over HTTP and on " +
     "sockets together",
   async (t) => {
-    const { service, upstream, held } = await scene(t);
+    const { service, upstream, held } = await createFixture(t);
     const answers: (() => void)[] = [];
     upstream.script((_, reply) => void answers.push(() => reply.result('"0x1"')));
     const whole = post(t, service.port, "9.9.9.9", 400_000, 400_000);
@@ -128,7 +128,7 @@ test(
   "messages that a caller sends slowly on many sockets stay within its share: the socket that " +
     "goes beyond is closed with 1013",
   async (t) => {
-    const { service, held } = await scene(t);
+    const { service, held } = await createFixture(t);
     const sockets: WebSocket[] = [];
     for (let n = 1; n <= 3; n++) {
       const ws = await socketOf(t, service.port, "9.9.9.9");

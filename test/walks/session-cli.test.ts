@@ -12,7 +12,7 @@ import { createPaymentChain } from "../../src/payments/rails/chain.ts";
 import { reconcile } from "../../src/payments/reconcile/reconcile.ts";
 import { recordsAt } from "../../src/payments/reconcile/records.ts";
 import { realRuntime } from "../../src/runtime.ts";
-import { assertBooked, paymentChains, sessionStage } from "./session-fixture.ts";
+import { assertBooked, paymentChains, sessionFixture } from "./session-fixture.ts";
 
 const run = promisify(execFile);
 const CLI = new URL("../../node_modules/mppx/dist/bin.js", import.meta.url).pathname;
@@ -20,7 +20,7 @@ const CLI = new URL("../../node_modules/mppx/dist/bin.js", import.meta.url).path
 test("mppx on the command line pays for two calls over one channel and closes it", async (t) => {
   const startedMs = Date.now();
   const chains = await paymentChains(t);
-  const stage = await sessionStage(t, chains);
+  const fixture = await sessionFixture(t, chains);
   const home = mkdtempSync(join(tmpdir(), "svc-mppx-"));
   t.after(() => rmSync(home, { recursive: true, force: true }));
   const env = {
@@ -33,7 +33,7 @@ test("mppx on the command line pays for two calls over one channel and closes it
     run(process.execPath, [CLI, ...args, "-r", chains.tempo.rpcUrl], { env });
   const call = (id: number) =>
     mppx(
-      stage.url(),
+      fixture.url(),
       "-X",
       "POST",
       "-J",
@@ -41,12 +41,12 @@ test("mppx on the command line pays for two calls over one channel and closes it
     );
   assert.equal(JSON.parse((await call(1)).stdout).result, "0x1");
   assert.equal(JSON.parse((await call(2)).stdout).id, 2);
-  const [channel, ...others] = await stage.peek((store) =>
+  const [channel, ...others] = await fixture.peek((store) =>
     store.db.selectFrom("session_channel").selectAll().execute(),
   );
   assert.deepEqual([others.length, channel?.spent_units, channel?.calls], [0, 30n, 2n]);
   await mppx("sessions", "close", channel?.id ?? "");
-  await stage.read(async (store) => {
+  await fixture.read(async (store) => {
     assert.equal((await assertBooked(store)).settledUnits, 30n);
     // The chain, asked by itself, says the same.
     const { chainId, rpcUrl, token } = chains.tempo;

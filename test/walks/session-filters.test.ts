@@ -9,8 +9,8 @@ import {
   callOf,
   paymentChains,
   rowOf,
-  type SessionStage,
-  sessionStage,
+  type SessionFixture,
+  sessionFixture,
   stockClient,
   until,
 } from "./session-fixture.ts";
@@ -52,24 +52,24 @@ function nodeOf(chain: FakeChain): Script {
 }
 
 /** A service over a chain of the test, and paid calls. */
-async function stageOf(t: { after(run: () => Promise<void>): void }) {
+async function fixtureOf(t: { after(run: () => Promise<void>): void }) {
   const chain = fakeChain(() => 0.5);
-  const stage = await sessionStage(t, chains, { blockTimeMs: 400 });
-  stage.upstream.script(nodeOf(chain));
-  return { chain, stage };
+  const fixture = await sessionFixture(t, chains, { blockTimeMs: 400 });
+  fixture.upstream.script(nodeOf(chain));
+  return { chain, fixture };
 }
 
 /** A stock client that pays, and the statuses of its requests. */
-function payer(stage: SessionStage, wallet: PaymentChains["payer"]) {
+function payer(fixture: SessionFixture, wallet: PaymentChains["payer"]) {
   const statuses: number[] = [];
   const watched: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     if (String(input).includes("/rpc/session/")) statuses.push(response.status);
     return response;
   };
-  const { manager } = stockClient(stage.chains, wallet, { fetch: watched });
+  const { manager } = stockClient(fixture.chains, wallet, { fetch: watched });
   const ask = async (method: string, ...params: readonly unknown[]) => {
-    const response = await manager.fetch(stage.url(), callOf(method, 1, params));
+    const response = await manager.fetch(fixture.url(), callOf(method, 1, params));
     return {
       status: response.status,
       cu: response.headers.get("x-svc-cu"),
@@ -78,11 +78,11 @@ function payer(stage: SessionStage, wallet: PaymentChains["payer"]) {
     };
   };
   const spent = async (): Promise<bigint> =>
-    (await rowOf(stage, manager.channelId ?? "")).spent_units;
+    (await rowOf(fixture, manager.channelId ?? "")).spent_units;
   return { manager, statuses, ask, spent };
 }
 
-async function ended({ service }: SessionStage, reason: string): Promise<number> {
+async function ended({ service }: SessionFixture, reason: string): Promise<number> {
   const { text } = await service().get("/metrics");
   return Number(
     new RegExp(`^svc_filters_ended_total\\{[^}]*reason="${reason}"\\} (\\d+)$`, "m").exec(
@@ -95,10 +95,10 @@ test(
   "each call of a filter is paid for once by its weight, an unknown filter costs nothing, and " +
     "nobody gets one unpaid",
   async (t) => {
-    const { chain, stage } = await stageOf(t);
-    const unpaid = await fetch(stage.url(), callOf("eth_newBlockFilter"));
+    const { chain, fixture } = await fixtureOf(t);
+    const unpaid = await fetch(fixture.url(), callOf("eth_newBlockFilter"));
     assert.equal(unpaid.status, 402);
-    const { ask, spent } = payer(stage, chains.payer);
+    const { ask, spent } = payer(fixture, chains.payer);
     let paid = 0n;
     const costs = async (cu: number, method: string, ...params: readonly unknown[]) => {
       const answer = await ask(method, ...params);
@@ -134,13 +134,13 @@ test(
   "where a voucher is refused after the poll, the changes stay for the next one; a filter " +
     "whose creation is refused so ends",
   async (t) => {
-    const { chain, stage } = await stageOf(t);
+    const { chain, fixture } = await fixtureOf(t);
     const [one, other] = [
-      payer(stage, chains.payer),
-      payer(stage, chains.otherPayers[0] ?? chains.payer),
+      payer(fixture, chains.payer),
+      payer(fixture, chains.otherPayers[0] ?? chains.payer),
     ];
     const id = (await one.ask("eth_newBlockFilter")).json.result;
-    const polls = async () => (await stage.service().get("/metrics")).text;
+    const polls = async () => (await fixture.service().get("/metrics")).text;
     chain.mine();
     await until(
       async () => /^svc_filter_unread_bytes [1-9]/m.test(await polls()),
@@ -148,7 +148,7 @@ test(
     );
     // Another instance closes the channel: the voucher is found wanting only when the call is
     // charged.
-    stage.setChannelState(one.manager.channelId ?? "", "closing");
+    fixture.setChannelState(one.manager.channelId ?? "", "closing");
     const before = one.statuses.length;
     const refused = await one.ask("eth_getFilterChanges", id).catch(() => null);
     assert.equal(one.statuses[before], 402);
@@ -159,13 +159,13 @@ test(
     assert.deepEqual(told, [chain.tip().hash]);
     assert.deepEqual((await other.ask("eth_getFilterChanges", id)).json.result, []);
 
-    const second = payer(stage, chains.otherPayers[1] ?? chains.payer);
+    const second = payer(fixture, chains.otherPayers[1] ?? chains.payer);
     const kept = (await second.ask("eth_newBlockFilter")).json.result;
-    stage.setChannelState(second.manager.channelId ?? "", "closing");
+    fixture.setChannelState(second.manager.channelId ?? "", "closing");
     const at = second.statuses.length;
     await second.ask("eth_newBlockFilter").catch(() => null);
     assert.equal(second.statuses[at], 402);
-    assert.equal(await ended(stage, "unclaimed"), 1);
+    assert.equal(await ended(fixture, "unclaimed"), 1);
     assert.deepEqual(
       (await other.ask("eth_getFilterChanges", kept)).json.result,
       [],

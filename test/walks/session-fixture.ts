@@ -25,7 +25,7 @@ export interface Ending {
 }
 
 /** A service that sells calls. */
-export interface SessionStage {
+export interface SessionFixture {
   readonly chains: PaymentChains;
   readonly service: () => Service;
   readonly upstream: ScriptedUpstream;
@@ -44,7 +44,7 @@ export interface SessionStage {
 }
 
 /** What may be different. */
-export interface SessionStageOptions {
+export interface SessionFixtureOptions {
   readonly rail?: Partial<SessionRailSettings>;
   readonly waitMs?: number;
   /** URL of the provider; default = the scripted one. */
@@ -61,11 +61,11 @@ export async function paymentChains(t: Ending): Promise<PaymentChains> {
 }
 
 /** Starts it. */
-export async function sessionStage(
+export async function sessionFixture(
   t: Ending,
   chains: PaymentChains,
-  options: SessionStageOptions = {},
-): Promise<SessionStage> {
+  options: SessionFixtureOptions = {},
+): Promise<SessionFixture> {
   const upstream = await scriptedUpstream();
   const dataDir = mkdtempSync(join(tmpdir(), "svc-session-"));
   const url = options.provider?.(chains, upstream) ?? upstream.url;
@@ -213,8 +213,8 @@ export async function until(isSo: () => boolean | Promise<boolean>, what: string
 }
 
 /** The row of a channel. */
-export function rowOf(stage: SessionStage, id: string) {
-  return stage.peek((store) =>
+export function rowOf(fixture: SessionFixture, id: string) {
+  return fixture.peek((store) =>
     store.db
       .selectFrom("session_channel")
       .selectAll()
@@ -224,14 +224,14 @@ export function rowOf(stage: SessionStage, id: string) {
 }
 
 /** Waits until nothing is on its way to the chain. */
-export async function quiet(stage: SessionStage): Promise<void> {
+export async function quiet(fixture: SessionFixture): Promise<void> {
   const open = (store: Store) =>
     store.db
       .selectFrom("session_transaction")
       .select("tx_hash")
       .where("ended_at", "is", null)
       .execute();
-  await until(async () => (await stage.peek(open)).length === 0, "every transaction has ended");
+  await until(async () => (await fixture.peek(open)).length === 0, "every transaction has ended");
 }
 
 /**

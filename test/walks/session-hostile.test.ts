@@ -7,14 +7,14 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { Credential } from "mppx";
 import { WebSocket } from "ws";
-import { hostedStage } from "../fakes/hosted-fixture.ts";
+import { hostedFixture } from "../fakes/hosted-fixture.ts";
 import type { PaymentChains } from "../fakes/payment-chains.ts";
 import {
   callOf,
   paymentChains,
   rowOf,
-  type SessionStage,
-  sessionStage,
+  type SessionFixture,
+  sessionFixture,
   stockClient,
   until,
 } from "./session-fixture.ts";
@@ -31,7 +31,7 @@ after(async () => {
 const PRICE = 15n;
 
 /** A stock client whose requests are kept, so that they can be sent again. */
-function keptClient(stage: SessionStage) {
+function keptClient(fixture: SessionFixture) {
   const sent: { readonly url: string; readonly init: RequestInit; readonly credential: string }[] =
     [];
   const keep: typeof fetch = async (input, init) => {
@@ -39,7 +39,7 @@ function keptClient(stage: SessionStage) {
     if (credential !== null) sent.push({ url: String(input), init: init ?? {}, credential });
     return fetch(input, init);
   };
-  return { sent, ...stockClient(stage.chains, chains.payer, { fetch: keep }) };
+  return { sent, ...stockClient(fixture.chains, chains.payer, { fetch: keep }) };
 }
 
 async function codeOf(response: Response): Promise<string> {
@@ -48,11 +48,11 @@ async function codeOf(response: Response): Promise<string> {
 
 /** Sends a credential as it is, or changed. */
 function send(
-  stage: SessionStage,
+  fixture: SessionFixture,
   credential: string,
   init: RequestInit = callOf("eth_gasPrice"),
 ): Promise<Response> {
-  return fetch(stage.url(), {
+  return fetch(fixture.url(), {
     ...init,
     headers: { ...(init.headers as object), authorization: credential },
   });
@@ -74,58 +74,58 @@ test(
   "the same paid request again gets the same answer and is asked of no provider; the same " +
     "opening again as well",
   async (t) => {
-    const stage = await sessionStage(t, chains);
+    const fixture = await sessionFixture(t, chains);
     let count = 0;
-    stage.upstream.script((_, reply) => reply.result(`"0x${++count}"`));
-    const { manager, sent } = keptClient(stage);
-    const first = await (await manager.fetch(stage.url(), callOf("eth_gasPrice", 1))).text();
-    const second = await (await manager.fetch(stage.url(), callOf("eth_gasPrice", 2))).text();
+    fixture.upstream.script((_, reply) => reply.result(`"0x${++count}"`));
+    const { manager, sent } = keptClient(fixture);
+    const first = await (await manager.fetch(fixture.url(), callOf("eth_gasPrice", 1))).text();
+    const second = await (await manager.fetch(fixture.url(), callOf("eth_gasPrice", 2))).text();
     for (const [at, text] of [first, second].entries()) {
       const credential = sent[at]?.credential ?? "";
-      const again = await send(stage, credential, callOf("eth_gasPrice", at + 1));
+      const again = await send(fixture, credential, callOf("eth_gasPrice", at + 1));
       assert.deepEqual([again.status, await again.text()], [200, text]);
       assert.ok(again.headers.get("payment-receipt") !== null);
     }
-    await stage.restart();
-    const late = await send(stage, sent[1]?.credential ?? "", callOf("eth_gasPrice", 2));
+    await fixture.restart();
+    const late = await send(fixture, sent[1]?.credential ?? "", callOf("eth_gasPrice", 2));
     assert.equal(await late.text(), second);
-    assert.equal(stage.upstream.asked.length, 2);
+    assert.equal(fixture.upstream.asked.length, 2);
     // With the voucher of a call another call cannot be had.
-    const other = await send(stage, sent[1]?.credential ?? "", callOf("eth_getLogs", 2));
+    const other = await send(fixture, sent[1]?.credential ?? "", callOf("eth_getLogs", 2));
     assert.deepEqual([other.status, await codeOf(other)], [402, "payment_invalid"]);
-    assert.equal((await rowOf(stage, manager.channelId ?? "")).spent_units, 2n * PRICE);
+    assert.equal((await rowOf(fixture, manager.channelId ?? "")).spent_units, 2n * PRICE);
   },
 );
 
 test("a call that no provider answers is not charged; an error that a provider answers is", async (t) => {
-  const stage = await sessionStage(t, chains);
+  const fixture = await sessionFixture(t, chains);
   const { manager } = stockClient(chains, chains.payer);
-  await manager.fetch(stage.url(), callOf("eth_gasPrice", 1));
-  stage.upstream.script((_, reply) => reply.reset());
-  const failed = await manager.fetch(stage.url(), callOf("eth_gasPrice", 2));
+  await manager.fetch(fixture.url(), callOf("eth_gasPrice", 1));
+  fixture.upstream.script((_, reply) => reply.reset());
+  const failed = await manager.fetch(fixture.url(), callOf("eth_gasPrice", 2));
   assert.ok("error" in JSON.parse(await failed.text()));
   assert.equal(failed.headers.get("x-svc-usd"), "0");
-  assert.equal((await rowOf(stage, manager.channelId ?? "")).spent_units, PRICE);
-  stage.upstream.script((_, reply) =>
+  assert.equal((await rowOf(fixture, manager.channelId ?? "")).spent_units, PRICE);
+  fixture.upstream.script((_, reply) =>
     reply.error('{"code":3,"message":"execution reverted","data":"0x"}'),
   );
   const reverted = await manager.fetch(
-    stage.url(),
+    fixture.url(),
     callOf("eth_call", 3, [{ to: "0x0000000000000000000000000000000000000001" }, "latest"]),
   );
   assert.equal(JSON.parse(await reverted.text()).error.code, 3);
   assert.equal(reverted.headers.get("x-svc-usd"), "0.000015");
-  const here = await manager.fetch(stage.url(), callOf("eth_chainId", 4));
+  const here = await manager.fetch(fixture.url(), callOf("eth_chainId", 4));
   assert.deepEqual(
     [JSON.parse(await here.text()).result, here.headers.get("x-svc-usd")],
     ["0x1", "0"],
   );
-  assert.equal((await rowOf(stage, manager.channelId ?? "")).spent_units, 2n * PRICE);
-  stage.upstream.script((_, reply) => reply.result('"0x1"'));
+  assert.equal((await rowOf(fixture, manager.channelId ?? "")).spent_units, 2n * PRICE);
+  fixture.upstream.script((_, reply) => reply.result('"0x1"'));
   // What was promised for the call that failed pays for the next one.
-  const next = await manager.fetch(stage.url(), callOf("eth_gasPrice", 5));
+  const next = await manager.fetch(fixture.url(), callOf("eth_gasPrice", 5));
   assert.deepEqual(
-    [next.status, (await rowOf(stage, manager.channelId ?? "")).spent_units],
+    [next.status, (await rowOf(fixture, manager.channelId ?? "")).spent_units],
     [200, 3n * PRICE],
   );
   const receipt = await manager.close();
@@ -133,10 +133,10 @@ test("a call that no provider answers is not charged; an error that a provider a
 });
 
 test("wrong credentials: each is refused with a fresh challenge, and none is charged", async (t) => {
-  const stage = await sessionStage(t, chains);
-  const { manager, sent } = keptClient(stage);
-  await manager.fetch(stage.url(), callOf("eth_gasPrice", 1));
-  await manager.fetch(stage.url(), callOf("eth_gasPrice", 2));
+  const fixture = await sessionFixture(t, chains);
+  const { manager, sent } = keptClient(fixture);
+  await manager.fetch(fixture.url(), callOf("eth_gasPrice", 1));
+  await manager.fetch(fixture.url(), callOf("eth_gasPrice", 2));
   const good = sent[1]?.credential ?? "";
   const next = changed(good, (it) => {
     it.payload.cumulativeAmount = "45";
@@ -160,7 +160,7 @@ test("wrong credentials: each is refused with a fresh challenge, and none is cha
     "a long one": `Payment ${"a".repeat(9_000)}`,
   };
   for (const [name, credential] of Object.entries(wrong)) {
-    const response = await send(stage, credential, callOf("eth_gasPrice", 3));
+    const response = await send(fixture, credential, callOf("eth_gasPrice", 3));
     assert.deepEqual([response.status, await codeOf(response)], [402, "payment_invalid"], name);
     assert.match(
       response.headers.get("www-authenticate") ?? "",
@@ -169,24 +169,24 @@ test("wrong credentials: each is refused with a fresh challenge, and none is cha
     );
     assert.equal(response.headers.get("cache-control"), "no-store");
   }
-  const two = await fetch(stage.url(), {
+  const two = await fetch(fixture.url(), {
     ...callOf("eth_gasPrice", 3),
     headers: { authorization: good, "payment-authorization": next },
   });
   assert.deepEqual([two.status, await codeOf(two)], [400, "invalid_request"]);
-  const x402 = await fetch(stage.url(), {
+  const x402 = await fetch(fixture.url(), {
     ...callOf("eth_gasPrice", 3),
     headers: { "payment-signature": Buffer.from('{"x402Version":2}').toString("base64") },
   });
   assert.deepEqual([x402.status, await codeOf(x402)], [402, "payment_invalid"]);
-  const bearer = await fetch(stage.url(), {
+  const bearer = await fetch(fixture.url(), {
     ...callOf("eth_gasPrice", 3),
     headers: { authorization: "Bearer svc_mt_something" },
   });
   assert.deepEqual([bearer.status, await codeOf(bearer)], [402, "payment_required"]);
-  assert.equal((await rowOf(stage, manager.channelId ?? "")).spent_units, 2n * PRICE);
-  assert.equal(stage.upstream.asked.length, 2);
-  const log = stage.service().log();
+  assert.equal((await rowOf(fixture, manager.channelId ?? "")).spent_units, 2n * PRICE);
+  assert.equal(fixture.upstream.asked.length, 2);
+  const log = fixture.service().log();
   for (const { credential } of sent) {
     assert.ok(!log.includes(credential.slice(8, 200)), "a credential is in the log");
     assert.ok(!log.includes(parse(credential).payload.signature), "a voucher is in the log");
@@ -194,9 +194,9 @@ test("wrong credentials: each is refused with a fresh challenge, and none is cha
 });
 
 test("one payer's right signatures that pay for nothing are checked a bounded number of times, too", async (t) => {
-  const stage = await sessionStage(t, chains);
-  const { manager, sent } = keptClient(stage);
-  await manager.fetch(stage.url(), callOf("eth_gasPrice", 1));
+  const fixture = await sessionFixture(t, chains);
+  const { manager, sent } = keptClient(fixture);
+  await manager.fetch(fixture.url(), callOf("eth_gasPrice", 1));
   const credential = sent[0]?.credential ?? "";
   const statuses = new Set<number>();
   for (let round = 0; round < 1_000 && !statuses.has(429); round++) {
@@ -204,7 +204,7 @@ test("one payer's right signatures that pay for nothing are checked a bounded nu
       it.payload.action = "voucher";
     });
     const responses = await Promise.all(
-      Array.from({ length: 20 }, () => send(stage, wrong, callOf("eth_getLogs", 2))),
+      Array.from({ length: 20 }, () => send(fixture, wrong, callOf("eth_getLogs", 2))),
     );
     for (const it of responses) {
       statuses.add(it.status);
@@ -215,11 +215,12 @@ test("one payer's right signatures that pay for nothing are checked a bounded nu
 });
 
 test("whoever sends wrong payments again and again is told to wait", async (t) => {
-  const stage = await sessionStage(t, chains);
+  const fixture = await sessionFixture(t, chains);
   const statuses: number[] = [];
-  for (let tries = 0; tries < 80; tries++) statuses.push((await send(stage, "Payment e30")).status);
+  for (let tries = 0; tries < 80; tries++)
+    statuses.push((await send(fixture, "Payment e30")).status);
   assert.ok(statuses.slice(0, 20).every((it) => it === 402) && statuses.at(-1) === 429);
-  const response = await send(stage, "Payment e30");
+  const response = await send(fixture, "Payment e30");
   assert.ok(Number(response.headers.get("retry-after")) > 0);
 });
 
@@ -227,8 +228,8 @@ test(
   "batches are paid for by one voucher: only what was delivered is charged; notifications and " +
     "empty requests too are what they should be",
   async (t) => {
-    const stage = await sessionStage(t, chains);
-    stage.upstream.script((asked, reply) =>
+    const fixture = await sessionFixture(t, chains);
+    fixture.upstream.script((asked, reply) =>
       asked.method === "eth_call" ? reply.reset() : reply.result('"0x7"'),
     );
     const { manager } = stockClient(chains, chains.payer);
@@ -239,7 +240,7 @@ test(
       { jsonrpc: "2.0", id: 4 },
       { jsonrpc: "2.0", method: "eth_getLogs", params: [{}] },
     ];
-    const response = await manager.fetch(stage.url(), {
+    const response = await manager.fetch(fixture.url(), {
       ...callOf(""),
       body: JSON.stringify(body),
     });
@@ -259,29 +260,32 @@ test(
       "a gas price and the logs of the notification",
     );
     assert.equal(response.headers.get("x-svc-cu"), String(3 + 3 + 1 + 15));
-    const silent = await manager.fetch(stage.url(), {
+    const silent = await manager.fetch(fixture.url(), {
       ...callOf(""),
       body: '{"jsonrpc":"2.0","method":"eth_gasPrice"}',
     });
     assert.deepEqual([silent.status, await silent.text()], [204, ""]);
-    assert.equal((await rowOf(stage, manager.channelId ?? "")).spent_units, 105n);
+    assert.equal((await rowOf(fixture, manager.channelId ?? "")).spent_units, 105n);
     for (const wrong of ["[]", "{", '{"jsonrpc":"2.0"}', '[{"jsonrpc":"2.0"}]']) {
-      const refused = await fetch(stage.url(), { ...callOf(""), body: wrong });
+      const refused = await fetch(fixture.url(), { ...callOf(""), body: wrong });
       assert.equal(refused.status, 400, wrong);
     }
   },
 );
 
 test("evidence, provider pins and unknown places are told as everywhere", async (t) => {
-  const stage = await sessionStage(t, chains);
+  const fixture = await sessionFixture(t, chains);
   const { manager } = stockClient(chains, chains.payer);
-  const response = await manager.fetch(`${stage.url()}?include_meta=body`, callOf("eth_gasPrice"));
+  const response = await manager.fetch(
+    `${fixture.url()}?include_meta=body`,
+    callOf("eth_gasPrice"),
+  );
   const { result, svc_meta } = JSON.parse(await response.text());
   assert.deepEqual(
     [result, svc_meta.strategy, svc_meta.selected_provider.id],
     ["0x1", "load-balanced", "p1"],
   );
-  const base = stage.service().url;
+  const base = fixture.service().url;
   const statusOf = async (path: string): Promise<readonly [number, string]> => {
     const it = await fetch(base + path, callOf("eth_gasPrice"));
     return [it.status, await codeOf(it)];
@@ -291,8 +295,8 @@ test("evidence, provider pins and unknown places are told as everywhere", async 
     400,
     "invalid_field",
   ]);
-  assert.equal((await fetch(stage.url())).status, 405);
-  const made = await stage.service().post("/api/v1/agent/keys", {});
+  assert.equal((await fetch(fixture.url())).status, 405);
+  const made = await fixture.service().post("/api/v1/agent/keys", {});
   assert.equal(made.status, 201, made.text);
   assert.deepEqual(await statusOf(`/rpc/k/${made.json.key}/session/load-balanced/ethereum`), [
     400,
@@ -306,7 +310,7 @@ test("evidence, provider pins and unknown places are told as everywhere", async 
   );
   assert.equal(status, 404);
   const subscribe = JSON.parse(
-    await (await manager.fetch(stage.url(), callOf("eth_subscribe", 1, ["newHeads"]))).text(),
+    await (await manager.fetch(fixture.url(), callOf("eth_subscribe", 1, ["newHeads"]))).text(),
   );
   assert.equal(subscribe.error.data.websocket_url, "/ws/rpc/load-balanced/ethereum");
 });
@@ -315,9 +319,9 @@ test(
   "what is refused in any case, and what the configuration answers, is told to whoever has not " +
     "paid: no payment is asked for it",
   async (t) => {
-    const stage = await sessionStage(t, chains);
+    const fixture = await sessionFixture(t, chains);
     const unpaid = async (body: unknown) => {
-      const response = await fetch(stage.url(), { ...callOf(""), body: JSON.stringify(body) });
+      const response = await fetch(fixture.url(), { ...callOf(""), body: JSON.stringify(body) });
       return {
         status: response.status,
         usd: response.headers.get("x-svc-usd"),
@@ -373,7 +377,7 @@ test(
       ).status,
       402,
     );
-    assert.equal(stage.upstream.asked.length, 0);
+    assert.equal(fixture.upstream.asked.length, 0);
   },
 );
 
@@ -381,36 +385,36 @@ test(
   "a payer who leaves before the answer pays for what a provider was asked, and may make the " +
     "same request once more",
   async (t) => {
-    const stage = await sessionStage(t, chains);
-    const { manager, sent } = keptClient(stage);
-    await manager.fetch(stage.url(), callOf("eth_gasPrice", 1));
+    const fixture = await sessionFixture(t, chains);
+    const { manager, sent } = keptClient(fixture);
+    await manager.fetch(fixture.url(), callOf("eth_gasPrice", 1));
     const spent = async (): Promise<bigint> =>
-      (await rowOf(stage, manager.channelId ?? "")).spent_units;
+      (await rowOf(fixture, manager.channelId ?? "")).spent_units;
     const write = callOf("eth_sendRawTransaction", 2, ["0x02"]);
-    stage.upstream.script(() => {});
+    fixture.upstream.script(() => {});
     const leaving = new AbortController();
     const left = manager
-      .fetch(stage.url(), { ...write, signal: leaving.signal })
+      .fetch(fixture.url(), { ...write, signal: leaving.signal })
       .catch(() => "left");
-    await until(() => stage.upstream.asked.length === 2, "the provider is asked");
+    await until(() => fixture.upstream.asked.length === 2, "the provider is asked");
     assert.equal(await spent(), PRICE, "nothing is charged while the call is under way");
     leaving.abort();
     assert.equal(await left, "left");
     await until(async () => (await spent()) === PRICE + 25n, "it is charged");
-    stage.upstream.script((_, reply) => reply.result('"0xab"'));
+    fixture.upstream.script((_, reply) => reply.result('"0xab"'));
     const credential = sent.at(-1)?.credential ?? "";
-    const again = await send(stage, credential, write);
+    const again = await send(fixture, credential, write);
     assert.deepEqual(
       [again.status, again.headers.get("x-svc-usd"), JSON.parse(await again.text()).result],
       [200, "0", "0xab"],
     );
-    assert.equal(await codeOf(await send(stage, credential, write)), "payment_conflict");
-    assert.deepEqual([await spent(), stage.upstream.asked.length], [PRICE + 25n, 3]);
+    assert.equal(await codeOf(await send(fixture, credential, write)), "payment_conflict");
+    assert.deepEqual([await spent(), fixture.upstream.asked.length], [PRICE + 25n, 3]);
   },
 );
 
 test("without a session rail the route says that it is not there", async (t) => {
-  const { service } = await hostedStage(t);
+  const { service } = await hostedFixture(t);
   const { status, json } = await service.post("/rpc/session/load-balanced/ethereum", {
     jsonrpc: "2.0",
     id: 1,
@@ -420,18 +424,18 @@ test("without a session rail the route says that it is not there", async (t) => 
 });
 
 test("after a close the channel pays for nothing, and whoever closes again hears the same", async (t) => {
-  const stage = await sessionStage(t, chains);
-  const { manager, sent } = keptClient(stage);
-  await manager.fetch(stage.url(), callOf("eth_gasPrice", 1));
+  const fixture = await sessionFixture(t, chains);
+  const { manager, sent } = keptClient(fixture);
+  await manager.fetch(fixture.url(), callOf("eth_gasPrice", 1));
   const receipt = await manager.close();
-  const again = await send(stage, sent.at(-1)?.credential ?? "", { method: "POST" });
+  const again = await send(fixture, sent.at(-1)?.credential ?? "", { method: "POST" });
   assert.equal(again.status, 204);
   const shown = JSON.parse(
     Buffer.from(again.headers.get("payment-receipt") ?? "", "base64url").toString(),
   );
   assert.deepEqual([shown.txHash, shown.spent], [receipt?.txHash, String(PRICE)]);
   const late = await send(
-    stage,
+    fixture,
     changed(sent[0]?.credential ?? "", () => {}),
     callOf("eth_gasPrice", 9),
   );
@@ -443,29 +447,29 @@ test(
     "can be; it is never asked for again",
   async (t) => {
     const proxy = await chainProxy(t, chains.tempo.rpcUrl);
-    const stage = await sessionStage(t, chains, { rail: { rpcUrl: proxy.url }, waitMs: 1_500 });
-    const { sent, manager } = keptClient(stage);
+    const fixture = await sessionFixture(t, chains, { rail: { rpcUrl: proxy.url }, waitMs: 1_500 });
+    const { sent, manager } = keptClient(fixture);
     proxy.refuse(() => true);
-    const dead = await manager.fetch(stage.url(), callOf("eth_gasPrice", 1));
+    const dead = await manager.fetch(fixture.url(), callOf("eth_gasPrice", 1));
     assert.deepEqual([dead.status, await codeOf(dead)], [503, "unavailable"]);
     assert.ok(dead.headers.get("retry-after") !== null);
     assert.deepEqual(
-      await stage.peek((store) => store.db.selectFrom("session_channel").select("id").execute()),
+      await fixture.peek((store) => store.db.selectFrom("session_channel").select("id").execute()),
       [],
     );
     // It can be asked, and what is sent gets lost on the way back.
     proxy.refuse((method) => method === "eth_getTransactionReceipt");
-    const lost = await manager.fetch(stage.url(), callOf("eth_gasPrice", 1));
+    const lost = await manager.fetch(fixture.url(), callOf("eth_gasPrice", 1));
     assert.deepEqual([lost.status, await codeOf(lost)], [503, "payment_pending"]);
     const credential = sent.at(-1)?.credential ?? "";
-    assert.equal((await send(stage, credential, callOf("eth_gasPrice", 1))).status, 503);
+    assert.equal((await send(fixture, credential, callOf("eth_gasPrice", 1))).status, 503);
     proxy.refuse(() => false);
     await until(
-      async () => (await send(stage, credential, callOf("eth_gasPrice", 1))).status === 200,
+      async () => (await send(fixture, credential, callOf("eth_gasPrice", 1))).status === 200,
       "it is served",
     );
-    assert.equal((await rowOf(stage, parse(credential).payload.channelId)).spent_units, PRICE);
-    assert.ok(!stage.service().log().includes(proxy.url), "the URL of the node is in the log");
+    assert.equal((await rowOf(fixture, parse(credential).payload.channelId)).spent_units, PRICE);
+    assert.ok(!fixture.service().log().includes(proxy.url), "the URL of the node is in the log");
   },
 );
 
@@ -473,8 +477,8 @@ test(
   "an opening for another recipient, with another voucher, or that was made up is refused, and " +
     "nothing is sent",
   async (t) => {
-    const stage = await sessionStage(t, chains);
-    const { manager, sent } = keptClient(stage);
+    const fixture = await sessionFixture(t, chains);
+    const { manager, sent } = keptClient(fixture);
     // Signed for this service, kept from it, changed, and shown.
     const opening = await new Promise<string>((resolve) => {
       const stop: typeof fetch = async (input, init) => {
@@ -483,7 +487,7 @@ test(
         return credential === null ? fetch(input, init) : new Response("", { status: 503 });
       };
       void stockClient(chains, chains.payer, { fetch: stop }).manager.fetch(
-        stage.url(),
+        fixture.url(),
         callOf("eth_gasPrice"),
       );
     });
@@ -504,17 +508,17 @@ test(
     };
     for (const [name, credential] of Object.entries(wrong)) {
       const response = await send(
-        stage,
+        fixture,
         credential,
         callOf(name.startsWith("a call") ? "debug_traceCall" : "eth_gasPrice"),
       );
       assert.deepEqual([response.status, await codeOf(response)], [402, "payment_invalid"], name);
     }
     assert.deepEqual(
-      await stage.peek((store) => store.db.selectFrom("session_channel").select("id").execute()),
+      await fixture.peek((store) => store.db.selectFrom("session_channel").select("id").execute()),
       [],
     );
-    assert.equal((await send(stage, opening)).status, 200, "as it was signed it is right");
+    assert.equal((await send(fixture, opening)).status, 200, "as it was signed it is right");
     assert.equal(sent.length, 0);
     assert.equal(manager.opened, false);
     assert.equal(Credential.deserialize(opening).challenge.intent, "session");

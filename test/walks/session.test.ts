@@ -12,7 +12,7 @@ import {
   paymentChains,
   quiet,
   rowOf,
-  sessionStage,
+  sessionFixture,
   stockClient,
   until,
 } from "./session-fixture.ts";
@@ -32,7 +32,7 @@ test(
   "a stock client pays for 120 calls over one channel, is settled by amount while it calls, " +
     "closes, and money moved is money spent and booked",
   async (t) => {
-    const stage = await sessionStage(t, chains, {
+    const fixture = await sessionFixture(t, chains, {
       provider: (it) => it.evm.rpcUrl,
       rail: { settleN: 500_000n },
     });
@@ -40,7 +40,7 @@ test(
     const { manager } = stockClient(chains, chains.payer);
     for (let call = 1; call <= 120; call++) {
       const response = await manager.fetch(
-        stage.url(),
+        fixture.url(),
         callOf(
           call % 2 === 0 ? "eth_gasPrice" : "eth_getBalance",
           call,
@@ -60,15 +60,15 @@ test(
       assert.equal(response.headers.get("cache-control"), "private");
     }
     await until(
-      () => /"kind":"settle"/.test(stage.service().log()),
+      () => /"kind":"settle"/.test(fixture.service().log()),
       "it is settled while it calls",
     );
-    assert.match((await stage.service().get("/metrics")).text, /^svc_session_channels 1$/m);
+    assert.match((await fixture.service().get("/metrics")).text, /^svc_session_channels 1$/m);
     const receipt = await manager.close();
     assert.equal(receipt?.spent, String(120n * PRICE));
-    await quiet(stage);
+    await quiet(fixture);
     const paid = before - (await chains.tempo.balanceOf(chains.payer.address));
-    await stage.read(async (store) => {
+    await fixture.read(async (store) => {
       const { settledUnits, spentUnits } = await assertBooked(store);
       assert.deepEqual([settledUnits, spentUnits], [120n * PRICE, 120n * PRICE]);
       const rows = await store.db
@@ -92,7 +92,7 @@ test(
   "a price follows method and strategy; the challenge says it before, and nothing is asked of " +
     "a provider before it is paid",
   async (t) => {
-    const stage = await sessionStage(t, chains);
+    const fixture = await sessionFixture(t, chains);
     const amountOf = async (url: string, method: string): Promise<unknown> => {
       const response = await fetch(url, callOf(method));
       assert.equal(response.status, 402);
@@ -100,35 +100,35 @@ test(
       assert.equal(JSON.parse(await response.text()).error.data.code, "payment_required");
       return challengesOf(response)[0]?.request["amount"];
     };
-    const fastest = stage.url().replace("load-balanced", "fastest");
-    assert.equal(await amountOf(stage.url(), "eth_blockNumber"), "5");
-    assert.equal(await amountOf(stage.url(), "eth_getLogs"), "75");
+    const fastest = fixture.url().replace("load-balanced", "fastest");
+    assert.equal(await amountOf(fixture.url(), "eth_blockNumber"), "5");
+    assert.equal(await amountOf(fixture.url(), "eth_getLogs"), "75");
     assert.equal(await amountOf(fastest, "eth_getLogs"), "150");
     assert.equal(await amountOf(fastest, "debug_traceCall"), "500");
-    assert.deepEqual(stage.upstream.asked, []);
+    assert.deepEqual(fixture.upstream.asked, []);
   },
 );
 
 test("an empty request without a payment is told the declared amount", async (t) => {
-  const stage = await sessionStage(t, chains);
-  const response = await fetch(stage.url(), { method: "POST" });
+  const fixture = await sessionFixture(t, chains);
+  const response = await fetch(fixture.url(), { method: "POST" });
   assert.equal(response.status, 402);
   assert.equal(challengesOf(response)[0]?.request["amount"], "100");
 });
 
 test("a deposit that runs out is topped up by the stock client, and one that is asked to", async (t) => {
-  const stage = await sessionStage(t, chains, { rail: { depositN: 45_000n } });
+  const fixture = await sessionFixture(t, chains, { rail: { depositN: 45_000n } });
   const { manager } = stockClient(chains, chains.otherPayers[0] ?? chains.payer);
   for (let call = 1; call <= 7; call++)
     assert.equal(
-      (await manager.fetch(stage.url(), callOf("eth_gasPrice", call))).status,
+      (await manager.fetch(fixture.url(), callOf("eth_gasPrice", call))).status,
       200,
       `call ${call}`,
     );
   await manager.topUp("0.001");
-  assert.equal((await manager.fetch(stage.url(), callOf("eth_gasPrice", 8))).status, 200);
+  assert.equal((await manager.fetch(fixture.url(), callOf("eth_gasPrice", 8))).status, 200);
   await manager.close();
-  await stage.read(async (store) => {
+  await fixture.read(async (store) => {
     const { spentUnits } = await assertBooked(store);
     assert.equal(spentUnits, 8n * PRICE);
     const ups = await store.db
@@ -142,18 +142,18 @@ test("a deposit that runs out is topped up by the stock client, and one that is 
 });
 
 test("many calls at one time over one channel are each paid for once, whatever order they end in", async (t) => {
-  const stage = await sessionStage(t, chains);
-  stage.upstream.script(({ params }, reply) =>
+  const fixture = await sessionFixture(t, chains);
+  fixture.upstream.script(({ params }, reply) =>
     setTimeout(() => reply.result(`"${params}"`), Number(params) % 2 === 0 ? 60 : 5),
   );
   const { client, account } = stockClient(chains, chains.otherPayers[1] ?? chains.payer);
   const method = tempo.session({ account, getClient: () => client });
   const mppx = Mppx.create({ methods: [method], polyfill: false });
-  assert.equal((await mppx.fetch(stage.url(), callOf("eth_gasPrice", 1))).status, 200);
+  assert.equal((await mppx.fetch(fixture.url(), callOf("eth_gasPrice", 1))).status, 200);
   const answers = await Promise.all(
     Array.from({ length: 24 }, (_, at) =>
       mppx
-        .fetch(stage.url(), callOf("eth_gasPrice", at + 2, [at + 2]))
+        .fetch(fixture.url(), callOf("eth_gasPrice", at + 2, [at + 2]))
         .then(async (it) => [it.status, JSON.parse(await it.text()).result]),
     ),
   );
@@ -161,8 +161,8 @@ test("many calls at one time over one channel are each paid for once, whatever o
     answers,
     Array.from({ length: 24 }, (_, at) => [200, String(at + 2)]),
   );
-  assert.equal(stage.upstream.asked.length, 25);
-  await stage.read(async (store) => {
+  assert.equal(fixture.upstream.asked.length, 25);
+  await fixture.read(async (store) => {
     const row = await store.db
       .selectFrom("session_channel")
       .select(["spent_units", "calls"])
@@ -175,7 +175,7 @@ test(
   "where blocks have to follow, a channel counts after them; until then it is pending, and the " +
     "same opening is served later",
   async (t) => {
-    const stage = await sessionStage(t, chains, { rail: { confirmations: 3 }, waitMs: 300 });
+    const fixture = await sessionFixture(t, chains, { rail: { confirmations: 3 }, waitMs: 300 });
     let credential = "";
     const keep: typeof fetch = async (input, init) => {
       credential = new Headers(init?.headers).get("authorization") ?? credential;
@@ -183,9 +183,9 @@ test(
     };
     const { manager } = stockClient(chains, chains.payer, { fetch: keep });
     await chains.holdTempo(true);
-    assert.equal((await manager.fetch(stage.url(), callOf("eth_gasPrice"))).status, 503);
+    assert.equal((await manager.fetch(fixture.url(), callOf("eth_gasPrice"))).status, 503);
     const again = () =>
-      fetch(stage.url(), {
+      fetch(fixture.url(), {
         ...callOf("eth_gasPrice"),
         headers: { "content-type": "application/json", authorization: credential },
       });
@@ -193,10 +193,10 @@ test(
       await chains.tempo.rpc("evm_mine");
       assert.equal((await again()).status, 503, `with ${block} blocks after it`);
     }
-    assert.equal(stage.upstream.asked.length, 0);
+    assert.equal(fixture.upstream.asked.length, 0);
     await chains.holdTempo(false);
     await until(async () => (await again()).status === 200, "it is served");
-    assert.equal(stage.upstream.asked.length, 1);
+    assert.equal(fixture.upstream.asked.length, 1);
   },
 );
 
@@ -204,10 +204,10 @@ test(
   "a payer who tells the chain to give the deposit back is not served any more; what was spent " +
     "is taken out, the rest goes back",
   async (t) => {
-    const stage = await sessionStage(t, chains);
+    const fixture = await sessionFixture(t, chains);
     const { manager, client, account } = stockClient(chains, chains.payer);
     for (let call = 1; call <= 3; call++)
-      assert.equal((await manager.fetch(stage.url(), callOf("eth_gasPrice", call))).status, 200);
+      assert.equal((await manager.fetch(fixture.url(), callOf("eth_gasPrice", call))).status, 200);
     const { state } = manager;
     assert.ok(state.status === "active");
     const before = await chains.tempo.balanceOf(SESSION.address);
@@ -223,16 +223,16 @@ test(
       "a block has it",
     );
     // Some time before it would look anyway.
-    stage.pass(30_000);
+    fixture.pass(30_000);
     await until(
-      async () => (await rowOf(stage, state.channelId)).state === "closed",
+      async () => (await rowOf(fixture, state.channelId)).state === "closed",
       "it is closed",
     );
-    const refused = await manager.fetch(stage.url(), callOf("eth_gasPrice", 4));
+    const refused = await manager.fetch(fixture.url(), callOf("eth_gasPrice", 4));
     assert.equal(refused.status, 402);
-    assert.equal(stage.upstream.asked.length, 3);
+    assert.equal(fixture.upstream.asked.length, 3);
     assert.ok((await chains.tempo.balanceOf(SESSION.address)) <= before + 3n * PRICE);
-    await stage.read(async (store) =>
+    await fixture.read(async (store) =>
       assert.equal((await assertBooked(store)).settledUnits, 3n * PRICE),
     );
   },

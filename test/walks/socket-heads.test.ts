@@ -6,7 +6,7 @@ import { logText } from "../fakes/chain.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { metaOf, until, walked } from "../fakes/service-fixture.ts";
 import {
-  socketStage,
+  socketFixture,
   subscribe,
   subscriptionsOf,
   told,
@@ -27,7 +27,7 @@ test(
       call: post,
       service,
       listening,
-    } = await socketStage(t, ["both", "both"], {
+    } = await socketFixture(t, ["both", "both"], {
       set: { monitoring: { probe_interval_ms: ONE_PROBE } },
     });
     const [a] = nodes;
@@ -68,7 +68,7 @@ test("a head pushed by one provider alone makes a block old for the archive rule
     call: post,
     service,
     listening,
-  } = await socketStage(t, ["both", "both"], { set, providers: [{}, { archival: true }] });
+  } = await socketFixture(t, ["both", "both"], { set, providers: [{}, { archival: true }] });
   await service.probed();
   await listening();
   assert.equal(
@@ -84,7 +84,7 @@ test("a head pushed by one provider alone makes a block old for the archive rule
 });
 
 test("a provider that pushes its heads is polled far less than one that does not", async (t) => {
-  const { nodes, mine, listening } = await socketStage(t, ["both", "http"], {
+  const { nodes, mine, listening } = await socketFixture(t, ["both", "http"], {
     set: { monitoring: { probe_interval_ms: 20 } },
   });
   const [a, b] = nodes;
@@ -101,7 +101,7 @@ test(
     "still works",
   async (t) => {
     const set = { monitoring: { socket_heads: false, probe_interval_ms: 20 } };
-    const { nodes, mine, open, service, listening } = await socketStage(t, ["ws", "ws"], { set });
+    const { nodes, mine, open, service, listening } = await socketFixture(t, ["ws", "ws"], { set });
     await listening();
     for (const { ws } of nodes) await until("probes", () => ws.count("eth_blockNumber") > 2);
     for (const { ws } of nodes) assert.equal(ws.count("eth_subscribe"), 0);
@@ -118,7 +118,7 @@ test(
 );
 
 test("our own listening and callers' subscriptions to heads share one upstream subscription", async (t) => {
-  const { nodes, open, listening } = await socketStage(t, ["ws"]);
+  const { nodes, open, listening } = await socketFixture(t, ["ws"]);
   await listening();
   const clients = [await open(), await open(), await open()];
   for (const client of clients) await subscribe(client, "newHeads");
@@ -133,7 +133,7 @@ test(
   "/api/metrics and /metrics show sockets, subscriptions, failovers and the blocks that had to " +
     "be filled",
   async (t) => {
-    const { nodes, open, mine, service, listening } = await socketStage(t, ["ws", "ws"], {
+    const { nodes, open, mine, service, listening } = await socketFixture(t, ["ws", "ws"], {
       set: { monitoring: { probe_interval_ms: ONE_PROBE } },
     });
     const [a] = nodes;
@@ -215,7 +215,12 @@ test(
       monitoring: { probe_interval_ms: ONE_PROBE },
       subscriptions: { new_heads_timeout_ms: 400 },
     };
-    const { open, mine, service, listening } = await socketStage(t, ["ws", "ws"], { set }, runtime);
+    const { open, mine, service, listening } = await socketFixture(
+      t,
+      ["ws", "ws"],
+      { set },
+      runtime,
+    );
     await listening();
     const client = await open();
     const id = await subscribe(client, "newHeads");
@@ -241,7 +246,7 @@ test(
   "logs that a provider leaves out while its heads go on are told in order, and the metrics " +
     "tell of it",
   async (t) => {
-    const { nodes, open, mine, service, listening } = await socketStage(t, ["ws", "both"], {
+    const { nodes, open, mine, service, listening } = await socketFixture(t, ["ws", "both"], {
       set: { subscriptions: { verification_budget: 10_000 } },
     });
     await listening();

@@ -7,7 +7,7 @@ import { simulatedWorld } from "../fakes/runtime.ts";
 import { until, walked } from "../fakes/service-fixture.ts";
 import {
   type SocketNode,
-  socketStage,
+  socketFixture,
   subscribe,
   subscriptionsOf,
   told,
@@ -41,7 +41,7 @@ test(
   "answers given twice, to nobody, without an id, in arrays or as junk reach nobody: each " +
     "caller hears its own answer, once",
   async (t) => {
-    const { nodes, open, service, listening } = await socketStage(t, ["ws"]);
+    const { nodes, open, service, listening } = await socketFixture(t, ["ws"]);
     const [a] = nodes;
     await listening();
     lie(a, ["eth_call"], ({ id, params }, reply) => {
@@ -82,7 +82,7 @@ test(
   "a head that overtakes its acknowledgement is told behind it, and events of unknown " +
     "subscriptions are told to nobody",
   async (t) => {
-    const { nodes, open, chain, mine, listening } = await socketStage(t, ["ws"], { set: QUIET });
+    const { nodes, open, chain, mine, listening } = await socketFixture(t, ["ws"], { set: QUIET });
     const [a] = nodes;
     await listening();
     lie(a, ["eth_subscribe"], (_, reply) => {
@@ -110,7 +110,7 @@ test(
 );
 
 test("what is no head on a subscription to heads is told to nobody, and the stream goes on", async (t) => {
-  const { nodes, open, mine, listening } = await socketStage(t, ["ws"]);
+  const { nodes, open, mine, listening } = await socketFixture(t, ["ws"]);
   await listening();
   const client = await open();
   const id = await subscribe(client, "newHeads");
@@ -132,7 +132,7 @@ test(
   "a flood of frames that belong to nothing costs that provider its connection: calls and " +
     "events go on at the next",
   async (t) => {
-    const { nodes, open, mine, service, listening } = await socketStage(t, ["ws", "ws"]);
+    const { nodes, open, mine, service, listening } = await socketFixture(t, ["ws", "ws"]);
     const [a] = nodes;
     await listening();
     const client = await open();
@@ -165,7 +165,7 @@ for (const [name, bytes] of BREAKS)
     `${name} ends that provider's connection: its calls are answered and its events told by the ` +
       "next",
     async (t) => {
-      const { nodes, open, mine, listening } = await socketStage(t, ["ws", "ws"]);
+      const { nodes, open, mine, listening } = await socketFixture(t, ["ws", "ws"]);
       const [a] = nodes;
       await listening();
       lie(a, ["eth_call"], () => {});
@@ -184,7 +184,7 @@ test(
   "an answer from an HTTP provider that is not UTF-8 is no answer: the next one is asked and " +
     "the caller's socket lives",
   async (t) => {
-    const { nodes, open, call: post } = await socketStage(t, ["http", "http"]);
+    const { nodes, open, call: post } = await socketFixture(t, ["http", "http"]);
     const wrapped = (id: string, member: string): Buffer => {
       const [head = "", tail = ""] = `{"jsonrpc":"2.0","id":${id},${member}}`.split("?");
       return Buffer.concat([Buffer.from(head), Buffer.from([0xff, 0xfe]), Buffer.from(tail)]);
@@ -222,7 +222,7 @@ test("a provider whose socket is on another chain is excluded on its socket only
     service,
     listening,
     call: post,
-  } = await socketStage(t, ["both", "both"], settings);
+  } = await socketFixture(t, ["both", "both"], settings);
   const [a, b] = nodes;
   a?.ws.says({ chainId: 5 });
   await listening();
@@ -247,7 +247,7 @@ test("a provider whose socket is on another chain is excluded on its socket only
 test("a provider that never acknowledges a subscription is left for the next one in time", async (t) => {
   const runtime = simulatedWorld(3);
   t.after(() => void setInterval(() => runtime.advance(500), 5).unref());
-  const { nodes, open, mine, service } = await socketStage(
+  const { nodes, open, mine, service } = await socketFixture(
     t,
     ["ws", "ws"],
     { set: { monitoring: { socket_heads: false, probe_interval_ms: ONE_PROBE } } },
@@ -276,7 +276,7 @@ test(
       monitoring: { probe_interval_ms: ONE_PROBE, socket_heads: false },
       subscriptions: { new_heads_timeout_ms: 600_000 },
     };
-    const { nodes, open, mine, service, listening } = await socketStage(
+    const { nodes, open, mine, service, listening } = await socketFixture(
       t,
       ["ws", "ws"],
       { set },
@@ -307,7 +307,7 @@ test(
   "the only provider closes an idle connection on which nothing ever came: the subscription " +
     "goes on over the next one, and what was missed is told",
   async (t) => {
-    const { nodes, chain, open, mine, listening } = await socketStage(t, ["ws"], {
+    const { nodes, chain, open, mine, listening } = await socketFixture(t, ["ws"], {
       set: { monitoring: { probe_interval_ms: ONE_PROBE, socket_heads: false } },
     });
     const [a] = nodes;

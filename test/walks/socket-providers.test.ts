@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { metaOf, type ShownAttempt, until, walked } from "../fakes/service-fixture.ts";
-import { socketStage, subscribe, transportOf } from "../fakes/socket-fixture.ts";
+import { socketFixture, subscribe, transportOf } from "../fakes/socket-fixture.ts";
 import { call } from "../web/socket/socket-fixture.ts";
 import { HASH, RAW } from "./corpus.ts";
 
@@ -22,7 +22,7 @@ test(
   "a provider with a socket only serves callers over HTTP and over sockets, and the evidence " +
     "says so",
   async (t) => {
-    const { call: post, open } = await socketStage(t, ["ws"]);
+    const { call: post, open } = await socketFixture(t, ["ws"]);
     const answer = await post("eth_call");
     assert.equal(answer.json.result, "0xa");
     assert.deepEqual(
@@ -37,7 +37,7 @@ test(
 );
 
 test("integers, numbers, escapes, key order and ids survive byte for byte over a provider's socket", async (t) => {
-  const { nodes, open, service } = await socketStage(t, ["ws"], { set: QUIET });
+  const { nodes, open, service } = await socketFixture(t, ["ws"], { set: QUIET });
   const odd =
     '{ "b" :12345678901234567890123, "a":[1e3,-0.0, 1.50],"b2":"\\u00e9\\/\\ud83d\\ude00 é" }';
   nodes[0]?.ws.script((asked, reply) => {
@@ -70,7 +70,7 @@ test("integers, numbers, escapes, key order and ids survive byte for byte over a
 });
 
 test("an answer of five megabytes over a provider's socket reaches callers of either kind whole", async (t) => {
-  const { nodes, open, call: post } = await socketStage(t, ["ws"], { set: QUIET });
+  const { nodes, open, call: post } = await socketFixture(t, ["ws"], { set: QUIET });
   const long = `"0x${"ab".repeat(2_500_000)}"`;
   nodes[0]?.ws.script((asked, reply) => {
     if (asked.method === "eth_call") reply.result(long);
@@ -89,7 +89,11 @@ test("a provider's own error rules hold on its socket", async (t) => {
       error_rules: [{ code: 30, message_contains: ["free tier"], category: "rate_limit" }],
     },
   };
-  const { nodes, service, call: post } = await socketStage(t, ["ws", "ws"], { providers: [rules] });
+  const {
+    nodes,
+    service,
+    call: post,
+  } = await socketFixture(t, ["ws", "ws"], { providers: [rules] });
   const [a] = nodes;
   a?.ws.script((asked, reply) => {
     if (asked.method === "eth_call") reply.error('{"code":30,"message":"Not on the FREE TIER"}');
@@ -107,7 +111,7 @@ test("a provider's own error rules hold on its socket", async (t) => {
 });
 
 test("calls fail over from a provider's socket to another's HTTP and the other way round", async (t) => {
-  const { nodes, open } = await socketStage(t, ["ws", "http", "ws"]);
+  const { nodes, open } = await socketFixture(t, ["ws", "http", "ws"]);
   const [a, b] = nodes;
   const client = await open("/ws/rpc/priority/1?include_meta=body");
   const ask = async (): Promise<string> => {
@@ -131,7 +135,7 @@ test(
   "a connection that breaks under calls: each read is answered by the next provider, a " +
     "transaction's outcome is unknown",
   async (t) => {
-    const { nodes, open } = await socketStage(t, ["ws", "ws"], { set: QUIET });
+    const { nodes, open } = await socketFixture(t, ["ws", "ws"], { set: QUIET });
     const [a, b] = nodes;
     const slow = ["eth_call", "eth_sendRawTransaction"];
     a?.ws.script((asked, reply) => void (slow.includes(asked.method) || a.sane(asked, reply)));
@@ -165,7 +169,7 @@ test(
   "a transaction that a socket could not take goes to the next provider, one that is known is " +
     "a success",
   async (t) => {
-    const { nodes, open } = await socketStage(t, ["ws", "ws"], { set: QUIET });
+    const { nodes, open } = await socketFixture(t, ["ws", "ws"], { set: QUIET });
     const [a, b] = nodes;
     await a?.ws.close();
     b?.ws.script((asked, reply) => {
@@ -184,7 +188,7 @@ test(
   "each transport has a circuit of its own: with the one over HTTP open a provider is served " +
     "over its socket",
   async (t) => {
-    const { nodes, open, service, call: post } = await socketStage(t, ["both"], { set: QUIET });
+    const { nodes, open, service, call: post } = await socketFixture(t, ["both"], { set: QUIET });
     const [a] = nodes;
     a?.http.script((_, reply) => reply.reset());
     const broken: string[] = [];
@@ -226,7 +230,7 @@ test(
       nodes,
       service,
       call: post,
-    } = await socketStage(
+    } = await socketFixture(
       t,
       ["both", "both"],
       { set: { monitoring: { probe_interval_ms: 3_600_000 } } },
@@ -265,7 +269,7 @@ for (const [status, headers, check] of REFUSED)
     async (t) => {
       const runtime = simulatedWorld(7);
       t.after(() => void setInterval(() => runtime.advance(500), 5).unref());
-      const { nodes, open, service } = await socketStage(
+      const { nodes, open, service } = await socketFixture(
         t,
         ["ws", "ws"],
         { set: { monitoring: { probe_interval_ms: 3_600_000 } } },
@@ -292,7 +296,7 @@ test(
   "a provider that refuses a subscription is passed over, and when all refuse the real error " +
     "is told",
   async (t) => {
-    const { nodes, open, service } = await socketStage(t, ["ws", "ws"], { set: QUIET });
+    const { nodes, open, service } = await socketFixture(t, ["ws", "ws"], { set: QUIET });
     const [a, b] = nodes;
     const error = '{"code":-32000,"message":"notifications not supported"}';
     const refuse = (node: typeof a): void =>

@@ -8,8 +8,8 @@ import { startProcess } from "../fakes/process.ts";
 import { configOf, configText } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import {
-  type SocketStage,
-  socketStage,
+  type SocketFixture,
+  socketFixture,
   subscribe,
   subscriptionsOf,
   told,
@@ -17,9 +17,9 @@ import {
 import { type Client, call, open as openAt } from "../web/socket/socket-fixture.ts";
 
 function reload(
-  { service, text }: SocketStage,
+  { service, text }: SocketFixture,
   ids: readonly string[],
-  settings?: Parameters<SocketStage["text"]>[1],
+  settings?: Parameters<SocketFixture["text"]>[1],
 ): void {
   assert.equal(service.app.reload(configOf(text(ids, settings))), null);
 }
@@ -32,8 +32,8 @@ test(
   "a provider that is removed loses its streams to the others without a gap, and its calls are " +
     "answered",
   async (t) => {
-    const stage = await socketStage(t, ["ws", "ws"]);
-    const { nodes, open, mine, service, listening } = stage;
+    const fixture = await socketFixture(t, ["ws", "ws"]);
+    const { nodes, open, mine, service, listening } = fixture;
     const [a, b] = nodes;
     await listening();
     const [client, logs] = [await open(), await open()];
@@ -48,7 +48,7 @@ test(
     await until("the call", () => a?.ws.count("eth_call") === 1);
     // The provider that stays is ahead: what was not pushed must be asked for.
     blocks.push(mine("b"), mine("b"));
-    reload(stage, ["b"]);
+    reload(fixture, ["b"]);
     release();
     blocks.push(mine("b"));
     const heard: ChainBlock[] = [];
@@ -74,13 +74,13 @@ test(
 );
 
 test("twenty reloads with the same providers break no socket, no stream and no upstream connection", async (t) => {
-  const stage = await socketStage(t, ["ws", "ws"]);
-  const { nodes, open, mine, service, listening } = stage;
+  const fixture = await socketFixture(t, ["ws", "ws"]);
+  const { nodes, open, mine, service, listening } = fixture;
   await listening();
   const client = await open();
   const id = await subscribe(client, "newHeads");
   for (let n = 0; n < 20; n++) {
-    reload(stage, n % 2 === 0 ? ["b", "a"] : ["a", "b"]);
+    reload(fixture, n % 2 === 0 ? ["b", "a"] : ["a", "b"]);
     const block = mine();
     assert.equal((await told(client, id, 1))[0].hash, block.hash);
   }
@@ -93,19 +93,19 @@ test("twenty reloads with the same providers break no socket, no stream and no u
 });
 
 test("a provider that comes is used by sockets that are open already", async (t) => {
-  const stage = await socketStage(t, ["ws", "ws"]);
-  const { nodes, open, mine } = stage;
+  const fixture = await socketFixture(t, ["ws", "ws"]);
+  const { nodes, open, mine } = fixture;
   const [a] = nodes;
-  reload(stage, ["b"]);
+  reload(fixture, ["b"]);
   const client = await open();
   const ask = async (): Promise<string> => {
     client.send(call(1, "eth_call"));
     return (await client.next()).result;
   };
   assert.equal(await ask(), "0xb");
-  reload(stage, ["a", "b"]);
+  reload(fixture, ["a", "b"]);
   // Until its own socket is open, calls go to the provider that has one.
-  await stage.listening();
+  await fixture.listening();
   assert.equal(await ask(), "0xa");
   const id = await subscribe(client, "newHeads");
   const block = mine("a");
@@ -123,8 +123,8 @@ test(
   "a profile or chain that is removed: sockets without subscriptions get the fault on each " +
     "request, those with them end with 1011",
   async (t) => {
-    const stage = await socketStage(t, ["ws"]);
-    const { nodes, open, service } = stage;
+    const fixture = await socketFixture(t, ["ws"]);
+    const { nodes, open, service } = fixture;
     const [idle, subscribed] = [
       await open("/ws/rpc/profile/team/1"),
       await open("/ws/rpc/profile/team/1"),
@@ -150,7 +150,7 @@ test(
     assert.deepEqual(await refusalOn(idle), [1, "unknown_profile"]);
     const settled = await open("/ws/rpc/profile/other/1");
     await subscribe(settled, "newPendingTransactions");
-    reload(stage, ["a"]);
+    reload(fixture, ["a"]);
     assert.equal((await settled.closed)[0], 1011);
     idle.send(call(2, "eth_call"));
     assert.equal(
@@ -165,8 +165,8 @@ test(
   "a pinned provider that is removed ends its subscriptions with 1011 and is named no more; " +
     "other sockets notice nothing",
   async (t) => {
-    const stage = await socketStage(t, ["ws", "ws"]);
-    const { open, mine } = stage;
+    const fixture = await socketFixture(t, ["ws", "ws"]);
+    const { open, mine } = fixture;
     const [pinned, idle, free] = [
       await open("/ws/rpc/1/a"),
       await open("/ws/rpc/1/a"),
@@ -174,7 +174,7 @@ test(
     ];
     await subscribe(pinned, "newHeads");
     const id = await subscribe(free, "newHeads");
-    reload(stage, ["b"]);
+    reload(fixture, ["b"]);
     assert.equal((await pinned.closed)[0], 1011);
     assert.deepEqual(await refusalOn(idle), [1, "invalid_field"]);
     const block = mine();
@@ -183,10 +183,12 @@ test(
 );
 
 test("new limits hold for sockets that are open", async (t) => {
-  const stage = await socketStage(t, ["ws"]);
-  const client = await stage.open();
+  const fixture = await socketFixture(t, ["ws"]);
+  const client = await fixture.open();
   await subscribe(client, "newHeads");
-  reload(stage, ["a"], { extra: { limits: { max_socket_subscriptions: 1, max_batch_items: 1 } } });
+  reload(fixture, ["a"], {
+    extra: { limits: { max_socket_subscriptions: 1, max_batch_items: 1 } },
+  });
   client.send(call(1, "eth_subscribe", ["syncing"]));
   assert.equal((await client.next()).error.data.code, "rate_limit_exceeded");
   client.send([call(1), call(2)]);
@@ -194,8 +196,8 @@ test("new limits hold for sockets that are open", async (t) => {
 });
 
 test("SIGHUP moves a running process's subscriptions to the new providers without a gap", async (t) => {
-  const stage = await socketStage(t, ["ws", "ws"]);
-  const { mine, text } = stage;
+  const fixture = await socketFixture(t, ["ws", "ws"]);
+  const { mine, text } = fixture;
   const process = await startProcess(t, text(["a"]));
   const client = await openAt(t, Number(new URL(process.url).port));
   const id = await subscribe(client, "newHeads");
@@ -209,5 +211,5 @@ test("SIGHUP moves a running process's subscriptions to the new providers withou
     (await told(client, id, 2)).map((it) => it.hash),
     hashes(blocks),
   );
-  assert.ok(client.texts.at(-1)?.includes(headerText(stage.chain.tip())));
+  assert.ok(client.texts.at(-1)?.includes(headerText(fixture.chain.tip())));
 });

@@ -11,7 +11,7 @@ import { configText, type Service } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import {
   type SocketNode,
-  socketStage,
+  socketFixture,
   subscribe,
   subscriptionsOf,
   told,
@@ -87,7 +87,7 @@ async function answersOf(client: Client, count: number) {
 }
 
 test("every URL form but that of paid calls serves a socket under /ws, by chain name, alias and id", async (t) => {
-  const { open } = await socketStage(t, ["ws"]);
+  const { open } = await socketFixture(t, ["ws"]);
   for (const form of URL_FORMS.filter((it) => !it.startsWith("/rpc/session/")))
     for (const chain of ["ethereum", "mainnet", "1"]) {
       const path = form
@@ -103,7 +103,7 @@ test("every URL form but that of paid calls serves a socket under /ws, by chain 
 });
 
 test("a handshake that leads nowhere gets the status and the JSON that a POST to the same path gets", async (t) => {
-  const { service } = await socketStage(t, ["ws"]);
+  const { service } = await socketFixture(t, ["ws"]);
   const paths = [
     "/rpc/9",
     "/rpc/priority/nowhere",
@@ -139,7 +139,7 @@ test("a handshake that leads nowhere gets the status and the JSON that a POST to
 });
 
 test("a plain GET is told to upgrade, and a POST that offers another upgrade is served as a POST", async (t) => {
-  const { service } = await socketStage(t, ["ws"]);
+  const { service } = await socketFixture(t, ["ws"]);
   const plain = await handshake(service, "/ws/rpc/1", {});
   assert.deepEqual(
     [plain.status, plain.headers["upgrade"], JSON.parse(plain.text).error.data.code],
@@ -168,7 +168,7 @@ test(
   "binary messages that hold UTF-8 are served like text: calls, batches and subscriptions, " +
     "answered in text; others get an error",
   async (t) => {
-    const { nodes, open, mine } = await socketStage(t, ["ws"]);
+    const { nodes, open, mine } = await socketFixture(t, ["ws"]);
     const client = await open();
     const frames: boolean[] = [];
     client.ws.on("message", (_, binary: boolean) => frames.push(binary));
@@ -204,7 +204,7 @@ test(
   "junk in text and in binary messages, wrong ids and notifications harm nobody: the socket " +
     "goes on",
   async (t) => {
-    const { nodes, open } = await socketStage(t, ["ws"]);
+    const { nodes, open } = await socketFixture(t, ["ws"]);
     const client = await open();
     client.send("junk");
     client.ws.send(Buffer.from("junk"));
@@ -221,7 +221,7 @@ test(
 );
 
 test("a subscription inside a batch: its events wait for the batch's answer, and none is lost", async (t) => {
-  const { nodes, open, mine } = await socketStage(t, ["ws"]);
+  const { nodes, open, mine } = await socketFixture(t, ["ws"]);
   const release = hold(nodes[0], "eth_call");
   const client = await open();
   client.send([
@@ -249,7 +249,7 @@ test(
   "heads and logs of a real subscription arrive as the node wrote them, filtered, with removed " +
     "logs in their order",
   async (t) => {
-    const { nodes, open, mine, chain, listening } = await socketStage(t, ["ws"]);
+    const { nodes, open, mine, chain, listening } = await socketFixture(t, ["ws"]);
     await listening();
     const [client, logs] = [await open(), await open()];
     const heads = await subscribe(client, "newHeads");
@@ -286,7 +286,7 @@ test(
   "the thirty-third request in flight and the hundred and twenty-ninth subscription are " +
     "refused with their ids",
   async (t) => {
-    const { nodes, open } = await socketStage(t, ["ws"]);
+    const { nodes, open } = await socketFixture(t, ["ws"]);
     const release = hold(nodes[0], "eth_call");
     const client = await open();
     for (let id = 1; id <= 34; id++) client.send(call(id, "eth_call"));
@@ -319,7 +319,7 @@ test(
 );
 
 test("only the socket that has a subscription can end it, and nothing of it comes afterwards", async (t) => {
-  const { nodes, open } = await socketStage(t, ["ws"]);
+  const { nodes, open } = await socketFixture(t, ["ws"]);
   const [client, other] = [await open(), await open()];
   const [id, others] = [
     await subscribe(client, "newPendingTransactions"),
@@ -336,7 +336,7 @@ test("only the socket that has a subscription can end it, and nothing of it come
 });
 
 test("a client that never reads is closed with 1013 while others get every event", async (t) => {
-  const { nodes, open, service } = await socketStage(t, ["ws"], {
+  const { nodes, open, service } = await socketFixture(t, ["ws"], {
     extra: { limits: { max_socket_queue_bytes: 1_000_000 } },
   });
   const fast = await open();
@@ -371,7 +371,7 @@ test(
   "evidence comes in the body or in a message of its own, with the provider, the transports " +
     "and the attempts",
   async (t) => {
-    const { nodes, open, call: post } = await socketStage(t, ["ws", "http"]);
+    const { nodes, open, call: post } = await socketFixture(t, ["ws", "http"]);
     const [a] = nodes;
     a?.ws.script((asked, reply) =>
       asked.method === "eth_call"
@@ -414,7 +414,7 @@ test(
       monitoring: { socket_heads: false },
       subscriptions: { backfill_timeout_ms: 300 },
     };
-    const { nodes, open, mine } = await socketStage(t, ["ws", "ws"], { set });
+    const { nodes, open, mine } = await socketFixture(t, ["ws", "ws"], { set });
     const [a, b] = nodes;
     const [pinned, free] = [
       await open("/ws/rpc/1?provider=b"),
@@ -453,7 +453,7 @@ test(
   "methods that need a node's keys are blocked, the chain's identity is answered here, and " +
     "subscribing over HTTP names the socket",
   async (t) => {
-    const { nodes, open, service } = await socketStage(t, ["ws"]);
+    const { nodes, open, service } = await socketFixture(t, ["ws"]);
     const client = await open("/ws/rpc/profile/team/fastest/mainnet");
     for (const method of [
       "eth_coinbase",

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { WIRE_ID_BYTES } from "../../src/core/rpc/wire-request.ts";
 import { startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";
-import { stage, until, walked } from "../fakes/service-fixture.ts";
+import { serviceFixture, until, walked } from "../fakes/service-fixture.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 
 const MIB = 1_048_576;
@@ -56,7 +56,7 @@ test(
   "short results survive byte for byte in every member order, and every id comes back as it " +
     "was sent",
   async (t) => {
-    const { service, upstreams } = await stage(t, [undefined]);
+    const { service, upstreams } = await serviceFixture(t, [undefined]);
     for (const [n, result] of DELICATE.entries()) {
       const order = ORDERS[n % ORDERS.length] ?? String;
       upstreams[0]?.script(({ id }, reply) => reply.body(order(id, result)));
@@ -76,7 +76,7 @@ test(
   "long results survive byte for byte in every member order and with every id, with the " +
     "Content-Length that the id leaves",
   async (t) => {
-    const { service, upstreams } = await stage(t, [undefined]);
+    const { service, upstreams } = await serviceFixture(t, [undefined]);
     const result = `{"big":${DELICATE[0]},"values":[${DELICATE.join(",")}],"pad":"${"ab".repeat(60_000)}","end":[{}]}`;
     for (const order of ORDERS) {
       let sent = 0;
@@ -104,7 +104,7 @@ test(
 );
 
 test("a long result of any type passes, cut into pieces of any size", async (t) => {
-  const { service, upstreams } = await stage(t, [undefined]);
+  const { service, upstreams } = await serviceFixture(t, [undefined]);
   const long = "x".repeat(100_000);
   for (const result of [
     `"${long}"`,
@@ -178,7 +178,7 @@ const OTHER_OWNERS: readonly (readonly [
 ];
 for (const [name, body] of OTHER_OWNERS) {
   test(`of a long answer with ${name} the caller sees no byte: the next provider answers`, async (t) => {
-    const { call } = await stage(t, [
+    const { call } = await serviceFixture(t, [
       ({ id }, reply) => reply.body(body(id, `"${"x".repeat(200_000)}"`)),
       (_, reply) => reply.result('"0xb"'),
     ]);
@@ -192,7 +192,7 @@ for (const [name, script] of BROKEN_ENDINGS) {
     `a long answer that ends in ${name} reaches the caller as a broken connection, never as a ` +
       "complete answer",
     async (t) => {
-      const { service } = await stage(t, [script]);
+      const { service } = await serviceFixture(t, [script]);
       for (const id of ["7", '"\\u0031"']) {
         await assert.rejects(
           service.post(
@@ -295,7 +295,7 @@ for (const id of ["7", '"\\u0031"']) {
 
 test("a caller who does not read holds the upstream back, and gets everything once he reads", async (t) => {
   const huge = hugeAnswer(64 * MIB);
-  const { service } = await stage(t, [huge.script]);
+  const { service } = await serviceFixture(t, [huge.script]);
   const answer = await openAnswer(service, "7");
   answer.pause();
   await until("the first bytes", () => huge.wrote() > 0);
@@ -308,7 +308,7 @@ test("a caller who does not read holds the upstream back, and gets everything on
 });
 
 test("a caller who leaves in the middle of a long answer ends it upstream too", async (t) => {
-  const { service, upstreams } = await stage(t, [undefined]);
+  const { service, upstreams } = await serviceFixture(t, [undefined]);
   let closed = false;
   upstreams[0]?.script(({ id }, reply) => {
     reply.response.on("close", () => (closed = true));
@@ -320,7 +320,7 @@ test("a caller who leaves in the middle of a long answer ends it upstream too", 
 });
 
 test("many long answers at once do not mix", async (t) => {
-  const { service, upstreams } = await stage(t, [undefined, undefined]);
+  const { service, upstreams } = await serviceFixture(t, [undefined, undefined]);
   for (const upstream of upstreams)
     upstream.script(({ params }, reply) => reply.result(`"${String(params).repeat(40_000)}"`));
   const calls = Array.from({ length: 60 }, (_, n) =>

@@ -6,7 +6,7 @@ import { type Hex, keccak256, serializeTransaction } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { type Answer, configText, startService } from "../fakes/service.ts";
-import { stage, until, walked } from "../fakes/service-fixture.ts";
+import { serviceFixture, until, walked } from "../fakes/service-fixture.ts";
 import {
   type Replier,
   type Script,
@@ -33,7 +33,10 @@ const says =
     reply.error(error);
 
 test("a transaction that certainly never left goes to the next provider", async (t) => {
-  const { call, upstreams } = await stage(t, [undefined, (_, reply) => reply.result(`"${HASH}"`)]);
+  const { call, upstreams } = await serviceFixture(t, [
+    undefined,
+    (_, reply) => reply.result(`"${HASH}"`),
+  ]);
   await upstreams[0]?.close();
   const answer = await call("eth_sendRawTransaction", [RAW]);
   assert.equal(answer.json.result, HASH);
@@ -56,7 +59,10 @@ const BROKEN: readonly (readonly [
 ];
 for (const [name, category, answerWith] of BROKEN) {
   test(`a transaction met by ${name} is dispatched once, its outcome unknown, its hash told`, async (t) => {
-    const { call, upstreams } = await stage(t, [(_, reply) => answerWith(reply), undefined]);
+    const { call, upstreams } = await serviceFixture(t, [
+      (_, reply) => answerWith(reply),
+      undefined,
+    ]);
     assertUnknown(await call("eth_sendRawTransaction", [RAW]), category, upstreams);
   });
 }
@@ -105,7 +111,7 @@ function assertUnknown(
 }
 
 test("already known is success with the transaction's own hash, whatever the caller's id looks like", async (t) => {
-  const { service, upstreams } = await stage(t, [
+  const { service, upstreams } = await serviceFixture(t, [
     says('{"code":-32000,"message":"already known"}'),
     undefined,
   ]);
@@ -125,7 +131,7 @@ test("already known is success with the transaction's own hash, whatever the cal
 });
 
 test("the hash of a blob transaction leaves its blobs out", async (t) => {
-  const { call } = await stage(t, [says('{"code":-32000,"message":"already known"}')]);
+  const { call } = await serviceFixture(t, [says('{"code":-32000,"message":"already known"}')]);
   const fields = {
     chainId: 1,
     nonce: 0,
@@ -164,7 +170,7 @@ function cellWrapper(plain: Hex): Hex {
 }
 
 test("legacy and access-list transactions are recognised too", async (t) => {
-  const { call } = await stage(t, [
+  const { call } = await serviceFixture(t, [
     says('{"code":-32010,"message":"Transaction with the same hash was already imported."}'),
   ]);
   const legacy = await ALICE.signTransaction({
@@ -193,7 +199,7 @@ test(
   async (t) => {
     const error = '{"code":-32000,"message":"nonce too low: next nonce 5, tx nonce 0"}';
     let known = "null";
-    const { call, upstreams } = await stage(t, [
+    const { call, upstreams } = await serviceFixture(t, [
       ({ method }, reply) =>
         method === "eth_getTransactionByHash" ? reply.result(known) : reply.error(error),
       undefined,
@@ -223,7 +229,7 @@ test(
 
 test("nonce too low from a node that then fails is still told unchanged", async (t) => {
   const error = '{"code":-32000,"message":"nonce too low"}';
-  const { call } = await stage(t, [
+  const { call } = await serviceFixture(t, [
     ({ method }, reply) =>
       method === "eth_getTransactionByHash" ? reply.reset() : reply.error(error),
   ]);
@@ -234,7 +240,7 @@ test("nonce too low from a node that then fails is still told unchanged", async 
 });
 
 test("a full pool sends the transaction to the next provider, because nothing was accepted", async (t) => {
-  const { call } = await stage(t, [
+  const { call } = await serviceFixture(t, [
     says('{"code":-32000,"message":"txpool is full"}'),
     (_, reply) => reply.result(`"${HASH}"`),
   ]);
@@ -247,7 +253,7 @@ test(
   "an unlisted method is dispatched once: a broken answer is outcome unknown, an error is " +
     "passed on, a refused port is passed over",
   async (t) => {
-    const { call, upstreams } = await stage(t, [(_, reply) => reply.reset(), undefined]);
+    const { call, upstreams } = await serviceFixture(t, [(_, reply) => reply.reset(), undefined]);
     const [a, b] = upstreams;
     const broken = await call("vendor_doSomething");
     assert.equal(broken.json.error.data.code, "outcome_unknown");
@@ -264,7 +270,7 @@ test(
 );
 
 test("a rate limit may be taken elsewhere even by a transaction: it was refused before it ran", async (t) => {
-  const { call } = await stage(t, [
+  const { call } = await serviceFixture(t, [
     (_, reply) => reply.body("", 429),
     (_, reply) => reply.result(`"${HASH}"`),
   ]);
@@ -283,7 +289,7 @@ for (const [name, error] of [
     async (t) => {
       const script: Script = ({ method }, reply) =>
         method === "eth_getTransactionReceipt" ? reply.result(RECEIPT) : reply.error(error);
-      const { call, upstreams } = await stage(t, [script, undefined]);
+      const { call, upstreams } = await serviceFixture(t, [script, undefined]);
       const answer = await call("eth_sendRawTransactionSync", [RAW]);
       assert.equal(JSON.stringify(answer.json.result), RECEIPT);
       assert.deepEqual(
@@ -297,7 +303,7 @@ for (const [name, error] of [
   test(`eth_sendRawTransactionSync met by "${name}" and no receipt is told what the node said`, async (t) => {
     const script: Script = ({ method }, reply) =>
       method === "eth_getTransactionReceipt" ? reply.result("null") : reply.error(error);
-    const { call, upstreams } = await stage(t, [script, undefined]);
+    const { call, upstreams } = await serviceFixture(t, [script, undefined]);
     assert.equal(
       JSON.stringify((await call("eth_sendRawTransactionSync", [RAW])).json.error),
       error,
@@ -313,7 +319,7 @@ test(
     const error =
       `{"code":4,"message":"The transaction was added to the mempool but wasn't processed within ` +
       `20s.","data":"${HASH}"}`;
-    const { call, upstreams } = await stage(t, [says(error), undefined]);
+    const { call, upstreams } = await serviceFixture(t, [says(error), undefined]);
     assert.equal(
       JSON.stringify((await call("eth_sendRawTransactionSync", [RAW])).json.error),
       error,
@@ -323,7 +329,7 @@ test(
 );
 
 test("eth_sendRawTransactionSync of unknown outcome tells the transaction's hash", async (t) => {
-  const { call, upstreams } = await stage(t, [(_, reply) => reply.reset(), undefined]);
+  const { call, upstreams } = await serviceFixture(t, [(_, reply) => reply.reset(), undefined]);
   assertUnknown(await call("eth_sendRawTransactionSync", [RAW]), "network", upstreams);
 });
 
@@ -337,7 +343,7 @@ test(
       '{"code":-32016,"message":"odd"}',
     ];
     let said = "";
-    const { call, service, upstreams } = await stage(t, [
+    const { call, service, upstreams } = await serviceFixture(t, [
       (_, reply) => reply.error(said),
       undefined,
     ]);

@@ -2,7 +2,7 @@
 // once, and never shown to others.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stage } from "../fakes/service-fixture.ts";
+import { serviceFixture } from "../fakes/service-fixture.ts";
 
 const TOKEN = "operator-operator-operator";
 const SECRET = "k3y5tha7open4doors99";
@@ -12,7 +12,7 @@ test("an unknown error is the operator's to see, without secrets, and nobody els
     `{"code":-32077,"message":"flux ${n} misaligned at 0x${"ab".repeat(20)}, token=${SECRET}"}`;
   let n = 0;
   const extra = { server: { port: 0, operator_token: TOKEN } };
-  const { service } = await stage(t, [(_, reply) => reply.error(said(n++))], {
+  const { service } = await serviceFixture(t, [(_, reply) => reply.error(said(n++))], {
     slug: "public",
     providers: [{ id: "vendor-one", alias: "p1" }],
     extra,

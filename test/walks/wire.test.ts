@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runsOnLibraries } from "../fakes/http-variant.ts";
-import { stage, until, walked } from "../fakes/service-fixture.ts";
+import { serviceFixture, until, walked } from "../fakes/service-fixture.ts";
 import type { Replier, Script } from "../fakes/upstream.ts";
 
 /** A call has time for an answer that comes byte by byte on a busy machine. */
@@ -192,7 +192,7 @@ const UNDICI_READS_ON: ReadonlySet<string> = new Set(["endless interim answers"]
 for (const [name, write] of PROPER) {
   const skip = runsOnLibraries && UNDICI_REFUSES.has(name) && "undici refuses it";
   test(`an answer with ${name} is understood, one after the other`, { skip }, async (t) => {
-    const { call } = await stage(t, [
+    const { call } = await serviceFixture(t, [
       ({ id }, reply) => write(json(id), reply),
       (_, reply) => reply.result('"0xb"'),
     ]);
@@ -208,7 +208,7 @@ for (const [name, write] of IMPROPER) {
   const skip = runsOnLibraries && UNDICI_READS_ON.has(name) && "undici has no bound";
   const title = `an answer with ${name} leads to the next provider, and its connection is given up`;
   test(title, { skip }, async (t) => {
-    const { call, upstreams } = await stage(t, [
+    const { call, upstreams } = await serviceFixture(t, [
       ({ id }, reply) => write(json(id), reply),
       (_, reply) => reply.result('"0xb"'),
     ]);
@@ -221,7 +221,7 @@ for (const [name, write] of IMPROPER) {
 }
 
 test("a second answer that nobody asked for is never taken for the answer to the next call", async (t) => {
-  const { service, upstreams } = await stage(t, [undefined]);
+  const { service, upstreams } = await serviceFixture(t, [undefined]);
   const whole = (body: string): string =>
     `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ` +
     `${body.length}\r\n\r\n${body}`;
@@ -285,10 +285,10 @@ for (const [name, error, walk, told] of UNOWNED) {
     async (t) => {
       for (const id of ['"id":null,', ""]) {
         const wrong: Script = (_, reply) => reply.body(`{"jsonrpc":"2.0",${id}"error":${error}}`);
-        const two = await stage(t, [wrong, (_, reply) => reply.result('"0xb"')]);
+        const two = await serviceFixture(t, [wrong, (_, reply) => reply.result('"0xb"')]);
         const answer = await two.call("eth_gasPrice");
         assert.deepEqual([walked(answer), answer.json.result], [`${walk} b:ok`, "0xb"]);
-        const one = await stage(t, [wrong]);
+        const one = await serviceFixture(t, [wrong]);
         const { text } = await one.call("eth_gasPrice");
         assert.match(text, told);
         assert.doesNotMatch(text, /stranger|0x57/);
@@ -307,7 +307,7 @@ test(
       "insufficient funds for stranger",
       "replacement transaction underpriced",
     ]) {
-      const { call, upstreams } = await stage(t, [
+      const { call, upstreams } = await serviceFixture(t, [
         (_, reply) =>
           reply.body(`{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"${message}"}}`),
         (_, reply) => reply.result('"0xb"'),
@@ -321,7 +321,7 @@ test(
 );
 
 test("a provider that closes its idle connections costs no call", async (t) => {
-  const { call, upstreams } = await stage(t, [undefined]);
+  const { call, upstreams } = await serviceFixture(t, [undefined]);
   let closed = 0;
   upstreams[0]?.script(({ id }, { response }) => {
     const { socket } = response;
@@ -336,7 +336,7 @@ test("a provider that closes its idle connections costs no call", async (t) => {
 });
 
 test("a request of eight million bytes goes up whole", async (t) => {
-  const { service, upstreams } = await stage(t, [
+  const { service, upstreams } = await serviceFixture(t, [
     ({ params }, reply) => reply.result(String(String(params).length)),
   ]);
   const { json: answer } = await service.post("/rpc/1", {

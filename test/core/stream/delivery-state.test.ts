@@ -38,7 +38,7 @@ function mineLogs(chain: ReturnType<typeof fakeChain>): ChainBlock {
 }
 
 /** A chain and a subscription to logs that begins just before a block with logs. */
-function logScene() {
+function logFixture() {
   const chain = fakeChain(seededRandom(5));
   const block = mineLogs(chain);
   const before = chain.byHash(block.parentHash);
@@ -70,7 +70,7 @@ test(
 );
 
 test("logs that come before their block wait for it, and come after what is taken back", () => {
-  const { chain, block, track } = logScene();
+  const { chain, block, track } = logFixture();
   for (const log of logsOf(block)) assert.equal(takeLog(track, log), null);
   assert.deepEqual(texts(takeHead(track, headOf(headerText(block)), true)), textsOf(block));
   for (const log of logsOf(block)) assert.deepEqual(takeLog(track, log), []);
@@ -85,7 +85,7 @@ test("logs that come before their block wait for it, and come after what is take
 });
 
 test("logs that come after their block are told at once, and once", () => {
-  const { block, track } = logScene();
+  const { block, track } = logFixture();
   assert.deepEqual(takeHead(track, headOf(headerText(block)), true), []);
   for (const [at, log] of logsOf(block).entries())
     assert.deepEqual(texts(takeLog(track, log)), [textsOf(block)[at]]);
@@ -93,7 +93,7 @@ test("logs that come after their block are told at once, and once", () => {
 });
 
 test("what the provider takes back itself is passed on once, and not taken back again", () => {
-  const { chain, block, track } = logScene();
+  const { chain, block, track } = logFixture();
   takeHead(track, headOf(headerText(block)), true);
   for (const log of logsOf(block)) takeLog(track, log);
   const removed = logsOf(block, true).toReversed();
@@ -108,11 +108,11 @@ test("what the provider takes back itself is passed on once, and not taken back 
 });
 
 test("a log that waits and is taken back is never told", () => {
-  const { block, track } = logScene();
+  const { block, track } = logFixture();
   for (const log of logsOf(block)) takeLog(track, log);
   for (const log of logsOf(block, true)) assert.deepEqual(takeLog(track, log), []);
   assert.deepEqual(takeHead(track, headOf(headerText(block)), true), []);
-  const other = logScene();
+  const other = logFixture();
   for (const log of logsOf(other.block)) takeLog(other.track, log);
   dropHeld(other.track, other.block.hash);
   assert.deepEqual(
@@ -132,13 +132,13 @@ test("nothing is told of the block behind which a subscription began, nor of old
 });
 
 test("a subscription to heads is told of no logs", () => {
-  const { before, block } = logScene();
+  const { before, block } = logFixture();
   const track = createDeliveryState("newHeads", headOf(headerText(before)), 64);
   for (const log of logsOf(block)) assert.deepEqual(takeLog(track, log), []);
 });
 
 test("a reorg whose logs are no longer held says so instead of keeping quiet", () => {
-  const { chain, block, track } = logScene();
+  const { chain, block, track } = logFixture();
   takeHead(track, headOf(headerText(block)), true);
   const [log] = logsOf(block);
   assert.ok(log !== undefined);

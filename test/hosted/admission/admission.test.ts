@@ -53,7 +53,7 @@ interface Purse {
   }[];
 }
 
-interface Scene {
+interface Fixture {
   readonly admission: Admission;
   readonly runtime: ReturnType<typeof simulatedWorld>;
   readonly purse: Purse;
@@ -62,11 +62,11 @@ interface Scene {
   ask(want?: Partial<AdmissionRequest>, final?: boolean): Grant | Refusal | Wait;
 }
 
-function scene(
+function createFixture(
   availableN: number,
   about: Partial<KeyContext> = {},
   payer: Partial<KeyContext["payer"]> = {},
-): Scene {
+): Fixture {
   const runtime = simulatedWorld(1);
   const purse: Purse = {
     availableN,
@@ -142,7 +142,7 @@ function scene(
   };
   const profiles = { prepare: () => () => {}, touch: () => {} };
   const admission = createAdmission({ runtime, settings: SETTINGS, credit, keyCache, profiles });
-  const ask: Scene["ask"] = (want = {}, final = false) =>
+  const ask: Fixture["ask"] = (want = {}, final = false) =>
     admission.admit(
       keyContext,
       { profile: "premium", method: methodOf("eth_call"), strategy: "fastest", ...want },
@@ -162,7 +162,7 @@ function refused(it: Grant | Refusal | Wait): string {
 }
 
 test("with credit: premium, the strategy that was asked for, its price held and then charged", () => {
-  const { purse, ask } = scene(1_000_000);
+  const { purse, ask } = createFixture(1_000_000);
   const grant = granted(ask());
   assert.deepEqual(
     [grant.service.access, grant.service.fallback, grant.strategy, grant.cu, grant.heldN],
@@ -174,7 +174,7 @@ test("with credit: premium, the strategy that was asked for, its price held and 
 });
 
 test("what no provider delivered costs nothing and is not counted", () => {
-  const { purse, ask } = scene(1_000_000);
+  const { purse, ask } = createFixture(1_000_000);
   assert.equal(granted(ask()).release().chargeN, 0);
   for (const source of ["none", "local"] as const)
     assert.equal(granted(ask()).settle(source).chargeN, 0);
@@ -185,7 +185,7 @@ test(
   "who has paid before is served on public providers for thirty days after the balance ran " +
     "out, at no charge and load-balanced",
   () => {
-    const { runtime, purse, ask } = scene(
+    const { runtime, purse, ask } = createFixture(
       0,
       {},
       { paid: { exhaustedAtMs: null, fundedN: 0 }, kind: "anonymous" },
@@ -215,7 +215,11 @@ test(
   "the thirty days run from when the store says that the balance ran out, whenever a call " +
     "comes after that",
   () => {
-    const { runtime, purse, ask } = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
+    const { runtime, purse, ask } = createFixture(
+      0,
+      {},
+      { paid: { exhaustedAtMs: null, fundedN: 0 } },
+    );
     purse.freeUsedCu = 100;
     purse.exhaustedAtMs = runtime.wallMs();
     runtime.jump(30 * DAY_MS - 1);
@@ -223,7 +227,7 @@ test(
     runtime.jump(1);
     assert.equal(refused(ask()), "balance_exhausted");
     // What was taken for the moment before the store had answered gives way to it.
-    const late = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
+    const late = createFixture(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
     late.purse.freeUsedCu = 100;
     granted(late.ask());
     late.purse.exhaustedAtMs = late.runtime.wallMs() - 30 * DAY_MS;
@@ -235,7 +239,7 @@ test(
   "an account that never paid uses its free allowance to the last unit and not further; an " +
     "anonymous key has none",
   () => {
-    const { purse, ask } = scene(0);
+    const { purse, ask } = createFixture(0);
     for (let i = 0; i < 33; i++) {
       const grant = granted(ask());
       assert.deepEqual([grant.service.access, grant.service.fallback], ["public", "free"]);
@@ -244,12 +248,12 @@ test(
     assert.equal(purse.freeUsedCu, 99);
     assert.equal(refused(ask()), "balance_exhausted");
     granted(ask({ method: methodOf("eth_blockNumber") }));
-    assert.equal(refused(scene(0, {}, { kind: "anonymous" }).ask()), "balance_exhausted");
+    assert.equal(refused(createFixture(0, {}, { kind: "anonymous" }).ask()), "balance_exhausted");
   },
 );
 
 test("who asks for public uses the allowance before the balance, and pays when it is used up", () => {
-  const { purse, ask } = scene(100_000);
+  const { purse, ask } = createFixture(100_000);
   purse.freeUsedCu = 98;
   const grant = granted(ask({ profile: "public" }));
   assert.deepEqual(
@@ -264,7 +268,7 @@ test(
   "a balance that the store has yet to tell is waited for once; then it is unavailable, never " +
     "exhausted",
   () => {
-    const { purse, ask } = scene(0);
+    const { purse, ask } = createFixture(0);
     for (const state of ["unknown", "open", "unreachable"] as const) {
       purse.state = state;
       assert.equal(ask().kind, "wait");
@@ -280,7 +284,7 @@ test(
   "the bucket of the access binds: 200 at once with premium, 60 without; a refusal costs " +
     "nothing and says how long to wait",
   () => {
-    const premium = scene(1e9);
+    const premium = createFixture(1e9);
     for (let i = 0; i < 200; i++) granted(premium.ask());
     const left = premium.purse.availableN;
     const no = premium.ask();
@@ -291,7 +295,7 @@ test(
     assert.equal(premium.purse.availableN, left);
     premium.runtime.advance(10);
     granted(premium.ask());
-    const free = scene(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
+    const free = createFixture(0, {}, { paid: { exhaustedAtMs: null, fundedN: 0 } });
     for (let i = 0; i < 60; i++) granted(free.ask());
     assert.equal(refused(free.ask()), "rate_limit_exceeded");
     granted(free.ask({ profile: "public" }));
@@ -299,7 +303,7 @@ test(
 );
 
 test("what is told of a bucket is what it does: quota, window, remaining, reset", () => {
-  const { admission, keyContext, ask } = scene(1e9);
+  const { admission, keyContext, ask } = createFixture(1e9);
   const { bucket } = granted(ask()).service;
   assert.deepEqual(admission.quota(keyContext, bucket), {
     name: "managed",
@@ -314,14 +318,17 @@ test(
   "a revoked key, one that was rotated out and one that may not use a profile are refused " +
     "before anything is taken",
   () => {
-    const revoked = scene(1e9, { bounds: { ...UNBOUND, revoked: true } });
+    const revoked = createFixture(1e9, { bounds: { ...UNBOUND, revoked: true } });
     assert.equal(refused(revoked.ask()), "key_revoked");
-    const rotated = scene(1e9, { bounds: { ...UNBOUND, validUntilMs: 0 } });
+    const rotated = createFixture(1e9, { bounds: { ...UNBOUND, validUntilMs: 0 } });
     assert.equal(refused(rotated.ask()), "key_revoked");
-    const scoped = scene(1e9, { bounds: { ...UNBOUND, allowed: ["public"] }, home: "public" });
+    const scoped = createFixture(1e9, {
+      bounds: { ...UNBOUND, allowed: ["public"] },
+      home: "public",
+    });
     assert.equal(refused(scoped.ask()), "forbidden");
     assert.equal(granted(scoped.ask({ profile: "public" })).service.access, "public");
-    assert.equal(refused(scene(1e9).ask({ profile: "team" })), "forbidden");
+    assert.equal(refused(createFixture(1e9).ask({ profile: "team" })), "forbidden");
     for (const it of [revoked, rotated]) assert.equal(it.purse.availableN, 1e9);
   },
 );
@@ -330,7 +337,7 @@ test(
   "notifications are charged at their weight and the factor of their strategy; when nothing " +
     "pays any more it is told",
   () => {
-    const { admission, purse, ask } = scene(100_000, {}, { kind: "anonymous" });
+    const { admission, purse, ask } = createFixture(100_000, {}, { kind: "anonymous" });
     const grant = granted(ask({ method: methodOf("eth_subscribe") }));
     grant.settle("provider");
     purse.availableN = 60_000;
@@ -351,7 +358,7 @@ test(
   "notifications while credit is being fetched are delivered and owed, charged with the next, " +
     "and end when too many are owed",
   () => {
-    const { admission, purse, ask } = scene(100_000, {}, { kind: "anonymous" });
+    const { admission, purse, ask } = createFixture(100_000, {}, { kind: "anonymous" });
     const grant = granted(ask({ method: methodOf("eth_subscribe"), strategy: "load-balanced" }));
     grant.settle("provider");
     purse.availableN = 0;
@@ -380,7 +387,7 @@ test(
   "calls under way hold their part of the free allowance: together they get no more than there " +
     "is",
   () => {
-    const { purse, ask } = scene(0);
+    const { purse, ask } = createFixture(0);
     const logs = { method: methodOf("eth_getLogs") };
     const grants = Array.from({ length: 6 }, () => granted(ask(logs)));
     assert.equal(refused(ask(logs)), "balance_exhausted");
@@ -395,7 +402,7 @@ test(
   "open sockets are closed within a second when their key ends or nothing pays any more, and " +
     "not before",
   () => {
-    const { admission, runtime, purse, keyContext, closed } = scene(
+    const { admission, runtime, purse, keyContext, closed } = createFixture(
       100_000,
       {},
       { kind: "anonymous" },
@@ -416,15 +423,18 @@ test(
 );
 
 test("a handshake is refused for the reasons a call would be", () => {
-  assert.equal(scene(1e9).admission.refusal(scene(1e9).keyContext, "premium"), null);
-  const broke = scene(0, {}, { kind: "anonymous" });
+  assert.equal(
+    createFixture(1e9).admission.refusal(createFixture(1e9).keyContext, "premium"),
+    null,
+  );
+  const broke = createFixture(0, {}, { kind: "anonymous" });
   assert.equal(broke.admission.refusal(broke.keyContext, "premium")?.code, "balance_exhausted");
-  const scoped = scene(1e9, { bounds: { ...UNBOUND, allowed: ["public"] } });
+  const scoped = createFixture(1e9, { bounds: { ...UNBOUND, allowed: ["public"] } });
   assert.equal(scoped.admission.refusal(scoped.keyContext, "premium")?.code, "forbidden");
 });
 
 /** Custom profile `nodes`; `gone` was deleted. */
-function ownUntil(runtime: Scene["runtime"], untilMs: number): OwnProfiles {
+function ownUntil(runtime: Fixture["runtime"], untilMs: number): OwnProfiles {
   const isOpen = (): boolean => runtime.wallMs() < untilMs;
   return {
     slugs: ["nodes"],
@@ -441,7 +451,7 @@ test(
   "a Custom profile: any strategy, uncharged with nothing left, counted, from a bucket of its " +
     "own size and name",
   () => {
-    const { admission, runtime, purse, keyContext, ask } = scene(0);
+    const { admission, runtime, purse, keyContext, ask } = createFixture(0);
     keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + DAY_MS);
     const grant = granted(ask({ profile: "nodes" }));
     assert.deepEqual(
@@ -464,7 +474,7 @@ test(
   "deleted, or without Custom access any more: as premium, charged as that, and told so; with " +
     "nothing to pay for that, refused",
   () => {
-    const { runtime, purse, keyContext, ask } = scene(1_000_000);
+    const { runtime, purse, keyContext, ask } = createFixture(1_000_000);
     keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + 1_000);
     const gone = granted(ask({ profile: "gone" }));
     assert.deepEqual(
@@ -486,7 +496,7 @@ test(
   "a key scoped to other profiles may not use a Custom profile; one scoped to it may use " +
     "nothing else",
   () => {
-    const { runtime, keyContext, ask } = scene(1_000_000);
+    const { runtime, keyContext, ask } = createFixture(1_000_000);
     keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + DAY_MS);
     keyContext.bounds = { ...UNBOUND, allowed: ["premium"] };
     assert.equal(refused(ask({ profile: "nodes" })), "forbidden");
@@ -500,7 +510,7 @@ test(
   "a socket on a Custom profile stays open with nothing left, and is closed within a second " +
     "when its access ends; one that fell back before stays",
   () => {
-    const { runtime, keyContext, closed } = scene(0, {}, { kind: "anonymous" });
+    const { runtime, keyContext, closed } = createFixture(0, {}, { kind: "anonymous" });
     const own = ownUntil(runtime, runtime.wallMs() + 5_000);
     keyContext.payer.own = own;
     const close = (reason: SocketEnd): void => void closed.push(reason);
@@ -509,7 +519,7 @@ test(
     assert.deepEqual(closed, []);
     runtime.advance(1_200);
     assert.deepEqual([...new Set(closed)], ["custom_access_expired"]);
-    const paid = scene(1_000_000);
+    const paid = createFixture(1_000_000);
     paid.keyContext.payer.own = ownUntil(paid.runtime, 0);
     paid.keyContext.openSockets = new Set([
       { profile: "nodes", custom: false, close: (reason) => void paid.closed.push(reason) },

@@ -55,7 +55,7 @@ interface Run {
   readonly unwritten: Map<string, number>;
 }
 
-interface Stage {
+interface Fixture {
   readonly store: Store;
   readonly runtime: SimulatedWorld;
   readonly random: () => number;
@@ -80,30 +80,30 @@ eachStore(({ engine, open }) => {
     async (t) => {
       const seed = Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
       t.diagnostic(`seed ${seed}`);
-      const stage = await begin(await open(t), seed);
+      const fixture = await begin(await open(t), seed);
       for (let step = 1; step <= STEPS[engine]; step++) {
-        act(stage);
-        if (step % STEPS_PER_TICK === 0) await tick(stage, engine === "postgres" ? 4 : 0);
-        if (step % (STEPS[engine] / 20) === 0) await check(stage);
+        act(fixture);
+        if (step % STEPS_PER_TICK === 0) await tick(fixture, engine === "postgres" ? 4 : 0);
+        if (step % (STEPS[engine] / 20) === 0) await check(fixture);
       }
-      for (const run of stage.nodes) run.faults.isGone = false;
-      for (const run of stage.nodes) await close(stage, run);
-      await check(stage);
-      const { rows } = await leases(stage.store);
+      for (const run of fixture.nodes) run.faults.isGone = false;
+      for (const run of fixture.nodes) await close(fixture, run);
+      await check(fixture);
+      const { rows } = await leases(fixture.store);
       assert.deepEqual(rows, []);
-      for (const id of stage.accountIds) await checkAccount(stage, id);
-      t.diagnostic([...stage.seen].map(([what, times]) => `${what} ${times}`).join(", "));
+      for (const id of fixture.accountIds) await checkAccount(fixture, id);
+      t.diagnostic([...fixture.seen].map(([what, times]) => `${what} ${times}`).join(", "));
       // The shorter run need not meet the rarer ones.
       for (const what of engine === "sqlite" ? [...COMMON, ...RARE] : COMMON)
-        assert.ok((stage.seen.get(what) ?? 0) > 0, `never ${what}`);
+        assert.ok((fixture.seen.get(what) ?? 0) > 0, `never ${what}`);
     },
   );
 });
 
-async function begin(store: Store, seed: number): Promise<Stage> {
+async function begin(store: Store, seed: number): Promise<Fixture> {
   const accountIds = Array.from({ length: 8 }, (_, index) => `acc_${index}`);
   const empty = () => new Map(accountIds.map((id) => [id, 0]));
-  const stage: Stage = {
+  const fixture: Fixture = {
     store,
     runtime: simulatedWorld(seed),
     random: seededRandom(seed),
@@ -117,25 +117,25 @@ async function begin(store: Store, seed: number): Promise<Stage> {
   };
   for (const id of accountIds) {
     await createPaid(store, id, BigInt(1_000 * CU));
-    add(stage.paid, id, 1_000 * CU);
+    add(fixture.paid, id, 1_000 * CU);
   }
-  for (const id of ["a", "b"]) stage.nodes.push(await start(stage, id));
-  return stage;
+  for (const id of ["a", "b"]) fixture.nodes.push(await start(fixture, id));
+  return fixture;
 }
 
-async function start(stage: Stage, id: string): Promise<Run> {
-  const { store, faults } = faultyStore(slow(stage));
+async function start(fixture: Fixture, id: string): Promise<Run> {
+  const { store, faults } = faultyStore(slow(fixture));
   const state = { isAlive: true };
   const runtime: Runtime = {
-    ...stage.runtime,
-    after: (ms, run) => stage.runtime.after(ms, () => state.isAlive && run()),
+    ...fixture.runtime,
+    after: (ms, run) => fixture.runtime.after(ms, () => state.isAlive && run()),
   };
   const credit = await openCredit({
     store,
     runtime,
     node: { id, region: "" },
     settings: SETTINGS,
-    onError: (error) => lost(stage, run, error),
+    onError: (error) => lost(fixture, run, error),
   });
   const run: Run = Object.assign(state, {
     id,
@@ -149,7 +149,7 @@ async function start(stage: Stage, id: string): Promise<Run> {
 }
 
 /** The store with transactions that take their time. */
-function slow({ store, random }: Stage): Store {
+function slow({ store, random }: Fixture): Store {
   const delay = async () => {
     for (let turns = Math.floor(random() * MAX_DELAY); turns > 0; turns--)
       await new Promise(setImmediate);
@@ -164,24 +164,24 @@ function slow({ store, random }: Stage): Store {
 }
 
 /** A node that was fenced lost what it had not written. */
-function lost(stage: Stage, run: Run, error: unknown): void {
-  if (!EXPECTED.test(nameOf(error))) stage.unexpected.push(error);
+function lost(fixture: Fixture, run: Run, error: unknown): void {
+  if (!EXPECTED.test(nameOf(error))) fixture.unexpected.push(error);
   if (!String(error).includes("taken for dead")) return;
-  see(stage, "fenced");
-  forfeit(stage, run);
+  see(fixture, "fenced");
+  forfeit(fixture, run);
 }
 
-function forfeit(stage: Stage, run: Run): void {
+function forfeit(fixture: Fixture, run: Run): void {
   for (const [id, amountN] of run.unwritten) {
-    add(stage.mayBeLost, id, amountN);
-    if (amountN > 0) see(stage, "unwritten at death");
+    add(fixture.mayBeLost, id, amountN);
+    if (amountN > 0) see(fixture, "unwritten at death");
   }
   run.unwritten.clear();
 }
 
 /** One step in memory. */
-function act(stage: Stage): void {
-  const { random, nodes, accountIds, runtime } = stage;
+function act(fixture: Fixture): void {
+  const { random, nodes, accountIds, runtime } = fixture;
   const run = nodes[Math.floor(random() * nodes.length)];
   if (run === undefined) return;
   const { credit, holds } = run;
@@ -194,7 +194,7 @@ function act(stage: Stage): void {
     const amountN = COSTS[Math.floor(random() * COSTS.length)] ?? CU;
     const untilMs = random() < 0.002 ? runtime.now() + 3_000 : 0;
     if (credit.hold(wallet, amountN)) holds.push({ wallet, amountN, untilMs });
-    else see(stage, "refused");
+    else see(fixture, "refused");
     return;
   }
   const index = Math.floor(random() * holds.length);
@@ -208,7 +208,7 @@ function act(stage: Stage): void {
     return;
   }
   const chargeN = chance < 0.3 ? 0 : amountN;
-  add(stage.served, wallet.accountId, chargeN);
+  add(fixture.served, wallet.accountId, chargeN);
   add(run.unwritten, wallet.accountId, chargeN);
   credit.settle(wallet, {
     keyId: `key_${wallet.accountId}`,
@@ -218,12 +218,12 @@ function act(stage: Stage): void {
     chargeN,
     freeCu: 0,
   });
-  see(stage, "served");
+  see(fixture, "served");
 }
 
 /** Time passes, and the world does its worst. */
-async function tick(stage: Stage, realMs: number): Promise<void> {
-  const { random, runtime, nodes, accountIds } = stage;
+async function tick(fixture: Fixture, realMs: number): Promise<void> {
+  const { random, runtime, nodes, accountIds } = fixture;
   runtime.advance(TICK_MS);
   const waited =
     realMs > 0 ? new Promise((resolve) => setTimeout(resolve, realMs)) : new Promise(setImmediate);
@@ -235,76 +235,76 @@ async function tick(stage: Stage, realMs: number): Promise<void> {
   if (chance < 0.25) {
     const id = accountIds[Math.floor(random() * accountIds.length)] ?? "";
     const amountN = CU * (1 + Math.floor(random() * 20_000));
-    await pay(stage.store, id, { idemKey: `p${see(stage, "paid")}`, amountN: BigInt(amountN) });
-    add(stage.paid, id, amountN);
+    await pay(fixture.store, id, { idemKey: `p${see(fixture, "paid")}`, amountN: BigInt(amountN) });
+    add(fixture.paid, id, amountN);
     for (const node of nodes) node.credit.refresh(id);
   } else if (chance < 0.35) {
-    await flush(stage, run);
+    await flush(fixture, run);
   } else if (chance < 0.37) {
     run.faults.statements = Math.floor(random() * 12);
-    see(stage, "statement fails");
+    see(fixture, "statement fails");
   } else if (chance < 0.39) {
     run.faults.answers = Math.floor(random() * 3);
-    see(stage, "answer lost");
+    see(fixture, "answer lost");
   } else if (chance < 0.393) {
     run.faults.isGone = true;
     run.goneUntilMs = runtime.now() + random() * 4_000;
-    see(stage, "database gone");
+    see(fixture, "database gone");
   } else if (chance < 0.4) {
-    kill(stage, run);
-    nodes[index] = await start(stage, run.id);
+    kill(fixture, run);
+    nodes[index] = await start(fixture, run.id);
   } else if (chance < 0.402 && !run.faults.isGone) {
-    await close(stage, run);
-    see(stage, "stopped");
-    nodes[index] = await start(stage, run.id);
+    await close(fixture, run);
+    see(fixture, "stopped");
+    nodes[index] = await start(fixture, run.id);
   }
 }
 
-async function flush(stage: Stage, run: Run): Promise<void> {
+async function flush(fixture: Fixture, run: Run): Promise<void> {
   const before = new Map(run.unwritten);
   try {
     await run.credit.flush();
   } catch (error) {
-    if (!EXPECTED.test(nameOf(error))) stage.unexpected.push(error);
+    if (!EXPECTED.test(nameOf(error))) fixture.unexpected.push(error);
     return;
   }
   // What was served before a flush that was acknowledged is never lost.
   for (const [id, amountN] of before) if (run.unwritten.has(id)) add(run.unwritten, id, -amountN);
 }
 
-function kill(stage: Stage, run: Run): void {
+function kill(fixture: Fixture, run: Run): void {
   run.isAlive = false;
   run.faults.isGone = true;
-  forfeit(stage, run);
-  see(stage, "killed");
+  forfeit(fixture, run);
+  see(fixture, "killed");
 }
 
-async function close(stage: Stage, run: Run): Promise<void> {
+async function close(fixture: Fixture, run: Run): Promise<void> {
   for (const { wallet, amountN } of run.holds.splice(0)) run.credit.release(wallet, amountN);
   try {
     run.faults.statements = null;
     run.faults.answers = null;
     await run.credit.close();
   } catch (error) {
-    lost(stage, run, "taken for dead");
+    lost(fixture, run, "taken for dead");
     throw error;
   }
 }
 
-async function check({ store, unexpected }: Stage): Promise<void> {
+async function check({ store, unexpected }: Fixture): Promise<void> {
   assert.deepEqual(unexpected, []);
   assert.deepEqual(await audit(store), []);
 }
 
-async function checkAccount(stage: Stage, id: string): Promise<void> {
-  const { balance_n } = await accountOf(stage.store, id);
-  const billedN = (stage.paid.get(id) ?? 0) - Number(balance_n);
-  const servedN = stage.served.get(id) ?? 0;
+async function checkAccount(fixture: Fixture, id: string): Promise<void> {
+  const { balance_n } = await accountOf(fixture.store, id);
+  const billedN = (fixture.paid.get(id) ?? 0) - Number(balance_n);
+  const servedN = fixture.served.get(id) ?? 0;
   const lostN = servedN - billedN;
   assert.ok(lostN >= 0, `${id} was charged ${-lostN} nano-USD too much`);
   assert.ok(
-    lostN <= (stage.mayBeLost.get(id) ?? 0),
-    `${id}: ${lostN} nano-USD are unbilled, at most ${stage.mayBeLost.get(id)} may be`,
+    lostN <= (fixture.mayBeLost.get(id) ?? 0),
+    `${id}: ${lostN} nano-USD are unbilled, at most ${fixture.mayBeLost.get(id)} may be`,
   );
 }
 
@@ -324,7 +324,7 @@ function add(map: Map<string, number>, id: string, amountN: number): void {
   map.set(id, (map.get(id) ?? 0) + amountN);
 }
 
-function see({ seen }: Stage, what: string): number {
+function see({ seen }: Fixture, what: string): number {
   add(seen, what, 1);
   return seen.get(what) ?? 0;
 }

@@ -20,7 +20,7 @@ import { type Ending, eachStore } from "../../fakes/stores.ts";
 
 type Found = KeyContext | { readonly kind: "fault"; readonly code: string };
 
-interface Scene {
+interface Fixture {
   readonly store: Store;
   readonly runtime: SimulatedWorld;
   readonly keyCache: KeyCache;
@@ -33,11 +33,11 @@ interface Scene {
   readonly parts: Parameters<typeof rotateKey>[0];
 }
 
-async function scene(
+async function createFixture(
   t: Ending,
   open: (t: Ending) => Promise<Store>,
   limits: Partial<KeyCacheLimits> = {},
-): Promise<Scene> {
+): Promise<Fixture> {
   const store = await open(t);
   const runtime = simulatedWorld(1);
   const woken: string[] = [];
@@ -82,7 +82,7 @@ function held(it: Found): KeyContext {
 
 eachStore(({ engine, open }) => {
   test(`a secret is looked up once and known from then on, as the same holder (${engine})`, async (t) => {
-    const { identify, find, key, keyCache } = await scene(t, open);
+    const { identify, find, key, keyCache } = await createFixture(t, open);
     const { secret, id } = await key();
     assert.equal(identify(secret), "look up");
     const [first, second] = await Promise.all([find(secret), find(secret)]);
@@ -91,7 +91,7 @@ eachStore(({ engine, open }) => {
   });
 
   test(`keys of one account share who pays, and so its buckets; those of others do not (${engine})`, async (t) => {
-    const { store, runtime, find, key } = await scene(t, open);
+    const { store, runtime, find, key } = await createFixture(t, open);
     const one = await key();
     const two = await addKey(
       store,
@@ -110,7 +110,7 @@ eachStore(({ engine, open }) => {
   });
 
   test(`a change is seen in what is kept, at once, and ends the sockets it has to (${engine})`, async (t) => {
-    const { identify, find, key, keyCache, parts, runtime } = await scene(t, open);
+    const { identify, find, key, keyCache, parts, runtime } = await createFixture(t, open);
     const { secret, id, accountId } = await key();
     const keyContext = held(await find(secret));
     const closed: string[] = [];
@@ -134,7 +134,7 @@ eachStore(({ engine, open }) => {
   });
 
   test(`a key that is deleted while it is being looked up is not believed afterwards (${engine})`, async (t) => {
-    const { identify, find, key, parts } = await scene(t, open);
+    const { identify, find, key, parts } = await createFixture(t, open);
     for (let n = 0; n < 10; n++) {
       const { secret, id, accountId } = await key();
       const looking = find(secret);
@@ -148,7 +148,7 @@ eachStore(({ engine, open }) => {
     "what is nobody's is remembered for ten seconds, and who tries too many has to wait; keys " +
       `that are known do not (${engine})`,
     async (t) => {
-      const { identify, find, key, runtime } = await scene(t, open);
+      const { identify, find, key, runtime } = await createFixture(t, open);
       const { secret, id } = await key();
       await find(secret);
       const wrong = newSecret("key");
@@ -169,7 +169,7 @@ eachStore(({ engine, open }) => {
   );
 
   test(`no more are kept than may be, the oldest go, and one that went is found again (${engine})`, async (t) => {
-    const { store, runtime, find, identify, keyCache } = await scene(t, open, {
+    const { store, runtime, find, identify, keyCache } = await createFixture(t, open, {
       maxHolders: 5,
       maxUnknown: 5,
     });
@@ -185,7 +185,7 @@ eachStore(({ engine, open }) => {
   });
 
   test(`a store that fails is told as unavailable and not remembered as an answer (${engine})`, async (t) => {
-    const { store, identify, find, key, errors } = await scene(t, open);
+    const { store, identify, find, key, errors } = await createFixture(t, open);
     const { secret } = await key();
     await store.db.schema.alterTable("key_secret").renameTo("elsewhere").execute();
     const it = await find(secret);

@@ -11,7 +11,7 @@ import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 import { type Life, type LifeOptions, startLife } from "./process-fixture.ts";
 
 /** What outlives processes. */
-export interface MatrixStage {
+export interface MatrixFixture {
   readonly store: Store;
   readonly runtime: SimulatedWorld;
   readonly chains: PaymentChains;
@@ -27,7 +27,7 @@ export interface MatrixStage {
   /** Lets time go by until something has happened. */
   run<T>(work: Promise<T>): Promise<T>;
   pass(ms: number): Promise<void>;
-  /** Base units that the recipient has got on both chains since the stage began. */
+  /** Base units that the recipient has got on both chains since the fixture began. */
   received(): Promise<bigint>;
   /** Ends every process, and the chains. */
   close(): Promise<void>;
@@ -38,8 +38,8 @@ const FIRST_BLOCKS = 5;
 const STEP_MS = 50;
 const MAX_STEPS = 400_000;
 
-/** Starts both chains; blocks come with the stage's time alone. */
-export async function startMatrixStage(store: Store): Promise<MatrixStage> {
+/** Starts both chains; blocks come with the fixture's time alone. */
+export async function startMatrixFixture(store: Store): Promise<MatrixFixture> {
   const chains = await startPaymentChains();
   const all = [chains.tempo, chains.evm];
   for (const { rpc } of all) {
@@ -74,12 +74,12 @@ export async function startMatrixStage(store: Store): Promise<MatrixStage> {
     await away(Promise.all(all.map((it) => it.rpc("evm_mine", { timestamp: lastS }))));
   };
   const mine = (): void => {
-    if (stage.areBlocksMade) void block();
+    if (fixture.areBlocksMade) void block();
     runtime.after(BLOCK_MS, mine);
   };
   runtime.after(BLOCK_MS, mine);
 
-  const stage: MatrixStage = {
+  const fixture: MatrixFixture = {
     store,
     runtime,
     chains,
@@ -96,7 +96,7 @@ export async function startMatrixStage(store: Store): Promise<MatrixStage> {
       await chains.close();
     },
   };
-  return stage;
+  return fixture;
 }
 
 async function run<T>(

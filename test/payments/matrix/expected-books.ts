@@ -10,7 +10,7 @@ import type {
   PaymentHeaders,
 } from "../../../src/payments/payments.ts";
 import { wordOf } from "../payment-fixture.ts";
-import type { MatrixStage } from "./chain-fixture.ts";
+import type { MatrixFixture } from "./chain-fixture.ts";
 import { bring, type Payer } from "./payers.ts";
 import type { Life } from "./process-fixture.ts";
 
@@ -21,14 +21,14 @@ export interface Till {
 }
 
 /** How much has moved to the recipient, and how much the ledger says has come in. */
-export async function tillOf(stage: MatrixStage): Promise<Till> {
-  const lines = await stage.store.db
+export async function tillOf(fixture: MatrixFixture): Promise<Till> {
+  const lines = await fixture.store.db
     .selectFrom("ledger_entry")
     .select("amount_n")
     .where("book", "=", "payments")
     .execute();
   return {
-    movedUnits: await stage.received(),
+    movedUnits: await fixture.received(),
     creditedN: lines.reduce((sum, it) => sum - it.amount_n, 0n),
   };
 }
@@ -47,11 +47,11 @@ const LOOK_MS = 500;
  * nothing.
  */
 export async function reckon(
-  stage: MatrixStage,
+  fixture: MatrixFixture,
   { life, all, before, note }: { life: Life; all: readonly Bought[]; before: Till; note: string },
 ): Promise<void> {
-  await rest(stage, note);
-  const { movedUnits, creditedN } = await tillOf(stage);
+  await rest(fixture, note);
+  const { movedUnits, creditedN } = await tillOf(fixture);
   const moved = movedUnits - before.movedUnits;
   assert.equal(
     creditedN - before.creditedN,
@@ -64,12 +64,12 @@ export async function reckon(
     paid.reduce((sum, it) => sum + it, 0n),
     `${note}: what was paid for has moved, and nothing else`,
   );
-  for (const it of all) await assertRepeats(stage, life, it);
-  const { evm, settlement } = stage.chains;
+  for (const it of all) await assertRepeats(fixture, life, it);
+  const { evm, settlement } = fixture.chains;
   const used = BigInt(
-    String(await stage.ask(evm, "eth_getTransactionCount", settlement.address, "latest")),
+    String(await fixture.ask(evm, "eth_getTransactionCount", settlement.address, "latest")),
   );
-  const wallet = await stage.store.db
+  const wallet = await fixture.store.db
     .selectFrom("settlement_wallet")
     .select("next_nonce")
     .executeTakeFirst();
@@ -78,12 +78,12 @@ export async function reckon(
 
 /** Whoever brings the same payment again gets what it came to first. */
 export async function assertRepeats(
-  stage: MatrixStage,
+  fixture: MatrixFixture,
   life: Life,
   { payer: { given, wish, way }, first }: Bought,
 ): Promise<void> {
   assert.ok(given !== undefined);
-  const again = await stage.run(bring(life, given, wish));
+  const again = await fixture.run(bring(life, given, wish));
   assert.deepEqual(
     resultOf(again),
     resultOf(first),
@@ -94,12 +94,12 @@ export async function assertRepeats(
 
 /** The books of the whole store agree, and the log told nobody what it may not. */
 export async function checkBooks(
-  stage: MatrixStage,
+  fixture: MatrixFixture,
   given: readonly (PaymentHeaders | undefined)[],
 ): Promise<void> {
-  assert.deepEqual(await audit(stage.store), []);
-  const log = stage.log();
-  const { settlement, evm } = stage.chains;
+  assert.deepEqual(await audit(fixture.store), []);
+  const log = fixture.log();
+  const { settlement, evm } = fixture.chains;
   const signatures = given.flatMap((it) => (it === undefined ? [] : [it.text.slice(-64)]));
   for (const secret of [
     settlement.key,
@@ -111,7 +111,7 @@ export async function checkBooks(
     assert.equal(log.includes(secret), false, `logged: ${secret}`);
 }
 
-async function rest({ store, run, pass }: MatrixStage, note: string): Promise<void> {
+async function rest({ store, run, pass }: MatrixFixture, note: string): Promise<void> {
   for (let restedMs = 0; restedMs < MAX_REST_MS; restedMs += LOOK_MS) {
     const open = await run(
       store.db.selectFrom("purchase").select("id").where("ended_at", "is", null).execute(),

@@ -8,7 +8,7 @@ import { after, before, describe, it } from "node:test";
 import type { PurposeKind } from "../../../src/core/billing/payment.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { newPlace } from "../../fakes/stores.ts";
-import { type MatrixStage, startMatrixStage } from "./chain-fixture.ts";
+import { type MatrixFixture, startMatrixFixture } from "./chain-fixture.ts";
 import { assertRepeats, type Bought, checkBooks, reckon, tillOf } from "./expected-books.ts";
 import { buy, type Payer, railOf, WAYS, type Way, wishFor } from "./payers.ts";
 import type { Fates, Life } from "./process-fixture.ts";
@@ -46,7 +46,7 @@ const PURPOSES: readonly PurposeKind[] = [
 describe(`payments on real chains, whatever is lost and wherever a process ends (seed ${SEED})`, {
   timeout: IS_ALL ? 3_600_000 : 280_000,
 }, () => {
-  let stage: MatrixStage;
+  let fixture: MatrixFixture;
   let store: Store;
   let remove: () => Promise<void>;
   const all: Bought[] = [];
@@ -56,10 +56,10 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
     const { place, remove: removing } = await newPlace("sqlite");
     remove = removing;
     store = await openStore(place);
-    stage = await startMatrixStage(store);
+    fixture = await startMatrixFixture(store);
   });
   after(async () => {
-    await stage?.close();
+    await fixture?.close();
     await store?.close();
     await remove?.();
   });
@@ -91,12 +91,12 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
     "long after its offer is over every payment still has its first result, the books agree, and " +
       "no secret was logged",
     async () => {
-      stage.areBlocksMade = false;
-      await stage.pass(OVER_MS);
-      const life = await stage.run(stage.start({ rails: ["tempo", "evm"] }));
-      for (const it of all) await assertRepeats(stage, life, it);
+      fixture.areBlocksMade = false;
+      await fixture.pass(OVER_MS);
+      const life = await fixture.run(fixture.start({ rails: ["tempo", "evm"] }));
+      for (const it of all) await assertRepeats(fixture, life, it);
       await checkBooks(
-        stage,
+        fixture,
         all.map(({ payer }) => payer.given),
       );
     },
@@ -106,9 +106,9 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
     let untilMs = Number.POSITIVE_INFINITY;
     return {
       question(number) {
-        if (number === at) untilMs = stage.runtime.now() + GONE_MS;
+        if (number === at) untilMs = fixture.runtime.now() + GONE_MS;
         if (fate !== "gone") return number === at ? fate : "pass";
-        return number >= at && stage.runtime.now() < untilMs ? "drop" : "pass";
+        return number >= at && fixture.runtime.now() < untilMs ? "drop" : "pass";
       },
     };
   }
@@ -124,31 +124,31 @@ describe(`payments on real chains, whatever is lost and wherever a process ends 
       reached = true;
     });
     const rails = [railOf(way)];
-    const wish = await wishFor(stage, PURPOSES[run % PURPOSES.length] ?? "create_key", `${run}`);
-    const till = await tillOf(stage);
-    const first = await stage.run(stage.start({ rails, fates: seen }).catch(() => null));
+    const wish = await wishFor(fixture, PURPOSES[run % PURPOSES.length] ?? "create_key", `${run}`);
+    const till = await tillOf(fixture);
+    const first = await fixture.run(fixture.start({ rails, fates: seen }).catch(() => null));
     let life = first;
     const next = async (): Promise<Life> => {
-      if (life === null || life.isDead()) life = await stage.start({ rails });
+      if (life === null || life.isDead()) life = await fixture.start({ rails });
       return life;
     };
     const payer: Payer = {
-      stage,
+      fixture,
       wish,
       way,
-      wallet: stage.chains.payer,
+      wallet: fixture.chains.payer,
       next,
       isPatient: run % 2 === 0,
     };
-    const bought = await stage.run(buy(payer));
+    const bought = await fixture.run(buy(payer));
     assert.equal(
       bought.kind,
       "paid",
       `${note}: ${bought.kind === "unpaid" ? bought.fault.message : ""}`,
     );
     life?.kill();
-    const fresh = await stage.run(stage.start({ rails }));
-    await reckon(stage, { life: fresh, all: [{ payer, first: bought }], before: till, note });
+    const fresh = await fixture.run(fixture.start({ rails }));
+    await reckon(fixture, { life: fresh, all: [{ payer, first: bought }], before: till, note });
     fresh.kill();
     all.push({ payer, first: bought });
     return reached;

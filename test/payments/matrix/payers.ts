@@ -1,5 +1,5 @@
 // Payers of the matrix: they take an offer up in one of four ways, and bring the very same payment
-// again until there is a result. What they sign says the stage's time.
+// again until there is a result. What they sign says the fixture's time.
 import assert from "node:assert/strict";
 import { Challenge, Credential } from "mppx";
 import { Types } from "mppx/evm";
@@ -24,7 +24,7 @@ import {
   signedTransaction,
   transfer,
 } from "../rails/tempo/tempo-fixture.ts";
-import type { MatrixStage } from "./chain-fixture.ts";
+import type { MatrixFixture } from "./chain-fixture.ts";
 import type { Life } from "./process-fixture.ts";
 
 /** Ways to pay. */
@@ -45,7 +45,7 @@ export function railOf(way: Way): "tempo" | "evm" {
 
 /** Something to buy, for a beneficiary who was just made. */
 export async function wishFor(
-  { store }: Pick<MatrixStage, "store">,
+  { store }: Pick<MatrixFixture, "store">,
   kind: Purpose["kind"],
   name: string,
 ): Promise<Wish> {
@@ -73,20 +73,20 @@ export interface SignedPayment extends PaymentHeaders {
 
 /** Takes an offer up; null = the way is not offered. By push the money is on its way then. */
 export async function signedPayment(
-  stage: MatrixStage,
+  fixture: MatrixFixture,
   way: Way,
   headers: readonly string[],
   payer: LocalWallet,
 ): Promise<SignedPayment | null> {
-  if (way === "evm by x402") return x402Payment(stage, headers, payer);
+  if (way === "evm by x402") return x402Payment(fixture, headers, payer);
   const challenge = challengesIn(headers).find(({ method }) => method === railOf(way));
   if (challenge === undefined) return null;
   const rail = railOf(way);
-  const source = `did:pkh:eip155:${stage.chains[rail].chainId}:${payer.address}`;
+  const source = `did:pkh:eip155:${fixture.chains[rail].chainId}:${payer.address}`;
   const { payload, sent } =
     rail === "evm"
-      ? await evmPayload(stage, challenge, payer)
-      : await tempoPayload(stage, challenge, { way, payer });
+      ? await evmPayload(fixture, challenge, payer)
+      : await tempoPayload(fixture, challenge, { way, payer });
   return { protocol: "mpp", text: Credential.serialize({ challenge, payload, source }), sent };
 }
 
@@ -99,17 +99,17 @@ function challengesIn(headers: readonly string[]): readonly Challenge.Challenge[
 }
 
 async function tempoPayload(
-  stage: MatrixStage,
+  fixture: MatrixFixture,
   challenge: Challenge.Challenge,
   { way, payer }: { readonly way: Way; readonly payer: LocalWallet },
 ) {
-  const { tempo } = stage.chains;
-  const signature = await tempoTransfer(stage, payer, { units: UNITS, memo: memoFor(challenge) });
+  const { tempo } = fixture.chains;
+  const signature = await tempoTransfer(fixture, payer, { units: UNITS, memo: memoFor(challenge) });
   if (way === "tempo pull") return { payload: { type: "transaction", signature }, sent: null };
   return {
     payload: {
       type: "hash",
-      hash: String(await stage.ask(tempo, "eth_sendRawTransaction", signature)),
+      hash: String(await fixture.ask(tempo, "eth_sendRawTransaction", signature)),
     },
     sent: signature,
   };
@@ -117,7 +117,7 @@ async function tempoPayload(
 
 /** A transfer on the Tempo chain that is signed and not sent; its fee is paid in another token. */
 export function tempoTransfer(
-  { chains, runtime }: MatrixStage,
+  { chains, runtime }: MatrixFixture,
   payer: LocalWallet,
   what: { readonly units: bigint; readonly to?: Hex; readonly memo?: Hex },
 ) {
@@ -129,23 +129,27 @@ export function tempoTransfer(
   });
 }
 
-async function evmPayload(stage: MatrixStage, challenge: Challenge.Challenge, payer: LocalWallet) {
+async function evmPayload(
+  fixture: MatrixFixture,
+  challenge: Challenge.Challenge,
+  payer: LocalWallet,
+) {
   const { authorization, signature } = await signed({
-    ...authorizing(stage, payer),
+    ...authorizing(fixture, payer),
     nonce: Types.challengeHash(challenge),
   });
   return { payload: { type: "authorization", ...authorization, signature }, sent: null };
 }
 
 async function x402Payment(
-  stage: MatrixStage,
+  fixture: MatrixFixture,
   headers: readonly string[],
   payer: LocalWallet,
 ): Promise<SignedPayment | null> {
   const offered = headers[headers.indexOf("PAYMENT-REQUIRED") + 1];
   if (offered === undefined || !headers.includes("PAYMENT-REQUIRED")) return null;
   const { accepts, resource } = parseRequired(Buffer.from(offered, "base64").toString());
-  const payload = await signed({ ...authorizing(stage, payer), nonce: randomNonce() });
+  const payload = await signed({ ...authorizing(fixture, payer), nonce: randomNonce() });
   return {
     protocol: "x402",
     text: Buffer.from(
@@ -155,7 +159,7 @@ async function x402Payment(
   };
 }
 
-function authorizing({ chains, runtime }: MatrixStage, payer: LocalWallet) {
+function authorizing({ chains, runtime }: MatrixFixture, payer: LocalWallet) {
   const validBefore = BigInt(Math.floor(runtime.wallMs() / 1_000) + EVM_S);
   return { key: payer.key, settings: chains.rails.evm, value: UNITS, validBefore };
 }
@@ -169,7 +173,7 @@ function parseRequired(text: string): {
 
 /** Somebody who pays. */
 export interface Payer {
-  readonly stage: MatrixStage;
+  readonly fixture: MatrixFixture;
   readonly wish: Wish;
   readonly way: Way;
   readonly wallet: LocalWallet;
@@ -209,7 +213,7 @@ export async function buy(
   payer: Payer,
   { mayExpire = false } = {},
 ): Promise<PaidPurchase | PaymentDeclined> {
-  const { stage, wish, next } = payer;
+  const { fixture, wish, next } = payer;
   let last = "no answer";
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const life = await next();
@@ -222,7 +226,7 @@ export async function buy(
       if (code !== "payment_pending" && code !== "unavailable") return result;
     }
     await pause(
-      stage,
+      fixture,
       result?.kind === "unpaid" ? (result.fault.retryAfterMs ?? AGAIN_MS) : AGAIN_MS,
     );
     if (payer.isPatient && payer.given !== undefined) await endOf(payer);
@@ -233,12 +237,12 @@ export async function buy(
 }
 
 async function assertExpired(
-  { stage, wish }: Payer,
+  { fixture, wish }: Payer,
   mayExpire: boolean,
   { problem, fault }: PaymentDeclined,
 ): Promise<void> {
   const { fingerprint } = markOf(wish.request);
-  const row = await stage.store.db
+  const row = await fixture.store.db
     .selectFrom("purchase")
     .select("id")
     .where("fingerprint", "=", fingerprint)
@@ -251,12 +255,12 @@ async function assertExpired(
 
 /** Null = no answer, or no offer. */
 async function tried(payer: Payer, life: Life): Promise<PaidPurchase | PaymentDeclined | null> {
-  const { stage, wish, way, wallet } = payer;
+  const { fixture, wish, way, wallet } = payer;
   try {
     if (payer.given === undefined) {
       const challenge = await Promise.race([life.payments.challenge(orderOf(wish)), life.end]);
       const given =
-        challenge === null ? null : await signedPayment(stage, way, challenge.headers, wallet);
+        challenge === null ? null : await signedPayment(fixture, way, challenge.headers, wallet);
       if (given === null) return null;
       payer.given = given;
     }
@@ -274,20 +278,20 @@ async function tried(payer: Payer, life: Life): Promise<PaidPurchase | PaymentDe
  * Waits until no purchase is under way; whoever is dead is started anew, without being asked for
  * anything.
  */
-async function endOf({ stage, next }: Payer): Promise<void> {
+async function endOf({ fixture, next }: Payer): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const open = await stage.store.db
+    const open = await fixture.store.db
       .selectFrom("purchase")
       .select("id")
       .where("ended_at", "is", null)
       .executeTakeFirst();
     if (open === undefined) return;
     await next();
-    await pause(stage, AGAIN_MS);
+    await pause(fixture, AGAIN_MS);
   }
 }
 
-/** Resolves when some of the stage's time has gone by. */
-export function pause({ runtime }: Pick<MatrixStage, "runtime">, ms: number): Promise<void> {
+/** Resolves when some of the fixture's time has gone by. */
+export function pause({ runtime }: Pick<MatrixFixture, "runtime">, ms: number): Promise<void> {
   return new Promise((resolve) => void runtime.after(ms, resolve));
 }

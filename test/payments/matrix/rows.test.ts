@@ -8,7 +8,7 @@ import { openStore } from "../../../src/store/store.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { markOf, orderOf, type Wish, wordOf } from "../payment-fixture.ts";
 import { cancelling, carryingOut, moving } from "../rails/evm/signed-authorizations.ts";
-import { type MatrixStage, startMatrixStage } from "./chain-fixture.ts";
+import { type MatrixFixture, startMatrixFixture } from "./chain-fixture.ts";
 import { type Bought, checkBooks, reckon, type Till, tillOf } from "./expected-books.ts";
 import {
   bring,
@@ -29,8 +29,8 @@ const PULLED = ["tempo pull", ...EVM_WAYS] as const;
 const ETHER = `0x${(10n ** 18n).toString(16)}`;
 
 /** One payer, one process, and what was true of the till before. */
-interface Scene {
-  readonly stage: MatrixStage;
+interface Situation {
+  readonly fixture: MatrixFixture;
   readonly payer: Payer;
   readonly life: Life;
   readonly till: Till;
@@ -42,18 +42,18 @@ interface Scene {
 function row(
   way: Way,
   title: string,
-  play: (scene: Scene) => Promise<void>,
+  play: (situation: Situation) => Promise<void>,
   options: Partial<LifeOptions> = {},
 ): void {
   test(`${way}: ${title}`, async () => {
     const { place, remove } = await newPlace("sqlite");
     const store = await openStore(place);
     try {
-      const stage = await startMatrixStage(store);
+      const fixture = await startMatrixFixture(store);
       try {
-        await play(await sceneOf(stage, way, options));
+        await play(await situationOf(fixture, way, options));
       } finally {
-        await stage.close();
+        await fixture.close();
       }
     } finally {
       await store.close();
@@ -62,54 +62,58 @@ function row(
   });
 }
 
-async function sceneOf(
-  stage: MatrixStage,
+async function situationOf(
+  fixture: MatrixFixture,
   way: Way,
   options: Partial<LifeOptions>,
-): Promise<Scene> {
+): Promise<Situation> {
   const rails = [railOf(way)];
-  const life = await stage.run(stage.start({ rails, ...options }));
-  const wish = await wishFor(stage, "credit_account", way.replaceAll(" ", "_"));
+  const life = await fixture.run(fixture.start({ rails, ...options }));
+  const wish = await wishFor(fixture, "credit_account", way.replaceAll(" ", "_"));
   const payer: Payer = {
-    stage,
+    fixture,
     wish,
     way,
-    wallet: stage.chains.payer,
+    wallet: fixture.chains.payer,
     next: async () => life,
     isPatient: false,
   };
-  const till = await tillOf(stage);
+  const till = await tillOf(fixture);
   return {
-    stage,
+    fixture,
     payer,
     life,
     till,
     async reckon(first) {
       life.kill();
-      const fresh = await stage.run(stage.start({ rails, ...options, fates: {} }));
-      await reckon(stage, { life: fresh, all: [{ payer, first }], before: till, note: way });
+      const fresh = await fixture.run(fixture.start({ rails, ...options, fates: {} }));
+      await reckon(fixture, { life: fresh, all: [{ payer, first }], before: till, note: way });
       fresh.kill();
-      await checkBooks(stage, [payer.given]);
+      await checkBooks(fixture, [payer.given]);
     },
   };
 }
 
 /** Lets time go by until something is true. */
-async function when({ stage }: Scene, what: string, isSo: () => Promise<boolean>): Promise<void> {
+async function when(
+  { fixture }: Situation,
+  what: string,
+  isSo: () => Promise<boolean>,
+): Promise<void> {
   const wait = async (): Promise<void> => {
     for (let looks = 0; looks < 1_000; looks += 1) {
       if (await isSo()) return;
-      await pause(stage, 100);
+      await pause(fixture, 100);
     }
     assert.fail(`${what} never comes`);
   };
-  await stage.run(wait());
+  await fixture.run(wait());
 }
 
-function isUnderWay({ stage }: Scene): () => Promise<boolean> {
+function isUnderWay({ fixture }: Situation): () => Promise<boolean> {
   return async () =>
     (
-      await stage.store.db
+      await fixture.store.db
         .selectFrom("purchase")
         .select("id")
         .where("state", "=", "submitted")
@@ -117,24 +121,24 @@ function isUnderWay({ stage }: Scene): () => Promise<boolean> {
     ).length > 0;
 }
 
-async function movedIn({ stage, till }: Scene): Promise<bigint> {
-  return (await stage.received()) - till.movedUnits;
+async function movedIn({ fixture, till }: Situation): Promise<bigint> {
+  return (await fixture.received()) - till.movedUnits;
 }
 
 /** Takes an offer up without bringing the payment. */
-async function signIn({ stage, payer, life }: Scene) {
-  const challenge = await stage.run(life.payments.challenge(orderOf(payer.wish)));
-  const given = await signedPayment(stage, payer.way, challenge?.headers ?? [], payer.wallet);
+async function signIn({ fixture, payer, life }: Situation) {
+  const challenge = await fixture.run(life.payments.challenge(orderOf(payer.wish)));
+  const given = await signedPayment(fixture, payer.way, challenge?.headers ?? [], payer.wallet);
   assert.ok(given !== null);
   payer.given = given;
   return given;
 }
 
 /** Somebody's transaction to the token of the EVM chain, which goes before others. */
-function deed({ stage }: Scene, from: string, data: string): Promise<unknown> {
-  const { evm } = stage.chains;
+function deed({ fixture }: Situation, from: string, data: string): Promise<unknown> {
+  const { evm } = fixture.chains;
   const fees = { maxFeePerGas: "0x2540be4000", maxPriorityFeePerGas: "0x12a05f2000" };
-  return stage.ask(evm, "eth_sendTransaction", {
+  return fixture.ask(evm, "eth_sendTransaction", {
     from,
     to: evm.token.address,
     data,
@@ -144,42 +148,42 @@ function deed({ stage }: Scene, from: string, data: string): Promise<unknown> {
 }
 
 /** A payment that waits at a node which then loses it, while no block is made. */
-async function lost(scene: Scene) {
-  const { stage, payer } = scene;
-  stage.areBlocksMade = false;
+async function lost(situation: Situation) {
+  const { fixture, payer } = situation;
+  fixture.areBlocksMade = false;
   const buying = buy(payer);
-  await when(scene, "a payment under way", isUnderWay(scene));
-  await stage.pass(200);
-  await stage.ask(stage.chains[railOf(payer.way)], "anvil_dropAllTransactions");
+  await when(situation, "a payment under way", isUnderWay(situation));
+  await fixture.pass(200);
+  await fixture.ask(fixture.chains[railOf(payer.way)], "anvil_dropAllTransactions");
   assert.ok(payer.given !== undefined);
   return { buying, given: payer.given };
 }
 
 /** Makes blocks again, the first one at once: before anything is sent again. */
-async function goOn({ stage }: Scene): Promise<void> {
-  await stage.block();
-  stage.areBlocksMade = true;
+async function goOn({ fixture }: Situation): Promise<void> {
+  await fixture.block();
+  fixture.areBlocksMade = true;
 }
 
 for (const way of WAYS)
   row(
     way,
     "a reorganization below the depth takes the payment away, and it is credited once all the same",
-    async (scene) => {
-      const { stage, payer } = scene;
+    async (situation) => {
+      const { fixture, payer } = situation;
       const buying = buy(payer);
-      await when(scene, "a transfer", async () => (await movedIn(scene)) > 0n);
+      await when(situation, "a transfer", async () => (await movedIn(situation)) > 0n);
       // It has been seen in a block, and that is not deep enough.
-      await stage.pass(1_100);
-      await stage.ask(stage.chains[railOf(way)], "anvil_reorg", 3, []);
-      assert.deepEqual([await movedIn(scene), await isUnderWay(scene)()], [0n, true]);
-      await stage.pass(1_000);
+      await fixture.pass(1_100);
+      await fixture.ask(fixture.chains[railOf(way)], "anvil_reorg", 3, []);
+      assert.deepEqual([await movedIn(situation), await isUnderWay(situation)()], [0n, true]);
+      await fixture.pass(1_000);
       // A wallet sends again what its node has lost.
       const sent = payer.given?.sent ?? null;
-      if (sent !== null) await stage.ask(stage.chains.tempo, "eth_sendRawTransaction", sent);
-      const first = await stage.run(buying);
+      if (sent !== null) await fixture.ask(fixture.chains.tempo, "eth_sendRawTransaction", sent);
+      const first = await fixture.run(buying);
       assert.equal(first.kind, "paid");
-      await scene.reckon(first);
+      await situation.reckon(first);
     },
     { confirmations: 3 },
   );
@@ -189,44 +193,44 @@ for (const way of EVM_WAYS) {
     way,
     "an authorization that is cancelled while it is under way is a failed payment, and no " +
       "nonce of the wallet is left out",
-    async (scene) => {
-      const { stage, payer } = scene;
-      const { buying, given } = await lost(scene);
+    async (situation) => {
+      const { fixture, payer } = situation;
+      const { buying, given } = await lost(situation);
       await deed(
-        scene,
-        stage.chains.payer.address,
-        await cancelling(stage.chains.evm, payer.wallet, given),
+        situation,
+        fixture.chains.payer.address,
+        await cancelling(fixture.chains.evm, payer.wallet, given),
       );
-      await goOn(scene);
-      const first = await stage.run(buying);
+      await goOn(situation);
+      const first = await fixture.run(buying);
       assert.equal(wordOf(first), "payment_failed");
-      await scene.reckon(first);
+      await situation.reckon(first);
     },
   );
 
-  row(way, "an authorization that a stranger carries out is paid, once", async (scene) => {
-    const { stage } = scene;
-    const { buying, given } = await lost(scene);
-    const [stranger = stage.chains.payer] = stage.chains.otherPayers;
-    const hash = await deed(scene, stranger.address, carryingOut(given));
-    await goOn(scene);
-    const first = await stage.run(buying);
+  row(way, "an authorization that a stranger carries out is paid, once", async (situation) => {
+    const { fixture } = situation;
+    const { buying, given } = await lost(situation);
+    const [stranger = fixture.chains.payer] = fixture.chains.otherPayers;
+    const hash = await deed(situation, stranger.address, carryingOut(given));
+    await goOn(situation);
+    const first = await fixture.run(buying);
     assert.equal(first.kind === "paid" && first.purchase.txHash, hash);
-    await scene.reckon(first);
+    await situation.reckon(first);
   });
 
   row(
     way,
     "an authorization that a stranger has carried out before it was brought is paid all the same",
-    async (scene) => {
-      const { stage, payer } = scene;
-      const given = await signIn(scene);
-      const [stranger = payer.wallet] = stage.chains.otherPayers;
-      await deed(scene, stranger.address, carryingOut(given));
-      await stage.pass(2_000);
-      const first = await stage.run(buy(payer));
+    async (situation) => {
+      const { fixture, payer } = situation;
+      const given = await signIn(situation);
+      const [stranger = payer.wallet] = fixture.chains.otherPayers;
+      await deed(situation, stranger.address, carryingOut(given));
+      await fixture.pass(2_000);
+      const first = await fixture.run(buy(payer));
       assert.equal(first.kind, "paid");
-      await scene.reckon(first);
+      await situation.reckon(first);
     },
   );
 
@@ -235,20 +239,20 @@ for (const way of EVM_WAYS) {
       way,
       "money that is gone when the payment arrives " +
         `${isBack ? "and comes back in time is paid" : "for good is a failed payment"}`,
-      async (scene) => {
-        const { stage } = scene;
-        const { payer, otherPayers, evm } = stage.chains;
+      async (situation) => {
+        const { fixture } = situation;
+        const { payer, otherPayers, evm } = fixture.chains;
         const [other = payer] = otherPayers;
-        const { buying } = await lost(scene);
+        const { buying } = await lost(situation);
         const all = await evm.balanceOf(payer.address);
-        await deed(scene, payer.address, moving(other.address, all));
-        await goOn(scene);
-        await stage.pass(10_000);
-        assert.equal(await movedIn(scene), 0n);
-        if (isBack) await deed(scene, other.address, moving(payer.address, all));
-        const first = await stage.run(buying);
+        await deed(situation, payer.address, moving(other.address, all));
+        await goOn(situation);
+        await fixture.pass(10_000);
+        assert.equal(await movedIn(situation), 0n);
+        if (isBack) await deed(situation, other.address, moving(payer.address, all));
+        const first = await fixture.run(buying);
         assert.equal(wordOf(first), isBack ? "paid" : "payment_failed");
-        await scene.reckon(first);
+        await situation.reckon(first);
       },
     );
 
@@ -256,39 +260,39 @@ for (const way of EVM_WAYS) {
     way,
     "a wallet without gas makes no offer and takes no payment; one that was signed before is " +
       "taken when it has gas again",
-    async (scene) => {
-      const { stage, life, payer } = scene;
-      const { evm, settlement } = stage.chains;
-      const given = await signIn(scene);
-      await stage.ask(evm, "anvil_setBalance", settlement.address, "0x0");
-      const refused = await stage.run(bring(life, given, payer.wish));
+    async (situation) => {
+      const { fixture, life, payer } = situation;
+      const { evm, settlement } = fixture.chains;
+      const given = await signIn(situation);
+      await fixture.ask(evm, "anvil_setBalance", settlement.address, "0x0");
+      const refused = await fixture.run(bring(life, given, payer.wish));
       assert.deepEqual(refused.kind === "unpaid" && [refused.fault.code, refused.purchaseId], [
         "unavailable",
         null,
       ]);
-      await stage.pass(20_000);
-      assert.equal(await stage.run(life.payments.challenge(orderOf(payer.wish))), null);
+      await fixture.pass(20_000);
+      assert.equal(await fixture.run(life.payments.challenge(orderOf(payer.wish))), null);
       const { wallets } = life.payments.gauges();
       assert.deepEqual(wallets, [{ chainId: evm.chainId, low: true, empty: true }]);
-      await stage.ask(evm, "anvil_setBalance", settlement.address, ETHER);
-      const first = await stage.run(buy(payer));
+      await fixture.ask(evm, "anvil_setBalance", settlement.address, ETHER);
+      const first = await fixture.run(buy(payer));
       assert.equal(first.kind, "paid");
-      await scene.reckon(first);
+      await situation.reckon(first);
     },
   );
 
-  row(way, "gas that is gone after the payment was recorded delays it", async (scene) => {
-    const { stage } = scene;
-    const { evm, settlement } = stage.chains;
-    const { buying } = await lost(scene);
-    await stage.ask(evm, "anvil_setBalance", settlement.address, "0x0");
-    await goOn(scene);
-    await stage.pass(20_000);
-    assert.equal(await movedIn(scene), 0n);
-    await stage.ask(evm, "anvil_setBalance", settlement.address, ETHER);
-    const first = await stage.run(buying);
+  row(way, "gas that is gone after the payment was recorded delays it", async (situation) => {
+    const { fixture } = situation;
+    const { evm, settlement } = fixture.chains;
+    const { buying } = await lost(situation);
+    await fixture.ask(evm, "anvil_setBalance", settlement.address, "0x0");
+    await goOn(situation);
+    await fixture.pass(20_000);
+    assert.equal(await movedIn(situation), 0n);
+    await fixture.ask(evm, "anvil_setBalance", settlement.address, ETHER);
+    const first = await fixture.run(buying);
     assert.equal(first.kind, "paid");
-    await scene.reckon(first);
+    await situation.reckon(first);
   });
 }
 
@@ -296,23 +300,23 @@ for (const way of ["tempo pull", "tempo push"] as const)
   row(
     way,
     "a transaction that is reverted, since the money is gone, is a failed payment",
-    async (scene) => {
-      const { stage, payer } = scene;
-      const { tempo, otherPayers } = stage.chains;
+    async (situation) => {
+      const { fixture, payer } = situation;
+      const { tempo, otherPayers } = fixture.chains;
       const [other = payer.wallet] = otherPayers;
-      const { buying, given } = await lost(scene);
+      const { buying, given } = await lost(situation);
       const all = await tempo.balanceOf(payer.wallet.address);
-      await stage.ask(
+      await fixture.ask(
         tempo,
         "eth_sendRawTransaction",
-        await tempoTransfer(stage, payer.wallet, { units: all, to: other.address }),
+        await tempoTransfer(fixture, payer.wallet, { units: all, to: other.address }),
       );
-      await goOn(scene);
-      if (given.sent !== null) await stage.ask(tempo, "eth_sendRawTransaction", given.sent);
-      const first = await stage.run(buying);
+      await goOn(situation);
+      if (given.sent !== null) await fixture.ask(tempo, "eth_sendRawTransaction", given.sent);
+      const first = await fixture.run(buying);
       assert.equal(wordOf(first), "payment_failed");
       assert.match(first.kind === "unpaid" ? first.fault.message : "", /reverted/);
-      await scene.reckon(first);
+      await situation.reckon(first);
     },
   );
 
@@ -320,11 +324,11 @@ for (const way of PULLED)
   row(
     way,
     "a payment that never reaches its chain fails when its time is up, and nothing has moved",
-    async (scene) => {
-      const first = await scene.stage.run(buy(scene.payer));
+    async (situation) => {
+      const first = await situation.fixture.run(buy(situation.payer));
       assert.equal(wordOf(first), "payment_failed");
-      assert.equal(await movedIn(scene), 0n);
-      await scene.reckon(first);
+      assert.equal(await movedIn(situation), 0n);
+      await situation.reckon(first);
     },
     { fates: { question: (_, name) => (name === "eth_sendRawTransaction" ? "drop" : "pass") } },
   );
@@ -333,14 +337,14 @@ for (const way of WAYS) {
   row(
     way,
     "brought ten times at once to two processes, it is one purchase with one result",
-    async (scene) => {
-      const { stage, payer, life } = scene;
-      const other = await stage.run(stage.start({ rails: [railOf(way)], node: "other" }));
-      await signIn(scene);
+    async (situation) => {
+      const { fixture, payer, life } = situation;
+      const other = await fixture.run(fixture.start({ rails: [railOf(way)], node: "other" }));
+      await signIn(situation);
       const many = Array.from({ length: 10 }, (_, index) =>
         buy({ ...payer, next: async () => (index % 2 === 0 ? life : other) }),
       );
-      const results = await stage.run(Promise.all(many));
+      const results = await fixture.run(Promise.all(many));
       const seen = results.map((result) =>
         result.kind === "paid"
           ? `${result.purchase.id} ${result.headers.join(" ")}`
@@ -350,7 +354,7 @@ for (const way of WAYS) {
       other.kill();
       const [first] = results;
       assert.ok(first?.kind === "paid");
-      await scene.reckon(first);
+      await situation.reckon(first);
     },
   );
 
@@ -358,52 +362,52 @@ for (const way of WAYS) {
     way,
     "with another path, body or amount it is refused before it is recorded, and a conflict " +
       "afterwards",
-    async (scene) => {
-      const { stage, payer, life } = scene;
+    async (situation) => {
+      const { fixture, payer, life } = situation;
       const { wish } = payer;
-      const given = await signIn(scene);
+      const given = await signIn(situation);
       const others: readonly Wish[] = [
         { ...wish, request: "another path or body" },
         { ...wish, request: "another amount", units: wish.units * 2n },
       ];
       const codes = async () =>
         Promise.all(
-          others.map(async (other) => wordOf(await stage.run(bring(life, given, other)))),
+          others.map(async (other) => wordOf(await fixture.run(bring(life, given, other)))),
         );
       assert.deepEqual(await codes(), ["payment_invalid", "payment_invalid"]);
-      const recorded = stage.store.db
+      const recorded = fixture.store.db
         .selectFrom("purchase")
         .select("id")
         .where("fingerprint", "=", markOf(wish.request).fingerprint);
       assert.equal((await recorded.execute()).length, 0);
-      const first = await stage.run(buy(payer));
+      const first = await fixture.run(buy(payer));
       assert.deepEqual(await codes(), ["payment_conflict", "payment_conflict"]);
       assert.equal(first.kind, "paid");
-      await scene.reckon(first);
+      await situation.reckon(first);
     },
   );
 
   row(
     way,
     "a process that lives on takes over what another one had when it died",
-    async (scene) => {
-      const { stage, life } = scene;
-      const heir = await stage.run(stage.start({ rails: [railOf(way)], node: "heir" }));
-      const payer: Payer = { ...scene.payer, next: async () => (life.isDead() ? heir : life) };
+    async (situation) => {
+      const { fixture, life } = situation;
+      const heir = await fixture.run(fixture.start({ rails: [railOf(way)], node: "heir" }));
+      const payer: Payer = { ...situation.payer, next: async () => (life.isDead() ? heir : life) };
       // By push nothing is sent here: it dies while the chain has not taken the payment yet.
-      stage.areBlocksMade = way !== "tempo push";
+      fixture.areBlocksMade = way !== "tempo push";
       const buying = buy(payer);
       if (way === "tempo push") {
-        await when(scene, "a payment under way", isUnderWay(scene));
+        await when(situation, "a payment under way", isUnderWay(situation));
         life.kill();
-        await goOn(scene);
+        await goOn(situation);
       }
-      const first = await stage.run(buying);
+      const first = await fixture.run(buying);
       assert.equal(life.isDead(), true);
       heir.kill();
       assert.equal(first.kind, "paid");
-      if (payer.given !== undefined) scene.payer.given = payer.given;
-      await scene.reckon(first);
+      if (payer.given !== undefined) situation.payer.given = payer.given;
+      await situation.reckon(first);
     },
     {
       node: "dying",

@@ -10,7 +10,7 @@ import { seededRandom } from "../../fakes/runtime.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { wordOf } from "../payment-fixture.ts";
 import { carryingOut, nonceIn } from "../rails/evm/signed-authorizations.ts";
-import { type MatrixStage, startMatrixStage } from "./chain-fixture.ts";
+import { type MatrixFixture, startMatrixFixture } from "./chain-fixture.ts";
 import { type Bought, checkBooks, reckon, tillOf } from "./expected-books.ts";
 import { buy, type Payer, pause, railOf, WAYS, wishFor } from "./payers.ts";
 import { DEPTH, type Fates, type Life } from "./process-fixture.ts";
@@ -35,11 +35,15 @@ test(`many payers in storms over real chains (seeds from ${SEED})`, async (t) =>
     const { place, remove } = await newPlace("sqlite");
     const store = await openStore(place);
     try {
-      const stage = await startMatrixStage(store);
+      const fixture = await startMatrixFixture(store);
       try {
-        await storm(stage, SEED + index, (what) => void seen.set(what, (seen.get(what) ?? 0) + 1));
+        await storm(
+          fixture,
+          SEED + index,
+          (what) => void seen.set(what, (seen.get(what) ?? 0) + 1),
+        );
       } finally {
-        await stage.close();
+        await fixture.close();
       }
     } finally {
       await store.close();
@@ -51,12 +55,16 @@ test(`many payers in storms over real chains (seeds from ${SEED})`, async (t) =>
     assert.ok((seen.get(what) ?? 0) > 0, `${what} was never seen`);
 });
 
-async function storm(stage: MatrixStage, seed: number, see: (what: string) => void): Promise<void> {
+async function storm(
+  fixture: MatrixFixture,
+  seed: number,
+  see: (what: string) => void,
+): Promise<void> {
   const random = seededRandom(seed);
   const pick = <T>(list: readonly T[]): T =>
     list[Math.floor(random() * list.length)] ?? assert.fail("nothing to pick");
-  const endMs = stage.runtime.now() + STORM_MS;
-  const isOver = (): boolean => stage.runtime.now() >= endMs;
+  const endMs = fixture.runtime.now() + STORM_MS;
+  const isOver = (): boolean => fixture.runtime.now() >= endMs;
   const dying = <F>(fate: F): F => {
     see("death");
     return fate;
@@ -73,33 +81,33 @@ async function storm(stage: MatrixStage, seed: number, see: (what: string) => vo
       return chance < 0.05 ? pick(["fail", "lose"]) : "fine";
     },
   };
-  const next = survivors(() => stage.start({ rails: RAILS, fates }));
-  const till = await tillOf(stage);
+  const next = survivors(() => fixture.start({ rails: RAILS, fates }));
+  const till = await tillOf(fixture);
   const payers: Payer[] = [];
   for (let index = 0; index < PAYERS; index += 1) {
-    const wish = await wishFor(stage, pick(PURPOSES), `${index}`);
+    const wish = await wishFor(fixture, pick(PURPOSES), `${index}`);
     payers.push({
-      stage,
+      fixture,
       wish,
       way: pick(WAYS),
-      wallet: pick([stage.chains.payer, ...stage.chains.otherPayers]),
+      wallet: pick([fixture.chains.payer, ...fixture.chains.otherPayers]),
       next,
       isPatient: random() < 0.5,
     });
   }
   const all = payers.map(async (payer): Promise<Bought> => {
-    await pause(stage, random() * STORM_MS);
+    await pause(fixture, random() * STORM_MS);
     return { payer, first: await buy(payer, { mayExpire: payer.way !== "tempo push" }) };
   });
-  void weather(stage, { payers, pick, isOver, see });
-  const bought = await stage.run(Promise.all(all));
+  void weather(fixture, { payers, pick, isOver, see });
+  const bought = await fixture.run(Promise.all(all));
   for (const { first } of bought) see(wordOf(first));
-  (await stage.run(next())).kill();
-  const fresh = await stage.run(stage.start({ rails: RAILS }));
-  await reckon(stage, { life: fresh, all: bought, before: till, note: `seed ${seed}` });
+  (await fixture.run(next())).kill();
+  const fresh = await fixture.run(fixture.start({ rails: RAILS }));
+  await reckon(fixture, { life: fresh, all: bought, before: till, note: `seed ${seed}` });
   fresh.kill();
   await checkBooks(
-    stage,
+    fixture,
     payers.map(({ given }) => given),
   );
 }
@@ -124,25 +132,32 @@ interface Weather {
   readonly see: (what: string) => void;
 }
 
-async function weather(stage: MatrixStage, { payers, pick, isOver, see }: Weather): Promise<void> {
-  const { evm, otherPayers, payer } = stage.chains;
-  for (; !isOver(); await pause(stage, WEATHER_MS)) {
+async function weather(
+  fixture: MatrixFixture,
+  { payers, pick, isOver, see }: Weather,
+): Promise<void> {
+  const { evm, otherPayers, payer } = fixture.chains;
+  for (; !isOver(); await pause(fixture, WEATHER_MS)) {
     const { given, way } = pick(payers);
     switch (pick(["reorganization", "forgotten", "stranger", "calm"])) {
       case "reorganization":
         see("reorganization");
-        await stage.ask(evm, "anvil_reorg", pick([1, DEPTH]), []);
+        await fixture.ask(evm, "anvil_reorg", pick([1, DEPTH]), []);
         break;
       case "forgotten":
         see("forgotten");
-        await stage.ask(evm, "anvil_dropAllTransactions");
+        await fixture.ask(evm, "anvil_dropAllTransactions");
         break;
       case "stranger":
         // Nobody else can know it before it was sent.
-        if (given === undefined || railOf(way) !== "evm" || !(await isSent(stage, nonceIn(given))))
+        if (
+          given === undefined ||
+          railOf(way) !== "evm" ||
+          !(await isSent(fixture, nonceIn(given)))
+        )
           break;
         see("stranger");
-        await stage.ask(evm, "eth_sendTransaction", {
+        await fixture.ask(evm, "eth_sendTransaction", {
           from: (otherPayers[0] ?? payer).address,
           to: evm.token.address,
           data: carryingOut(given),
@@ -155,7 +170,7 @@ async function weather(stage: MatrixStage, { payers, pick, isOver, see }: Weathe
   }
 }
 
-async function isSent({ store }: MatrixStage, nonce: string): Promise<boolean> {
+async function isSent({ store }: MatrixFixture, nonce: string): Promise<boolean> {
   const query = store.db
     .selectFrom("purchase")
     .select("id")

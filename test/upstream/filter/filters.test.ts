@@ -19,7 +19,7 @@ import { blockText, fakeChain } from "../../fakes/chain.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 
-interface Scene {
+interface Fixture {
   readonly runtime: SimulatedWorld;
   readonly timerWheel: TimerWheel;
   readonly filters: Filters;
@@ -32,13 +32,13 @@ interface Scene {
   readonly ended: () => Partial<Record<FilterEnd, number>>;
 }
 
-function scene(
+function createFixture(
   bounds: {
     readonly maxFilters?: number;
     readonly maxCallerFilters?: number;
     readonly maxFilterBytes?: number;
   } = {},
-): Scene {
+): Fixture {
   const runtime = simulatedWorld(3);
   const timerWheel = createTimerWheel(runtime);
   const subscribers = new Set<Subscriber>();
@@ -106,7 +106,7 @@ function scene(
 
 /** Takes what is unread, as written or not. */
 function poll(
-  { filters }: Scene,
+  { filters }: Fixture,
   id: string,
   written = true,
   owner = "me",
@@ -120,7 +120,7 @@ test(
   "ids are quantities of one length with at least 128 bits by chance, and open nothing for " +
     "another owner",
   () => {
-    const at = scene();
+    const at = createFixture();
     const ids = Array.from({ length: 50 }, () => at.open().id);
     for (const id of ids) assert.match(id, /^0x[1-9a-f][0-9a-f]{33}$/);
     assert.equal(new Set(ids).size, 50);
@@ -134,7 +134,7 @@ test(
 );
 
 test("a filter ends five minutes after its last poll, and leaves nothing behind", () => {
-  const at = scene();
+  const at = createFixture();
   const { id } = at.open();
   for (let n = 0; n < 5; n++) {
     at.runtime.advance(299_000);
@@ -154,7 +154,7 @@ test("a filter ends five minutes after its last poll, and leaves nothing behind"
 });
 
 test("what was not written comes again, before what came since; what was written does not", () => {
-  const at = scene();
+  const at = createFixture();
   const { id } = at.open();
   at.tell("1", "2");
   assert.deepEqual(poll(at, id, false), [1, 2]);
@@ -170,7 +170,7 @@ test("what was not written comes again, before what came since; what was written
 });
 
 test("too much unread ends a filter instead of dropping some of it", () => {
-  const at = scene();
+  const at = createFixture();
   const [full, long, polled] = [
     at.open(),
     at.open({ subscription: at.request().subscription }),
@@ -194,7 +194,7 @@ test("too much unread ends a filter instead of dropping some of it", () => {
 });
 
 test("when all filters hold too much, the one with the most ends and others keep what they have", () => {
-  const at = scene({ maxFilterBytes: 10_000 });
+  const at = createFixture({ maxFilterBytes: 10_000 });
   const greedy = at.open();
   at.tell(`"${"x".repeat(6_000)}"`);
   const modest = at.open();
@@ -207,7 +207,7 @@ test("when all filters hold too much, the one with the most ends and others keep
 });
 
 test("bounded for each caller and in sum; what ends makes room", () => {
-  const at = scene({ maxCallerFilters: 2, maxFilters: 3 });
+  const at = createFixture({ maxCallerFilters: 2, maxFilters: 3 });
   const refusal = (overrides: Partial<FilterRequest> = {}): string => {
     let code = "";
     at.filters.open(at.request(overrides), (opened) => {
@@ -226,7 +226,7 @@ test("bounded for each caller and in sum; what ends makes room", () => {
 });
 
 test("block filters tell hashes, of which each head is read once for all of them", () => {
-  const at = scene();
+  const at = createFixture();
   const heads = readSubscription(["newHeads"]);
   assert.ok(heads.kind !== "invalid");
   const [one, two] = [
@@ -248,7 +248,7 @@ test(
   "a stream that cannot go on, a caller who leaves before the answer, and whoever watches it " +
     "end a filter, each once",
   () => {
-    const at = scene();
+    const at = createFixture();
     const heard: string[] = [];
     const [lost, taken] = [at.open(), at.open()];
     for (const [name, it] of [

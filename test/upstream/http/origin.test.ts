@@ -21,7 +21,7 @@ import {
 import type { AnswerListener, AnswerStream } from "../../../src/upstream/transport.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
-import { stage, until, walked } from "../../fakes/service-fixture.ts";
+import { serviceFixture, until, walked } from "../../fakes/service-fixture.ts";
 
 /** A provider on a bare socket: sees whole requests, answers with raw bytes. */
 interface Peer {
@@ -605,7 +605,10 @@ test(
   "when a kept connection ends under a call, a read goes to the next provider and a raw " +
     "transaction to nobody else",
   async (t) => {
-    const { call, upstreams } = await stage(t, [undefined, (_, reply) => reply.result('"0xb"')]);
+    const { call, upstreams } = await serviceFixture(t, [
+      undefined,
+      (_, reply) => reply.result('"0xb"'),
+    ]);
     assert.equal(walked(await call("eth_gasPrice")), "a:ok");
     upstreams[0]?.script((_, reply) => reply.close());
     const read = await call("eth_gasPrice");

@@ -34,7 +34,7 @@ const OWN: OwnProfiles = {
         : undefined,
 };
 
-function scene(refusal: Fault | null = null) {
+function createFixture(refusal: Fault | null = null) {
   const runtime = simulatedWorld(1);
   const directory = createProfileRegistry(
     [SET.chain],
@@ -88,7 +88,7 @@ const shown = (it: Authenticated | Fault | undefined) =>
       : [it.address.named, it.address.profile.owner];
 
 test("a profile that is not in memory is waited for and then served; one that is, is served at once", () => {
-  const { directory, waiting, told, ask } = scene();
+  const { directory, waiting, told, ask } = createFixture();
   ask(`/rpc/profile/mine/${CHAIN}`);
   assert.equal(shown(told[0]), "nothing yet");
   directory.put(profile("mine", "acc_1"));
@@ -99,7 +99,7 @@ test("a profile that is not in memory is waited for and then served; one that is
 });
 
 test("one that does not come in time, or cannot be read, is refused as such, both worth a retry", () => {
-  const { waiting, told, ask } = scene();
+  const { waiting, told, ask } = createFixture();
   for (const code of ["not_prepared", "profile_config_unavailable"] as const) {
     ask(`/rpc/profile/broken/${CHAIN}`);
     waiting.at(-1)?.(fault(code, "not now"));
@@ -115,10 +115,10 @@ test(
   "whoever goes away while waiting hears nothing; whoever may not use the profile is refused " +
     "without one being loaded",
   () => {
-    const left = scene();
+    const left = createFixture();
     left.ask(`/rpc/profile/mine/${CHAIN}`)?.();
     assert.deepEqual([left.cancelled, left.told], [["mine"], []]);
-    const refused = scene(fault("forbidden", "not this one"));
+    const refused = createFixture(fault("forbidden", "not this one"));
     refused.ask(`/rpc/profile/mine/${CHAIN}`);
     assert.deepEqual([shown(refused.told[0]), refused.waiting.length], ["403 forbidden", 0]);
   },
@@ -128,7 +128,7 @@ test(
   "a profile that rests leads to premium, under the name that was asked for; one that never " +
     "was is told with those there are",
   () => {
-    const { told, ask } = scene();
+    const { told, ask } = createFixture();
     ask(`/rpc/profile/gone/${CHAIN}`);
     assert.deepEqual(shown(told[0]), ["gone", null]);
     ask(`/rpc/profile/never/${CHAIN}`);
@@ -147,7 +147,7 @@ test(
   "no text in a URL leads to the profile of another account, and what is remembered for others " +
     "does not either",
   () => {
-    const { directory, keyContext, told, ask } = scene();
+    const { directory, keyContext, told, ask } = createFixture();
     directory.put(profile("mine", "acc_2"));
     for (const slug of ["acc_2/mine", "acc_2%2Fmine", "..%2Facc_2%2Fmine", "acc_1%2Fmine"])
       ask(`/rpc/profile/${slug}/${CHAIN}`);

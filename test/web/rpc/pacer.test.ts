@@ -43,7 +43,7 @@ interface Running {
   readonly retryAfterMs: number | null;
 }
 
-function scene(size: RateLimitSize) {
+function createFixture(size: RateLimitSize) {
   const runtime = simulatedWorld(7);
   const timerWheel = createTimerWheel(runtime);
   const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
@@ -172,7 +172,7 @@ test(
   "a thousand items at a hundred a second: two hundred at once, the rest at the rate, all " +
     "served, in order, and nothing stays behind",
   () => {
-    const { runtime, timerWheel, batches, routedAtMs, holderOf, send, state } = scene({
+    const { runtime, timerWheel, batches, routedAtMs, holderOf, send, state } = createFixture({
       perSecond: 100,
       burst: 200,
     });
@@ -192,7 +192,10 @@ test(
 );
 
 test("what the rate has not admitted by the deadline is refused item by item, with the time to wait", () => {
-  const { runtime, batches, timerWheel, holderOf, send } = scene({ perSecond: 1, burst: 10 });
+  const { runtime, batches, timerWheel, holderOf, send } = createFixture({
+    perSecond: 1,
+    burst: 10,
+  });
   const batch = send(holderOf("acc_1"), 100);
   runtime.advance(BATCH_DEADLINE_MS - 100);
   assert.equal(batch.answer(), null);
@@ -212,7 +215,7 @@ test(
   "two batches of an account wait, a third is refused as a whole with nothing of it executed; " +
     "those of others are not affected",
   () => {
-    const { runtime, batches, holderOf, send, state } = scene({ perSecond: 10, burst: 10 });
+    const { runtime, batches, holderOf, send, state } = createFixture({ perSecond: 10, burst: 10 });
     const [mine, other] = [holderOf("acc_1"), holderOf("acc_2")];
     const first = send(mine, 50);
     const second = send(mine, 50);
@@ -235,7 +238,7 @@ test(
   "a third batch is told when a place is expected to be free, by what the others have left and " +
     "by their deadlines",
   () => {
-    const { runtime, holderOf, send } = scene({ perSecond: 10, burst: 10 });
+    const { runtime, holderOf, send } = createFixture({ perSecond: 10, burst: 10 });
     const keyContext = holderOf("acc_1");
     // Ten of the first begin at once; both then share ten tokens a second.
     const waiting = [send(keyContext, 50), send(keyContext, 60)];
@@ -267,7 +270,7 @@ test(
   "a batch that meets the limit while two others of its account wait: its remaining items are " +
     "refused one by one",
   () => {
-    const { runtime, holderOf, send, state } = scene({ perSecond: 10, burst: 10 });
+    const { runtime, holderOf, send, state } = createFixture({ perSecond: 10, burst: 10 });
     const keyContext = holderOf("acc_1");
     state.hold = true;
     const slow = send(keyContext, 6, 1);
@@ -290,7 +293,7 @@ test(
   "a caller who leaves ends the wait: the place is free, no timer is left, and no item is " +
     "started afterwards",
   () => {
-    const { runtime, timerWheel, batches, holderOf, send, state } = scene({
+    const { runtime, timerWheel, batches, holderOf, send, state } = createFixture({
       perSecond: 1,
       burst: 1,
     });
@@ -323,7 +326,8 @@ test(
         fc.integer({ min: 1, max: 40 }),
         fc.infiniteStream(fc.integer({ min: 0, max: 3_000 })),
         (size, counts, concurrency, gaps) => {
-          const { runtime, timerWheel, batches, routedAtMs, holderOf, send, state } = scene(size);
+          const { runtime, timerWheel, batches, routedAtMs, holderOf, send, state } =
+            createFixture(size);
           const keyContext = holderOf("acc_1");
           const startMs = runtime.now();
           const running = counts.map((count) => {

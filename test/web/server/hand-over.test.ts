@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { callText, handshakeText, postText } from "../../fakes/http-text.ts";
 import { openRawClient, type RawClient } from "../../fakes/raw-client.ts";
 import type { Service } from "../../fakes/service.ts";
-import { stage, until } from "../../fakes/service-fixture.ts";
+import { serviceFixture, until } from "../../fakes/service-fixture.ts";
 import type { Script } from "../../fakes/upstream.ts";
 
 const echo: Script = ({ params }, reply) => reply.result(JSON.stringify(params));
@@ -25,7 +25,7 @@ async function serve(
   script: Script = echo,
 ): Promise<Service> {
   const extra = { server: { port: 0, fast_path: fastPath }, limits };
-  return (await stage(t, [script], { extra })).service;
+  return (await serviceFixture(t, [script], { extra })).service;
 }
 
 /** A connection on which `first` was answered: where the fast path is on, it has served that. */

@@ -7,7 +7,7 @@ import { WebSocket } from "ws";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { configText } from "../../fakes/service.ts";
 import { until } from "../../fakes/service-fixture.ts";
-import { bare, call, frame, open, scene } from "./socket-fixture.ts";
+import { bare, call, createFixture, frame, open } from "./socket-fixture.ts";
 
 const KEY = `Sec-WebSocket-Key: ${"A".repeat(22)}==`;
 const UPGRADE = [
@@ -54,8 +54,8 @@ function parted(answer: string): {
 }
 
 test("every URL form of HTTP opens a socket under /ws, and pins and strategies count as there", async (t) => {
-  const { port, calls, ...stage } = await scene(t);
-  stage.echo = true;
+  const { port, calls, ...fixture } = await createFixture(t);
+  fixture.echo = true;
   const forms = [
     "/rpc/1",
     "/rpc/fastest/mainnet",
@@ -75,7 +75,7 @@ test("every URL form of HTTP opens a socket under /ws, and pins and strategies c
 });
 
 test("header pins and the query of the handshake hold for every request on the socket", async (t) => {
-  const it = await scene(t);
+  const it = await createFixture(t);
   it.echo = false;
   const client = await open(t, it.port, "/ws/rpc/1?strategy=fastest", {
     headers: { "X-Svc-Provider": "a", "X-Request-Id": "mine" },
@@ -88,7 +88,7 @@ test("header pins and the query of the handshake hold for every request on the s
 });
 
 test("a handshake that leads nowhere is refused with the status and the JSON body that HTTP gives", async (t) => {
-  const { port, observer } = await scene(t);
+  const { port, observer } = await createFixture(t);
   const refused: readonly (readonly [path: string, status: number, code: string])[] = [
     ["/ws/rpc/nowhere", 400, "unknown_chain"],
     ["/ws/rpc/profile/nobody/1", 404, "unknown_profile"],
@@ -112,7 +112,7 @@ test(
   "broken handshakes are told what is missing; requests without an upgrade get 426, other " +
     "methods 405, h2c is plain HTTP",
   async (t) => {
-    const { port } = await scene(t);
+    const { port } = await createFixture(t);
     const get = "GET /ws/rpc/1 HTTP/1.1";
     for (const fields of [
       UPGRADE.slice(0, 4),
@@ -149,7 +149,7 @@ test(
 );
 
 test("ids come back exactly as sent, notifications get no answer, batches keep their order", async (t) => {
-  const { port } = await scene(t);
+  const { port } = await createFixture(t);
   const client = await open(t, port);
   for (const id of ["12345678901234567890123", '"a\\u0041"', "-0", "null"]) {
     client.send(`{"jsonrpc":"2.0","id":${id},"method":"eth_gasPrice","params":[1e3]}`);
@@ -171,7 +171,7 @@ test("ids come back exactly as sent, notifications get no answer, batches keep t
 });
 
 test("junk in text or binary and what is no request is answered with an error, and the socket lives", async (t) => {
-  const { port } = await scene(t, { max_batch_items: 2 });
+  const { port } = await createFixture(t, { max_batch_items: 2 });
   const client = await open(t, port);
   for (const text of ["", "junk", '{"jsonrpc":"2.0"', "\u0000"]) {
     client.send(text);
@@ -197,7 +197,7 @@ test("junk in text or binary and what is no request is answered with an error, a
 });
 
 test("what breaks the protocol is closed with the code of the protocol, and nobody else is affected", async (t) => {
-  const it = await scene(t, { max_body_bytes: 100_000 });
+  const it = await createFixture(t, { max_body_bytes: 100_000 });
   const other = await open(t, it.port);
   const cases: readonly (readonly [bytes: Buffer, code: number])[] = [
     [frame(1, Buffer.from([0x22, 0xff, 0xfe, 0x22])), 1007],
@@ -228,7 +228,7 @@ test("what breaks the protocol is closed with the code of the protocol, and nobo
 });
 
 test("a message in fragments, with pings between them, is one message, and every ping is answered", async (t) => {
-  const { port } = await scene(t);
+  const { port } = await createFixture(t);
   const socket = await bare(t, port);
   let got = "";
   socket.on("data", (chunk: Buffer) => {
@@ -245,7 +245,7 @@ test(
   "more requests than may be in flight are refused with their ids, and there is room again " +
     "after an answer",
   async (t) => {
-    const it = await scene(t, { max_socket_requests: 2 });
+    const it = await createFixture(t, { max_socket_requests: 2 });
     it.echo = false;
     const client = await open(t, it.port);
     for (let id = 1; id <= 3; id++) client.send(call(id));
@@ -268,7 +268,7 @@ test(
   "request bytes are bounded on one socket and, with those of half-received messages, on all " +
     "together",
   async (t) => {
-    const it = await scene(t, {
+    const it = await createFixture(t, {
       max_socket_bytes: 10_000,
       max_in_flight_bytes: 300_000,
       max_body_bytes: 1_000_000,
@@ -294,7 +294,7 @@ test(
 );
 
 test("a socket that closes ends its calls and gives everything back", async (t) => {
-  const it = await scene(t);
+  const it = await createFixture(t);
   it.echo = false;
   const client = await open(t, it.port);
   client.send(call(1));
@@ -312,7 +312,7 @@ test(
   "a client that does not read is no longer read itself, and what waits for it counts until it " +
     "is gone",
   async (t) => {
-    const it = await scene(t, { max_socket_queue_bytes: 4_000_000 });
+    const it = await createFixture(t, { max_socket_queue_bytes: 4_000_000 });
     const socket = await bare(t, it.port);
     socket.pause();
     const large = frame(1, JSON.stringify(call(1, "eth_call", ["x".repeat(900_000)])));
@@ -336,7 +336,7 @@ test("pings go out at their time; two without a pong close with 1002, and a late
   const runtime = simulatedWorld(7);
   // The drain at the end needs time to pass.
   t.after(() => void setInterval(() => runtime.advance(500), 5).unref());
-  const it = await scene(t, {}, runtime);
+  const it = await createFixture(t, {}, runtime);
   const silent = await open(t, it.port, "/ws/rpc/1", { autoPong: false });
   const answering = await open(t, it.port);
   let pings = 0;
@@ -366,7 +366,7 @@ test("pings go out at their time; two without a pong close with 1002, and a late
 });
 
 test("a drain lets calls finish, refuses new ones and new sockets, and closes with 1012", async (t) => {
-  const it = await scene(t, { drain_timeout_ms: 60_000 });
+  const it = await createFixture(t, { drain_timeout_ms: 60_000 });
   it.echo = false;
   const client = await open(t, it.port);
   const idle = await open(t, it.port);
@@ -387,7 +387,7 @@ test(
   "a drain refuses handshakes on open connections with 503, and cuts a client that does not " +
     "answer its close",
   async (t) => {
-    const it = await scene(t, { drain_timeout_ms: 60_000 });
+    const it = await createFixture(t, { drain_timeout_ms: 60_000 });
     const waiting = connect(it.port, "127.0.0.1");
     t.after(() => waiting.destroy());
     let got = "";
@@ -411,7 +411,7 @@ test(
 );
 
 test("a reload reaches open sockets: they go on with the new profile, or are told that it is gone", async (t) => {
-  const it = await scene(t);
+  const it = await createFixture(t);
   it.echo = false;
   const client = await open(t, it.port, "/ws/rpc/1/a");
   const next = (id: string): string => configText([{ id, url: "http://next.test" }]);
@@ -428,7 +428,7 @@ test(
   "evidence comes in the body when the address says so, and in a message of its own when the " +
     "request does",
   async (t) => {
-    const { port } = await scene(t);
+    const { port } = await createFixture(t);
     const body = await open(t, port, "/ws/rpc/1?include_meta=body");
     body.send(call(1, "eth_chainId"));
     const { svc_meta: meta } = await body.next();
@@ -455,7 +455,7 @@ test(
 );
 
 test("answers of every size arrive whole in one frame", async (t) => {
-  const { port } = await scene(t);
+  const { port } = await createFixture(t);
   const client = await open(t, port);
   for (const size of [
     0, 70, 71, 72, 100, 125, 16_300, 16_384, 65_400, 65_535, 65_536, 200_000, 3_000_000,
@@ -470,7 +470,7 @@ test(
   "a connection that has carried HTTP requests can become a socket, and one whose request " +
     "waits for its answer cannot",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     const body = JSON.stringify(call(1, "eth_chainId"));
     const post = `POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
     const upgrade = `GET /ws/rpc/1 HTTP/1.1\r\n${UPGRADE.join("\r\n")}\r\n\r\n`;
@@ -504,7 +504,7 @@ test(
 );
 
 test("sockets, closes and notifications are told on /metrics", async (t) => {
-  const it = await scene(t);
+  const it = await createFixture(t);
   const client = await open(t, it.port);
   client.send(call(1, "eth_subscribe", ["syncing"]));
   const { subscriber } = await until("the subscription", () => it.asked[0]);

@@ -8,7 +8,7 @@ import { fault } from "../../../src/core/faults/rpc-fault.ts";
 import { createFrameEncoder, SUBSCRIPTION_ID_CHARS } from "../../../src/web/socket/notification.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { until } from "../../fakes/service-fixture.ts";
-import { bare, call, frame, open, scene } from "./socket-fixture.ts";
+import { bare, call, createFixture, frame, open } from "./socket-fixture.ts";
 
 const events = (...texts: readonly string[]): readonly Buffer[] =>
   texts.map((it) => Buffer.from(it));
@@ -17,7 +17,7 @@ test(
   "a subscription is acknowledged once it is real, with an id of our own, and its events " +
     "follow raw and in order",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     const client = await open(t, it.port, "/ws/rpc/profile/team/fastest/1?provider=a");
     client.send(call(1, "eth_subscribe", ["newHeads"]));
     const { request, subscriber } = await until("the subscription", () => it.asked[0]);
@@ -57,7 +57,7 @@ test(
   "events that come before the acknowledgement is written wait for it, also when that stands " +
     "in a batch",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     it.echo = false;
     const client = await open(t, it.port);
     client.send([call(1, "eth_subscribe", ["newHeads"], { svc_meta: "notify" }), call(2)]);
@@ -80,7 +80,7 @@ test(
   "unsubscribing answers true and nothing comes afterwards; unknown and foreign ids are an " +
     "error of their own",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     const [client, other] = [await open(t, it.port), await open(t, it.port)];
     client.send(call(1, "eth_subscribe", ["newPendingTransactions"]));
     const { subscriber } = await until("the subscription", () => it.asked[0]);
@@ -108,7 +108,7 @@ test(
   "what is no subscription is refused with the kinds there are, a refusal from upstream is " +
     "passed on, and neither leaves anything behind",
   async (t) => {
-    const it = await scene(t, { max_socket_subscriptions: 1 });
+    const it = await createFixture(t, { max_socket_subscriptions: 1 });
     const client = await open(t, it.port);
     for (const params of [[], ["newStuff"], ["logs", { address: "0x12" }], { 0: "newHeads" }]) {
       client.send({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params });
@@ -134,7 +134,7 @@ test(
   "a subscription under way whose caller goes is left, and one that cannot go on closes the " +
     "socket with 1011",
   async (t) => {
-    const it = await scene(t);
+    const it = await createFixture(t);
     const gone = await open(t, it.port);
     gone.send(call(1, "eth_subscribe", ["newHeads"]));
     await until("the subscription", () => it.asked[0]);
@@ -155,7 +155,7 @@ test(
 );
 
 test("a subscriber that does not read is closed with 1013 and others get everything", async (t) => {
-  const it = await scene(t, { max_socket_queue_bytes: 2_000_000 });
+  const it = await createFixture(t, { max_socket_queue_bytes: 2_000_000 });
   const slow = await bare(t, it.port);
   slow.pause();
   const fast = await open(t, it.port);
@@ -183,7 +183,7 @@ test(
   async (t) => {
     const runtime = simulatedWorld(9);
     t.after(() => void setInterval(() => runtime.advance(500), 5).unref());
-    const it = await scene(t, { max_socket_queue_bytes: 2_000_000 }, runtime);
+    const it = await createFixture(t, { max_socket_queue_bytes: 2_000_000 }, runtime);
     const [late, dead] = [await bare(t, it.port), await bare(t, it.port)];
     for (const slow of [late, dead]) {
       slow.pause();

@@ -41,7 +41,7 @@ export interface Asked {
   left: boolean;
 }
 
-export interface Scene {
+export interface ClientSocketFixture {
   readonly port: number;
   readonly server: WebServer;
   readonly observer: Observer;
@@ -55,12 +55,12 @@ export interface Scene {
 }
 
 /** Starts the server; it is drained when the test ends. */
-export async function scene(
+export async function createFixture(
   t: TestContext,
   limits: Record<string, unknown> = {},
   runtime: Runtime = realRuntime,
   text = textOf(limits),
-): Promise<Scene> {
+): Promise<ClientSocketFixture> {
   let config = configOf(text);
   const observer = createObserver(pino({ level: "silent" }), runtime);
   const directory = createProfileRegistry(
@@ -139,7 +139,7 @@ export async function scene(
     config = configOf(next);
     directory.replace(config.profiles);
   };
-  const it: Scene = {
+  const it: ClientSocketFixture = {
     port: server.port,
     server,
     observer,

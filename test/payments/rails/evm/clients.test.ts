@@ -14,7 +14,7 @@ import { createProtocol } from "../../../../src/payments/protocol.ts";
 import { createEvmRail } from "../../../../src/payments/rails/evm/evm-rail.ts";
 import type { Rail } from "../../../../src/payments/rails/rail.ts";
 import { patientWorld } from "../../patient-world.ts";
-import { accepted, type EvmStage, Purchase, startEvmStage, step } from "./evm-fixture.ts";
+import { accepted, type EvmFixture, Purchase, startEvmFixture, step } from "./evm-fixture.ts";
 
 const UNITS = 750_000n;
 const protocol = createProtocol({
@@ -23,14 +23,14 @@ const protocol = createProtocol({
   previousSecret: null,
 });
 
-let stage: EvmStage;
+let fixture: EvmFixture;
 let rail: Rail;
 let server: Server;
 let url: string;
 
 before(async () => {
-  stage = await startEvmStage();
-  rail = createEvmRail({ ...stage.settings, confirmations: 1 }, { runtime: patientWorld });
+  fixture = await startEvmFixture();
+  rail = createEvmRail({ ...fixture.settings, confirmations: 1 }, { runtime: patientWorld });
   server = createServer(async (request, response) => {
     const text = request.headers["payment-signature"] ?? request.headers.authorization;
     const headers = text === undefined ? offers() : await paid(String(text));
@@ -50,7 +50,7 @@ before(async () => {
 
 after(async () => {
   server.closeAllConnections();
-  await Promise.all([new Promise((resolve) => server.close(resolve)), stage.close()]);
+  await Promise.all([new Promise((resolve) => server.close(resolve)), fixture.close()]);
 });
 
 function offers(): readonly string[] {
@@ -75,7 +75,7 @@ async function paid(text: string): Promise<readonly string[]> {
   assert.equal(await rail.check(payment), null);
   const purchase = new Purchase(payment);
   await step(rail, purchase);
-  await stage.mine(2);
+  await fixture.mine(2);
   const truth = await rail.look(purchase);
   if (truth.kind !== "settled") assert.fail(truth.kind);
   const network = `eip155:${rail.chainId}`;
@@ -94,14 +94,14 @@ async function paid(text: string): Promise<readonly string[]> {
 async function received(
   pay: () => Promise<Response>,
 ): Promise<{ readonly response: Response; readonly units: bigint }> {
-  const { evm, recipient } = stage.chains;
+  const { evm, recipient } = fixture.chains;
   const had = await evm.balanceOf(recipient.address);
   const response = await pay();
   return { response, units: (await evm.balanceOf(recipient.address)) - had };
 }
 
 function mppxClient(offer: "mpp" | "x402"): (input: string) => Promise<Response> {
-  const { payer, evm } = stage.chains;
+  const { payer, evm } = fixture.chains;
   const { name, version } = evm.token;
   const fetchOne: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
@@ -132,7 +132,7 @@ test("mppx pays an x402 offer", async () => {
 });
 
 test("@x402/fetch pays, and reads from the response where the money went", async () => {
-  const signer = privateKeyToAccount(stage.chains.payer.key);
+  const signer = privateKeyToAccount(fixture.chains.payer.key);
   const network = `eip155:${rail.chainId}` as const;
   const client = x402Client.fromConfig({
     schemes: [{ network, client: new ExactEvmScheme(signer) }],

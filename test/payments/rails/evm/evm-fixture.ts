@@ -37,7 +37,7 @@ export interface SignedParts {
 }
 
 /** A chain under test. */
-export interface EvmStage {
+export interface EvmFixture {
   readonly chains: PaymentChains;
   readonly settings: EvmRailSettings;
   /** Carries what is asked of the chain. */
@@ -48,7 +48,7 @@ export interface EvmStage {
 }
 
 /** Starts the chains; blocks come from now on by `mine` alone. */
-export async function startEvmStage(): Promise<EvmStage> {
+export async function startEvmFixture(): Promise<EvmFixture> {
   const chains = await startPaymentChains();
   const { rpc } = chains.evm;
   await rpc("evm_setIntervalMining", 0);

@@ -20,7 +20,7 @@ import { startChainProxy } from "../../../fakes/chain-proxy.ts";
 import { patientWorld } from "../../patient-world.ts";
 import {
   accepted,
-  type EvmStage,
+  type EvmFixture,
   inSeconds,
   mppPayment,
   Purchase,
@@ -28,7 +28,7 @@ import {
   randomNonce,
   refusal,
   signed,
-  startEvmStage,
+  startEvmFixture,
   step,
   write,
   x402Payment,
@@ -41,40 +41,40 @@ const TOKEN = parseAbi([
   "function transfer(address to, uint256 value) returns (bool)",
 ]);
 
-let stage: EvmStage;
+let fixture: EvmFixture;
 let snapshot: unknown;
 
 before(async () => {
-  stage = await startEvmStage();
-  snapshot = await stage.chains.evm.rpc("evm_snapshot");
+  fixture = await startEvmFixture();
+  snapshot = await fixture.chains.evm.rpc("evm_snapshot");
 });
 
-after(() => stage.close());
+after(() => fixture.close());
 
 beforeEach(async () => {
-  stage.proxy.fault = () => "pass";
-  stage.proxy.asked.length = 0;
-  await stage.chains.evm.rpc("evm_revert", snapshot);
-  snapshot = await stage.chains.evm.rpc("evm_snapshot");
+  fixture.proxy.fault = () => "pass";
+  fixture.proxy.asked.length = 0;
+  await fixture.chains.evm.rpc("evm_revert", snapshot);
+  snapshot = await fixture.chains.evm.rpc("evm_snapshot");
   // A raised base fee of the test before outlives the snapshot.
-  await stage.chains.evm.rpc("anvil_setNextBlockBaseFeePerGas", "0x3b9aca00");
+  await fixture.chains.evm.rpc("anvil_setNextBlockBaseFeePerGas", "0x3b9aca00");
 });
 
 function railWith(changes: Partial<EvmRailSettings> = {}, runtime: Runtime = patientWorld): Rail {
-  return createEvmRail({ ...stage.settings, ...changes }, { runtime });
+  return createEvmRail({ ...fixture.settings, ...changes }, { runtime });
 }
 
 async function bought(
   rail: Rail,
   changes: Partial<Parameters<typeof mppPayment>[1]> = {},
 ): Promise<Purchase> {
-  const { payer } = stage.chains;
+  const { payer } = fixture.chains;
   return new Purchase(
     await accepted(
       rail,
       await mppPayment(rail, {
         key: payer.key,
-        settings: stage.settings,
+        settings: fixture.settings,
         value: UNITS,
         ...changes,
       }),
@@ -84,17 +84,17 @@ async function bought(
 }
 
 function received(): Promise<bigint> {
-  return stage.chains.evm.balanceOf(stage.chains.recipient.address);
+  return fixture.chains.evm.balanceOf(fixture.chains.recipient.address);
 }
 
 /** Somebody else's transaction to the token; it is in the next block. */
 async function bySomebody(
   data: Hex,
-  key: Hex = stage.chains.otherPayers[0]?.key ?? "0x",
+  key: Hex = fixture.chains.otherPayers[0]?.key ?? "0x",
 ): Promise<Hex> {
   const account = privateKeyToAccount(key);
-  const client = createWalletClient({ account, transport: http(stage.chains.evm.rpcUrl) });
-  const { token, chainId } = stage.chains.evm;
+  const client = createWalletClient({ account, transport: http(fixture.chains.evm.rpcUrl) });
+  const { token, chainId } = fixture.chains.evm;
   const chain = {
     id: chainId,
     name: "test",
@@ -110,7 +110,7 @@ async function carriedOut(parts: {
   readonly value: bigint;
   readonly to?: string;
 }): Promise<Hex> {
-  const { authorization: it, signature } = await signed({ ...parts, settings: stage.settings });
+  const { authorization: it, signature } = await signed({ ...parts, settings: fixture.settings });
   return encodeFunctionData({
     abi: TOKEN,
     functionName: "transferWithAuthorization",
@@ -146,8 +146,8 @@ function callOf(purchase: Purchase): Hex {
 
 async function cancelled(purchase: Purchase): Promise<Hex> {
   const { authorization } = JSON.parse(purchase.payment.material);
-  const { token, chainId } = stage.chains.evm;
-  const signature = await privateKeyToAccount(stage.chains.payer.key).signTypedData({
+  const { token, chainId } = fixture.chains.evm;
+  const signature = await privateKeyToAccount(fixture.chains.payer.key).signTypedData({
     domain: {
       name: token.name,
       version: token.version,
@@ -180,7 +180,7 @@ describe("a payment that goes well", () => {
   for (const by of ["mpp", "x402"] as const)
     test(`settles by ${by} and moves exactly its amount, named by its transfer`, async () => {
       const rail = railWith();
-      const parts = { key: stage.chains.payer.key, settings: stage.settings, value: UNITS };
+      const parts = { key: fixture.chains.payer.key, settings: fixture.settings, value: UNITS };
       const presented =
         by === "mpp" ? await mppPayment(rail, parts) : await x402Payment(rail, parts);
       const payment = await accepted(rail, presented, UNITS);
@@ -189,11 +189,11 @@ describe("a payment that goes well", () => {
       const purchase = new Purchase(payment);
       assert.deepEqual(await step(rail, purchase), OPEN);
       assert.deepEqual(await rail.look(purchase), OPEN, "waits for a block");
-      await stage.mine();
+      await fixture.mine();
       const truth = await rail.look(purchase);
       assert.equal(truth.kind, "settled");
       assert.equal(truth.kind === "settled" && truth.txHash, purchase.submissions[0]?.txHash);
-      const client = createPublicClient({ transport: http(stage.chains.evm.rpcUrl) });
+      const client = createPublicClient({ transport: http(fixture.chains.evm.rpcUrl) });
       const receipt = await client.getTransactionReceipt({
         hash: parseHex(purchase.submissions[0]?.txHash ?? ""),
       });
@@ -209,10 +209,10 @@ describe("a payment that goes well", () => {
     const purchase = await bought(rail);
     await step(rail, purchase);
     for (let blocks = 1; blocks <= 3; blocks += 1) {
-      await stage.mine();
+      await fixture.mine();
       assert.deepEqual(await rail.look(purchase), OPEN, `after ${blocks} blocks`);
     }
-    await stage.mine();
+    await fixture.mine();
     assert.equal((await rail.look(purchase)).kind, "settled");
   });
 
@@ -222,10 +222,10 @@ describe("a payment that goes well", () => {
     await step(rail, purchase);
     for (const submission of [...purchase.submissions, ...purchase.submissions])
       await rail.send(submission);
-    await stage.mine();
+    await fixture.mine();
     const truth = await rail.look(purchase);
     for (const submission of purchase.submissions) await rail.send(submission);
-    await stage.mine(2);
+    await fixture.mine(2);
     assert.deepEqual(await rail.look(purchase), truth);
     assert.equal(await received(), UNITS);
   });
@@ -245,12 +245,12 @@ describe("somebody else", () => {
       const rail = railWith({ confirmations: 1 });
       const purchase = await bought(rail);
       await step(rail, purchase);
-      await stage.chains.evm.rpc("anvil_dropAllTransactions");
+      await fixture.chains.evm.rpc("anvil_dropAllTransactions");
       const hash = await bySomebody(callOf(purchase));
-      await stage.mine();
+      await fixture.mine();
       assert.deepEqual(await rail.look(purchase), OPEN, "not deep enough");
       await rail.send(purchase.submissions[0] ?? { txHash: "", raw: null, nonce: null });
-      await stage.mine(2);
+      await fixture.mine(2);
       const truth = await rail.look(purchase);
       assert.equal(truth.kind === "settled" && truth.txHash, hash);
       assert.equal(await received(), UNITS);
@@ -265,7 +265,7 @@ describe("somebody else", () => {
   for (const by of ["mpp", "x402"] as const)
     test(`who carried it out before we heard of it: the money is there, and it is taken (${by})`, async () => {
       const rail = railWith();
-      const parts = { key: stage.chains.payer.key, settings: stage.settings, value: UNITS };
+      const parts = { key: fixture.chains.payer.key, settings: fixture.settings, value: UNITS };
       const purchase = new Purchase(
         await accepted(
           rail,
@@ -274,7 +274,7 @@ describe("somebody else", () => {
         ),
       );
       const hash = await bySomebody(callOf(purchase));
-      await stage.mine(3);
+      await fixture.mine(3);
       assert.equal(await rail.check(purchase.payment), null);
       const truth = await rail.look(purchase);
       assert.equal(truth.kind === "settled" && truth.txHash, hash);
@@ -290,22 +290,22 @@ describe("somebody else", () => {
         await accepted(
           rail,
           await x402Payment(rail, {
-            key: stage.chains.payer.key,
-            settings: stage.settings,
+            key: fixture.chains.payer.key,
+            settings: fixture.settings,
             value: UNITS,
             nonce,
           }),
           UNITS,
         ),
       );
-      const elsewhere = stage.chains.otherPayers[1]?.address ?? "";
+      const elsewhere = fixture.chains.otherPayers[1]?.address ?? "";
       await bySomebody(
-        await carriedOut({ key: stage.chains.payer.key, nonce, value: UNITS, to: elsewhere }),
+        await carriedOut({ key: fixture.chains.payer.key, nonce, value: UNITS, to: elsewhere }),
       );
-      await stage.mine();
+      await fixture.mine();
       assert.match(refusal(await rail.check(purchase.payment)).reason, /spent the nonce/);
       assert.deepEqual(await rail.look(purchase), OPEN);
-      await stage.mine(2);
+      await fixture.mine(2);
       const truth = await rail.look(purchase);
       assert.match(truth.kind === "failed" ? truth.reason : truth.kind, /spent the nonce/);
       assert.equal(await received(), 0n);
@@ -316,13 +316,13 @@ describe("somebody else", () => {
     const rail = railWith();
     const purchase = await bought(rail);
     await bySomebody(callOf(purchase));
-    await stage.mine();
+    await fixture.mine();
     const { material } = purchase.payment;
     const later = new Purchase({
       ...purchase.payment,
       material: JSON.stringify({ ...JSON.parse(material), readAtMs: Date.now() + 7_200_000 }),
     });
-    await stage.mine(501);
+    await fixture.mine(501);
     await assert.rejects(rail.look(later), /keep its logs/);
     assert.match(refusal(await rail.check(later.payment)).reason, /before this offer/);
     assert.equal(
@@ -339,16 +339,16 @@ describe("somebody else", () => {
       await accepted(
         rail,
         await x402Payment(rail, {
-          key: stage.chains.payer.key,
-          settings: stage.settings,
+          key: fixture.chains.payer.key,
+          settings: fixture.settings,
           value: UNITS,
           nonce,
         }),
         UNITS,
       ),
     );
-    await bySomebody(await carriedOut({ key: stage.chains.payer.key, nonce, value: 1n }));
-    await stage.mine();
+    await bySomebody(await carriedOut({ key: fixture.chains.payer.key, nonce, value: 1n }));
+    await fixture.mine();
     assert.equal(refusal(await rail.check(purchase.payment)).problem, "verification-failed");
     assert.equal((await rail.look(purchase)).kind, "failed");
   });
@@ -357,10 +357,10 @@ describe("somebody else", () => {
     const rail = railWith({ confirmations: 1 });
     const purchase = await bought(rail);
     await bySomebody(await cancelled(purchase));
-    await stage.mine();
+    await fixture.mine();
     assert.match(refusal(await rail.check(purchase.payment)).reason, /cancelled/);
     assert.deepEqual(await rail.look(purchase), OPEN);
-    await stage.mine();
+    await fixture.mine();
     const truth = await rail.look(purchase);
     assert.match(truth.kind === "failed" ? truth.reason : truth.kind, /cancelled/);
     assert.equal(await received(), 0n);
@@ -388,7 +388,7 @@ describe("a payment that the chain would not carry out", () => {
     const rail = railWith({ confirmations: 2 });
     const purchase = await bought(rail, { validBefore: inSeconds(200) });
     await step(rail, purchase);
-    const { payer, otherPayers, evm } = stage.chains;
+    const { payer, otherPayers, evm } = fixture.chains;
     const all = await evm.balanceOf(payer.address);
     await evm.rpc("anvil_dropAllTransactions");
     await bySomebody(
@@ -399,20 +399,20 @@ describe("a payment that the chain would not carry out", () => {
       }),
       payer.key,
     );
-    await stage.mine();
+    await fixture.mine();
     await rail.send(purchase.submissions[0] ?? { txHash: "", raw: null, nonce: null });
-    await stage.mine();
+    await fixture.mine();
     assert.deepEqual(await rail.look(purchase), RESEND, "our transaction was reverted");
-    await stage.mine(5);
+    await fixture.mine(5);
     assert.deepEqual(await rail.look(purchase), RESEND);
     await evm.rpc("evm_increaseTime", 6_000);
-    await stage.mine();
+    await fixture.mine();
     assert.deepEqual(
       await rail.look(purchase),
       RESEND,
       "the newest block alone has passed the time",
     );
-    await stage.mine(2);
+    await fixture.mine(2);
     assert.equal((await rail.look(purchase)).kind, "failed");
     assert.equal(await received(), 0n);
   });
@@ -421,7 +421,7 @@ describe("a payment that the chain would not carry out", () => {
     const rail = railWith();
     const purchase = await bought(rail);
     await step(rail, purchase);
-    const { payer, otherPayers, evm } = stage.chains;
+    const { payer, otherPayers, evm } = fixture.chains;
     const other = otherPayers[0] ?? payer;
     const all = await evm.balanceOf(payer.address);
     await evm.rpc("anvil_dropAllTransactions");
@@ -429,17 +429,17 @@ describe("a payment that the chain would not carry out", () => {
       encodeFunctionData({ abi: TOKEN, functionName: "transfer", args: [other.address, all] }),
       payer.key,
     );
-    await stage.mine();
+    await fixture.mine();
     await rail.send(purchase.submissions[0] ?? { txHash: "", raw: null, nonce: null });
-    await stage.mine();
+    await fixture.mine();
     assert.deepEqual(await rail.look(purchase), RESEND);
     await bySomebody(
       encodeFunctionData({ abi: TOKEN, functionName: "transfer", args: [payer.address, all] }),
       other.key,
     );
-    await stage.mine();
+    await fixture.mine();
     const hash = await bySomebody(callOf(purchase));
-    await stage.mine();
+    await fixture.mine();
     const truth = await rail.look(purchase);
     assert.equal(truth.kind === "settled" && truth.txHash, hash);
   });
@@ -447,7 +447,7 @@ describe("a payment that the chain would not carry out", () => {
   test("costs no gas to find out: no transaction is drafted", async () => {
     const rail = railWith();
     const purchase = await bought(rail);
-    const { payer, otherPayers, evm } = stage.chains;
+    const { payer, otherPayers, evm } = fixture.chains;
     const all = await evm.balanceOf(payer.address);
     await bySomebody(
       encodeFunctionData({
@@ -457,7 +457,7 @@ describe("a payment that the chain would not carry out", () => {
       }),
       payer.key,
     );
-    await stage.mine();
+    await fixture.mine();
     assert.equal(await rail.draft(purchase), null);
   });
 
@@ -465,8 +465,8 @@ describe("a payment that the chain would not carry out", () => {
     const rail = railWith();
     const purchase = await bought(rail);
     assert.deepEqual(await rail.look(purchase), OPEN);
-    await stage.chains.evm.rpc("evm_increaseTime", 6_000);
-    await stage.mine();
+    await fixture.chains.evm.rpc("evm_increaseTime", 6_000);
+    await fixture.mine();
     assert.equal((await rail.look(purchase)).kind, "failed");
   });
 });
@@ -476,14 +476,14 @@ describe("a reorganization", () => {
     const rail = railWith({ confirmations: 3 });
     const purchase = await bought(rail);
     await step(rail, purchase);
-    await stage.mine(2);
+    await fixture.mine(2);
     assert.deepEqual(await rail.look(purchase), OPEN);
-    await stage.chains.evm.rpc("anvil_reorg", 2, []);
+    await fixture.chains.evm.rpc("anvil_reorg", 2, []);
     assert.equal(await received(), 0n, "the payment is gone from the chain");
     assert.deepEqual(await step(rail, purchase), RESEND);
-    await stage.mine();
+    await fixture.mine();
     assert.deepEqual(await rail.look(purchase), OPEN);
-    await stage.mine(3);
+    await fixture.mine(3);
     assert.equal((await rail.look(purchase)).kind, "settled");
     assert.equal(await received(), UNITS);
   });
@@ -492,10 +492,10 @@ describe("a reorganization", () => {
     const rail = railWith({ confirmations: 2 });
     const purchase = await bought(rail);
     await step(rail, purchase);
-    await stage.mine();
-    await stage.chains.evm.rpc("anvil_reorg", 1, []);
+    await fixture.mine();
+    await fixture.chains.evm.rpc("anvil_reorg", 1, []);
     const hash = await bySomebody(callOf(purchase));
-    await stage.mine(3);
+    await fixture.mine(3);
     const truth = await rail.look(purchase);
     assert.equal(truth.kind === "settled" && truth.txHash, hash);
   });
@@ -505,7 +505,7 @@ describe("the settlement wallet", () => {
   test("without gas takes no payment, says so, and is known to be empty", async () => {
     const rail = railWith();
     const purchase = await bought(rail);
-    await stage.chains.evm.rpc("anvil_setBalance", stage.chains.settlement.address, "0x1000");
+    await fixture.chains.evm.rpc("anvil_setBalance", fixture.chains.settlement.address, "0x1000");
     await assert.rejects(rail.check(purchase.payment), /send it gas/);
     assert.equal(await rail.draft(purchase), null);
     const wallet = await rail.wallet();
@@ -519,23 +519,23 @@ describe("the settlement wallet", () => {
     const rail = railWith();
     const purchase = await bought(rail);
     await write(rail, purchase);
-    await stage.chains.evm.rpc("anvil_setBalance", stage.chains.settlement.address, "0x0");
+    await fixture.chains.evm.rpc("anvil_setBalance", fixture.chains.settlement.address, "0x0");
     assert.deepEqual(await step(rail, purchase), RESEND);
-    await stage.mine();
+    await fixture.mine();
     assert.deepEqual(await rail.look(purchase), RESEND);
-    await stage.chains.evm.rpc(
+    await fixture.chains.evm.rpc(
       "anvil_setBalance",
-      stage.chains.settlement.address,
+      fixture.chains.settlement.address,
       `0x${(10n ** 18n).toString(16)}`,
     );
     await step(rail, purchase);
-    await stage.mine();
+    await fixture.mine();
     assert.equal((await rail.look(purchase)).kind, "settled");
   });
 
   test("is low below the configured amount and not above it", async () => {
-    const { address } = stage.chains.settlement;
-    await stage.chains.evm.rpc("anvil_setBalance", address, `0x${(10n ** 17n).toString(16)}`);
+    const { address } = fixture.chains.settlement;
+    await fixture.chains.evm.rpc("anvil_setBalance", address, `0x${(10n ** 17n).toString(16)}`);
     assert.equal((await railWith({ lowGasWei: 10n ** 17n }).wallet())?.low, false);
     assert.equal((await railWith({ lowGasWei: 10n ** 17n + 1n }).wallet())?.low, true);
     assert.equal((await railWith().wallet())?.id, `31337:${address.toLowerCase()}`);
@@ -548,11 +548,11 @@ describe("the settlement wallet", () => {
       const mostWei = 120_000n * 20n * 10n ** 9n;
       const rail = railWith({ maxGasWei: mostWei });
       const baseFee = async (gwei: bigint) => {
-        await stage.chains.evm.rpc(
+        await fixture.chains.evm.rpc(
           "anvil_setNextBlockBaseFeePerGas",
           `0x${(gwei * 10n ** 9n).toString(16)}`,
         );
-        await stage.mine();
+        await fixture.mine();
       };
       await baseFee(18n);
       const purchase = await bought(rail);
@@ -577,7 +577,7 @@ describe("the settlement wallet", () => {
       await baseFee(10n);
       // The node may have dropped it meanwhile.
       await step(rail, purchase);
-      await stage.mine();
+      await fixture.mine();
       assert.equal((await rail.look(purchase)).kind, "settled");
       assert.equal(await received(), UNITS);
     },
@@ -587,9 +587,9 @@ describe("the settlement wallet", () => {
     const rail = railWith({ confirmations: 1 });
     const purchase = await bought(rail);
     await step(rail, purchase);
-    await stage.mine();
+    await fixture.mine();
     assert.equal((await rail.wallet())?.nonce, 0n);
-    await stage.mine();
+    await fixture.mine();
     assert.equal((await rail.wallet())?.nonce, 1n);
   });
 
@@ -598,11 +598,11 @@ describe("the settlement wallet", () => {
       "nonce, and one of them settles",
     async () => {
       const rail = railWith();
-      const { rpc } = stage.chains.evm;
+      const { rpc } = fixture.chains.evm;
       const purchase = await bought(rail);
       await step(rail, purchase);
       await rpc("anvil_setNextBlockBaseFeePerGas", `0x${(50n * 10n ** 9n).toString(16)}`);
-      await stage.mine();
+      await fixture.mine();
       const truth = await step(rail, purchase);
       assert.equal(truth.kind === "open" && truth.replace, true);
       const [first, second] = purchase.submissions.map((it) =>
@@ -614,7 +614,7 @@ describe("the settlement wallet", () => {
       assert.ok(
         (second?.maxPriorityFeePerGas ?? 0n) * 8n >= (first?.maxPriorityFeePerGas ?? 0n) * 9n,
       );
-      await stage.mine();
+      await fixture.mine();
       const end = await rail.look(purchase);
       assert.equal(end.kind === "settled" && end.txHash, purchase.submissions[1]?.txHash);
       assert.equal(await received(), UNITS);
@@ -630,7 +630,7 @@ describe("the settlement wallet", () => {
     laterMs = 61_000;
     const truth = await step(rail, purchase);
     assert.deepEqual(truth, { kind: "open", resend: false, replace: true });
-    await stage.mine();
+    await fixture.mine();
     const end = await rail.look(purchase);
     assert.equal(end.kind === "settled" && end.txHash, purchase.submissions[1]?.txHash);
   });
@@ -642,14 +642,14 @@ describe("the settlement wallet", () => {
       const rail = railWith();
       const purchase = await bought(rail);
       await write(rail, purchase);
-      await bySomebody("0x", stage.chains.settlement.key);
-      await stage.mine();
+      await bySomebody("0x", fixture.chains.settlement.key);
+      await fixture.mine();
       assert.deepEqual(await rail.look(purchase), RESEND);
       assert.equal((await rail.wallet())?.nonce, 1n, "which tells that the place is taken");
       const again = await write(rail, purchase);
       assert.equal(again.nonce, 1n);
       await rail.send(again);
-      await stage.mine();
+      await fixture.mine();
       const truth = await rail.look(purchase);
       assert.equal(truth.kind === "settled" && truth.txHash, again.txHash);
       assert.equal(await received(), UNITS);
@@ -664,11 +664,11 @@ describe("the settlement wallet", () => {
       const purchase = await bought(rail);
       const first = await write(rail, purchase);
       await bySomebody(callOf(purchase));
-      await stage.mine();
+      await fixture.mine();
       const second = await write(rail, purchase);
       assert.equal(second.nonce, first.nonce);
       await rail.send(second);
-      await stage.mine();
+      await fixture.mine();
       assert.equal((await rail.wallet())?.nonce, 1n);
       assert.equal(await received(), UNITS);
     },
@@ -691,13 +691,13 @@ describe("a chain that cannot be asked", () => {
         draft: (rail) => rail.draft(fresh),
         replace: (rail) => rail.draft(purchase),
         "look while it waits": (rail) => rail.look(purchase),
-        "look when it is there": (rail) => stage.mine().then(() => rail.look(purchase)),
+        "look when it is there": (rail) => fixture.mine().then(() => rail.look(purchase)),
         wallet: (rail) => rail.wallet(),
       };
       for (const [name, act] of Object.entries(acts)) {
         // A proxy for each: a question that a try before had left behind would count as one of
         // this.
-        const proxy = await startChainProxy(stage.proxy.url);
+        const proxy = await startChainProxy(fixture.proxy.url);
         try {
           const rail = railWith({ confirmations: 1, rpcUrl: proxy.url });
           await rail.network();
@@ -725,10 +725,10 @@ describe("a chain that cannot be asked", () => {
   test("loses the answer to a transaction: it has been sent, and is found", async () => {
     const rail = railWith();
     const purchase = await bought(rail);
-    stage.proxy.fault = (method) => (method === "eth_sendRawTransaction" ? "lose" : "pass");
+    fixture.proxy.fault = (method) => (method === "eth_sendRawTransaction" ? "lose" : "pass");
     await assert.rejects(step(rail, purchase), { name: "ChainTrouble" });
     assert.equal(purchase.submissions.length, 1);
-    await stage.mine();
+    await fixture.mine();
     assert.equal((await rail.look(purchase)).kind, "settled");
     assert.equal(await received(), UNITS);
   });
@@ -736,11 +736,11 @@ describe("a chain that cannot be asked", () => {
   test("loses the transaction: it is asked for again, and settles once", async () => {
     const rail = railWith();
     const purchase = await bought(rail);
-    stage.proxy.fault = (method, count) =>
+    fixture.proxy.fault = (method, count) =>
       method === "eth_sendRawTransaction" && count === 1 ? "drop" : "pass";
     await assert.rejects(step(rail, purchase), { name: "ChainTrouble" });
     assert.deepEqual(await step(rail, purchase), RESEND);
-    await stage.mine();
+    await fixture.mine();
     assert.equal((await rail.look(purchase)).kind, "settled");
     assert.equal(await received(), UNITS);
   });
@@ -761,7 +761,7 @@ describe("a chain that cannot be asked", () => {
         return (
           !text.includes("secret-path") &&
           !text.includes(signature) &&
-          !text.includes(stage.settings.walletKey.slice(2))
+          !text.includes(fixture.settings.walletKey.slice(2))
         );
       });
   });
@@ -778,12 +778,12 @@ describe("wrong settings", () => {
       "signature",
     async () => {
       await assert.rejects(
-        railWith({ token: { ...stage.settings.token, version: "2" } }).network(),
+        railWith({ token: { ...fixture.settings.token, version: "2" } }).network(),
         /another EIP-712 domain/,
       );
       await assert.rejects(
         railWith({
-          token: { ...stage.settings.token, address: stage.chains.payer.address },
+          token: { ...fixture.settings.token, address: fixture.chains.payer.address },
         }).network(),
         { name: "ChainTrouble" },
       );

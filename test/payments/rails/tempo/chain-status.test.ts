@@ -18,11 +18,11 @@ import {
   refusal,
   shown,
   signedTransaction,
-  startTempoStage,
+  startTempoFixture,
   step,
   stockPayment,
   strangePayment,
-  type TempoStage,
+  type TempoFixture,
   taken,
   transfer,
   UNITS,
@@ -33,22 +33,22 @@ const OPEN = { kind: "open", resend: false, replace: false };
 const TO_SEND = { kind: "open", resend: true, replace: false };
 
 /** A test on a chain of its own, whose clock it may turn. */
-function onChain(title: string, run: (stage: TempoStage) => Promise<void>): void {
+function onChain(title: string, run: (fixture: TempoFixture) => Promise<void>): void {
   test(title, async () => {
-    const stage = await startTempoStage();
+    const fixture = await startTempoFixture();
     try {
-      await run(stage);
+      await run(fixture);
     } finally {
-      await stage.close();
+      await fixture.close();
     }
   });
 }
 
-async function bought(stage: TempoStage): Promise<Purchase> {
+async function bought(fixture: TempoFixture): Promise<Purchase> {
   return new Purchase(
     await taken(
-      stage.rail,
-      presented(await stockPayment(stage, challengeOf(stage.rail), { account: stage.payer })),
+      fixture.rail,
+      presented(await stockPayment(fixture, challengeOf(fixture.rail), { account: fixture.payer })),
     ),
   );
 }
@@ -68,16 +68,16 @@ async function signedAgain(raw: `0x${string}`): Promise<`0x${string}`> {
 describe("the end of a payment on a Tempo chain", () => {
   onChain(
     "a payment counts when the configured number of blocks follows its own",
-    async (stage) => {
-      const rail = stage.railWith({ confirmations: 2 });
-      const purchase = await bought(stage);
+    async (fixture) => {
+      const rail = fixture.railWith({ confirmations: 2 });
+      const purchase = await bought(fixture);
       assert.deepEqual(await step(rail, purchase), TO_SEND);
       assert.deepEqual(await step(rail, purchase), OPEN, "it waits at the node");
       for (const _ of [0, 1]) {
-        await stage.mine();
+        await fixture.mine();
         assert.deepEqual(await rail.look(purchase), OPEN);
       }
-      await stage.mine();
+      await fixture.mine();
       assert.equal((await rail.look(purchase)).kind, "settled");
     },
   );
@@ -86,17 +86,17 @@ describe("the end of a payment on a Tempo chain", () => {
     onChain(
       "a payment whose block was replaced is sent again and found paid once, with " +
         `${confirmations} blocks to follow`,
-      async (stage) => {
-        const rail = stage.railWith({ confirmations });
-        const purchase = await bought(stage);
+      async (fixture) => {
+        const rail = fixture.railWith({ confirmations });
+        const purchase = await bought(fixture);
         await step(rail, purchase);
-        await stage.mine();
+        await fixture.mine();
         assert.equal((await rail.look(purchase)).kind, confirmations === 0 ? "settled" : "open");
-        await stage.rpc("anvil_reorg", 1, []);
-        assert.equal(await stage.received(), 0n);
+        await fixture.rpc("anvil_reorg", 1, []);
+        assert.equal(await fixture.received(), 0n);
         assert.deepEqual(await rail.look(purchase), TO_SEND);
-        assert.equal((await driven(stage, purchase, rail)).kind, "settled");
-        assert.equal(await stage.received(), UNITS);
+        assert.equal((await driven(fixture, purchase, rail)).kind, "settled");
+        assert.equal(await fixture.received(), UNITS);
       },
     );
   }
@@ -104,50 +104,50 @@ describe("the end of a payment on a Tempo chain", () => {
   onChain(
     "a payment that was never taken into a block is over when its time is up on the chain, and " +
       "not before",
-    async (stage) => {
-      const purchase = await bought(stage);
+    async (fixture) => {
+      const purchase = await bought(fixture);
       const endS = (purchase.payment.validUntilMs ?? 0) / 1_000;
-      await stage.rpc("evm_mine", { timestamp: endS + 3 });
-      assert.match(refusal(await stage.rail.check(purchase.payment)), /^payment-expired/);
+      await fixture.rpc("evm_mine", { timestamp: endS + 3 });
+      assert.match(refusal(await fixture.rail.check(purchase.payment)), /^payment-expired/);
       assert.equal(
-        (await stage.rail.look(purchase)).kind,
+        (await fixture.rail.look(purchase)).kind,
         "open",
         "nodes behind one address may differ by some seconds in what they know",
       );
-      await stage.rpc("evm_mine", { timestamp: endS + 18 });
-      const truth = await stage.rail.look(purchase);
+      await fixture.rpc("evm_mine", { timestamp: endS + 18 });
+      const truth = await fixture.rail.look(purchase);
       assert.deepEqual(truth, {
         kind: "failed",
         reason: "the transaction was not taken into a block before it ended",
       });
       assert.equal(
-        (await stage.railWith({ confirmations: 3 }).look(purchase)).kind,
+        (await fixture.railWith({ confirmations: 3 }).look(purchase)).kind,
         "open",
         "the block that counts is older",
       );
-      await stage.rpc("evm_increaseTime", 100);
-      await stage.rail.send({ txHash: "0x", raw: transactionOf(purchase), nonce: null });
-      await stage.mine();
-      assert.equal(await stage.received(), 0n);
+      await fixture.rpc("evm_increaseTime", 100);
+      await fixture.rail.send({ txHash: "0x", raw: transactionOf(purchase), nonce: null });
+      await fixture.mine();
+      assert.equal(await fixture.received(), 0n);
     },
   );
 
   onChain(
     "of two signatures of one payment the chain takes one, and the payment is found paid " +
       "whichever it took",
-    async (stage) => {
-      const purchase = await bought(stage);
+    async (fixture) => {
+      const purchase = await bought(fixture);
       const raw = await signedAgain(transactionOf(purchase));
       assert.notEqual(keccak256(raw), keccak256(transactionOf(purchase)));
-      await stage.rpc("eth_sendRawTransaction", raw);
-      await stage.mine();
-      await step(stage.rail, purchase);
-      await stage.mine();
-      assert.equal(await stage.received(), UNITS);
-      assert.equal((await stage.rail.look(purchase)).kind, "open");
-      await stage.rpc("evm_increaseTime", 60);
-      await stage.mine();
-      const truth = await stage.rail.look(purchase);
+      await fixture.rpc("eth_sendRawTransaction", raw);
+      await fixture.mine();
+      await step(fixture.rail, purchase);
+      await fixture.mine();
+      assert.equal(await fixture.received(), UNITS);
+      assert.equal((await fixture.rail.look(purchase)).kind, "open");
+      await fixture.rpc("evm_increaseTime", 60);
+      await fixture.mine();
+      const truth = await fixture.rail.look(purchase);
       assert.ok(truth.kind === "settled");
       assert.equal(truth.txHash, keccak256(raw));
     },
@@ -155,60 +155,68 @@ describe("the end of a payment on a Tempo chain", () => {
 
   onChain(
     "money that is gone between the check and the block lets the payment fail, with nothing moved",
-    async (stage) => {
+    async (fixture) => {
       const account = privateKeyToAccount(generatePrivateKey());
       const give = [
-        transfer(stage, { to: account.address, units: UNITS }),
-        transfer(stage, { to: account.address, units: 10_000_000n, token: OTHER_TOKEN }),
+        transfer(fixture, { to: account.address, units: UNITS }),
+        transfer(fixture, { to: account.address, units: 10_000_000n, token: OTHER_TOKEN }),
       ];
-      const [giver = stage.payer] = OTHER_PAYERS.map((it) => privateKeyToAccount(it.key));
-      await stage.rpc("eth_sendRawTransaction", await signedTransaction(stage, give, {}, giver));
-      await stage.mine();
-      const challenge = challengeOf(stage.rail);
+      const [giver = fixture.payer] = OTHER_PAYERS.map((it) => privateKeyToAccount(it.key));
+      await fixture.rpc(
+        "eth_sendRawTransaction",
+        await signedTransaction(fixture, give, {}, giver),
+      );
+      await fixture.mine();
+      const challenge = challengeOf(fixture.rail);
       const fees = { feeToken: OTHER_TOKEN };
-      const given = await strangePayment(stage, {
+      const given = await strangePayment(fixture, {
         challenge,
-        calls: [transfer(stage, { memo: memoFor(challenge) })],
+        calls: [transfer(fixture, { memo: memoFor(challenge) })],
         over: fees,
         account,
       });
-      const purchase = new Purchase(await taken(stage.rail, given));
-      assert.equal(await stage.rail.check(purchase.payment), null);
-      await stage.rpc(
+      const purchase = new Purchase(await taken(fixture.rail, given));
+      assert.equal(await fixture.rail.check(purchase.payment), null);
+      await fixture.rpc(
         "eth_sendRawTransaction",
         await signedTransaction(
-          stage,
-          [transfer(stage, { to: PAYER.address, units: 1n })],
+          fixture,
+          [transfer(fixture, { to: PAYER.address, units: 1n })],
           fees,
           account,
         ),
       );
-      await stage.mine();
-      const truth = await driven(stage, purchase);
+      await fixture.mine();
+      const truth = await driven(fixture, purchase);
       assert.deepEqual(truth, {
         kind: "failed",
         reason: "the transaction reverted: nothing was paid",
       });
-      assert.equal(await stage.received(), 0n);
-      assert.match(refusal(await stage.rail.check(purchase.payment)), /reverted: nothing was paid/);
+      assert.equal(await fixture.received(), 0n);
+      assert.match(
+        refusal(await fixture.rail.check(purchase.payment)),
+        /reverted: nothing was paid/,
+      );
     },
   );
 
   onChain(
     "a transaction that was to be sent by the payer and never comes is over an hour after its " +
       "challenge",
-    async (stage) => {
-      const challenge = challengeOf(stage.rail, { expiresInS: 60 });
-      const raw = await signedTransaction(stage, [transfer(stage, { memo: memoFor(challenge) })]);
+    async (fixture) => {
+      const challenge = challengeOf(fixture.rail, { expiresInS: 60 });
+      const raw = await signedTransaction(fixture, [
+        transfer(fixture, { memo: memoFor(challenge) }),
+      ]);
       const purchase = new Purchase(
-        await taken(stage.rail, shown(challenge, { type: "hash", hash: keccak256(raw) })),
+        await taken(fixture.rail, shown(challenge, { type: "hash", hash: keccak256(raw) })),
       );
-      await stage.rpc("evm_increaseTime", 3_600);
-      await stage.mine();
-      assert.deepEqual(await stage.rail.look(purchase), OPEN);
-      await stage.rpc("evm_increaseTime", 120);
-      await stage.mine();
-      assert.deepEqual(await stage.rail.look(purchase), {
+      await fixture.rpc("evm_increaseTime", 3_600);
+      await fixture.mine();
+      assert.deepEqual(await fixture.rail.look(purchase), OPEN);
+      await fixture.rpc("evm_increaseTime", 120);
+      await fixture.mine();
+      assert.deepEqual(await fixture.rail.look(purchase), {
         kind: "failed",
         reason: "the transaction is not on the chain",
       });
@@ -217,30 +225,30 @@ describe("the end of a payment on a Tempo chain", () => {
 
   onChain(
     "an answer that is lost after a payment was sent loses nothing and pays nothing twice",
-    async (stage) => {
-      const purchase = await bought(stage);
-      stage.proxy.fault = (method) => (method === "eth_sendRawTransaction" ? "lose" : "pass");
-      await assert.rejects(step(stage.rail, purchase), { name: "ChainTrouble" });
+    async (fixture) => {
+      const purchase = await bought(fixture);
+      fixture.proxy.fault = (method) => (method === "eth_sendRawTransaction" ? "lose" : "pass");
+      await assert.rejects(step(fixture.rail, purchase), { name: "ChainTrouble" });
       assert.equal(purchase.submissions.length, 1);
-      assert.deepEqual(await stage.rail.look(purchase), OPEN, "the node has it");
+      assert.deepEqual(await fixture.rail.look(purchase), OPEN, "the node has it");
       const [submission] = purchase.submissions;
       assert.ok(submission !== undefined);
-      await assert.rejects(stage.rail.send(submission));
-      await stage.mine(2);
-      assert.equal((await stage.rail.look(purchase)).kind, "settled");
-      assert.equal(await stage.received(), UNITS);
+      await assert.rejects(fixture.rail.send(submission));
+      await fixture.mine(2);
+      assert.equal((await fixture.rail.look(purchase)).kind, "settled");
+      assert.equal(await fixture.received(), UNITS);
     },
   );
 
   onChain(
     "whatever the node does to whichever question, it is trouble and never the payer's fault, " +
       "and no text holds its address",
-    async (stage) => {
-      const purchase = await bought(stage);
+    async (fixture) => {
+      const purchase = await bought(fixture);
       const pushed = new Purchase(
         await taken(
-          stage.rail,
-          shown(challengeOf(stage.rail), { type: "hash", hash: `0x${"ab".repeat(32)}` }),
+          fixture.rail,
+          shown(challengeOf(fixture.rail), { type: "hash", hash: `0x${"ab".repeat(32)}` }),
         ),
       );
       const asks: readonly (readonly [string, (rail: Rail) => Promise<unknown>])[] = [
@@ -257,9 +265,9 @@ describe("the end of a payment on a Tempo chain", () => {
         fault: ChainFault,
         place: number,
       ): Promise<number> => {
-        const proxy = await startChainProxy(stage.proxy.url);
+        const proxy = await startChainProxy(fixture.proxy.url);
         try {
-          const rail = stage.railWith({ rpcUrl: proxy.url });
+          const rail = fixture.railWith({ rpcUrl: proxy.url });
           await rail.check(purchase.payment);
           proxy.asked.length = 0;
           proxy.fault = () => (proxy.asked.length === place ? fault : "pass");
@@ -281,33 +289,33 @@ describe("the end of a payment on a Tempo chain", () => {
         }
       }
       assert.ok(faults > 60, `${faults} faults`);
-      assert.equal((await driven(stage, purchase)).kind, "settled");
+      assert.equal((await driven(fixture, purchase)).kind, "settled");
     },
   );
 
   onChain(
     "a payment is not refused for what a rail cannot know before it has met its chain: another " +
       "chain, another token",
-    async (stage) => {
-      const { payment } = await bought(stage);
-      const other = stage.railWith({ chainId: 4_217 });
+    async (fixture) => {
+      const { payment } = await bought(fixture);
+      const other = fixture.railWith({ chainId: 4_217 });
       await assert.rejects(other.network(), /serves chain 1337, but 4217 is configured/);
       await assert.rejects(other.check(payment), isTrouble);
       await assert.rejects(other.look(new Purchase(payment)), isTrouble);
-      const none = stage.railWith({
+      const none = fixture.railWith({
         token: { address: "0x20c0000000000000000000000000000000009999", name: "", version: "" },
       });
       await assert.rejects(none.network(), isTrouble);
       await assert.rejects(none.check(payment), isTrouble);
-      assert.match(await stage.rail.network(), /^0x[0-9a-f]{16}$/);
-      assert.equal(await stage.rail.wallet(), null);
+      assert.match(await fixture.rail.network(), /^0x[0-9a-f]{16}$/);
+      assert.equal(await fixture.rail.wallet(), null);
     },
   );
 
-  onChain("a token that is not in dollars is refused as a whole", async (stage) => {
-    const euro = await otherCurrency(stage);
+  onChain("a token that is not in dollars is refused as a whole", async (fixture) => {
+    const euro = await otherCurrency(fixture);
     await assert.rejects(
-      stage.railWith({ token: { address: euro, name: "", version: "" } }).network(),
+      fixture.railWith({ token: { address: euro, name: "", version: "" } }).network(),
       /is in EUR with 6 decimals; USD and 6 are needed/,
     );
   });
@@ -325,17 +333,17 @@ function transactionOf({ payment }: Purchase): `0x${string}` {
 }
 
 /** Makes a TIP-20 token in euros. */
-async function otherCurrency(stage: TempoStage): Promise<string> {
+async function otherCurrency(fixture: TempoFixture): Promise<string> {
   const { Actions } = await import("viem/tempo");
   const { getTransactionReceipt } = await import("viem/actions");
-  const hash = await Actions.token.create(stage.client, {
-    account: stage.payer,
+  const hash = await Actions.token.create(fixture.client, {
+    account: fixture.payer,
     name: "Euro",
     symbol: "EUR",
     currency: "EUR",
-    admin: stage.payer.address,
+    admin: fixture.payer.address,
   } as never);
-  await stage.mine();
-  const receipt = await getTransactionReceipt(stage.client, { hash });
+  await fixture.mine();
+  const receipt = await getTransactionReceipt(fixture.client, { hash });
   return Actions.token.create.extractEvent(receipt.logs).args.token;
 }

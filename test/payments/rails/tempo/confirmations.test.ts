@@ -8,53 +8,56 @@ import {
   challengeOf,
   shown,
   signedTransaction,
-  startTempoStage,
-  type TempoStage,
+  startTempoFixture,
+  type TempoFixture,
   taken,
   transfer,
 } from "./tempo-fixture.ts";
 
-let stage: TempoStage;
+let fixture: TempoFixture;
 
 before(async () => {
-  stage = await startTempoStage();
+  fixture = await startTempoFixture();
 });
 
-after(() => stage.close());
+after(() => fixture.close());
 
 test(
   "a transaction that waits behind a missing nonce is no payment for challenges that it does " +
     "not name",
   async () => {
     const other: Hex = "0x00000000000000000000000000000000000000aa";
-    const raw = await signedTransaction(stage, [transfer(stage, { to: other })], {
+    const raw = await signedTransaction(fixture, [transfer(fixture, { to: other })], {
       nonceKey: 0n,
       nonce: 7,
       validBefore: undefined,
     });
-    await stage.rpc("eth_sendRawTransaction", raw);
+    await fixture.rpc("eth_sendRawTransaction", raw);
     assert.ok(
-      (await stage.rpc("eth_getTransactionByHash", keccak256(raw))) !== null,
+      (await fixture.rpc("eth_getTransactionByHash", keccak256(raw))) !== null,
       "the node has it",
     );
     for (let index = 0; index < 3; index++) {
       const payment = await taken(
-        stage.rail,
-        shown(challengeOf(stage.rail), { type: "hash", hash: keccak256(raw) }),
+        fixture.rail,
+        shown(challengeOf(fixture.rail), { type: "hash", hash: keccak256(raw) }),
       );
-      await assert.rejects(stage.rail.check(payment), { name: "ChainTrouble" });
+      await assert.rejects(fixture.rail.check(payment), { name: "ChainTrouble" });
     }
   },
 );
 
 test("one that names its challenge is taken while it waits, and for that challenge alone", async () => {
-  const challenge = challengeOf(stage.rail);
-  const raw = await signedTransaction(stage, [transfer(stage, { memo: memoFor(challenge) })]);
-  await stage.rpc("eth_sendRawTransaction", raw);
+  const challenge = challengeOf(fixture.rail);
+  const raw = await signedTransaction(fixture, [transfer(fixture, { memo: memoFor(challenge) })]);
+  await fixture.rpc("eth_sendRawTransaction", raw);
   const payload = { type: "hash", hash: keccak256(raw) };
-  assert.equal(await stage.rail.check(await taken(stage.rail, shown(challenge, payload))), null);
+  assert.equal(
+    await fixture.rail.check(await taken(fixture.rail, shown(challenge, payload))),
+    null,
+  );
   await assert.rejects(
-    stage.rail.check(await taken(stage.rail, shown(challengeOf(stage.rail), payload))),
+    fixture.rail.check(await taken(fixture.rail, shown(challengeOf(fixture.rail), payload))),
     { name: "ChainTrouble" },
   );
 });

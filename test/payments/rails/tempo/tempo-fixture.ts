@@ -37,7 +37,7 @@ export const protocol = createProtocol({
   previousSecret: null,
 });
 
-export interface TempoStage {
+export interface TempoFixture {
   readonly settings: TempoRailSettings;
   readonly rail: Rail;
   readonly client: ReturnType<typeof clientOf>;
@@ -46,7 +46,7 @@ export interface TempoStage {
   /** Carries each question of the rail. */
   readonly proxy: ChainProxy;
   mine(blocks?: number): Promise<void>;
-  /** What the recipient has got since the stage began. */
+  /** What the recipient has got since the fixture began. */
   received(): Promise<bigint>;
   railWith(over: Partial<TempoRailSettings>, realm?: string): Rail;
   close(): Promise<void>;
@@ -55,7 +55,7 @@ export interface TempoStage {
 const TEMPO = ["--network", "tempo", "--hardfork", "T4", "--chain-id", `${CHAIN_ID}`];
 
 /** Starts a chain that mines by `mine` alone. */
-export async function startTempoStage(): Promise<TempoStage> {
+export async function startTempoFixture(): Promise<TempoFixture> {
   const node = await startAnvil({
     id: "tempo",
     args: TEMPO,
@@ -87,7 +87,7 @@ export async function startTempoStage(): Promise<TempoStage> {
       ),
     );
   const before = await balance();
-  const railWith: TempoStage["railWith"] = (over, realm = REALM) =>
+  const railWith: TempoFixture["railWith"] = (over, realm = REALM) =>
     createTempoRail({ ...settings, ...over }, { runtime: patientWorld, realm });
   return {
     settings,
@@ -140,7 +140,7 @@ export function challengeOf(
  * the chain takes none that is valid for much longer than its newest block.
  */
 export async function stockPayment(
-  { client, mine }: TempoStage,
+  { client, mine }: TempoFixture,
   challenge: Challenge.Challenge,
   { account, mode = "pull" }: { readonly account: AnyAccount; readonly mode?: "pull" | "push" },
 ): Promise<string> {
@@ -195,11 +195,11 @@ export interface TestCall {
 
 /** `transferWithMemo`, or `transfer` without a memo. */
 export function transfer(
-  stage: Pick<TempoStage, "client">,
+  fixture: Pick<TempoFixture, "client">,
   over: { units?: bigint; to?: Hex; token?: Hex; memo?: Hex } = {},
 ): TestCall {
   const { units = UNITS, to = RECIPIENT.address, token = TOKEN, memo } = over;
-  const call = Actions.token.transfer.call(stage.client, {
+  const call = Actions.token.transfer.call(fixture.client, {
     amount: units,
     to,
     token,
@@ -210,10 +210,10 @@ export function transfer(
 
 /** Signs a transaction that no stock client would make. */
 export async function signedTransaction(
-  stage: Pick<TempoStage, "payer">,
+  fixture: Pick<TempoFixture, "payer">,
   calls: readonly TestCall[],
   over: Record<string, unknown> = {},
-  account: AnyAccount = stage.payer,
+  account: AnyAccount = fixture.payer,
 ): Promise<Hex> {
   const request = {
     calls,
@@ -234,7 +234,7 @@ export async function signedTransaction(
 
 /** A payment that no stock client would make; a block is mined as for those that it makes. */
 export async function strangePayment(
-  stage: TempoStage,
+  fixture: TempoFixture,
   {
     challenge,
     calls,
@@ -247,8 +247,8 @@ export async function strangePayment(
     account?: AnyAccount;
   },
 ): Promise<PaymentCredential> {
-  const signature = await signedTransaction(stage, calls, over, account);
-  await stage.mine();
+  const signature = await signedTransaction(fixture, calls, over, account);
+  await fixture.mine();
   return shown(challenge, { type: "transaction", signature });
 }
 
@@ -288,14 +288,14 @@ export async function step(rail: Rail, purchase: Purchase): Promise<ChainStatus>
 
 /** Steps and mines until a purchase ends. */
 export async function driven(
-  stage: TempoStage,
+  fixture: TempoFixture,
   purchase: Purchase,
-  rail = stage.rail,
+  rail = fixture.rail,
 ): Promise<ChainStatus> {
   for (let steps = 0; steps < 10; steps += 1) {
     const truth = await step(rail, purchase);
     if (truth.kind !== "open") return truth;
-    await stage.mine();
+    await fixture.mine();
   }
   assert.fail("the purchase does not end");
 }

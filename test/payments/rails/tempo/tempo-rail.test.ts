@@ -18,11 +18,11 @@ import {
   refusal,
   shown,
   signedTransaction,
-  startTempoStage,
+  startTempoFixture,
   step,
   stockPayment,
   strangePayment,
-  type TempoStage,
+  type TempoFixture,
   TOKEN,
   taken,
   transactionIn,
@@ -31,25 +31,25 @@ import {
 } from "./tempo-fixture.ts";
 
 describe("the Tempo rail", () => {
-  let stage: TempoStage;
+  let fixture: TempoFixture;
   before(async () => {
-    stage = await startTempoStage();
+    fixture = await startTempoFixture();
   });
-  after(() => stage.close());
+  after(() => fixture.close());
   beforeEach(async () => {
-    stage.proxy.fault = () => "pass";
+    fixture.proxy.fault = () => "pass";
     // The chain's clock goes on with its blocks only.
-    await stage.mine();
+    await fixture.mine();
   });
 
   test(
     "a pull payment of the stock client is taken, sent and found paid: exactly its amount has " +
       "moved, and its key stays the same",
     async () => {
-      const { rail } = stage;
-      const received = await stage.received();
+      const { rail } = fixture;
+      const received = await fixture.received();
       const given = presented(
-        await stockPayment(stage, challengeOf(rail), { account: stage.payer }),
+        await stockPayment(fixture, challengeOf(rail), { account: fixture.payer }),
       );
       const payment = await taken(rail, given);
       assert.deepEqual(
@@ -60,25 +60,28 @@ describe("the Tempo rail", () => {
       assert.ok(payment.validUntilMs !== null && payment.validUntilMs <= Date.now() + 26_000);
       assert.equal(await rail.check(payment), null);
       const purchase = new Purchase(payment);
-      const truth = await driven(stage, purchase);
+      const truth = await driven(fixture, purchase);
       assert.ok(truth.kind === "settled");
       assert.equal(truth.txHash, purchase.submissions[0]?.txHash);
-      assert.equal((await stage.received()) - received, UNITS);
+      assert.equal((await fixture.received()) - received, UNITS);
       assert.deepEqual(await rail.look(purchase), truth);
       // Sent again, and shown again: nothing moves, and the chain is still asked for the same
       // payment.
       for (const it of purchase.submissions) await rail.send(it);
-      await stage.mine(2);
-      assert.equal((await stage.received()) - received, UNITS);
+      await fixture.mine(2);
+      assert.equal((await fixture.received()) - received, UNITS);
       assert.equal((await taken(rail, given)).key, payment.key);
       assert.equal(await rail.check(payment), null);
     },
   );
 
   test("a push payment of the stock client is found paid, by whoever shows it and however often", async () => {
-    const { rail } = stage;
-    const received = await stage.received();
-    const paying = stockPayment(stage, challengeOf(rail), { account: stage.payer, mode: "push" });
+    const { rail } = fixture;
+    const received = await fixture.received();
+    const paying = stockPayment(fixture, challengeOf(rail), {
+      account: fixture.payer,
+      mode: "push",
+    });
     const given = presented(await minedMeanwhile(paying));
     const payment = await taken(rail, given);
     assert.deepEqual(
@@ -90,15 +93,15 @@ describe("the Tempo rail", () => {
     const purchase = new Purchase(payment);
     const draft = await rail.draft(purchase);
     assert.equal((await draft?.sign(null))?.raw, null);
-    const truth = await driven(stage, purchase);
+    const truth = await driven(fixture, purchase);
     assert.ok(truth.kind === "settled");
-    assert.equal((await stage.received()) - received, UNITS);
+    assert.equal((await fixture.received()) - received, UNITS);
   });
 
   test("one transaction has one key: in another encoding, and shown by its hash after it was sent", async () => {
-    const { rail } = stage;
+    const { rail } = fixture;
     const challenge = challengeOf(rail);
-    const given = presented(await stockPayment(stage, challenge, { account: stage.payer }));
+    const given = presented(await stockPayment(fixture, challenge, { account: fixture.payer }));
     const raw = transactionIn(given);
     const parity = raw.endsWith("1c") ? "01" : "00";
     const key = (await taken(rail, given)).key;
@@ -127,11 +130,11 @@ describe("the Tempo rail", () => {
     "the other signature that the curve allows is refused, as nodes refuse it: it would give one " +
       "payment two hashes",
     async () => {
-      const { rail } = stage;
+      const { rail } = fixture;
       const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
       const challenge = challengeOf(rail);
       const raw = transactionIn(
-        presented(await stockPayment(stage, challenge, { account: stage.payer })),
+        presented(await stockPayment(fixture, challenge, { account: fixture.payer })),
       );
       const s = (order - BigInt(`0x${raw.slice(-66, -2)}`)).toString(16).padStart(64, "0");
       const high = `${raw.slice(0, -66)}${s}${raw.endsWith("1c") ? "1b" : "1c"}`;
@@ -139,7 +142,7 @@ describe("the Tempo rail", () => {
         refusal(await rail.read(shown(challenge, { type: "transaction", signature: high }), UNITS)),
         /signature is not right/,
       );
-      await assert.rejects(stage.rpc("eth_sendRawTransaction", high));
+      await assert.rejects(fixture.rpc("eth_sendRawTransaction", high));
     },
   );
 
@@ -147,11 +150,11 @@ describe("the Tempo rail", () => {
     "a wallet with a P-256 key pays; with a byte changed its signature is refused before " +
       "anything is asked",
     async () => {
-      const { rail } = stage;
+      const { rail } = fixture;
       const account = Account.fromP256(generatePrivateKey());
       await fund(account.address);
       const challenge = challengeOf(rail);
-      const given = presented(await stockPayment(stage, challenge, { account }));
+      const given = presented(await stockPayment(fixture, challenge, { account }));
       const payment = await taken(rail, given);
       assert.equal(payment.payer, account.address.toLowerCase());
       const raw = transactionIn(given);
@@ -164,7 +167,7 @@ describe("the Tempo rail", () => {
         /signature is not right/,
       );
       assert.equal(await rail.check(payment), null);
-      assert.equal((await driven(stage, new Purchase(payment))).kind, "settled");
+      assert.equal((await driven(fixture, new Purchase(payment))).kind, "settled");
     },
   );
 
@@ -172,44 +175,44 @@ describe("the Tempo rail", () => {
     "an access key pays for its account, also in the transaction that brings its leave; without " +
       "leave it does not",
     async () => {
-      const { rail } = stage;
+      const { rail } = fixture;
       const root = Account.fromSecp256k1(OTHER_PAYERS[0]?.key ?? "0x");
       const account = Account.fromP256(generatePrivateKey(), { access: root });
       const without = await taken(
         rail,
-        presented(await stockPayment(stage, challengeOf(rail), { account })),
+        presented(await stockPayment(fixture, challengeOf(rail), { account })),
       );
       assert.match(refusal(await rail.check(without)), /has no leave of its account/);
 
       const leave = { expiry: nowS() + 3_600, chainId: 1337n };
       const keyAuthorization = await root.signKeyAuthorization(account, leave);
       const challenge = challengeOf(rail);
-      const first = await strangePayment(stage, {
+      const first = await strangePayment(fixture, {
         challenge,
-        calls: [transfer(stage, { memo: memoFor(challenge) })],
+        calls: [transfer(fixture, { memo: memoFor(challenge) })],
         over: { keyAuthorization },
         account,
       });
       const payment = await taken(rail, first);
       assert.equal(payment.payer, root.address.toLowerCase());
       assert.equal(await rail.check(payment), null);
-      assert.equal((await driven(stage, new Purchase(payment))).kind, "settled");
+      assert.equal((await driven(fixture, new Purchase(payment))).kind, "settled");
 
       const again = await taken(
         rail,
-        presented(await stockPayment(stage, challengeOf(rail), { account })),
+        presented(await stockPayment(fixture, challengeOf(rail), { account })),
       );
       assert.equal(await rail.check(again), null);
-      assert.equal((await driven(stage, new Purchase(again))).kind, "settled");
+      assert.equal((await driven(fixture, new Purchase(again))).kind, "settled");
 
       // Leave that somebody else has signed, in the name of an account with money.
       const thief = Account.fromSecp256k1(generatePrivateKey());
       const stolen = Account.fromP256(generatePrivateKey(), { access: root });
       const forged = { ...(await thief.signKeyAuthorization(stolen, leave)) };
       const last = challengeOf(rail);
-      const bad = await strangePayment(stage, {
+      const bad = await strangePayment(fixture, {
         challenge: last,
-        calls: [transfer(stage, { memo: memoFor(last) })],
+        calls: [transfer(fixture, { memo: memoFor(last) })],
         over: { keyAuthorization: forged },
         account: stolen,
       });
@@ -218,23 +221,23 @@ describe("the Tempo rail", () => {
   );
 
   test("a transaction may pay others beside and swap in front, and nothing else", async () => {
-    const { rail } = stage;
+    const { rail } = fixture;
     const challenge = challengeOf(rail);
-    const paying = transfer(stage, { memo: memoFor(challenge) });
-    const tip = transfer(stage, { units: 5n, to: OTHER_PAYERS[1]?.address ?? "0x" });
+    const paying = transfer(fixture, { memo: memoFor(challenge) });
+    const tip = transfer(fixture, { units: 5n, to: OTHER_PAYERS[1]?.address ?? "0x" });
     const swap = [
       { to: "0x20c0000000000000000000000000000000000001", data: `0x095ea7b3${"0".repeat(128)}` },
       { to: "0xdec0000000000000000000000000000000000000", data: `0xf0122b75${"0".repeat(256)}` },
     ] as const;
     const payment = await taken(
       rail,
-      await strangePayment(stage, { challenge, calls: [tip, paying] }),
+      await strangePayment(fixture, { challenge, calls: [tip, paying] }),
     );
     assert.equal(await rail.check(payment), null);
-    const truth = await driven(stage, new Purchase(payment));
+    const truth = await driven(fixture, new Purchase(payment));
     assert.ok(truth.kind === "settled");
     // The local chain has nobody to swap with.
-    await taken(rail, await strangePayment(stage, { challenge, calls: [...swap, paying] }));
+    await taken(rail, await strangePayment(fixture, { challenge, calls: [...swap, paying] }));
     for (const calls of [
       [paying, ...swap],
       [swap[0], paying],
@@ -242,90 +245,93 @@ describe("the Tempo rail", () => {
       [paying, { to: RECIPIENT.address }],
     ] as const) {
       assert.match(
-        refusal(await rail.read(await strangePayment(stage, { challenge, calls }), UNITS)),
+        refusal(await rail.read(await strangePayment(fixture, { challenge, calls }), UNITS)),
         /does more than pay/,
       );
     }
   });
 
   test("what does not pay exactly the offer is refused, and says what to change", async () => {
-    const { rail } = stage;
+    const { rail } = fixture;
     const challenge = challengeOf(rail);
     const memo = memoFor(challenge);
     const other = challengeOf(rail);
     const cases: readonly (readonly [RegExp, Parameters<typeof strangePayment>[1]])[] = [
       [
         /exactly 100000 base units/,
-        { challenge, calls: [transfer(stage, { memo, units: UNITS - 1n })] },
+        { challenge, calls: [transfer(fixture, { memo, units: UNITS - 1n })] },
       ],
       [
         /exactly 100000 base units/,
-        { challenge, calls: [transfer(stage, { memo, units: UNITS + 1n })] },
+        { challenge, calls: [transfer(fixture, { memo, units: UNITS + 1n })] },
       ],
-      [/has no transfer of/, { challenge, calls: [transfer(stage, { memo, to: PAYER.address })] }],
+      [
+        /has no transfer of/,
+        { challenge, calls: [transfer(fixture, { memo, to: PAYER.address })] },
+      ],
       [
         /has no transfer of/,
         {
           challenge,
-          calls: [transfer(stage, { memo, token: "0x20c0000000000000000000000000000000000001" })],
+          calls: [transfer(fixture, { memo, token: "0x20c0000000000000000000000000000000000001" })],
         },
       ],
-      [/has to be a `transferWithMemo`/, { challenge, calls: [transfer(stage)] }],
+      [/has to be a `transferWithMemo`/, { challenge, calls: [transfer(fixture)] }],
       [
         /has to be a `transferWithMemo`/,
         {
           challenge,
           calls: [
             {
-              ...transfer(stage),
-              data: `0x${(transfer(stage).data ?? "0x").slice(2)}${memo.slice(2)}`,
+              ...transfer(fixture),
+              data: `0x${(transfer(fixture).data ?? "0x").slice(2)}${memo.slice(2)}`,
             },
           ],
         },
       ],
-      [/memo does not belong/, { challenge, calls: [transfer(stage, { memo: memoFor(other) })] }],
+      [/memo does not belong/, { challenge, calls: [transfer(fixture, { memo: memoFor(other) })] }],
       [
         /memo does not belong/,
         {
           challenge,
-          calls: [transfer(stage, { memo: memoFor({ ...challenge, realm: "other.test" }) })],
+          calls: [transfer(fixture, { memo: memoFor({ ...challenge, realm: "other.test" }) })],
         },
       ],
       [
         /memo does not belong/,
-        { challenge, calls: [transfer(stage, { memo: `0x${"11".repeat(32)}` })] },
+        { challenge, calls: [transfer(fixture, { memo: `0x${"11".repeat(32)}` })] },
       ],
       [
         /more than once/,
-        { challenge, calls: [transfer(stage, { memo }), transfer(stage, { memo })] },
+        { challenge, calls: [transfer(fixture, { memo }), transfer(fixture, { memo })] },
       ],
       [
         /more than once/,
-        { challenge, calls: [transfer(stage, { memo }), transfer(stage, { units: 1n })] },
+        { challenge, calls: [transfer(fixture, { memo }), transfer(fixture, { units: 1n })] },
       ],
       [
         /is for chain 1338/,
-        { challenge, calls: [transfer(stage, { memo })], over: { chainId: 1338 } },
+        { challenge, calls: [transfer(fixture, { memo })], over: { chainId: 1338 } },
       ],
       [
         /valid for ever/,
-        { challenge, calls: [transfer(stage, { memo })], over: { validBefore: undefined } },
+        { challenge, calls: [transfer(fixture, { memo })], over: { validBefore: undefined } },
       ],
       [
         /longer than its challenge/,
-        { challenge, calls: [transfer(stage, { memo })], over: { validBefore: nowS() + 900 } },
+        { challenge, calls: [transfer(fixture, { memo })], over: { validBefore: nowS() + 900 } },
       ],
       [
         /without a fee payer/,
-        { challenge, calls: [transfer(stage, { memo })], over: { feePayer: true } },
+        { challenge, calls: [transfer(fixture, { memo })], over: { feePayer: true } },
       ],
     ];
     for (const [reason, it] of cases)
-      assert.match(refusal(await rail.read(await strangePayment(stage, it), UNITS)), reason);
+      assert.match(refusal(await rail.read(await strangePayment(fixture, it), UNITS)), reason);
   });
 
   test("what the chain would not carry out now is refused by the check, with the reason", async () => {
-    const { rail } = stage;
+    const { rail } = fixture;
     const poor = privateKeyToAccount(generatePrivateKey());
     const cases: readonly (readonly [RegExp, Record<string, unknown>, typeof poor?])[] = [
       [/payment-expired/, { validBefore: nowS() - 5 }],
@@ -338,9 +344,9 @@ describe("the Tempo rail", () => {
     ];
     for (const [reason, over, account] of cases) {
       const challenge = challengeOf(rail);
-      const given = await strangePayment(stage, {
+      const given = await strangePayment(fixture, {
         challenge,
-        calls: [transfer(stage, { memo: memoFor(challenge) })],
+        calls: [transfer(fixture, { memo: memoFor(challenge) })],
         over,
         ...(account === undefined ? {} : { account }),
       });
@@ -348,9 +354,9 @@ describe("the Tempo rail", () => {
     }
     const much = 2n ** 80n;
     const challenge = challengeOf(rail, { units: much });
-    const given = await strangePayment(stage, {
+    const given = await strangePayment(fixture, {
       challenge,
-      calls: [transfer(stage, { memo: memoFor(challenge), units: much })],
+      calls: [transfer(fixture, { memo: memoFor(challenge), units: much })],
     });
     assert.match(
       refusal(await rail.check(await taken(rail, given, much))),
@@ -359,10 +365,10 @@ describe("the Tempo rail", () => {
   });
 
   test("what is no payment of this rail is refused and never thrown at", async () => {
-    const { rail } = stage;
+    const { rail } = fixture;
     const challenge = challengeOf(rail);
     const raw = transactionIn(
-      presented(await stockPayment(stage, challenge, { account: stage.payer })),
+      presented(await stockPayment(fixture, challenge, { account: fixture.payer })),
     );
     const unsigned = `${raw.slice(0, 4)}c0`;
     const payloads = [
@@ -415,7 +421,7 @@ describe("the Tempo rail", () => {
     );
     assert.match(
       refusal(
-        await stage
+        await fixture
           .railWith({ modes: ["pull"] })
           .read(shown(challenge, { type: "hash", hash }), UNITS),
       ),
@@ -423,7 +429,7 @@ describe("the Tempo rail", () => {
     );
     assert.match(
       refusal(
-        await stage
+        await fixture
           .railWith({ modes: ["push"] })
           .read(shown(challenge, { type: "transaction", signature: raw }), UNITS),
       ),
@@ -432,15 +438,17 @@ describe("the Tempo rail", () => {
   });
 
   test("a challenge of another amount, token, recipient or chain does not fit any more", async () => {
-    const { rail } = stage;
-    const given = presented(await stockPayment(stage, challengeOf(rail), { account: stage.payer }));
+    const { rail } = fixture;
+    const given = presented(
+      await stockPayment(fixture, challengeOf(rail), { account: fixture.payer }),
+    );
     assert.match(refusal(await rail.read(given, UNITS + 1n)), /^invalid-challenge/);
     for (const over of [
       { recipient: PAYER.address },
       { token: { address: "0x20c0000000000000000000000000000000000001", name: "", version: "" } },
       { chainId: 1338 },
     ]) {
-      assert.match(refusal(await stage.railWith(over).read(given, UNITS)), /^invalid-challenge/);
+      assert.match(refusal(await fixture.railWith(over).read(given, UNITS)), /^invalid-challenge/);
     }
   });
 
@@ -448,21 +456,21 @@ describe("the Tempo rail", () => {
     "an ordinary transaction without an end is taken with its account's next nonce, and ends " +
       "when another one uses that up",
     async () => {
-      const { rail } = stage;
+      const { rail } = fixture;
       const account = privateKeyToAccount(generatePrivateKey());
       await fund(account.address);
       const paying = async () => {
         const challenge = challengeOf(rail);
         const over = {
           nonceKey: 0n,
-          nonce: Number(await stage.rpc("eth_getTransactionCount", account.address, "latest")),
+          nonce: Number(await fixture.rpc("eth_getTransactionCount", account.address, "latest")),
           validBefore: undefined,
         };
         return taken(
           rail,
-          await strangePayment(stage, {
+          await strangePayment(fixture, {
             challenge,
-            calls: [transfer(stage, { memo: memoFor(challenge) })],
+            calls: [transfer(fixture, { memo: memoFor(challenge) })],
             over,
             account,
           }),
@@ -471,24 +479,24 @@ describe("the Tempo rail", () => {
       const payment = await paying();
       assert.equal(payment.validUntilMs, null);
       assert.equal(await rail.check(payment), null);
-      assert.equal((await driven(stage, new Purchase(payment))).kind, "settled");
+      assert.equal((await driven(fixture, new Purchase(payment))).kind, "settled");
 
       const never = new Purchase(await paying());
       assert.equal(await rail.check(never.payment), null);
-      const nonce = Number(await stage.rpc("eth_getTransactionCount", account.address, "latest"));
-      await stage.rpc(
+      const nonce = Number(await fixture.rpc("eth_getTransactionCount", account.address, "latest"));
+      await fixture.rpc(
         "eth_sendRawTransaction",
         await signedTransaction(
-          stage,
-          [transfer(stage, { units: 1n })],
+          fixture,
+          [transfer(fixture, { units: 1n })],
           { nonceKey: 0n, nonce, validBefore: undefined },
           account,
         ),
       );
-      await stage.mine();
+      await fixture.mine();
       // Nodes behind one address may differ by some blocks in what they know.
       assert.deepEqual(await rail.look(never), { kind: "open", resend: true, replace: false });
-      await stage.mine(10);
+      await fixture.mine(10);
       const truth = await rail.look(never);
       assert.ok(truth.kind === "failed");
       assert.match(truth.reason, /has used the nonce/);
@@ -496,11 +504,13 @@ describe("the Tempo rail", () => {
   );
 
   test("a payment that the payer has sent itself before it showed it is found paid", async () => {
-    const { rail } = stage;
-    const given = presented(await stockPayment(stage, challengeOf(rail), { account: stage.payer }));
+    const { rail } = fixture;
+    const given = presented(
+      await stockPayment(fixture, challengeOf(rail), { account: fixture.payer }),
+    );
     const payment = await taken(rail, given);
-    await stage.rpc("eth_sendRawTransaction", transactionIn(given));
-    await stage.mine();
+    await fixture.rpc("eth_sendRawTransaction", transactionIn(given));
+    await fixture.mine();
     assert.equal(await rail.check(payment), null);
     assert.equal((await step(rail, new Purchase(payment))).kind, "settled");
   });
@@ -509,24 +519,24 @@ describe("the Tempo rail", () => {
     "a hash pays only for the challenge that its transfer names: not for another one, not with a " +
       "revert, not by another transfer",
     async () => {
-      const { rail } = stage;
+      const { rail } = fixture;
       const challenge = challengeOf(rail);
       const send = async (calls: Parameters<typeof signedTransaction>[1]) => {
-        const raw = await signedTransaction(stage, calls);
-        await stage.rpc("eth_sendRawTransaction", raw);
-        await stage.mine();
+        const raw = await signedTransaction(fixture, calls);
+        await fixture.rpc("eth_sendRawTransaction", raw);
+        await fixture.mine();
         return { type: "hash", hash: keccak256(raw) };
       };
       const memo = memoFor(challenge);
       const wrong = [
-        await send([transfer(stage, { memo: memoFor(challengeOf(rail)) })]),
-        await send([transfer(stage)]),
-        await send([transfer(stage, { memo, units: UNITS - 1n })]),
-        await send([transfer(stage, { memo, to: OTHER_PAYERS[0]?.address ?? "0x" })]),
+        await send([transfer(fixture, { memo: memoFor(challengeOf(rail)) })]),
+        await send([transfer(fixture)]),
+        await send([transfer(fixture, { memo, units: UNITS - 1n })]),
+        await send([transfer(fixture, { memo, to: OTHER_PAYERS[0]?.address ?? "0x" })]),
         await send([
-          transfer(stage, { memo, token: "0x20c0000000000000000000000000000000000001" }),
+          transfer(fixture, { memo, token: "0x20c0000000000000000000000000000000000001" }),
         ]),
-        await send([transfer(stage, { memo, units: 2n ** 100n })]),
+        await send([transfer(fixture, { memo, units: 2n ** 100n })]),
       ];
       for (const payload of wrong) {
         const payment = await taken(rail, shown(challenge, payload));
@@ -538,7 +548,10 @@ describe("the Tempo rail", () => {
       }
       const right = await taken(
         rail,
-        shown(challenge, await send([transfer(stage, { units: 3n }), transfer(stage, { memo })])),
+        shown(
+          challenge,
+          await send([transfer(fixture, { units: 3n }), transfer(fixture, { memo })]),
+        ),
       );
       assert.equal(await rail.check(right), null);
       const truth = await rail.look(new Purchase(right));
@@ -553,26 +566,28 @@ describe("the Tempo rail", () => {
     "a hash that the node does not know yet is trouble and no refusal: a client that is refused " +
       "would pay once more",
     async () => {
-      const { rail } = stage;
+      const { rail } = fixture;
       const challenge = challengeOf(rail);
-      const raw = await signedTransaction(stage, [transfer(stage, { memo: memoFor(challenge) })]);
+      const raw = await signedTransaction(fixture, [
+        transfer(fixture, { memo: memoFor(challenge) }),
+      ]);
       const payment = await taken(rail, shown(challenge, { type: "hash", hash: keccak256(raw) }));
       await assert.rejects(rail.check(payment), { name: "ChainTrouble" });
-      await stage.rpc("eth_sendRawTransaction", raw);
+      await fixture.rpc("eth_sendRawTransaction", raw);
       assert.equal(await rail.check(payment), null);
       assert.deepEqual(await rail.look(new Purchase(payment)), {
         kind: "open",
         resend: false,
         replace: false,
       });
-      await stage.mine();
+      await fixture.mine();
       assert.equal((await rail.look(new Purchase(payment))).kind, "settled");
     },
   );
 
   test("a challenge that is read by the rail is one that the protocol has found to be ours", async () => {
-    const { rail } = stage;
-    const text = await stockPayment(stage, challengeOf(rail), { account: stage.payer });
+    const { rail } = fixture;
+    const text = await stockPayment(fixture, challengeOf(rail), { account: fixture.payer });
     const json = JSON.parse(Buffer.from(text.slice("Payment ".length), "base64url").toString());
     const cheap = Buffer.from(JSON.stringify({ ...rail.offer(1n).request })).toString("base64url");
     const forged = Buffer.from(
@@ -589,21 +604,21 @@ describe("the Tempo rail", () => {
       isOver = true;
     });
     while (!isOver) {
-      await stage.mine();
+      await fixture.mine();
       await new Promise((resolve) => setImmediate(resolve));
     }
     return over;
   }
 
   async function fund(to: `0x${string}`, amount = 10_000_000n): Promise<void> {
-    const call = Actions.token.transfer.call(stage.client, { amount, to, token: TOKEN });
-    const sending = sendTransaction(stage.client, {
-      account: stage.payer,
+    const call = Actions.token.transfer.call(fixture.client, { amount, to, token: TOKEN });
+    const sending = sendTransaction(fixture.client, {
+      account: fixture.payer,
       calls: [call],
       feeToken: TOKEN,
       nonceKey: "expiring",
     } as never);
     await sending;
-    await stage.mine();
+    await fixture.mine();
   }
 });

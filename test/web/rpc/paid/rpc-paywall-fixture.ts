@@ -39,7 +39,7 @@ import { configOf, configText } from "../../../fakes/service.ts";
 import { newPlace } from "../../../fakes/stores.ts";
 
 /** What is tested with. */
-export interface TollScene {
+export interface PaywallFixture {
   readonly url: string;
   readonly port: number;
   readonly store: Store;
@@ -72,10 +72,10 @@ const FACTORS: Readonly<Record<Strategy, number>> = {
 const BUCKET = { perSecond: 1_000, burst: 1_000 };
 
 /** Starts it; it ends with the test. */
-export async function tollScene(
+export async function paywallFixture(
   t: TestContext,
   runtime: Runtime = realRuntime,
-): Promise<TollScene> {
+): Promise<PaywallFixture> {
   const { place, remove } = await newPlace("sqlite");
   const store = await openStore(place);
   const onError = (error: unknown): never => {

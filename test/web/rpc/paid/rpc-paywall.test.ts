@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { CALL, tollScene } from "./rpc-paywall-fixture.ts";
+import { CALL, paywallFixture } from "./rpc-paywall-fixture.ts";
 
 const PRICE_N = 15_000n;
 const MIN_N = 100_000_000n;
@@ -17,7 +17,7 @@ test(
   "a used up key is told how to fund it: every offer, for this key, the smallest purchase, " +
     "with nothing of the key in it",
   async (t) => {
-    const { post, key, payments } = await tollScene(t);
+    const { post, key, payments } = await paywallFixture(t);
     const made = await key(PRICE_N);
     assert.equal((await post(pathOf(made.secret))).status, 200, "what it has is spent first");
     const response = await post(pathOf(made.secret));
@@ -50,7 +50,7 @@ test(
   "a payment on the same URL is credited, felt at once, and the call is served and billed with " +
     "a receipt",
   async (t) => {
-    const { post, key, balanceN } = await tollScene(t);
+    const { post, key, balanceN } = await paywallFixture(t);
     const made = await key();
     assert.equal((await post(pathOf(made.secret))).status, 402);
     const response = await post(pathOf(made.secret), pay("good-1"));
@@ -73,7 +73,7 @@ test(
   "the same payment again credits nothing and serves the call; with a balance used up again it " +
     "is a conflict, never a 402",
   async (t) => {
-    const { post, key, balanceN, payments } = await tollScene(t);
+    const { post, key, balanceN, payments } = await paywallFixture(t);
     const made = await key();
     const path = pathOf(made.secret);
     for (let i = 1; i <= 3; i++) assert.equal((await post(path, pay("good-1"))).status, 200);
@@ -103,7 +103,7 @@ test(
   "the key may stand in a header: the payment then comes in one of its own, or in one list " +
     "with it",
   async (t) => {
-    const { post, key, payments } = await tollScene(t);
+    const { post, key, payments } = await paywallFixture(t);
     const ways: readonly ((secret: string) => {
       readonly credential: Sent;
       readonly payment: Sent;
@@ -151,7 +151,7 @@ test(
 );
 
 test("a payment for one key is none for another one, although the URL and the call are the same", async (t) => {
-  const { post, key, balanceN } = await tollScene(t);
+  const { post, key, balanceN } = await paywallFixture(t);
   const [mine, other] = [await key(), await key()];
   const headers = (secret: string) => ({ "x-svc-api-key": secret, ...pay("good-1") });
   assert.equal((await post("/rpc/ethereum", headers(mine.secret))).status, 200);
@@ -167,7 +167,7 @@ test(
   "what is not through is told as JSON-RPC, with the status of its code, when to ask again and " +
     "where",
   async (t) => {
-    const { post, key, routed } = await tollScene(t);
+    const { post, key, routed } = await paywallFixture(t);
     const made = await key();
     const rows = [
       ["pending-1", 503, "payment_pending", true, true],
@@ -199,7 +199,7 @@ test(
 );
 
 test("where nothing can be offered the answer is 503, never a 402 without an offer", async (t) => {
-  const { post, key, payments } = await tollScene(t);
+  const { post, key, payments } = await paywallFixture(t);
   const made = await key();
   payments.closed = true;
   for (const headers of [{}, pay("bad-1")]) {
@@ -215,7 +215,7 @@ test(
   "nothing is taken for a call that could not be served: wrong JSON, compressed, no such " +
     "chain, no such key, several payments",
   async (t) => {
-    const { post, key, payments } = await tollScene(t);
+    const { post, key, payments } = await paywallFixture(t);
     const { secret } = await key();
     const rows = [
       [pathOf(secret), pay("good-1"), '{"jsonrpc":', 400, "parse_error"],
@@ -258,7 +258,7 @@ test(
   "a batch with a payment is credited and served; a batch without one tells each item that " +
     "nothing is left",
   async (t) => {
-    const { post, key, balanceN } = await tollScene(t);
+    const { post, key, balanceN } = await paywallFixture(t);
     const made = await key();
     const batch = [CALL, { ...CALL, id: 8 }];
     const poor = await post(pathOf(made.secret), {}, batch);
@@ -279,7 +279,7 @@ test(
 );
 
 test("accounts are told the same; a key whose account is credited otherwise goes on without paying", async (t) => {
-  const { post, accountKey, payments } = await tollScene(t);
+  const { post, accountKey, payments } = await paywallFixture(t);
   const made = await accountKey();
   assert.equal((await post(pathOf(made.secret))).status, 402);
   assert.deepEqual(payments.offered.at(-1)?.purpose, {
@@ -295,7 +295,7 @@ test(
   "money for a key that was deleted meanwhile is its account's; the call is not served, and " +
     "the payment buys nothing twice",
   async (t) => {
-    const { post, accountKey, remove, balanceN, payments } = await tollScene(t);
+    const { post, accountKey, remove, balanceN, payments } = await paywallFixture(t);
     const made = await accountKey();
     assert.equal((await post(pathOf(made.secret))).status, 402);
     await remove(made);
@@ -319,7 +319,7 @@ test(
 );
 
 test("a connection goes on after a payment: the next call on it, with or without one, is served", async (t) => {
-  const { port, key } = await tollScene(t);
+  const { port, key } = await paywallFixture(t);
   const { secret } = await key();
   const body = JSON.stringify(CALL);
   const request = (header: string): string =>
@@ -344,7 +344,7 @@ test("a connection goes on after a payment: the next call on it, with or without
 });
 
 test("a caller who leaves while offers are made costs nothing and breaks nothing", async (t) => {
-  const { port, key, payments, post, log } = await tollScene(t);
+  const { port, key, payments, post, log } = await paywallFixture(t);
   const { secret } = await key();
   const body = JSON.stringify(CALL);
   let release = (): void => {};
@@ -375,7 +375,7 @@ test("a caller who leaves while offers are made costs nothing and breaks nothing
 });
 
 test("a notification that nothing pays for gets no offer and no answer", async (t) => {
-  const { post, key, payments } = await tollScene(t);
+  const { post, key, payments } = await paywallFixture(t);
   const { secret } = await key();
   const { id: _, ...notification } = CALL;
   assert.equal((await post(pathOf(secret), {}, notification)).status, 204);

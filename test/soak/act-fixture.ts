@@ -16,7 +16,7 @@ export interface ActPlan {
   readonly onRound: (figures: Figures) => void;
 }
 /** An act under way. */
-export interface Scene {
+export interface ActFixture {
   readonly chain: LiveChain;
   readonly site: Site;
   readonly audience: Audience;
