@@ -1,20 +1,20 @@
-// Bounds log lines that say the same again and again: a few a minute for each cause, then a count.
-// Knows nothing of what the lines say.
+// Bounds repeated log lines: a few a minute for each cause, then a count. Knows nothing of what the
+// lines say.
 import type { Runtime } from "../runtime.ts";
 
-/** Lets a line of a cause through or holds it back. */
+/** Decides whether a line may be logged. */
 export interface RepeatLimiter {
   /**
-   * False = enough was said of this cause within the minute; it is counted. Causes are told apart
-   * up to a bound for each profile: those that one profile's owner makes up cost no other profile
-   * its lines. `profile` is a label: those of accounts are one.
+   * False = the limit of this cause for the minute is used up; the line is counted. Causes are
+   * distinguished up to a bound for each profile, so that one profile cannot use up the lines of
+   * another. `profile` is a label: all Custom profiles share one.
    */
   mayLog(profile: string, cause: string): boolean;
 }
 
 const WINDOW_MS = 60_000;
 const LINES_PER_WINDOW = 3;
-/** Causes of one profile told apart; beyond, all others of it are one. */
+/** Distinct causes of one profile; all beyond share one limit. */
 const MAX_CAUSES = 100;
 
 interface Window {
@@ -22,12 +22,12 @@ interface Window {
   held: number;
 }
 
-/** A limiter that reports each cause's count of lines held back once its minute is over. */
+/** A limiter that reports how many lines of a cause it held back when the minute is over. */
 export function createRepeatLimiter(
   runtime: Runtime,
   report: (cause: string, held: number) => void,
 ): RepeatLimiter {
-  /** By profile and cause; profiles without one are gone. */
+  /** By profile and cause. */
   const profiles = new Map<string, Map<string, Window>>();
 
   function open(profile: string, windows: Map<string, Window>, cause: string): Window {

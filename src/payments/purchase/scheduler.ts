@@ -1,55 +1,54 @@
-// Who goes on with purchases, and when: a request that waits for its own, and a worker that comes
-// back to every open one. Each is driven by one at a time: in this process by a map, among
-// processes by leases. Bounds how many are driven at once.
-
+// Drives purchases to their end: a request follows its own, and a worker returns to every open one.
+// A purchase is driven once at a time: within this process by a map, among processes by leases.
+// Bounds how many are driven at once.
+import type { Runtime } from "../../runtime.ts";
 import { type AdvanceParts, advance, isRailOf } from "./advance.ts";
 import type { PurchaseRow } from "./record.ts";
 import { byId, type DueRails, due, giveBack, lease } from "./rows.ts";
 
-/** What drives purchases. */
+/** Drives purchases. */
 export interface PurchaseScheduler {
   /**
-   * Waits for the end of a purchase, and goes on with it meanwhile; returns its row when it has
-   * ended or the time is over. Throws where the store does.
+   * Drives a purchase and waits for its end; returns its row when it has ended or the time is over.
+   * Throws where the store does.
    */
   follow(row: PurchaseRow, waitMs: number): Promise<PurchaseRow>;
   /**
-   * One for each rail, and one for purchases whose rail is not there: takes a step with those that
-   * are due, as far as bounds allow. A slow chain holds up nothing but its own. Each throws where
-   * the store does.
+   * Takes one step with every due purchase, within bounds. One function for each rail, so that a
+   * slow chain delays its own purchases only, and one for purchases whose rail is not configured.
+   * Each throws where the store does.
    */
   readonly ticks: readonly (() => Promise<void>)[];
-  /** Begins nothing any more, and waits for the steps that are under way. */
+  /** Starts nothing more, and waits for the steps under way. */
   close(): Promise<void>;
 }
 
-/** What it works with. */
+/** What the scheduler works with. */
 export interface PurchaseSchedulerParts extends AdvanceParts {
   readonly onError: (error: unknown) => void;
 }
 
 /** Purchases that requests of this process drive at once. */
 const MAX_DRIVEN = 64;
-/**
- * Purchases of a rail that the worker takes a step with at once, and those that it finds at a time.
- */
+/** Purchases of a rail that the worker drives at once. */
 const MAX_STEPS = 8;
+/** Due purchases of a rail that the worker reads at a time. */
 const MAX_DUE = 64;
-/** Between two looks of a request that waits. */
+/** Between two checks by a waiting request. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 const PAUSE_GROWTH = 1.5;
-/** Between two looks of the worker. */
+/** Between two checks by the worker. */
 const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_BACKOFF_MS = 60_000;
 
-/** A driver of nothing yet. */
+/** A scheduler that drives nothing yet. */
 export function createPurchaseScheduler(parts: PurchaseSchedulerParts): PurchaseScheduler {
   const { store, runtime, onError } = parts;
   const underWay = new Map<string, Promise<void>>();
   let isClosed = false;
 
-  /** Drives a purchase that nobody drives here. Never rejects. */
+  /** Drives a purchase that is not driven in this process. Never rejects. */
   function start(id: string, drive: () => Promise<void>): Promise<void> {
     const driving = drive()
       .catch(onError)
@@ -58,84 +57,33 @@ export function createPurchaseScheduler(parts: PurchaseSchedulerParts): Purchase
     return driving;
   }
 
-  async function driveUntil(id: string, untilMs: number): Promise<void> {
-    let row = await lease(parts, id, runtime.wallMs());
-    if (row === null) return;
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = longer(pauseMs)) {
-      row = await advance(parts, row);
-      const leftMs = untilMs - runtime.now();
-      if (row.ended_at !== null) return;
-      if (isClosed || leftMs <= 0) break;
-      await pause(Math.min(pauseMs, leftMs));
-      if (isClosed) break;
-      row = await lease(parts, id, runtime.wallMs());
-      if (row === null) return;
-    }
-    await giveBack(parts, id, { lookAtMs: runtime.wallMs() + FIRST_BACKOFF_MS, looks: 0 });
-  }
-
-  async function stepOnce(id: string): Promise<void> {
-    const row = await lease(parts, id, runtime.wallMs());
-    if (row === null) return;
-    const looks = Number(row.looks);
-    const rail = parts.rails.find((it) => isRailOf(it, row));
-    // A chain that does not answer is not asked for each of its purchases: others would wait for
-    // all these answers.
-    const after =
-      rail !== undefined && parts.asks.isTroubled(rail) ? row : await advance(parts, row);
-    const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(looks, 10), LONGEST_BACKOFF_MS);
-    if (after.ended_at === null)
-      await giveBack(parts, id, { lookAtMs: runtime.wallMs() + backoffMs, looks: looks + 1 });
-  }
-
   async function tick(which: DueRails): Promise<void> {
-    const ids = await due(parts, {
-      which,
-      limit: MAX_DUE,
-      nowMs: runtime.wallMs(),
-      except: underWay.keys(),
-    });
+    const query = { which, limit: MAX_DUE, nowMs: runtime.wallMs(), except: underWay.keys() };
+    const ids = await due(parts, query);
     for (let from = 0; from < ids.length && !isClosed; from += MAX_STEPS) {
-      await Promise.all(
-        ids
-          .slice(from, from + MAX_STEPS)
-          .map((id) => underWay.get(id) ?? start(id, () => stepOnce(id))),
-      );
+      const step = (id: string) => underWay.get(id) ?? start(id, () => stepOnce(parts, id));
+      await Promise.all(ids.slice(from, from + MAX_STEPS).map(step));
     }
   }
-
-  const pause = (ms: number): Promise<void> =>
-    new Promise((resolve) => void runtime.after(Math.max(1, ms), resolve));
-
-  /** Resolves when `work` has ended, or the time is over. */
-  const within = (work: Promise<void>, ms: number): Promise<void> => {
-    return new Promise((resolve) => {
-      const cancel = runtime.after(Math.max(1, ms), resolve);
-      void work.then(resolve).finally(cancel);
-    });
-  };
 
   return {
     async follow(first, waitMs) {
       const untilMs = runtime.now() + waitMs;
+      const drive = () => driveUntil(parts, first.id, { untilMs, isClosed: () => isClosed });
       let pauseMs = FIRST_PAUSE_MS;
       for (let row = first; ; pauseMs = longer(pauseMs)) {
         const leftMs = untilMs - runtime.now();
         if (row.ended_at !== null || isClosed || leftMs <= 0) return row;
-        const driven = underWay.get(row.id);
-        if (driven !== undefined) await within(driven, leftMs);
-        else if (underWay.size < MAX_DRIVEN)
-          await within(
-            start(row.id, () => driveUntil(first.id, untilMs)),
-            leftMs,
-          );
+        const driven =
+          underWay.get(row.id) ?? (underWay.size < MAX_DRIVEN ? start(row.id, drive) : null);
+        if (driven !== null) await within(runtime, driven, leftMs);
         row = (await byId(store, first.id)) ?? row;
-        // Also where another process drives it, or nobody can.
-        if (row.ended_at === null) await pause(Math.min(pauseMs, untilMs - runtime.now()));
+        // Another process may drive it, or this one may have no place for it.
+        if (row.ended_at === null) await pause(runtime, Math.min(pauseMs, untilMs - runtime.now()));
       }
     },
     ticks: [
-      ...parts.rails.map((it) => () => tick({ kind: "of", rail: it })),
+      ...parts.rails.map((rail) => () => tick({ kind: "of", rail })),
       () => tick({ kind: "of_none", rails: parts.rails }),
     ],
     async close() {
@@ -143,6 +91,60 @@ export function createPurchaseScheduler(parts: PurchaseSchedulerParts): Purchase
       await Promise.all(underWay.values());
     },
   };
+}
+
+interface DrivePeriod {
+  readonly untilMs: number;
+  readonly isClosed: () => boolean;
+}
+
+/** Drives a purchase until it has ended or the time is over. */
+async function driveUntil(
+  parts: PurchaseSchedulerParts,
+  id: string,
+  { untilMs, isClosed }: DrivePeriod,
+): Promise<void> {
+  const { runtime } = parts;
+  let row = await lease(parts, id, runtime.wallMs());
+  if (row === null) return;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = longer(pauseMs)) {
+    row = await advance(parts, row);
+    const leftMs = untilMs - runtime.now();
+    if (row.ended_at !== null) return;
+    if (isClosed() || leftMs <= 0) break;
+    await pause(runtime, Math.min(pauseMs, leftMs));
+    if (isClosed()) break;
+    row = await lease(parts, id, runtime.wallMs());
+    if (row === null) return;
+  }
+  await giveBack(parts, id, { lookAtMs: runtime.wallMs() + FIRST_BACKOFF_MS, looks: 0 });
+}
+
+/** Takes one step with a purchase. */
+async function stepOnce(parts: PurchaseSchedulerParts, id: string): Promise<void> {
+  const { runtime } = parts;
+  const row = await lease(parts, id, runtime.wallMs());
+  if (row === null) return;
+  const looks = Number(row.looks);
+  const rail = parts.rails.find((candidate) => isRailOf(candidate, row));
+  // A chain that does not answer is not asked for each of its purchases: the others would wait for
+  // all of its timeouts.
+  const after = rail !== undefined && parts.asks.isTroubled(rail) ? row : await advance(parts, row);
+  const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(looks, 10), LONGEST_BACKOFF_MS);
+  if (after.ended_at === null)
+    await giveBack(parts, id, { lookAtMs: runtime.wallMs() + backoffMs, looks: looks + 1 });
+}
+
+function pause(runtime: Runtime, ms: number): Promise<void> {
+  return new Promise((resolve) => void runtime.after(Math.max(1, ms), resolve));
+}
+
+/** Resolves when `work` has ended or the time is over. */
+function within(runtime: Runtime, work: Promise<void>, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = runtime.after(Math.max(1, ms), resolve);
+    void work.then(resolve).finally(cancel);
+  });
 }
 
 function longer(pauseMs: number): number {

@@ -79,7 +79,7 @@ async function take(
   const isOpening =
     payload.action === "open" &&
     (await session.channels.read(session.store.db, payload.channelId)) === null;
-  // Whoever repeats an opening gets its first result, however late.
+  // A repeated opening gets its first result, even after the challenge has expired.
   if (isOpening && presented.expired)
     return invalid(
       "payment-expired",
@@ -98,40 +98,57 @@ async function take(
   switch (payload.action) {
     case "open":
     case "voucher":
-      // Whoever opened a channel in time may wait for its chain for longer than the challenge
-      // lasts.
+      // An opening that began in time may take longer on its chain than the challenge lasts.
       return till.take(live, {
         ...presented,
         payload,
         expired: presented.expired && payload.action === "voucher",
       });
-    case "close": {
-      const closed = await closeForPayer(session, live, { payload, expired: presented.expired });
-      if (closed.kind === "refused") return closed;
-      return managed(session, live, {
-        challengeId: presented.challengeId,
-        acceptedUnits: payload.units,
-        spentUnits: closed.spentUnits,
-        txHash: closed.hash,
-      });
-    }
-    case "top_up": {
-      if (descriptorText(payload.descriptor) !== live.descriptor)
-        return invalid(
-          "session/channel-not-found",
-          "The descriptor is not the one of this channel.",
-        );
-      const putIn = await openings.topUp(live, payload);
-      if (putIn.kind === "refused") return putIn;
-      const { record, accepted } = live;
-      return managed(session, live, {
-        challengeId: presented.challengeId,
-        acceptedUnits: accepted?.units ?? 0n,
-        spentUnits: record.spent,
-        txHash: putIn.hash,
-      });
-    }
+    case "close":
+      return close(session, live, { ...presented, payload });
+    case "top_up":
+      return topUp(parts, live, { ...presented, payload });
   }
+}
+
+/** A credential with a payload of one kind. */
+type CredentialWith<Payload> = Omit<SessionCredential, "payload"> & { readonly payload: Payload };
+
+async function close(
+  session: SessionRail,
+  live: LiveChannel,
+  {
+    payload,
+    expired,
+    challengeId,
+  }: CredentialWith<Extract<SessionPayload, { readonly action: "close" | "voucher" }>>,
+): Promise<Managed | Refused> {
+  const closed = await closeForPayer(session, live, { payload, expired });
+  if (closed.kind === "refused") return closed;
+  return managed(session, live, {
+    challengeId,
+    acceptedUnits: payload.units,
+    spentUnits: closed.spentUnits,
+    txHash: closed.hash,
+  });
+}
+
+async function topUp(
+  { session, openings }: CredentialHandlerParts,
+  live: LiveChannel,
+  { payload, challengeId }: CredentialWith<Extract<SessionPayload, { readonly action: "top_up" }>>,
+): Promise<Managed | Refused> {
+  if (descriptorText(payload.descriptor) !== live.descriptor)
+    return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");
+  const funded = await openings.topUp(live, payload);
+  if (funded.kind === "refused") return funded;
+  const { record, accepted } = live;
+  return managed(session, live, {
+    challengeId,
+    acceptedUnits: accepted?.units ?? 0n,
+    spentUnits: record.spent,
+    txHash: funded.hash,
+  });
 }
 
 /** Whether a channel is one that could be ours; what is in memory was found to be. */

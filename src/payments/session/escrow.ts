@@ -1,6 +1,6 @@
-// The contract that holds channels, as it is asked and told: states, receipts, what we settle and
-// close. Every question has a deadline. Writes nothing to the store and knows no call. Source of
-// the interface: TIP-1034.
+// The contract that holds channels: reads states, receipts and events, sends transactions. Every
+// request has a deadline. Writes nothing to the store and knows no RPC call. Source of the
+// interface: TIP-1034.
 import { decodeEventLog, decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis } from "viem/tempo";
 import { z } from "zod";
@@ -15,15 +15,15 @@ import {
 import { type Hex, parseHex } from "./descriptor.ts";
 import type { SessionTerms } from "./terms.ts";
 
-/** A channel as the chain has it; a deposit of nothing = the chain knows none, or none any more. */
+/** A channel on its chain; a deposit of 0 = the chain has no such channel, or not any more. */
 export interface EscrowState {
   readonly deposit: bigint;
   readonly settled: bigint;
-  /** When the payer told it to give the deposit back, on the chain's clock; null = not. */
+  /** When the payer asked for the deposit back, on the chain's clock; null = never. */
   readonly closeRequestedAtMs: number | null;
 }
 
-/** A block that counts: as many follow it as are configured. */
+/** A block with the configured number of confirmations. */
 export interface EscrowBlock {
   readonly number: bigint;
   readonly timeMs: number;
@@ -32,40 +32,38 @@ export interface EscrowBlock {
 /** What a transaction did to a channel, by the name of its event; amounts in base units. */
 export interface ChannelEvent {
   readonly name: "ChannelOpened" | "TopUp" | "Settled" | "ChannelClosed";
-  /** The deposit after it, or what was taken out in all. */
+  /** The deposit after it, or the sum settled so far. */
   readonly units: bigint;
 }
 
-/** A transaction that the chain has taken. */
+/** The receipt of a transaction in a block. */
 export interface SettlementReceipt {
   readonly ok: boolean;
   readonly block: bigint;
   readonly events: readonly ChannelEvent[];
-  /** What of the token came from the contract to the recipient. */
+  /** Amount of the token that moved from the contract to the recipient. */
   readonly movedUnits: bigint;
 }
 
-/**
- * Asks and tells the contract. Everything throws `ChainFailure` where the chain cannot be asked.
- */
+/** Reads and writes the contract. Every method throws `ChainFailure` where the chain fails. */
 export interface Escrow {
   network(): Promise<string>;
   head(): Promise<EscrowBlock>;
   /** At a block, in the order of the ids. */
   states(ids: readonly Hex[], block: bigint): Promise<readonly EscrowState[]>;
-  /** Null = no block has it. */
+  /** Null = it is in no block. */
   taken(hash: Hex, channelId: Hex): Promise<SettlementReceipt | null>;
-  /** How a channel ended between two blocks; null = it is not to be found there. */
+  /** How a channel was closed between two blocks; null = it was not closed there. */
   ended(channelId: Hex, from: bigint, to: bigint): Promise<ChannelEvent | null>;
-  /** Sends signed bytes; harmless when they were sent before. */
+  /** Sends a signed transaction; harmless when it was sent before. */
   send(raw: Hex): Promise<void>;
-  /** How long a payer who wants the deposit back has to wait. */
+  /** How long a payer has to wait for the deposit after asking for it. */
   graceMs(): Promise<number>;
-  /** What an address holds of the token. */
+  /** The token balance of an address. */
   balance(address: Hex): Promise<bigint>;
 }
 
-/** What it is asked with. */
+/** What the contract is read with. */
 export interface EscrowParts {
   readonly chain: PaymentChain;
   readonly terms: SessionTerms;
@@ -74,93 +72,30 @@ export interface EscrowParts {
 }
 
 const ABI = Abis.tip20ChannelReserve;
-/** After this a chain that is shorter than before is believed: it was reorganised. */
+/** After this time a shorter chain is believed: it was reorganised. */
 const BEHIND_MS = 60_000;
 /**
- * Blocks that may come between two looks beside those that time explains: a node that is further
- * ahead is believed once it has said so for some minutes.
+ * Blocks that may come between two checks beyond those that the time explains. A node further ahead
+ * is believed after some minutes.
  */
 const MAX_JUMP = 1_000n;
 const MAX_BLOCKS_PER_SECOND = 100;
 const JUMP_MS = 180_000;
-/**
- * A node without a new block for so long does not see its chain any more: far shorter than a payer
- * has to wait for a deposit.
- */
+/** A node without a new block for so long is cut off; payers wait far longer for a deposit. */
 const STANDS_MS = 300_000;
 
 /** The contract of `terms`. */
 export function createEscrow({ chain, terms, confirmations, runtime }: EscrowParts): Escrow {
-  const call = async <T>(
-    data: Hex,
-    block: string,
-    read: (result: Hex) => T,
-    to: Hex = terms.escrow,
-  ): Promise<T> =>
-    chain.get("eth_call", [{ to, data }, block], (result) => read(hexShape.parse(result)));
-  /**
-   * Nodes behind one address need not be at the same height: none is believed that is behind
-   * another one.
-   */
-  let highest = { number: -1n, atMs: 0, sinceMs: 0 };
-  let jumpedMs: number | null = null;
-  const checkJump = (number: bigint): void => {
-    const likely =
-      MAX_JUMP +
-      BigInt(Math.ceil(((runtime.now() - highest.atMs) / 1_000) * MAX_BLOCKS_PER_SECOND));
-    const isLikely = highest.number < 0n || number <= highest.number + likely;
-    if (!isLikely) jumpedMs ??= runtime.now();
-    if (!isLikely && jumpedMs !== null && runtime.now() - jumpedMs < JUMP_MS)
-      throw new ChainFailure(
-        `The payment chain's node is at block ${number}, far above the ${highest.number} before`,
-      );
-    jumpedMs = null;
-  };
-
+  const checkHeight = createHeightCheck(runtime);
   return {
     network: () => chain.network(),
     async head() {
       const latest = await chain.get("eth_getBlockByNumber", ["latest", false], parseBlock);
-      if (latest.number < highest.number && runtime.now() - highest.atMs < BEHIND_MS)
-        throw new ChainFailure(
-          `The payment chain's node is at block ${latest.number}, and one was at ` +
-            `${highest.number} before`,
-        );
-      checkJump(latest.number);
-      const atMs = runtime.now();
-      highest = {
-        number: latest.number,
-        atMs,
-        sinceMs: latest.number === highest.number ? highest.sinceMs : atMs,
-      };
-      if (atMs - highest.sinceMs >= STANDS_MS)
-        throw new ChainFailure(
-          `The payment chain's node stands at block ${latest.number} for ` +
-            `${Math.floor((atMs - highest.sinceMs) / 1_000)} seconds`,
-        );
+      checkHeight(latest.number);
       const depth = BigInt(confirmations);
       if (depth === 0n) return latest;
       const number = latest.number > depth ? latest.number - depth : 0n;
       return chain.get("eth_getBlockByNumber", [quantityOf(number), false], parseBlock);
-    },
-    async states(ids, block) {
-      const data = encodeFunctionData({
-        abi: ABI,
-        functionName: "getChannelStatesBatch",
-        args: [ids],
-      });
-      const states = await call(data, quantityOf(block), (result) =>
-        decodeFunctionResult({ abi: ABI, functionName: "getChannelStatesBatch", data: result }),
-      );
-      if (states.length !== ids.length)
-        throw new ChainFailure(
-          `The payment chain's node answered for ${states.length} channels instead of ${ids.length}`,
-        );
-      return states.map(({ deposit, settled, closeRequestedAt }) => ({
-        deposit,
-        settled,
-        closeRequestedAtMs: closeRequestedAt === 0 ? null : closeRequestedAt * 1_000,
-      }));
     },
     async taken(hash, channelId) {
       const receipt = await chain.get("eth_getTransactionReceipt", [hash], parseReceipt);
@@ -180,46 +115,102 @@ export function createEscrow({ chain, terms, confirmations, runtime }: EscrowPar
         fromBlock: quantityOf(from),
         toBlock: quantityOf(to),
       };
-      const logs = await chain.get("eth_getLogs", [filter], (result) =>
-        z.array(logShape).parse(result),
+      const parse = (result: unknown) => z.array(logShape).parse(result);
+      const events = eventsOf(
+        await chain.get("eth_getLogs", [filter], parse),
+        terms.escrow,
+        channelId,
       );
-      return (
-        eventsOf(logs, terms.escrow, channelId).findLast((it) => it.name === "ChannelClosed") ??
-        null
-      );
+      return events.findLast(({ name }) => name === "ChannelClosed") ?? null;
     },
     async send(raw) {
-      // What the node says of it decides nothing: the receipt does.
+      // The node's answer decides nothing: the receipt does.
       await chain.ask("eth_sendRawTransaction", [raw], (result) => result);
     },
-    async graceMs() {
-      const data = encodeFunctionData({ abi: ABI, functionName: "CLOSE_GRACE_PERIOD" });
-      return (
-        Number(
-          await call(data, "latest", (result) =>
-            decodeFunctionResult({ abi: ABI, functionName: "CLOSE_GRACE_PERIOD", data: result }),
-          ),
-        ) * 1_000
+    ...contractReads(chain, terms),
+  };
+}
+
+/**
+ * Checks each new height of the chain; throws `ChainFailure` where it cannot be right. Nodes behind
+ * one address need not be at the same height: none is believed that is behind another one.
+ */
+function createHeightCheck(runtime: Pick<Runtime, "now">): (number: bigint) => void {
+  let highest = { number: -1n, atMs: 0, sinceMs: 0 };
+  let jumpedMs: number | null = null;
+
+  function checkJump(number: bigint, nowMs: number): void {
+    const seconds = (nowMs - highest.atMs) / 1_000;
+    const likely = MAX_JUMP + BigInt(Math.ceil(seconds * MAX_BLOCKS_PER_SECOND));
+    const isLikely = highest.number < 0n || number <= highest.number + likely;
+    if (!isLikely) jumpedMs ??= nowMs;
+    if (!isLikely && jumpedMs !== null && nowMs - jumpedMs < JUMP_MS)
+      throw new ChainFailure(
+        `The payment chain's node is at block ${number}, far above the ${highest.number} before`,
       );
+    jumpedMs = null;
+  }
+
+  return (number) => {
+    const nowMs = runtime.now();
+    if (number < highest.number && nowMs - highest.atMs < BEHIND_MS)
+      throw new ChainFailure(
+        `The payment chain's node is at block ${number}, and one was at ${highest.number} before`,
+      );
+    checkJump(number, nowMs);
+    const sinceMs = number === highest.number ? highest.sinceMs : nowMs;
+    highest = { number, atMs: nowMs, sinceMs };
+    if (nowMs - sinceMs >= STANDS_MS)
+      throw new ChainFailure(
+        `The payment chain's node stands at block ${number} for ` +
+          `${Math.floor((nowMs - sinceMs) / 1_000)} seconds`,
+      );
+  };
+}
+
+/** What is read by calls of contracts. */
+function contractReads(
+  chain: PaymentChain,
+  { escrow, token }: SessionTerms,
+): Pick<Escrow, "states" | "graceMs" | "balance"> {
+  const call = <T>(to: Hex, data: Hex, block: string, read: (result: Hex) => T): Promise<T> =>
+    chain.get("eth_call", [{ to, data }, block], (result) => read(hexShape.parse(result)));
+  return {
+    async states(ids, block) {
+      const functionName = "getChannelStatesBatch";
+      const data = encodeFunctionData({ abi: ABI, functionName, args: [ids] });
+      const states = await call(escrow, data, quantityOf(block), (result) =>
+        decodeFunctionResult({ abi: ABI, functionName, data: result }),
+      );
+      if (states.length !== ids.length)
+        throw new ChainFailure(
+          `The payment chain's node answered for ${states.length} channels instead of ${ids.length}`,
+        );
+      return states.map(({ deposit, settled, closeRequestedAt }) => ({
+        deposit,
+        settled,
+        closeRequestedAtMs: closeRequestedAt === 0 ? null : closeRequestedAt * 1_000,
+      }));
+    },
+    async graceMs() {
+      const functionName = "CLOSE_GRACE_PERIOD";
+      const data = encodeFunctionData({ abi: ABI, functionName });
+      const seconds = await call(escrow, data, "latest", (result) =>
+        decodeFunctionResult({ abi: ABI, functionName, data: result }),
+      );
+      return Number(seconds) * 1_000;
     },
     balance(address) {
-      const data = encodeFunctionData({
-        abi: Abis.tip20,
-        functionName: "balanceOf",
-        args: [address],
-      });
-      return call(
-        data,
-        "latest",
-        (result) =>
-          decodeFunctionResult({ abi: Abis.tip20, functionName: "balanceOf", data: result }),
-        terms.token,
+      const functionName = "balanceOf";
+      const data = encodeFunctionData({ abi: Abis.tip20, functionName, args: [address] });
+      return call(token, data, "latest", (result) =>
+        decodeFunctionResult({ abi: Abis.tip20, functionName, data: result }),
       );
     },
   };
 }
 
-/** Reads the parts of a block that fees and times come from. */
+/** Parses the number, time and base fee of a block. */
 export function parseBlock(value: unknown): EscrowBlock & { readonly baseFee: bigint } {
   const { number, timestamp, baseFeePerGas } = blockShape.parse(value);
   return {
@@ -229,12 +220,12 @@ export function parseBlock(value: unknown): EscrowBlock & { readonly baseFee: bi
   };
 }
 
-/** A number as nodes take it. */
+/** A number as JSON-RPC writes it. */
 export function quantityOf(value: bigint): Hex {
   return `0x${value.toString(16)}`;
 }
 
-/** The node's refusal as trouble, where it is not about the transaction itself. */
+/** A refusal of the transaction itself; throws `ChainFailure` for any other error of the node. */
 export function refusalOf(error: NodeError, method: string): NodeError {
   if (!error.reverted) throw chainFailureOf(error, method);
   return error;
@@ -266,7 +257,7 @@ function parseReceipt(value: unknown): z.output<typeof receiptShape> {
 
 function eventsOf(logs: readonly Log[], escrow: Hex, channelId: Hex): readonly ChannelEvent[] {
   return logs
-    .filter((it) => it.address === escrow && it.topics[1] === channelId)
+    .filter(({ address, topics }) => address === escrow && topics[1] === channelId)
     .flatMap(({ topics, data }) => eventOf(topics, data) ?? []);
 }
 

@@ -85,23 +85,8 @@ export function createEvmWallet(parts: EvmWalletParts): EvmWallet {
             : signedBy(account, made.deed, { chainId, nonce: taken, fees: made.fees }),
       };
     },
-    async waiting({ txHash, raw, nonce }, head) {
-      if (raw === null || nonce === null) return { resend: false, replace: false };
-      const [isKnown, place] = await Promise.all([
-        node.knows(txHash),
-        node.nonce(account.address, head.number),
-      ]);
-      // Its place is taken: by another transaction, or by itself, and it was reverted.
-      if (place.kind === "result" && place.value > nonce) return { resend: true, replace: false };
-      const { deed, fees } = parseSigned(raw);
-      const isCheap = head.baseFeeWei !== null && fees.maxWei < head.baseFeeWei;
-      const isLate = place.kind === "result" && place.value === nonce && isStuck(txHash);
-      const replace =
-        (isCheap || isLate) &&
-        raisedFees(fees, deed.gas, { now: await priceAt(node, head), maxGasWei }) !== null;
-      // What pays too little is not sent again as it is.
-      return { resend: !isKnown && !replace, replace };
-    },
+    waiting: (newest, head) =>
+      actionFor({ ...parts, address: account.address, isStuck }, newest, head),
     async state() {
       const head = await node.head();
       const [balanceWei, price, nonce] = await Promise.all([
@@ -120,6 +105,34 @@ export function createEvmWallet(parts: EvmWalletParts): EvmWallet {
       };
     },
   };
+}
+
+interface PendingParts extends EvmWalletParts {
+  readonly address: Hex;
+  readonly isStuck: (txHash: string) => boolean;
+}
+
+/** Whether a transaction that has not done its work is to be sent again or replaced. */
+async function actionFor(
+  { node, maxGasWei, address, isStuck }: PendingParts,
+  { txHash, raw, nonce }: Submission,
+  head: EvmBlock,
+): Promise<{ readonly resend: boolean; readonly replace: boolean }> {
+  if (raw === null || nonce === null) return { resend: false, replace: false };
+  const [isKnown, place] = await Promise.all([
+    node.knows(txHash),
+    node.nonce(address, head.number),
+  ]);
+  // Its nonce is used: by another transaction, or by this one, which was reverted.
+  if (place.kind === "result" && place.value > nonce) return { resend: true, replace: false };
+  const { deed, fees } = parseSigned(raw);
+  const isCheap = head.baseFeeWei !== null && fees.maxWei < head.baseFeeWei;
+  const isLate = place.kind === "result" && place.value === nonce && isStuck(txHash);
+  const replace =
+    (isCheap || isLate) &&
+    raisedFees(fees, deed.gas, { now: await priceAt(node, head), maxGasWei }) !== null;
+  // A transaction that pays too little is replaced, not sent again.
+  return { resend: !isKnown && !replace, replace };
 }
 
 /** What a settlement may take from the wallet; never more than it may cost. */

@@ -1,5 +1,4 @@
-// The pages for people: which page a path is, bounds, and what a person is told when something goes
-// wrong. Knows no page's content.
+// The pages for account owners: routes, bounds, and the page for a failure. Knows no page's content.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { createAddressLimit } from "../../../core/billing/address-limit.ts";
@@ -16,7 +15,7 @@ import { type Form, readForm } from "./form.ts";
 import { notice, type Page, writePage } from "./page.ts";
 import type { AccountPageParts, Visitor } from "./parts.ts";
 
-/** What the pages are served with. */
+/** What the pages need. */
 export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "creations"> {
   readonly log: Pick<Logger, "error" | "warn">;
   /** Null = the address that callers use. */
@@ -27,7 +26,7 @@ export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "cr
   readonly keysPerHour: number;
 }
 
-interface Room {
+interface Route {
   readonly path: string;
   readonly show: (parts: AccountPageParts, secret: string) => Promise<Page>;
   readonly submit: (
@@ -38,13 +37,13 @@ interface Room {
   ) => Promise<Page>;
 }
 
-const ROOMS: readonly Room[] = [
+const ROUTES: readonly Route[] = [
   { path: CLAIM_PAGE, show: showClaim, submit: submitClaim },
   { path: CONNECTION_PAGE, show: showConnection, submit: submitConnection },
 ];
 
 const HOUR_S = 3_600;
-/** Secrets that open nothing which one address may type in a minute. */
+/** Wrong secrets that one address may try. */
 const MISSES = { perSecond: 0.2, burst: 10 };
 const MAX_UNDER_WAY = 64;
 const MAX_READING = 1_024;
@@ -56,55 +55,35 @@ export function createAccountPages(parts: AccountPagesParts): Api {
     perSecond: parts.keysPerHour / HOUR_S,
     burst: parts.keysPerHour,
   });
-  const people: AccountPageParts = { ...parts, creations, misses: createAddressLimit(MISSES) };
+  const account: AccountPageParts = { ...parts, creations, misses: createAddressLimit(MISSES) };
   const underWay = createBound(MAX_UNDER_WAY, BUSY);
   const reading = createBound(MAX_READING, BUSY);
 
   async function pageOf(request: IncomingMessage): Promise<Page | null> {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-    const room = ROOMS.find((it) => path.startsWith(it.path));
-    if (room === undefined) return NOWHERE;
-    const secret = path.slice(room.path.length);
+    const route = ROUTES.find((candidate) => path.startsWith(candidate.path));
+    if (route === undefined) return NOWHERE;
+    const secret = path.slice(route.path.length);
     if (request.method === "GET" || request.method === "HEAD")
-      return underWay(() => room.show(people, secret));
+      return underWay(() => route.show(account, secret));
     if (request.method !== "POST") return WRONG_METHOD;
-    // Whoever sends slowly takes no place of those who are served.
+    // Slow senders are bounded apart, and take no place of those being served.
     const form = await reading(() =>
       readForm(request, parts.publicUrl ?? requestBaseUrl(request, proxies)),
     );
     if (!(form instanceof URLSearchParams)) return form;
     return underWay(() =>
-      room.submit(people, secret, form, { address: clientAddress(request, proxies) }),
+      route.submit(account, secret, form, { address: clientAddress(request, proxies) }),
     );
-  }
-
-  function failed(error: unknown, requestId: string): Page {
-    const isTrouble = isStoreFailure(error);
-    const problem = String(error instanceof Error ? error.message : error).replace(
-      /svc_([a-z]{2})_\w+/g,
-      "svc_$1_…",
-    );
-    if (isTrouble)
-      parts.log.warn(
-        { requestId, problem },
-        "the store does not answer; a page could not be shown",
-      );
-    else parts.log.error({ requestId, problem }, "bug: a page was not shown");
-    return isTrouble
-      ? BUSY
-      : notice(500, "Something went wrong", [
-          `It is our fault, and nothing was changed as far as we know. Report ${requestId} if ` +
-            "it happens again.",
-        ]);
   }
 
   return {
-    serves: (path) => ROOMS.some((it) => path.startsWith(it.path)),
+    serves: (path) => ROUTES.some((route) => path.startsWith(route.path)),
     handle(request: IncomingMessage, response: ServerResponse, requestId: string): void {
       request.on("error", () => {});
       const headers = headersOf(requestId, request.headers["x-request-id"]);
       void pageOf(request)
-        .catch((error: unknown) => failed(error, requestId))
+        .catch((error: unknown) => failurePage(parts.log, error, requestId))
         .then((page) => {
           request.resume();
           if (page === null) return response.destroy();
@@ -123,3 +102,21 @@ const BUSY: Page = {
   ]),
   retryAfterS: 5,
 };
+
+/** The page for a failure, which is logged. */
+function failurePage(log: AccountPagesParts["log"], error: unknown, requestId: string): Page {
+  const isStoreDown = isStoreFailure(error);
+  const problem = String(error instanceof Error ? error.message : error).replace(
+    /svc_([a-z]{2})_\w+/g,
+    "svc_$1_…",
+  );
+  if (isStoreDown)
+    log.warn({ requestId, problem }, "the store does not answer; a page could not be shown");
+  else log.error({ requestId, problem }, "bug: a page was not shown");
+  return isStoreDown
+    ? BUSY
+    : notice(500, "Something went wrong", [
+        `It is our fault, and nothing was changed as far as we know. Report ${requestId} if ` +
+          "it happens again.",
+      ]);
+}

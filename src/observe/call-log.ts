@@ -1,0 +1,129 @@
+// Logs finished calls: those that failed or took several attempts, provider errors that no rule
+// matches, and, at debug level, every call. Repetitions are held back. Knows no URL, header or
+// provider address.
+import type { Logger } from "pino";
+import { noteUnknown } from "../core/provider-errors/unknown-errors.ts";
+import { REDACTED, redact } from "../core/redact/redact.ts";
+import type { Strategy } from "../core/routing/strategy.ts";
+import type { Runtime } from "../runtime.ts";
+import { repeatsSecret } from "../upstream/engine/refusal.ts";
+import type { Outcome, RoutedCall } from "../upstream/engine/router.ts";
+import type { Series } from "./observer.ts";
+import type { RepeatLimiter } from "./repeat-limiter.ts";
+
+/** Logs calls. */
+export interface CallLog {
+  /** Logs a routed call at its end, and keeps samples of unknown provider errors. */
+  finished(to: Series, route: RoutedCall, outcome: Outcome["kind"], requestId: string): void;
+}
+
+/** Categories of errors that matched no rule. */
+const UNKNOWN_CATEGORIES: ReadonlySet<string> = new Set(["unknown", "tx_rejected"]);
+
+/** A log of calls that writes to `log`. */
+export function createCallLog(log: Logger, runtime: Runtime, repeats: RepeatLimiter): CallLog {
+  const parts: CallLogParts = { log, runtime, repeats };
+  return {
+    finished(to, route, outcome, requestId) {
+      for (const trace of route.traces) noteUnknownError(parts, { to, route, trace });
+      if (route.traces.length > 1 || outcome === "fault")
+        warn(parts, { to, route, outcome, requestId });
+      if (log.isLevelEnabled("debug")) log.debug(lineOf(route, outcome, requestId), "request");
+    },
+  };
+}
+
+interface CallLogParts {
+  readonly log: Logger;
+  readonly runtime: Runtime;
+  readonly repeats: RepeatLimiter;
+}
+
+interface AttemptRecord {
+  readonly to: Series;
+  readonly route: RoutedCall;
+  readonly trace: RoutedCall["traces"][number];
+}
+
+/** Keeps and logs an error that no rule matches; not those of users' own providers. */
+function noteUnknownError(
+  { log, runtime, repeats }: CallLogParts,
+  { to, route, trace: { attempt, failure } }: AttemptRecord,
+): void {
+  const { provider, verdict } = attempt;
+  if (failure === null || provider.guarded || !UNKNOWN_CATEGORIES.has(verdict?.category ?? ""))
+    return;
+  const occurrence = {
+    provider: provider.id,
+    method: route.request.call.methodName,
+    code: failure.code,
+    httpStatus: failure.httpStatus,
+    message: String(failure.message),
+    redact: (text: string) => (repeatsSecret(provider, text) ? REDACTED : redact(text)),
+  };
+  const shape = noteUnknown(to.unknown, occurrence, runtime.wallMs());
+  if (shape === null || !repeats.mayLog(to.profile, `unknown error of ${provider.id}`)) return;
+  log.warn(
+    { profile: to.profile, chain: to.chain, ...shape },
+    "a provider error that no rule knows; `error_rules` can say what it means",
+  );
+}
+
+interface FinishedCall {
+  readonly to: Series;
+  readonly route: RoutedCall;
+  readonly outcome: Outcome["kind"];
+  readonly requestId: string;
+}
+
+function warn(
+  { log, repeats }: CallLogParts,
+  { to: { profile, chain }, route, outcome, requestId }: FinishedCall,
+): void {
+  if (!log.isLevelEnabled("warn")) return;
+  const text = outcome === "fault" ? "request failed" : "request took more than one attempt";
+  const cause = `${text}: ${profile} on ${chain}: ${whyOf(route)}`;
+  if (repeats.mayLog(profile, cause))
+    log.warn({ cause, ...lineOf(route, outcome, requestId) }, text);
+}
+
+interface CallLine {
+  readonly request_id: string;
+  readonly chain: string;
+  readonly method: string;
+  readonly strategy: Strategy;
+  readonly outcome: Outcome["kind"];
+  readonly attempts: readonly {
+    readonly provider: string;
+    readonly category: string | null;
+    readonly code: number | null;
+    readonly latency_ms: number;
+  }[];
+  readonly excluded: readonly string[];
+}
+
+/** The result of the first attempt, or why there was none. */
+function whyOf({ traces, plan }: RoutedCall): string {
+  const [first] = traces;
+  if (first === undefined)
+    return `no provider to ask (${plan.excluded.map(({ reason }) => reason).join(", ")})`;
+  return `${first.attempt.provider.id} ${first.attempt.verdict?.category ?? "answered"}`;
+}
+
+function lineOf(route: RoutedCall, outcome: Outcome["kind"], requestId: string): CallLine {
+  const { request, traces, plan } = route;
+  return {
+    request_id: requestId,
+    chain: request.tracker.set.chain.chainName,
+    method: request.call.methodName,
+    strategy: request.strategy,
+    outcome,
+    attempts: traces.map(({ attempt }) => ({
+      provider: attempt.provider.id,
+      category: attempt.verdict?.category ?? null,
+      code: attempt.code,
+      latency_ms: Math.round(attempt.latencyMs),
+    })),
+    excluded: plan.excluded.map(({ provider, reason }) => `${provider.id}: ${reason}`),
+  };
+}
