@@ -8,8 +8,8 @@ import type { Strategy } from "../core/routing/strategy.ts";
 import type { Runtime } from "../runtime.ts";
 import { repeatsSecret } from "../upstream/engine/refusal.ts";
 import type { Outcome, RoutedCall } from "../upstream/engine/router.ts";
-import type { Series } from "./observer.ts";
 import type { RepeatLimiter } from "./repeat-limiter.ts";
+import type { Series } from "./series.ts";
 
 /** Logs calls. */
 export interface CallLog {

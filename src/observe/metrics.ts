@@ -6,8 +6,8 @@ import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
 import { FILTER_ENDS, FILTER_KINDS } from "../upstream/filter/filters.ts";
 import { FAILOVER_REASONS } from "../upstream/stream/subscriber.ts";
-import { OUTCOMES, type Series } from "./observer.ts";
 import type { ProviderReading, Readings } from "./readings.ts";
+import { OUTCOMES, type Series } from "./series.ts";
 
 /** One series of a metric: the values of its labels in their order, and its value. */
 export type Sample = readonly [labels: readonly string[], value: number | Histogram];

@@ -3,34 +3,15 @@
 // address.
 import type { Logger } from "pino";
 import type { FaultCode } from "../core/faults/rpc-fault.ts";
-import { addTo, createHistogram, type Histogram } from "../core/provider/latency.ts";
-import { createUnknownErrors, type UnknownErrors } from "../core/provider-errors/unknown-errors.ts";
-import { METHOD_SLOTS, type Method } from "../core/rpc/method.ts";
-import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
+import { addTo } from "../core/provider/latency.ts";
+import type { Method } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Outcome, RoutedCall } from "../upstream/engine/router.ts";
 import type { HealthChange } from "../upstream/health/tracker.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
 import { createCallLog } from "./call-log.ts";
 import { createRepeatLimiter } from "./repeat-limiter.ts";
-
-/** Outcomes of a request, as labels. */
-export const OUTCOMES = ["success", "provider_error", "fault", "cancelled"] as const;
-
-/** Counts of one profile on one chain. */
-export interface Series {
-  readonly profile: string;
-  readonly chain: string;
-  /** By method row × outcome: `method.index * OUTCOMES.length + outcome`. */
-  readonly requests: Float64Array;
-  readonly durations: Histogram;
-  /** Notifications delivered, by position in `SUBSCRIPTION_KINDS`. */
-  readonly notifications: Float64Array;
-  /** Calls while every circuit was open: sent nevertheless, or refused by the limit on them. */
-  readonly panics: { sent: number; refused: number };
-  /** Errors of the operator's providers that no rule matches. */
-  readonly unknown: UnknownErrors;
-}
+import { newSeries, OUTCOMES, type Series } from "./series.ts";
 
 /** Counts of client WebSockets. */
 export interface SocketCounts {
@@ -125,18 +106,6 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
       log.warn({ profile, chain, kind, to, reason }, "subscription moved to another provider");
     },
     ...countSockets(),
-  };
-}
-
-function newSeries(profile: string, chain: string): Series {
-  return {
-    profile,
-    chain,
-    requests: new Float64Array(METHOD_SLOTS * OUTCOMES.length),
-    durations: createHistogram(),
-    notifications: new Float64Array(SUBSCRIPTION_KINDS.length),
-    panics: { sent: 0, refused: 0 },
-    unknown: createUnknownErrors(),
   };
 }
 

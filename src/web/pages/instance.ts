@@ -3,8 +3,8 @@
 import type { Chain } from "../../core/provider/chain.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import { unknownShapes } from "../../core/provider-errors/unknown-errors.ts";
-import type { Series } from "../../observe/observer.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
+import type { Series } from "../../observe/series.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/profile-registry.ts";
 import { socketDocument, subscriptionsDocument } from "./stream-document.ts";

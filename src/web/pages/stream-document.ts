@@ -3,8 +3,8 @@
 import type { Provider } from "../../core/provider/profile.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import { CHECK_RESULTS } from "../../observe/metrics.ts";
-import type { Series } from "../../observe/observer.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
+import type { Series } from "../../observe/series.ts";
 import { FAILOVER_REASONS } from "../../upstream/stream/subscriber.ts";
 import type { SocketReport } from "../../upstream/transport.ts";
 

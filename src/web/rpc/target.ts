@@ -12,7 +12,8 @@ import {
 } from "../../core/provider/profile.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { AccountState } from "../../hosted/keys/key-context.ts";
-import type { Observer, Series } from "../../observe/observer.ts";
+import type { Observer } from "../../observe/observer.ts";
+import type { Series } from "../../observe/series.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/profile-registry.ts";
 

@@ -5,7 +5,7 @@ import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { profileId } from "../../core/provider/profile.ts";
 import { readSubscription, SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
-import type { Series } from "../../observe/observer.ts";
+import type { Series } from "../../observe/series.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome, RoutedCall } from "../../upstream/engine/router.ts";
 import type { StreamCaller, Subscriber } from "../../upstream/stream/subscriber.ts";

@@ -1,4 +1,4 @@
-// The pages for account owners: routes, bounds, and the page for a failure. Knows no page's content.
+// The pages for account owners: routes, bounds, the page for a failure. Knows no page's content.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { createAddressLimit } from "../../../core/billing/address-limit.ts";

@@ -1,0 +1,36 @@
+// The counters of one profile on one chain.
+import { createHistogram, type Histogram } from "../core/provider/latency.ts";
+import { createUnknownErrors, type UnknownErrors } from "../core/provider-errors/unknown-errors.ts";
+import { METHOD_SLOTS } from "../core/rpc/method.ts";
+import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
+
+/** Outcomes of a request, as labels. */
+export const OUTCOMES = ["success", "provider_error", "fault", "cancelled"] as const;
+
+/** Counts of one profile on one chain. */
+export interface Series {
+  readonly profile: string;
+  readonly chain: string;
+  /** By method row × outcome: `method.index * OUTCOMES.length + outcome`. */
+  readonly requests: Float64Array;
+  readonly durations: Histogram;
+  /** Notifications delivered, by position in `SUBSCRIPTION_KINDS`. */
+  readonly notifications: Float64Array;
+  /** Calls while every circuit was open: sent nevertheless, or refused by the limit on them. */
+  readonly panics: { sent: number; refused: number };
+  /** Errors of the operator's providers that no rule matches. */
+  readonly unknown: UnknownErrors;
+}
+
+/** Counters at zero. */
+export function newSeries(profile: string, chain: string): Series {
+  return {
+    profile,
+    chain,
+    requests: new Float64Array(METHOD_SLOTS * OUTCOMES.length),
+    durations: createHistogram(),
+    notifications: new Float64Array(SUBSCRIPTION_KINDS.length),
+    panics: { sent: 0, refused: 0 },
+    unknown: createUnknownErrors(),
+  };
+}
