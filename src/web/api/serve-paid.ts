@@ -83,9 +83,7 @@ export function createPaidServing({
     const payment = paymentOf(asked.request.headersDistinct);
     if (payment === null) return withoutPaying({ asked, handler });
     if (payment.kind === "payment") return paying({ asked, handler }, payment.given);
-    return apiFault("invalid_request", payment.message, {
-      nextAction: "send one payment, in one header",
-    });
+    return apiFault("invalid_request", payment.message, { nextAction: payment.nextAction });
   };
 }
 

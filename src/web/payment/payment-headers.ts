@@ -9,7 +9,7 @@ export type HeaderValues = Readonly<Record<string, readonly string[] | undefined
 /** What a request carries to pay with. */
 export type GivenPayment =
   | { readonly kind: "payment"; readonly given: PaymentHeaders }
-  | { readonly kind: "unclear"; readonly message: string };
+  | { readonly kind: "unclear"; readonly message: string; readonly nextAction: string };
 
 /** Longest credential that is read. */
 const MAX_CHARS = 16_384;
@@ -38,10 +38,14 @@ export function paymentOf(headers: HeaderValues): GivenPayment | null {
   }
   const [given] = found.values();
   if (given === undefined) return null;
-  if (found.size > 1) return { kind: "unclear", message: "the request carries several payments" };
+  if (found.size > 1) return unclear("the request carries several payments");
   if (given.text.length > MAX_CHARS)
-    return { kind: "unclear", message: `the payment is longer than ${MAX_CHARS} characters` };
+    return unclear(`the payment is longer than ${MAX_CHARS} characters`);
   return { kind: "payment", given };
+}
+
+function unclear(message: string): GivenPayment {
+  return { kind: "unclear", message, nextAction: "send one payment, in one header" };
 }
 
 /** An `Authorization` without the payments in it; undefined = nothing else is in it. */

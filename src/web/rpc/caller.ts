@@ -1,14 +1,14 @@
 // The port between the RPC surface and a connection: what a request's sender can be told, whichever
 // server holds the connection.
-import type { PaidPurchase } from "../../payments/payments.ts";
 import type { Headers } from "../http/respond.ts";
+import type { GivenPayment } from "../payment/payment-headers.ts";
 import type { RequestInfo } from "./authenticate.ts";
 
 /** One request's way back. Exactly one of `send` and `begin` is used, once. */
 export interface HttpExchange extends RequestInfo {
   readonly requestId: string;
-  /** The payment that came with the request, once it is credited; null = none did. */
-  readonly paid: PaidPurchase | null;
+  /** What the request carries to pay with; null = nothing. */
+  readonly payment: GivenPayment | null;
   /** A whole answer; null = no body. The headers that every answer carries are added. */
   send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed?: Borrowed): void;
   /** Starts a 200 answer whose body follows; `sizeBytes` null = of unknown length. */

@@ -9,9 +9,9 @@ import { ALWAYS, dateLines, type Headers } from "../http/respond.ts";
 import type { Borrowed, HttpExchange } from "./caller.ts";
 import { type RequestHead, readRequestHead } from "./fast-path-head.ts";
 import { type Credential, credentialOf } from "./key-credential.ts";
-import { NO_ROOM_FOR_REQUEST } from "./limits.ts";
+import { NO_ROOM_FOR_REQUEST, STALL_MS } from "./limits.ts";
 import type { RpcParts } from "./parts.ts";
-import { RpcRequest, STALL_MS } from "./request.ts";
+import { RpcRequest } from "./request.ts";
 import { isRpcPath } from "./target.ts";
 
 /** The settings and services of the fast path. */
@@ -164,7 +164,7 @@ class Connection implements HttpExchange {
   }
 
   /** Requests with payments are left to node. */
-  get paid(): null {
+  get payment(): null {
     return null;
   }
 
@@ -275,7 +275,7 @@ class Connection implements HttpExchange {
     const request = new RpcRequest(rpc, this);
     this.#request = request;
     if (!request.accept()) return;
-    if (!request.reserve(body.length)) request.refuse(NO_ROOM_FOR_REQUEST);
+    if (!request.memory.takeBody(body.length)) request.refuse(NO_ROOM_FOR_REQUEST);
     else request.serve(body);
   }
 
@@ -315,7 +315,9 @@ class Connection implements HttpExchange {
     if (socket.writableLength === 0) sent();
     else {
       for (const chunk of chunks)
-        request.keeps(typeof chunk === "string" ? chunk.length : chunk.buffer.byteLength);
+        request.memory.countUnsent(
+          typeof chunk === "string" ? chunk.length : chunk.buffer.byteLength,
+        );
       if (sent !== nothing) socket.write("", "latin1", sent);
     }
     this.#finish();

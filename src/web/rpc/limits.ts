@@ -20,6 +20,9 @@ export interface RpcLimits {
   readonly socketPingMs: number;
 }
 
+/** An answer that neither side moves for this long is cut. */
+export const STALL_MS = 30_000;
+
 /** Why a request is not taken that would be too much beside those under way. */
 export const NO_ROOM_FOR_REQUEST = fault(
   "unavailable",

@@ -1,18 +1,15 @@
 // RPC requests that node's HTTP server has parsed: all that the fast path leaves. Reads a bounded
-// body, takes its payment, and hands it to the RPC surface.
+// body and hands it to the RPC surface.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import type { PaidPurchase, PaymentHeaders } from "../../payments/payments.ts";
 import type { Activity } from "../http/activity.ts";
 import { begin, type Headers, write } from "../http/respond.ts";
-import { type Borrowed, type HttpExchange, isPlain } from "./caller.ts";
+import { type GivenPayment, paymentOf } from "../payment/payment-headers.ts";
+import type { Borrowed, HttpExchange } from "./caller.ts";
 import { type Credential, credentialOf } from "./key-credential.ts";
-import { NO_ROOM_FOR_REQUEST } from "./limits.ts";
+import { NO_ROOM_FOR_REQUEST, STALL_MS } from "./limits.ts";
 import type { RpcParts } from "./parts.ts";
-import { RpcRequest, STALL_MS } from "./request.ts";
-
-/** Statuses from here on say that a request was not served. */
-const REFUSED = 300;
+import { RpcRequest } from "./request.ts";
 
 /** Serves one POST on an RPC path. */
 export function serveRpc(
@@ -36,9 +33,6 @@ const LINGER_MS = 1_000;
 
 class HttpRequest implements HttpExchange {
   readonly requestId: string;
-  paid: PaidPurchase | null = null;
-  /** The payment in its headers; null = none. */
-  #payment: PaymentHeaders | null = null;
   readonly #parts: RpcParts;
   readonly #activity: Pick<Activity, "ended">;
   readonly #request: IncomingMessage;
@@ -86,6 +80,10 @@ class HttpRequest implements HttpExchange {
     return this.#request.socket.remoteAddress ?? "";
   }
 
+  get payment(): GivenPayment | null {
+    return paymentOf(this.#request.headersDistinct);
+  }
+
   header(name: string): string | undefined {
     const value = this.#request.headers[name];
     return typeof value === "string" ? value : undefined;
@@ -97,7 +95,6 @@ class HttpRequest implements HttpExchange {
     body: readonly Buffer[] | null,
     borrowed?: Borrowed,
   ): void {
-    if (status < REFUSED) this.#addReceipt(headers);
     write(this.#response, status, headers, body);
     // Comes once, also for an answer that waits behind another one when the connection ends.
     if (borrowed !== undefined) this.#response.once("close", borrowed.sent);
@@ -105,7 +102,6 @@ class HttpRequest implements HttpExchange {
   }
 
   begin(headers: Headers, sizeBytes: number | null): void {
-    this.#addReceipt(headers);
     begin(this.#response, headers, sizeBytes);
   }
 
@@ -140,17 +136,7 @@ class HttpRequest implements HttpExchange {
     this.#request.on("error", () => {});
     this.#request.on("data", (chunk: Buffer) => this.#take(chunk));
     this.#request.on("end", () => this.#complete());
-    const payment = this.#parts.rpcPaywall?.paymentOf(this, this.#request.headersDistinct) ?? null;
-    if (payment?.kind === "unclear")
-      return this.#refuse(
-        fault("invalid_request", payment.message, {
-          nextAction: "send one payment, in one header",
-        }),
-      );
-    this.#payment = payment?.given ?? null;
-    // The payment is read before its caller is authenticated: it keeps its result even if the key
-    // is gone by now.
-    this.#wanted = this.#payment !== null || this.#rpc.accept();
+    this.#wanted = this.#rpc.accept();
     if (
       this.#wanted &&
       Number(this.header("content-length") ?? 0) > this.#parts.limits.maxBodyBytes
@@ -172,7 +158,7 @@ class HttpRequest implements HttpExchange {
     }
     this.#chunks.push(chunk);
     if (this.#size > this.#parts.limits.maxBodyBytes) this.#refuse(this.#tooLarge());
-    else if (!this.#rpc.reserveMore(chunk.length)) this.#refuse(NO_ROOM_FOR_REQUEST);
+    else if (!this.#rpc.memory.takeBodyPart(chunk.length)) this.#refuse(NO_ROOM_FOR_REQUEST);
   }
 
   /**
@@ -199,32 +185,7 @@ class HttpRequest implements HttpExchange {
     const bytes =
       this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
     this.#chunks = [];
-    if (!this.#wanted) return;
-    if (this.#payment === null) this.#rpc.serve(bytes);
-    else this.#pay(bytes, this.#payment);
-  }
-
-  /** Takes the payment, then serves the call. */
-  #pay(body: Buffer, given: PaymentHeaders): void {
-    const { rpcPaywall } = this.#parts;
-    if (rpcPaywall === null) return;
-    if (!isPlain(this))
-      return this.#refuse(fault("unsupported_media_type", "the body is compressed"));
-    rpcPaywall.take({ letter: this, body, given }).then(
-      (taken) => {
-        if (!this.open) return;
-        if (taken.kind === "toll_refusal")
-          return this.#rpc.refuse(taken.fault, taken.headers, taken.id);
-        this.paid = taken;
-        if (this.#rpc.accept()) this.#rpc.serve(body);
-      },
-      (error: unknown) => this.#rpc.fail(error),
-    );
-  }
-
-  /** What was paid for comes with its receipt. */
-  #addReceipt(headers: Headers): void {
-    if (this.paid !== null) headers.push(...this.paid.headers, "Cache-Control", "private");
+    if (this.#wanted) this.#rpc.serve(bytes);
   }
 
   #refuse(why: Fault): void {

@@ -16,13 +16,7 @@ import type {
 } from "../../../payments/payments.ts";
 import { isStoreFailure } from "../../../store/store-failure.ts";
 import { addressBehind, requestInfoBaseUrl } from "../../http/client-address.ts";
-import {
-  type GivenPayment,
-  type HeaderValues,
-  paymentOf,
-  requestMark,
-  withoutPayment,
-} from "../../payment/payment-headers.ts";
+import { type GivenPayment, requestMark, withoutPayment } from "../../payment/payment-headers.ts";
 import {
   type PaymentCode,
   type PaymentRefusal,
@@ -35,6 +29,7 @@ import {
   authenticate,
   type RequestInfo,
 } from "../authenticate.ts";
+import type { HttpExchange } from "../caller.ts";
 
 /** A call whose key has nothing left. */
 export interface RefusedCall {
@@ -56,7 +51,7 @@ export interface PayingCall {
 
 /** A refusal with what is told beside it. */
 interface Refusal {
-  readonly kind: "toll_refusal";
+  readonly kind: "rpc_paywall_refusal";
   readonly fault: Fault;
   /** Names and values in turn. */
   readonly headers: readonly string[];
@@ -73,7 +68,7 @@ export interface RpcPaywallRefusal extends Refusal {
 /** Takes payments for calls with a key. */
 export interface RpcPaywall {
   /** The payment that a call carries for its key; null = it carries none, or names no key. */
-  paymentOf(letter: RequestInfo, headers: HeaderValues): GivenPayment | null;
+  paymentOf(request: Pick<HttpExchange, "url" | "credential" | "payment">): GivenPayment | null;
   /** What a call is answered whose key has nothing left. */
   exhausted(call: RefusedCall): Promise<Refusal>;
   /** Takes the payment of a call: when it has settled, the key has it. */
@@ -148,10 +143,10 @@ export function createRpcPaywall(parts: RpcPaywallParts): RpcPaywall {
   }
 
   return {
-    paymentOf(letter, headers) {
-      if (letter.url.startsWith(SESSIONS)) return null;
-      const payment = paymentOf(headers);
-      return payment === null || letter.credential.secret === null ? null : payment;
+    paymentOf(request) {
+      if (request.url.startsWith(SESSIONS)) return null;
+      const { payment } = request;
+      return payment === null || request.credential.secret === null ? null : payment;
     },
     async exhausted({ letter, keyContext, body, why, paid }) {
       const baseUrl = baseUrlOf(letter);
@@ -161,7 +156,11 @@ export function createRpcPaywall(parts: RpcPaywallParts): RpcPaywall {
         const asked = await paywall.ask(order, addressOf(letter));
         if (asked.fault.code !== "payment_required") return refusalOf(asked, baseUrl);
         const nextAction = `${SIGN}, with ${usdText(order.amountN)} USD; ${OTHER_AMOUNTS}`;
-        return { kind: "toll_refusal", fault: { ...why, nextAction }, headers: asked.headers };
+        return {
+          kind: "rpc_paywall_refusal",
+          fault: { ...why, nextAction },
+          headers: asked.headers,
+        };
       } catch (error) {
         return troubleOf(error);
       }
@@ -188,7 +187,7 @@ export function createRpcPaywall(parts: RpcPaywallParts): RpcPaywall {
 }
 
 function refusalBy(why: Fault): Refusal {
-  return { kind: "toll_refusal", fault: why, headers: [] };
+  return { kind: "rpc_paywall_refusal", fault: why, headers: [] };
 }
 
 function idOf(body: Buffer): string {
@@ -226,7 +225,7 @@ function refusalOf({ fault: why, headers, purchaseId }: PaymentRefusal, baseUrl:
     purchaseId === null
       ? {}
       : { purchase_id: purchaseId, status_url: purchaseUrl(baseUrl, purchaseId) };
-  return { kind: "toll_refusal", fault: rpcFaultOf(why, details), headers };
+  return { kind: "rpc_paywall_refusal", fault: rpcFaultOf(why, details), headers };
 }
 
 /** The same refusal as JSON-RPC tells it. */

@@ -18,7 +18,6 @@ import type {
 import { isStoreFailure } from "../../../store/store-failure.ts";
 import type { Room } from "../../../upstream/transport.ts";
 import { addressBehind } from "../../http/client-address.ts";
-import { type GivenPayment, paymentOf } from "../../payment/payment-headers.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
 import type { HttpExchange } from "../caller.ts";
 import type { Target } from "../target.ts";
@@ -129,12 +128,10 @@ class PaidRequest {
       return this.#refuse(fault("parse_error", "the body is not valid JSON"), "null");
     const priced = isEmpty ? null : pricedRequest(bytes, this.#pricing);
     if (priced?.kind === "refused") return this.#refuse(priced.fault, priced.id);
-    const payment = paymentIn(caller);
+    const { payment } = caller;
     if (payment?.kind === "unclear")
       return this.#refuse(
-        fault("invalid_request", payment.message, {
-          nextAction: "send one payment, in one header",
-        }),
+        fault("invalid_request", payment.message, { nextAction: payment.nextAction }),
         idOf(priced),
       );
     if (priced !== null && priced.units === 0n && payment === null) return this.#free(priced);
@@ -261,17 +258,6 @@ interface HeldCalls {
   readonly priced: PricedRequest;
   readonly hold: Hold;
   readonly calls: SessionCalls;
-}
-
-function paymentIn(caller: HttpExchange): GivenPayment | null {
-  const names = ["authorization", "payment-authorization", "payment-signature"];
-  return paymentOf(
-    Object.fromEntries(
-      names.flatMap((name) =>
-        caller.header(name) === undefined ? [] : [[name, [caller.header(name) ?? ""]]],
-      ),
-    ),
-  );
 }
 
 /** The same for the same request: method, path without query, body. */

@@ -1,0 +1,48 @@
+// The headers of an answer over HTTP: ids, price, legacy headers, what is offered with a refusal,
+// and the receipt of a payment. Writes nothing.
+import type { Fault } from "../../core/faults/rpc-fault.ts";
+import type { Admission } from "../../hosted/admission/admission.ts";
+import { type Headers, headersOf, retryAfter } from "../http/respond.ts";
+import type { RequestInfo } from "./authenticate.ts";
+import { addBilling, type Bill } from "./billing-headers.ts";
+import { addLegacyBilling, isLegacy, type LegacyForms } from "./legacy-forms.ts";
+import type { Target } from "./target.ts";
+
+/** What headers are made with. */
+export interface AnswerHeaderParts {
+  readonly admission: Admission | null;
+  readonly legacyForms: LegacyForms;
+}
+
+/** The request that is answered. */
+export interface AnsweredRequest extends RequestInfo {
+  readonly requestId: string;
+}
+
+/** What the headers of an answer tell; null = that does not concern it. */
+export interface AnswerFacts {
+  /** Where the request is bound for; null = that is not known. */
+  readonly target: Target | null;
+  readonly fault: Fault | null;
+  readonly bill: Bill | null;
+  /** Offers to pay, names and values in turn. */
+  readonly offers: readonly string[] | null;
+}
+
+/** The headers of one answer. */
+export function answerHeaders(
+  { admission, legacyForms }: AnswerHeaderParts,
+  request: AnsweredRequest,
+  { target, fault: why, bill, offers }: AnswerFacts,
+): Headers {
+  const headers = headersOf(request.requestId, request.header("x-request-id"));
+  if (bill !== null && admission !== null) addBilling(headers, admission, bill);
+  if (why !== null && why.retryAfterMs !== null)
+    headers.push("Retry-After", retryAfter(why.retryAfterMs));
+  if (offers !== null) headers.push(...offers, "Cache-Control", "no-store");
+  if (isLegacy(target, request)) {
+    legacyForms.announce(headers);
+    addLegacyBilling(headers, admission, { address: target, bill });
+  }
+  return headers;
+}

@@ -1,0 +1,248 @@
+// Writes the answer to one RPC request over HTTP: whole or while it arrives, compressed where its
+// caller takes that, and settles its price once it is known what became of it. Makes no calls.
+import type { Interruption } from "../../core/billing/charging.ts";
+import { withErrorType } from "../../core/faults/legacy-form.ts";
+import type { Fault } from "../../core/faults/rpc-fault.ts";
+import type { AnswerStream } from "../../upstream/transport.ts";
+import { renderFault } from "../http/render-fault.ts";
+import type { Headers } from "../http/respond.ts";
+import { type AnswerHeaderParts, answerHeaders } from "./answer-headers.ts";
+import { addMeta, addTo, type Bill } from "./billing-headers.ts";
+import type { Borrowed, HttpExchange } from "./caller.ts";
+import {
+  addEncoding,
+  type Compression,
+  type CompressionJob,
+  MIN_COMPRESSED_BYTES,
+} from "./compression.ts";
+import { isLegacy } from "./legacy-forms.ts";
+import type { SessionAnswer } from "./paid/session-answer.ts";
+import { type DeliveryCallback, evidenceOfReply, type Reply } from "./pipeline.ts";
+import { renderReply } from "./render-reply.ts";
+import type { RequestMemory } from "./request-memory.ts";
+import { StreamedAnswer, type StreamedAnswerParts } from "./streamed-answer.ts";
+import type { Target } from "./target.ts";
+import { type WriteListener, WriteListeners } from "./write-listeners.ts";
+
+/** What answers are written with. */
+export interface AnswerWriterParts extends AnswerHeaderParts, StreamedAnswerParts {
+  /** Null = answers are never compressed. */
+  readonly compression: Compression | null;
+}
+
+/** Answers up to this size are not worth counting while they wait to be read. */
+const SHORT_BYTES = 16_384;
+/** Statuses from here on say that a request was not served. */
+const REFUSED = 300;
+const NO_CONTENT = 204;
+const NOT_BORROWED = { lender: undefined, body: Buffer.alloc(0) };
+
+/** The answer to one request. */
+export class AnswerWriter {
+  readonly #parts: AnswerWriterParts;
+  readonly #exchange: HttpExchange;
+  readonly #memory: RequestMemory;
+  #target: Target | null = null;
+  /** Offers to pay, names and values in turn; null = none. */
+  #offers: readonly string[] | null = null;
+  /** The receipt of the payment that came with the request; null = none did. */
+  #receipt: readonly string[] | null = null;
+  /** Settles the price of the answer; null = there is nothing to settle. */
+  #settle: DeliveryCallback | null = null;
+  #listeners: WriteListeners | null = null;
+  #stream: StreamedAnswer | null = null;
+  #isBegun = false;
+
+  constructor(parts: AnswerWriterParts, exchange: HttpExchange, memory: RequestMemory) {
+    this.#parts = parts;
+    this.#exchange = exchange;
+    this.#memory = memory;
+  }
+
+  /** An answer is on its way or out: there cannot be another one. */
+  get isBegun(): boolean {
+    return this.#isBegun;
+  }
+
+  /** The request is bound for this chain and profile. */
+  bindTo(target: Target): void {
+    this.#target = target;
+  }
+
+  /** Headers of offers to pay, told with the refusal that follows. */
+  addOffers(offers: readonly string[]): void {
+    this.#offers = offers;
+  }
+
+  /** Headers of the receipt for what was paid with the request, told with its answer. */
+  addReceipt(receipt: readonly string[]): void {
+    this.#receipt = receipt;
+  }
+
+  /** Settles a price by what becomes of the answer. */
+  settleWith(settle: DeliveryCallback | null): void {
+    this.#settle = settle;
+  }
+
+  /** Calls back once it is known whether the answer was written to its end. */
+  whenWritten(listener: WriteListener): void {
+    this.#listeners ??= new WriteListeners();
+    this.#listeners.add(listener);
+  }
+
+  /** Refuses the request; `id`: of the call, as JSON text. */
+  refuse(why: Fault, id: string): void {
+    this.#isBegun = true;
+    this.#parts.observer.refused(why.code);
+    const isOld = isLegacy(this.#target, this.#exchange);
+    const body = [renderFault(isOld ? withErrorType(why) : why, id)];
+    this.#exchange.send(why.status, this.#headers(why.status, why, null), body);
+  }
+
+  /** Writes a reply of the pipeline. */
+  reply(reply: Reply): void {
+    const { outcome, address, billing } = reply;
+    if (reply.id === null) {
+      reply.written?.(false);
+      return this.#acknowledge(reply);
+    }
+    if (reply.written !== null) this.whenWritten(reply.written);
+    const why = outcome.kind === "fault" ? outcome.fault : null;
+    const status = why === null ? 200 : why.status;
+    const headers = this.#headers(status, why, billing === null ? null : addTo(null, billing));
+    const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.runtime.now());
+    if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
+    if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
+    this.#isBegun = true;
+    const { lender, body } = outcome.kind === "result" ? outcome : NOT_BORROWED;
+    const borrowed =
+      lender === undefined
+        ? undefined
+        : { headroomBytes: lender.headroomBytes, sent: () => lender.recycle(body) };
+    const pieces = renderReply(reply, address.meta === "body" ? meta : null, lender !== undefined);
+    this.#send(status, headers, pieces, borrowed);
+    if (outcome.kind === "result" && outcome.body.length > SHORT_BYTES) this.#countUnsent();
+  }
+
+  /** Writes the answer to a batch; `body` null = every item was a notification. */
+  batch(body: readonly Buffer[] | null, bill: Bill | null, settle: DeliveryCallback): void {
+    this.#isBegun = true;
+    this.#settle = settle;
+    const status = body === null ? NO_CONTENT : 200;
+    this.#send(status, this.#headers(status, null, bill), body);
+  }
+
+  /** Writes a whole answer that is never compressed, with headers of its own. */
+  whole(answer: SessionAnswer): void {
+    this.#isBegun = true;
+    const { status, fault: why, headers, body } = answer;
+    this.#exchange.send(status, [...this.#headers(status, why, null), ...headers], body);
+  }
+
+  /** The service failed: nothing is charged, and a caller without an answer is to get a refusal. */
+  abandon(): void {
+    this.#settleOnce(false);
+    this.#tellListeners(false);
+  }
+
+  /** The request is over; `why`: how, if its answer was not delivered. */
+  close(why: Interruption): void {
+    this.#isBegun = true;
+    this.#stream?.close();
+    const { delivered } = this.#exchange;
+    this.#settleOnce(delivered || why === "left");
+    this.#tellListeners(delivered);
+  }
+
+  /** The answer to a notification. */
+  #acknowledge({ outcome, billing }: Reply): void {
+    this.#isBegun = true;
+    if (outcome.kind === "stream") outcome.stream.cut();
+    if (outcome.kind === "result") outcome.lender?.recycle(outcome.body);
+    this.#settleOnce(true);
+    const why = outcome.kind === "fault" ? outcome.fault : null;
+    const bill = billing === null ? null : addTo(null, billing);
+    this.#exchange.send(NO_CONTENT, this.#headers(NO_CONTENT, why, bill), null);
+  }
+
+  #start(reply: Reply, source: AnswerStream, headers: Headers): void {
+    this.#isBegun = true;
+    this.#stream = new StreamedAnswer(this.#parts, {
+      exchange: this.#exchange,
+      reply,
+      source,
+      settle: (delivered) => this.#settleOnce(delivered),
+    });
+    const job = this.#mayCompress(source.bodyBytes ?? Number.POSITIVE_INFINITY)
+      ? this.#compressionJob(headers)
+      : null;
+    this.#stream.start(headers, job);
+  }
+
+  /** Sends a whole answer; a long one compressed, where its caller takes that. */
+  #send(
+    status: number,
+    headers: Headers,
+    body: readonly Buffer[] | null,
+    borrowed?: Borrowed,
+  ): void {
+    let bytes = 0;
+    if (body !== null) for (const piece of body) bytes += piece.length;
+    const job = status === 200 && this.#mayCompress(bytes) ? this.#compressionJob(headers) : null;
+    if (job === null || body === null) return this.#exchange.send(status, headers, body, borrowed);
+    void job.whole(body).then((compressed) => {
+      borrowed?.sent();
+      if (!this.#exchange.open) return;
+      // Its headers say that it is compressed by now.
+      if (compressed === null) return this.#cutWhole();
+      this.#exchange.send(status, headers, compressed);
+      this.#countUnsent();
+    });
+  }
+
+  /** A whole answer cannot be sent after all: the service cuts it. */
+  #cutWhole(): void {
+    this.#settleOnce(false);
+    this.#exchange.destroy();
+  }
+
+  /** What was paid for with the request comes with a receipt, and stays as it is. */
+  #mayCompress(bytes: number): boolean {
+    return (
+      bytes >= MIN_COMPRESSED_BYTES &&
+      this.#receipt === null &&
+      this.#offers === null &&
+      this.#parts.compression?.concerns(this.#exchange) === true
+    );
+  }
+
+  #compressionJob(headers: Headers): CompressionJob | null {
+    const job = this.#parts.compression?.take(this.#exchange) ?? null;
+    addEncoding(headers, job?.encoding ?? null);
+    return job;
+  }
+
+  #countUnsent(): void {
+    this.#memory.countUnsent(this.#exchange.unsent);
+  }
+
+  #headers(status: number, why: Fault | null, bill: Bill | null): Headers {
+    const facts = { target: this.#target, fault: why, bill, offers: this.#offers };
+    const headers = answerHeaders(this.#parts, this.#exchange, facts);
+    if (this.#receipt !== null && status < REFUSED)
+      headers.push(...this.#receipt, "Cache-Control", "private");
+    return headers;
+  }
+
+  #settleOnce(delivered: boolean): void {
+    const settle = this.#settle;
+    this.#settle = null;
+    settle?.(delivered);
+  }
+
+  #tellListeners(written: boolean): void {
+    const listeners = this.#listeners;
+    this.#listeners = null;
+    listeners?.tell(written);
+  }
+}
