@@ -1,5 +1,5 @@
-// The memory of one request: its body, what is gathered of its answer, and what a slow reader leaves
-// lying, counted in the budget of all callers and in its own caller's share. Knows no bytes.
+// The memory of one request: its body, what is gathered of its answer, and what a slow reader has
+// yet to take, counted in the budget of all callers and in its own caller's share. Holds no bytes.
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { type MemoryBudget, SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { Room } from "../../upstream/transport.ts";

@@ -149,8 +149,8 @@ export class StreamedAnswer implements StreamSink {
       const isWaiting = this.#compressed === null && !this.#isPaused && this.#exchange.unsent === 0;
       if (isWaiting || this.#progress !== before) return this.#watchStall();
       this.#cut();
-      // A reader that does not take what lies ready has left: otherwise all but the end of an answer
-      // would be free.
+      // A reader that does not take what lies ready has left: otherwise all but the end of an
+      // answer would be free.
       this.broken("no progress", this.#isPaused || this.#exchange.unsent > 0);
     });
   }

@@ -1,5 +1,5 @@
-// The payment for its key that one RPC request brings: taken once the body is here, before the caller
-// is looked up. Knows no protocol of payment.
+// The payment for its key that one RPC request brings: taken once the body is here, before the
+// caller is looked up. Knows no protocol of payment.
 import type { PaidPurchase, PaymentHeaders } from "../../../payments/payments.ts";
 import type { RequestInfo } from "../authenticate.ts";
 import type { RpcPaywall, RpcPaywallRefusal } from "./rpc-paywall.ts";
